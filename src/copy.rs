@@ -1,5 +1,5 @@
-//! Owns copying one file or link whole: shared blocks where the disk can, holes, mode and times kept, and never half of what
-//! somebody was writing at the same time.
+//! Copying one file or link completely: shared blocks where the file system supports it, with holes, mode and
+//! times. Never returns a partial copy of a file that is being written at the same time.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
@@ -12,155 +12,160 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps};
 
-/// So much is copied between two looks at whether to go on.
-const PART: u64 = 16 << 20;
+/// Number of bytes that are copied between two calls of `should_continue`.
+const CHUNK_SIZE: u64 = 16 << 20;
 
-/// What a block of a file takes, whatever the disk's own blocks are.
-const BLOCK: u64 = 512;
+/// Unit of the block count in file metadata, regardless of the file system's own block size.
+const STAT_BLOCK_SIZE: u64 = 512;
 
-/// Two writes that are closer than this may leave one and the same time on a file.
-const TICK: Duration = Duration::from_millis(10);
+/// Two writes within this time may leave the same modification time on a file.
+const MTIME_GRANULARITY: Duration = Duration::from_millis(10);
 
-/// What a file's size and the time of its last change were.
+/// Size and modification time of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    /// In bytes.
+pub(crate) struct FileStamp {
+    /// Size in bytes.
     pub(crate) size: u64,
-    /// The time, in whole seconds.
-    pub(crate) seconds: i64,
-    /// The rest of it.
-    pub(crate) nanos: i64,
+    /// Modification time in seconds since the epoch.
+    pub(crate) mtime_seconds: i64,
+    /// Nanosecond part of the modification time.
+    pub(crate) mtime_nanos: i64,
 }
 
-impl Stamp {
-    /// The stamp of a file that was looked at.
-    pub(crate) fn of(meta: &Metadata) -> Stamp {
-        Stamp { size: meta.size(), seconds: meta.mtime(), nanos: meta.mtime_nsec() }
+impl FileStamp {
+    /// Creates the stamp from the metadata of a file.
+    pub(crate) fn from_metadata(meta: &Metadata) -> FileStamp {
+        FileStamp { size: meta.size(), mtime_seconds: meta.mtime(), mtime_nanos: meta.mtime_nsec() }
     }
 }
 
-/// Why a file was not copied. Nothing of it is left at the place where it was to go.
+/// Reason why a file was not copied. The target then does not exist.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failed {
-    /// It is gone, is something else now, or was written to meanwhile.
+pub(crate) enum CopyError {
+    /// The source is gone, has become another kind of file, or was written to during the copy.
     #[error("it was written to at the same time")]
     Changed,
-    /// It may not be read.
+    /// The source may not be read.
     #[error("it may not be read")]
     Unreadable,
-    /// Something stands at the place where it was to go.
+    /// The target already exists.
     #[error("something stands in its place")]
-    Taken,
-    /// Whoever wants the copy does not want it any more.
+    TargetExists,
+    /// The caller canceled the copy.
     #[error("it was stopped")]
-    Stopped,
+    Canceled,
     /// Reading or writing failed.
     #[error("{0}")]
     Io(#[source] io::Error),
 }
 
-impl Failed {
-    /// Why something could not be opened or looked at.
-    fn at_source(e: rustix::io::Errno) -> Failed {
+impl CopyError {
+    /// Classifies the error of opening or inspecting the source.
+    fn from_source_errno(e: rustix::io::Errno) -> CopyError {
         match io::Error::from(e) {
-            e if e.kind() == ErrorKind::PermissionDenied => Failed::Unreadable,
-            // What was a file is a link, a socket or gone.
-            e if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Failed::Changed,
-            e if matches!(e.raw_os_error(), Some(LOOP | NO_SUCH_DEVICE)) => Failed::Changed,
-            e => Failed::Io(e),
+            e if e.kind() == ErrorKind::PermissionDenied => CopyError::Unreadable,
+            // The file has become a link or a socket, or is gone.
+            e if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => CopyError::Changed,
+            e if matches!(e.raw_os_error(), Some(ERRNO_LOOP | ERRNO_NXIO)) => CopyError::Changed,
+            e => CopyError::Io(e),
         }
     }
 
-    /// Why something could not be made.
-    fn at_target(e: rustix::io::Errno) -> Failed {
+    /// Classifies the error of creating the target.
+    fn from_target_errno(e: rustix::io::Errno) -> CopyError {
         match io::Error::from(e) {
-            e if e.kind() == ErrorKind::AlreadyExists => Failed::Taken,
-            e => Failed::Io(e),
+            e if e.kind() == ErrorKind::AlreadyExists => CopyError::TargetExists,
+            e => CopyError::Io(e),
         }
     }
 }
 
-/// What opening a link says that is not to be followed, and what opening a socket says.
-const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
-const NO_SUCH_DEVICE: i32 = rustix::io::Errno::NXIO.raw_os_error();
+/// Errors of opening a link with `O_NOFOLLOW`, and of opening a socket.
+const ERRNO_LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+const ERRNO_NXIO: i32 = rustix::io::Errno::NXIO.raw_os_error();
 
-/// A name in an open folder: whatever becomes of the folder's own name, this is the place.
-pub(crate) type Place<'a> = (BorrowedFd<'a>, &'a OsStr);
+/// An entry of an open folder, as descriptor and name. It stays valid if the folder is renamed.
+pub(crate) type DirfdPath<'a> = (BorrowedFd<'a>, &'a OsStr);
 
-/// Copies a file to a place where nothing may stand. No link is followed at either end. `go_on` is told of bytes as they are
-/// copied, and says whether to.
+/// Copies a file to a target that must not exist. Follows no link at either end. `should_continue` receives
+/// the number of bytes after each chunk and returns whether to continue.
 ///
 /// # Errors
-/// Then nothing stands there still.
+/// Fails with a [`CopyError`]; no partial target is left.
 pub(crate) fn copy_file_at(
-    from: Place<'_>,
-    to: Place<'_>,
-    go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<Stamp, Failed> {
-    // One that is a pipe by now must not be waited for.
-    let reading = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let source = rustix::fs::openat(from.0, from.1, reading, Mode::empty()).map_err(Failed::at_source)?;
+    from: DirfdPath<'_>,
+    to: DirfdPath<'_>,
+    should_continue: &mut dyn FnMut(u64) -> bool,
+) -> Result<FileStamp, CopyError> {
+    // Non-blocking: if the source has become a pipe, the open must not wait.
+    let read_flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let source = rustix::fs::openat(from.0, from.1, read_flags, Mode::empty())
+        .map_err(CopyError::from_source_errno)?;
     let source = File::from(source);
-    let before = source.metadata().map_err(Failed::Io)?;
-    if !before.is_file() {
-        return Err(Failed::Changed);
+    let metadata = source.metadata().map_err(CopyError::Io)?;
+    if !metadata.is_file() {
+        return Err(CopyError::Changed);
     }
-    let writing = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let owner = Mode::RUSR | Mode::WUSR;
-    let target = rustix::fs::openat(to.0, to.1, writing, owner).map_err(Failed::at_target)?;
-    let done = fill(&source, &before, &File::from(target), go_on);
-    if done.is_err() {
-        // It was made here a moment ago.
+    let write_flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let owner_mode = Mode::RUSR | Mode::WUSR;
+    let target =
+        rustix::fs::openat(to.0, to.1, write_flags, owner_mode).map_err(CopyError::from_target_errno)?;
+    let result = copy_into(&source, &metadata, &File::from(target), should_continue);
+    if result.is_err() {
+        // This call created the target.
         let _gone = rustix::fs::unlinkat(to.0, to.1, AtFlags::empty());
     }
-    done.map(|()| Stamp::of(&before))
+    result.map(|()| FileStamp::from_metadata(&metadata))
 }
 
-fn fill(
+fn copy_into(
     source: &File,
-    before: &Metadata,
+    metadata: &Metadata,
     target: &File,
-    go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<(), Failed> {
-    copy_content(source, before, target, go_on)?;
-    target.set_permissions(Permissions::from_mode(before.mode() & 0o7777)).map_err(Failed::Io)?;
-    rustix::fs::futimens(target, &times(before)).map_err(|e| Failed::Io(e.into()))?;
-    let after = source.metadata().map_err(Failed::Io)?;
-    let seen = |m: &Metadata| (Stamp::of(m), m.ctime(), m.ctime_nsec());
-    if seen(before) != seen(&after) || is_fresh(before) {
-        return Err(Failed::Changed);
+    should_continue: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), CopyError> {
+    copy_content(source, metadata, target, should_continue)?;
+    target.set_permissions(Permissions::from_mode(metadata.mode() & 0o7777)).map_err(CopyError::Io)?;
+    rustix::fs::futimens(target, &to_timestamps(metadata)).map_err(|e| CopyError::Io(e.into()))?;
+    let metadata_after = source.metadata().map_err(CopyError::Io)?;
+    let change_marker = |m: &Metadata| (FileStamp::from_metadata(m), m.ctime(), m.ctime_nsec());
+    if change_marker(metadata) != change_marker(&metadata_after) || was_just_modified(metadata) {
+        return Err(CopyError::Changed);
     }
     Ok(())
 }
 
-/// Copies what is in a file, which is read from its beginning, to an empty one: by sharing the disk's blocks where that can be.
-/// Whether it was written to meanwhile is the caller's to look at.
+/// Copies the content of a file, from its beginning, to an empty one, by sharing blocks where possible. The
+/// caller checks whether the source changed during the copy.
 ///
 /// # Errors
-/// When it cannot be read or written, has become shorter, or `go_on` says so; a part of it may be there then.
+/// Fails if the source cannot be read or has become shorter, the target cannot be written, or
+/// `should_continue` returns false. The target may then have part of the content.
 pub(crate) fn copy_content(
     source: &File,
     meta: &Metadata,
     target: &File,
-    go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<(), Failed> {
+    should_continue: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), CopyError> {
     if !shares_blocks(source, target) {
-        return copy_data(source, meta, target, go_on);
+        return copy_data_ranges(source, meta, target, should_continue);
     }
-    if go_on(meta.size()) { Ok(()) } else { Err(Failed::Stopped) }
+    if should_continue(meta.size()) { Ok(()) } else { Err(CopyError::Canceled) }
 }
 
-/// Whether a file was written to so lately that a write during the copy might have left the same time.
-fn is_fresh(meta: &Metadata) -> bool {
-    meta.modified().is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age < TICK))
+/// Returns whether a file was modified so recently that a write during the copy could leave the same time.
+fn was_just_modified(meta: &Metadata) -> bool {
+    meta.modified().is_ok_and(|modified| {
+        SystemTime::now().duration_since(modified).is_ok_and(|age| age < MTIME_GRANULARITY)
+    })
 }
 
-/// Waits until a file that was written to a moment ago is old enough for [`copy_file_at`] to tell whether it changes.
-pub(crate) fn let_settle() {
-    std::thread::sleep(TICK * 2);
+/// Sleeps until a file that was just written is old enough for [`copy_file_at`] to detect changes.
+pub(crate) fn wait_for_mtime_tick() {
+    std::thread::sleep(MTIME_GRANULARITY * 2);
 }
 
-/// Has the copy share the disk's blocks with the file, where the file system can do that.
+/// Makes the target share the source's blocks, where the file system supports it. Returns whether it did.
 #[cfg(target_os = "linux")]
 fn shares_blocks(source: &File, target: &File) -> bool {
     rustix::fs::ioctl_ficlone(target, source).is_ok()
@@ -171,101 +176,116 @@ fn shares_blocks(_source: &File, _target: &File) -> bool {
     false
 }
 
-fn copy_data(
+fn copy_data_ranges(
     source: &File,
     meta: &Metadata,
     target: &File,
-    go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<(), Failed> {
+    should_continue: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), CopyError> {
     let size = meta.size();
-    if meta.blocks() * BLOCK >= size {
-        return copy_part(source, target, size, go_on);
+    if meta.blocks() * STAT_BLOCK_SIZE >= size {
+        return copy_in_chunks(source, target, size, should_continue);
     }
-    let seek = |file: &File, to| rustix::fs::seek(file, to).map_err(|e| Failed::Io(e.into()));
-    let mut at = 0;
-    while at < size {
-        let start = match rustix::fs::seek(source, SeekFrom::Data(at)) {
+    let seek = |file: &File, to| rustix::fs::seek(file, to).map_err(|e| CopyError::Io(e.into()));
+    let mut offset = 0;
+    while offset < size {
+        let start = match rustix::fs::seek(source, SeekFrom::Data(offset)) {
             Ok(start) => start,
-            // Nothing but a hole is left.
+            // Only a hole is left.
             Err(rustix::io::Errno::NXIO) => break,
             // A file system without holes.
-            Err(_) => at,
+            Err(_) => offset,
         };
         let end = rustix::fs::seek(source, SeekFrom::Hole(start)).unwrap_or(size).clamp(start, size);
         seek(source, SeekFrom::Start(start))?;
         seek(target, SeekFrom::Start(start))?;
-        copy_part(source, target, end - start, go_on)?;
-        at = end.max(start + 1);
+        copy_in_chunks(source, target, end - start, should_continue)?;
+        offset = end.max(start + 1);
     }
-    target.set_len(size).map_err(Failed::Io)
+    target.set_len(size).map_err(CopyError::Io)
 }
 
-/// Copies bytes from where both files stand, in the kernel where that can.
-fn copy_part(
+/// Copies bytes from the current positions of both files, in the kernel where possible.
+fn copy_in_chunks(
     source: &File,
     target: &File,
     length: u64,
-    go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<(), Failed> {
-    let (mut left, mut to) = (length, target);
-    while left > 0 {
-        let done = io::copy(&mut source.take(left.min(PART)), &mut to).map_err(Failed::Io)?;
-        if done == 0 {
-            return Err(Failed::Changed);
+    should_continue: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), CopyError> {
+    let (mut remaining, mut output) = (length, target);
+    while remaining > 0 {
+        let copied =
+            io::copy(&mut source.take(remaining.min(CHUNK_SIZE)), &mut output).map_err(CopyError::Io)?;
+        if copied == 0 {
+            return Err(CopyError::Changed);
         }
-        left = left.saturating_sub(done);
-        if !go_on(done) {
-            return Err(Failed::Stopped);
+        remaining = remaining.saturating_sub(copied);
+        if !should_continue(copied) {
+            return Err(CopyError::Canceled);
         }
     }
     Ok(())
 }
 
-/// Copies so many bytes from the beginning of a file to an empty one, wherever both stand: in the kernel, which lets them share
-/// the disk's blocks where that can be, and through `buffer` where it cannot. False when the source has fewer, or cannot be read.
+/// Copies the first `length` bytes of a file to an empty one, regardless of both file positions. The kernel
+/// copies and may share blocks; where it cannot, the copy uses `buffer`. Returns false if the source is
+/// shorter or cannot be read.
 ///
 /// # Errors
-/// When the target cannot be written.
-pub(crate) fn copy_bytes(
+/// Fails if the target cannot be written.
+pub(crate) fn copy_prefix(
     source: &File,
     target: &File,
     length: u64,
     buffer: &mut Vec<u8>,
 ) -> io::Result<bool> {
-    let done = copy_in_kernel(source, target, length);
-    copy_rest(source, target, done..length, buffer)
+    let copied = copy_in_kernel(source, target, length);
+    copy_range_buffered(source, target, copied..length, buffer)
 }
 
-/// Copies some bytes of a file to the same place in another one, through `buffer`. False when it has fewer, or cannot be read.
-fn copy_rest(source: &File, target: &File, rest: Range<u64>, buffer: &mut Vec<u8>) -> io::Result<bool> {
-    let Range { start: mut at, end: length } = rest;
-    while at < length {
-        buffer.resize(usize::try_from((length - at).min(PART)).unwrap_or(usize::MAX), 0);
-        let read = match source.read_at(buffer, at) {
+/// Copies a byte range of a file to the same range of another one, through `buffer`. Returns false if the
+/// source is shorter or cannot be read.
+fn copy_range_buffered(
+    source: &File,
+    target: &File,
+    range: Range<u64>,
+    buffer: &mut Vec<u8>,
+) -> io::Result<bool> {
+    let Range { start: mut offset, end: length } = range;
+    while offset < length {
+        buffer.resize(usize::try_from((length - offset).min(CHUNK_SIZE)).unwrap_or(usize::MAX), 0);
+        let read = match source.read_at(buffer, offset) {
             Ok(0) => return Ok(false),
             Ok(read) => read,
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(_) => return Ok(false),
         };
-        target.write_all_at(&buffer[..read], at)?;
-        at += read as u64;
+        target.write_all_at(&buffer[..read], offset)?;
+        offset += read as u64;
     }
     Ok(true)
 }
 
-/// How many bytes the kernel has copied from the beginning of a file to that of another one.
+/// Copies from the beginning of a file to the beginning of another one in the kernel. Returns the number of
+/// bytes copied.
 #[cfg(target_os = "linux")]
 fn copy_in_kernel(source: &File, target: &File, length: u64) -> u64 {
-    let (mut from, mut to) = (0, 0);
-    while to < length {
-        let left = usize::try_from(length - to).unwrap_or(usize::MAX);
-        match rustix::fs::copy_file_range(source, Some(&mut from), target, Some(&mut to), left) {
+    let (mut source_offset, mut target_offset) = (0, 0);
+    while target_offset < length {
+        let remaining = usize::try_from(length - target_offset).unwrap_or(usize::MAX);
+        match rustix::fs::copy_file_range(
+            source,
+            Some(&mut source_offset),
+            target,
+            Some(&mut target_offset),
+            remaining,
+        ) {
             Err(rustix::io::Errno::INTR) => {}
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
     }
-    to
+    target_offset
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -273,38 +293,41 @@ fn copy_in_kernel(_source: &File, _target: &File, _length: u64) -> u64 {
     0
 }
 
-fn times(meta: &Metadata) -> Timestamps {
-    let time = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
+fn to_timestamps(meta: &Metadata) -> Timestamps {
+    let timespec = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
     Timestamps {
-        last_access: time(meta.atime(), meta.atime_nsec()),
-        last_modification: time(meta.mtime(), meta.mtime_nsec()),
+        last_access: timespec(meta.atime(), meta.atime_nsec()),
+        last_modification: timespec(meta.mtime(), meta.mtime_nsec()),
     }
 }
 
-/// Makes a link that says what another one says, with its times. Where it leads is not looked at.
+/// Creates a copy of a symbolic link, with its times. The link's target is not checked.
 ///
 /// # Errors
-/// Then nothing stands there still.
-pub(crate) fn copy_link_at(from: Place<'_>, to: Place<'_>) -> Result<(), Failed> {
-    let stat = rustix::fs::statat(from.0, from.1, AtFlags::SYMLINK_NOFOLLOW).map_err(Failed::at_source)?;
-    let text = rustix::fs::readlinkat(from.0, from.1, Vec::new()).map_err(|e| match e {
-        rustix::io::Errno::INVAL => Failed::Changed,
-        e => Failed::at_source(e),
+/// Fails with a [`CopyError`]; then no link was created.
+pub(crate) fn copy_link_at(from: DirfdPath<'_>, to: DirfdPath<'_>) -> Result<(), CopyError> {
+    let stat = rustix::fs::statat(from.0, from.1, AtFlags::SYMLINK_NOFOLLOW)
+        .map_err(CopyError::from_source_errno)?;
+    let link_target = rustix::fs::readlinkat(from.0, from.1, Vec::new()).map_err(|e| match e {
+        rustix::io::Errno::INVAL => CopyError::Changed,
+        e => CopyError::from_source_errno(e),
     })?;
-    rustix::fs::symlinkat(OsStr::from_bytes(text.as_bytes()), to.0, to.1).map_err(Failed::at_target)?;
-    keep_times_at(&stat, to);
+    rustix::fs::symlinkat(OsStr::from_bytes(link_target.as_bytes()), to.0, to.1)
+        .map_err(CopyError::from_target_errno)?;
+    set_times_at(&stat, to);
     Ok(())
 }
 
-/// Sets the times of a name to what was found elsewhere. Not every file system can for a link.
-pub(crate) fn keep_times_at(stat: &Stat, to: Place<'_>) {
-    let time = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
-    let nanos = |nanos| i64::try_from(nanos).unwrap_or_default();
+/// Sets the times of a file or link to those in `stat`. Ignores failure: not every file system can for a
+/// link.
+pub(crate) fn set_times_at(stat: &Stat, to: DirfdPath<'_>) {
+    let timespec = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
+    let to_nanos = |nanos| i64::try_from(nanos).unwrap_or_default();
     let times = Timestamps {
-        last_access: time(stat.st_atime, nanos(stat.st_atime_nsec)),
-        last_modification: time(stat.st_mtime, nanos(stat.st_mtime_nsec)),
+        last_access: timespec(stat.st_atime, to_nanos(stat.st_atime_nsec)),
+        last_modification: timespec(stat.st_mtime, to_nanos(stat.st_mtime_nsec)),
     };
-    let _kept = rustix::fs::utimensat(to.0, to.1, &times, AtFlags::SYMLINK_NOFOLLOW);
+    let _result = rustix::fs::utimensat(to.0, to.1, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
 #[cfg(test)]
@@ -317,142 +340,150 @@ mod tests {
 
     use super::*;
 
-    fn copy_file(from: &Path, to: &Path) -> Result<Stamp, Failed> {
+    fn copy_file(from: &Path, to: &Path) -> Result<FileStamp, CopyError> {
         copy_file_at((CWD, from.as_os_str()), (CWD, to.as_os_str()), &mut |_| true)
     }
 
-    fn folder() -> tempfile::TempDir {
+    fn temp_dir() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
     }
 
-    /// A file that is an hour old.
-    fn old(path: &Path, bytes: &[u8]) -> SystemTime {
+    /// Writes a file with a modification time one hour ago.
+    fn write_old_file(path: &Path, bytes: &[u8]) -> SystemTime {
         std::fs::write(path, bytes).unwrap();
-        let then = SystemTime::now() - Duration::from_hours(1);
-        File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
-        then
+        let mtime = SystemTime::now() - Duration::from_hours(1);
+        File::options().write(true).open(path).unwrap().set_modified(mtime).unwrap();
+        mtime
     }
 
     #[test]
-    fn bytes_mode_and_times_are_kept() {
-        let dir = folder();
+    fn preserves_bytes_mode_and_times() {
+        let dir = temp_dir();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         let bytes: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
-        let then = old(&from, &bytes);
+        let mtime = write_old_file(&from, &bytes);
         std::fs::set_permissions(&from, Permissions::from_mode(0o751)).unwrap();
         let stamp = copy_file(&from, &to).unwrap();
         let meta = to.metadata().unwrap();
         assert_eq!(std::fs::read(&to).unwrap(), bytes);
-        assert_eq!((meta.mode() & 0o7777, meta.modified().unwrap()), (0o751, then));
-        assert_eq!((stamp, stamp.size), (Stamp::of(&meta), 800_000));
+        assert_eq!((meta.mode() & 0o7777, meta.modified().unwrap()), (0o751, mtime));
+        assert_eq!((stamp, stamp.size), (FileStamp::from_metadata(&meta), 800_000));
     }
 
     #[test]
-    fn so_many_bytes_are_copied_wherever_the_files_stand_or_it_is_said_that_there_are_fewer() {
-        let dir = folder();
+    fn copies_prefix_or_reports_short_source() {
+        let dir = temp_dir();
         let from = dir.path().join("from");
         let bytes: Vec<u8> = (0..30_000_u32).flat_map(u32::to_le_bytes).collect();
         std::fs::write(&from, &bytes).unwrap();
         let mut source = File::open(&from).unwrap();
-        for (length, whole) in [(0, true), (1, true), (120_000, true), (120_001, false)] {
+        for (length, is_complete) in [(0, true), (1, true), (120_000, true), (120_001, false)] {
             source.seek(io::SeekFrom::Start(7)).unwrap();
             let to = dir.path().join(length.to_string());
             let target = File::create(&to).unwrap();
-            assert_eq!(copy_bytes(&source, &target, length, &mut Vec::new()).unwrap(), whole, "{length}");
+            assert_eq!(
+                copy_prefix(&source, &target, length, &mut Vec::new()).unwrap(),
+                is_complete,
+                "{length}"
+            );
             let copied = bytes.len().min(usize::try_from(length).unwrap());
             assert!(std::fs::read(&to).unwrap() == bytes[..copied], "{length}");
-            // Where the kernel copies nothing, or stops on the way.
+            // The cases where the kernel copies no bytes, or stops halfway.
             let target = File::create(&to).unwrap();
-            for part in [40_000..length.max(40_000), 0..length.min(40_000)] {
-                let enough = copy_rest(&source, &target, part.clone(), &mut Vec::new()).unwrap();
-                assert_eq!(enough, whole || part.end <= 120_000, "{part:?}");
+            for range in [40_000..length.max(40_000), 0..length.min(40_000)] {
+                let has_bytes =
+                    copy_range_buffered(&source, &target, range.clone(), &mut Vec::new()).unwrap();
+                assert_eq!(has_bytes, is_complete || range.end <= 120_000, "{range:?}");
             }
             assert!(std::fs::read(&to).unwrap() == bytes[..copied], "{length}");
         }
-        // No file that bytes can be read from, and one that none can be written to.
-        let (top, unwritable) = (File::open(dir.path()).unwrap(), File::open(&from).unwrap());
+        // A source that cannot be read, and a target that cannot be written.
+        let (folder, unwritable) = (File::open(dir.path()).unwrap(), File::open(&from).unwrap());
         let target = File::create(dir.path().join("to")).unwrap();
-        assert!(!copy_bytes(&top, &target, 1, &mut Vec::new()).unwrap());
-        copy_bytes(&source, &unwritable, 1, &mut Vec::new()).unwrap_err();
+        assert!(!copy_prefix(&folder, &target, 1, &mut Vec::new()).unwrap());
+        copy_prefix(&source, &unwritable, 1, &mut Vec::new()).unwrap_err();
     }
 
     #[test]
-    fn what_stands_there_stays_and_links_are_not_followed() {
-        let dir = folder();
+    fn keeps_existing_target_and_follows_no_link() {
+        let dir = temp_dir();
         let [from, to, link] = ["from", "to", "link"].map(|name| dir.path().join(name));
-        old(&from, b"new");
+        write_old_file(&from, b"new");
         std::fs::write(&to, "mine").unwrap();
         symlink(&to, &link).unwrap();
-        assert!(matches!(copy_file(&from, &to), Err(Failed::Taken)));
-        assert!(matches!(copy_file(&from, &link), Err(Failed::Taken)));
+        assert!(matches!(copy_file(&from, &to), Err(CopyError::TargetExists)));
+        assert!(matches!(copy_file(&from, &link), Err(CopyError::TargetExists)));
         assert_eq!(std::fs::read(&to).unwrap(), b"mine");
         let other = dir.path().join("other");
-        assert!(matches!(copy_file(&link, &other), Err(Failed::Changed)));
-        assert!(matches!(copy_file(&dir.path().join("nothing"), &other), Err(Failed::Changed)));
+        assert!(matches!(copy_file(&link, &other), Err(CopyError::Changed)));
+        assert!(matches!(copy_file(&dir.path().join("nothing"), &other), Err(CopyError::Changed)));
         assert!(other.symlink_metadata().is_err());
     }
 
     #[test]
-    fn holes_stay_holes_and_the_end_is_where_it_was() {
-        let dir = folder();
+    fn preserves_holes_and_length() {
+        let dir = temp_dir();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         let mut file = File::create(&from).unwrap();
-        for at in [0, 3 << 20, 9 << 20] {
-            file.seek(io::SeekFrom::Start(at)).unwrap();
+        for offset in [0, 3 << 20, 9 << 20] {
+            file.seek(io::SeekFrom::Start(offset)).unwrap();
             file.write_all(b"data").unwrap();
         }
         file.set_len(20 << 20).unwrap();
         drop(file);
-        let_settle();
+        wait_for_mtime_tick();
         copy_file(&from, &to).unwrap();
         assert!(std::fs::read(&from).unwrap() == std::fs::read(&to).unwrap());
         let meta = to.metadata().unwrap();
-        let sparse = from.metadata().unwrap().blocks() * BLOCK < 1 << 20;
-        assert!(!sparse || meta.blocks() * BLOCK < 1 << 20, "{} blocks", meta.blocks());
+        let sparse = from.metadata().unwrap().blocks() * STAT_BLOCK_SIZE < 1 << 20;
+        assert!(!sparse || meta.blocks() * STAT_BLOCK_SIZE < 1 << 20, "{} blocks", meta.blocks());
     }
 
     #[test]
-    fn what_is_written_to_meanwhile_is_no_copy() {
-        let dir = folder();
+    fn fails_when_source_changes_during_copy() {
+        let dir = temp_dir();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
-        old(&from, b"one half");
-        let place = |path: &'_ Path| (CWD, path.as_os_str().to_owned());
-        let ((from_dir, from_name), (to_dir, to_name)) = (place(&from), place(&to));
+        write_old_file(&from, b"one half");
+        let dir_and_name = |path: &'_ Path| (CWD, path.as_os_str().to_owned());
+        let ((from_dir, from_name), (to_dir, to_name)) = (dir_and_name(&from), dir_and_name(&to));
         let mut write = |_| {
             let mut file = File::options().write(true).open(&from).unwrap();
             file.write_all(b"TWO").unwrap();
             true
         };
         let copied = copy_file_at((from_dir, &from_name), (to_dir, &to_name), &mut write);
-        assert!(matches!(copied, Err(Failed::Changed)));
+        assert!(matches!(copied, Err(CopyError::Changed)));
         assert!(to.symlink_metadata().is_err());
-        // Just written: whether it changes could not be told.
+        // The file was just written, so a change could not be detected.
         std::fs::write(&from, "x").unwrap();
-        assert!(matches!(copy_file(&from, &to), Err(Failed::Changed)));
-        let_settle();
+        assert!(matches!(copy_file(&from, &to), Err(CopyError::Changed)));
+        wait_for_mtime_tick();
         copy_file(&from, &to).unwrap();
         std::fs::remove_file(&to).unwrap();
         let stopped = copy_file_at((from_dir, &from_name), (to_dir, &to_name), &mut |_| false);
-        assert!(matches!(stopped, Err(Failed::Stopped)) && to.symlink_metadata().is_err());
+        assert!(matches!(stopped, Err(CopyError::Canceled)) && to.symlink_metadata().is_err());
     }
 
     #[test]
-    fn a_pipe_is_not_waited_for() {
-        let dir = folder();
+    fn does_not_wait_for_pipe() {
+        let dir = temp_dir();
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert!(matches!(copy_file(&pipe, &dir.path().join("to")), Err(Failed::Changed)));
+        assert!(matches!(copy_file(&pipe, &dir.path().join("to")), Err(CopyError::Changed)));
     }
 
     #[test]
-    fn a_link_is_copied_as_it_is() {
-        let dir = folder();
+    fn copies_link_with_target_and_times() {
+        let dir = temp_dir();
         symlink("/nowhere/at all", dir.path().join("from")).unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         copy_link_at((CWD, from.as_os_str()), (CWD, to.as_os_str())).unwrap();
         assert_eq!(std::fs::read_link(&to).unwrap(), Path::new("/nowhere/at all"));
-        let times = |path: &Path| path.symlink_metadata().unwrap().modified().unwrap();
-        assert_eq!(times(&to), times(&from));
-        assert!(matches!(copy_link_at((CWD, from.as_os_str()), (CWD, to.as_os_str())), Err(Failed::Taken)));
+        let modified = |path: &Path| path.symlink_metadata().unwrap().modified().unwrap();
+        assert_eq!(modified(&to), modified(&from));
+        assert!(matches!(
+            copy_link_at((CWD, from.as_os_str()), (CWD, to.as_os_str())),
+            Err(CopyError::TargetExists)
+        ));
     }
 }

@@ -1,37 +1,38 @@
-//! Owns the one question every error answers: what helps now, which word was probably meant, and which exit code it is.
+//! User-facing side of errors: hints, suggestions for misspelled words, exit codes, and shell quoting for
+//! hints.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How a command ended, as the shell sees it.
+/// Exit status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything asked for was done.
-    Done,
-    /// Refused or failed; nothing was half-made.
+    /// Completed everything that was requested.
+    Success,
+    /// Refused or failed; no partial change was left.
     Refused,
-    /// The command line was wrong.
+    /// The command line was invalid.
     Usage,
-    /// Conflicts were captured.
+    /// Captured conflicts.
     Conflicts,
     /// An agent, a check or a task failed.
     Agent,
-    /// A lock could not be had in time.
+    /// Could not acquire a lock in time.
     Locked,
-    /// A mistake in git-proq itself.
+    /// Hit a bug in git-proq.
     Bug,
     /// Ended by this signal.
     Signal(u8),
-    /// As the program ended in whose place this one runs.
-    As(u8),
+    /// Exit code of the program that this command ran in place of itself.
+    PassThrough(u8),
 }
 
 impl Exit {
-    /// What a process exit code says.
-    pub(crate) fn of_code(code: u8) -> Exit {
+    /// Converts a process exit code.
+    pub(crate) fn from_code(code: u8) -> Exit {
         match code {
-            0 => Exit::Done,
+            0 => Exit::Success,
             2 => Exit::Usage,
             3 => Exit::Conflicts,
             4 => Exit::Agent,
@@ -42,10 +43,10 @@ impl Exit {
         }
     }
 
-    /// The process exit code: `70` for a bug, `128 + n` for a signal.
+    /// Returns the process exit code: `70` for a bug, `128 + n` for a signal.
     pub fn code(self) -> u8 {
         match self {
-            Exit::Done => 0,
+            Exit::Success => 0,
             Exit::Refused => 1,
             Exit::Usage => 2,
             Exit::Conflicts => 3,
@@ -53,31 +54,32 @@ impl Exit {
             Exit::Locked => 5,
             Exit::Bug => 70,
             Exit::Signal(n) => 128u8.saturating_add(n),
-            Exit::As(n) => n,
+            Exit::PassThrough(n) => n,
         }
     }
 }
 
-/// What an error adds to its one-line `Display`: the commands that help, and the exit code.
+/// Information that an error adds to its one-line `Display`: commands that help, and the exit code.
 pub trait Explain: std::error::Error {
-    /// Next steps for the user, each one line, most useful first.
+    /// Returns next steps for the user, one line each, most useful first.
     fn hints(&self) -> Vec<Cow<'static, str>> {
         Vec::new()
     }
 
-    /// Whether this is a decision about what was found, rather than something that could not be done.
+    /// Returns whether git-proq decided to refuse because of the state it found, rather than being unable to
+    /// proceed.
     fn is_decision(&self) -> bool {
         false
     }
 
-    /// The exit code this error ends the command with.
+    /// Returns the exit status with which this error ends the command.
     fn exit(&self) -> Exit {
         Exit::Refused
     }
 }
 
-/// An error and its causes on one line.
-pub(crate) fn with_causes(e: &dyn std::error::Error) -> String {
+/// Formats an error and its causes on one line.
+pub(crate) fn describe_with_causes(e: &dyn std::error::Error) -> String {
     let mut out = e.to_string();
     let mut next = e.source();
     while let Some(cause) = next {
@@ -90,8 +92,8 @@ pub(crate) fn with_causes(e: &dyn std::error::Error) -> String {
     out
 }
 
-/// A word in quotes that every shell, and git, reads back byte for byte.
-pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
+/// Quotes a word so that every shell, and git, reads it back byte for byte.
+pub(crate) fn shell_quote_bytes(word: &[u8]) -> Vec<u8> {
     let mut out = vec![b'\''];
     for byte in word {
         match byte {
@@ -103,48 +105,49 @@ pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A word as a command line needs it: in quotes only where a shell would read something else.
-pub(crate) fn word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+{}".contains(c);
-    let expands = word.contains('{') && (word.contains(',') || word.contains(".."));
-    if !word.is_empty() && word.chars().all(plain) && !expands {
+/// Returns a word for a command line, quoted only where a shell would read it differently.
+pub(crate) fn shell_quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+{}".contains(c);
+    let is_brace_expansion = word.contains('{') && (word.contains(',') || word.contains(".."));
+    if !word.is_empty() && word.chars().all(is_plain) && !is_brace_expansion {
         return word.to_owned();
     }
-    quoted_path(Path::new(word))
+    shell_quote_path(Path::new(word))
 }
 
-/// A path as a word of a command line, in a hint.
-pub(crate) fn quoted_path(path: &Path) -> String {
-    String::from_utf8_lossy(&quoted(path.as_os_str().as_bytes())).into_owned()
+/// Returns a path as a quoted word for a command in a hint.
+pub(crate) fn shell_quote_path(path: &Path) -> String {
+    String::from_utf8_lossy(&shell_quote_bytes(path.as_os_str().as_bytes())).into_owned()
 }
 
-/// The command that gives a file another name beside the old one, which ends with `.ending`.
-pub(crate) fn set_aside(path: &Path, ending: &str) -> String {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".");
-    aside.push(ending);
-    format!("mv {} {}", quoted_path(path), quoted_path(Path::new(&aside)))
+/// Returns the `mv` command that renames a file to its name plus `.extension`.
+pub(crate) fn rename_command(path: &Path, extension: &str) -> String {
+    let mut new_path = path.as_os_str().to_owned();
+    new_path.push(".");
+    new_path.push(extension);
+    format!("mv {} {}", shell_quote_path(path), shell_quote_path(Path::new(&new_path)))
 }
 
-/// How much two words have in common when one is offered for the other.
-const ALIKE: f64 = 0.75;
+/// Minimum similarity (0 to 1) at which a word is suggested.
+const DEFAULT_MIN_SIMILARITY: f64 = 0.75;
 
-/// The word that was probably meant.
-pub(crate) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    nearest_from(ALIKE, word, known)
+/// Returns the known word that is most similar to a misspelled one, at least [`DEFAULT_MIN_SIMILARITY`].
+pub(crate) fn closest_match<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    closest_match_above(DEFAULT_MIN_SIMILARITY, word, known)
 }
 
-/// The same, where they have to have so much in common.
-pub(crate) fn nearest_from<'w>(
-    least: f64,
+/// Returns the known word that is most similar to `word` by Jaro-Winkler similarity, at least
+/// `min_similarity`.
+pub(crate) fn closest_match_above<'w>(
+    min_similarity: f64,
     word: &str,
     known: impl Iterator<Item = &'w str>,
 ) -> Option<&'w str> {
     let word = word.to_lowercase();
     let score = |known: &'w str| (strsim::jaro_winkler(&known.to_lowercase(), &word), known);
-    let alike = known.map(score).filter(|(score, _)| *score >= least);
-    // Of two that are as near, the one that comes first.
-    alike.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
+    let similar = known.map(score).filter(|(score, _)| *score >= min_similarity);
+    // Of equally similar words, the first one wins.
+    similar.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }
 
 #[cfg(test)]
@@ -152,10 +155,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_only_where_a_shell_needs_it() {
-        assert_eq!(word("--flag=x"), "--flag=x");
-        assert_eq!(word("a b"), "'a b'");
-        assert_eq!(word("it's"), "'it'\\''s'");
-        assert_eq!(word(""), "''");
+    fn quotes_words_only_where_shell_needs_it() {
+        assert_eq!(shell_quote("--flag=x"), "--flag=x");
+        assert_eq!(shell_quote("a b"), "'a b'");
+        assert_eq!(shell_quote("it's"), "'it'\\''s'");
+        assert_eq!(shell_quote(""), "''");
     }
 }

@@ -1,31 +1,32 @@
-//! Owns the library's face: the same work as the commands, for programs. What it returns is what `--json` prints.
+//! Public library interface: the operations of the commands, for programs. Results are the data that `--json`
+//! prints.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::agent::{self, Asked, Job};
+use crate::agent::{self, AgentCommand, RunOptions};
+use crate::diagnostics::Listener;
 use crate::explain::Explain;
-use crate::lane::{self, Name, NewLane, Project, View, Why, operate};
-use crate::merge::{self, Request};
-use crate::note::Listener;
+use crate::lane::{self, LaneName, LaneView, NewLane, Project, RemovalReason, operate};
+use crate::merge::{self, LandingOptions};
 use crate::preview;
-use crate::store::Limit;
+use crate::store::WaitLimit;
 use crate::store::records::{AnyLane, LaneRecord, LaneState};
 
-/// Something that could not be done.
+/// Error of an operation, with hints and an exit code.
 #[derive(Debug)]
 pub struct Error(Box<dyn Explain>);
 
 impl Error {
-    /// Commands that help, most useful first.
+    /// Returns commands that help, most useful first.
     #[must_use]
     pub fn hints(&self) -> Vec<String> {
         self.0.hints().iter().map(ToString::to_string).collect()
     }
 
-    /// The exit code that the command line would end with.
+    /// Returns the exit code that the command line would end with.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         self.0.exit().code()
@@ -56,44 +57,44 @@ macro_rules! from_domain {
 
 from_domain!(agent::Error, crate::git::Error, lane::Error, merge::Error, preview::Error, crate::store::Error);
 
-/// What a new lane is to do.
+/// Options of a new lane.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Spawn {
-    /// The lane's name; without one it is made from the prompt or the command.
+    /// Name of the lane; derived from the prompt or the command if none.
     pub name: Option<String>,
-    /// What the agent is asked.
+    /// Prompt of the agent.
     pub prompt: Option<String>,
     /// A known agent, or any program on `PATH`.
     pub agent: Option<String>,
-    /// A command line instead of an agent. Without both, the lane stays empty.
+    /// Command line to run instead of an agent. Without an agent and a command, the lane stays empty.
     pub command: Vec<OsString>,
-    /// A starting point other than the current branch.
+    /// Starting point other than the current branch.
     pub base: Option<String>,
-    /// A branch to land on other than the starting point.
+    /// Branch to land on other than the starting point.
     pub onto: Option<String>,
     /// Shell command lines that must succeed with the lane before it lands.
     pub checks: Vec<String>,
-    /// The files that the task is expected to touch, as globs from the top of the repository.
+    /// Files that the task is expected to touch, as globs from the top of the repository.
     pub scope: Vec<String>,
-    /// It lands by itself when its run is done.
+    /// Whether the lane is merged automatically when its run is done.
     pub auto_merge: bool,
 }
 
 impl Spawn {
-    /// An agent with a prompt.
+    /// Creates options for an agent with a prompt.
     #[must_use]
     pub fn agent(agent: impl Into<String>, prompt: impl Into<String>) -> Spawn {
         Spawn { agent: Some(agent.into()), prompt: Some(prompt.into()), ..Spawn::default() }
     }
 
-    /// A command line.
+    /// Creates options for a command line.
     #[must_use]
-    pub fn command<S: Into<OsString>>(words: impl IntoIterator<Item = S>) -> Spawn {
-        Spawn { command: words.into_iter().map(Into::into).collect(), ..Spawn::default() }
+    pub fn command<S: Into<OsString>>(args: impl IntoIterator<Item = S>) -> Spawn {
+        Spawn { command: args.into_iter().map(Into::into).collect(), ..Spawn::default() }
     }
 
-    /// The same with a name.
+    /// Sets the name of the lane.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Spawn {
         self.name = Some(name.into());
@@ -101,42 +102,42 @@ impl Spawn {
     }
 }
 
-/// A lane as it is now.
+/// Current state of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Lane {
-    /// Its name.
+    /// Name of the lane.
     pub name: String,
-    /// The first line of its task.
+    /// Title: the first line of its task.
     pub title: String,
-    /// What it is doing.
+    /// State of its run or landing.
     pub state: LaneState,
-    /// More about the state.
+    /// Further detail about the state.
     pub detail: Option<String>,
-    /// Its branch.
+    /// Branch of the lane.
     pub branch: String,
-    /// The top of its worktree.
+    /// Top folder of its worktree.
     pub path: PathBuf,
-    /// The branch it lands on.
+    /// Branch that it lands on.
     pub base: String,
-    /// Its agent.
+    /// Name of its agent.
     pub agent: Option<String>,
-    /// Commits on its branch that its base lacks; none when one of them is gone.
+    /// Number of commits on its branch that its base lacks; none when one of the two is gone.
     pub ahead: Option<usize>,
-    /// Commits on its base that its branch lacks.
+    /// Number of commits on its base that its branch lacks; none when one of the two is gone.
     pub behind: Option<usize>,
-    /// Uncommitted files; none when that could not be found out.
+    /// Number of uncommitted files; none when that could not be determined.
     pub uncommitted: Option<usize>,
 }
 
-impl From<View> for Lane {
-    fn from(view: View) -> Lane {
+impl From<LaneView> for Lane {
+    fn from(view: LaneView) -> Lane {
         Lane {
             state: view.state,
             detail: view.detail,
             ahead: view.distance.map(|d| d.ahead),
             behind: view.distance.map(|d| d.behind),
-            uncommitted: view.dirt.map(|d| d.entries.len()),
+            uncommitted: view.dirty.map(|d| d.entries.len()),
             branch: view.lane.branch().unwrap_or_default().to_owned(),
             name: view.lane.name,
             title: view.lane.title,
@@ -147,169 +148,183 @@ impl From<View> for Lane {
     }
 }
 
-/// One repository with its lanes.
+/// A repository with its lanes.
 pub struct Proq {
     project: Project,
     program: PathBuf,
 }
 
 impl Proq {
-    /// Opens the repository that `dir` lies in. Agents are watched by the `git-proq` that is found on `PATH`.
+    /// Opens the repository that contains `dir`. The `git-proq` on `PATH` supervises agents.
     ///
     /// # Errors
-    /// When there is no repository, or no git.
+    /// Fails if there is no repository or no git.
     pub fn open(dir: impl AsRef<Path>) -> Result<Proq, Error> {
         let project = Project::open(dir.as_ref(), Listener::silent())?;
         lane::recover(&project)?;
         Ok(Proq { project, program: PathBuf::from("git-proq") })
     }
 
-    /// Uses another `git-proq` to watch agents.
+    /// Sets another `git-proq` program to supervise agents.
     #[must_use]
     pub fn with_program(mut self, program: impl Into<PathBuf>) -> Proq {
         self.program = program.into();
         self
     }
 
-    /// Makes a lane and, if it is to do something, starts that in it. Returns when it runs, not when it has ended.
+    /// Creates a lane and starts its agent or command, if any. Returns once that is running, not when it has
+    /// exited.
     ///
     /// # Errors
-    /// When the name is taken or no name, the base is none, the scope no globs, or the program is not found; then nothing was
-    /// made.
-    pub fn spawn(&self, asked: &Spawn) -> Result<Lane, Error> {
+    /// Fails if the name is taken or invalid, the base does not exist, the scope is not a list of globs, or
+    /// the program is not found. No lane is created then.
+    pub fn spawn(&self, request: &Spawn) -> Result<Lane, Error> {
         let project = &self.project;
-        let dir = project.repo.home();
-        let prompt = asked.prompt.as_deref();
-        let job = match (&asked.agent, asked.command.as_slice()) {
+        let dir = project.repo.command_dir();
+        let prompt = request.prompt.as_deref();
+        let agent_command = match (&request.agent, request.command.as_slice()) {
             (Some(agent), _) => {
-                let own = asked.command.clone();
-                let wishes = Asked { own, ..Asked::default() };
-                Some(Job::agent(project, agent, prompt.unwrap_or_default(), dir, &wishes)?)
+                let args = request.command.clone();
+                let options = RunOptions { agent_command: args, ..RunOptions::default() };
+                Some(AgentCommand::from_profile(project, agent, prompt.unwrap_or_default(), dir, &options)?)
             }
             (None, []) => None,
-            (None, words) => {
-                Some(Job::command(project, words, prompt.unwrap_or_default(), dir, &Asked::default())?)
-            }
+            (None, argv) => Some(AgentCommand::from_user_command(
+                project,
+                argv,
+                prompt.unwrap_or_default(),
+                dir,
+                &RunOptions::default(),
+            )?),
         };
-        let words: Vec<_> = asked.command.iter().map(|w| w.to_string_lossy()).collect();
-        let words = words.join(" ");
-        drop(crate::git::Scope::read(&asked.scope)?);
-        let plan = lane::plan(
+        let argv: Vec<_> = request.command.iter().map(|w| w.to_string_lossy()).collect();
+        let command_line = argv.join(" ");
+        drop(crate::git::Scope::parse(&request.scope)?);
+        let plan = lane::plan_lane(
             project,
             NewLane {
-                name: asked.name.as_deref().map(Name::parse).transpose()?,
+                name: request.name.as_deref().map(LaneName::parse).transpose()?,
                 prompt,
-                words: Some(words.as_str()),
-                agent: job.as_ref().map(|j| j.agent.clone()),
-                base: lane::resolve_base(project, asked.base.as_deref(), asked.onto.as_deref())?,
+                name_hint: Some(command_line.as_str()),
+                agent: agent_command.as_ref().map(|j| j.agent.clone()),
+                base: lane::resolve_base(project, request.base.as_deref(), request.onto.as_deref())?,
                 carry: None,
-                checks: asked.checks.clone(),
-                scope: asked.scope.clone(),
+                checks: request.checks.clone(),
+                scope: request.scope.clone(),
                 sparse: false,
-                auto_merge: asked.auto_merge,
+                auto_merge: request.auto_merge,
                 group: None,
                 batch: None,
-                given: lane::Given::Whole,
+                set_up: lane::SetUpLevel::Full,
             },
         )?;
-        let created = lane::create(project, &plan)?;
-        let record = match job {
-            None => created.lane.any(),
-            Some(job) => agent::launch(project, &created.lane.any(), created.lock, &job, &self.program)?,
+        let created = lane::create_lane(project, &plan)?;
+        let record = match agent_command {
+            None => created.lane.into_any(),
+            Some(agent_command) => {
+                agent::launch(project, &created.lane.into_any(), created.lock, &agent_command, &self.program)?
+            }
         };
-        self.view(record)
+        self.lane_from_record(record)
     }
 
-    /// Every lane that can be landed, by name.
+    /// Returns every lane that can be landed, by name.
     pub fn list(&self) -> Result<Vec<Lane>, Error> {
-        let lanes = self.project.lanes()?.into_iter().map(LaneRecord::any).collect();
-        let views = lane::views(&self.project, lanes)?;
+        let lanes = self.project.lanes()?.into_iter().map(LaneRecord::into_any).collect();
+        let views = lane::lane_views(&self.project, lanes)?;
         Ok(views.into_iter().map(Lane::from).collect())
     }
 
-    /// One lane.
+    /// Returns the current state of one lane.
     pub fn show(&self, name: &str) -> Result<Lane, Error> {
-        self.view(self.project.lane(name)?.any())
+        self.lane_from_record(self.project.lane(name)?.into_any())
     }
 
-    /// Waits for a lane's agent to end.
+    /// Waits for a lane's agent to exit.
     pub fn wait(&self, name: &str) -> Result<Lane, Error> {
-        let (record, _) = agent::wait(&self.project, &self.project.lane(name)?.name)?;
-        self.view(record)
+        let (record, _) = agent::wait_for_lane(&self.project, &self.project.lane(name)?.name)?;
+        self.lane_from_record(record)
     }
 
-    /// Shows a lane in the main checkout; uncommitted changes there are set aside.
+    /// Previews a lane in the main checkout; uncommitted changes there are saved in a snapshot.
     pub fn preview(&self, name: &str) -> Result<(), Error> {
-        preview::enter(&self.project, name).map(drop).map_err(Error::from)
+        preview::enter_preview(&self.project, name).map(drop).map_err(Error::from)
     }
 
-    /// Leaves the preview and brings the changes back. Returns the commit that still holds them when they conflict with
-    /// what landed meanwhile; `git stash apply` reads it.
+    /// Leaves the preview and restores the changes. If they conflict with what landed since, returns the
+    /// commit that still holds them; `git stash apply` reads it.
     pub fn preview_back(&self) -> Result<Option<String>, Error> {
-        let back = preview::back(&self.project)?;
-        Ok(back.snapshot.map(|id| id.to_string()))
+        let returned = preview::leave_preview(&self.project)?;
+        Ok(returned.conflicting_snapshot.map(|id| id.to_string()))
     }
 
-    /// Lands lanes, in this order, each on its base, once the checks of the settings and those of their tasks succeed. Of two
-    /// that conflict, the first lands. With `merge.push`, bases are pushed then; what came of that is in the report, and is no
-    /// error. No agent is sent at conflicts, whatever `merge.conflict_agent` says.
-    pub fn merge(&self, lanes: &[String]) -> Result<merge::Report, Error> {
-        self.land(lanes, false)
+    /// Lands lanes in this order, each on its base, after the checks of the settings and of their tasks
+    /// succeed. Of two conflicting lanes, the first lands. With `merge.push`, bases are pushed afterwards;
+    /// the result of that is in the report and is not an error. No agent resolves conflicts, regardless of
+    /// `merge.conflict_agent`.
+    pub fn merge(&self, lanes: &[String]) -> Result<merge::LandingReport, Error> {
+        self.land_lanes(lanes, false)
     }
 
-    /// Lands every lane that is done, in the order in which most of them land.
-    pub fn merge_all(&self) -> Result<merge::Report, Error> {
-        self.land(&[], true)
+    /// Lands every finished lane, in the order in which most of them land.
+    pub fn merge_all(&self) -> Result<merge::LandingReport, Error> {
+        self.land_lanes(&[], true)
     }
 
-    /// Throws a lane away. With `force` whatever is in it is saved first and a running agent is stopped.
+    /// Discards a lane. With `force`, saves its content first and stops a running agent.
     ///
     /// # Errors
-    /// Without `force`, when the lane has work that is not on its base; then nothing was changed.
+    /// Fails without `force` if the lane has work that is not on its base; nothing is changed then.
     pub fn discard(&self, name: &str, force: bool) -> Result<(), Error> {
         let project = &self.project;
         let lane = project.lane(name)?;
-        project.ask_to_remove(&lane.name)?;
+        project.run_pre_remove_hooks(&lane.name)?;
         let (state, _) = lane::effective_state(project, &lane)?;
         if force && state.is_busy() {
             agent::stop(project, name)?;
         }
-        operate(project, "discard", |op| preview::retire(op, name, Why::Discard, force).map(drop))?;
+        operate(project, "discard", |op| {
+            preview::remove_previewed_lane(op, name, RemovalReason::Discard, force).map(drop)
+        })?;
         Ok(())
     }
 
-    fn land(&self, lanes: &[String], all: bool) -> Result<merge::Report, Error> {
-        let request = Request {
+    fn land_lanes(&self, lanes: &[String], all: bool) -> Result<merge::LandingReport, Error> {
+        let request = LandingOptions {
             resolver: None,
             lanes,
-            unrecorded: None,
+            unrecorded_lane: None,
             all,
             onto: None,
             force: false,
             allow_deletions: false,
             stop: None,
-            ends: &[],
+            endable_sessions: &[],
             pick: false,
-            by_itself: false,
-            keep: false,
+            is_automatic: false,
+            keep_lanes: false,
             dry_run: false,
-            verify: &[],
+            extra_checks: &[],
             no_checks: false,
             jobs: None,
-            patience: Limit::Forever,
+            queue_wait: WaitLimit::Forever,
             strategy: None,
             no_verify: false,
-            order: if all { merge::Order::Best } else { merge::Order::Given },
+            order: if all { merge::StackOrder::Best } else { merge::StackOrder::Given },
             atomic: false,
-            push: if self.project.settings.push { merge::Push::Silently } else { merge::Push::No },
-            plan: &|_| {},
+            push: if self.project.settings.merge_push {
+                merge::PushMode::WithoutPrompt
+            } else {
+                merge::PushMode::Never
+            },
+            on_plan: &|_| {},
         };
-        Ok(merge::run(&self.project, &request)?)
+        Ok(merge::land_lanes(&self.project, &request)?)
     }
 
-    fn view(&self, record: AnyLane) -> Result<Lane, Error> {
+    fn lane_from_record(&self, record: AnyLane) -> Result<Lane, Error> {
         let name = record.name.clone();
-        let view = lane::views(&self.project, vec![record])?.pop();
-        view.map(Lane::from).ok_or_else(|| lane::Error::Unknown { name, similar: None }.into())
+        let view = lane::lane_views(&self.project, vec![record])?.pop();
+        view.map(Lane::from).ok_or_else(|| lane::Error::UnknownLane { name, similar: None }.into())
     }
 }

@@ -1,4 +1,5 @@
-//! Owns Ctrl-C and TERM while something is being changed: noted at once, obeyed at the next place where stopping is safe.
+//! Deferred Ctrl-C, TERM and HUP while a command changes the repository: recorded at once, acted on at the
+//! next point where stopping is safe.
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,80 +8,81 @@ use std::sync::{Arc, OnceLock};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 
-/// The signals that are noted.
+/// Signals that are deferred.
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// The user pressed Ctrl-C, or something sent TERM or HUP.
+/// Error of a command that stops because you pressed Ctrl-C, or a process sent TERM or HUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 
-struct Wish {
-    /// The signal; zero for none.
-    signal: Arc<AtomicUsize>,
+struct SignalState {
+    /// Number of the received signal; zero for none.
+    received: Arc<AtomicUsize>,
     /// Whether signals end the process again.
-    relaxed: Arc<AtomicBool>,
+    is_default_restored: Arc<AtomicBool>,
 }
 
-static WISH: OnceLock<Wish> = OnceLock::new();
+static SIGNAL_STATE: OnceLock<SignalState> = OnceLock::new();
 
-/// Whether this process has handlers of its own for them.
-static OWN: AtomicBool = AtomicBool::new(false);
+/// Whether this process has its own handlers for these signals.
+static HAS_OWN_HANDLERS: AtomicBool = AtomicBool::new(false);
 
-/// Says that this process has handlers of its own for these signals, so that they do not end it in any case.
-pub(crate) fn has_own_handlers() {
-    OWN.store(true, Ordering::Relaxed);
+/// Records that this process has its own handlers for these signals, so that they do not always end it.
+pub(crate) fn note_own_handlers() {
+    HAS_OWN_HANDLERS.store(true, Ordering::Relaxed);
 }
 
-/// From now on INT, TERM and HUP are only noted. Without this call they end the process, as is right for reading.
-pub(crate) fn arm() {
-    WISH.get_or_init(|| {
-        let wish = Wish { signal: Arc::default(), relaxed: Arc::default() };
+/// Makes INT, TERM and HUP only recorded from now on. Without this call they end the process, which is right
+/// for commands that only read.
+pub(crate) fn defer_signals() {
+    SIGNAL_STATE.get_or_init(|| {
+        let state = SignalState { received: Arc::default(), is_default_restored: Arc::default() };
         for signal in SIGNALS {
-            // Where a handler cannot be had, the signal ends the process as before.
-            drop(flag::register_conditional_default(signal, Arc::clone(&wish.relaxed)));
+            // If a handler cannot be registered, the signal ends the process as before.
+            drop(flag::register_conditional_default(signal, Arc::clone(&state.is_default_restored)));
             let number = signal.unsigned_abs() as usize;
-            drop(flag::register_usize(signal, Arc::clone(&wish.signal), number));
+            drop(flag::register_usize(signal, Arc::clone(&state.received), number));
         }
-        wish
+        state
     });
 }
 
-/// From now on signals end the process again: only looking is left to do.
-pub(crate) fn disarm() {
-    if let Some(wish) = WISH.get() {
-        wish.relaxed.store(true, Ordering::Relaxed);
+/// Makes signals end the process again, once only reading is left to do.
+pub(crate) fn restore_default_action() {
+    if let Some(state) = SIGNAL_STATE.get() {
+        state.is_default_restored.store(true, Ordering::Relaxed);
     }
 }
 
-/// Forgets a signal that was meant for another program, which had the terminal.
-pub(crate) fn forget() {
-    if let Some(wish) = WISH.get() {
-        wish.signal.store(0, Ordering::Relaxed);
+/// Clears a signal that was intended for another program on this terminal.
+pub(crate) fn clear_signal() {
+    if let Some(state) = SIGNAL_STATE.get() {
+        state.received.store(0, Ordering::Relaxed);
     }
 }
 
-/// The signal that was noted; zero for none.
-pub(crate) fn signal() -> u8 {
-    let noted = WISH.get().map_or(0, |wish| wish.signal.load(Ordering::Relaxed));
-    u8::try_from(noted).unwrap_or(0)
+/// Returns the number of the received signal; zero for none.
+pub(crate) fn received_signal() -> u8 {
+    let received = SIGNAL_STATE.get().map_or(0, |state| state.received.load(Ordering::Relaxed));
+    u8::try_from(received).unwrap_or(0)
 }
 
-/// Stops here if a signal was noted.
+/// Fails if a signal was received.
 pub(crate) fn check() -> Result<(), Interrupted> {
-    if signal() == 0 { Ok(()) } else { Err(Interrupted) }
+    if received_signal() == 0 { Ok(()) } else { Err(Interrupted) }
 }
 
-/// Whether no signal was noted.
-pub(crate) fn is_quiet() -> bool {
-    signal() == 0
+/// Returns whether no signal was received.
+pub(crate) fn has_no_signal() -> bool {
+    received_signal() == 0
 }
 
-/// As long as this is there, each signal that is noted also writes a byte.
+/// Registered signal handlers; dropping this unregisters them.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Heard(Vec<SigId>);
+pub(crate) struct SignalHandlers(Vec<SigId>);
 
-impl Drop for Heard {
+impl Drop for SignalHandlers {
     fn drop(&mut self) {
         for id in self.0.drain(..) {
             low_level::unregister(id);
@@ -88,43 +90,43 @@ impl Drop for Heard {
     }
 }
 
-/// Lets whoever sleeps over the other end of `mouth` hear of signals. Where none are noted, as in a program that only uses
-/// the library, they go on as they were.
+/// Makes each deferred signal also write a byte to `writer`, to wake a process that waits on the other end.
+/// Does nothing if signals are not deferred, as in a program that only uses the library.
 ///
 /// # Errors
-/// When no handler can be had.
-pub(crate) fn hear(mouth: &UnixStream) -> std::io::Result<Heard> {
-    let mut heard = Heard(Vec::new());
-    if WISH.get().is_some() {
+/// Fails if no signal handler can be registered.
+pub(crate) fn register_pipe(writer: &UnixStream) -> std::io::Result<SignalHandlers> {
+    let mut handlers = SignalHandlers(Vec::new());
+    if SIGNAL_STATE.get().is_some() {
         for signal in SIGNALS {
-            heard.0.push(low_level::pipe::register(signal, mouth.try_clone()?)?);
+            handlers.0.push(low_level::pipe::register(signal, writer.try_clone()?)?);
         }
     }
-    Ok(heard)
+    Ok(handlers)
 }
 
-/// Whether a signal asks this process to end, from the moment in which this was made. For one that has handlers of its own and
-/// cannot see to them meanwhile.
+/// Whether a signal requested this process to stop since this flag was registered. For a process whose own
+/// handlers cannot run at that time.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Asked {
+pub(crate) struct StopFlag {
     flag: Arc<AtomicBool>,
-    _handlers: Heard,
+    _handlers: SignalHandlers,
 }
 
-impl Asked {
-    /// Looks from now on. Where no handler can be had, nobody is heard. In a program that only uses the library signals go on as
-    /// they were: a handler, once set, keeps them from ending it for good.
-    pub(crate) fn listen() -> Asked {
+impl StopFlag {
+    /// Registers the flag. Signals without a handler are not recorded. In a program that only uses the
+    /// library, signals keep their action: once set, a handler would permanently prevent them from ending it.
+    pub(crate) fn register() -> StopFlag {
         let flag = Arc::new(AtomicBool::new(false));
-        let is_ours = WISH.get().is_some() || OWN.load(Ordering::Relaxed);
-        let signals = SIGNALS.iter().filter(|_| is_ours);
+        let handles_signals = SIGNAL_STATE.get().is_some() || HAS_OWN_HANDLERS.load(Ordering::Relaxed);
+        let signals = SIGNALS.iter().filter(|_| handles_signals);
         let handlers = signals.filter_map(|signal| flag::register(*signal, Arc::clone(&flag)).ok());
-        Asked { _handlers: Heard(handlers.collect()), flag }
+        StopFlag { _handlers: SignalHandlers(handlers.collect()), flag }
     }
 
-    /// Whether one came.
-    pub(crate) fn is(&self) -> bool {
+    /// Returns whether a signal was received.
+    pub(crate) fn is_set(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }
 }

@@ -1,6 +1,6 @@
-//! `git-proq`: several coding agents on one repository at once, without losing work.
+//! `git-proq`: run several coding agents on one repository at the same time, without losing work.
 //!
-//! The program is a thin layer over this library. [`Proq`] does the same work for other programs:
+//! The program is a thin layer over this library. [`Proq`] offers the same operations to other programs:
 //!
 //! ```no_run
 //! use git_proq::{Proq, Spawn};
@@ -17,18 +17,17 @@ mod agent;
 mod cli;
 mod config;
 mod copy;
+mod diagnostics;
 mod event;
 mod explain;
 mod facade;
-mod fault;
+mod fail_points;
 mod git;
-mod harmless;
 mod health;
 mod interrupt;
 mod lane;
 mod markdown;
 mod merge;
-mod note;
 mod preview;
 #[doc(hidden)]
 pub mod probe;
@@ -36,14 +35,15 @@ mod process;
 mod regular_file;
 mod store;
 mod swarm;
+mod terminal_text;
 
 pub use facade::{Error, Lane, Proq, Spawn};
 pub use git::{Oid, RepoPath};
-pub use merge::{Check, Checks, Outcome, Report, TaskChecks, Verdict};
-pub use process::Ended;
-pub use store::records::{LaneState, Strategy};
+pub use merge::{CheckFailure, CheckSummary, LandingReport, LaneOutcome, TaskChecks, Verdict};
+pub use process::ExitOutcome;
+pub use store::records::{LaneState, MergeStrategy};
 
-/// Runs the program with the arguments it was started with, and returns its exit code.
+/// Runs the program with its command-line arguments and returns its exit code.
 #[must_use]
 pub fn main() -> std::process::ExitCode {
     cli::main()

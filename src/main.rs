@@ -1,4 +1,4 @@
-//! Owns nothing but the start: everything is in the library.
+//! Entry point of the program `git-proq`; all code is in the library.
 
 fn main() -> std::process::ExitCode {
     git_proq::main()

@@ -1,4 +1,4 @@
-//! Owns reading files that others may have put there: regular files only, no more of them than is useful, and never waiting.
+//! Reading files that may come from others: regular files only, with a size limit, and without ever blocking.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -7,36 +7,37 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// The most that a settings file may have, in bytes.
-pub(crate) const SETTINGS: u64 = 1 << 20;
+/// Maximum size of a settings file, in bytes.
+pub(crate) const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// The most that a record in TOML may have, in bytes.
-pub(crate) const TOML: u64 = 16 << 20;
+/// Maximum size of a TOML record, in bytes.
+pub(crate) const MAX_TOML_RECORD_BYTES: u64 = 16 << 20;
 
-/// The most that a prompt, or any other file that git-proq keeps, may have, in bytes.
-pub(crate) const RECORD: u64 = 64 << 20;
+/// Maximum size of a prompt, or any other file that git-proq stores, in bytes.
+pub(crate) const MAX_STORE_FILE_BYTES: u64 = 64 << 20;
 
-/// What becomes of a symbolic link at the end of a path.
+/// Treatment of a symbolic link at the end of a path.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Links<'a> {
-    /// It is followed: the user named the path.
+pub(crate) enum LinkPolicy<'a> {
+    /// Follows the link: the user named the path.
     Follow,
-    /// It is refused.
+    /// Refuses the link.
     Refuse,
-    /// It is followed if it leads to something below this folder.
-    Below(&'a Path),
+    /// Follows the link if it leads to a file below this folder.
+    FollowBelow(&'a Path),
 }
 
-/// Opens a regular file for reading, and returns its metadata beside.
+/// Opens a regular file for reading, and returns it with its metadata.
 ///
 /// # Errors
-/// Those of opening, and [`ErrorKind::InvalidInput`] for a link that may not be followed, a device, a pipe or a socket;
-/// nothing of these is opened.
-pub(crate) fn open(path: &Path, links: Links<'_>) -> io::Result<(File, Metadata)> {
-    let path = &allowed(path, links)?;
+/// The errors of opening, and [`ErrorKind::InvalidInput`] for a link that may not be followed, a device, a
+/// pipe or a socket. None of these is opened.
+pub(crate) fn open(path: &Path, links: LinkPolicy<'_>) -> io::Result<(File, Metadata)> {
+    let path = &resolve_path(path, links)?;
     require_regular(&path.metadata()?)?;
-    // Something else may stand there by now: a pipe is not waited for, and a terminal does not become this process's.
-    let nofollow = if matches!(links, Links::Follow) { OFlags::empty() } else { OFlags::NOFOLLOW };
+    // The file may have been replaced since. The flags keep a pipe from blocking, and a terminal from
+    // becoming this process's.
+    let nofollow = if matches!(links, LinkPolicy::Follow) { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | nofollow).bits();
     let file =
         OpenOptions::new().read(true).custom_flags(i32::try_from(flags).unwrap_or_default()).open(path)?;
@@ -45,94 +46,96 @@ pub(crate) fn open(path: &Path, links: Links<'_>) -> io::Result<(File, Metadata)
     Ok((file, meta))
 }
 
-/// Reads a regular file of at most `most` bytes.
+/// Reads a regular file of at most `max_bytes` bytes.
 ///
 /// # Errors
-/// Those of [`open`], and [`ErrorKind::FileTooLarge`].
-pub(crate) fn read(path: &Path, most: u64, links: Links<'_>) -> io::Result<Vec<u8>> {
+/// The errors of [`open`], and [`ErrorKind::FileTooLarge`].
+pub(crate) fn read(path: &Path, max_bytes: u64, links: LinkPolicy<'_>) -> io::Result<Vec<u8>> {
     let (file, meta) = open(path, links)?;
     let mut bytes = Vec::new();
-    if meta.len() <= most {
-        file.take(most + 1).read_to_end(&mut bytes)?;
+    if meta.len() <= max_bytes {
+        file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     }
-    if meta.len() > most || bytes.len() as u64 > most {
-        return Err(too_large(most));
+    if meta.len() > max_bytes || bytes.len() as u64 > max_bytes {
+        return Err(too_large(max_bytes));
     }
     Ok(bytes)
 }
 
-/// Reads a regular file of at most `most` bytes that is UTF-8.
+/// Reads a regular UTF-8 file of at most `max_bytes` bytes.
 ///
 /// # Errors
-/// Those of [`read`], and [`ErrorKind::InvalidData`].
-pub(crate) fn read_text(path: &Path, most: u64, links: Links<'_>) -> io::Result<String> {
-    as_text(read(path, most, links)?)
+/// The errors of [`read`], and [`ErrorKind::InvalidData`].
+pub(crate) fn read_text(path: &Path, max_bytes: u64, links: LinkPolicy<'_>) -> io::Result<String> {
+    to_utf8_text(read(path, max_bytes, links)?)
 }
 
-/// Bytes as text.
+/// Converts bytes to text.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidData`] when they are not UTF-8.
-pub(crate) fn as_text(bytes: Vec<u8>) -> io::Result<String> {
+/// [`ErrorKind::InvalidData`] if they are not UTF-8.
+pub(crate) fn to_utf8_text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|e| io::Error::new(ErrorKind::InvalidData, e.utf8_error()))
 }
 
-/// Opens a file that git-proq keeps: no link is followed.
+/// Opens a file that git-proq stores. Follows no link.
 ///
 /// # Errors
-/// Those of [`open`].
-pub(crate) fn open_record(path: impl AsRef<Path>) -> io::Result<File> {
-    open(path.as_ref(), Links::Refuse).map(|(file, _)| file)
+/// The errors of [`open`].
+pub(crate) fn open_store_file(path: impl AsRef<Path>) -> io::Result<File> {
+    open(path.as_ref(), LinkPolicy::Refuse).map(|(file, _)| file)
 }
 
-/// Reads a file that git-proq keeps: no link is followed, and one that is larger than [`RECORD`] is refused.
+/// Reads a file that git-proq stores. Follows no link, and refuses a file larger than
+/// [`MAX_STORE_FILE_BYTES`].
 ///
 /// # Errors
-/// Those of [`read`].
-pub(crate) fn record(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    read(path.as_ref(), RECORD, Links::Refuse)
+/// The errors of [`read`].
+pub(crate) fn read_store_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    read(path.as_ref(), MAX_STORE_FILE_BYTES, LinkPolicy::Refuse)
 }
 
-/// Reads a file that git-proq keeps and that is UTF-8.
+/// Reads a UTF-8 file that git-proq stores.
 ///
 /// # Errors
-/// Those of [`read_text`].
-pub(crate) fn record_text(path: impl AsRef<Path>) -> io::Result<String> {
-    read_text(path.as_ref(), RECORD, Links::Refuse)
+/// The errors of [`read_text`].
+pub(crate) fn read_store_text(path: impl AsRef<Path>) -> io::Result<String> {
+    read_text(path.as_ref(), MAX_STORE_FILE_BYTES, LinkPolicy::Refuse)
 }
 
-/// Reads a file that the user named on the command line: links are followed, and so is what a shell has opened for `<(command)`.
+/// Reads a file that the user named on the command line. Follows links, and also reads the pipe that a shell
+/// opens for `<(command)`.
 ///
 /// # Errors
-/// Those of [`read`].
-pub(crate) fn given(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// The errors of [`read`].
+pub(crate) fn read_user_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     if !is_descriptor(path) {
-        return read(path, most, Links::Follow);
+        return read(path, max_bytes, LinkPolicy::Follow);
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most { Err(too_large(most)) } else { Ok(bytes) }
+    File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes { Err(too_large(max_bytes)) } else { Ok(bytes) }
 }
 
-/// Whether a path names a descriptor that this process was started with, as a shell's `<(command)` does: opening that waits for
-/// nobody.
+/// Returns whether a path names a file descriptor of this process, as a shell's `<(command)` does. Opening it
+/// does not block.
 fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }
 
-/// Replaces the content of a regular file that git-proq keeps, or makes one: no link is followed.
+/// Replaces the content of a regular file that git-proq stores, or creates it. Follows no link.
 ///
 /// # Errors
-/// Those of opening and writing, and [`ErrorKind::InvalidInput`] for a link, a folder, a device, a pipe or a socket; nothing of these
-/// is opened.
+/// The errors of opening and writing, and [`ErrorKind::InvalidInput`] for a link, a folder, a device, a pipe
+/// or a socket. None of these is opened.
 pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match path.symlink_metadata() {
-        Ok(meta) if meta.is_symlink() => return Err(refused("it is a link")),
-        Ok(meta) if meta.is_dir() => return Err(refused("it is a folder")),
+        Ok(meta) if meta.is_symlink() => return Err(invalid_input("it is a link")),
+        Ok(meta) if meta.is_dir() => return Err(invalid_input("it is a folder")),
         Ok(meta) => require_regular(&meta)?,
         Err(_) => {}
     }
-    // As in `open`: it may have been replaced since.
+    // As in `open`: the file may have been replaced since.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW).bits();
     let flags = i32::try_from(flags).unwrap_or_default();
     let mut file =
@@ -142,20 +145,20 @@ pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// The path to open.
-fn allowed(path: &Path, links: Links<'_>) -> io::Result<PathBuf> {
-    if matches!(links, Links::Follow) || !path.symlink_metadata()?.is_symlink() {
+/// Returns the path to open, after applying the link policy.
+fn resolve_path(path: &Path, links: LinkPolicy<'_>) -> io::Result<PathBuf> {
+    if matches!(links, LinkPolicy::Follow) || !path.symlink_metadata()?.is_symlink() {
         return Ok(path.to_owned());
     }
     match links {
-        Links::Below(top) => {
-            let real = path.canonicalize()?;
-            match real.starts_with(top.canonicalize()?) {
-                true => Ok(real),
-                false => Err(refused("it is a link that leads out of the repository")),
+        LinkPolicy::FollowBelow(folder) => {
+            let target = path.canonicalize()?;
+            match target.starts_with(folder.canonicalize()?) {
+                true => Ok(target),
+                false => Err(invalid_input("it is a link that leads out of the repository")),
             }
         }
-        _ => Err(refused("it is a link")),
+        _ => Err(invalid_input("it is a link")),
     }
 }
 
@@ -167,25 +170,25 @@ fn require_regular(meta: &Metadata) -> io::Result<()> {
     if kind.is_dir() {
         return Err(rustix::io::Errno::ISDIR.into());
     }
-    Err(refused(match () {
+    Err(invalid_input(match () {
         () if kind.is_fifo() => "it is a pipe, not a regular file",
         () if kind.is_socket() => "it is a socket, not a regular file",
         () => "it is a device, not a regular file",
     }))
 }
 
-/// The error for a file of more than `most` bytes.
-pub(crate) fn too_large(most: u64) -> io::Error {
-    io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {}", size(most)))
+/// Creates the error for a file of more than `max_bytes` bytes.
+pub(crate) fn too_large(max_bytes: u64) -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {}", format_size(max_bytes)))
 }
 
-/// The error for something that is no file to read, and why.
-pub(crate) fn refused(why: &'static str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidInput, why)
+/// Creates the error for a path that is no readable file, with the reason.
+pub(crate) fn invalid_input(reason: &'static str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, reason)
 }
 
-/// A number of bytes in the largest unit that divides it.
-fn size(bytes: u64) -> String {
+/// Formats a number of bytes in the largest unit that divides it.
+fn format_size(bytes: u64) -> String {
     match bytes {
         n if n >= 1 << 20 && n % (1 << 20) == 0 => format!("{} MiB", n >> 20),
         n if n >= 1 << 10 && n % (1 << 10) == 0 => format!("{} KiB", n >> 10),
@@ -199,44 +202,47 @@ mod tests {
 
     use super::*;
 
-    fn why(path: &Path, links: Links<'_>) -> String {
+    fn read_error(path: &Path, links: LinkPolicy<'_>) -> String {
         read(path, 8, links).unwrap_err().to_string()
     }
 
     #[test]
-    fn only_regular_files_of_a_fitting_size_are_read() {
+    fn reads_only_regular_files_within_size_limit() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path();
         std::fs::write(top.join("small"), "12345678").unwrap();
         std::fs::write(top.join("large"), "123456789").unwrap();
-        assert_eq!(read_text(&top.join("small"), 8, Links::Refuse).unwrap(), "12345678");
-        assert_eq!(why(&top.join("large"), Links::Follow), "it is larger than 8 bytes");
-        assert_eq!(why(Path::new("/dev/zero"), Links::Follow), "it is a device, not a regular file");
-        assert_eq!(read(top, 8, Links::Follow).unwrap_err().kind(), ErrorKind::IsADirectory);
-        assert_eq!(read(&top.join("none"), 8, Links::Refuse).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(read_text(&top.join("small"), 8, LinkPolicy::Refuse).unwrap(), "12345678");
+        assert_eq!(read_error(&top.join("large"), LinkPolicy::Follow), "it is larger than 8 bytes");
+        assert_eq!(
+            read_error(Path::new("/dev/zero"), LinkPolicy::Follow),
+            "it is a device, not a regular file"
+        );
+        assert_eq!(read(top, 8, LinkPolicy::Follow).unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert_eq!(read(&top.join("none"), 8, LinkPolicy::Refuse).unwrap_err().kind(), ErrorKind::NotFound);
         let pipe = top.join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
             .unwrap();
-        assert_eq!(why(&pipe, Links::Follow), "it is a pipe, not a regular file");
+        assert_eq!(read_error(&pipe, LinkPolicy::Follow), "it is a pipe, not a regular file");
     }
 
     #[test]
-    fn a_link_is_followed_only_where_it_may_be() {
+    fn follows_links_only_where_allowed() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("top");
         std::fs::create_dir(&top).unwrap();
-        for place in [dir.path().join("file"), top.join("file")] {
-            std::fs::write(place, "x").unwrap();
+        for file in [dir.path().join("file"), top.join("file")] {
+            std::fs::write(file, "x").unwrap();
         }
         symlink("file", top.join("in")).unwrap();
         symlink("../file", top.join("out")).unwrap();
         symlink("/dev/zero", top.join("zero")).unwrap();
         let outside = "it is a link that leads out of the repository";
-        assert_eq!(read(&top.join("in"), 8, Links::Below(&top)).unwrap(), b"x");
-        assert_eq!(why(&top.join("out"), Links::Below(&top)), outside);
-        assert_eq!(why(&top.join("zero"), Links::Below(&top)), outside);
-        assert_eq!(why(&top.join("in"), Links::Refuse), "it is a link");
-        assert_eq!(read(&top.join("out"), 8, Links::Follow).unwrap(), b"x");
-        assert_eq!(why(&top.join("zero"), Links::Follow), "it is a device, not a regular file");
+        assert_eq!(read(&top.join("in"), 8, LinkPolicy::FollowBelow(&top)).unwrap(), b"x");
+        assert_eq!(read_error(&top.join("out"), LinkPolicy::FollowBelow(&top)), outside);
+        assert_eq!(read_error(&top.join("zero"), LinkPolicy::FollowBelow(&top)), outside);
+        assert_eq!(read_error(&top.join("in"), LinkPolicy::Refuse), "it is a link");
+        assert_eq!(read(&top.join("out"), 8, LinkPolicy::Follow).unwrap(), b"x");
+        assert_eq!(read_error(&top.join("zero"), LinkPolicy::Follow), "it is a device, not a regular file");
     }
 }

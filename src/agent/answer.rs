@@ -1,42 +1,43 @@
-//! Owns the answer of a run that only looked: all that such a run comes to, in a file beside its record.
+//! Answer of a read-only run, which is its only result, in a file next to the run's record.
 
 use super::Error;
-use super::stream::{LONGEST_TEXT, Summary};
+use super::stream::{MAX_TEXT_BYTES, Summary};
 use crate::lane::Project;
 use crate::store::records::AnyLane;
 use crate::store::write_atomically;
 
-/// No answer that is kept is longer.
-pub(crate) const LONGEST: usize = LONGEST_TEXT;
+/// Maximum length of a saved answer in bytes.
+pub(crate) const MAX_ANSWER_LEN: usize = MAX_TEXT_BYTES;
 
-/// What became of a run's answer.
+/// How much of a run's answer was saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// All of it is kept.
-    Whole,
-    /// It was so long that only a part of it is kept.
-    Part,
-    /// There was none.
-    Nothing,
+pub(super) enum SavedAnswer {
+    Complete,
+    /// The answer was too long, so only a part of it is saved.
+    Truncated,
+    /// The agent gave no answer.
+    Missing,
 }
 
-/// Keeps what the agent said last, which it wrote as lines `for_machines` or as plain ones. White space alone is no answer.
+/// Saves the agent's last text. `is_structured` is true for an agent that writes events, false for plain
+/// lines. A text of white space is no answer.
 ///
 /// # Errors
-/// When it cannot be written.
-pub(super) fn keep(
+/// Fails when the file cannot be written.
+pub(super) fn save_answer(
     project: &Project,
     lane: &AnyLane,
     attempt: u32,
     summary: &Summary,
-    for_machines: bool,
-) -> Result<Kept, Error> {
+    is_structured: bool,
+) -> Result<SavedAnswer, Error> {
     let Some(text) = summary.answer.as_deref().map(str::trim).filter(|text| !text.is_empty()) else {
-        return Ok(Kept::Nothing);
+        return Ok(SavedAnswer::Missing);
     };
     let file = project.store.layout().run_answer(&lane.name, attempt);
     write_atomically(&file, format!("{text}\n").as_bytes())?;
-    // Who reads an agent's output cuts a longer text off there, and keeps no less than half of that of plain lines.
-    let most = if for_machines { LONGEST_TEXT } else { LONGEST_TEXT / 2 };
-    Ok(if text.len() < most { Kept::Whole } else { Kept::Part })
+    // The reader of an agent's output cuts a longer text at the limit; of plain lines it keeps at least half
+    // of that.
+    let max_len = if is_structured { MAX_TEXT_BYTES } else { MAX_TEXT_BYTES / 2 };
+    Ok(if text.len() < max_len { SavedAnswer::Complete } else { SavedAnswer::Truncated })
 }

@@ -1,325 +1,328 @@
-//! Owns what can go wrong with an agent, in the user's words.
+//! Errors about agents and their runs, with hints for the user.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 
-use crate::explain::{Exit, Explain, quoted_path, word};
+use crate::explain::{Exit, Explain, shell_quote, shell_quote_path};
 use crate::{git, lane, process, store};
 
-/// An error about an agent or its run.
+/// An error about an agent or one of its runs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A prompt that no program can be given.
-    #[error("the prompt {why}; nothing was made")]
-    Prompt {
-        /// What is wrong with it.
-        why: &'static str,
-        /// What to do about it.
-        helps: &'static str,
+    /// A prompt that cannot be passed to a program.
+    #[error("the prompt {reason}; nothing was made")]
+    InvalidPrompt {
+        /// Reason why the prompt is invalid, as the end of a sentence.
+        reason: &'static str,
+        /// Hint how to avoid the error.
+        hint: &'static str,
     },
-    /// A command line without a command.
+    /// No command line was given for the agent.
     #[error("nothing says what to start; nothing was made")]
     NoCommand,
-    /// The program is not installed.
+    /// The agent's program is not installed.
     #[error("there is no program '{program}' on PATH; nothing was made")]
     NotInstalled {
-        /// What was looked for.
+        /// Name of the program that was searched on `PATH`.
         program: String,
     },
-    /// A profile of the user's that cannot be used.
-    #[error("{key} (from {}) cannot be used: {why}", path.display())]
-    Profile {
-        /// The file.
+    /// A profile in the user's configuration that is invalid.
+    #[error("{key} (from {}) cannot be used: {reason}", path.display())]
+    InvalidProfile {
+        /// Configuration file that defines the profile.
         path: std::path::PathBuf,
-        /// The key.
+        /// Key of the invalid entry.
         key: String,
-        /// What is wrong.
-        why: String,
+        /// Reason why the entry is invalid.
+        reason: String,
     },
-    /// A profile that only others are made of.
+    /// A profile without a program, which only serves as a base of others.
     #[error("'{agent}' names no program of its own; nothing was made")]
-    Incomplete {
-        /// The agent.
+    NoProgram {
+        /// Name of the agent.
         agent: String,
     },
-    /// A file of the user's that ours would take the place of.
-    #[error("what {path} says ({key}) cannot be joined with what the agent is to be told there: {why}", path = .path.display())]
-    NotJoined {
-        /// The variable.
+    /// A file of the user that cannot be merged with the file that git-proq would put in its place.
+    #[error("what {path} says ({key}) cannot be joined with what the agent is to be told there: {reason}", path = .path.display())]
+    CannotMergeFile {
+        /// Environment variable that names the file.
         key: String,
-        /// The file.
+        /// Path of the user's file.
         path: std::path::PathBuf,
-        /// Why not.
-        why: String,
+        /// Reason why the file cannot be merged.
+        reason: String,
     },
-    /// It is not to be started by another one.
+    /// A command was given for an agent that already has one.
     #[error("'{agent}' has a command of its own, and was given another one; nothing was made")]
-    HasCommand {
-        /// The agent.
+    UnexpectedCommand {
+        /// Name of the agent.
         agent: String,
     },
-    /// The agent cannot be kept from changing things.
+    /// Permission `read` was requested for an agent that cannot be kept from changing files.
     #[error(
         "nothing is known that keeps '{agent}' from changing things, so it cannot be started with permission read; nothing was made"
     )]
-    NotLimited {
-        /// The agent.
+    NoReadPermission {
+        /// Name of the agent.
         agent: String,
     },
-    /// A run that only looks cannot be like that.
-    #[error("mode {purpose} {why}; nothing was made")]
-    OnlyLooks {
-        /// What it is for.
+    /// A read-only run was requested with options that it cannot have.
+    #[error("mode {purpose} {reason}; nothing was made")]
+    InvalidReadOnlyRun {
+        /// Purpose of the lane, which is the mode that was requested.
         purpose: String,
-        /// Why not.
-        why: &'static str,
+        /// Reason for the refusal, as the end of a sentence.
+        reason: &'static str,
     },
-    /// The agent has no such option.
+    /// An option was given that the agent does not support.
     #[error("'{agent}' cannot be told {flag}; nothing was made")]
-    NotTaken {
-        /// The agent.
+    UnsupportedOption {
+        /// Name of the agent.
         agent: String,
-        /// The flag of ours.
+        /// Flag of git-proq that was given.
         flag: &'static str,
     },
-    /// The agent cannot go on in an earlier session.
+    /// The agent cannot resume an earlier session.
     #[error("'{agent}' cannot go on in an earlier session; nothing was made")]
-    NoResume {
-        /// The agent.
+    ResumeUnsupported {
+        /// Name of the agent.
         agent: String,
     },
-    /// The agent could not be started; the lane is there.
-    #[error("lane '{lane}' was made, but its agent could not be started: {why}")]
-    NotStarted {
-        /// The lane.
+    /// The agent of a new lane could not be started. The lane exists.
+    #[error("lane '{lane}' was made, but its agent could not be started: {reason}")]
+    NewLaneAgentNotStarted {
+        /// Name of the lane.
         lane: String,
-        /// Why.
-        why: String,
+        /// Reason for the failure.
+        reason: String,
     },
-    /// A further run could not be started; the lane is as it was.
-    #[error("the agent could not be started: {why}; lane '{lane}' is as it was before")]
-    NotBegun {
-        /// The lane.
+    /// A further run could not be started. The lane is unchanged.
+    #[error("the agent could not be started: {reason}; lane '{lane}' is as it was before")]
+    NextRunNotStarted {
+        /// Name of the lane.
         lane: String,
-        /// Why.
-        why: String,
+        /// Reason for the failure.
+        reason: String,
     },
     /// The agent that was to resolve a conflict could not be started.
-    #[error("the agent that was to resolve the conflict of lane '{lane}' could not be started: {why}")]
-    NotStartedThere {
-        /// The lane.
+    #[error("the agent that was to resolve the conflict of lane '{lane}' could not be started: {reason}")]
+    ResolverNotStarted {
+        /// Name of the lane.
         lane: String,
-        /// Why.
-        why: String,
+        /// Reason for the failure.
+        reason: String,
     },
-    /// Nothing runs there.
+    /// The lane has no running agent.
     #[error("lane '{lane}' has no running agent; nothing was stopped")]
     NotRunning {
-        /// The lane.
+        /// Name of the lane.
         lane: String,
     },
-    /// There is no conversation to go on with.
+    /// The lane has no conversation that can be resumed.
     #[error(
         "lane '{lane}' has no conversation to go on with: no agent of it has named one that it can be resumed by; nothing was sent"
     )]
     NoSession {
-        /// The lane.
+        /// Name of the lane.
         lane: String,
     },
-    /// There is nothing to send.
+    /// No message waits for the lane's agent.
     #[error("nothing waits to be told to the agent of lane '{lane}'")]
-    NothingWaits {
-        /// The lane.
+    NoMessageToSend {
+        /// Name of the lane.
         lane: String,
     },
-    /// What waits is for another conversation than the one that goes on.
+    /// The waiting messages are for another conversation than the one that would be continued.
     #[error(
         "what waits is for another conversation of lane '{lane}' ({agent}) than the one that goes on there; nothing was sent"
     )]
-    OthersTurn {
-        /// The lane.
+    OtherConversation {
+        /// Name of the lane.
         lane: String,
-        /// Whom it is for.
+        /// Agent whose conversation the messages are for.
         agent: String,
     },
-    /// Its conflict is laid out.
+    /// A conflict of the lane is being resolved.
     #[error("the conflict of lane '{lane}' is being resolved; nothing was sent")]
-    Resolving {
-        /// The lane.
+    ConflictBeingResolved {
+        /// Name of the lane.
         lane: String,
     },
-    /// Its agent lives on without anybody who could pass anything on.
+    /// The lane's agent runs without its supervisor, which would pass on messages.
     #[error("the agent of lane '{lane}' lives on without its supervisor; nothing was sent")]
-    OrphanListens {
-        /// The lane.
+    AgentWithoutSupervisor {
+        /// Name of the lane.
         lane: String,
     },
-    /// It needs tmux, and there is none.
+    /// The agent was to run in a tmux window, and tmux is not installed.
     #[error("tmux is not installed, and the agent was to be in a window of it; nothing was made")]
     NoTmux,
-    /// The agent is not known to have a screen of its own.
+    /// The agent's profile has no command line for a terminal.
     #[error("nothing is known of how '{agent}' is started on a terminal; nothing was made")]
-    NoScreen {
-        /// The agent.
+    NoInteractiveMode {
+        /// Name of the agent.
         agent: String,
     },
-    /// The agent has a screen, and takes no prompt with it.
+    /// The agent's command line for a terminal takes no prompt.
     #[error(
         "cannot start '{agent}' in a window: it takes no prompt there (its args.interactive name neither {{prompt}} nor {{prompt_file}}); nothing was made"
     )]
-    NoPromptThere {
-        /// The agent.
+    NoInteractivePrompt {
+        /// Name of the agent.
         agent: String,
     },
-    /// The window could not be made, or what was to be in it not started.
-    #[error("no window of tmux could be had for it: {why}")]
-    Window {
-        /// Why.
-        why: String,
+    /// The tmux window could not be created, or its program could not be started.
+    #[error("no window of tmux could be had for it: {reason}")]
+    WindowFailed {
+        /// Reason for the failure.
+        reason: String,
     },
-    /// Its agent is talked to where it is.
+    /// The lane's agent runs in a window, where the user can type messages directly.
     #[error("the agent of lane '{lane}' is in a window, where you can talk to it; nothing was sent")]
-    Attended {
-        /// The lane.
+    AgentInWindow {
+        /// Name of the lane.
         lane: String,
     },
-    /// It has no window.
+    /// The lane has no agent in a window.
     #[error("lane '{lane}' has no agent in a window")]
     NoWindow {
-        /// The lane.
+        /// Name of the lane.
         lane: String,
     },
-    /// There is no terminal to show it on.
+    /// The command that shows a window was not run on a terminal.
     #[error("a window can be entered on a terminal only")]
     NoTerminal,
-    /// It did not end in time.
+    /// The agent did not exit in time.
     #[error("the agent of lane '{lane}' did not end within {seconds} s")]
     StillRunning {
-        /// The lane.
+        /// Name of the lane.
         lane: String,
-        /// How long was waited.
+        /// Seconds that git-proq waited.
         seconds: u64,
     },
-    /// What lives on left the agent's process group, or the record of it is wrong.
+    /// A leftover process of the agent left the agent's process group, or the record of the group is wrong.
     #[error(
         "something that the agent of lane '{lane}' started lives on, and it is not known which process it is"
     )]
-    Escaped {
-        /// The lane.
+    UnknownLeftoverProcess {
+        /// Name of the lane.
         lane: String,
-        /// The file that it keeps open.
+        /// File that the process keeps open.
         file: std::path::PathBuf,
     },
-    /// The hooks are files of the project.
+    /// The hooks folder is part of the project's files.
     #[error("hooks are in {}, among the project's own files; nothing was written", folder.display())]
-    HooksOfTheProject {
-        /// The folder.
+    HooksInProjectFiles {
+        /// Path of the hooks folder.
         folder: std::path::PathBuf,
     },
-    /// Hooks are in a folder that other repositories may have, too.
+    /// The hooks folder is outside the repository, so that other repositories may use it too.
     #[error("hooks are in {}, outside of this repository, where others may have theirs too; nothing was written", folder.display())]
-    HooksOfOthers {
-        /// The folder.
+    HooksOutsideRepository {
+        /// Path of the hooks folder.
         folder: std::path::PathBuf,
     },
-    /// What would be kept there has no place.
+    /// The file exists to which the present hook would be saved.
     #[error("{} is there already, and is where the present hook would be kept; nothing was written", path.display())]
-    HookInTheWay {
-        /// The file.
+    HookBackupExists {
+        /// Path of the file.
         path: std::path::PathBuf,
     },
-    /// Somebody changed a hook that was installed.
-    #[error("{}: {what}; nothing was changed", path.display())]
+    /// A hook was changed after git-proq had installed it.
+    #[error("{}: {change}; nothing was changed", path.display())]
     HookChanged {
-        /// The hook.
+        /// Path of the hook.
         path: std::path::PathBuf,
-        /// What was found.
-        what: &'static str,
+        /// Description of the change.
+        change: &'static str,
     },
-    /// Something in a task's folder is not as it has to be.
-    #[error("{path} {why}")]
-    TaskFolder {
-        /// What.
+    /// A file in a task's folder is invalid.
+    #[error("{path} {reason}")]
+    InvalidTaskFolder {
+        /// Path of the file.
         path: String,
-        /// What is wrong with it.
-        why: String,
+        /// Reason why the file is invalid, as the end of a sentence.
+        reason: String,
     },
-    /// A lane whose task is no folder.
+    /// The lane's task is not a folder with steps, so that an agent must be named.
     #[error(
         "the task of lane '{lane}' is no folder with steps, so it has to be said which agent is to be started; nothing was started"
     )]
-    NoPacket {
-        /// The lane.
+    TaskIsNoFolder {
+        /// Name of the lane.
         lane: String,
     },
-    /// A command has no prompt, so that nothing can be said to it in a lane that is there.
+    /// A command was given for an existing lane. A command has no prompt, so it cannot be sent messages and
+    /// always gets a new lane.
     #[error(
         "cannot run a command in lane '{lane}': a command is run in a lane of its own, from its beginning"
     )]
     CommandInLane {
-        /// The lane.
+        /// Name of the lane.
         lane: String,
-        /// The command line, as a shell takes it.
+        /// Command line, quoted for a shell.
         command: String,
     },
-    /// The work at a task's steps is not gone on with.
-    #[error("the task of lane '{lane}' is not gone on with: {why}")]
-    PacketOver {
-        /// The lane.
+    /// The loop over a task's steps does not continue.
+    #[error("the task of lane '{lane}' is not gone on with: {reason}")]
+    TaskLoopStopped {
+        /// Name of the lane.
         lane: String,
-        /// Why not.
-        why: String,
+        /// Reason why the loop does not continue.
+        reason: String,
     },
-    /// From a lane.
+    /// An error of a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
-    /// From git.
+    /// An error of git.
     #[error(transparent)]
     Git(#[from] git::Error),
-    /// From the store.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// From another program.
+    /// An error of a process.
     #[error(transparent)]
     Process(#[from] process::Error),
 }
 
 impl Error {
-    /// Makes the refusal of a command that was named in place of an agent, in a lane that is there, one of that lane.
-    pub(crate) fn in_lane(self, lane: &str, command: &[OsString]) -> Error {
+    /// Converts the refusal of a command that was named in place of an agent into the refusal for an existing
+    /// lane; returns any other error unchanged.
+    pub(crate) fn into_command_in_lane(self, lane: &str, command: &[OsString]) -> Error {
         match self {
-            Error::HasCommand { agent } | Error::Incomplete { agent } if agent == "command" => {
+            Error::UnexpectedCommand { agent } | Error::NoProgram { agent } if agent == "command" => {
                 Error::command_in_lane(lane, command)
             }
             other => other,
         }
     }
 
-    /// The refusal of a command in a lane that is there.
+    /// Returns the error for a command in an existing lane.
     pub(crate) fn command_in_lane(lane: &str, command: &[OsString]) -> Error {
-        let words: Vec<String> = command.iter().map(|part| word(&part.to_string_lossy())).collect();
-        let command = if words.is_empty() { "CMD ARGS…".to_owned() } else { words.join(" ") };
+        let quoted_words: Vec<String> =
+            command.iter().map(|argument| shell_quote(&argument.to_string_lossy())).collect();
+        let command = if quoted_words.is_empty() { "CMD ARGS…".to_owned() } else { quoted_words.join(" ") };
         Error::CommandInLane { lane: lane.to_owned(), command }
     }
 
-    /// What helps where the repository's hooks folder is not as it should be.
-    fn hints_on_hooks(&self) -> Vec<Cow<'static, str>> {
+    /// Returns hints for errors about the repository's hooks folder.
+    fn hook_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::HooksOfTheProject { folder } => vec![
+            Error::HooksInProjectFiles { folder } => vec![
                 format!(
                     "have a post-commit hook of your own there run this (with husky in {}): git proq hooks run",
                     folder.parent().unwrap_or(folder).join("post-commit").display()
                 )
                 .into(),
             ],
-            Error::HooksOfOthers { folder } => vec![
+            Error::HooksOutsideRepository { folder } => vec![
                 format!(
                     "have a hook of your own there ({}) run this, which does nothing outside of lanes: git proq hooks run",
                     folder.join("post-commit").display()
                 )
                 .into(),
             ],
-            Error::HookInTheWay { path } => vec![format!("look at it, then move it away: {}", path.display()).into()],
+            Error::HookBackupExists { path } => vec![format!("look at it, then move it away: {}", path.display()).into()],
             Error::HookChanged { path, .. } => vec![
                 format!("put it right by hand; what was there before is {}.before-git-proq", path.display())
                     .into(),
@@ -328,25 +331,25 @@ impl Error {
         }
     }
 
-    /// What helps where it is not clear with which command an agent is started.
-    fn hints_on_commands(&self) -> Vec<Cow<'static, str>> {
-        let describe = |agent: &str| {
+    /// Returns hints for errors about the command of an agent.
+    fn command_hints(&self) -> Vec<Cow<'static, str>> {
+        let profile_hint = |agent: &str| {
             format!(
                 "describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program"
             )
         };
         match self {
             Error::NoCommand => vec!["give one: git proq spawn -n NAME -- CMD ARGS…".into()],
-            Error::Incomplete { agent } if agent == "command" => vec![describe(agent).into()],
-            Error::Incomplete { agent } => vec![
+            Error::NoProgram { agent } if agent == "command" => vec![profile_hint(agent).into()],
+            Error::NoProgram { agent } => vec![
                 format!("say which: git proq spawn {agent} \"what to do\" -- CMD ARGS…").into(),
-                describe(agent).into(),
+                profile_hint(agent).into(),
             ],
-            Error::NotJoined { path, .. } => vec![format!("make {} a JSON object without comments", path.display()).into()],
-            Error::HasCommand { agent } if agent == "command" => {
+            Error::CannotMergeFile { path, .. } => vec![format!("make {} a JSON object without comments", path.display()).into()],
+            Error::UnexpectedCommand { agent } if agent == "command" => {
                 vec!["a command gets a lane of its own: git proq spawn -- CMD ARGS…".into()]
             }
-            Error::HasCommand { .. } => vec![
+            Error::UnexpectedCommand { .. } => vec![
                 "leave out what stands after '--'".into(),
                 "or, if that speaks the Agent Client Protocol: git proq spawn acp \"what to do\" -- CMD ARGS…".into(),
             ],
@@ -354,22 +357,22 @@ impl Error {
         }
     }
 
-    /// What helps, by what it is about.
-    fn hints_by_subject(&self) -> [Vec<Cow<'static, str>>; 4] {
-        [self.hints_on_commands(), self.hints_on_hooks(), self.hints_on_windows(), self.hints_on_packets()]
+    /// Returns the hints for each subject, of which at most one list is not empty.
+    fn subject_hints(&self) -> [Vec<Cow<'static, str>>; 4] {
+        [self.command_hints(), self.hook_hints(), self.window_hints(), self.task_hints()]
     }
 
-    /// What helps where the task is a folder.
-    fn hints_on_packets(&self) -> Vec<Cow<'static, str>> {
+    /// Returns hints for errors about a task that is a folder, and about a command in a lane.
+    fn task_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::TaskFolder { .. } => {
+            Error::InvalidTaskFolder { .. } => {
                 vec!["put that right; what a task folder is: git proq spawn --help".into()]
             }
             Error::CommandInLane { command, .. } => {
                 vec![format!("give it one: git proq spawn -- {command}").into()]
             }
-            Error::NoPacket { lane } => vec![format!("name one: git proq run {lane} claude").into()],
-            Error::PacketOver { lane, .. } => vec![
+            Error::TaskIsNoFolder { lane } => vec![format!("name one: git proq run {lane} claude").into()],
+            Error::TaskLoopStopped { lane, .. } => vec![
                 format!("see how far it is: git proq show {lane}").into(),
                 format!(
                     "have an agent do something there all the same: git proq run {lane} AGENT \"what to do\""
@@ -380,15 +383,15 @@ impl Error {
         }
     }
 
-    /// What helps where an agent is, or was to be, in a window.
-    fn hints_on_windows(&self) -> Vec<Cow<'static, str>> {
+    /// Returns hints for errors about an agent in a window.
+    fn window_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::NoTmux => vec!["install it, or leave --tmux out".into()],
-            Error::NoScreen { agent } => vec![
+            Error::NoInteractiveMode { agent } => vec![
                 format!("leave --tmux out, or say how in your configuration: [agents.{agent}.args] with interactive").into(),
             ],
-            Error::NoPromptThere { .. } | Error::Window { .. } => vec!["leave --tmux out".into()],
-            Error::Attended { lane } => vec![format!("go there: git proq attach {lane}").into()],
+            Error::NoInteractivePrompt { .. } | Error::WindowFailed { .. } => vec!["leave --tmux out".into()],
+            Error::AgentInWindow { lane } => vec![format!("go there: git proq attach {lane}").into()],
             Error::NoWindow { lane } => vec![
                 format!("see what its agent says: git proq logs -f {lane}").into(),
                 format!("tell it more: git proq send {lane} \"also handle refunds\"").into(),
@@ -402,68 +405,74 @@ impl Error {
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::Prompt { helps, .. } => vec![(*helps).into()],
+            Error::InvalidPrompt { hint, .. } => vec![(*hint).into()],
             Error::NotInstalled { .. } => vec![
                 "see which agents are installed: git proq agents".into(),
                 "or give a command of your own: git proq spawn -n NAME -- CMD ARGS…".into(),
             ],
-            Error::Profile { path, .. } => {
+            Error::InvalidProfile { path, .. } => {
                 vec![
                     format!("correct it in {}", path.display()).into(),
                     "see what is known: git proq agents --json".into(),
                 ]
             }
-            Error::OnlyLooks { .. } => {
+            Error::InvalidReadOnlyRun { .. } => {
                 vec!["as in: git proq spawn claude --mode answer \"where is the tax computed?\"".into()]
             }
-            Error::NotLimited { .. } => {
+            Error::NoReadPermission { .. } => {
                 vec!["see which agents have permissions: git proq agents --wide".into()]
             }
-            Error::NotTaken { agent, flag } => {
+            Error::UnsupportedOption { agent, flag } => {
                 vec![
                     format!("leave {flag} out, or say how in your configuration: [agents.{agent}.options]")
                         .into(),
                 ]
             }
-            Error::NoResume { .. } => vec!["see which agents can: git proq agents --wide".into()],
-            Error::NotStarted { lane, .. } => {
+            Error::ResumeUnsupported { .. } => vec!["see which agents can: git proq agents --wide".into()],
+            Error::NewLaneAgentNotStarted { lane, .. } => {
                 vec![format!("take the lane away again: git proq discard {lane}").into()]
             }
-            Error::NotBegun { .. } => vec!["see which agents can be started: git proq agents".into()],
-            Error::NotStartedThere { lane, .. } => {
+            Error::NextRunNotStarted { .. } => {
+                vec!["see which agents can be started: git proq agents".into()]
+            }
+            Error::ResolverNotStarted { lane, .. } => {
                 vec![format!("give it up, or try another agent: git proq resolve {lane} --abort").into()]
             }
             Error::NotRunning { lane } => vec![format!("see its state: git proq show {lane}").into()],
             Error::NoSession { lane } => {
                 vec![format!("begin another one: git proq run {lane} AGENT \"what to do\"").into()]
             }
-            Error::NothingWaits { lane } => {
+            Error::NoMessageToSend { lane } => {
                 vec![format!("say what: git proq send {lane} \"also handle refunds\"").into()]
             }
-            Error::OthersTurn { lane, .. } => {
+            Error::OtherConversation { lane, .. } => {
                 vec![format!("when that run has ended: git proq wait {lane} && git proq send {lane}").into()]
             }
-            Error::Resolving { lane } => {
+            Error::ConflictBeingResolved { lane } => {
                 vec![format!("finish it first, or give it up: git proq resolve {lane} --abort").into()]
             }
-            Error::OrphanListens { lane } => vec![format!("end it first: git proq stop {lane}").into()],
+            Error::AgentWithoutSupervisor { lane } => {
+                vec![format!("end it first: git proq stop {lane}").into()]
+            }
             Error::StillRunning { lane, .. } => vec![format!("try again: git proq stop {lane}").into()],
-            Error::Escaped { lane, file } => vec![
-                format!("find it by the file that it keeps open: lsof {}", quoted_path(file)).into(),
+            Error::UnknownLeftoverProcess { lane, file } => vec![
+                format!("find it by the file that it keeps open: lsof {}", shell_quote_path(file)).into(),
                 format!("end it, then try again: git proq stop {lane}").into(),
             ],
             Error::Lane(e) => e.hints(),
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
             Error::Process(e) => e.hints(),
-            _ => self.hints_by_subject().concat(),
+            _ => self.subject_hints().concat(),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Prompt { .. } | Error::NoCommand | Error::OnlyLooks { .. } => Exit::Usage,
-            Error::NotStarted { .. } | Error::NotBegun { .. } | Error::NotStartedThere { .. } => Exit::Agent,
+            Error::InvalidPrompt { .. } | Error::NoCommand | Error::InvalidReadOnlyRun { .. } => Exit::Usage,
+            Error::NewLaneAgentNotStarted { .. }
+            | Error::NextRunNotStarted { .. }
+            | Error::ResolverNotStarted { .. } => Exit::Agent,
             Error::Lane(e) => e.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),

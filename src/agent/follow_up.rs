@@ -1,5 +1,5 @@
-//! Owns what follows a run: other processes of this program, which this one does not wait for. They look whom the lane is in
-//! the way of now, and land it if it lands by itself.
+//! Work that follows a run, in separate git-proq processes that this process does not wait for: they check
+//! which lanes overlap the lane now, and merge it if it is merged automatically.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -8,135 +8,156 @@ use std::time::Duration;
 
 use super::Error;
 use crate::explain::Exit;
-use crate::fault;
+use crate::fail_points;
 use crate::lane::{self, Project};
-use crate::process::{OF_A_RUN, Start};
+use crate::process::{CommandBuilder, RUN_CONTEXT_VARS};
 use crate::store::records::{AnyLane, LaneState};
-use crate::store::{self, Guard, Limit, LockName};
+use crate::store::{self, LockGuard, LockName, WaitLimit};
 
-/// Who only asks whether the lock is held, or waits for it, holds it for a moment.
-const MOMENT: Duration = Duration::from_millis(250);
+/// Time limit for acquiring the landing lock. A process that only checks the lock, or waits for it, holds it
+/// briefly.
+const LOCK_WAIT_LIMIT: Duration = Duration::from_millis(250);
 
-/// What a landing that nobody asks for just now follows from.
+/// Reason for a landing that no user requested just now.
 #[derive(Debug)]
-pub(crate) enum Because {
-    /// The lane's run has ended. The lock says that it is being landed.
-    RunEnded(Guard),
-    /// Another landing has ended.
+pub(crate) enum MergeTrigger {
+    /// The lane's run has finished. The lock marks the lane as being landed.
+    RunEnded(LockGuard),
+    /// Another landing has finished.
     Landing,
 }
 
-/// What is to follow a run.
+/// Work to start after a run.
 #[derive(Debug, Default)]
 #[must_use]
 pub(super) struct FollowUp {
-    landing: Option<Guard>,
-    /// Whether somebody was landing the lane when its run ended, who may not have seen what came of that.
-    again: bool,
-    /// Why the lane cannot land by itself.
-    failed: Option<String>,
-    /// Whether the lane has new commits, with which it may be in the way of others.
-    moved: bool,
+    landing_lock: Option<LockGuard>,
+    /// Whether another process was landing the lane when its run finished, and may have missed the run's
+    /// result.
+    was_being_landed: bool,
+    /// Reason why the lane cannot be merged automatically.
+    lock_error: Option<String>,
+    /// Whether the lane has new commits, which may overlap other lanes.
+    has_new_commits: bool,
 }
 
 impl FollowUp {
-    /// Finds out what is to follow a run that ended in `state`, before anybody can know that it has ended: from the moment
-    /// in which the lane is done, its lock says that it is being landed.
-    pub(super) fn prepare(project: &Project, lane: &AnyLane, state: LaneState, moved: bool) -> FollowUp {
+    /// Determines what follows a run that finished in `state`, before the state is published: from the moment
+    /// when the lane is done, its lock marks it as being landed.
+    pub(super) fn prepare(
+        project: &Project,
+        lane: &AnyLane,
+        state: LaneState,
+        has_new_commits: bool,
+    ) -> FollowUp {
         if !lane.auto_merge || state != LaneState::Done {
-            return FollowUp { moved, ..FollowUp::default() };
+            return FollowUp { has_new_commits, ..FollowUp::default() };
         }
-        match take_landing(project, &lane.name) {
-            Ok(landing) => FollowUp { again: landing.is_none(), landing, failed: None, moved },
-            // The run has its result all the same.
-            Err(e) => FollowUp { failed: Some(e.to_string()), moved, ..FollowUp::default() },
+        match acquire_landing_lock(project, &lane.name) {
+            Ok(landing_lock) => FollowUp {
+                was_being_landed: landing_lock.is_none(),
+                landing_lock,
+                lock_error: None,
+                has_new_commits,
+            },
+            // The error does not change the result of the run.
+            Err(e) => FollowUp { lock_error: Some(e.to_string()), has_new_commits, ..FollowUp::default() },
         }
     }
 
-    /// Starts it. The run lock is free by now, or the lane would look busy.
-    pub(super) fn begin(self, project: &Project, lane: &AnyLane, exe: &Path) {
+    /// Starts the work. The caller has released the run lock, or the lane would appear busy.
+    pub(super) fn start(self, project: &Project, lane: &AnyLane, program_path: &Path) {
         if lane.works_in_place() {
-            return land_what_waited(project, &lane.base, exe);
+            return start_waiting_merges(project, &lane.base, program_path);
         }
-        if let Some(why) = self.failed {
-            return lane::refuse_landing(project, lane, &why, Exit::Refused);
+        if let Some(reason) = self.lock_error {
+            return lane::record_refused_merge(project, lane, &reason, Exit::Refused);
         }
-        let landing = if self.again { wait_for_landing(project, lane) } else { self.landing };
-        let Some(lock) = landing else {
-            if self.moved {
-                look_for_overlaps(project, lane, exe);
+        let landing_lock =
+            if self.was_being_landed { reacquire_landing_lock(project, lane) } else { self.landing_lock };
+        let Some(lock) = landing_lock else {
+            if self.has_new_commits {
+                start_overlap_check(project, lane, program_path);
             }
             return;
         };
-        if let Some(why) = lane::waits_to_be_told(project, &lane.name) {
+        if let Some(reason) = lane::undelivered_reason(project, &lane.name) {
             drop(lock);
-            return lane::refuse_landing(project, lane, &why, Exit::Refused);
+            return lane::record_refused_merge(project, lane, &reason, Exit::Refused);
         }
         let names = std::slice::from_ref(&lane.name);
-        if let Err(e) = land_by_itself(project, exe, Because::RunEnded(lock), names) {
-            lane::refuse_landing(project, lane, &e.to_string(), Exit::Refused);
+        if let Err(e) = start_auto_merge(project, program_path, MergeTrigger::RunEnded(lock), names) {
+            lane::record_refused_merge(project, lane, &e.to_string(), Exit::Refused);
         }
     }
 }
 
-/// Starts the landings of lanes that land by themselves, and could not while an agent worked where their base is checked out.
-fn land_what_waited(project: &Project, base: &str, exe: &Path) {
-    let waiting = lane::waiting_to_land(project, &BTreeSet::from([base]));
+/// Starts the automatic merges that had to wait while an agent worked in the checkout of their base.
+fn start_waiting_merges(project: &Project, base: &str, program_path: &Path) {
+    let waiting = lane::lanes_waiting_to_land(project, &BTreeSet::from([base]));
     let names: Vec<String> = waiting.into_iter().map(|lane| lane.name).collect();
-    // What cannot be started comes after the next landing.
+    // A merge that cannot be started is retried after the next landing.
     if !names.is_empty() {
-        drop(land_by_itself(project, exe, Because::Landing, &names));
+        drop(start_auto_merge(project, program_path, MergeTrigger::Landing, &names));
     }
 }
 
-/// Takes the lock that says that a lane is being landed; none when somebody else is landing it.
+/// Acquires the lock that marks a lane as being landed; none when another process is landing it.
 ///
 /// # Errors
-/// When it cannot be taken.
-pub(crate) fn take_landing(project: &Project, lane: &str) -> Result<Option<Guard>, Error> {
-    let lock = LockName::Landing(lane.to_owned());
-    match project.store.locks().take_within(&lock, Limit::For(MOMENT)) {
+/// Fails when the lock cannot be acquired.
+pub(crate) fn acquire_landing_lock(project: &Project, lane: &str) -> Result<Option<LockGuard>, Error> {
+    let lock = LockName::AutoMerge(lane.to_owned());
+    match project.store.locks().acquire_within(&lock, WaitLimit::AtMost(LOCK_WAIT_LIMIT)) {
         Ok(lock) => Ok(Some(lock)),
         Err(store::Error::Locked { .. }) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
 
-/// Waits until the landing is over that was going on when the run ended. Its lock, if the lane is to land still.
-fn wait_for_landing(project: &Project, lane: &AnyLane) -> Option<Guard> {
-    project.store.locks().wait_until_free(&LockName::Landing(lane.name.clone())).ok()?;
-    fault::point("landing.free");
-    let now = project.any_lane(&lane.name).ok().filter(|now| now.is_same_lane(lane))?;
-    let (state, _) = lane::effective_state(project, &now).ok()?;
-    // Who has taken it meanwhile has seen all of the lane.
-    if state == LaneState::Done { take_landing(project, &lane.name).ok().flatten() } else { None }
+/// Waits for the landing that was in progress when the run finished. Returns the lane's landing lock if the
+/// lane still has to land.
+fn reacquire_landing_lock(project: &Project, lane: &AnyLane) -> Option<LockGuard> {
+    project.store.locks().wait_until_free(&LockName::AutoMerge(lane.name.clone())).ok()?;
+    fail_points::hit("landing.free");
+    let current = project.any_lane(&lane.name).ok().filter(|current| current.is_same_lane(lane))?;
+    let (state, _) = lane::effective_state(project, &current).ok()?;
+    // A process that has acquired the lock since then knows the final state of the lane.
+    if state == LaneState::Done { acquire_landing_lock(project, &lane.name).ok().flatten() } else { None }
 }
 
-/// Starts a process of its own that looks whom a lane is in the way of, if there is anybody. Nothing depends on it.
-fn look_for_overlaps(project: &Project, lane: &AnyLane, exe: &Path) {
-    if project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.is_beside(other))) {
-        let start = Start::new(exe, project.repo.home()).args(["_overlaps", "--lane", lane.name.as_str()]);
-        drop(start.without(OF_A_RUN).spawn_detached());
+/// Starts a process that checks which lanes overlap this lane, if other lanes share its base. Nothing depends
+/// on it.
+fn start_overlap_check(project: &Project, lane: &AnyLane, program_path: &Path) {
+    if project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.shares_base_with(other))) {
+        let start = CommandBuilder::new(program_path, project.repo.command_dir()).args([
+            "_overlaps",
+            "--lane",
+            lane.name.as_str(),
+        ]);
+        drop(start.without_vars(RUN_CONTEXT_VARS).spawn_detached());
     }
 }
 
-/// Starts a process of its own that lands lanes, each by itself, and returns at once. `exe` is this program.
+/// Starts a process that merges each of the lanes, and returns immediately. `program_path` is git-proq.
 ///
 /// # Errors
-/// When it cannot be started.
-pub(crate) fn land_by_itself(
+/// Fails when the process cannot be started.
+pub(crate) fn start_auto_merge(
     project: &Project,
-    exe: &Path,
-    because: Because,
+    program_path: &Path,
+    trigger: MergeTrigger,
     lanes: &[String],
 ) -> Result<(), Error> {
-    let (why, stdin): (_, Option<File>) = match because {
-        Because::RunEnded(lock) => ("run-ended", Some(lock.into_file())),
-        Because::Landing => ("retry", None),
+    let (trigger_arg, lock_file): (_, Option<File>) = match trigger {
+        MergeTrigger::RunEnded(lock) => ("run-ended", Some(lock.into_file())),
+        MergeTrigger::Landing => ("retry", None),
     };
-    let start = Start::new(exe, project.repo.home()).args(["merge", "--auto", why]).args(lanes);
-    let start = start.without(OF_A_RUN);
-    let start = match stdin {
+    let start = CommandBuilder::new(program_path, project.repo.command_dir())
+        .args(["merge", "--auto", trigger_arg])
+        .args(lanes);
+    let start = start.without_vars(RUN_CONTEXT_VARS);
+    let start = match lock_file {
         Some(lock) => start.stdin(lock),
         None => start,
     };

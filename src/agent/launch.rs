@@ -1,4 +1,4 @@
-//! Owns starting a supervisor for a lane.
+//! Start of a supervisor process for a run of a lane.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -6,278 +6,330 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use super::Error;
-use super::afresh;
-use super::catalogue::profile_of;
-use super::job::{self, Asked, Job};
-use super::on_screen;
-use super::order::Order;
-use super::outfit::{self, Errand, Outfit, new_session};
-use super::packet;
-use super::profile::{Permission, Strays};
-use super::talk;
+use super::agent_command::{self, AgentCommand, RunOptions};
+use super::conversation;
+use super::fresh_conversation;
+use super::launch_spec::{self, LaunchSpec, PromptSource, new_session_id};
+use super::profile::{Permission, StrayPolicy};
+use super::profile_catalog::find_profile;
+use super::run_spec::RunSpec;
+use super::startup_question;
+use super::task_loop;
 use crate::event;
-use crate::fault;
+use crate::fail_points;
 use crate::git::Oid;
-use crate::lane::{self, Inbox, Project, Taken, join_messages, state_after};
-use crate::process::{Ended, MARK, OF_A_RUN, Start};
-use crate::store::records::{Account, AnyLane, LaneState, Purpose, RunClass, RunRecord};
-use crate::store::{Guard, Record, now};
+use crate::lane::{self, ClaimedMessages, Inbox, Project, join_messages, state_after_run};
+use crate::process::{CommandBuilder, ExitOutcome, RUN_CONTEXT_VARS, RUN_MARK_VAR};
+use crate::store::records::{AnyLane, LanePurpose, LaneState, RunClass, RunRecord, RunSummary};
+use crate::store::{LockGuard, Record, now};
 
-/// What a supervisor says when its agent runs.
-pub(super) const STARTED: &str = "started";
+/// Line that a supervisor prints when its agent runs.
+pub(super) const STARTED_LINE: &str = "started";
 
-/// Starts the next run of a lane under a supervisor, `exe` being this program, and returns when the agent runs. `lock`
-/// is the lane's run lock; it goes to the supervisor, without a gap.
+/// Starts the next run of a lane under a supervisor, and returns when the agent runs. `program_path` is
+/// git-proq. `lock` is the lane's run lock, which passes to the supervisor without a gap.
 ///
 /// # Errors
-/// [`Error::NotStarted`] when the agent could not be started; the lane is `failed` then. [`Error::NotBegun`] when it had runs
-/// before; it is as it was then.
+/// [`Error::NewLaneAgentNotStarted`] when the agent could not be started; the lane is `failed` then.
+/// [`Error::NextRunNotStarted`] when the lane had earlier runs; its state is unchanged then.
 pub(crate) fn launch(
     project: &Project,
     lane: &AnyLane,
-    lock: Guard,
-    job: &Job,
-    exe: &Path,
+    lock: LockGuard,
+    command: &AgentCommand,
+    program_path: &Path,
 ) -> Result<AnyLane, Error> {
-    start(project, lane, lock, job, exe, Errand::Task)
+    start_supervisor(project, lane, lock, command, program_path, PromptSource::Task)
 }
 
-/// The same for a run that resolves the lane's conflict where it is laid out, told `prompt` instead of the lane's task.
+/// Starts a run that resolves the lane's conflict in the resolve worktree, with `prompt` instead of the
+/// lane's task, as [`launch`] does.
 ///
 /// # Errors
-/// [`Error::NotStarted`] when the agent could not be started; the lane is in `conflict` as before then.
+/// [`Error::ResolverNotStarted`] when the agent could not be started; the lane stays in `conflict` then.
 pub(crate) fn launch_to_resolve(
     project: &Project,
     lane: &AnyLane,
-    lock: Guard,
-    job: &Job,
-    exe: &Path,
+    lock: LockGuard,
+    command: &AgentCommand,
+    program_path: &Path,
     prompt: &str,
 ) -> Result<AnyLane, Error> {
-    start(project, lane, lock, job, exe, Errand::Conflict(prompt))
+    start_supervisor(project, lane, lock, command, program_path, PromptSource::Conflict(prompt))
 }
 
-/// The same for a run that is asked `text` in place of the lane's task, in a new conversation.
+/// Starts a run with `prompt` instead of the lane's task, in a new conversation, as [`launch`] does.
 ///
 /// # Errors
 /// As [`launch`].
-pub(crate) fn launch_again(
+pub(crate) fn launch_with_prompt(
     project: &Project,
     lane: &AnyLane,
-    lock: Guard,
-    job: &Job,
-    exe: &Path,
-    text: Option<&str>,
+    lock: LockGuard,
+    command: &AgentCommand,
+    program_path: &Path,
+    prompt: Option<&str>,
 ) -> Result<AnyLane, Error> {
-    start(project, lane, lock, job, exe, text.map_or(Errand::Task, Errand::Said))
+    start_supervisor(
+        project,
+        lane,
+        lock,
+        command,
+        program_path,
+        prompt.map_or(PromptSource::Task, PromptSource::Text),
+    )
 }
 
-/// The same for messages that were taken from the lane's inbox, in the conversation that they are for. They are told once the
-/// agent has started, and wait as before when it cannot be.
-pub(super) fn launch_message(
+/// Starts a run with messages from the lane's inbox, in the conversation that they are for. They count as
+/// delivered once the agent has started, and stay pending when it cannot be started.
+pub(super) fn launch_with_messages(
     project: &Project,
     lane: &AnyLane,
-    lock: Guard,
-    (job, taken): (Job, &Taken),
-    exe: &Path,
+    lock: LockGuard,
+    (command, messages): (AgentCommand, &ClaimedMessages),
+    program_path: &Path,
 ) -> Result<AnyLane, Error> {
-    let job = job.telling(taken.ids());
-    start(project, lane, lock, &job, exe, Errand::Said(&join_messages(taken.texts())))
+    let command = command.with_messages(messages.ids());
+    start_supervisor(
+        project,
+        lane,
+        lock,
+        &command,
+        program_path,
+        PromptSource::Text(&join_messages(messages.texts())),
+    )
 }
 
-/// What waits for a conversation, for a supervisor that is there.
-pub(super) fn order_of_messages(
+/// Prepares a run with the pending messages of a conversation, for the supervisor of this process.
+pub(super) fn prepare_message_run(
     project: &Project,
     lane: &AnyLane,
-    talk: u32,
-    exe: &Path,
-) -> Result<Order, Error> {
-    let mut taken = Inbox::of(project, &lane.name).take(talk)?;
-    let (job, fit) = job_for_messages(project, lane, talk, &taken.texts().collect::<Vec<_>>())?;
-    taken.letters.truncate(fit);
-    let job = job.telling(taken.ids());
-    let order = order(project, lane, &job, exe, Errand::Said(&join_messages(taken.texts())))?;
-    order.taken.set(Some(taken));
-    Ok(order)
+    conversation: u32,
+    program_path: &Path,
+) -> Result<RunSpec, Error> {
+    let mut messages = Inbox::new(project, &lane.name).claim(conversation)?;
+    let (command, count) =
+        build_message_command(project, lane, conversation, &messages.texts().collect::<Vec<_>>())?;
+    messages.messages.truncate(count);
+    let command = command.with_messages(messages.ids());
+    let spec = prepare_run(
+        project,
+        lane,
+        &command,
+        program_path,
+        PromptSource::Text(&join_messages(messages.texts())),
+    )?;
+    spec.claimed_messages.set(Some(messages));
+    Ok(spec)
 }
 
-/// Whether what waits for a conversation could be told there.
+/// Checks whether the pending messages of a conversation could be sent to its agent.
 ///
 /// # Errors
-/// Why not.
-pub(super) fn try_messages(project: &Project, lane: &AnyLane, talk: u32) -> Result<(), Error> {
-    let taken = Inbox::of(project, &lane.name).take(talk)?;
-    job_for_messages(project, lane, talk, &taken.texts().collect::<Vec<_>>()).map(drop)
-}
-
-/// The job that tells messages in the conversation that they are for, and how many of them: as many as can be handed over at
-/// once, the others have to wait for the next turn.
-///
-/// # Errors
-/// When not even the first can be told.
-pub(super) fn job_for_messages(
+/// Fails with the reason why they could not.
+pub(super) fn check_messages_deliverable(
     project: &Project,
     lane: &AnyLane,
-    talk: u32,
+    conversation: u32,
+) -> Result<(), Error> {
+    let messages = Inbox::new(project, &lane.name).claim(conversation)?;
+    build_message_command(project, lane, conversation, &messages.texts().collect::<Vec<_>>()).map(drop)
+}
+
+/// Builds the command that sends messages to their conversation. Returns it with the number of messages that
+/// fit into one prompt; the others wait for the next turn.
+///
+/// # Errors
+/// Fails when even the first message cannot be sent.
+pub(super) fn build_message_command(
+    project: &Project,
+    lane: &AnyLane,
+    conversation: u32,
     texts: &[&str],
-) -> Result<(Job, usize), Error> {
-    let none = || Error::NoSession { lane: lane.name.clone() };
-    let run = talk::last_talk(project, lane, Some(talk))?.ok_or_else(none)?;
-    let session = run.account.session.clone().ok_or_else(none)?;
-    let mut fit = texts.len();
+) -> Result<(AgentCommand, usize), Error> {
+    let no_session = || Error::NoSession { lane: lane.name.clone() };
+    let run =
+        conversation::last_conversation_run(project, lane, Some(conversation))?.ok_or_else(no_session)?;
+    let session = run.summary.session.clone().ok_or_else(no_session)?;
+    let mut count = texts.len();
     loop {
-        let text = join_messages(texts[..fit].iter().copied());
-        match job_like(project, lane.purpose(), &run, &text, Some(session.clone())) {
-            Err(Error::Prompt { .. }) if fit > 1 => fit -= 1,
-            job => return Ok((job?, fit)),
+        let text = join_messages(texts[..count].iter().copied());
+        match command_from_run(project, lane.purpose(), &run, &text, Some(session.clone())) {
+            Err(Error::InvalidPrompt { .. }) if count > 1 => count -= 1,
+            command => return Ok((command?, count)),
         }
     }
 }
 
-/// What `run` was asked, once more, for a supervisor that is there; its tries have cost `spent`.
-pub(super) fn order_again(
+/// Prepares a retry of `run` with its prompt, for the supervisor of this process. Its earlier tries have cost
+/// `spent`, in 1e-9 USD.
+pub(super) fn prepare_retry(
     project: &Project,
     lane: &AnyLane,
     run: &RunRecord,
     spent: u64,
-    exe: &Path,
-) -> Result<Order, Error> {
-    let file = match run.said {
-        true => project.store.layout().run_said(&lane.name, run.attempt),
-        false => project.store.layout().task(&lane.name),
+    program_path: &Path,
+) -> Result<RunSpec, Error> {
+    let prompt_file = match run.has_prompt_override {
+        true => project.store.layout().run_prompt_override(&lane.name, run.attempt),
+        false => project.store.layout().task_prompt(&lane.name),
     };
-    let text = crate::regular_file::record_text(&file).map_err(lane::Error::io("read", &file))?;
-    // One that went on in a conversation does so again; else it begins another one.
-    let job = job_like(project, lane.purpose(), run, &text, run.session.clone().filter(|_| run.resumed))?;
-    let job = job.after_spending(spent);
-    order(project, lane, &job, exe, if run.said { Errand::Said(&text) } else { Errand::Task })
+    let text =
+        crate::regular_file::read_store_text(&prompt_file).map_err(lane::Error::io("read", &prompt_file))?;
+    // A run that resumed a conversation resumes it again; any other starts a new one.
+    let command =
+        command_from_run(project, lane.purpose(), run, &text, run.session.clone().filter(|_| run.resumed))?;
+    let command = command.with_budget_spent(spent);
+    prepare_run(
+        project,
+        lane,
+        &command,
+        program_path,
+        if run.has_prompt_override { PromptSource::Text(&text) } else { PromptSource::Task },
+    )
 }
 
-/// What `first` was asked, in a new conversation, with what has come of it since, which has cost `spent`.
-pub(super) fn order_afresh(
+/// Prepares a run with the prompt of `first` in a new conversation, together with a report of the work since
+/// then, which has cost `spent`, in 1e-9 USD.
+pub(super) fn prepare_fresh_run(
     project: &Project,
     lane: &AnyLane,
     first: &RunRecord,
     spent: u64,
-    exe: &Path,
-) -> Result<Order, Error> {
-    let text = afresh::text(project, lane, first, afresh::TOO_LONG)?;
-    let job = job_like(project, lane.purpose(), first, &text, None)?.after_spending(spent);
-    order(project, lane, &job, exe, Errand::Said(&text))
+    program_path: &Path,
+) -> Result<RunSpec, Error> {
+    let text = fresh_conversation::compose_prompt(project, lane, first, fresh_conversation::TOO_LONG_REASON)?;
+    let command = command_from_run(project, lane.purpose(), first, &text, None)?.with_budget_spent(spent);
+    prepare_run(project, lane, &command, program_path, PromptSource::Text(&text))
 }
 
-pub(super) fn order(
+pub(super) fn prepare_run(
     project: &Project,
     lane: &AnyLane,
-    job: &Job,
-    exe: &Path,
-    errand: Errand<'_>,
-) -> Result<Order, Error> {
+    command: &AgentCommand,
+    program_path: &Path,
+    prompt_source: PromptSource<'_>,
+) -> Result<RunSpec, Error> {
     if lane.works_in_place() {
-        lane::go_on_in_place(project, lane)?;
+        lane::continue_in_place_run(project, lane)?;
     }
-    let (lane, outfit) = prepare(project, lane, job, exe, errand)?;
-    Order::of(project, &lane, lane.attempt, outfit.words, outfit.env)
+    let (lane, launch_spec) = prepare_launch(project, lane, command, program_path, prompt_source)?;
+    RunSpec::load(project, &lane, lane.attempt, launch_spec.argv, launch_spec.env)
 }
 
-/// A job as that of `run` was.
-fn job_like(
+/// Builds a command with the options that `run` had.
+fn command_from_run(
     project: &Project,
-    purpose: Option<Purpose>,
+    purpose: Option<LanePurpose>,
     run: &RunRecord,
-    text: &str,
+    prompt: &str,
     resume: Option<String>,
-) -> Result<Job, Error> {
-    let asked = Asked {
-        permission: run.permission.as_deref().and_then(Permission::named),
+) -> Result<AgentCommand, Error> {
+    let options = RunOptions {
+        permission: run.permission.as_deref().and_then(Permission::from_name),
         model: run.model.clone(),
         max_turns: run.max_turns,
         resume,
         purpose,
         limits: run.limits,
-        own: run.own.iter().map(OsString::from).collect(),
-        ..Asked::default()
+        agent_command: run.agent_command.iter().map(OsString::from).collect(),
+        ..RunOptions::default()
     };
-    let job = Job::agent(project, &run.agent, text, project.repo.home(), &asked)?;
-    Ok(job.in_talk(run.talk()).for_task(run.batch.clone()).with_part(run.stint.clone()))
+    let command =
+        AgentCommand::from_profile(project, &run.agent, prompt, project.repo.command_dir(), &options)?;
+    Ok(command
+        .with_conversation(run.talk())
+        .with_batch_task(run.batch.clone())
+        .with_step_run(run.step_run.clone()))
 }
 
-pub(super) fn start(
+pub(super) fn start_supervisor(
     project: &Project,
-    before: &AnyLane,
-    lock: Guard,
-    job: &Job,
-    exe: &Path,
-    errand: Errand<'_>,
+    old_lane: &AnyLane,
+    lock: LockGuard,
+    command: &AgentCommand,
+    program_path: &Path,
+    prompt_source: PromptSource<'_>,
 ) -> Result<AnyLane, Error> {
     let layout = project.store.layout();
-    let log = layout.supervisor_log(&before.name);
-    // Whoever asked for an end of the runs before did not mean this one.
-    drop(std::fs::remove_file(layout.wrap_up(&before.name)));
-    // Held until it is written down that nothing has begun: it would seem to be the run of a dead supervisor meanwhile.
-    let kept = lock.file().try_clone().map_err(lane::Error::io("keep the lock of", &log))?;
-    let mark = new_session()?;
-    let begun = match before.works_in_place() {
-        true => Some(lane::begin_in_place(project, before, before.attempt + 1)?),
+    let log = layout.supervisor_log(&old_lane.name);
+    // A request to stop earlier runs does not apply to this one.
+    drop(std::fs::remove_file(layout.lane_wrap_up_marker(&old_lane.name)));
+    // Held until a failed start is recorded. Without the lock the run would appear to have a dead supervisor.
+    let lock_copy = lock.file().try_clone().map_err(lane::Error::io("keep the lock of", &log))?;
+    let mark = new_session_id()?;
+    let in_place_start = match old_lane.works_in_place() {
+        true => Some(lane::start_in_place_run(project, old_lane, old_lane.attempt + 1)?),
         false => None,
     };
-    fault::point("launch.begun");
-    let (lane, outfit) = prepare(project, before, job, exe, errand)?;
-    drop(begun);
-    fault::point("launch.prepared");
-    let mut start = Start::new(exe, project.repo.home())
+    fail_points::hit("launch.begun");
+    let (lane, launch_spec) = prepare_launch(project, old_lane, command, program_path, prompt_source)?;
+    drop(in_place_start);
+    fail_points::hit("launch.prepared");
+    let mut start = CommandBuilder::new(program_path, project.repo.command_dir())
         .args(["_supervise", "--lane"])
         .args([lane.name.clone(), "--attempt".to_owned(), lane.attempt.to_string(), "--".to_owned()])
-        .args(outfit.words)
-        // Whichever run this process belongs to, the supervisor is of its own.
-        .without(OF_A_RUN)
-        .env(MARK, mark)
+        .args(launch_spec.argv)
+        // The supervisor belongs to no other run, even if this process does.
+        .without_vars(RUN_CONTEXT_VARS)
+        .env(RUN_MARK_VAR, mark)
         .stdin(lock.into_file())
-        .errors(File::create(&log).ok());
-    for (key, value) in &outfit.env {
+        .with_stderr_file(File::create(&log).ok());
+    for (key, value) in &launch_spec.env {
         start = start.env(key, value);
     }
-    let heard = hear(start, &log, "supervisor");
-    fault::point("launch.heard");
-    let done = match heard {
+    let failure = wait_for_start(start, &log, "supervisor");
+    fail_points::hit("launch.heard");
+    let result = match failure {
         None => Ok(project.any_lane(&lane.name)?),
-        Some(why) => Err(not_started(project, before, lane.attempt, why)?),
+        Some(reason) => Err(record_start_failure(project, old_lane, lane.attempt, reason)?),
     };
-    drop(kept);
-    done
+    drop(lock_copy);
+    result
 }
 
-/// Writes the next run's record and what it is given, and that it is being started.
-fn prepare(
+/// Writes the record and the files of the next run, and sets the lane to `starting`.
+fn prepare_launch(
     project: &Project,
     lane: &AnyLane,
-    job: &Job,
-    exe: &Path,
-    errand: Errand<'_>,
-) -> Result<(AnyLane, Outfit), Error> {
+    command: &AgentCommand,
+    program_path: &Path,
+    prompt_source: PromptSource<'_>,
+) -> Result<(AnyLane, LaunchSpec), Error> {
     if let Some(purpose) = lane.purpose()
-        && job.purpose != Some(purpose)
+        && command.purpose != Some(purpose)
     {
-        return Err(Error::OnlyLooks { purpose: purpose.to_string(), why: "does nothing but look" });
+        return Err(Error::InvalidReadOnlyRun {
+            purpose: purpose.to_string(),
+            reason: "does nothing but look",
+        });
     }
-    if !errand.resolves() {
-        lane::require_whole(project, lane)?;
+    if !prompt_source.resolves_conflict() {
+        lane::require_intact_worktree(project, lane)?;
     }
-    let lane = &lane::keep_ports(project, lane)?;
-    if lane.looks_apart() {
-        lane::open_apart(project, lane)?;
+    let lane = &lane::ensure_ports(project, lane)?;
+    if lane.is_detached() {
+        lane::open_detached_worktree(project, lane)?;
     }
     let attempt = lane.attempt + 1;
-    let resolves = errand.resolves();
-    lane::exclude_patterns(project, &job.profile().leaves)?;
-    let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
-    on_screen::expect(project, lane, job, attempt)?;
-    let said = matches!(errand, Errand::Said(_));
-    let stint =
-        job.stint.clone().map(|stint| packet::before_run(project, lane, attempt, stint)).transpose()?;
-    let doing = stint.as_ref().map(|stint| packet::doing(stint, &job.agent));
-    let reviews = stint.as_ref().is_some_and(|stint| stint.part.is_review());
-    let run = RunRecord { said, stint, ..record_of(project, lane, job, &outfit, (attempt, resolves))? };
+    let resolves = prompt_source.resolves_conflict();
+    lane::exclude_patterns(project, &command.profile().agent_files)?;
+    let launch_spec = launch_spec::prepare(project, lane, command, attempt, program_path, prompt_source)?;
+    startup_question::record_expected_question(project, lane, command, attempt)?;
+    let has_prompt_override = matches!(prompt_source, PromptSource::Text(_));
+    let step_run = command
+        .step_run
+        .clone()
+        .map(|step_run| task_loop::save_state_before_run(project, lane, attempt, step_run))
+        .transpose()?;
+    let activity_text =
+        step_run.as_ref().map(|step_run| task_loop::describe_step_run(step_run, &command.agent));
+    let is_review = step_run.as_ref().is_some_and(|step_run| step_run.phase.is_review());
+    let run = RunRecord {
+        has_prompt_override,
+        step_run,
+        ..new_run_record(project, lane, command, &launch_spec, (attempt, resolves))?
+    };
     run.save(&project.store.layout().run_record(&lane.name, attempt))?;
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Starting;
@@ -285,53 +337,53 @@ fn prepare(
         if resolves {
             record.detail = Some("resolving its conflict".to_owned());
         } else {
-            record.detail = doing;
-            // Whoever reviews is not the one who works there.
-            if !reviews {
-                record.agent = Some(job.agent.clone());
+            record.detail = activity_text;
+            // A reviewer does not become the agent of the lane.
+            if !is_review {
+                record.agent = Some(command.agent.clone());
             }
         }
     })?;
-    Ok((lane, outfit))
+    Ok((lane, launch_spec))
 }
 
-/// Where the lane is before a run; for one that only looks, what it looks at.
+/// Returns the tip of the lane before a run; for a read-only lane, the commit that it reads.
 fn tip_before(project: &Project, lane: &AnyLane) -> Result<Oid, Error> {
     Ok(match lane.branch() {
         Some(branch) => project.repo.require_commit(&format!("refs/heads/{branch}"))?,
-        None => project.repo.head_of(&lane.path)?.unwrap_or(lane.start),
+        None => project.repo.head_commit(&lane.path)?.unwrap_or(lane.start),
     })
 }
 
-/// The record of a run that is about to start.
-fn record_of(
+/// Returns the record of a run that is about to start.
+fn new_run_record(
     project: &Project,
     lane: &AnyLane,
-    job: &Job,
-    outfit: &Outfit,
+    command: &AgentCommand,
+    launch_spec: &LaunchSpec,
     (attempt, resolves): (u32, bool),
 ) -> Result<RunRecord, Error> {
     Ok(RunRecord {
         attempt,
-        agent: job.agent.clone(),
-        command: outfit.words.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
-        prompt_on_stdin: job.prompt_on_stdin(),
-        prompts_follow: job.prompts_follow(),
-        dialect: (!job.in_window).then(|| job.dialect().to_string()),
-        permission: job.level(),
-        model: job.model.clone(),
-        session: outfit.session.clone(),
-        resumed: job.resume.is_some(),
-        interactive: job.in_window,
+        agent: command.agent.clone(),
+        command: launch_spec.argv.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
+        prompt_on_stdin: command.prompt_on_stdin(),
+        accepts_more_prompts: command.accepts_more_prompts(),
+        dialect: (!command.in_window).then(|| command.dialect().to_string()),
+        permission: command.permission_level(),
+        model: command.model.clone(),
+        session: launch_spec.session.clone(),
+        resumed: command.resume.is_some(),
+        interactive: command.in_window,
         window: None,
-        keeps_strays: job.strays() == Strays::None,
-        max_turns: job.max_turns,
-        said: false,
-        talk: job.talk,
-        tells: job.tells.clone(),
-        told: 0,
-        own: job.named_command(),
-        resolves,
+        keeps_strays: command.strays() == StrayPolicy::None,
+        max_turns: command.max_turns,
+        has_prompt_override: false,
+        conversation: command.conversation,
+        message_ids: command.message_ids.clone(),
+        delivered_count: 0,
+        agent_command: command.agent_command_line(),
+        resolves_conflict: resolves,
         tip_before: tip_before(project, lane)?,
         started: now(),
         mark: None,
@@ -346,19 +398,24 @@ fn record_of(
         signal: None,
         tip_after: None,
         strays: 0,
-        account: Account { session: outfit.session.clone(), model: job.model.clone(), ..Account::default() },
-        totals: None,
-        limits: job.limits,
-        spent_before: job.spent_before,
-        batch: job.batch.clone(),
-        stint: None,
+        summary: RunSummary {
+            session: launch_spec.session.clone(),
+            model: command.model.clone(),
+            ..RunSummary::default()
+        },
+        session_totals: None,
+        limits: command.limits,
+        budget_spent_before: command.budget_spent_before,
+        batch: command.batch.clone(),
+        step_run: None,
     })
 }
 
-/// Starts a process that goes on by itself and listens for its first line. Why it does not do what it is for, if it does not;
-/// `who` it is and where it writes its errors is said then.
-pub(crate) fn hear(start: Start, log: &Path, who: &str) -> Option<String> {
-    let mut child = match start.spawn_talking() {
+/// Starts a process and waits for its first line of output. Returns none when the line is [`STARTED_LINE`],
+/// otherwise the reason of the failure. The reason contains `process_name` and the end of the process's error
+/// log.
+pub(crate) fn wait_for_start(start: CommandBuilder, log: &Path, process_name: &str) -> Option<String> {
+    let mut child = match start.spawn_detached_piped() {
         Ok(child) => child,
         Err(e) => return Some(e.to_string()),
     };
@@ -367,63 +424,78 @@ pub(crate) fn hear(start: Start, log: &Path, who: &str) -> Option<String> {
         drop(BufReader::new(stdout).read_line(&mut line));
     }
     match line.trim() {
-        STARTED => None,
-        // Its output ends with it.
+        STARTED_LINE => None,
+        // An empty line means that the process has exited, because its output ends with it.
         "" => {
-            let how = child.wait().map(|status| format!("its {who} ended early, with {}", Ended::of(status)));
-            let how = how.unwrap_or_else(|e| format!("its {who} ended early: {e}"));
-            Some(lane::last_words(log).map_or_else(|| how.clone(), |said| format!("{how}: {said}")))
+            let exit_text = child.wait().map(|status| {
+                format!("its {process_name} ended early, with {}", ExitOutcome::from_status(status))
+            });
+            let exit_text = exit_text.unwrap_or_else(|e| format!("its {process_name} ended early: {e}"));
+            Some(
+                lane::last_output(log)
+                    .map_or_else(|| exit_text.clone(), |output| format!("{exit_text}: {output}")),
+            )
         }
-        said => Some(said.to_owned()),
+        message => Some(message.to_owned()),
     }
 }
 
-/// Writes down that a run could not be started in a lane that was as in `before`. The first one leaves it failed; any other
-/// leaves it as it was.
-fn not_started(project: &Project, before: &AnyLane, attempt: u32, why: String) -> Result<Error, Error> {
-    // The lane's own record counts.
-    drop(note_not_started(project, &before.name, attempt, &why));
-    let state = state_after(project, &before.name, LaneState::Failed);
+/// Records that a run could not be started in a lane. After a failed first run the lane is failed; otherwise
+/// it gets the state of `old_lane` back.
+fn record_start_failure(
+    project: &Project,
+    old_lane: &AnyLane,
+    attempt: u32,
+    reason: String,
+) -> Result<Error, Error> {
+    // An error here is ignored, because the lane's record decides.
+    drop(mark_run_not_started(project, &old_lane.name, attempt, &reason));
+    let state = state_after_run(project, &old_lane.name, LaneState::Failed);
     let resolves = state == LaneState::Conflict;
-    let first = before.attempt == 0 && !resolves;
-    let lane = project.update_lane(&before.name, |record| {
-        // Nobody holds it any more: another run may have begun.
+    let first = old_lane.attempt == 0 && !resolves;
+    let lane = project.update_lane(&old_lane.name, |record| {
+        // The lock is no longer held here, so another run may have started.
         if record.attempt != attempt || !record.state.is_claimed() {
             return;
         }
         if first || resolves {
             record.state = state;
-            record.detail = Some(why.clone());
+            record.detail = Some(reason.clone());
         } else {
-            record.state = before.state;
-            record.detail.clone_from(&before.detail);
-            record.agent.clone_from(&before.agent);
+            record.state = old_lane.state;
+            record.detail.clone_from(&old_lane.detail);
+            record.agent.clone_from(&old_lane.agent);
         }
     })?;
     let name = lane.name.clone();
     if !first && !resolves {
-        return Ok(Error::NotBegun { lane: name, why });
+        return Ok(Error::NextRunNotStarted { lane: name, reason });
     }
-    project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{name}': {why}"));
+    project.emit(event::EventName::RunEnded, Some(&lane), format!("lane '{name}': {reason}"));
     Ok(match first {
-        true => Error::NotStarted { lane: name, why },
-        false => Error::NotStartedThere { lane: name, why },
+        true => Error::NewLaneAgentNotStarted { lane: name, reason },
+        false => Error::ResolverNotStarted { lane: name, reason },
     })
 }
 
-/// Writes into a run's record that it never started, if it did not.
-pub(super) fn note_not_started(project: &Project, lane: &str, attempt: u32, why: &str) -> Result<(), Error> {
+/// Records in a run's record that the run never started, unless it has a process or has ended.
+pub(super) fn mark_run_not_started(
+    project: &Project,
+    lane: &str,
+    attempt: u32,
+    reason: &str,
+) -> Result<(), Error> {
     let path = project.store.layout().run_record(lane, attempt);
     let run = RunRecord::load(&path)?;
     if run.pid.is_some() || run.ended.is_some() {
         return Ok(());
     }
     let (outcome, class) = (Some(LaneState::Failed), Some(RunClass::Failed));
-    let detail = Some(format!("it could not be started: {why}"));
+    let detail = Some(format!("it could not be started: {reason}"));
     Ok(RunRecord { ended: Some(now()), outcome, class, detail, ..run }.save(&path)?)
 }
 
-/// Refuses an agent that is not installed, before anything is begun for it.
-pub(crate) fn require(project: &Project, agent: &str, dir: &Path) -> Result<(), Error> {
-    job::require(&profile_of(&project.layers, agent)?, agent, dir).map(drop)
+/// Refuses an agent that is not installed, before anything is created for it.
+pub(crate) fn require_installed(project: &Project, agent: &str, dir: &Path) -> Result<(), Error> {
+    agent_command::find_profile_program(&find_profile(&project.layers, agent)?, agent, dir).map(drop)
 }

@@ -1,91 +1,97 @@
-//! Owns the ways in which a supervisor has an agent started, and all that is different between them. Lanes, their records and
-//! landing know of none of it: one more way (another host, the scheduler of a cluster) is one more of these.
+//! Launchers: the ways in which a supervisor starts an agent, and all differences between them. Lanes, their
+//! records and landings do not depend on them: a new way, such as another host or a cluster scheduler, is one
+//! more launcher.
 
 use std::io::PipeWriter;
 
 use super::Error;
-use super::pane;
+use super::shutdown_signals::ShutdownSignals;
 use super::stream::Dialect;
-use super::watch::{Ended, Watch};
-use super::wishes::Wishes;
-use crate::process::{self, Start};
+use super::tmux_client;
+use super::watch::{RunExit, RunWatcher};
+use crate::process::{self, CommandBuilder};
 use crate::store::records::RunRecord;
 
-/// A way to start an agent.
+/// Way in which a supervisor starts an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Launcher {
-    /// As a process of its own, whose output is the run's log.
+    /// As a child process whose output is the run's log.
     Pipe,
-    /// The same, with its input held open: it takes one prompt after the other.
-    Fed,
-    /// The same, with a client of the Agent Client Protocol in between.
+    /// As a child process with its standard input held open, which receives one prompt after the other.
+    OpenStdin,
+    /// As a child of git-proq's client of the Agent Client Protocol.
     Protocol,
-    /// In a window of tmux, in front of a person.
+    /// In a tmux window, which a user operates.
     Window,
 }
 
 impl Launcher {
-    /// The way in which a run is started, whose output has this form.
-    pub(super) fn of(run: &RunRecord, dialect: Dialect) -> Launcher {
+    /// Returns the launcher for a run whose output has this dialect.
+    pub(super) fn select(run: &RunRecord, dialect: Dialect) -> Launcher {
         match (run.interactive, dialect) {
             (true, _) => Launcher::Window,
             (false, Dialect::Acp) => Launcher::Protocol,
-            (false, _) if run.prompts_follow => Launcher::Fed,
+            (false, _) if run.accepts_more_prompts => Launcher::OpenStdin,
             (false, _) => Launcher::Pipe,
         }
     }
 
-    /// Starts the agent, tells `started` its process group, and waits for its end, or for a reason to end it. Whatever it left
-    /// running is ended too.
+    /// Starts the agent, passes its process group to `on_started`, and waits until it exits or has to be
+    /// stopped. Processes that it left running are stopped too.
     ///
     /// # Errors
-    /// When nothing runs.
+    /// Fails when no process could be started.
     pub(super) async fn run(
         self,
-        watch: &Watch<'_>,
-        wishes: &mut Wishes,
-        started: impl FnOnce(u32) -> Result<(), Error>,
-    ) -> Result<Ended, Error> {
+        watch: &RunWatcher<'_>,
+        signals: &mut ShutdownSignals,
+        on_started: impl FnOnce(u32) -> Result<(), Error>,
+    ) -> Result<RunExit, Error> {
         match self {
-            Launcher::Pipe | Launcher::Fed | Launcher::Protocol => watch.run(wishes, started).await,
-            Launcher::Window => pane::run(watch, wishes, started).await,
+            Launcher::Pipe | Launcher::OpenStdin | Launcher::Protocol => watch.run(signals, on_started).await,
+            Launcher::Window => tmux_client::run(watch, signals, on_started).await,
         }
     }
 
-    /// The process to start where it is this one's child.
+    /// Returns the process to start, for launchers that start it as a child.
     ///
     /// # Errors
-    /// When there is no command.
-    pub(super) fn command(self, watch: &Watch<'_>) -> Result<Start, Error> {
-        let order = watch.order;
-        let (program, args) = order.words.split_first().ok_or(Error::NoCommand)?;
+    /// Fails when there is no command.
+    pub(super) fn command(self, watch: &RunWatcher<'_>) -> Result<CommandBuilder, Error> {
+        let spec = watch.spec;
+        let (program, args) = spec.argv.split_first().ok_or(Error::NoCommand)?;
         Ok(match self {
-            Launcher::Pipe | Launcher::Fed | Launcher::Window => {
-                Start::new(program.as_ref(), &order.dir).args(args)
+            Launcher::Pipe | Launcher::OpenStdin | Launcher::Window => {
+                CommandBuilder::new(program.as_ref(), &spec.dir).args(args)
             }
-            Launcher::Protocol => Start::new(watch.exe, &order.dir)
+            Launcher::Protocol => CommandBuilder::new(watch.program_path, &spec.dir)
                 .args(["_acp", "--lane", watch.lane.name.as_str(), "--attempt"])
                 .args([watch.attempt.to_string(), "--".to_owned()])
-                .args(order.words.iter().cloned()),
+                .args(spec.argv.iter().cloned()),
         })
     }
 
-    /// What it reads, where that is how it is told more, or knows that it is watched: for as long as what is returned is there.
+    /// Attaches a pipe to standard input for launchers that send further prompts through it, or that detect
+    /// the supervisor's end by it. The pipe stays open while the returned writer exists.
     ///
     /// # Errors
-    /// When there is no pipe to be had.
-    pub(super) fn leash(self, start: Start) -> Result<(Start, Option<PipeWriter>), Error> {
+    /// Fails when no pipe can be created.
+    pub(super) fn attach_stdin_pipe(
+        self,
+        start: CommandBuilder,
+    ) -> Result<(CommandBuilder, Option<PipeWriter>), Error> {
         match self {
             Launcher::Pipe | Launcher::Window => Ok((start, None)),
-            Launcher::Fed | Launcher::Protocol => Ok(start.leashed()?),
+            Launcher::OpenStdin | Launcher::Protocol => Ok(start.with_piped_stdin()?),
         }
     }
 
-    /// Asks the agent to end. A client asks it to end its turn, which a signal would not; the agent's own end is its business.
-    pub(super) fn ask_to_end(self, group: u32) {
+    /// Requests the agent to stop. The protocol client receives a signal and requests the agent to finish its
+    /// turn, which a signal to the agent would not do.
+    pub(super) fn request_stop(self, group: u32) {
         match self {
-            Launcher::Pipe | Launcher::Fed | Launcher::Window => process::ask_group(group),
-            Launcher::Protocol => drop(process::signal_process(group)),
+            Launcher::Pipe | Launcher::OpenStdin | Launcher::Window => process::terminate_group(group),
+            Launcher::Protocol => drop(process::terminate_process(group)),
         }
     }
 }

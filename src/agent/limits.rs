@@ -1,94 +1,95 @@
-//! Owns when a run is ended although nobody asked: it takes too long, says nothing, costs too much, or does not end after it
-//! has said that it is done.
+//! Automatic end of a run: it takes too long, makes no progress, costs too much, or keeps running after the
+//! agent reported that it is done.
 
 use std::time::{Duration, Instant};
 
-/// What a run may take. None: as much as it likes.
+/// Limits of a run. None means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// How long it may last.
+    /// Maximum duration of the run.
     pub(crate) time: Option<Duration>,
-    /// How long nothing may come of it.
+    /// Maximum time without progress.
     pub(crate) stall: Option<Duration>,
-    /// What it may cost, in 1e-9 USD.
+    /// Maximum cost, in 1e-9 USD.
     pub(crate) budget: Option<u64>,
-    /// How long it may go on after its last word.
+    /// Maximum time between the agent's final message and its exit.
     pub(crate) linger: Duration,
 }
 
-/// Why a run was ended.
+/// Reason why git-proq stopped a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// Somebody asked for it.
-    Asked,
-    /// It took longer than allowed.
-    Time,
-    /// Nothing came of it for too long.
+pub(super) enum StopCause {
+    /// A user or a program requested it.
+    Requested,
+    /// The run took longer than allowed.
+    TimeLimit,
+    /// The run made no progress for too long.
     Stall,
-    /// It cost more than allowed.
-    Budget,
-    /// It had said that it is done, and did not end.
-    Lingering,
-    /// It said the same over and over.
-    Runaway,
-    /// Its context is as full as it may get.
-    Context,
-    /// The window that it was in is gone.
-    Closed,
-    /// It could not be watched any more.
-    Lost,
+    /// The run cost more than allowed.
+    OverBudget,
+    /// The agent reported that it is done, and did not exit.
+    DoneButRunning,
+    /// The agent repeated the same output over and over.
+    RepeatedOutput,
+    /// The agent's context reached its limit.
+    ContextFull,
+    /// The agent's window was closed.
+    WindowClosed,
+    /// The supervisor could no longer watch the run.
+    WatchFailed,
 }
 
-/// The clock of one run.
+/// Clock of one run, which computes its deadlines.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(super) struct RunClock {
     limits: Limits,
     started: Instant,
-    /// When something came of it last.
-    alive: Instant,
-    /// When it said that it is done.
-    over: Option<Instant>,
+    /// Time of the last progress.
+    last_activity: Instant,
+    /// Time when the agent reported that it is done.
+    done_since: Option<Instant>,
 }
 
-impl Clock {
-    /// A run that starts `now`.
-    pub(super) fn start(limits: Limits, now: Instant) -> Clock {
-        Clock { limits, started: now, alive: now, over: None }
+impl RunClock {
+    /// Creates the clock of a run that starts at `now`.
+    pub(super) fn start(limits: Limits, now: Instant) -> RunClock {
+        RunClock { limits, started: now, last_activity: now, done_since: None }
     }
 
-    /// Something came of it.
-    pub(super) fn alive(&mut self, now: Instant) {
-        self.alive = now;
+    /// Records progress of the run.
+    pub(super) fn record_activity(&mut self, now: Instant) {
+        self.last_activity = now;
     }
 
-    /// For how long nothing has come of it.
-    pub(super) fn silent(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.alive)
+    /// Returns the time since the last progress.
+    pub(super) fn idle_time(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.last_activity)
     }
 
-    /// Notes whether its last word has been said: another turn may begin after one.
-    pub(super) fn set_over(&mut self, over: bool, now: Instant) {
-        self.over = over.then(|| self.over.unwrap_or(now));
+    /// Records whether the agent has reported that it is done. Another turn may start after that.
+    pub(super) fn set_done(&mut self, is_done: bool, now: Instant) {
+        self.done_since = is_done.then(|| self.done_since.unwrap_or(now));
     }
 
-    /// Whether `cost` is more than is allowed.
-    pub(super) fn is_beyond(&self, cost: Option<u64>) -> bool {
+    /// Returns whether `cost` exceeds the budget. An unknown cost does not.
+    pub(super) fn exceeds_budget(&self, cost: Option<u64>) -> bool {
         self.limits.budget.zip(cost).is_some_and(|(budget, cost)| cost > budget)
     }
 
-    /// Whether nothing is left of what it may cost.
-    pub(super) fn is_spent(&self, cost: Option<u64>) -> bool {
+    /// Returns whether nothing is left of the budget. An unknown cost counts as less than the budget.
+    pub(super) fn is_budget_used_up(&self, cost: Option<u64>) -> bool {
         self.limits.budget.zip(cost).is_some_and(|(budget, cost)| cost >= budget)
     }
 
-    /// When to look next, and what it means when nothing has happened by then. None: never.
-    pub(super) fn next(&self) -> Option<(Instant, Cause)> {
-        let time = self.limits.time.map(|limit| (self.started + limit, Cause::Time));
-        let stall = self.limits.stall.map(|limit| (self.alive + limit, Cause::Stall));
-        let over = self.over.map(|since| (since + self.limits.linger, Cause::Lingering));
-        // One that has said its last word is not stalled.
-        let stall = stall.filter(|_| over.is_none());
-        [over, time, stall].into_iter().flatten().min_by_key(|(at, _)| *at)
+    /// Returns the next deadline, and the reason to stop the run if nothing happens before it. None without
+    /// limits.
+    pub(super) fn next_deadline(&self) -> Option<(Instant, StopCause)> {
+        let time = self.limits.time.map(|limit| (self.started + limit, StopCause::TimeLimit));
+        let stall = self.limits.stall.map(|limit| (self.last_activity + limit, StopCause::Stall));
+        let linger = self.done_since.map(|since| (since + self.limits.linger, StopCause::DoneButRunning));
+        // A run whose agent is done is not stalled.
+        let stall = stall.filter(|_| linger.is_none());
+        [linger, time, stall].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
@@ -98,41 +99,45 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_mins(1);
 
-    fn clock(limits: Limits) -> (Clock, Instant) {
+    fn new_clock(limits: Limits) -> (RunClock, Instant) {
         let now = Instant::now();
-        (Clock::start(limits, now), now)
+        (RunClock::start(limits, now), now)
     }
 
     #[test]
-    fn a_run_without_limits_is_never_looked_at() {
-        assert_eq!(clock(Limits::default()).0.next(), None);
+    fn has_no_deadline_without_limits() {
+        assert_eq!(new_clock(Limits::default()).0.next_deadline(), None);
     }
 
     #[test]
-    fn what_comes_first_counts() {
+    fn returns_the_earliest_deadline() {
         let limits = Limits { time: Some(5 * MINUTE), stall: Some(2 * MINUTE), ..Limits::default() };
-        let (mut clock, start) = clock(limits);
-        assert_eq!(clock.next(), Some((start + 2 * MINUTE, Cause::Stall)));
-        clock.alive(start + MINUTE);
-        assert_eq!(clock.next(), Some((start + 3 * MINUTE, Cause::Stall)));
-        clock.alive(start + 4 * MINUTE);
-        assert_eq!(clock.next(), Some((start + 5 * MINUTE, Cause::Time)));
+        let (mut clock, start) = new_clock(limits);
+        assert_eq!(clock.next_deadline(), Some((start + 2 * MINUTE, StopCause::Stall)));
+        clock.record_activity(start + MINUTE);
+        assert_eq!(clock.next_deadline(), Some((start + 3 * MINUTE, StopCause::Stall)));
+        clock.record_activity(start + 4 * MINUTE);
+        assert_eq!(clock.next_deadline(), Some((start + 5 * MINUTE, StopCause::TimeLimit)));
     }
 
     #[test]
-    fn after_the_last_word_there_is_a_time_to_end_in() {
+    fn allows_linger_time_after_the_agent_is_done() {
         let limits = Limits { stall: Some(MINUTE / 4), linger: MINUTE / 2, ..Limits::default() };
-        let (mut clock, start) = clock(limits);
-        clock.set_over(true, start + MINUTE);
-        clock.set_over(true, start + 2 * MINUTE);
-        assert_eq!(clock.next(), Some((start + MINUTE + MINUTE / 2, Cause::Lingering)));
-        clock.set_over(false, start + 2 * MINUTE);
-        assert_eq!(clock.next(), Some((start + MINUTE / 4, Cause::Stall)));
+        let (mut clock, start) = new_clock(limits);
+        clock.set_done(true, start + MINUTE);
+        clock.set_done(true, start + 2 * MINUTE);
+        assert_eq!(clock.next_deadline(), Some((start + MINUTE + MINUTE / 2, StopCause::DoneButRunning)));
+        clock.set_done(false, start + 2 * MINUTE);
+        assert_eq!(clock.next_deadline(), Some((start + MINUTE / 4, StopCause::Stall)));
     }
 
     #[test]
-    fn only_a_known_cost_can_be_too_much() {
-        let (clock, _) = clock(Limits { budget: Some(1_000), ..Limits::default() });
-        assert!(!clock.is_beyond(None) && !clock.is_beyond(Some(1_000)) && clock.is_beyond(Some(1_001)));
+    fn exceeds_budget_only_with_known_cost() {
+        let (clock, _) = new_clock(Limits { budget: Some(1_000), ..Limits::default() });
+        assert!(
+            !clock.exceeds_budget(None)
+                && !clock.exceeds_budget(Some(1_000))
+                && clock.exceeds_budget(Some(1_001))
+        );
     }
 }

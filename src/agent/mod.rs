@@ -1,73 +1,79 @@
-//! Owns agents: how each kind is started, who watches it, and how it is stopped.
+//! Agents: how each kind is started, supervised and stopped.
 
 mod acp;
 mod activity;
-mod afresh;
-mod again;
-mod already;
+mod agent_command;
+mod agent_env;
+mod already_done;
 mod answer;
 mod auto_snapshots;
-mod begin;
-mod catalogue;
+mod classify;
+mod conversation;
 mod error;
-mod feed;
-mod fence;
 mod follow_up;
-mod gate;
-mod installed;
-mod job;
+mod fresh_conversation;
+mod git_guard;
+mod installed_programs;
 mod launch;
+mod launch_spec;
 mod launcher;
 mod limits;
-mod live;
-mod on_screen;
-mod order;
+mod live_status;
 mod outbox;
-mod outfit;
-mod oversee;
-mod packet;
-mod pane;
+mod overseer;
+mod pane_process;
 mod profile;
+mod profile_catalog;
 mod prompt;
 mod retries;
-mod settle;
+mod retry_policy;
+mod run_spec;
+mod shutdown_signals;
+mod startup_question;
+mod stdin_writer;
 mod stop;
+mod stop_gate;
 mod stream;
 mod supervisor;
+mod supervisor_start;
 mod tail;
-mod talk;
+mod task_loop;
 mod template;
-mod tenant;
-mod variables;
+mod tmux_client;
+mod tmux_window;
 mod wait;
 mod warnings;
 mod watch;
-mod window;
-mod wishes;
 
-pub(crate) use acp::{Hands, Left, drive};
-pub(crate) use activity::{HookInput, hear};
-pub(crate) use answer::LONGEST as LONGEST_ANSWER;
-pub(crate) use begin::{adopt_lock, answer_begun, answer_not_begun};
-pub(crate) use catalogue::profiles;
-pub(crate) use error::Error;
-pub(crate) use fence::{Found, HookByHand, answer, commit_by_hand, has_moved, take_up};
-pub(crate) use follow_up::{Because, land_by_itself, take_landing};
-pub(crate) use gate::{checks_of, checks_with};
-pub(crate) use installed::{Installed, installed};
-pub(crate) use job::{Asked, Job};
-pub(crate) use launch::{hear as hear_start, launch, launch_again, launch_to_resolve, require};
-pub(crate) use live::shown as shown_live;
-pub(crate) use oversee::{Line as OverseersLine, Overseer, Task as OverseersTask};
-pub(crate) use packet::{
-    Begun, Packet, Shown as PacketShown, Status, has_packet, launch_packet, packet_again, resume_packet,
-    resume_packet_as, shown as shown_packet,
+pub(crate) use acp::{AgentExit, DriverHandles, drive};
+pub(crate) use activity::{HookInput, handle_hook_event};
+pub(crate) use agent_command::{AgentCommand, RunOptions};
+pub(crate) use answer::MAX_ANSWER_LEN as LONGEST_ANSWER;
+pub(crate) use conversation::{
+    SendOutcome, find_recipient, find_user_command, refuse_while_resolving, send_message,
 };
+pub(crate) use error::Error;
+pub(crate) use follow_up::{MergeTrigger, acquire_landing_lock, start_auto_merge};
+pub(crate) use git_guard::{
+    HookState, PostCommitHook, claim_new_commits, handle_user_commit, has_new_commits, run_hook,
+};
+pub(crate) use installed_programs::{InstalledProgram, find_installed};
+pub(crate) use launch::{
+    launch, launch_to_resolve, launch_with_prompt, require_installed, wait_for_start as hear_start,
+};
+pub(crate) use live_status::read_summary as shown_live;
+pub(crate) use overseer::{Overseer, StartCommand, StartOptions};
+pub(crate) use pane_process::run_pane_process;
 pub(crate) use profile::{Permission, Profile};
-pub(crate) use stop::{is_watched, stop, stop_at_once, stop_gently};
-pub(crate) use stream::{Dialect, Event, Exit, Reader, Said};
+pub(crate) use profile_catalog::load_profiles;
+pub(crate) use stop::{has_live_supervisor, stop, stop_after_wrap_up, stop_without_grace};
+pub(crate) use stop_gate::{lane_checks, merge_checks};
+pub(crate) use stream::{ClientLine, Dialect, Event, Exit, OutputReader};
 pub(crate) use supervisor::supervise;
-pub(crate) use talk::{Sent, addressee, named_command, require_at_task, send};
-pub(crate) use tenant::inhabit;
-pub(crate) use wait::{Until, Waited, wait, wait_for};
-pub(crate) use window::way_in;
+pub(crate) use supervisor_start::{adopt_lock, report_start_failure, report_started};
+pub(crate) use task_loop::{
+    FolderTask, LoopStart, LoopStatus as PacketShown, TaskProgress, has_task_loop, launch_task_loop,
+    read_status as shown_packet, reload_folder_task, resume_as_batch_attempt, resume_task_loop,
+};
+pub(crate) use tmux_window::attach_commands;
+pub(crate) use wait::{WaitUntil, WaitedLane, wait_for_lane, wait_for_lanes};

@@ -1,46 +1,47 @@
-//! Owns what is on its way to an agent, which may be slow to read it.
+//! Queue of messages to an agent, which may be slow to read them.
 
 use std::collections::VecDeque;
 
 use serde_json::Value;
 
-/// How many answers may wait. An agent that asks for more without reading any has to wait too.
-const MOST_ANSWERS: usize = 256;
+/// Number of queued messages above which nothing more is read from the agent. An agent that sends requests
+/// without reading replies has to wait.
+const MAX_QUEUED_MESSAGES: usize = 256;
 
-/// What is to be written to an agent's standard input.
+/// Queue of lines for an agent's standard input.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     lines: VecDeque<Vec<u8>>,
-    /// How much of the first one is written.
-    written: usize,
+    /// Number of bytes of the first line that are written.
+    written_bytes: usize,
 }
 
 impl Outbox {
-    /// Adds a message.
-    pub(super) fn put(&mut self, message: &Value) {
+    /// Appends a message.
+    pub(super) fn push(&mut self, message: &Value) {
         let mut line = message.to_string().into_bytes();
         line.push(b'\n');
         self.lines.push_back(line);
     }
 
-    /// What is to be written next.
-    pub(super) fn next(&self) -> Option<&[u8]> {
-        self.lines.front().and_then(|line| line.get(self.written..))
+    /// Returns the bytes to write next: the unwritten part of the first line.
+    pub(super) fn next_bytes(&self) -> Option<&[u8]> {
+        self.lines.front().and_then(|line| line.get(self.written_bytes..))
     }
 
-    /// So much of that is written.
-    pub(super) fn wrote(&mut self, bytes: usize) {
-        self.written += bytes;
-        if self.lines.front().is_some_and(|line| line.len() <= self.written) {
+    /// Removes written bytes from the queue.
+    pub(super) fn consume(&mut self, bytes: usize) {
+        self.written_bytes += bytes;
+        if self.lines.front().is_some_and(|line| line.len() <= self.written_bytes) {
             self.lines.pop_front();
-            self.written = 0;
+            self.written_bytes = 0;
         }
     }
 
-    /// Whether so much waits that nothing more of the agent's should be read. A long prompt alone is not that: an agent may
-    /// write before it reads all of one.
+    /// Returns whether so many messages wait that nothing more should be read from the agent. A long prompt
+    /// alone does not count: an agent may write before it has read all of it.
     pub(super) fn is_full(&self) -> bool {
-        self.lines.len() > MOST_ANSWERS
+        self.lines.len() > MAX_QUEUED_MESSAGES
     }
 }
 
@@ -49,19 +50,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_go_one_after_the_other_in_any_pieces() {
+    fn writes_lines_in_order_in_chunks_of_any_size() {
         let mut outbox = Outbox::default();
-        outbox.put(&"one\n".into());
-        outbox.put(&2.into());
+        outbox.push(&"one\n".into());
+        outbox.push(&2.into());
         let mut out = Vec::new();
-        while let Some(next) = outbox.next() {
-            let part = &next[..next.len().min(3)];
-            out.extend_from_slice(part);
-            let length = part.len();
-            outbox.wrote(length);
+        while let Some(bytes) = outbox.next_bytes() {
+            let chunk = &bytes[..bytes.len().min(3)];
+            out.extend_from_slice(chunk);
+            let length = chunk.len();
+            outbox.consume(length);
         }
         assert_eq!(String::from_utf8(out).unwrap(), "\"one\\n\"\n2\n");
-        (0..=MOST_ANSWERS).for_each(|n| outbox.put(&n.into()));
+        (0..=MAX_QUEUED_MESSAGES).for_each(|n| outbox.push(&n.into()));
         assert!(outbox.is_full());
     }
 }

@@ -1,4 +1,4 @@
-//! Owns the form of a profile: how one kind of agent is started, as data.
+//! Agent profiles: data that describes how to start one kind of agent and what it supports.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -8,141 +8,153 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::on_screen::OnScreen;
+use super::startup_question::WindowProfile;
 use super::stream::Dialect;
-use super::template::{Values, mentions};
+use super::template::{PlaceholderValues, has_placeholder};
 use crate::store::records::Activity;
 
-/// The files that a profile may have, and how they are called.
-pub(super) const FILES: [(&str, &str); 3] =
+/// Keys of the files that a profile may define, each with its file name on disk.
+pub(super) const PROFILE_FILES: [(&str, &str); 3] =
     [("settings", "settings.json"), ("mcp_config", "mcp_config.json"), ("plugin", "plugin.ts")];
 
-/// The longest single argument that every system takes. (Linux allows 128 KiB.)
-const LONGEST_ARGUMENT: usize = 120 * 1024;
+/// Size limit of a single argument that every system accepts, in bytes. (Linux allows 128 KiB.)
+const MAX_ARGUMENT_BYTES: usize = 120 * 1024;
 
-/// The group of arguments that the permission level stands for.
-const PERMISSION: &str = "permission";
+/// Name of the argument group that stands for the permission level.
+const PERMISSION_GROUP: &str = "permission";
 
-/// The group of arguments that gives it hooks which the user has to want.
-const HOOKS: &str = "hooks";
+/// Name of the argument group for hooks that the user has to enable.
+const HOOKS_GROUP: &str = "hooks";
 
-/// The group of arguments that has it read one prompt after the other.
-const TWO_WAY: &str = "two_way";
+/// Name of the argument group that makes the agent read one prompt after another.
+const TWO_WAY_GROUP: &str = "two_way";
 
-/// How one kind of agent is started. Arguments, variables and files may hold placeholders (`template::NAMES`).
+/// Description of how one kind of agent is started. Arguments, variables and files may contain placeholders
+/// (`template::NAMES`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Profile {
-    /// What it is.
+    /// Description of the agent, for lists.
     pub(crate) about: String,
-    /// The program, looked up on `PATH`.
+    /// Program of the agent, searched for on `PATH`.
     pub(crate) program: String,
-    /// Its arguments.
-    pub(crate) args: Templates,
-    /// What each permission level means to it.
-    pub(crate) permission: Levels,
-    /// Groups of arguments, by name: a word `[NAME]` of a template stands for one. A group is left out as a whole when
-    /// one of its placeholders has no value.
+    /// Argument lists for each way to start the agent.
+    pub(crate) args: ArgTemplates,
+    /// Arguments and variables for each permission level.
+    pub(crate) permission: PermissionLevels,
+    /// Groups of arguments by name: a word `[NAME]` of a template stands for one. A group is left out
+    /// completely when one of its placeholders has no value.
     pub(crate) options: BTreeMap<String, Vec<String>>,
-    /// How it gets the prompt.
-    pub(crate) prompt: Delivery,
-    /// Whether it is told the task's own words and nothing else.
-    pub(crate) bare: bool,
-    /// Variables for it.
+    /// How the agent receives its prompt.
+    pub(crate) prompt: PromptDelivery,
+    /// Whether the agent receives only the task and the list of its attachments, without the lane's rules.
+    #[serde(rename = "bare")]
+    pub(crate) prompt_only: bool,
+    /// Environment variables for the agent.
     pub(crate) env: BTreeMap<String, String>,
-    /// Variables for it that do not replace what the user's environment has.
+    /// Environment variables for the agent that do not override the user's environment.
     pub(crate) env_default: BTreeMap<String, String>,
-    /// Variables that hold a JSON object each; what the user's environment has in one stays in it.
+    /// Environment variables that hold a JSON object each. It is merged into the object that the user's
+    /// environment has there.
     pub(crate) env_json: BTreeMap<String, String>,
-    /// Files that are written for each run; the placeholder of the same name is the path. Only `settings`, `mcp_config` and
-    /// `plugin` are known.
+    /// Files that git-proq writes for each run. The placeholder of the same name expands to the path. Only
+    /// `settings`, `mcp_config` and `plugin` are known.
     pub(crate) files: BTreeMap<String, String>,
-    /// Variables that name a file with a JSON object each, by the name of ours; what the user's own file says stays in it.
+    /// Environment variables that name a file with a JSON object each, with the profile's file for each.
+    /// Content of the user's own file is retained.
     pub(crate) env_file: BTreeMap<String, EnvFile>,
-    /// What its output is written in.
+    /// Format of the agent's output.
     pub(crate) dialect: Dialect,
-    /// What can be had from it.
+    /// Features that the agent supports.
     pub(crate) capabilities: Capabilities,
-    /// What becomes of the processes that it leaves running.
-    pub(crate) strays: Strays,
-    /// The model that is asked for when nobody names one.
+    /// Treatment of processes that the agent leaves running.
+    pub(crate) strays: StrayPolicy,
+    /// Model that is requested when the user names none.
     pub(crate) model: Option<String>,
-    /// The arguments that make it say its version.
+    /// Arguments that make the agent print its version.
     pub(crate) version: Vec<String>,
-    /// The versions that this profile was tried with.
-    pub(crate) tried: Vec<String>,
-    /// Whether it was written from its documentation alone, without a program to try.
+    /// Versions of the agent that this profile was tested with.
+    #[serde(rename = "tried")]
+    pub(crate) tested_versions: Vec<String>,
+    /// Whether the profile was written from the agent's documentation alone, without a program to test.
     pub(crate) documented_only: bool,
-    /// How it is started to look after all lanes; none where it cannot.
-    pub(crate) supervise: Option<Supervise>,
-    /// What is different about it in a window.
-    pub(crate) window: OnScreen,
-    /// What its hooks tell of what it does.
-    pub(crate) tells: Vec<Activity>,
-    /// Files of its own that it writes into the worktree, as lines of a `.gitignore` that begin with '/'. Git does not see them.
-    pub(crate) leaves: Vec<String>,
-    /// How a prompt begins that the agent would take for a command of its own. Such a prompt gets a heading.
-    pub(crate) commands: Vec<String>,
+    /// How the agent is started as the supervisor of all lanes; none where it cannot be.
+    pub(crate) supervise: Option<SupervisorProfile>,
+    /// Differences that apply when the agent runs in a tmux window.
+    pub(crate) window: WindowProfile,
+    /// Activities that the agent's hooks report.
+    #[serde(rename = "tells")]
+    pub(crate) reported_activities: Vec<Activity>,
+    /// Files that the agent itself writes into the worktree, as lines of a `.gitignore` that begin with '/'.
+    /// git-proq hides them from git.
+    #[serde(rename = "leaves")]
+    pub(crate) agent_files: Vec<String>,
+    /// Prefixes of prompts that the agent would interpret as its own commands. Such a prompt gets a heading.
+    #[serde(rename = "commands")]
+    pub(crate) command_prefixes: Vec<String>,
 }
 
-/// How an agent is started on a person's terminal as the one that looks after all lanes.
+/// How an agent is started on the user's terminal as the supervisor of all lanes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Supervise {
-    /// A new session.
+pub(crate) struct SupervisorProfile {
+    /// Arguments for a new session.
     pub(crate) start: Vec<String>,
-    /// Going on in the session `{session}`; empty where its id cannot be chosen before.
+    /// Arguments that resume the session `{session}`; empty where the session's id cannot be chosen in
+    /// advance.
     pub(crate) resume: Vec<String>,
-    /// Variables.
+    /// Environment variables.
     pub(crate) env: BTreeMap<String, String>,
-    /// Variables that hold a JSON object each; what the user's environment has in one stays in it.
+    /// Environment variables that hold a JSON object each. It is merged into the object that the user's
+    /// environment has there.
     pub(crate) env_json: BTreeMap<String, String>,
-    /// A file that is written before; the placeholder `{settings}` is its path.
+    /// Content of a file that git-proq writes first; the placeholder `{settings}` expands to its path.
     pub(crate) settings: Option<String>,
-    /// Variables that name that file; what the user's own file says stays in it.
+    /// Environment variables that name that file. Content of the user's own file is retained.
     pub(crate) env_file: BTreeMap<String, EnvFile>,
 }
 
-/// A variable that names a file with a JSON object.
+/// An environment variable that names a file with a JSON object.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct EnvFile {
-    /// Which of the profile's files it names.
+    /// Key of the profile's file that the variable names.
     pub(crate) file: String,
-    /// What the agent reads where nothing sets the variable; the first that is there.
-    pub(crate) otherwise: Vec<String>,
+    /// Paths that the agent reads when the variable is not set; the first existing one counts.
+    #[serde(rename = "otherwise")]
+    pub(crate) fallback_paths: Vec<String>,
 }
 
-/// The argument lists of a profile.
+/// Argument lists of a profile, one for each way to start the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Templates {
+pub(crate) struct ArgTemplates {
     /// A new session without a terminal.
     pub(crate) start: Vec<String>,
-    /// Going on in the session `{session}` without a terminal; empty where that cannot be done.
+    /// Resuming the session `{session}` without a terminal; empty where the agent cannot.
     pub(crate) resume: Vec<String>,
     /// A new session on a terminal.
     pub(crate) interactive: Vec<String>,
-    /// Going on in a session on a terminal.
+    /// Resuming a session on a terminal.
     pub(crate) interactive_resume: Vec<String>,
 }
 
-/// What an agent may do.
+/// Permission level of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Permission {
-    /// Look, and change nothing.
+    /// Reading only: the agent changes no file.
     Read,
-    /// Change files in its lane, use git there, run the lane's approved checks.
+    /// Changing files in its lane, using git there, and running the lane's approved checks.
     #[default]
     Edit,
-    /// Anything, without being asked.
+    /// Any action, without a permission request.
     Full,
 }
 
 impl Permission {
-    /// The level of this name.
-    pub(crate) fn named(name: &str) -> Option<Permission> {
+    /// Returns the level with this name.
+    pub(crate) fn from_name(name: &str) -> Option<Permission> {
         match name {
             "read" => Some(Permission::Read),
             "edit" => Some(Permission::Edit),
@@ -162,21 +174,21 @@ impl fmt::Display for Permission {
     }
 }
 
-/// What each permission level means to an agent.
+/// Arguments and variables for each permission level of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Levels {
-    /// It may look; none where it cannot be kept from changing things.
-    pub(crate) read: Option<Level>,
-    /// It may change files in its lane and use git there.
-    pub(crate) edit: Option<Level>,
-    /// It may do anything.
-    pub(crate) full: Option<Level>,
+pub(crate) struct PermissionLevels {
+    /// Settings for reading only; none where the agent cannot be prevented from changing files.
+    pub(crate) read: Option<PermissionLevel>,
+    /// Settings for changing files in its lane and using git there.
+    pub(crate) edit: Option<PermissionLevel>,
+    /// Settings for unrestricted work.
+    pub(crate) full: Option<PermissionLevel>,
 }
 
-impl Levels {
-    /// What a level means, if that is known.
-    pub(crate) fn of(&self, permission: Permission) -> Option<&Level> {
+impl PermissionLevels {
+    /// Returns the settings for a permission level, if the profile has them.
+    pub(crate) fn level(&self, permission: Permission) -> Option<&PermissionLevel> {
         match permission {
             Permission::Read => self.read.as_ref(),
             Permission::Edit => self.edit.as_ref(),
@@ -185,59 +197,61 @@ impl Levels {
     }
 }
 
-/// What one permission level means to an agent.
+/// Arguments and variables that give an agent one permission level.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Level {
-    /// Arguments.
+pub(crate) struct PermissionLevel {
+    /// Arguments of the level.
     pub(crate) args: Vec<String>,
-    /// Variables.
+    /// Environment variables of the level.
     pub(crate) env: BTreeMap<String, String>,
 }
 
-/// How an agent gets its prompt.
+/// How an agent receives its prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Delivery {
-    /// On its standard input, which ends then: no limit of length, nothing in `ps`, no quoting.
+pub(crate) enum PromptDelivery {
+    /// On standard input, which is closed afterwards: no limit of length, nothing visible in `ps`, no
+    /// quoting.
     #[default]
     Stdin,
     /// In an argument.
     Argument,
     /// In a file that an argument names.
     File,
-    /// By the Agent Client Protocol, which is spoken with it for as long as it runs.
+    /// By the Agent Client Protocol, which git-proq speaks with the agent as long as it runs.
     Protocol,
 }
 
-/// What can be had from an agent.
+/// Features that an agent supports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Capabilities {
-    /// Its session takes an id that was chosen before.
+    /// Whether the agent accepts a session id that was chosen in advance.
     pub(crate) session_id_settable: bool,
-    /// It can go on in an earlier session.
+    /// Whether the agent can resume an earlier session.
     pub(crate) resume: bool,
-    /// It says what a run cost.
+    /// Whether the agent reports the cost of a run.
     pub(crate) cost: bool,
-    /// It says how many tokens a run took.
+    /// Whether the agent reports the tokens of a run.
     pub(crate) tokens: bool,
-    /// It can be given an MCP server for one run.
+    /// Whether the agent accepts an MCP server for one run.
     pub(crate) mcp: bool,
-    /// It can be given hooks for one run.
+    /// Whether the agent accepts hooks for one run.
     pub(crate) hooks: bool,
-    /// One of those hooks can send it back to work.
+    /// Whether one of those hooks can make the agent continue its work instead of stopping.
     pub(crate) stop_gate: bool,
-    /// It takes more prompts while it is at work: by the protocol, or on its standard input with `options.two_way`.
+    /// Whether the agent accepts more prompts during a run: by the protocol, or on its standard input with
+    /// `options.two_way`.
     pub(crate) two_way: bool,
-    /// It takes the lane's rules apart from the prompt.
+    /// Whether the agent accepts the lane's rules separately from the prompt.
     pub(crate) reads_system_prompt: bool,
-    /// It has permissions of its own. Without them every level is `full`.
+    /// Whether the agent has permissions. Without them every level is `full`.
     pub(crate) permissions: bool,
 }
 
 impl Capabilities {
-    /// The names of those that it has.
+    /// Returns the names of the supported features.
     pub(crate) fn names(self) -> Vec<&'static str> {
         let all = [
             (self.session_id_settable, "session id"),
@@ -255,120 +269,139 @@ impl Capabilities {
     }
 }
 
-/// What becomes of the processes that an agent leaves running when it ends.
+/// What git-proq does with processes that an agent leaves running when it exits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Strays {
-    /// They are ended, whatever session they fled to.
+pub(crate) enum StrayPolicy {
+    /// Ends them, whatever session they moved to.
     #[default]
     Sweep,
-    /// They are left alone, except for its own process group.
+    /// Leaves them running, except for the agent's own process group.
     None,
 }
 
 impl Profile {
-    /// The profile of a program that nobody has described: it gets the task as its last argument.
-    pub(super) fn of_unknown(program: &str) -> Profile {
+    /// Creates the profile of a program without a description: it gets the task as its last argument.
+    pub(super) fn from_program(program: &str) -> Profile {
         Profile {
             program: program.to_owned(),
-            args: Templates { start: vec!["{prompt}".to_owned()], ..Templates::default() },
-            prompt: Delivery::Argument,
-            bare: true,
+            args: ArgTemplates { start: vec!["{prompt}".to_owned()], ..ArgTemplates::default() },
+            prompt: PromptDelivery::Argument,
+            prompt_only: true,
             ..Profile::default()
         }
     }
 
-    /// Whether it can go on in an earlier session, and be told more.
-    pub(crate) fn goes_on(&self) -> bool {
-        !self.args.resume.is_empty() || self.prompt == Delivery::Protocol
+    /// Returns whether the agent can resume an earlier session and receive more prompts there.
+    pub(crate) fn can_resume(&self) -> bool {
+        !self.args.resume.is_empty() || self.prompt == PromptDelivery::Protocol
     }
 
-    /// Whether it reads one prompt after the other on its standard input, for as long as that is open.
-    pub(super) fn is_fed(&self) -> bool {
-        self.capabilities.two_way && self.prompt == Delivery::Stdin
+    /// Returns whether the agent reads one prompt after another from its standard input, as long as that is
+    /// open.
+    pub(super) fn reads_prompts_on_stdin(&self) -> bool {
+        self.capabilities.two_way && self.prompt == PromptDelivery::Stdin
     }
 
-    /// What is known of what it does while it runs.
-    pub(crate) fn tells(&self) -> &[Activity] {
-        if self.capabilities.hooks { &self.tells } else { &[] }
+    /// Returns the activities that the agent reports during a run; none without hooks.
+    pub(crate) fn known_activities(&self) -> &[Activity] {
+        if self.capabilities.hooks { &self.reported_activities } else { &[] }
     }
 
-    /// Whether it has hooks for who wants them.
-    pub(crate) fn can_have_hooks(&self) -> bool {
-        self.takes(HOOKS)
+    /// Returns whether the agent has hooks that the user can enable.
+    pub(crate) fn has_optional_hooks(&self) -> bool {
+        self.has_option(HOOKS_GROUP)
     }
 
-    /// The same without what its own templates cannot do.
-    pub(super) fn without_what_cannot_be(mut self) -> Profile {
-        let can_be_fed =
-            self.prompt == Delivery::Stdin && self.dialect == Dialect::Claude && self.takes(TWO_WAY);
-        self.capabilities.two_way &= can_be_fed || self.prompt == Delivery::Protocol;
+    /// Removes capabilities that the profile's own templates do not support.
+    pub(super) fn without_unsupported(mut self) -> Profile {
+        let can_read_prompts = self.prompt == PromptDelivery::Stdin
+            && self.dialect == Dialect::Claude
+            && self.has_option(TWO_WAY_GROUP);
+        self.capabilities.two_way &= can_read_prompts || self.prompt == PromptDelivery::Protocol;
         self.capabilities.stop_gate &= self.capabilities.hooks;
         self
     }
 
-    /// Whether the user has to say with which command it is started.
-    pub(crate) fn wants_command(&self) -> bool {
-        self.program.is_empty() && self.prompt == Delivery::Protocol
+    /// Returns whether the user has to name the command that starts the agent.
+    pub(crate) fn needs_command(&self) -> bool {
+        self.program.is_empty() && self.prompt == PromptDelivery::Protocol
     }
 
-    /// The prompt as it can be given to the agent: one that would be taken for a command of the agent's gets a heading.
-    pub(crate) fn as_prompt(&self, prompt: String) -> String {
-        as_prompt(&self.commands, prompt)
+    /// Returns the prompt in a form that the agent accepts: a prompt that the agent would interpret as its
+    /// own command gets a heading.
+    pub(crate) fn escape_command_prompt(&self, prompt: String) -> String {
+        escape_command_prompt(&self.command_prefixes, prompt)
     }
 
-    /// Finds its program.
-    pub(crate) fn find(&self, dir: &Path) -> Result<PathBuf, Error> {
-        crate::process::find(&self.program, dir)
+    /// Finds the agent's program.
+    ///
+    /// # Errors
+    /// [`Error::NotInstalled`] when there is no such program.
+    pub(crate) fn find_program(&self, dir: &Path) -> Result<PathBuf, Error> {
+        crate::process::find_executable(&self.program, dir)
             .map_err(|_| Error::NotInstalled { program: self.program.clone() })
     }
 
-    /// Refuses a prompt that cannot be handed over this way.
+    /// Refuses a prompt that cannot be delivered in the profile's way: an empty one, one with a NUL byte, or
+    /// one that cannot be an argument.
     pub(crate) fn check_prompt(&self, prompt: &str) -> Result<(), Error> {
-        let refused = |why, helps| Err(Error::Prompt { why, helps });
+        let refuse = |reason, hint| Err(Error::InvalidPrompt { reason, hint });
         if prompt.trim().is_empty() {
-            return refused("is empty", "say what to do: git proq spawn AGENT \"implement payments\"");
+            return refuse("is empty", "say what to do: git proq spawn AGENT \"implement payments\"");
         }
         check_text(prompt)?;
-        if self.prompt == Delivery::Argument {
+        if self.prompt == PromptDelivery::Argument {
             check_argument(prompt)?;
         }
         Ok(())
     }
 
-    /// The same for one that is handed over on a terminal: it is an argument there.
-    pub(super) fn check_prompt_on_screen(&self, prompt: &str) -> Result<(), Error> {
+    /// Refuses a prompt that cannot be delivered on a terminal, where it is always an argument.
+    pub(super) fn check_interactive_prompt(&self, prompt: &str) -> Result<(), Error> {
         self.check_prompt(prompt)?;
         check_argument(prompt)
     }
 
-    /// A template with its placeholders filled in.
-    pub(crate) fn words(&self, template: &[String], level: Permission, values: &Values) -> Vec<OsString> {
+    /// Expands the groups and placeholders of a template into arguments.
+    pub(crate) fn expand_args(
+        &self,
+        template: &[String],
+        level: Permission,
+        values: &PlaceholderValues,
+    ) -> Vec<OsString> {
         let mut out = Vec::new();
         for word in template {
-            match group_in(word) {
-                Some(name) => out.extend(values.fill_group(self.group(name, level))),
-                None => out.extend(values.fill_group(std::slice::from_ref(word))),
+            match group_name(word) {
+                Some(name) => out.extend(values.expand_group(self.group_args(name, level))),
+                None => out.extend(values.expand_group(std::slice::from_ref(word))),
             }
         }
         out
     }
 
-    /// A template as a person reads it: options that have no value in `values` are left out, other placeholders stay.
-    pub(crate) fn shown(&self, template: &[String], level: Permission, values: &Values) -> Vec<String> {
-        let named = ["model", "max_turns", "budget", "session"];
-        let lacks = |word: &String| {
+    /// Expands a template for display: options without a value in `values` are left out, other placeholders
+    /// stay.
+    pub(crate) fn preview_args(
+        &self,
+        template: &[String],
+        level: Permission,
+        values: &PlaceholderValues,
+    ) -> Vec<String> {
+        let optional_names = ["model", "max_turns", "budget", "session"];
+        let lacks_value = |word: &String| {
             let text: &OsStr = word.as_ref();
-            named.iter().any(|name| mentions(text, name)) && values.fill(text).is_none()
+            optional_names.iter().any(|name| has_placeholder(text, name)) && values.expand(text).is_none()
         };
         let mut out = Vec::new();
         for word in template {
-            let group = group_in(word).map_or(std::slice::from_ref(word), |name| self.group(name, level));
-            if !group.iter().any(lacks) {
+            let group =
+                group_name(word).map_or(std::slice::from_ref(word), |name| self.group_args(name, level));
+            if !group.iter().any(lacks_value) {
                 for word in group {
-                    let filled = match mentions(word.as_ref(), "check") {
-                        true => values.fill_group(&[word]),
-                        false => vec![values.fill(word.as_ref()).unwrap_or_else(|| word.into())],
+                    let filled = match has_placeholder(word.as_ref(), "check") {
+                        true => values.expand_group(&[word]),
+                        false => vec![values.expand(word.as_ref()).unwrap_or_else(|| word.into())],
                     };
                     out.extend(filled.iter().map(|word| word.to_string_lossy().into_owned()));
                 }
@@ -377,71 +410,72 @@ impl Profile {
         out
     }
 
-    /// The words that a group stands for.
-    fn group(&self, name: &str, level: Permission) -> &[String] {
-        if name == PERMISSION {
-            return self.permission.of(level).map_or(&[], |level| &level.args);
+    /// Returns the arguments that a group stands for.
+    fn group_args(&self, name: &str, level: Permission) -> &[String] {
+        if name == PERMISSION_GROUP {
+            return self.permission.level(level).map_or(&[], |level| &level.args);
         }
-        if (name == TWO_WAY && !self.is_fed()) || (name == HOOKS && !self.capabilities.hooks) {
+        if (name == TWO_WAY_GROUP && !self.reads_prompts_on_stdin())
+            || (name == HOOKS_GROUP && !self.capabilities.hooks)
+        {
             return &[];
         }
         self.options.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether an option of this name has any effect.
-    pub(crate) fn takes(&self, option: &str) -> bool {
-        let in_use = |template: &Vec<String>| template.iter().any(|w| group_in(w) == Some(option));
-        self.options.get(option).is_some_and(|words| !words.is_empty()) && in_use(&self.args.start)
+    /// Returns whether an option with this name has any effect.
+    pub(crate) fn has_option(&self, option: &str) -> bool {
+        let is_in_use = |template: &Vec<String>| template.iter().any(|w| group_name(w) == Some(option));
+        self.options.get(option).is_some_and(|words| !words.is_empty()) && is_in_use(&self.args.start)
     }
 
-    /// What is wrong with it, with the key that it is about.
-    pub(super) fn fault(&self) -> Option<(String, String)> {
-        let named = [
+    /// Returns the first error in the profile: its key and a description.
+    pub(super) fn validation_error(&self) -> Option<(String, String)> {
+        let templates = [
             ("args.start", &self.args.start),
             ("args.resume", &self.args.resume),
             ("args.interactive", &self.args.interactive),
             ("args.interactive_resume", &self.args.interactive_resume),
         ];
-        let supervise = self
-            .supervise
-            .iter()
-            .flat_map(|own| [("supervise.start", &own.start), ("supervise.resume", &own.resume)]);
-        for (key, template) in named.into_iter().chain(supervise) {
-            let mut groups = template.iter().filter_map(|word| group_in(word));
-            if let Some(unknown) = groups.find(|n| *n != PERMISSION && !self.options.contains_key(*n)) {
+        let supervisor_templates = self.supervise.iter().flat_map(|supervisor| {
+            [("supervise.start", &supervisor.start), ("supervise.resume", &supervisor.resume)]
+        });
+        for (key, template) in templates.into_iter().chain(supervisor_templates) {
+            let mut groups = template.iter().filter_map(|word| group_name(word));
+            if let Some(unknown) = groups.find(|n| *n != PERMISSION_GROUP && !self.options.contains_key(*n)) {
                 return Some((key.to_owned(), format!("there is no options.{unknown}")));
             }
         }
-        let names = FILES.map(|(name, _)| name);
+        let names = PROFILE_FILES.map(|(name, _)| name);
         if let Some(name) = self.files.keys().find(|name| !names.contains(&name.as_str())) {
             return Some((format!("files.{name}"), format!("known files are {}", names.join(", "))));
         }
-        if (self.prompt == Delivery::Protocol) != (self.dialect == Dialect::Acp) {
+        if (self.prompt == PromptDelivery::Protocol) != (self.dialect == Dialect::Acp) {
             return Some((
                 "prompt".to_owned(),
                 "prompt = \"protocol\" and dialect = \"acp\" go together".to_owned(),
             ));
         }
-        let has = |name| self.args.start.iter().any(|w| mentions(w.as_ref(), name));
-        let names_little = |pattern: &String| {
+        let has_placeholder = |name| self.args.start.iter().any(|w| has_placeholder(w.as_ref(), name));
+        let is_bad_pattern = |pattern: &String| {
             let name = pattern.strip_prefix('/').unwrap_or_default();
             !name.contains(char::is_alphanumeric) || name.contains('\n')
         };
-        if self.leaves.iter().any(names_little) {
+        if self.agent_files.iter().any(is_bad_pattern) {
             return Some((
                 "leaves".to_owned(),
                 "a pattern begins with '/' and a name: /.tool-cache*".to_owned(),
             ));
         }
-        if self.supervise.as_ref().is_some_and(|own| own.start.is_empty()) {
+        if self.supervise.as_ref().is_some_and(|supervisor| supervisor.start.is_empty()) {
             return Some(("supervise.start".to_owned(), "it is empty".to_owned()));
         }
         match self.prompt {
-            Delivery::Argument if !has("prompt") => Some((
+            PromptDelivery::Argument if !has_placeholder("prompt") => Some((
                 "args.start".to_owned(),
                 "prompt = \"argument\", and no argument is {prompt}".to_owned(),
             )),
-            Delivery::File if !has("prompt_file") => Some((
+            PromptDelivery::File if !has_placeholder("prompt_file") => Some((
                 "args.start".to_owned(),
                 "prompt = \"file\", and no argument names {prompt_file}".to_owned(),
             )),
@@ -450,40 +484,41 @@ impl Profile {
     }
 }
 
-/// A prompt that does not begin with one of `commands`: else it gets a heading.
-pub(super) fn as_prompt(commands: &[String], prompt: String) -> String {
+/// Adds a heading to a prompt that begins with one of `commands`, so that the agent does not interpret it as
+/// a command.
+pub(super) fn escape_command_prompt(commands: &[String], prompt: String) -> String {
     let is_command = commands.iter().any(|command| prompt.trim_start().starts_with(command.as_str()));
     if is_command { format!("# Task\n\n{prompt}") } else { prompt }
 }
 
-/// The name in a word that stands for a group: `model` in `[model]`.
-fn group_in(word: &str) -> Option<&str> {
+/// Returns the name of the group that a word stands for: `model` in `[model]`.
+fn group_name(word: &str) -> Option<&str> {
     let name = word.strip_prefix('[')?.strip_suffix(']')?;
-    let plain = |c: char| c.is_ascii_lowercase() || c == '_';
-    (!name.is_empty() && name.chars().all(plain)).then_some(name)
+    let is_name_char = |c: char| c.is_ascii_lowercase() || c == '_';
+    (!name.is_empty() && name.chars().all(is_name_char)).then_some(name)
 }
 
-/// Refuses a prompt that cannot be an argument.
+/// Refuses a prompt that cannot be an argument: one that is too long or begins with '-'.
 fn check_argument(prompt: &str) -> Result<(), Error> {
-    let refused = |why, helps| Err(Error::Prompt { why, helps });
-    if prompt.len() > LONGEST_ARGUMENT {
-        return refused(
+    let refuse = |reason, hint| Err(Error::InvalidPrompt { reason, hint });
+    if prompt.len() > MAX_ARGUMENT_BYTES {
+        return refuse(
             "is longer than an argument may be (120 KiB), and this agent takes it as one",
             "let it read a file: git proq spawn -n NAME -f task.md -- AGENT {prompt_file}",
         );
     }
     if prompt.starts_with('-') {
-        return refused("starts with '-', which this agent would take for an option", "begin it with a word");
+        return refuse("starts with '-', which this agent would take for an option", "begin it with a word");
     }
     Ok(())
 }
 
-/// Refuses a prompt that is no text: no argument can hold a NUL byte, and a log that shows one misleads.
+/// Refuses a prompt with a NUL byte: no argument can contain one, and a log that shows one misleads.
 pub(super) fn check_text(prompt: &str) -> Result<(), Error> {
     if prompt.contains('\0') {
-        return Err(Error::Prompt {
-            why: "holds a NUL byte",
-            helps: "is it the right file? A prompt is plain text",
+        return Err(Error::InvalidPrompt {
+            reason: "holds a NUL byte",
+            hint: "is it the right file? A prompt is plain text",
         });
     }
     Ok(())

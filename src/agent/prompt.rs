@@ -1,73 +1,74 @@
-//! Owns what a run of a lane's task is told: the user's own words, what is attached to them, and the lane's rules.
+//! Prompt of a run for a lane's task: the user's text, its attachments, and the lane's rules.
 
 use super::Error;
-use super::job::Job;
+use super::agent_command::AgentCommand;
+use super::conversation::last_conversation_run;
 use super::profile::Permission;
-use super::talk::last_talk;
 use crate::config::Autocommit;
 use crate::lane::{self, Project};
-use crate::store::records::{AnyLane, Purpose};
+use crate::store::records::{AnyLane, LanePurpose};
 
-/// What a run is told.
+/// Texts that an agent receives at the start of a run.
 #[derive(Debug)]
-pub(super) struct Told {
-    /// The lane's rules, where the agent takes them apart from the prompt.
+pub(super) struct RunPrompt {
+    /// The lane's rules, where the agent accepts them separately from the prompt.
     pub(super) rules: Option<String>,
-    /// The prompt.
     pub(super) prompt: String,
 }
 
-/// Builds what a run in a lane is told: the lane's task, or what was `said` in its place. `checks` are the commands that its
-/// landing will ask. The agent takes no prompt for a command of its own.
-pub(super) fn tell(
+/// Builds the prompt of a run in a lane: the lane's task, or `prompt_override` in its place. `checks` are the
+/// commands that must pass before the lane merges. A prompt that the agent would interpret as its own command
+/// gets a heading.
+pub(super) fn build_prompt(
     project: &Project,
     lane: &AnyLane,
-    job: &Job,
+    job: &AgentCommand,
     checks: &[String],
-    said: Option<&str>,
-) -> Result<Told, Error> {
-    let told = compose(project, lane, job, checks, said)?;
-    Ok(Told { prompt: job.profile().as_prompt(told.prompt), ..told })
+    prompt_override: Option<&str>,
+) -> Result<RunPrompt, Error> {
+    let run_prompt = compose_prompt(project, lane, job, checks, prompt_override)?;
+    Ok(RunPrompt { prompt: job.profile().escape_command_prompt(run_prompt.prompt), ..run_prompt })
 }
 
-fn compose(
+fn compose_prompt(
     project: &Project,
     lane: &AnyLane,
-    job: &Job,
+    job: &AgentCommand,
     checks: &[String],
-    said: Option<&str>,
-) -> Result<Told, Error> {
-    let prompt = if let Some(text) = said {
+    prompt_override: Option<&str>,
+) -> Result<RunPrompt, Error> {
+    let prompt = if let Some(text) = prompt_override {
         text.to_owned()
     } else {
-        let path = project.store.layout().task(&lane.name);
-        let task = crate::regular_file::record_text(&path).map_err(lane::Error::io("read", &path))?;
-        task + &attachments(project, &lane.name)?
+        let path = project.store.layout().task_prompt(&lane.name);
+        let task = crate::regular_file::read_store_text(&path).map_err(lane::Error::io("read", &path))?;
+        task + &attachment_list(project, &lane.name)?
     };
-    if job.profile().bare {
-        return Ok(Told { rules: None, prompt });
+    if job.profile().prompt_only {
+        return Ok(RunPrompt { rules: None, prompt });
     }
-    let rules = match (lane.purpose(), lane.commits_to()) {
-        (Some(purpose), None) => rules_of_looking(project, lane, job, purpose),
-        (_, branch) => rules(project, lane, job, checks, branch.unwrap_or_default()),
+    let rules = match (lane.purpose(), lane.commit_branch()) {
+        (Some(purpose), None) => read_only_rules(project, lane, job, purpose),
+        (_, commit_branch) => lane_rules(project, lane, job, checks, commit_branch.unwrap_or_default()),
     };
     if job.profile().capabilities.reads_system_prompt {
-        return Ok(Told { rules: Some(rules), prompt });
+        return Ok(RunPrompt { rules: Some(rules), prompt });
     }
     if job.resume.is_some() {
-        // They stand in the conversation already, but for who can answer: a window has a person, and a run without one has nobody.
-        let before = last_talk(project, lane, job.talk)?;
-        let prompt = match before.is_some_and(|run| run.interactive != job.in_window) {
-            true => format!("{}\n\nFrom now on: {}\n", prompt.trim_end(), questions(job.in_window)),
+        // The resumed conversation has the rules already, except for who answers questions: a window has a
+        // user, and a run without one has nobody.
+        let previous_run = last_conversation_run(project, lane, job.conversation)?;
+        let prompt = match previous_run.is_some_and(|run| run.interactive != job.in_window) {
+            true => format!("{}\n\nFrom now on: {}\n", prompt.trim_end(), question_rule(job.in_window)),
             false => prompt,
         };
-        return Ok(Told { rules: None, prompt });
+        return Ok(RunPrompt { rules: None, prompt });
     }
-    Ok(Told { rules: None, prompt: format!("{}\n\n{rules}", prompt.trim_end()) })
+    Ok(RunPrompt { rules: None, prompt: format!("{}\n\n{rules}", prompt.trim_end()) })
 }
 
-/// The files that were given along, by name.
-pub(super) fn attachments(project: &Project, lane: &str) -> Result<String, Error> {
+/// Returns the part of the prompt that lists the task's attached files by name.
+pub(super) fn attachment_list(project: &Project, lane: &str) -> Result<String, Error> {
     let names = lane::attachments(project, lane)?;
     if names.is_empty() {
         return Ok(String::new());
@@ -76,51 +77,57 @@ pub(super) fn attachments(project: &Project, lane: &str) -> Result<String, Error
     Ok(format!("\n\nThese files belong to the task; read them where they are:\n\n{lines}"))
 }
 
-fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch: &str) -> String {
+fn lane_rules(
+    project: &Project,
+    lane: &AnyLane,
+    job: &AgentCommand,
+    checks: &[String],
+    branch: &str,
+) -> String {
     let settings = &project.settings;
-    let mut out = where_it_works(lane, branch, job.in_window);
-    let mut rule = |text: String| out.push_str(&format!("- {text}\n"));
+    let mut out = location_intro(lane, branch, job.in_window);
+    let mut add_rule = |text: String| out.push_str(&format!("- {text}\n"));
     if lane.works_in_place() {
-        rule(format!(
+        add_rule(format!(
             "Stay on `{branch}`. Commit nothing that you have not changed yourself, and take nothing back that is not yours: no \
              `git add --all`, `git commit --all`, `git stash`, `git reset --hard`, `git clean` or `git checkout .`."
         ));
     }
-    rule(
+    add_rule(
         "Stay in this worktree. Leave other worktrees and branches, the stash and git's settings alone."
             .to_owned(),
     );
-    if let Some(parts) = project.repo.cut_of(&lane.path) {
-        let parts: Vec<String> = parts.iter().map(|part| format!(", `{part}`")).collect();
-        rule(format!(
+    if let Some(sparse_folders) = project.repo.sparse_patterns(&lane.path) {
+        let folder_list: Vec<String> = sparse_folders.iter().map(|folder| format!(", `{folder}`")).collect();
+        add_rule(format!(
             "Only a part of the repository is checked out here: the files at the top{}. `git ls-files` names all files, \
              `git sparse-checkout add FOLDER` brings a folder.",
-            parts.concat()
+            folder_list.concat()
         ));
     }
     if !lane.scope.is_empty() {
         let globs: Vec<String> = lane.scope.iter().map(|glob| format!("`{glob}`")).collect();
-        rule(format!(
+        add_rule(format!(
             "The task is expected to touch {} and nothing else. Where it cannot be done without other files, change as \
              little of them as possible, and say so.",
             globs.join(", ")
         ));
     }
-    rule(how_to_commit(project, lane, job));
+    add_rule(commit_rule(project, lane, job));
     if !settings.commit_style.trim().is_empty() && job.permission != Permission::Read {
-        rule(format!("Commit messages: {}", settings.commit_style.trim()));
+        add_rule(format!("Commit messages: {}", settings.commit_style.trim()));
     }
-    rule(
+    add_rule(
         "Check now and then whether the file exists that the variable `PROQ_WRAP_UP` names. Once it does, finish the step you are \
          at, commit it, say what is left to do, and end."
             .to_owned(),
     );
-    rule(if settings.agent_push {
+    add_rule(if settings.agent_push {
         format!("You may push `{branch}`, and no other branch; never by force.")
     } else {
         "Do not push.".to_owned()
     });
-    rule(report_by(job).to_owned());
+    add_rule(report_rule(job).to_owned());
     if !checks.is_empty() {
         let lines: Vec<String> = checks.iter().map(|line| format!("- `{line}`\n")).collect();
         out.push_str(&format!(
@@ -135,10 +142,10 @@ fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch
     out
 }
 
-/// Where a run works, and beside whom.
-fn where_it_works(lane: &AnyLane, branch: &str, in_window: bool) -> String {
+/// Returns the introduction of the rules: where the run works, and who else works in the same repository.
+fn location_intro(lane: &AnyLane, branch: &str, in_window: bool) -> String {
     let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
-    let place = if lane.works_in_place() {
+    let location = if lane.works_in_place() {
         format!(
             "# Rules of this run\n\nYou work in the main checkout of a git repository at {dir}, on branch `{branch}` (this run is \
              called `{name}`). People may have changes there that are not committed, and work there at the same time; others work in \
@@ -150,44 +157,44 @@ fn where_it_works(lane: &AnyLane, branch: &str, in_window: bool) -> String {
              which is to land on `{base}`. Others work in other worktrees of this repository at the same time."
         )
     };
-    format!("{place} {}\n\n", questions(in_window))
+    format!("{location} {}\n\n", question_rule(in_window))
 }
 
-/// Whether an agent may ask.
-fn questions(in_window: bool) -> &'static str {
+/// Returns the rule about questions: whether anybody can answer them.
+fn question_rule(in_window: bool) -> &'static str {
     match in_window {
         true => "The person who started you can answer questions here: ask where you cannot decide.",
         false => "Nobody can answer questions: decide, and say at the end what you decided.",
     }
 }
 
-fn how_to_commit(project: &Project, lane: &AnyLane, job: &Job) -> String {
+fn commit_rule(project: &Project, lane: &AnyLane, job: &AgentCommand) -> String {
     if job.permission == Permission::Read {
         return "Look only. Change no file and commit nothing.".to_owned();
     }
-    let left = match project.settings.autocommit {
+    let leftover_note = match project.settings.autocommit {
         Autocommit::Never if lane.works_in_place() => "",
         Autocommit::Never => " What is not committed will not land.",
         _ => " What you cannot commit yourself is committed for you when you are done.",
     };
-    format!("Commit your work here, on this branch, one thing in each commit.{left}")
+    format!("Commit your work here, on this branch, one thing in each commit.{leftover_note}")
 }
 
-/// What a run is told that comes to what it says.
-fn rules_of_looking(project: &Project, lane: &AnyLane, job: &Job, purpose: Purpose) -> String {
+/// Returns the rules for a read-only run, whose result is its last message.
+fn read_only_rules(project: &Project, lane: &AnyLane, job: &AgentCommand, purpose: LanePurpose) -> String {
     let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
-    let last = match purpose {
-        Purpose::Answer | Purpose::InPlace => {
+    let answer_rule = match purpose {
+        LanePurpose::Answer | LanePurpose::InPlace => {
             "Your last message is the answer, and the only thing that is kept. Make it complete and plain; name the files \
              and lines that show it. Where you were told in which form to answer, that form counts."
         }
-        Purpose::Plan => {
+        LanePurpose::Plan => {
             "Your last message is the plan, and the only thing that is kept: write it into no file. Name the steps in their \
              order, the files that each changes, how one sees that it is done, and what is not clear yet. Where you were told in \
              which form to answer, that form counts."
         }
     };
-    let place = if lane.looks_apart() {
+    let location = if lane.is_detached() {
         format!(
             "in a worktree that is there for you alone and goes when you end: {dir}, at `{base}` ({})",
             lane.start.short()
@@ -198,10 +205,10 @@ fn rules_of_looking(project: &Project, lane: &AnyLane, job: &Job, purpose: Purpo
         )
     };
     let mut out = format!(
-        "# Rules of this run\n\nYou look at a git repository (mode `{purpose}`, called `{name}`), {place}. Nobody can \
+        "# Rules of this run\n\nYou look at a git repository (mode `{purpose}`, called `{name}`), {location}. Nobody can \
          answer questions: decide, and say at the end what you assumed.\n\n- Look only. Change no file, commit nothing, and leave \
-         branches, the stash and git's settings alone.\n- {last}\n- {}\n",
-        report_by(job)
+         branches, the stash and git's settings alone.\n- {answer_rule}\n- {}\n",
+        report_rule(job)
     );
     if !project.settings.prompt_append.trim().is_empty() {
         out.push_str(&format!("\n{}\n", project.settings.prompt_append.trim()));
@@ -209,7 +216,7 @@ fn rules_of_looking(project: &Project, lane: &AnyLane, job: &Job, purpose: Purpo
     out
 }
 
-fn report_by(job: &Job) -> &'static str {
+fn report_rule(job: &AgentCommand) -> &'static str {
     if job.profile().capabilities.mcp {
         "The tool `read_task` of the MCP server `proq` gives you this task again. Report with `update_task` what you found \
          out, and what only a person can do. Without that server, `git proq task read` and `git proq task update` do the \

@@ -1,53 +1,55 @@
-//! Owns what an agent says of requests that it sends again by itself: events while its run lasts, and a reason where the run came to nothing.
+//! Requests that an agent reports to have sent again: warnings during the run, and a reason for the outcome
+//! when the run ended while retrying.
 
 use super::stream::Event;
-use crate::harmless;
+use crate::terminal_text;
 
-/// The requests of one run that were sent again.
+/// Counter of the requests of one run that were sent again.
 #[derive(Debug, Default)]
-pub(super) struct Retries {
-    /// How many there were.
+pub(super) struct RetryTracker {
+    /// Number of retries so far.
     count: u64,
-    /// How many there were when that was last told.
-    told: u64,
-    /// Why the last one is sent again, as long as nothing has come of it.
-    open: Option<String>,
+    /// Value of `count` at the last report.
+    reported_count: u64,
+    /// Reason for the last retry, as long as the agent has produced no output since.
+    pending_reason: Option<String>,
 }
 
-impl Retries {
-    /// Takes note of an event.
-    pub(super) fn hears(&mut self, event: &Event) {
+impl RetryTracker {
+    /// Updates the counter with an event of the run.
+    pub(super) fn observe(&mut self, event: &Event) {
         match event {
-            Event::Retry { why, .. } => {
+            Event::Retry { reason: why, .. } => {
                 self.count += 1;
-                self.open = Some(harmless::line(why));
+                self.pending_reason = Some(terminal_text::escape_line(why));
             }
             Event::Text { .. }
             | Event::Thinking { .. }
             | Event::ToolUse { .. }
             | Event::ToolResult { .. }
-            | Event::Result { .. } => self.open = None,
+            | Event::Result { .. } => self.pending_reason = None,
             _ => {}
         }
     }
 
-    /// What is to be told now: of the first request, and each time that there were twice as many, so that one that is sent again for
-    /// hours fills no log.
-    pub(super) fn due(&mut self) -> Option<String> {
-        let is_due = self.count > 0 && self.count >= self.told * 2 && self.count > self.told;
-        let why = self.open.as_ref().filter(|_| is_due)?;
-        self.told = self.count;
-        Some(format!("sends its request again{}: {why}", times(self.count)))
+    /// Returns the report that is due now, if any: one for the first retry, and one each time the number has
+    /// doubled, so that hours of retries do not flood the log.
+    pub(super) fn next_report(&mut self) -> Option<String> {
+        let is_due =
+            self.count > 0 && self.count >= self.reported_count * 2 && self.count > self.reported_count;
+        let reason = self.pending_reason.as_ref().filter(|_| is_due)?;
+        self.reported_count = self.count;
+        Some(format!("sends its request again{}: {reason}", count_suffix(self.count)))
     }
 
-    /// What the run was at, if it was at nothing but that.
-    pub(super) fn in_words(&self) -> Option<String> {
-        let why = self.open.as_ref()?;
-        Some(format!("it was sending its request again{}: {why}", times(self.count)))
+    /// Describes the retry that the run ended in; none when the agent has produced output since.
+    pub(super) fn describe(&self) -> Option<String> {
+        let reason = self.pending_reason.as_ref()?;
+        Some(format!("it was sending its request again{}: {reason}", count_suffix(self.count)))
     }
 }
 
-fn times(count: u64) -> String {
+fn count_suffix(count: u64) -> String {
     if count == 1 { String::new() } else { format!(", {count} times so far") }
 }
 
@@ -55,31 +57,32 @@ fn times(count: u64) -> String {
 mod tests {
     use super::*;
 
-    fn retry(why: &str) -> Event {
-        Event::Retry { attempt: None, of: None, delay_ms: None, why: why.to_owned() }
+    fn retry(reason: &str) -> Event {
+        Event::Retry { attempt: None, max_attempts: None, delay_ms: None, reason: reason.to_owned() }
     }
 
     #[test]
-    fn the_first_one_is_told_and_then_when_there_were_twice_as_many() {
-        let mut retries = Retries::default();
-        assert_eq!((retries.due(), retries.in_words()), (None, None));
-        let told: Vec<Option<String>> = (1..=8)
+    fn reports_first_retry_and_each_doubling() {
+        let mut retries = RetryTracker::default();
+        assert_eq!((retries.next_report(), retries.describe()), (None, None));
+        let reports: Vec<Option<String>> = (1..=8)
             .map(|n| {
-                retries.hears(&retry(&format!("status {n}\u{1b}[2J")));
-                retries.due()
+                retries.observe(&retry(&format!("status {n}\u{1b}[2J")));
+                retries.next_report()
             })
             .collect();
-        let numbers: Vec<usize> = (1..=8).filter(|n| told[n - 1].is_some()).collect();
+        let numbers: Vec<usize> = (1..=8).filter(|n| reports[n - 1].is_some()).collect();
         assert_eq!(numbers, [1, 2, 4, 8]);
-        let first = told[0].as_deref().unwrap();
+        let first = reports[0].as_deref().unwrap();
         assert!(
             first.starts_with("sends its request again: status 1") && !first.contains('\u{1b}'),
             "{first}"
         );
-        assert!(told[7].as_deref().unwrap().starts_with("sends its request again, 8 times so far: status 8"));
-        assert!(retries.in_words().unwrap().starts_with("it was sending its request again, 8 times so far"));
-        // Something has come of it.
-        retries.hears(&Event::Text { text: "On it".to_owned(), parent: None });
-        assert_eq!((retries.due(), retries.in_words()), (None, None));
+        assert!(
+            reports[7].as_deref().unwrap().starts_with("sends its request again, 8 times so far: status 8")
+        );
+        assert!(retries.describe().unwrap().starts_with("it was sending its request again, 8 times so far"));
+        retries.observe(&Event::Text { text: "On it".to_owned(), parent: None });
+        assert_eq!((retries.next_report(), retries.describe()), (None, None));
     }
 }

@@ -1,48 +1,49 @@
-//! Owns stopping a lane's agent, with or without a supervisor to ask.
+//! Stopping a lane's agent, with or without a supervisor that can be signaled.
 
 use std::time::{Duration, Instant};
 
 use super::Error;
 use crate::event;
-use crate::lane::{Project, effective_state, state_after};
+use crate::lane::{Project, effective_state, state_after_run};
 use crate::process;
-use crate::store::records::{AnyLane, LaneState, RunRecord, Supervisor};
+use crate::store::records::{AnyLane, LaneState, RunRecord, SupervisorProcess};
 use crate::store::{LockName, Record, write_atomically};
 
-/// How much longer than the grace time a supervisor may take: it commits what was left.
-const MARGIN: Duration = Duration::from_secs(20);
+/// Time that a supervisor may take beyond the grace time: it commits what the agent left.
+const SUPERVISOR_MARGIN: Duration = Duration::from_secs(20);
 
-/// How long the locks of a process that was killed may be seen.
-const GOING: Duration = Duration::from_secs(2);
+/// Time for which the locks of a killed process may still appear as held.
+const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Stops the agent of a lane and returns when it is over.
+/// Stops the agent of a lane and returns when its run is finished.
 ///
 /// # Errors
-/// [`Error::NotRunning`] when nothing runs, [`Error::StillRunning`] when it did not end.
+/// [`Error::NotRunning`] when nothing runs, [`Error::StillRunning`] when the run did not end.
 pub(crate) fn stop(project: &Project, name: &str) -> Result<AnyLane, Error> {
-    let until = Instant::now() + project.settings.stop_grace + MARGIN;
-    let state = settled_state(project, name, until)?;
+    let deadline = Instant::now() + project.settings.stop_grace + SUPERVISOR_MARGIN;
+    let state = state_once_started(project, name, deadline)?;
     let lane = project.any_lane(name)?;
     match state {
-        LaneState::Running => ask_supervisor(project, &lane, until),
-        LaneState::Orphaned => end_orphan(project, &lane),
+        LaneState::Running => stop_supervised_run(project, &lane, deadline),
+        LaneState::Orphaned => stop_orphaned_run(project, &lane),
         _ => Err(Error::NotRunning { lane: lane.name }),
     }
 }
 
-/// How often a supervisor is asked that is to give no grace.
-const AGAIN: Duration = Duration::from_millis(50);
+/// Interval at which a supervisor is signaled that should grant no grace time.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The same without grace: a supervisor that is asked again while it waits for its agent ends that at once.
+/// Stops the agent of a lane without grace time: a supervisor that receives a second signal while it waits
+/// for its agent ends the agent at once.
 ///
 /// # Errors
-/// As [`stop`].
-pub(crate) fn stop_at_once(project: &Project, name: &str) -> Result<AnyLane, Error> {
-    let until = Instant::now() + MARGIN;
+/// Same as [`stop`].
+pub(crate) fn stop_without_grace(project: &Project, name: &str) -> Result<AnyLane, Error> {
+    let deadline = Instant::now() + SUPERVISOR_MARGIN;
     let lock = LockName::Run(name.to_owned());
-    while settled_state(project, name, until)? == LaneState::Running && Instant::now() < until {
-        ask_watcher(project, &project.any_lane(name)?)?;
-        std::thread::sleep(AGAIN);
+    while state_once_started(project, name, deadline)? == LaneState::Running && Instant::now() < deadline {
+        signal_supervisor(project, &project.any_lane(name)?)?;
+        std::thread::sleep(SIGNAL_INTERVAL);
         if !project.store.locks().is_held(&lock)? {
             return Ok(project.any_lane(name)?);
         }
@@ -50,30 +51,30 @@ pub(crate) fn stop_at_once(project: &Project, name: &str) -> Result<AnyLane, Err
     stop(project, name)
 }
 
-/// Asks the agent of a lane to come to its end by itself: the file that `PROQ_WRAP_UP` names appears, and nothing is begun after its run.
-/// One that runs still after `grace` is stopped. Returns when it is over.
+/// Requests the agent of a lane to finish: the file that `PROQ_WRAP_UP` names appears, and no further run
+/// starts. A run that still lasts after `grace` is stopped. Returns when the run is finished.
 ///
 /// # Errors
-/// As [`stop`].
-pub(crate) fn stop_gently(project: &Project, name: &str, grace: Duration) -> Result<AnyLane, Error> {
-    let until = Instant::now() + grace;
-    if settled_state(project, name, until)? != LaneState::Running {
+/// Same as [`stop`].
+pub(crate) fn stop_after_wrap_up(project: &Project, name: &str, grace: Duration) -> Result<AnyLane, Error> {
+    let deadline = Instant::now() + grace;
+    if state_once_started(project, name, deadline)? != LaneState::Running {
         return stop(project, name);
     }
     let layout = project.store.layout();
-    write_atomically(&layout.wrap_up(name), b"")?;
+    write_atomically(&layout.lane_wrap_up_marker(name), b"")?;
     let lock = LockName::Run(name.to_owned());
-    let mut asked = 0;
+    let mut marked_run = 0;
     while project.store.locks().is_held(&lock)? {
-        if Instant::now() > until {
+        if Instant::now() > deadline {
             return stop(project, name);
         }
         let run = project.any_lane(name)?.attempt;
-        // The next one may have begun before it was known that none is wanted.
-        if run != asked {
+        // The next run may have started before the request to finish was known.
+        if run != marked_run {
             let text = b"Somebody wants you to come to your end. Finish, commit, and end.\n";
-            write_atomically(&layout.run_wrap_up(name, run), text)?;
-            asked = run;
+            write_atomically(&layout.run_wrap_up_marker(name, run), text)?;
+            marked_run = run;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -82,123 +83,130 @@ pub(crate) fn stop_gently(project: &Project, name: &str, grace: Duration) -> Res
     Ok(AnyLane { state, detail, ..lane })
 }
 
-/// The state once it is not `starting` any more: only then is it on record who watches the run.
-fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneState, Error> {
+/// Waits until the lane is no longer `starting` and returns its state: only then the supervisor of the run is
+/// on record.
+fn state_once_started(project: &Project, name: &str, deadline: Instant) -> Result<LaneState, Error> {
     loop {
         let (state, _) = effective_state(project, &project.any_lane(name)?)?;
-        if state != LaneState::Starting || Instant::now() > until {
+        if state != LaneState::Starting || Instant::now() > deadline {
             return Ok(state);
         }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Asks the process that watches the lane's run to end it, and no other one: the run may end meanwhile, and somebody else take
-/// its lock.
-fn ask_supervisor(project: &Project, lane: &AnyLane, until: Instant) -> Result<AnyLane, Error> {
+/// Signals the supervisor of the lane's run and waits until the run ends. No other process is signaled: the
+/// run may end concurrently, and another process may take its lock.
+fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> Result<AnyLane, Error> {
     let lock = LockName::Run(lane.name.clone());
     let locks = project.store.locks();
-    let mut asked = false;
+    let mut was_signaled = false;
     while locks.is_held(&lock)? {
-        if !asked {
-            asked = ask_watcher(project, lane)?;
+        if !was_signaled {
+            was_signaled = signal_supervisor(project, lane)?;
         }
-        if !asked && let Some(over) = is_over(project, lane)? {
-            return Ok(over);
+        if !was_signaled && let Some(finished_lane) = state_of_finished_run(project, lane)? {
+            return Ok(finished_lane);
         }
-        if Instant::now() > until {
-            let seconds = (project.settings.stop_grace + MARGIN).as_secs();
+        if Instant::now() > deadline {
+            let seconds = (project.settings.stop_grace + SUPERVISOR_MARGIN).as_secs();
             return Err(Error::StillRunning { lane: lane.name.clone(), seconds });
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    // It may have been kept from writing its last word.
+    // The supervisor may have been prevented from writing its last state, so the effective state is read.
     let lane = project.any_lane(&lane.name)?;
     let (state, detail) = effective_state(project, &lane)?;
     Ok(AnyLane { state, detail, ..lane })
 }
 
-/// Sends the supervisor of the lane's run the wish that it end, if it lives.
-fn ask_watcher(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
-    let watcher = watcher(project, lane)?;
-    watcher.as_ref().map(|watcher| process::signal_process(watcher.pid)).transpose()?;
-    Ok(watcher.is_some())
+/// Signals the supervisor of the lane's run to end it, and returns whether there is a live supervisor.
+fn signal_supervisor(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    let supervisor = live_supervisor(project, lane)?;
+    supervisor.as_ref().map(|watcher| process::terminate_process(watcher.pid)).transpose()?;
+    Ok(supervisor.is_some())
 }
 
-/// Whether the supervisor of a lane's last run lives: it may land the lane yet.
+/// Returns whether the supervisor of a lane's last run is alive: it may still merge the lane.
 ///
 /// # Errors
-/// When the run's record cannot be read.
-pub(crate) fn is_watched(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
-    Ok(watcher(project, lane)?.is_some())
+/// Fails when the run's record cannot be read.
+pub(crate) fn has_live_supervisor(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    Ok(live_supervisor(project, lane)?.is_some())
 }
 
-/// The supervisor of a lane's last run, if it lives. One that tries again has noted itself with the run before, too.
-fn watcher(project: &Project, lane: &AnyLane) -> Result<Option<Supervisor>, Error> {
+/// Returns the supervisor of a lane's last run, if it is alive. A supervisor that retries is recorded with
+/// the run before, too.
+fn live_supervisor(project: &Project, lane: &AnyLane) -> Result<Option<SupervisorProcess>, Error> {
     for attempt in [lane.attempt, lane.attempt.saturating_sub(1)] {
-        let run = RunRecord::find(&project.store.layout().run_record(&lane.name, attempt))?;
-        let watcher = run.and_then(|run| run.supervisor);
-        if let Some(watcher) = watcher.filter(|one| process::lives(one.pid, one.birth.as_deref())) {
+        let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, attempt))?;
+        let supervisor = run.and_then(|run| run.supervisor);
+        if let Some(watcher) =
+            supervisor.filter(|recorded| process::is_process_running(recorded.pid, recorded.birth.as_deref()))
+        {
             return Ok(Some(watcher));
         }
     }
     Ok(None)
 }
 
-/// The lane as its run left it, when that has ended by itself and another one has begun.
-fn is_over(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
+/// Returns the lane with the outcome of its run, when that run has ended and another one has started.
+fn state_of_finished_run(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
     if project.any_lane(&lane.name)?.attempt == lane.attempt {
         return Ok(None);
     }
-    let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
-    let ended = run.and_then(|run| Some((run.outcome?, run.detail)));
-    Ok(ended.map(|(state, detail)| AnyLane { state, detail, ..lane.clone() }))
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let result = run.and_then(|run| Some((run.outcome?, run.detail)));
+    Ok(result.map(|(state, detail)| AnyLane { state, detail, ..lane.clone() }))
 }
 
-/// Ends an agent whose supervisor is gone: by the group on record, if that is still the same process.
-fn end_orphan(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
+/// Ends an agent whose supervisor is gone: by the recorded process group, if that is still the same process.
+fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
-    let mut lives_on = false;
+    let mut survived = false;
     if let Some(pid) = run.pid
-        && process::is_same(pid, run.birth.as_deref())
+        && process::is_same_process(pid, run.birth.as_deref())
     {
-        lives_on = !process::end_group(pid, project.settings.stop_grace);
+        survived = !process::stop_group(pid, project.settings.stop_grace);
     }
     if let (Some(mark), false) = (&run.mark, run.keeps_strays) {
-        // A shell of its tools has a session of its own, and not always the lock.
-        process::end_marked(mark, project.settings.stop_grace);
+        // A shell that the agent's tools started has its own session, and does not always hold the lock.
+        process::stop_marked_processes(mark, project.settings.stop_grace);
     }
-    let lock = LockName::Alive(lane.name.clone());
-    if is_held_on(project, &lock)? {
-        // They inherited the lock from the agent, so they are its own, whatever session they fled to.
-        process::end_holders(&project.store.locks().path(&lock), project.settings.stop_grace);
+    let lock = LockName::AgentAlive(lane.name.clone());
+    if is_still_locked(project, &lock)? {
+        // Holders inherited the lock from the agent, so they belong to it, whatever session they moved to.
+        process::stop_lock_holders(&project.store.locks().path(&lock), project.settings.stop_grace);
     }
-    if is_held_on(project, &lock)? {
+    if is_still_locked(project, &lock)? {
         let seconds = project.settings.stop_grace.as_secs();
-        return Err(match lives_on {
+        return Err(match survived {
             true => Error::StillRunning { lane: lane.name.clone(), seconds },
-            false => Error::Escaped { lane: lane.name.clone(), file: project.store.locks().path(&lock) },
+            false => Error::UnknownLeftoverProcess {
+                lane: lane.name.clone(),
+                file: project.store.locks().path(&lock),
+            },
         });
     }
     if !lane.state.is_claimed() {
-        // The run itself was over and has its result.
+        // The run was already finished and has its result.
         return Ok(lane.clone());
     }
-    let state = state_after(project, &lane.name, LaneState::Stopped);
+    let state = state_after_run(project, &lane.name, LaneState::Stopped);
     let lane = project.update_lane(&lane.name, |record| {
         record.state = state;
         record.detail = Some("its supervisor was gone".into());
     })?;
-    project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{}': stopped", lane.name));
+    project.emit(event::EventName::RunEnded, Some(&lane), format!("lane '{}': stopped", lane.name));
     Ok(lane)
 }
 
-/// Whether a lock is still held when its holders have had the time to be gone: a killed process is shown as ended while its
-/// threads still are, and with them its locks.
-fn is_held_on(project: &Project, lock: &LockName) -> Result<bool, Error> {
+/// Returns whether a lock is still held after its holders have had time to disappear: a killed process
+/// appears as ended while its threads, and with them its locks, still exist.
+fn is_still_locked(project: &Project, lock: &LockName) -> Result<bool, Error> {
     let since = Instant::now();
     while project.store.locks().is_held(lock)? {
-        if since.elapsed() > GOING {
+        if since.elapsed() > LOCK_RELEASE_TIMEOUT {
             return Ok(true);
         }
         std::thread::sleep(Duration::from_millis(5));

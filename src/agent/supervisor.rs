@@ -1,7 +1,7 @@
-//! Owns the process that watches a lane's runs: it holds the run lock for as long as one lasts or is to be tried again.
+//! Supervisor process of a lane's runs: it holds the run lock while a run lasts or is to be retried.
 
+mod retry;
 mod steps;
-mod tries;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,47 +10,47 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 use super::Error;
-use super::afresh::Afresh;
-use super::already::{self, Found};
+use super::already_done::{self, TaskCompletion};
 use super::auto_snapshots;
-use super::begin::{adopt_lock, note_start, say};
-use super::fence::Fence;
+use super::classify::{RunClassifier, RunOutcome, append_detail};
 use super::follow_up::FollowUp;
-use super::launch::{self, STARTED};
-use super::order::Order;
-use super::outfit::new_session;
-use super::settle::{Settle, Verdict, with_remark};
-use super::watch::{Ended, Watch};
-use super::wishes::Wishes;
-use crate::explain::with_causes;
+use super::fresh_conversation::RestartCounter;
+use super::git_guard::GitGuard;
+use super::launch::{self, STARTED_LINE};
+use super::launch_spec::new_session_id;
+use super::run_spec::RunSpec;
+use super::shutdown_signals::ShutdownSignals;
+use super::supervisor_start::{adopt_lock, record_start, reply_to_starter};
+use super::watch::{RunExit, RunWatcher};
+use crate::explain::describe_with_causes;
 use crate::lane::{self, Inbox, Project};
 use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
 use crate::store::{LockName, Record};
 use crate::{event, process};
-use tries::{Again, SPENT, Tries};
+use retry::{BUDGET_SPENT_REASON, Retry, RetryState};
 
-/// How long what came of a run is tried to be written: as long as somebody may need to make room.
-const INSISTENCE: Duration = Duration::from_mins(10);
+/// Time limit for writing the result of a run. It leaves you time to free disk space.
+const RECORD_WRITE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// How long after a signal asked the supervisor to exit.
-const HURRIED: Duration = Duration::from_secs(1);
+/// Time limit for writing the result of a run once a signal has requested the supervisor to exit.
+const SIGNALED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long until the second try.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// Delay before the second attempt to write the result of a run.
+const FIRST_WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// How long between tries at most.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Maximum delay between two attempts to write the result of a run.
+const MAX_WRITE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// Supervises a lane's runs to their end, and starts what follows; `exe` is this program. Standard input carries the run lock; on
-/// standard output the starter waits for a word.
+/// Supervises a lane's runs to their end and starts what follows. `program_path` is the git-proq program.
+/// Standard input carries the run lock; the starter waits for an answer on standard output.
 pub(crate) fn supervise(
     project: &Project,
     name: &str,
     attempt: u32,
-    words: Vec<OsString>,
-    exe: &Path,
+    argv: Vec<OsString>,
+    program_path: &Path,
 ) -> Result<(), Error> {
-    process::leave_session();
+    process::start_session();
     process::adopt_orphans();
     let lock = adopt_lock(project, &LockName::Run(name.to_owned()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -58,365 +58,415 @@ pub(crate) fn supervise(
         .build()
         .map_err(|source| process::Error::Start { program: "the event loop".into(), source })?;
     // Before any agent exists, so that no early signal is missed.
-    let wishes = {
-        let _inside = runtime.enter();
-        Wishes::listen()?
+    let shutdown_signals = {
+        let _runtime_context = runtime.enter();
+        ShutdownSignals::listen()?
     };
-    let mark = match std::env::var(process::MARK).ok().filter(|mark| !mark.is_empty()) {
+    let process_mark = match std::env::var(process::RUN_MARK_VAR).ok().filter(|mark| !mark.is_empty()) {
         Some(mark) => mark,
-        None => new_session()?,
+        None => new_session_id()?,
     };
     let mut supervisor = Supervisor {
         project,
-        exe,
+        program_path,
         lane: project.any_lane(name)?,
         runtime,
-        wishes,
-        mark,
-        answered: false,
-        tries: Tries::default(),
-        afresh: Afresh::default(),
-        ended_as: None,
+        shutdown_signals,
+        process_mark,
+        has_answered_starter: false,
+        retry_state: RetryState::default(),
+        restart_counter: RestartCounter::default(),
+        last_verdict: None,
         follow_up: FollowUp::default(),
     };
-    let first = Order::of(project, &supervisor.lane, attempt, words, Vec::new());
-    let done = first.and_then(|order| supervisor.work(order));
-    // Whoever wants the lane from now on finds it as its record says, and nothing in its inbox that it was left to tell.
+    let first_run = RunSpec::load(project, &supervisor.lane, attempt, argv, Vec::new());
+    let result = first_run.and_then(|spec| supervisor.run_until_done(spec));
+    // From now on other commands find the lane as its record states, without a message in its inbox that this
+    // process still had to deliver.
     drop(lock);
-    if let Err(e) = &done
-        && !supervisor.answered
+    if let Err(e) = &result
+        && !supervisor.has_answered_starter
     {
-        // The starter still listens: this is its answer.
-        say(&with_causes(e));
+        // The starter still waits: this is its answer.
+        reply_to_starter(&describe_with_causes(e));
     }
-    supervisor.follow_up.begin(project, &supervisor.lane, exe);
-    done
+    supervisor.follow_up.start(project, &supervisor.lane, program_path);
+    result
 }
 
-/// One lane's supervisor.
+/// State of the supervisor of one lane.
 struct Supervisor<'a> {
     project: &'a Project,
-    /// This program.
-    exe: &'a Path,
+    /// Path of the git-proq program.
+    program_path: &'a Path,
     lane: AnyLane,
     runtime: Runtime,
-    wishes: Wishes,
-    /// What marks the processes of its runs.
-    mark: String,
-    /// Whether the starter has its answer.
-    answered: bool,
-    /// The runs of what was asked last, this one included.
-    tries: Tries,
-    /// Which of its runs went on in a new conversation.
-    afresh: Afresh,
-    /// How the last run ended, by its number, until what was sent has reached its agent: so its lane ends if that cannot be told.
-    ended_as: Option<(u32, Verdict)>,
-    /// What is to follow once the run lock is free.
+    shutdown_signals: ShutdownSignals,
+    /// Value of the environment variable that marks the processes of the lane's runs.
+    process_mark: String,
+    /// Whether the starter has received its answer.
+    has_answered_starter: bool,
+    /// Retry state of the runs for the last request, including the current run.
+    retry_state: RetryState,
+    /// Counter of the runs that continued the current task in a new conversation.
+    restart_counter: RestartCounter,
+    /// Number and verdict of the last run, until the messages for its agent are delivered. The lane ends with
+    /// this verdict if they cannot be delivered.
+    last_verdict: Option<(u32, RunOutcome)>,
+    /// What to start once the run lock is free.
     follow_up: FollowUp,
 }
 
-/// What comes after a run.
-enum Next {
-    /// Nothing.
+/// What follows a run.
+enum NextRun {
+    /// No further run.
     End,
-    /// The same once more, after a while.
-    Again(Again),
-    /// What this run was asked, in a new conversation.
-    Afresh(u32),
-    /// What was sent to the lane meanwhile.
+    /// The same run again, after a delay.
+    Retry(Retry),
+    /// The request of the run with this number, in a new conversation.
+    NewConversation(u32),
+    /// The messages that were sent to the lane during the run.
     Message,
-    /// The next run of a task that is a folder.
+    /// The next run of a task folder.
     Step,
 }
 
 impl Supervisor<'_> {
-    /// Runs `order`, and whatever comes after it, until nothing does.
-    fn work(&mut self, mut order: Order) -> Result<(), Error> {
+    /// Runs `spec` and every run that follows it.
+    fn run_until_done(&mut self, mut spec: RunSpec) -> Result<(), Error> {
         loop {
-            let next = match self.one(&order) {
-                Ok(Next::End) => None,
-                Ok(Next::Again(again)) => self.again(&order, again)?,
-                Ok(Next::Afresh(first)) => self.go_on_afresh(first)?,
-                Ok(Next::Message) => self.order_of_letters(&order)?,
-                Ok(Next::Step) => self.order_of_step()?,
-                Err(e) => return Err(self.give_up(&order, e)),
+            let next = match self.run_once(&spec) {
+                Ok(NextRun::End) => None,
+                Ok(NextRun::Retry(retry)) => self.prepare_retry(&spec, retry)?,
+                Ok(NextRun::NewConversation(first_attempt)) => {
+                    self.prepare_new_conversation(first_attempt)?
+                }
+                Ok(NextRun::Message) => self.prepare_message_run(&spec)?,
+                Ok(NextRun::Step) => self.prepare_step_run()?,
+                Err(e) => return Err(self.end_after_error(&spec, e)),
             };
             match next {
-                Some(next) => order = next,
+                Some(next) => spec = next,
                 None => return Ok(()),
             }
         }
     }
 
-    /// One run: from its start to what follows it.
-    fn one(&mut self, order: &Order) -> Result<Next, Error> {
-        let ended = self.watch(order)?;
-        let outside = Fence::finish(self.project, &self.lane, order.attempt);
+    /// Runs `spec` once, writes its result and returns what follows.
+    fn run_once(&mut self, spec: &RunSpec) -> Result<NextRun, Error> {
+        let ended = self.watch(spec)?;
+        let outside_note = GitGuard::finish(self.project, &self.lane, spec.attempt);
         let (project, lane) = (self.project, self.lane.clone());
-        let settle = Settle { project, lane: &lane, attempt: order.attempt, order, ended: &ended };
-        let mut verdict = settle.judge(outside);
-        if lane.looks_apart()
-            && let Err(e) = lane::close_apart(project, &lane)
+        let finished_run =
+            RunClassifier { project, lane: &lane, attempt: spec.attempt, spec, run_exit: &ended };
+        let mut verdict = finished_run.classify(outside_note);
+        if lane.is_detached()
+            && let Err(e) = lane::close_detached_worktree(project, &lane)
         {
             project.listener.warn(e.to_string());
         }
-        self.tries.take_in(order, &ended);
-        let stands = self.take_in(&settle, &verdict)?;
-        self.ended_as = Some((order.attempt, verdict.clone()));
-        let mut hears = hears(order, &verdict) && stands.is_none() && !self.wraps_up();
-        let mut untold = None;
-        if hears && self.tries.has_spent_all {
-            // What is sent is told to a run of its own, and that only by somebody who sees what this one has cost.
-            hears = false;
-            untold = self.has_letters(order).then(|| SPENT.to_owned());
+        self.retry_state.record_run(spec, &ended);
+        let stop_reason = self.record_step_run(&finished_run, &verdict)?;
+        self.last_verdict = Some((spec.attempt, verdict.clone()));
+        let mut can_receive =
+            can_receive_messages(spec, &verdict) && stop_reason.is_none() && !self.is_wrap_up_requested();
+        let mut undelivered = None;
+        if can_receive && self.retry_state.is_budget_spent {
+            // Messages are delivered in a separate run, which only a user who knows the cost of this run may
+            // start.
+            can_receive = false;
+            undelivered = self.has_messages(spec).then(|| BUDGET_SPENT_REASON.to_owned());
         }
-        if hears && self.has_letters(order) {
-            untold = self.go_on_with_letters(&settle, &verdict)?;
-            if untold.is_none() {
-                return Ok(Next::Message);
+        if can_receive && self.has_messages(spec) {
+            undelivered = self.continue_with_messages(&finished_run, &verdict)?;
+            if undelivered.is_none() {
+                return Ok(NextRun::Message);
             }
-            hears = false;
+            can_receive = false;
         }
-        let next = match order.stint {
-            Some(_) => self.next_step(order, &mut verdict, stands),
-            None => self.next(order, &mut verdict),
+        let next = match spec.step_run {
+            Some(_) => self.plan_next_step(spec, &mut verdict, stop_reason),
+            None => self.plan_next(spec, &mut verdict),
         };
-        if !matches!(next, Next::End) {
-            let then =
-                if matches!(next, Next::Step) { event::Name::AgentStep } else { event::Name::AgentRetry };
-            self.lane = self.insist(|| settle.write_and_go_on(&verdict, then))?;
-            self.ended_as = None;
+        if !matches!(next, NextRun::End) {
+            let event_name = if matches!(next, NextRun::Step) {
+                event::EventName::AgentStep
+            } else {
+                event::EventName::AgentRetry
+            };
+            self.lane = self.write_with_retries(|| finished_run.write_and_continue(&verdict, event_name))?;
+            self.last_verdict = None;
             return Ok(next);
         }
         if verdict.state == LaneState::NoChange {
-            self.look_whether_done_before(order, &mut verdict);
+            self.check_already_done(spec, &mut verdict);
         }
         loop {
-            verdict.detail = with_remark(verdict.detail, untold.take());
-            self.ended_as = Some((order.attempt, verdict.clone()));
-            let inbox = Inbox::of(project, &lane.name);
-            if let Some(end) =
-                self.insist(|| settle.write(&verdict, || hears && inbox.has_for(order.talk)))?
-            {
+            verdict.detail = append_detail(verdict.detail, undelivered.take());
+            self.last_verdict = Some((spec.attempt, verdict.clone()));
+            let inbox = Inbox::new(project, &lane.name);
+            if let Some(end) = self.write_with_retries(|| {
+                finished_run
+                    .write_outcome(&verdict, || can_receive && inbox.has_messages_for(spec.conversation))
+            })? {
                 (self.lane, self.follow_up) = end;
-                return Ok(Next::End);
+                return Ok(NextRun::End);
             }
-            // It was sent while this was looked at.
-            untold = self.go_on_with_letters(&settle, &verdict)?;
-            if untold.is_none() {
-                return Ok(Next::Message);
+            // A message arrived between the check and the write.
+            undelivered = self.continue_with_messages(&finished_run, &verdict)?;
+            if undelivered.is_none() {
+                return Ok(NextRun::Message);
             }
-            hears = false;
+            can_receive = false;
         }
     }
 
-    /// Whether anything waits for the conversation of a run.
-    fn has_letters(&self, order: &Order) -> bool {
-        Inbox::of(self.project, &self.lane.name).has_for(order.talk)
+    /// Returns whether a message waits for the conversation of a run.
+    fn has_messages(&self, spec: &RunSpec) -> bool {
+        Inbox::new(self.project, &self.lane.name).has_messages_for(spec.conversation)
     }
 
-    /// Writes how a run ended, and that it goes on with what was sent; why not, if that cannot be told.
-    fn go_on_with_letters(
+    /// Writes the result of a run that continues with the messages sent to it. Returns the reason if the
+    /// messages cannot be delivered.
+    fn continue_with_messages(
         &mut self,
-        settle: &Settle<'_>,
-        verdict: &Verdict,
+        finished_run: &RunClassifier<'_>,
+        verdict: &RunOutcome,
     ) -> Result<Option<String>, Error> {
-        if let Err(e) = launch::try_messages(self.project, &self.lane, settle.order.talk) {
-            return Ok(Some(untold(&e)));
+        if let Err(e) =
+            launch::check_messages_deliverable(self.project, &self.lane, finished_run.spec.conversation)
+        {
+            return Ok(Some(describe_undelivered(&e)));
         }
-        self.tries = Tries::default();
-        self.afresh = Afresh::default();
-        self.lane = self.insist(|| settle.write_and_go_on(verdict, event::Name::AgentTold))?;
+        self.retry_state = RetryState::default();
+        self.restart_counter = RestartCounter::default();
+        self.lane = self.write_with_retries(|| {
+            finished_run.write_and_continue(verdict, event::EventName::MessageDelivered)
+        })?;
         Ok(None)
     }
 
-    /// What goes on with what was sent. None when it cannot: the lane is as its run has left it then.
-    fn order_of_letters(&mut self, order: &Order) -> Result<Option<Order>, Error> {
-        match launch::order_of_messages(self.project, &self.lane, order.talk, self.exe) {
-            Ok(order) => Ok(Some(order)),
+    /// Returns the run that delivers the waiting messages. Returns `None` when they cannot be delivered; the
+    /// lane then ends with the verdict of its last run.
+    fn prepare_message_run(&mut self, spec: &RunSpec) -> Result<Option<RunSpec>, Error> {
+        match launch::prepare_message_run(self.project, &self.lane, spec.conversation, self.program_path) {
+            Ok(message_spec) => Ok(Some(message_spec)),
             Err(e) => {
-                self.end_as_before(&untold(&e))?;
+                self.end_with_last_verdict(&describe_undelivered(&e))?;
                 Ok(None)
             }
         }
     }
 
-    fn watch(&mut self, order: &Order) -> Result<Ended, Error> {
+    fn watch(&mut self, spec: &RunSpec) -> Result<RunExit, Error> {
         let (project, lane) = (self.project, self.lane.clone());
-        let limits = order.limits;
-        let (attempt, mark, exe) = (order.attempt, &self.mark, self.exe);
-        let watch = Watch { project, lane: &lane, attempt, order, limits, mark, exe };
-        let (answered, mark, now) = (&mut self.answered, &self.mark, &mut self.lane);
-        let before = &mut self.ended_as;
-        let started = |group: u32| {
-            *now = note_start(project, &lane, order.attempt, group, mark)?;
-            // What it tells is gone from the inbox by now.
-            drop(order.taken.take());
-            *before = None;
-            // The one that was started before the run may have ended, as no agent was at work yet.
-            auto_snapshots::ensure_running(project, exe);
-            if !*answered {
-                say(STARTED);
-                *answered = true;
+        let limits = spec.limits;
+        let (attempt, process_mark, program_path) = (spec.attempt, &self.process_mark, self.program_path);
+        let watch = RunWatcher { project, lane: &lane, attempt, spec, limits, process_mark, program_path };
+        let (has_answered_starter, process_mark, current_lane) =
+            (&mut self.has_answered_starter, &self.process_mark, &mut self.lane);
+        let last_verdict = &mut self.last_verdict;
+        let on_started = |group: u32| {
+            *current_lane = record_start(project, &lane, spec.attempt, group, process_mark)?;
+            // The messages it delivers are gone from the inbox by now.
+            drop(spec.claimed_messages.take());
+            *last_verdict = None;
+            // The snapshot process started before the run may have exited, as no agent was running yet.
+            auto_snapshots::ensure_running(project, program_path);
+            if !*has_answered_starter {
+                reply_to_starter(STARTED_LINE);
+                *has_answered_starter = true;
             }
             Ok(())
         };
-        auto_snapshots::ensure_running(project, exe);
-        let wishes = &mut self.wishes;
+        auto_snapshots::ensure_running(project, program_path);
+        let shutdown_signals = &mut self.shutdown_signals;
         self.runtime.block_on(async {
             tokio::select! {
-                ended = order.launcher.run(&watch, wishes, started) => ended,
-                never = auto_snapshots::keep_running(project, exe) => match never {},
+                ended = spec.launcher.run(&watch, shutdown_signals, on_started) => ended,
+                never = auto_snapshots::keep_running(project, program_path) => match never {},
             }
         })
     }
 
-    /// What comes after a run, by what came of it. The verdict says so too.
-    fn next(&mut self, order: &Order, verdict: &mut Verdict) -> Next {
-        if !order.resolves && self.wraps_up() {
-            wrap_up(verdict);
-            return Next::End;
+    /// Plans what follows a run from its verdict, and notes the plan in the verdict.
+    fn plan_next(&mut self, spec: &RunSpec, verdict: &mut RunOutcome) -> NextRun {
+        if !spec.resolves_conflict && self.is_wrap_up_requested() {
+            mark_wrapped_up(verdict);
+            return NextRun::End;
         }
-        // What was only looked at is nowhere but in the context that was full.
-        if verdict.class == RunClass::ContextFull && self.lane.only_looks() {
-            return Next::End;
+        // The results of a read-only run exist only in the context that is full.
+        if verdict.class == RunClass::ContextFull && self.lane.is_read_only() {
+            return NextRun::End;
         }
-        if verdict.class == RunClass::ContextFull && self.tries.has_spent_all {
-            verdict.detail = with_remark(verdict.detail.take(), Some(SPENT.to_owned()));
-            return Next::End;
+        if verdict.class == RunClass::ContextFull && self.retry_state.is_budget_spent {
+            verdict.detail = append_detail(verdict.detail.take(), Some(BUDGET_SPENT_REASON.to_owned()));
+            return NextRun::End;
         }
         if verdict.class == RunClass::ContextFull {
-            let first = self.afresh.after(order.attempt, self.project.settings.iterations);
-            let add =
-                if first.is_some() { "it goes on in a new conversation" } else { "it has had its runs" };
-            verdict.detail = verdict.detail.take().map(|why| format!("{why}; {add}"));
-            return first.map_or(Next::End, Next::Afresh);
+            let first_attempt =
+                self.restart_counter.count_run(spec.attempt, self.project.settings.max_chained_runs);
+            let note = if first_attempt.is_some() {
+                "it goes on in a new conversation"
+            } else {
+                "it has had its runs"
+            };
+            verdict.detail = verdict.detail.take().map(|reason| format!("{reason}; {note}"));
+            return first_attempt.map_or(NextRun::End, NextRun::NewConversation);
         }
-        self.tried_again(order, verdict)
+        self.plan_retry(spec, verdict)
     }
 
-    /// A run that changed nothing is done all the same when there was nothing to do.
-    fn look_whether_done_before(&mut self, order: &Order, verdict: &mut Verdict) {
-        let Ok(lane) = self.lane.clone().with_tree() else { return };
-        let looking = already::look(self.project, &lane, order.attempt, &mut self.wishes);
-        let found = self.runtime.block_on(looking).unwrap_or_else(|e| {
-            Found::Open(Some(format!("whether its task had been done before could not be found out: {e}")))
+    /// Marks a run without changes as done when its task was already done before.
+    fn check_already_done(&mut self, spec: &RunSpec, verdict: &mut RunOutcome) {
+        let Ok(lane) = self.lane.clone().into_worktree_lane() else { return };
+        let check =
+            already_done::check_already_done(self.project, &lane, spec.attempt, &mut self.shutdown_signals);
+        let found = self.runtime.block_on(check).unwrap_or_else(|e| {
+            TaskCompletion::Unproven(Some(format!(
+                "whether its task had been done before could not be found out: {e}"
+            )))
         });
         match found {
-            Found::Done(how) => {
-                (verdict.state, verdict.already) = (LaneState::Done, true);
-                verdict.detail = Some(how.to_owned());
+            TaskCompletion::AlreadyDone(evidence) => {
+                (verdict.state, verdict.was_already_done) = (LaneState::Done, true);
+                verdict.detail = Some(evidence.to_owned());
             }
-            Found::Open(why) => verdict.detail = verdict.detail.take().or(why),
+            TaskCompletion::Unproven(reason) => verdict.detail = verdict.detail.take().or(reason),
         }
     }
 
-    /// Leaves the lane as it is, and says how to go on with what its run of this number was asked.
-    fn go_on_afresh(&mut self, first: u32) -> Result<Option<Order>, Error> {
-        let path = self.project.store.layout().run_record(&self.lane.name, first);
-        let order = RunRecord::load(&path).map_err(Error::from).and_then(|first| {
-            launch::order_afresh(self.project, &self.lane, &first, self.tries.spent, self.exe)
+    /// Leaves the lane unchanged and returns the run that continues the request of run `first_attempt` in a
+    /// new conversation.
+    fn prepare_new_conversation(&mut self, first_attempt: u32) -> Result<Option<RunSpec>, Error> {
+        let path = self.project.store.layout().run_record(&self.lane.name, first_attempt);
+        let result = RunRecord::load(&path).map_err(Error::from).and_then(|first_run| {
+            launch::prepare_fresh_run(
+                self.project,
+                &self.lane,
+                &first_run,
+                self.retry_state.spent_nanos,
+                self.program_path,
+            )
         });
-        match order {
-            Ok(order) => Ok(Some(order)),
+        match result {
+            Ok(spec) => Ok(Some(spec)),
             Err(e) => {
-                self.end(LaneState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
+                self.end_lane(LaneState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
                 Ok(None)
             }
         }
     }
 
-    /// Writes what must not get lost because a disk is full: it is tried until there is room, somebody wants the supervisor to
-    /// end, or too long has passed. What is not there any more is not waited for.
-    fn insist<T>(&mut self, mut write: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-        let since = Instant::now();
-        let mut wait = FIRST_WAIT;
+    /// Retries `write` until it succeeds, so that a full disk loses no result. Gives up after
+    /// [`RECORD_WRITE_TIMEOUT`], or after [`SIGNALED_WRITE_TIMEOUT`] once a signal has arrived. An error that
+    /// a file is missing is returned at once.
+    fn write_with_retries<T>(&mut self, mut write: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        let started = Instant::now();
+        let mut delay = FIRST_WRITE_RETRY_DELAY;
         loop {
-            // `stop` waits for this process to exit, and its signal may have come before there was anything to write.
-            let insistence = if self.wishes.received() { HURRIED } else { INSISTENCE };
+            // `stop` waits for this process to exit, and its signal may have arrived before this write began.
+            let timeout = if self.shutdown_signals.has_received() {
+                SIGNALED_WRITE_TIMEOUT
+            } else {
+                RECORD_WRITE_TIMEOUT
+            };
             match write() {
-                Err(e) if !is_of_nothing(&e) && since.elapsed() < insistence => {}
-                done => return done,
+                Err(e) if !is_not_found(&e) && started.elapsed() < timeout => {}
+                result => return result,
             }
             self.runtime.block_on(async {
                 tokio::select! {
-                    () = self.wishes.any() => {}
-                    () = tokio::time::sleep(wait) => {}
+                    () = self.shutdown_signals.wait() => {}
+                    () = tokio::time::sleep(delay) => {}
                 }
             });
-            wait = (wait * 2).min(LONGEST_WAIT);
+            delay = (delay * 2).min(MAX_WRITE_RETRY_DELAY);
         }
     }
 
-    /// The lane has no run any more.
-    fn end(&mut self, state: LaneState, why: &str) -> Result<(), Error> {
-        self.end_with(state, Some(why.to_owned()), false)
+    /// Ends the lane's run in `state`, with `reason` as its detail.
+    fn end_lane(&mut self, state: LaneState, reason: &str) -> Result<(), Error> {
+        self.end_lane_with(state, Some(reason.to_owned()), false)
     }
 
-    fn end_with(&mut self, state: LaneState, detail: Option<String>, already: bool) -> Result<(), Error> {
+    fn end_lane_with(
+        &mut self,
+        state: LaneState,
+        detail: Option<String>,
+        already: bool,
+    ) -> Result<(), Error> {
         let (project, name) = (self.project, self.lane.name.clone());
-        self.lane = self.insist(|| {
+        self.lane = self.write_with_retries(|| {
             Ok(project.update_lane(&name, |record| {
                 record.state = state;
                 record.detail.clone_from(&detail);
-                record.already = already;
+                record.already_done = already;
             })?)
         })?;
-        let told = format!("lane '{}': {state} ({})", self.lane.name, detail.unwrap_or_default());
-        self.project.tell(event::Name::RunEnded, Some(&self.lane), told);
+        let message = format!("lane '{}': {state} ({})", self.lane.name, detail.unwrap_or_default());
+        self.project.emit(event::EventName::RunEnded, Some(&self.lane), message);
         Ok(())
     }
 
-    /// The lane has no run any more, and is as the last one left it, with this remark.
-    fn end_as_before(&mut self, why: &str) -> Result<(), Error> {
-        let Some((_, verdict)) = self.ended_as.take() else { return self.end(LaneState::Failed, why) };
-        let detail = with_remark(verdict.detail, Some(why.to_owned()));
+    /// Ends the lane's run with the last verdict and an added note.
+    fn end_with_last_verdict(&mut self, reason: &str) -> Result<(), Error> {
+        let Some((_, verdict)) = self.last_verdict.take() else {
+            return self.end_lane(LaneState::Failed, reason);
+        };
+        let detail = append_detail(verdict.detail, Some(reason.to_owned()));
         self.follow_up = FollowUp::prepare(self.project, &self.lane, verdict.state, true);
-        self.end_with(verdict.state, detail, verdict.already)
+        self.end_lane_with(verdict.state, detail, verdict.was_already_done)
     }
 
-    /// Ends the lane after an error that left nobody to do so; the error.
-    fn give_up(&mut self, order: &Order, e: Error) -> Error {
-        // The starter listens still, and puts the lane back.
-        if !self.answered {
+    /// Ends the lane after an error that stopped the supervisor, and returns that error.
+    fn end_after_error(&mut self, spec: &RunSpec, e: Error) -> Error {
+        // The starter still waits, and restores the lane.
+        if !self.has_answered_starter {
             return e;
         }
-        let why = with_causes(&e);
-        drop(launch::note_not_started(self.project, &self.lane.name, order.attempt, &why));
-        let ended = match self.ended_as.as_ref().map(|(attempt, _)| *attempt == order.attempt) {
-            Some(true) if order.resolves => self.end(LaneState::Conflict, &why),
-            Some(true) => self.end_as_before(&format!("not all of that could be written down: {why}")),
-            Some(false) => self.end_as_before(&untold(&e)),
-            None => self.end(lane::state_after(self.project, &self.lane.name, LaneState::Failed), &why),
+        let reason = describe_with_causes(&e);
+        drop(launch::mark_run_not_started(self.project, &self.lane.name, spec.attempt, &reason));
+        let ended = match self.last_verdict.as_ref().map(|(attempt, _)| *attempt == spec.attempt) {
+            Some(true) if spec.resolves_conflict => self.end_lane(LaneState::Conflict, &reason),
+            Some(true) => {
+                self.end_with_last_verdict(&format!("not all of that could be written down: {reason}"))
+            }
+            Some(false) => self.end_with_last_verdict(&describe_undelivered(&e)),
+            None => self
+                .end_lane(lane::state_after_run(self.project, &self.lane.name, LaneState::Failed), &reason),
         };
-        // Where nothing can be written, the next command finds it as that of a dead supervisor.
+        // Where nothing can be written, the next command finds the lane with a crashed supervisor.
         drop(ended);
         e
     }
 }
 
-/// Calls a run stopped that ended well after it was asked to wrap up: its work may be half of its task.
-fn wrap_up(verdict: &mut Verdict) {
+/// Marks a run that ended well after a request to wrap up as stopped, because its task may be half finished.
+fn mark_wrapped_up(verdict: &mut RunOutcome) {
     if matches!(verdict.class, RunClass::Done | RunClass::ContextFull) {
         (verdict.state, verdict.class) = (LaneState::Stopped, RunClass::Stopped);
-        verdict.detail = with_remark(verdict.detail.take(), Some("asked to wrap up".to_owned()));
+        verdict.detail = append_detail(verdict.detail.take(), Some("asked to wrap up".to_owned()));
     }
 }
 
-/// Whether the agent of a run that ended so is there to be told more.
-fn hears(order: &Order, verdict: &Verdict) -> bool {
+/// Returns whether the agent of a run with this verdict can receive messages.
+fn can_receive_messages(spec: &RunSpec, verdict: &RunOutcome) -> bool {
     let ended_well = matches!(verdict.state, LaneState::Done | LaneState::NoChange);
     let by_itself = matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
-    (ended_well || by_itself) && !order.resolves && order.can_be_sent_to
+    (ended_well || by_itself) && !spec.resolves_conflict && spec.accepts_messages
 }
 
-fn untold(e: &Error) -> String {
-    let why = with_causes(e);
-    format!("what was sent could not be told: {}", why.strip_suffix("; nothing was made").unwrap_or(&why))
+fn describe_undelivered(e: &Error) -> String {
+    let reason = describe_with_causes(e);
+    format!(
+        "what was sent could not be told: {}",
+        reason.strip_suffix("; nothing was made").unwrap_or(&reason)
+    )
 }
 
-/// Whether an error says that something is not there, such as a repository that was removed.
-fn is_of_nothing(e: &Error) -> bool {
+/// Returns whether an error was caused by a missing file or folder, such as a removed repository.
+fn is_not_found(e: &Error) -> bool {
     let first: &(dyn std::error::Error + 'static) = e;
     std::iter::successors(Some(first), |e| e.source())
         .filter_map(|e| e.downcast_ref::<std::io::Error>())

@@ -1,15 +1,15 @@
-//! Owns reading a log while an agent writes to it. The agent has the file itself: nothing is lost, and nobody waits for a
-//! reader, whatever becomes of this process.
+//! Reader of a log that an agent is still writing. The agent writes to the file directly: no output is lost
+//! and no write waits for a reader, whatever happens to the supervisor.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-/// How much is read at once.
-const PART: usize = 64 * 1024;
+/// Maximum number of bytes read in one call.
+const READ_CHUNK_BYTES: usize = 64 * 1024;
 
-/// A file that grows.
+/// A file that is read while it grows.
 pub(super) struct Tail {
     file: File,
     buffer: Vec<u8>,
@@ -17,15 +17,20 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Reads `path`, which exists, from its beginning.
+    /// Opens the existing file `path` for reading from its beginning.
     pub(super) fn open(path: &Path) -> std::io::Result<Tail> {
-        // Watched before anything is read, so that nothing falls between.
+        // Watched before anything is read, so that no write is missed in between.
         let growth = Growth::of(path);
-        Ok(Tail { file: crate::regular_file::open_record(path)?, buffer: vec![0; PART], growth })
+        Ok(Tail {
+            file: crate::regular_file::open_store_file(path)?,
+            buffer: vec![0; READ_CHUNK_BYTES],
+            growth,
+        })
     }
 
-    /// What is there and was not read yet, at most a part of it; empty when there is nothing.
-    pub(super) fn rest(&mut self) -> std::io::Result<&[u8]> {
+    /// Reads the next unread bytes, at most [`READ_CHUNK_BYTES`]. Returns an empty slice at the end of the
+    /// file.
+    pub(super) fn read_chunk(&mut self) -> std::io::Result<&[u8]> {
         let length = loop {
             match self.file.read(&mut self.buffer) {
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
@@ -35,25 +40,26 @@ impl Tail {
         Ok(&self.buffer[..length])
     }
 
-    /// Returns when the file may have grown since the last call.
-    pub(super) async fn grown(&mut self) {
+    /// Waits until the file may have grown since the last call.
+    pub(super) async fn wait_for_growth(&mut self) {
         self.growth.wait().await;
     }
 }
 
-/// How often a file is looked at where the kernel does not tell.
-const GLANCE: Duration = Duration::from_millis(250);
+/// Poll interval for a file that inotify does not watch.
+const FALLBACK_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Says when a file may have grown: the kernel does where it can, and where it still has room for one more that asks.
+/// Signals that a file may have grown. It uses inotify where the kernel supports it and has a watch left, and
+/// polls otherwise.
 struct Growth {
     #[cfg(target_os = "linux")]
-    told: Option<by_kernel::Told>,
+    inotify_watch: Option<kernel_watch::InotifyWatch>,
 }
 
 impl Growth {
     #[cfg(target_os = "linux")]
     fn of(path: &Path) -> Growth {
-        Growth { told: by_kernel::Told::of(path).ok() }
+        Growth { inotify_watch: kernel_watch::InotifyWatch::open(path).ok() }
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -63,40 +69,40 @@ impl Growth {
 
     async fn wait(&mut self) {
         #[cfg(target_os = "linux")]
-        if let Some(told) = &mut self.told {
-            if told.wait().await.is_ok() {
+        if let Some(inotify_watch) = &mut self.inotify_watch {
+            if inotify_watch.wait().await.is_ok() {
                 return;
             }
-            self.told = None;
+            self.inotify_watch = None;
         }
-        tokio::time::sleep(GLANCE).await;
+        tokio::time::sleep(FALLBACK_POLL_INTERVAL).await;
     }
 }
 
 #[cfg(target_os = "linux")]
-mod by_kernel {
+mod kernel_watch {
     use std::os::fd::OwnedFd;
     use std::path::Path;
 
     use rustix::fs::inotify;
     use tokio::io::unix::AsyncFd;
 
-    /// Is told of writes by the kernel: a silent agent costs nothing.
-    pub(super) struct Told(AsyncFd<OwnedFd>);
+    /// An inotify watch for writes to one file: an agent without output costs nothing.
+    pub(super) struct InotifyWatch(AsyncFd<OwnedFd>);
 
-    impl Told {
-        pub(super) fn of(path: &Path) -> std::io::Result<Told> {
+    impl InotifyWatch {
+        pub(super) fn open(path: &Path) -> std::io::Result<InotifyWatch> {
             let fd = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
             inotify::add_watch(&fd, path, inotify::WatchFlags::MODIFY)?;
             #[expect(deprecated, reason = "what it warns of is a descriptor that changes; this one cannot")]
-            Ok(Told(AsyncFd::new(fd)?))
+            Ok(InotifyWatch(AsyncFd::new(fd)?))
         }
 
         pub(super) async fn wait(&mut self) -> std::io::Result<()> {
             loop {
                 let mut ready = self.0.readable().await?;
-                let mut told = [0; 4096];
-                match rustix::io::read(self.0.get_ref(), &mut told) {
+                let mut events = [0; 4096];
+                match rustix::io::read(self.0.get_ref(), &mut events) {
                     Ok(_) => return Ok(()),
                     Err(rustix::io::Errno::AGAIN) => ready.clear_ready(),
                     Err(rustix::io::Errno::INTR) => {}
@@ -113,42 +119,42 @@ mod tests {
 
     use super::*;
 
-    /// Reads a file in which something is written meanwhile, with a growth of a kind.
-    fn read_while_written(growth: impl FnOnce(&Path) -> Growth) {
+    /// Reads a file during concurrent writes, with the given kind of growth signal.
+    fn read_while_written(open_growth: impl FnOnce(&Path) -> Growth) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         std::fs::write(&path, "before\n").unwrap();
         let wanted = (0..20_000).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
         runtime.block_on(async {
-            let mut tail = Tail { growth: growth(&path), ..Tail::open(&path).unwrap() };
+            let mut tail = Tail { growth: open_growth(&path), ..Tail::open(&path).unwrap() };
             let (path, text) = (path.clone(), wanted.clone());
             let writer = std::thread::spawn(move || {
                 let mut file = File::options().append(true).open(path).unwrap();
                 text.split_inclusive(' ').for_each(|line| file.write_all(line.as_bytes()).unwrap());
             });
-            let mut read = Vec::new();
-            while read.len() < "before\n".len() + wanted.len() {
-                let part = tail.rest().unwrap().to_vec();
-                if part.is_empty() {
-                    tail.grown().await;
+            let mut received = Vec::new();
+            while received.len() < "before\n".len() + wanted.len() {
+                let chunk = tail.read_chunk().unwrap().to_vec();
+                if chunk.is_empty() {
+                    tail.wait_for_growth().await;
                 }
-                read.extend(part);
+                received.extend(chunk);
             }
             writer.join().unwrap();
-            assert!(tail.rest().unwrap().is_empty());
-            assert!(String::from_utf8(read).unwrap() == format!("before\n{wanted}"));
+            assert!(tail.read_chunk().unwrap().is_empty());
+            assert!(String::from_utf8(received).unwrap() == format!("before\n{wanted}"));
         });
     }
 
     #[test]
-    fn whatever_is_written_is_read_in_order_and_once() {
+    fn reads_concurrent_writes_in_order_and_once() {
         read_while_written(Growth::of);
     }
 
     #[test]
-    fn without_the_kernels_help_it_is_looked_at_from_time_to_time() {
-        // Nothing can be watched there, as when too many are watched already.
+    fn polls_file_without_inotify() {
+        // This path cannot be watched, as when too many files are watched already.
         read_while_written(|_| Growth::of(Path::new("/nowhere")));
     }
 }

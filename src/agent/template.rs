@@ -1,10 +1,10 @@
-//! Owns filling placeholders in arguments, variables and files. What is filled in is never looked at again.
+//! Expansion of placeholders in arguments, variables and files. An inserted value is never expanded again.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// What a placeholder may be called, and what it stands for.
-pub(crate) const NAMES: &[(&str, &str)] = &[
+/// Names of all placeholders, each with a description of its value.
+pub(crate) const PLACEHOLDERS: &[(&str, &str)] = &[
     ("attempt", "the run's number in its lane"),
     ("budget", "what it may cost, in US dollars"),
     ("check", "one of the lane's checks; the argument is repeated for each"),
@@ -37,109 +37,113 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("variables", "the names of the variables that are there, as a list of quoted strings"),
 ];
 
-/// Placeholders that have a list of values: an argument is repeated for each.
-const REPEATED: &[&str] = &["check", "tool"];
+/// Placeholders with a list of values: an argument is repeated for each value.
+const LIST_PLACEHOLDERS: &[&str] = &["check", "tool"];
 
-/// What stands behind a placeholder's name to have the value as a quoted string, as JSON and TOML write one.
-const QUOTED: &str = ":quoted";
+/// Suffix of a placeholder's name that inserts the value as a quoted string, valid in JSON and TOML.
+const QUOTED_SUFFIX: &str = ":quoted";
 
-/// What placeholders stand for in one run.
+/// Values of the placeholders in one run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Values {
+pub(crate) struct PlaceholderValues {
     values: BTreeMap<&'static str, OsString>,
     lists: BTreeMap<&'static str, Vec<String>>,
 }
 
-impl Values {
-    /// Gives a placeholder a value.
+impl PlaceholderValues {
+    /// Sets the value of a placeholder.
     pub(crate) fn set(&mut self, name: &'static str, value: impl Into<OsString>) {
         self.values.insert(name, value.into());
     }
 
-    /// Gives a placeholder a value, or none.
-    pub(crate) fn set_if(&mut self, name: &'static str, value: Option<impl Into<OsString>>) {
+    /// Sets the value of a placeholder if `value` is given.
+    pub(crate) fn set_optional(&mut self, name: &'static str, value: Option<impl Into<OsString>>) {
         if let Some(value) = value {
             self.set(name, value);
         }
     }
 
-    /// Gives a placeholder the values that an argument is repeated for.
-    pub(crate) fn set_all(&mut self, name: &'static str, values: Vec<String>) {
+    /// Sets the list of values that an argument with this placeholder is repeated for.
+    pub(crate) fn set_list(&mut self, name: &'static str, values: Vec<String>) {
         self.lists.insert(name, values);
     }
 
-    /// Fills one text; none when a placeholder in it has no value. Whatever else stands in braces stays as it is.
-    pub(crate) fn fill(&self, text: &OsStr) -> Option<OsString> {
+    /// Expands the placeholders in a text. Returns `None` when one of them has no value. Other text in braces
+    /// stays unchanged.
+    pub(crate) fn expand(&self, text: &OsStr) -> Option<OsString> {
         let Some(text) = text.to_str() else { return Some(text.to_owned()) };
         let mut out = OsString::new();
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            out.push(&rest[..open]);
-            rest = &rest[open..];
-            let Some((name, quoted, after)) = placeholder(rest) else {
+        let mut remaining = text;
+        while let Some(open) = remaining.find('{') {
+            out.push(&remaining[..open]);
+            remaining = &remaining[open..];
+            let Some((name, quoted, after)) = split_placeholder(remaining) else {
                 out.push("{");
-                rest = &rest[1..];
+                remaining = &remaining[1..];
                 continue;
             };
             let value = self.values.get(name)?;
             if quoted {
-                out.push(as_quoted(&value.to_string_lossy()));
+                out.push(quote_string(&value.to_string_lossy()));
             } else {
                 out.push(value);
             }
-            rest = after;
+            remaining = after;
         }
-        out.push(rest);
+        out.push(remaining);
         Some(out)
     }
 
-    /// Fills a group of words that stay together: nothing of it is left when a placeholder in it has no value.
-    pub(crate) fn fill_group<S: AsRef<OsStr>>(&self, words: &[S]) -> Vec<OsString> {
+    /// Expands a group of arguments that belong together. Returns no argument of the group when a placeholder
+    /// in it has no value.
+    pub(crate) fn expand_group<S: AsRef<OsStr>>(&self, args: &[S]) -> Vec<OsString> {
         let mut out = Vec::new();
-        for word in words {
-            let Some(list) = REPEATED.iter().find(|name| mentions(word.as_ref(), name)) else {
-                match self.fill(word.as_ref()) {
-                    Some(word) => out.push(word),
+        for arg in args {
+            let Some(list) = LIST_PLACEHOLDERS.iter().find(|name| has_placeholder(arg.as_ref(), name)) else {
+                match self.expand(arg.as_ref()) {
+                    Some(expanded) => out.push(expanded),
                     None => return Vec::new(),
                 }
                 continue;
             };
             for value in self.lists.get(list).into_iter().flatten() {
-                let mut with = self.clone();
-                with.set(list, value);
-                out.extend(with.fill(word.as_ref()));
+                let mut with_value = self.clone();
+                with_value.set(list, value);
+                out.extend(with_value.expand(arg.as_ref()));
             }
         }
         out
     }
 }
 
-/// Whether a text has a placeholder of this name.
-pub(crate) fn mentions(text: &OsStr, name: &str) -> bool {
+/// Returns whether a text contains the placeholder `name`.
+pub(crate) fn has_placeholder(text: &OsStr, name: &str) -> bool {
     let Some(text) = text.to_str() else { return false };
     let mut opens = text.match_indices('{');
-    opens.any(|(at, _)| placeholder(&text[at..]).is_some_and(|(found, ..)| found == name))
+    opens.any(|(offset, _)| split_placeholder(&text[offset..]).is_some_and(|(found, ..)| found == name))
 }
 
-/// Takes a placeholder off the front of a text: its name, whether its value is to be quoted, what follows.
-fn placeholder(text: &str) -> Option<(&'static str, bool, &str)> {
+/// Splits a placeholder off the start of a text. Returns its name, whether its value is to be quoted, and the
+/// text after it.
+fn split_placeholder(text: &str) -> Option<(&'static str, bool, &str)> {
     let (inside, after) = text.strip_prefix('{')?.split_once('}')?;
-    let (name, quoted) = match inside.strip_suffix(QUOTED) {
+    let (name, quoted) = match inside.strip_suffix(QUOTED_SUFFIX) {
         Some(name) => (name, true),
         None => (inside, false),
     };
-    let known = NAMES.iter().find(|(known, _)| *known == name)?;
+    let known = PLACEHOLDERS.iter().find(|(known, _)| *known == name)?;
     Some((known.0, quoted, after))
 }
 
-/// A text as a string of JSON that is one of TOML too, which wants one character more escaped.
-fn as_quoted(text: &str) -> String {
+/// Quotes a text as a JSON string that is also valid in TOML, which requires one more character to be
+/// escaped.
+fn quote_string(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 #[cfg(test)]
-impl Values {
-    /// Takes a placeholder's value away.
+impl PlaceholderValues {
+    /// Removes the value of a placeholder.
     pub(super) fn unset(&mut self, name: &str) {
         self.values.remove(name);
     }
@@ -149,43 +153,46 @@ impl Values {
 mod tests {
     use super::*;
 
-    fn values() -> Values {
-        let mut values = Values::default();
+    fn values() -> PlaceholderValues {
+        let mut values = PlaceholderValues::default();
         values.set("prompt", "say {git_dir} \"'$(id)");
         values.set("git_dir", "/g \"x\"\n\u{7f}");
-        values.set_all("check", vec!["make test".to_owned(), "x {prompt}".to_owned()]);
+        values.set_list("check", vec!["make test".to_owned(), "x {prompt}".to_owned()]);
         values
     }
 
-    fn filled(text: &str) -> Option<String> {
-        values().fill(text.as_ref()).map(|text| text.into_string().unwrap())
+    fn expand_sample(text: &str) -> Option<String> {
+        values().expand(text.as_ref()).map(|text| text.into_string().unwrap())
     }
 
     #[test]
-    fn placeholders_are_filled_once() {
-        assert_eq!(filled("x{prompt}y").unwrap(), "xsay {git_dir} \"'$(id)y");
-        assert_eq!(filled("{other}{{}{prompt").unwrap(), "{other}{{}{prompt");
-        assert_eq!(filled("{model}"), None);
+    fn expands_placeholders_once() {
+        assert_eq!(expand_sample("x{prompt}y").unwrap(), "xsay {git_dir} \"'$(id)y");
+        assert_eq!(expand_sample("{other}{{}{prompt").unwrap(), "{other}{{}{prompt");
+        assert_eq!(expand_sample("{model}"), None);
     }
 
     #[test]
-    fn a_quoted_value_is_a_string_in_json_and_in_toml() {
-        let text = filled("{\"a\":{git_dir:quoted}}").unwrap();
+    fn quoted_value_is_valid_json_and_toml() {
+        let text = expand_sample("{\"a\":{git_dir:quoted}}").unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["a"], "/g \"x\"\n\u{7f}");
-        let table: toml::Table = toml::from_str(&filled("a={b={git_dir:quoted}}").unwrap()).unwrap();
+        let table: toml::Table = toml::from_str(&expand_sample("a={b={git_dir:quoted}}").unwrap()).unwrap();
         assert_eq!(table["a"]["b"].as_str(), Some("/g \"x\"\n\u{7f}"));
     }
 
     #[test]
-    fn a_group_stays_together_and_checks_are_repeated() {
+    fn drops_incomplete_group_and_repeats_list() {
         let values = values();
-        assert_eq!(values.fill_group(&["--model", "{model}"]), [""; 0]);
-        assert_eq!(values.fill_group(&["a", "B({check})", "c"]), ["a", "B(make test)", "B(x {prompt})", "c"]);
+        assert_eq!(values.expand_group(&["--model", "{model}"]), [""; 0]);
+        assert_eq!(
+            values.expand_group(&["a", "B({check})", "c"]),
+            ["a", "B(make test)", "B(x {prompt})", "c"]
+        );
     }
 
     #[test]
-    fn names_are_sorted() {
-        assert!(NAMES.is_sorted());
+    fn placeholders_are_sorted() {
+        assert!(PLACEHOLDERS.is_sorted());
     }
 }

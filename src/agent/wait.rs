@@ -1,109 +1,113 @@
-//! Owns waiting for runs to end: of one lane or of several, for all of them or the first, without end or for a time.
+//! Waiting for runs to finish: of one or several lanes, for all of them or the first, with or without a time
+//! limit.
 
 use std::time::{Duration, Instant};
 
 use super::Error;
 use crate::lane::{self, Project};
 use crate::store::records::{AnyLane, LaneState};
-use crate::store::{LockName, Several};
+use crate::store::{LockName, LockWaitSet};
 
-/// How often agents on screens are looked at. A person waits.
-const GLANCE: Duration = Duration::from_millis(250);
+/// Interval at which interactive agents are checked. Short, because you are waiting.
+const SCREEN_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// When enough has ended.
+/// Condition that ends the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Until {
-    /// All runs have.
+pub(crate) enum WaitUntil {
+    /// All runs have finished.
     All,
-    /// One of them has.
+    /// One run has finished.
     Any,
 }
 
-/// A lane that is, or was, waited for.
+/// A lane whose run is or was waited for.
 #[derive(Debug, Clone)]
 #[must_use]
-pub(crate) struct Waited {
-    /// Its record, with what there is to say of its state.
+pub(crate) struct WaitedLane {
+    /// Record of the lane, with the detail of its displayed state.
     pub(crate) lane: AnyLane,
-    /// Its state.
+    /// State of the lane.
     pub(crate) state: LaneState,
-    /// Whether nothing runs in it any more that is waited for.
-    pub(crate) over: bool,
-    /// Whether its agent is at work on a screen, where it may end its turn without ending.
-    on_screen: bool,
+    /// Whether the run that was waited for has finished.
+    pub(crate) is_finished: bool,
+    /// Whether the lane's agent works on a screen, where its turn may end while its process continues.
+    is_interactive: bool,
 }
 
-/// Waits until a lane's run has ended and returns the state it ended in, and the lane with what there is to say of that.
+/// Waits until a lane's run has finished. Returns the lane, with the detail of its state, and the state.
 /// Returns at once when nothing runs.
-pub(crate) fn wait(project: &Project, name: &str) -> Result<(AnyLane, LaneState), Error> {
-    let asked = project.any_lane(name)?;
-    let all = wait_for(project, std::slice::from_ref(&asked), Until::All, None, &mut |_| {})?;
-    let gone = || lane::Error::Unknown { name: name.to_owned(), similar: None };
-    let waited = all.into_iter().next().ok_or_else(gone)?;
+pub(crate) fn wait_for_lane(project: &Project, name: &str) -> Result<(AnyLane, LaneState), Error> {
+    let requested = project.any_lane(name)?;
+    let all = wait_for_lanes(project, std::slice::from_ref(&requested), WaitUntil::All, None, &mut |_| {})?;
+    let unknown_lane = || lane::Error::UnknownLane { name: name.to_owned(), similar: None };
+    let waited = all.into_iter().next().ok_or_else(unknown_lane)?;
     Ok((waited.lane, waited.state))
 }
 
-/// Waits for lanes, asleep, for `limit` at most, and returns all of them as they are then, in the same order. `tell` hears of
-/// those that have ended: in that order too, each once all before it have; for [`Until::Any`] of the first to end alone.
+/// Waits for lanes, asleep, for at most `limit`, and returns the current state of all of them in the given
+/// order.
+///
+/// `on_finished` is called for each finished lane: in that order, and once all lanes before it have finished.
+/// With [`WaitUntil::Any`] it is called only for the first lane to finish.
 ///
 /// # Errors
-/// When nothing is known any more of one of them.
-pub(crate) fn wait_for(
+/// Fails when a lane has disappeared without a record.
+pub(crate) fn wait_for_lanes(
     project: &Project,
-    asked: &[AnyLane],
-    until: Until,
+    requested: &[AnyLane],
+    until: WaitUntil,
     limit: Option<Duration>,
-    tell: &mut dyn FnMut(&Waited),
-) -> Result<Vec<Waited>, Error> {
-    let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-    let (locks, several) = (project.store.locks(), Several::new());
-    let (mut all, mut held) = (Vec::new(), Vec::new());
-    for lane in asked {
-        let (now, lock) = look(project, lane)?;
-        all.push(now);
-        held.push(lock);
+    on_finished: &mut dyn FnMut(&WaitedLane),
+) -> Result<Vec<WaitedLane>, Error> {
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    let (locks, lock_waits) = (project.store.locks(), LockWaitSet::new());
+    let (mut all, mut held_locks) = (Vec::new(), Vec::new());
+    for lane in requested {
+        let (current, lock) = read_lane(project, lane)?;
+        all.push(current);
+        held_locks.push(lock);
     }
-    if until == Until::Any
-        && let Some(over) = all.iter().find(|waited| waited.over)
+    if until == WaitUntil::Any
+        && let Some(finished) = all.iter().find(|waited| waited.is_finished)
     {
-        tell(over);
+        on_finished(finished);
         return Ok(all);
     }
-    for (number, lock) in held.iter().enumerate() {
-        lock.iter().try_for_each(|lock| several.add(number, locks, lock))?;
+    for (index, lock) in held_locks.iter().enumerate() {
+        lock.iter().try_for_each(|lock| lock_waits.add(index, locks, lock))?;
     }
-    let mut told = 0;
+    let mut reported = 0;
     loop {
-        while until == Until::All && all.get(told).is_some_and(|waited| waited.over) {
-            tell(&all[told]);
-            told += 1;
+        while until == WaitUntil::All && all.get(reported).is_some_and(|waited| waited.is_finished) {
+            on_finished(&all[reported]);
+            reported += 1;
         }
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-        if all.iter().all(|waited| waited.over) {
+        let remaining = deadline.map(|deadline_at| deadline_at.saturating_duration_since(Instant::now()));
+        if all.iter().all(|waited| waited.is_finished) {
             return Ok(all);
         }
-        // No lock tells that an agent on a screen has ended its turn.
-        let glance = all.iter().any(|waited| waited.on_screen).then_some(GLANCE);
-        let Some(number) = several.next(left.into_iter().chain(glance).min())? else {
-            if left.is_some_and(|left| glance.is_none_or(|glance| left <= glance)) {
+        // No lock signals that an interactive agent has ended its turn.
+        let poll_interval = all.iter().any(|waited| waited.is_interactive).then_some(SCREEN_POLL_INTERVAL);
+        let Some(index) = lock_waits.next_free(remaining.into_iter().chain(poll_interval).min())? else {
+            if remaining.is_some_and(|remaining| poll_interval.is_none_or(|interval| remaining <= interval)) {
                 return Ok(all);
             }
-            for (waited, lane) in all.iter_mut().zip(asked).filter(|(waited, _)| waited.on_screen) {
-                *waited = look(project, lane)?.0;
-                if until == Until::Any && waited.over {
-                    tell(waited);
+            for (waited, lane) in all.iter_mut().zip(requested).filter(|(waited, _)| waited.is_interactive) {
+                *waited = read_lane(project, lane)?.0;
+                if until == WaitUntil::Any && waited.is_finished {
+                    on_finished(waited);
                     return Ok(all);
                 }
             }
             continue;
         };
-        let (now, lock) = look(project, &asked[number])?;
-        all[number] = now;
+        let (current, lock) = read_lane(project, &requested[index])?;
+        all[index] = current;
         match lock {
-            // That lock is free, and its agent lives on.
-            Some(lock) => several.add(number, locks, &lock)?,
-            None if until == Until::Any => {
-                tell(&all[number]);
+            // The run lock is free, but the agent is still alive.
+            Some(lock) => lock_waits.add(index, locks, &lock)?,
+            None if until == WaitUntil::Any => {
+                on_finished(&all[index]);
                 return Ok(all);
             }
             None => {}
@@ -111,24 +115,25 @@ pub(crate) fn wait_for(
     }
 }
 
-/// A lane as it is now, and the lock that is held for as long as its run lasts; none when that is over.
-fn look(project: &Project, asked: &AnyLane) -> Result<(Waited, Option<LockName>), Error> {
-    // One that lands by itself may be gone right after its run.
-    let (_, lane) = lane::became(project, asked)?;
-    let (state, detail) = lane::told_state(project, &lane)?;
-    let on_screen = state == LaneState::Running && lane::is_on_screen(project, &lane);
+/// Reads a lane's current state, and the lock that is held while its run lasts. Returns no lock when the run
+/// has finished.
+fn read_lane(project: &Project, requested: &AnyLane) -> Result<(WaitedLane, Option<LockName>), Error> {
+    // A lane with automatic merge may be gone right after its run.
+    let (_, lane) = lane::find_present_or_past(project, requested)?;
+    let (state, detail) = lane::displayed_state(project, &lane)?;
+    let is_interactive = state == LaneState::Running && lane::is_interactive(project, &lane);
     let name = || lane.name.clone();
     let lock = match state {
         LaneState::Starting | LaneState::Running => Some(LockName::Run(name())),
-        LaneState::Orphaned if lane.state.is_claimed() => Some(LockName::Alive(name())),
-        // The run is over; what it left in the background may go on for ever.
+        LaneState::Orphaned if lane.state.is_claimed() => Some(LockName::AgentAlive(name())),
+        // The run has finished. The processes it left in the background may never exit.
         LaneState::Orphaned => {
             let state = lane.state;
-            return Ok((Waited { lane, state, over: true, on_screen }, None));
+            return Ok((WaitedLane { lane, state, is_finished: true, is_interactive }, None));
         }
         _ => None,
     };
-    // The record read here may be older than the supervisor's last word.
+    // The record read here may be older than the supervisor's last update.
     let lane = AnyLane { detail, ..lane };
-    Ok((Waited { lane, state, over: lock.is_none(), on_screen }, lock))
+    Ok((WaitedLane { lane, state, is_finished: lock.is_none(), is_interactive }, lock))
 }

@@ -1,4 +1,4 @@
-//! Owns one run while it lasts: the agent's process, what it says, and its limits.
+//! Supervision of one run while it lasts: the agent's process, its output and its limits.
 
 use std::fs::File;
 use std::io::PipeWriter;
@@ -10,453 +10,501 @@ use std::time::{Duration, Instant};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::Error;
-use super::feed::Feed;
-use super::fence::Fence;
+use super::git_guard::GitGuard;
 use super::launcher::Launcher;
-use super::limits::{Cause, Clock, Limits};
-use super::live::Live;
-use super::order::{self, Order, spent};
-use super::retries::Retries;
-use super::stream::{Event, Exit, Reader, Summary};
+use super::limits::{Limits, RunClock, StopCause};
+use super::live_status::LiveStatusFile;
+use super::retries::RetryTracker;
+use super::run_spec::{self, RunSpec, cost_so_far};
+use super::shutdown_signals::ShutdownSignals;
+use super::stdin_writer::StdinWriter;
+use super::stream::{Event, Exit, OutputReader, Summary};
 use super::tail::Tail;
-use super::wishes::Wishes;
 use crate::event;
 use crate::lane::{self, Project};
-use crate::process::{self, Spawned};
-use crate::store::records::{Account, AnyLane, RunRecord};
+use crate::process::{self, AsyncChild};
+use crate::store::records::{AnyLane, RunRecord, RunSummary};
 use crate::store::{LockName, Record, write_atomically};
 
-/// How many parts of a log are read before anything else gets its turn.
-const PARTS: usize = 16;
+/// Maximum number of log chunks read before other events are handled.
+const MAX_CHUNKS_PER_TURN: usize = 16;
 
-/// How a process ended that was killed.
-pub(super) const KILLED: i32 = 9;
+/// Wait status of a process that SIGKILL ended.
+pub(super) const SIGKILL_WAIT_STATUS: i32 = 9;
 
-/// How a run ended.
-pub(super) struct Ended {
-    /// The agent's process.
+/// How a run ended: exit status, cause, and a summary of its output.
+pub(super) struct RunExit {
+    /// Exit status of the agent's process.
     pub(super) status: ExitStatus,
-    /// Why it was ended; none when it ended by itself.
-    pub(super) cause: Option<Cause>,
-    /// How many processes it had left running.
+    /// Reason for which git-proq ended the run. `None` when the agent exited on its own.
+    pub(super) cause: Option<StopCause>,
+    /// Number of processes that the run had left running outside its process group.
     pub(super) strays: usize,
-    /// What it said.
+    /// Summary of the agent's output.
     pub(super) summary: Summary,
-    /// The same, for its record.
-    pub(super) account: Account,
-    /// Why it could not be watched any more, where that is what ended it.
-    pub(super) lost: Option<String>,
-    /// A hint at why the run ended as it did, for where its output says nothing.
+    /// Summary in the form of the run's record.
+    pub(super) account: RunSummary,
+    /// Error that made the run impossible to watch, where that is why git-proq ended it.
+    pub(super) watch_error: Option<String>,
+    /// Hint at why the run ended, for a run whose output does not explain it.
     pub(super) hint: Option<Hint>,
 }
 
-/// A hint at why a run ended as it did.
+/// Hint at why a run ended.
 pub(super) enum Hint {
-    /// In the end the agent only sent failing requests again; the words say which.
+    /// The agent was only retrying failing requests at the end. The text describes them.
     Retrying(String),
-    /// How long the agent had written nothing when its run ended.
+    /// Time since the agent last produced output when its run ended.
     Silent(Duration),
-    /// The last words that the tmux window of the run showed.
+    /// Last text in the tmux window of the run.
     Screen(String),
 }
 
-/// One run to be watched.
-pub(super) struct Watch<'a> {
+/// A run to start and to watch until its end.
+pub(super) struct RunWatcher<'a> {
     pub(super) project: &'a Project,
     pub(super) lane: &'a AnyLane,
     pub(super) attempt: u32,
-    pub(super) order: &'a Order,
+    pub(super) spec: &'a RunSpec,
     pub(super) limits: Limits,
-    /// What marks its processes.
-    pub(super) mark: &'a str,
-    /// This program.
-    pub(super) exe: &'a Path,
+    /// Value of the environment variable that marks the run's processes.
+    pub(super) process_mark: &'a str,
+    /// Path of the git-proq program.
+    pub(super) program_path: &'a Path,
 }
 
-/// What is kept of a run while it lasts.
-struct Hearing {
-    tail: Tail,
-    /// What it writes as errors, where that tells anything.
-    errors: Option<Tail>,
-    retries: Retries,
-    reader: Reader,
-    clock: Clock,
-    live: Live,
-    feed: Feed,
+/// State of a run while it is watched.
+struct WatchState {
+    log_tail: Tail,
+    /// Reader of the agent's standard error, for dialects that report useful facts there.
+    stderr_tail: Option<Tail>,
+    retries: RetryTracker,
+    reader: OutputReader,
+    clock: RunClock,
+    live_file: LiveStatusFile,
+    stdin_writer: StdinWriter,
     events: Vec<Event>,
-    /// The session's id, until it is on record.
-    session: Option<String>,
-    /// How often it was told more that is not on record.
-    told: u32,
-    /// Why the run cannot be watched any more.
-    lost: Option<String>,
-    /// Whether the run has been asked to come to its end.
-    asked_to_wrap_up: bool,
-    /// The lane's tip, and when its notes were changed, when it was last looked.
-    signs: Signs,
+    /// Id of the session, until it is in the run's record.
+    unrecorded_session: Option<String>,
+    /// Number of delivered follow-up prompts that are not in the run's record yet.
+    unrecorded_prompts: u32,
+    /// Error that makes the run impossible to watch.
+    watch_error: Option<String>,
+    /// Whether the agent has been requested to wrap up the run.
+    is_wrap_up_requested: bool,
+    /// Tip of the lane and modification time of its notes at the last check.
+    last_activity: LaneActivity,
 }
 
 #[derive(PartialEq, Eq)]
-struct Signs {
+struct LaneActivity {
     tip: Option<crate::git::Oid>,
-    notes: Option<std::time::SystemTime>,
+    status_modified: Option<std::time::SystemTime>,
 }
 
-impl Watch<'_> {
-    /// Starts the agent, tells `started` its process, and waits for its end, or for a reason to end it. Whatever it left running is
-    /// ended too.
+impl RunWatcher<'_> {
+    /// Starts the agent, passes its process group to `on_started`, and waits until it exits or must be ended.
+    /// Also ends every process it left running.
     ///
     /// # Errors
-    /// When nothing runs: it could not be started, or was ended at once because `started` failed.
+    /// Fails when nothing runs: the agent could not be started, or was ended at once because `on_started`
+    /// failed.
     pub(super) async fn run(
         &self,
-        wishes: &mut Wishes,
-        started: impl FnOnce(u32) -> Result<(), Error>,
-    ) -> Result<Ended, Error> {
-        // As long as the other end is open, the protocol's client knows that it is watched.
-        let (mut child, mut leash) = self.start()?;
-        let group = child.id().unwrap_or_default();
-        let mut feed = || match leash.take_if(|_| self.order.launcher == Launcher::Fed) {
-            Some(pipe) => Feed::begin(self.order, pipe),
-            None => Ok(Feed::default()),
+        shutdown_signals: &mut ShutdownSignals,
+        on_started: impl FnOnce(u32) -> Result<(), Error>,
+    ) -> Result<RunExit, Error> {
+        // While the other end of the pipe is open, the client of the Agent Client Protocol knows that it is
+        // watched.
+        let (mut child, mut stdin_pipe) = self.start_agent()?;
+        let process_group = child.id().unwrap_or_default();
+        let mut open_stdin_writer = || match stdin_pipe.take_if(|_| self.spec.launcher == Launcher::OpenStdin)
+        {
+            Some(pipe) => StdinWriter::start(self.spec, pipe),
+            None => Ok(StdinWriter::default()),
         };
-        let mut hearing = match started(group).and_then(|()| feed()).and_then(|feed| self.hearing(feed)) {
-            Ok(hearing) => hearing,
+        let mut watch_state = match on_started(process_group)
+            .and_then(|()| open_stdin_writer())
+            .and_then(|writer| self.new_watch_state(writer))
+        {
+            Ok(watch_state) => watch_state,
             Err(e) => {
-                self.end_all(group);
+                self.end_all_processes(process_group);
                 return Err(e);
             }
         };
-        // From here on nothing that cannot be read or written leaves the agent alone.
-        let outcome = self.attend(&mut child, &mut hearing, wishes).await;
-        // Before it is stopped, which may take as long as it likes.
-        let silent = hearing.clock.silent(Instant::now());
+        // From here on, no read or write error leaves the agent running alone.
+        let outcome = self.wait_for_end(&mut child, &mut watch_state, shutdown_signals).await;
+        // Measured before the stop, which may take a long time.
+        let silence = watch_state.clock.idle_time(Instant::now());
         let (status, cause) = match outcome {
-            Outcome::Ended(status) => (status, None),
-            Outcome::End(cause) => (self.stop(&mut child, group, wishes).await, Some(cause)),
+            WaitOutcome::Exited(status) => (status, None),
+            WaitOutcome::Stop(cause) => {
+                (self.stop_agent(&mut child, process_group, shutdown_signals).await, Some(cause))
+            }
         };
-        let strays = self.end_all(group);
-        while self.hear(&mut hearing) {}
-        let usage = self.project.store.layout().run_dir(&self.lane.name, self.attempt).join("usage.json");
-        if let Ok(bytes) = crate::regular_file::record(usage) {
-            hearing.reader.read_usage_file(&bytes, &mut hearing.events);
+        let strays = self.end_all_processes(process_group);
+        while self.read_log(&mut watch_state) {}
+        let usage_file =
+            self.project.store.layout().run_dir(&self.lane.name, self.attempt).join("usage.json");
+        if let Ok(bytes) = crate::regular_file::read_store_file(usage_file) {
+            watch_state.reader.read_usage_file(&bytes, &mut watch_state.events);
         }
         let exit = Exit { code: status.code(), signal: status.signal() };
-        let summary = hearing.reader.finish(exit, &mut hearing.events);
-        let account = order::account(hearing.reader.progress(), &summary, None);
-        hearing.live.remove();
-        let hint = hearing.retries.in_words().map_or(Hint::Silent(silent), Hint::Retrying);
-        Ok(Ended { status, cause, strays, summary, account, lost: hearing.lost, hint: Some(hint) })
-    }
-
-    fn hearing(&self, feed: Feed) -> Result<Hearing, Error> {
-        let layout = self.project.store.layout();
-        let log = layout.run_log(&self.lane.name, self.attempt);
-        let errors = layout.run_errors(&self.lane.name, self.attempt);
-        Ok(Hearing {
-            tail: Tail::open(&log).map_err(lane::Error::io("read", &log))?,
-            // What they would tell is worth no run.
-            errors: self.order.dialect.tells_by_errors().then(|| Tail::open(&errors).ok()).flatten(),
-            retries: Retries::default(),
-            reader: self.order.reader(),
-            clock: Clock::start(self.limits, Instant::now()),
-            live: Live::new(layout.run_live(&self.lane.name, self.attempt)),
-            feed,
-            events: Vec::new(),
-            session: None,
-            told: 0,
-            lost: None,
-            asked_to_wrap_up: false,
-            signs: self.signs(),
+        let summary = watch_state.reader.finish(exit, &mut watch_state.events);
+        let account = run_spec::final_summary(watch_state.reader.progress(), &summary, None);
+        watch_state.live_file.remove();
+        let hint = watch_state.retries.describe().map_or(Hint::Silent(silence), Hint::Retrying);
+        Ok(RunExit {
+            status,
+            cause,
+            strays,
+            summary,
+            account,
+            watch_error: watch_state.watch_error,
+            hint: Some(hint),
         })
     }
 
-    /// Ends what is left of the agent's group, and what fled from it. Returns how many of the latter there were.
-    pub(super) fn end_all(&self, group: u32) -> usize {
-        let grace = self.project.settings.stop_grace;
-        if process::group_lives(group) {
-            process::end_group(group, grace);
-        }
-        if self.order.keeps_strays { 0 } else { process::end_strays(self.mark, grace) }
+    fn new_watch_state(&self, stdin_writer: StdinWriter) -> Result<WatchState, Error> {
+        let layout = self.project.store.layout();
+        let log_path = layout.run_log(&self.lane.name, self.attempt);
+        let stderr_path = layout.run_stderr(&self.lane.name, self.attempt);
+        Ok(WatchState {
+            log_tail: Tail::open(&log_path).map_err(lane::Error::io("read", &log_path))?,
+            // A missing error log is no reason to fail the run.
+            stderr_tail: self
+                .spec
+                .dialect
+                .reports_on_stderr()
+                .then(|| Tail::open(&stderr_path).ok())
+                .flatten(),
+            retries: RetryTracker::default(),
+            reader: self.spec.new_output_reader(),
+            clock: RunClock::start(self.limits, Instant::now()),
+            live_file: LiveStatusFile::new(layout.run_live_view(&self.lane.name, self.attempt)),
+            stdin_writer,
+            events: Vec::new(),
+            unrecorded_session: None,
+            unrecorded_prompts: 0,
+            watch_error: None,
+            is_wrap_up_requested: false,
+            last_activity: self.read_activity(),
+        })
     }
 
-    async fn attend(&self, child: &mut Spawned, hearing: &mut Hearing, wishes: &mut Wishes) -> Outcome {
-        process::let_go_of_code();
-        // What it wrote before the file was watched.
-        self.hear_errors(hearing);
+    /// Ends the remaining processes of the agent's group, and those that escaped from it. Returns the number
+    /// of escaped processes.
+    pub(super) fn end_all_processes(&self, process_group: u32) -> usize {
+        let grace = self.project.settings.stop_grace;
+        if process::is_group_alive(process_group) {
+            process::stop_group(process_group, grace);
+        }
+        if self.spec.keeps_strays { 0 } else { process::stop_stray_processes(self.process_mark, grace) }
+    }
+
+    async fn wait_for_end(
+        &self,
+        child: &mut AsyncChild,
+        state: &mut WatchState,
+        shutdown_signals: &mut ShutdownSignals,
+    ) -> WaitOutcome {
+        process::release_code_pages();
+        // Read the output written before the file was watched.
+        self.read_stderr(state);
         loop {
-            let more = self.hear(hearing);
-            if let Some(cause) = self.is_too_much(hearing) {
-                return Outcome::End(cause);
+            let has_more = self.read_log(state);
+            if let Some(cause) = self.find_stop_cause(state) {
+                return WaitOutcome::Stop(cause);
             }
-            self.ask_to_wrap_up(hearing);
-            if !more {
-                self.say_what_follows(hearing);
+            self.request_wrap_up(state);
+            if !has_more {
+                self.continue_after_turn(state);
             }
-            let next = hearing.clock.next();
-            let limit = next.map(|(at, _)| at);
-            let due = hearing.live.due();
-            let tells = hearing.feed.is_at_it();
+            let next_limit = state.clock.next_deadline();
+            let limit_at = next_limit.map(|(at, _)| at);
+            let live_file_due = state.live_file.next_write();
+            let is_writing = state.stdin_writer.has_pending_output();
             tokio::select! {
                 biased;
-                () = wishes.any() => return Outcome::End(Cause::Asked),
+                () = shutdown_signals.wait() => return WaitOutcome::Stop(StopCause::Requested),
                 status = child.wait() => match status {
-                    Ok(status) => return Outcome::Ended(status),
-                    Err(e) => hearing.lost = Some(e.to_string()),
+                    Ok(status) => return WaitOutcome::Exited(status),
+                    Err(e) => state.watch_error = Some(e.to_string()),
                 },
-                () = until(due) => {
-                    // Reading lines takes as much code as writing does, and neither needs the other's.
-                    process::let_go_of_code();
-                    hearing.live.write(hearing.reader.progress());
-                    self.take_note(hearing);
-                    process::let_go_of_code();
+                () = wait_until(live_file_due) => {
+                    // Reading lines needs as much code as writing does, and neither needs the code of the
+                    // other.
+                    process::release_code_pages();
+                    state.live_file.write(state.reader.progress());
+                    self.record_session(state);
+                    process::release_code_pages();
                 }
-                () = until(limit) => {
-                    if let Some((_, cause)) = next && !self.shows_signs(hearing, cause) {
-                        return Outcome::End(cause);
+                () = wait_until(limit_at) => {
+                    if let Some((_, cause)) = next_limit && !self.has_new_activity(state, cause) {
+                        return WaitOutcome::Stop(cause);
                     }
                 }
-                bytes = hearing.feed.write(), if tells => hearing.feed.wrote(&bytes),
-                () = std::future::ready(()), if more => {}
-                () = hearing.tail.grown(), if !more => {}
-                () = grown(&mut hearing.errors) => self.hear_errors(hearing),
+                bytes = state.stdin_writer.write(), if is_writing => state.stdin_writer.record_written(&bytes),
+                () = std::future::ready(()), if has_more => {}
+                () = state.log_tail.wait_for_growth(), if !has_more => {}
+                () = wait_for_growth(&mut state.stderr_tail) => self.read_stderr(state),
             }
         }
     }
 
-    /// Tells an agent that can be told more what comes after its turn, if that is over.
-    fn say_what_follows(&self, hearing: &mut Hearing) {
-        let reader = &hearing.reader;
-        if hearing.feed.is_open() && reader.is_over() && reader.is_between_lines() {
-            let log = self.project.store.layout().run_log(&self.lane.name, self.attempt);
-            let has_spent_all = hearing.clock.is_spent(spent(reader.progress()));
-            let (talk, is_done) = (self.order.talk, reader.is_done() && !has_spent_all);
-            hearing.feed.turn_over(self.project, self.lane, talk, is_done, &log);
+    /// Sends the next prompt to an agent with an open standard input, or closes that, once its turn has
+    /// finished.
+    fn continue_after_turn(&self, state: &mut WatchState) {
+        let reader = &state.reader;
+        if state.stdin_writer.awaits_turn_end() && reader.is_finished() && reader.is_at_line_start() {
+            let log_path = self.project.store.layout().run_log(&self.lane.name, self.attempt);
+            let is_budget_spent = state.clock.is_budget_used_up(cost_so_far(reader.progress()));
+            let (conversation, is_done) =
+                (self.spec.conversation, reader.has_succeeded() && !is_budget_spent);
+            state.stdin_writer.handle_turn_end(self.project, self.lane, conversation, is_done, &log_path);
         }
     }
 
-    /// Reads on in the log, for a while. Whether there may be more.
-    fn hear(&self, hearing: &mut Hearing) -> bool {
-        for _ in 0..PARTS {
-            let part = match hearing.tail.rest() {
-                Ok(part) => part,
+    /// Reads up to [`MAX_CHUNKS_PER_TURN`] chunks of the log. Returns whether there may be more.
+    fn read_log(&self, state: &mut WatchState) -> bool {
+        for _ in 0..MAX_CHUNKS_PER_TURN {
+            let chunk = match state.log_tail.read_chunk() {
+                Ok(bytes) => bytes,
                 Err(e) => {
-                    hearing.lost = Some(format!("its log could not be read: {e}"));
+                    state.watch_error = Some(format!("its log could not be read: {e}"));
                     return false;
                 }
             };
-            if part.is_empty() {
+            if chunk.is_empty() {
                 return false;
             }
-            hearing.reader.feed(part, &mut hearing.events);
+            state.reader.feed(chunk, &mut state.events);
             let now = Instant::now();
-            hearing.clock.alive(now);
-            hearing.clock.set_over(hearing.reader.is_over(), now);
-            hearing.live.changed();
-            self.note(hearing);
+            state.clock.record_activity(now);
+            state.clock.set_done(state.reader.is_finished(), now);
+            state.live_file.schedule_write();
+            self.handle_events(state);
         }
         true
     }
 
-    /// Reads on in what it writes as errors. Where that cannot be read any more, it is left.
-    fn hear_errors(&self, hearing: &mut Hearing) {
+    /// Reads the agent's standard error to its current end. After a read error it is read no more.
+    fn read_stderr(&self, state: &mut WatchState) {
         loop {
-            match hearing.errors.as_mut().map(Tail::rest) {
-                Some(Ok(part)) if !part.is_empty() => hearing.reader.feed_errors(part, &mut hearing.events),
+            match state.stderr_tail.as_mut().map(Tail::read_chunk) {
+                Some(Ok(chunk)) if !chunk.is_empty() => state.reader.feed_stderr(chunk, &mut state.events),
                 Some(Ok(_)) | None => break,
                 Some(Err(_)) => {
-                    hearing.errors = None;
+                    state.stderr_tail = None;
                     break;
                 }
             }
         }
-        self.note(hearing);
+        self.handle_events(state);
     }
 
-    /// Takes note of what is to be on record at once.
-    fn note(&self, hearing: &mut Hearing) {
-        let told = hearing.told;
-        for event in hearing.events.drain(..) {
-            hearing.retries.hears(&event);
-            hearing.told +=
-                u32::from(hearing.feed.hears(self.project, &self.lane.name, self.attempt, &event));
+    /// Handles the new events: warns of retries, reports follow-up prompts, and records what must be on disk
+    /// at once.
+    fn handle_events(&self, state: &mut WatchState) {
+        let known_prompts = state.unrecorded_prompts;
+        for event in state.events.drain(..) {
+            state.retries.observe(&event);
+            state.unrecorded_prompts += u32::from(state.stdin_writer.observe_event(
+                self.project,
+                &self.lane.name,
+                self.attempt,
+                &event,
+            ));
             match event {
-                Event::Session { id, .. } => hearing.session = Some(id),
-                Event::Told { .. } => hearing.told += u32::from(self.order.launcher == Launcher::Protocol),
+                Event::Session { id, .. } => state.unrecorded_session = Some(id),
+                Event::MessageSent { .. } => {
+                    state.unrecorded_prompts += u32::from(self.spec.launcher == Launcher::Protocol);
+                }
                 _ => {}
             }
         }
-        if hearing.told > told {
+        if state.unrecorded_prompts > known_prompts {
             let agent = self.lane.agent.as_deref().unwrap_or("its agent");
             let text = format!("lane '{}': {agent} is told more in the same run", self.lane.name);
-            self.project.tell(event::Name::AgentTold, Some(self.lane), text);
+            self.project.emit(event::EventName::MessageDelivered, Some(self.lane), text);
         }
-        if let Some(what) = hearing.retries.due() {
+        if let Some(retry_text) = state.retries.next_report() {
             let agent = self.lane.agent.as_deref().unwrap_or("its agent");
-            let text = format!("lane '{}': {agent} {what}", self.lane.name);
-            self.project.tell(event::Name::AgentRetry, Some(self.lane), text);
+            let text = format!("lane '{}': {agent} {retry_text}", self.lane.name);
+            self.project.emit(event::EventName::AgentRetry, Some(self.lane), text);
         }
-        self.take_note(hearing);
+        self.record_session(state);
     }
 
-    /// Keeps the session's id as soon as it is known: whatever happens, it can be gone on with. So is how often it was told more.
-    /// What cannot be written now, on a full disk, is tried again a second later; the session is in the run's result in any case.
-    fn take_note(&self, hearing: &mut Hearing) {
-        if hearing.session.is_none() && hearing.told == 0 {
+    /// Records the session's id as soon as it is known, so that the session can be resumed in any case, and
+    /// the number of follow-up prompts. A failed write, as on a full disk, is retried a second later. The
+    /// session is in the run's result too.
+    fn record_session(&self, state: &mut WatchState) {
+        if state.unrecorded_session.is_none() && state.unrecorded_prompts == 0 {
             return;
         }
-        // Reading and writing a record takes more code than all the rest of a run.
-        process::let_go_of_code();
+        // Reading and writing a record needs more code than the rest of a run.
+        process::release_code_pages();
         let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
-        let noted = RunRecord::load(&path).and_then(|mut run| {
-            let known = run.clone();
-            run.account.session = hearing.session.clone().or(run.account.session);
-            run.told += hearing.told;
-            if run != known {
+        let saved = RunRecord::load(&path).and_then(|mut run| {
+            let original = run.clone();
+            run.summary.session = state.unrecorded_session.clone().or(run.summary.session);
+            run.delivered_count += state.unrecorded_prompts;
+            if run != original {
                 run.save(&path)?;
             }
             Ok(())
         });
-        match noted {
-            Ok(()) => (hearing.session, hearing.told) = (None, 0),
-            Err(_) => hearing.live.changed(),
+        match saved {
+            Ok(()) => (state.unrecorded_session, state.unrecorded_prompts) = (None, 0),
+            Err(_) => state.live_file.schedule_write(),
         }
-        process::let_go_of_code();
+        process::release_code_pages();
     }
 
-    fn is_too_much(&self, hearing: &Hearing) -> Option<Cause> {
-        if hearing.lost.is_some() {
-            return Some(Cause::Lost);
+    fn find_stop_cause(&self, state: &WatchState) -> Option<StopCause> {
+        if state.watch_error.is_some() {
+            return Some(StopCause::WatchFailed);
         }
-        if hearing.reader.runaway().is_some() {
-            return Some(Cause::Runaway);
+        if state.reader.runaway_reason().is_some() {
+            return Some(StopCause::RepeatedOutput);
         }
-        // One that has said its last word costs nothing more, and what it came to counts.
-        if !hearing.reader.is_over() && hearing.clock.is_beyond(spent(hearing.reader.progress())) {
-            return Some(Cause::Budget);
+        // An agent that has finished its last turn costs nothing more, and its result counts.
+        if !state.reader.is_finished() && state.clock.exceeds_budget(cost_so_far(state.reader.progress())) {
+            return Some(StopCause::OverBudget);
         }
-        self.is_as_full(hearing, self.project.settings.context_stop).then_some(Cause::Context)
+        self.is_context_filled_to(state, self.project.settings.context_stop).then_some(StopCause::ContextFull)
     }
 
-    /// Whether so many percent of the context of a run at the lane's task are full. One that has said its last word is as good as
-    /// over.
-    fn is_as_full(&self, hearing: &Hearing, limit: Option<u64>) -> bool {
-        let full = hearing.reader.progress().context_percent();
-        !self.order.resolves
-            && !hearing.reader.is_over()
-            && limit.zip(full).is_some_and(|(limit, full)| full >= limit)
+    /// Returns whether at least `limit` percent of the context are used in a run at the lane's task. An agent
+    /// that has finished its last turn does not count.
+    fn is_context_filled_to(&self, state: &WatchState, limit: Option<u64>) -> bool {
+        let percent = state.reader.progress().context_percent();
+        !self.spec.resolves_conflict
+            && !state.reader.is_finished()
+            && limit.zip(percent).is_some_and(|(limit, percent)| percent >= limit)
     }
 
-    /// Makes the file once that tells the agent to come to its end; on a full disk it is tried again.
-    fn ask_to_wrap_up(&self, hearing: &mut Hearing) {
-        if !hearing.asked_to_wrap_up && self.is_as_full(hearing, self.project.settings.context_warn) {
-            let file = self.project.store.layout().run_wrap_up(&self.lane.name, self.attempt);
+    /// Creates, once, the file that requests the agent to wrap up. A failed write, as on a full disk, is
+    /// retried.
+    fn request_wrap_up(&self, state: &mut WatchState) {
+        if !state.is_wrap_up_requested && self.is_context_filled_to(state, self.project.settings.context_warn)
+        {
+            let file = self.project.store.layout().run_wrap_up_marker(&self.lane.name, self.attempt);
             let text = b"The context is nearly full. Finish, commit, and end.\n";
-            hearing.asked_to_wrap_up = write_atomically(&file, text).is_ok();
+            state.is_wrap_up_requested = write_atomically(&file, text).is_ok();
         }
     }
 
-    /// Whether something came of a silent run after all: a commit, or a change of its notes.
-    fn shows_signs(&self, hearing: &mut Hearing, cause: Cause) -> bool {
-        if cause != Cause::Stall {
+    /// Returns whether a stalled run was active after all: a commit, or a change of its notes.
+    fn has_new_activity(&self, state: &mut WatchState, cause: StopCause) -> bool {
+        if cause != StopCause::Stall {
             return false;
         }
-        let signs = self.signs();
-        let any = signs != hearing.signs;
-        if any {
-            hearing.signs = signs;
-            hearing.clock.alive(Instant::now());
+        let activity = self.read_activity();
+        let is_new = activity != state.last_activity;
+        if is_new {
+            state.last_activity = activity;
+            state.clock.record_activity(Instant::now());
         }
-        any
+        is_new
     }
 
-    fn signs(&self) -> Signs {
-        let notes = std::fs::metadata(self.order.dir.join("STATUS.md"));
-        Signs {
+    fn read_activity(&self) -> LaneActivity {
+        let status_metadata = std::fs::metadata(self.spec.dir.join("STATUS.md"));
+        LaneActivity {
             tip: self
                 .lane
-                .commits_to()
+                .commit_branch()
                 .and_then(|branch| self.project.repo.branch_tip(branch).ok().flatten()),
-            notes: notes.and_then(|meta| meta.modified()).ok(),
+            status_modified: status_metadata.and_then(|meta| meta.modified()).ok(),
         }
     }
 
-    fn start(&self) -> Result<(Spawned, Option<PipeWriter>), Error> {
-        let (name, order) = (&self.lane.name, self.order);
+    fn start_agent(&self) -> Result<(AsyncChild, Option<PipeWriter>), Error> {
+        let (name, spec) = (&self.lane.name, self.spec);
         let layout = self.project.store.layout();
         let open = |path: &PathBuf| {
             let opened = File::options().append(true).create(true).open(path);
             opened.map_err(lane::Error::io("write", path))
         };
-        // Half a line of one stream inside a line of the other would spoil a machine's reading.
+        // Half a line of one stream inside a line of the other would break a machine-readable log.
         let log = open(&layout.run_log(name, self.attempt))?;
-        let apart = match order.dialect.is_for_machines() {
-            true => open(&layout.run_errors(name, self.attempt))?,
+        let stderr = match spec.dialect.is_machine_readable() {
+            true => open(&layout.run_stderr(name, self.attempt))?,
             false => open(&layout.run_log(name, self.attempt))?,
         };
-        let fence = Fence::prepare(self.project, self.lane, self.attempt, &order.dir, self.exe)?;
-        let (variable, hooks) = fence.env();
-        let mut start = order.launcher.command(self)?.env(variable, hooks).output(log, apart);
-        for (key, value) in &order.env {
-            start = start.env(key, value);
+        let git_guard =
+            GitGuard::prepare(self.project, self.lane, self.attempt, &spec.dir, self.program_path)?;
+        let (variable, guard_value) = git_guard.env();
+        let mut command =
+            spec.launcher.command(self)?.env(variable, guard_value).with_output_files(log, stderr);
+        for (key, value) in &spec.env {
+            command = command.env(key, value);
         }
-        start = start.env(process::MARK, self.mark);
-        if let Some(file) = order.stdin.as_ref().filter(|_| order.launcher != Launcher::Fed) {
-            start = start.stdin(File::open(file).map_err(lane::Error::io("read", file))?);
+        command = command.env(process::RUN_MARK_VAR, self.process_mark);
+        if let Some(file) = spec.stdin.as_ref().filter(|_| spec.launcher != Launcher::OpenStdin) {
+            command = command.stdin(File::open(file).map_err(lane::Error::io("read", file))?);
         }
-        let (start, leash) = order.launcher.leash(start)?;
-        let alive = self.project.store.locks().take(&LockName::Alive(name.clone()))?;
-        // Inherited on purpose: as long as one of the agent's processes keeps it open, the run is not over. This process
-        // has one thread, so nothing else can be started while the flag is off.
+        let (command, stdin_pipe) = spec.launcher.attach_stdin_pipe(command)?;
+        let alive_lock = self.project.store.locks().acquire(&LockName::AgentAlive(name.clone()))?;
+        // Inherited on purpose: while one of the agent's processes holds the lock file open, the run has not
+        // finished. This process has one thread, so nothing else can be started while the flag is off.
         let failed =
             |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };
-        fcntl_setfd(alive.file(), FdFlags::empty()).map_err(failed)?;
-        Ok((start.spawn_watched()?, leash))
+        fcntl_setfd(alive_lock.file(), FdFlags::empty()).map_err(failed)?;
+        Ok((command.spawn_in_group_async()?, stdin_pipe))
     }
 
-    /// TERM, a time of grace, KILL; a wish ends the grace.
-    async fn stop(&self, child: &mut Spawned, group: u32, wishes: &mut Wishes) -> ExitStatus {
-        self.order.launcher.ask_to_end(group);
+    /// Stops the agent: SIGTERM, a grace period, SIGKILL. A shutdown signal ends the grace period.
+    async fn stop_agent(
+        &self,
+        child: &mut AsyncChild,
+        process_group: u32,
+        shutdown_signals: &mut ShutdownSignals,
+    ) -> ExitStatus {
+        self.spec.launcher.request_stop(process_group);
         let status = tokio::select! {
             status = child.wait() => status,
-            () = self.patience(wishes) => {
-                process::end_group(group, Duration::ZERO);
+            () = self.wait_stop_grace(shutdown_signals) => {
+                process::stop_group(process_group, Duration::ZERO);
                 child.wait().await
             }
         };
-        // Nobody knows how one ended that cannot be waited for.
-        status.unwrap_or_else(|_| ExitStatus::from_raw(KILLED))
+        // The exit status is unknown of a process that cannot be waited for.
+        status.unwrap_or_else(|_| ExitStatus::from_raw(SIGKILL_WAIT_STATUS))
     }
 
-    /// Returns when one that was asked to end has had the time for it.
-    pub(super) async fn patience(&self, wishes: &mut Wishes) {
+    /// Waits until the grace period after a stop request has passed or a shutdown signal arrives.
+    pub(super) async fn wait_stop_grace(&self, shutdown_signals: &mut ShutdownSignals) {
         tokio::select! {
             () = tokio::time::sleep(self.project.settings.stop_grace) => {}
-            () = wishes.any() => {}
+            () = shutdown_signals.wait() => {}
         }
     }
 }
 
-/// What became of attending to a run.
-enum Outcome {
-    /// It ended by itself.
-    Ended(ExitStatus),
-    /// It is to be ended.
-    End(Cause),
+/// Result of waiting for the end of a run.
+enum WaitOutcome {
+    /// The agent exited on its own.
+    Exited(ExitStatus),
+    /// git-proq must stop the run, for this cause.
+    Stop(StopCause),
 }
 
-/// Returns when a file may have grown; never without one.
-async fn grown(tail: &mut Option<Tail>) {
+/// Waits until a file may have grown. Waits forever without a file.
+async fn wait_for_growth(tail: &mut Option<Tail>) {
     match tail {
-        Some(tail) => tail.grown().await,
+        Some(tail) => tail.wait_for_growth().await,
         None => std::future::pending().await,
     }
 }
 
-/// Returns at that time; never without one.
-pub(super) async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
+/// Waits until a deadline. Waits forever without one.
+pub(super) async fn wait_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,
     }
 }

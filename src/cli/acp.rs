@@ -1,15 +1,15 @@
-//! Owns the hidden command that speaks the Agent Client Protocol with an agent.
+//! The hidden `_acp` command, which speaks the Agent Client Protocol with an agent.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 
 use clap::Args;
 
-use super::{Done, Failure, Session};
-use crate::agent::{self, Hands, Left, Said};
+use super::{CommandResult, Failure, Session};
+use crate::agent::{self, AgentExit, ClientLine, DriverHandles};
+use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::note::Listener;
 use crate::process;
 
 /// Speaks the protocol with an agent. Started by a run's supervisor in the agent's place.
@@ -26,28 +26,32 @@ pub(crate) struct Acp {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Ends as the agent did: with its exit code, or by its signal.
-pub(super) fn run(session: &Session, args: &Acp) -> Done {
-    let left = drive(session, args).unwrap_or_else(|e| {
-        // The run's log is where somebody looks for it.
-        session.ui.raw(Said::Fails { text: e.0.to_string() }.line().as_bytes());
-        Left::Code(i32::from(Exit::Refused.code()))
+/// Runs the client and exits as the agent did: with its exit code, or by its signal.
+pub(super) fn run(session: &Session, args: &Acp) -> CommandResult {
+    let agent_exit = drive_agent(session, args).unwrap_or_else(|e| {
+        // A user finds the error in the run's log, so it is written there.
+        session.ui.print_bytes(ClientLine::Failure { text: e.0.to_string() }.to_line().as_bytes());
+        AgentExit::Code(i32::from(Exit::Refused.code()))
     });
-    let code = match left {
-        Left::Code(code) => code,
-        Left::Signal(signal) => {
-            process::die_of(signal);
+    let code = match agent_exit {
+        AgentExit::Code(code) => code,
+        AgentExit::Signal(signal) => {
+            process::exit_by_signal(signal);
             128 + signal
         }
     };
-    Ok(Exit::As(u8::try_from(code).unwrap_or(1)))
+    Ok(Exit::PassThrough(u8::try_from(code).unwrap_or(1)))
 }
 
-fn drive(session: &Session, args: &Acp) -> Result<Left, Failure> {
+fn drive_agent(session: &Session, args: &Acp) -> Result<AgentExit, Failure> {
     let project = Project::open(&session.dir, Listener::silent())?;
-    let unheard = |source| process::Error::Start { program: "the agent's client".into(), source };
-    let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(unheard)?;
-    let leash = std::io::stdin().as_fd().try_clone_to_owned().map_err(unheard)?;
-    let hands = Hands { log: log.into(), leash, exe: super::resolve::this_program()? };
-    Ok(agent::drive(&project, &args.lane, args.attempt, &args.command, hands)?)
+    let start_error = |source| process::Error::Start { program: "the agent's client".into(), source };
+    let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(start_error)?;
+    let supervisor_pipe = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
+    let handles = DriverHandles {
+        log: log.into(),
+        supervisor_pipe,
+        program_path: super::resolve::current_program_path()?,
+    };
+    Ok(agent::drive(&project, &args.lane, args.attempt, &args.command, handles)?)
 }

@@ -1,19 +1,19 @@
-//! Owns the hidden command that an agent's own hooks call.
+//! The hidden `_agent-event` command, which an agent's own hooks run.
 
 use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::{Done, Session};
+use super::{CommandResult, Session};
 use crate::agent::{self, HookInput};
+use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::note::Listener;
-use crate::store::Limit;
+use crate::store::WaitLimit;
 
-/// How long it waits for a lock: the agent waits for it.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest wait for a lock. The agent is blocked during that time.
+const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Notes what an agent does, as its hook says on standard input.
 #[derive(Debug, Args)]
@@ -28,21 +28,25 @@ pub(crate) struct AgentEvent {
     pub(crate) kind: Option<String>,
 }
 
-/// Whatever goes wrong in here is not the agent's business: a hook that fails may end its turn, or keep it from ending. So
-/// it says nothing, exits with 0, and takes everything on its command line.
-pub(super) fn run(session: &Session, args: &AgentEvent) -> Done {
-    let mut bytes = Vec::new();
-    drop(std::io::stdin().lock().read_to_end(&mut bytes));
-    if let Some(reason) = heard(session, args, &bytes) {
-        session.ui.raw(serde_json::json!({ "decision": "block", "reason": reason }).to_string().as_bytes());
+/// Handles the hook's input and always exits with 0.
+///
+/// A failing hook may end the agent's turn, or keep it from ending. So this command reports no error and
+/// accepts everything on its command line.
+pub(super) fn run(session: &Session, args: &AgentEvent) -> CommandResult {
+    let mut input = Vec::new();
+    drop(std::io::stdin().lock().read_to_end(&mut input));
+    if let Some(reason) = handle_event(session, args, &input) {
+        session
+            .ui
+            .print_bytes(serde_json::json!({ "decision": "block", "reason": reason }).to_string().as_bytes());
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn heard(session: &Session, args: &AgentEvent, bytes: &[u8]) -> Option<String> {
+fn handle_event(session: &Session, args: &AgentEvent, input: &[u8]) -> Option<String> {
     let attempt = args.attempt.as_deref()?.parse().ok()?;
     let mut project = Project::open(&session.dir, Listener::silent()).ok()?;
-    project.store.set_lock_limit(Limit::For(PATIENCE));
+    project.store.set_lock_limit(WaitLimit::AtMost(LOCK_WAIT_LIMIT));
     let kind = args.kind.as_deref().unwrap_or_default();
-    agent::hear(&project, args.lane.as_deref()?, attempt, kind, &HookInput::read(bytes)).ok()?
+    agent::handle_hook_event(&project, args.lane.as_deref()?, attempt, kind, &HookInput::read(input)).ok()?
 }

@@ -1,10 +1,10 @@
-//! Owns `git proq agents`.
+//! The `git proq agents` command.
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Session, table};
-use crate::agent::{Installed, Profile, installed, profiles};
+use super::{CommandResult, Session, table};
+use crate::agent::{InstalledProgram, Profile, find_installed, load_profiles};
 use crate::explain::Exit;
 use crate::lane::Project;
 
@@ -28,36 +28,40 @@ pub(crate) struct Agents {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct AgentRow {
     name: String,
-    /// Where its program is.
+    /// The path of the agent's program.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
-    /// The program's version.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// Whether the profile was tried with that version.
-    tried: bool,
+    /// Whether the profile was tested with that version.
+    #[serde(rename = "tried")]
+    is_version_tested: bool,
     capabilities: Vec<&'static str>,
-    /// What its hooks tell of what it does while it runs.
-    tells: Vec<String>,
+    /// The activities that the agent's hooks report while the agent runs.
+    #[serde(rename = "tells")]
+    reported_activities: Vec<String>,
     profile: Profile,
 }
 
 #[derive(Serialize)]
-struct Answer {
-    agents: Vec<Row>,
+struct AgentsOutput {
+    agents: Vec<AgentRow>,
 }
 
-pub(super) fn run(session: &Session, args: &Agents) -> Done {
-    let layers = Project::layers_of(None)?;
-    let known = profiles(&layers)?;
-    let found = installed(&known.values().collect::<Vec<_>>(), &session.dir);
-    let agents: Vec<Row> =
-        known.into_iter().zip(found).map(|((name, p), found)| row(name, p, found)).collect();
+pub(super) fn run(session: &Session, args: &Agents) -> CommandResult {
+    let layers = Project::load_layers(None)?;
+    let known_profiles = load_profiles(&layers)?;
+    let installed_programs = find_installed(&known_profiles.values().collect::<Vec<_>>(), &session.dir);
+    let agents: Vec<AgentRow> = known_profiles
+        .into_iter()
+        .zip(installed_programs)
+        .map(|((name, p), found)| agent_row(name, p, found))
+        .collect();
     if session.ui.json {
-        session.ui.object(Answer { agents });
-        return Ok(Exit::Done);
+        session.ui.print_json(AgentsOutput { agents });
+        return Ok(Exit::Success);
     }
     let mut titles = vec!["AGENT", "VERSION", "TRIED", "FOUND", "WHAT IT IS"];
     if args.wide {
@@ -67,52 +71,60 @@ pub(super) fn run(session: &Session, args: &Agents) -> Done {
         let mut cells = vec![
             row.name.clone(),
             row.version.clone().unwrap_or_default(),
-            tried(row).to_owned(),
-            place(row),
+            tested_version_text(row).to_owned(),
+            location_text(row),
             row.profile.about.clone(),
         ];
         if args.wide {
-            cells.extend([tells(row), row.capabilities.join(", ")]);
+            cells.extend([reported_activities_text(row), row.capabilities.join(", ")]);
         }
         cells
     });
-    session.ui.answer(table::render(&titles, rows.collect()));
+    session.ui.print_line(table::render(&titles, rows.collect()));
     session.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn row(name: String, profile: Profile, found: Option<Installed>) -> Row {
-    let (path, version) = match found {
-        Some(found) => (Some(found.path.display().to_string()), found.version),
+fn agent_row(name: String, profile: Profile, program: Option<InstalledProgram>) -> AgentRow {
+    let (path, version) = match program {
+        Some(program) => (Some(program.path.display().to_string()), program.version),
         None => (None, None),
     };
-    let tried = version.as_ref().is_some_and(|version| profile.tried.contains(version));
-    let tells = profile.tells().iter().map(ToString::to_string).collect();
-    Row { name, path, version, tried, capabilities: profile.capabilities.names(), tells, profile }
-}
-
-/// What is known of what it does while it runs.
-fn tells(row: &Row) -> String {
-    match row.tells.is_empty() {
-        true if row.profile.can_have_hooks() => "nothing without capabilities.hooks".to_owned(),
-        true => "nothing".to_owned(),
-        false => row.tells.join(", "),
+    let is_version_tested = version.as_ref().is_some_and(|version| profile.tested_versions.contains(version));
+    let reported_activities = profile.known_activities().iter().map(ToString::to_string).collect();
+    AgentRow {
+        name,
+        path,
+        version,
+        is_version_tested,
+        capabilities: profile.capabilities.names(),
+        reported_activities,
+        profile,
     }
 }
 
-/// Whether it was tried, as far as there is anything to say of that.
-fn tried(row: &Row) -> &'static str {
-    match (&row.path, row.tried) {
+/// Formats which activities of the agent are known while it runs.
+fn reported_activities_text(row: &AgentRow) -> String {
+    match row.reported_activities.is_empty() {
+        true if row.profile.has_optional_hooks() => "nothing without capabilities.hooks".to_owned(),
+        true => "nothing".to_owned(),
+        false => row.reported_activities.join(", "),
+    }
+}
+
+/// Formats whether the profile was tested with the installed version; empty where that is unknown.
+fn tested_version_text(row: &AgentRow) -> &'static str {
+    match (&row.path, row.is_version_tested) {
         _ if row.profile.documented_only => "never: as documented",
         (None, _) => "",
         (Some(_), _) if row.version.is_none() => "?",
         (Some(_), true) => "yes",
-        (Some(_), false) if row.profile.tried.is_empty() => "",
+        (Some(_), false) if row.profile.tested_versions.is_empty() => "",
         (Some(_), false) => "other versions",
     }
 }
 
-fn place(row: &Row) -> String {
+fn location_text(row: &AgentRow) -> String {
     match &row.path {
         Some(path) => console::style(path).green().to_string(),
         None if row.profile.program.is_empty() => console::style("yours to name").dim().to_string(),

@@ -1,4 +1,4 @@
-//! Owns `git proq approve`: its arguments, the question, and asking it before a landing.
+//! The `git proq approve` command, and the approval prompts before a landing and a lane's set-up.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -7,15 +7,15 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::branch_names;
-use super::plan_source::{Form, PlanSource};
-use super::{Done, Failure, Mistake, Session, identity, ui};
+use super::plan_source::{FormatArg, PlanSource};
+use super::{CommandResult, Failure, Session, UsageError, caller, ui};
 use crate::config::Settings;
-use crate::event::{Approvals, Command, no_hooks};
-use crate::explain::{Exit, word};
-use crate::harmless;
-use crate::lane::{self, Error, Given, Project, operate};
-use crate::store::records::{ApprovalsRecord, Approved};
+use crate::event::{Approvals, ShellCommand, are_hooks_disabled};
+use crate::explain::{Exit, shell_quote};
+use crate::lane::{self, Error, Project, SetUpLevel, operate};
+use crate::store::records::{ApprovalsRecord, ApprovedCommand};
 use crate::swarm;
+use crate::terminal_text;
 
 /// Allow commands that come with the repository to run
 ///
@@ -56,7 +56,7 @@ pub(crate) struct Approve {
     pub(crate) plan: Vec<String>,
     /// What the plan is written in, where its name does not tell
     #[arg(long, value_name = "FORM", requires = "plan")]
-    pub(crate) format: Option<Form>,
+    pub(crate) format: Option<FormatArg>,
     /// The checks of landings on this branch, in place of those of the branch that you are on
     #[arg(long, value_name = "BRANCH", conflicts_with = "plan", add = ArgValueCompleter::new(branch_names))]
     pub(crate) onto: Option<String>,
@@ -66,29 +66,29 @@ pub(crate) struct Approve {
 }
 
 impl Approve {
-    /// The arguments that say which commands it is about.
-    fn which(&self) -> String {
-        let onto = self.onto.iter().map(|branch| format!(" --onto {}", word(branch)));
-        let ids = self.ids.iter().map(|id| format!(" {}", word(id)));
-        let plan = PlanSource::named(&self.plan, self.format).to_approve();
-        harmless::line(&std::iter::once(plan).chain(onto).chain(ids).collect::<String>())
+    /// Returns the arguments that select the commands to approve, for use in a hint.
+    fn selection_args(&self) -> String {
+        let onto = self.onto.iter().map(|branch| format!(" --onto {}", shell_quote(branch)));
+        let ids = self.ids.iter().map(|id| format!(" {}", shell_quote(id)));
+        let plan = PlanSource::from_names(&self.plan, self.format).approve_args();
+        terminal_text::escape_line(&std::iter::once(plan).chain(onto).chain(ids).collect::<String>())
     }
 }
 
-/// So much of an ID is shown, and is the least that can be typed.
-const SHORT: usize = 8;
+/// Length of an id on the screen, and the shortest prefix that can be typed.
+const SHORT_ID_LEN: usize = 8;
 
 #[derive(Serialize)]
-struct Answer {
-    /// What the settings ask for.
-    commands: Vec<Row>,
-    /// All that is approved.
-    approved: Vec<Approved>,
+struct ApproveOutput {
+    /// The commands that the settings or the plan contain.
+    commands: Vec<CommandRow>,
+    /// All approved commands.
+    approved: Vec<ApprovedCommand>,
     dry_run: bool,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CommandRow {
     id: String,
     kind: String,
     command: String,
@@ -97,219 +97,239 @@ struct Row {
     approved: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Approve) -> Done {
+pub(super) fn run(session: &Session, args: &Approve) -> CommandResult {
     let project = match args.list {
         true => session.project()?,
-        false => session.project_to_change()?,
+        false => session.project_for_write()?,
     };
-    // What an agent wants to run is for somebody else to allow.
+    // An agent must not approve what it wants to run.
     if !args.list && !args.revoke {
-        identity::refuse_in_lane(session, &project)?;
+        caller::refuse_in_lane(session, &project)?;
     }
-    let mut approvals = Approvals::read(&project.repo, &project.store)?;
-    let commands = chosen(brought(session, &project, &approvals, args)?, args)?;
-    let open = unapproved(&commands);
+    let mut approvals = Approvals::load(&project.repo, &project.store)?;
+    let commands = select_by_id(repository_commands(session, &project, &approvals, args)?, args)?;
+    let pending = unapproved_commands(&commands);
     let mut record = approvals.record.clone();
     if args.revoke {
-        record = without(&approvals.record, &args.ids)?;
-        say_revoked(session, args, approvals.record.approved.len() - record.approved.len());
+        record = revoke_by_id(&approvals.record, &args.ids)?;
+        print_revoked(session, args, approvals.record.approved.len() - record.approved.len());
     } else if args.list {
-        list(session, &record, &open);
+        print_list(session, &record, &pending);
     } else {
         if !session.ui.json {
-            show(session, &commands);
+            print_commands(session, &commands);
         }
-        if !open.is_empty() && !args.dry_run {
+        if !pending.is_empty() && !args.dry_run {
             if !args.yes {
-                ask(session, args)?;
+                confirm_or_refuse(session, args)?;
             }
-            record = approvals.with(&open);
+            record = approvals.with_approved(&pending);
         }
     }
     if record != approvals.record && !args.dry_run {
-        save(&project, &approvals, &record)?;
+        save_approvals(&project, &approvals, &record)?;
         if !args.revoke && !session.ui.json {
-            session.ui.answer(format!("approved {}", ui::count(open.len(), "command")));
+            session.ui.print_line(format!("approved {}", ui::pluralize(pending.len(), "command")));
         }
     }
     if session.ui.json {
         if !args.dry_run {
             approvals.record = record;
         }
-        let commands = brought(session, &project, &approvals, args)?;
-        let commands = commands.into_iter().map(Row::from).collect();
-        session.ui.object(Answer { commands, approved: approvals.record.approved, dry_run: args.dry_run });
+        let commands = repository_commands(session, &project, &approvals, args)?;
+        let commands = commands.into_iter().map(CommandRow::from).collect();
+        session.ui.print_json(ApproveOutput {
+            commands,
+            approved: approvals.record.approved,
+            dry_run: args.dry_run,
+        });
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// The commands that it is about: those of a plan, or those of the settings.
-fn brought(
+/// Returns the commands to approve: those of a plan, or those of the settings.
+fn repository_commands(
     session: &Session,
     project: &Project,
     approvals: &Approvals<'_>,
     args: &Approve,
-) -> Result<Vec<Command>, Failure> {
+) -> Result<Vec<ShellCommand>, Failure> {
     if args.plan.is_empty() {
         let layers = match &args.onto {
-            Some(onto) => project.checks_on(&lane::resolve_base(project, None, Some(onto))?.branch)?.layers,
+            Some(onto) => {
+                project.landing_checks(&lane::resolve_base(project, None, Some(onto))?.branch)?.layers
+            }
             None => lane::current_layers(project)?,
         };
-        return Ok(approvals.of_all(&layers, &Settings::from_layers(&layers)));
+        return Ok(approvals.all_commands(&layers, &Settings::from_layers(&layers)));
     }
-    let found = PlanSource::named(&args.plan, args.format).read_without_a_word(session, project)?;
-    Ok(swarm::commands_of(project, &found, &session.dir)?)
+    let plan = PlanSource::from_names(&args.plan, args.format).read_silently(session, project)?;
+    Ok(swarm::collect_plan_commands(project, &plan, &session.dir)?)
 }
 
-/// Asks for these, where somebody can be asked and some are not approved.
-pub(super) fn commands(session: &Session, project: &Project, commands: &[Command]) -> Result<(), Failure> {
-    let open = unapproved(commands);
-    if open.is_empty() || nobody_to_ask(session) {
+/// Prompts for approval of `commands` if some are not approved and the user can be prompted.
+pub(super) fn confirm_commands(
+    session: &Session,
+    project: &Project,
+    commands: &[ShellCommand],
+) -> Result<(), Failure> {
+    let pending = unapproved_commands(commands);
+    if pending.is_empty() || cannot_prompt_user(session) {
         return Ok(());
     }
-    let approvals = Approvals::read(&project.repo, &project.store)?;
-    show(session, commands);
-    confirm()?;
-    Ok(save(project, &approvals, &approvals.with(&open))?)
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    print_commands(session, commands);
+    confirm_approval()?;
+    Ok(save_approvals(project, &approvals, &approvals.with_approved(&pending))?)
 }
 
-/// Asks for what a landing needs approved, where somebody can be asked: the checks of these bases, and the agent for conflicts,
-/// if it is to run. Where not, the landing itself refuses.
-pub(super) fn before_landing(
+/// Prompts for what a landing needs approved, if the user can be prompted: the checks of `bases`, the
+/// pre-merge hooks, and the conflict agent if one runs. Otherwise the landing itself refuses.
+pub(super) fn confirm_before_landing(
     session: &Session,
     project: &Project,
     bases: impl IntoIterator<Item = String>,
     agent: Option<&str>,
 ) -> Result<(), Failure> {
-    let approvals = Approvals::read(&project.repo, &project.store)?;
-    let mut commands: Vec<Command> = Vec::new();
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    let mut commands: Vec<ShellCommand> = Vec::new();
     for base in bases {
-        let checks = project.checks_on(&base)?;
-        let of_base = approvals.of_settings(&checks.layers, &checks.commands);
-        commands.extend(of_base.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>());
+        let checks = project.landing_checks(&base)?;
+        let verify_commands = approvals.verify_commands(&checks.layers, &checks.commands);
+        commands.extend(
+            verify_commands.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>(),
+        );
     }
-    commands.extend(agent.map(|agent| approvals.of_agent(&project.layers, agent)));
-    if !no_hooks() {
-        commands.extend(approvals.of_hook(&project.layers, "pre-merge"));
+    commands.extend(agent.map(|agent| approvals.conflict_agent_command(&project.layers, agent)));
+    if !are_hooks_disabled() {
+        commands.extend(approvals.hook_commands(&project.layers, "pre-merge"));
     }
-    self::commands(session, project, &commands)
+    self::confirm_commands(session, project, &commands)
 }
 
-/// Asks for what gets a new lane ready, where that is to run and somebody can be asked. Where not, making the lane refuses.
-pub(super) fn before_set_up(session: &Session, project: &Project, given: Given) -> Result<(), Failure> {
-    if given != Given::Whole || project.settings.set_up.commands.is_empty() {
+/// Prompts for approval of the set-up commands of a new lane, if they will run and the user can be prompted.
+/// Otherwise the creation of the lane refuses.
+pub(super) fn confirm_set_up(session: &Session, project: &Project, level: SetUpLevel) -> Result<(), Failure> {
+    if level != SetUpLevel::Full || project.settings.set_up.commands.is_empty() {
         return Ok(());
     }
-    let approvals = Approvals::read(&project.repo, &project.store)?;
-    self::commands(session, project, &approvals.of_set_up(&project.layers, &project.settings))
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    self::confirm_commands(session, project, &approvals.set_up_commands(&project.layers, &project.settings))
 }
 
-fn unapproved(commands: &[Command]) -> Vec<Command> {
+fn unapproved_commands(commands: &[ShellCommand]) -> Vec<ShellCommand> {
     commands.iter().filter(|c| !c.approved).cloned().collect()
 }
 
-fn save(project: &Project, approvals: &Approvals<'_>, record: &ApprovalsRecord) -> Result<(), Error> {
-    operate(project, "approve", |op| op.save(record, &approvals.path))
+fn save_approvals(
+    project: &Project,
+    approvals: &Approvals<'_>,
+    record: &ApprovalsRecord,
+) -> Result<(), Error> {
+    operate(project, "approve", |op| op.save_record(record, &approvals.path))
 }
 
-/// The commands that were asked for; all without an ID.
-fn chosen(all: Vec<Command>, args: &Approve) -> Result<Vec<Command>, Failure> {
+/// Returns the commands whose ids were given; all of them without an id.
+fn select_by_id(commands: Vec<ShellCommand>, args: &Approve) -> Result<Vec<ShellCommand>, Failure> {
     if args.ids.is_empty() || args.revoke {
-        return Ok(all);
+        return Ok(commands);
     }
-    one_of_each(&args.ids, |id| all.iter().any(|command| command.id.starts_with(id)))?;
-    Ok(all.into_iter().filter(|c| args.ids.iter().any(|id| c.id.starts_with(id.as_str()))).collect())
+    require_known_ids(&args.ids, |id| commands.iter().any(|command| command.id.starts_with(id)))?;
+    Ok(commands.into_iter().filter(|c| args.ids.iter().any(|id| c.id.starts_with(id.as_str()))).collect())
 }
 
-/// What is left when those with these IDs are taken back; nothing without an ID.
-fn without(record: &ApprovalsRecord, ids: &[String]) -> Result<ApprovalsRecord, Failure> {
+/// Returns the approvals without those of `ids`; no approvals if `ids` is empty.
+fn revoke_by_id(record: &ApprovalsRecord, ids: &[String]) -> Result<ApprovalsRecord, Failure> {
     if ids.is_empty() {
         return Ok(ApprovalsRecord::default());
     }
-    one_of_each(ids, |id| record.approved.iter().any(|approved| approved.id.starts_with(id)))?;
-    let stays = |approved: &&Approved| !ids.iter().any(|id| approved.id.starts_with(id.as_str()));
-    Ok(ApprovalsRecord { approved: record.approved.iter().filter(stays).cloned().collect() })
+    require_known_ids(ids, |id| record.approved.iter().any(|approved| approved.id.starts_with(id)))?;
+    let is_retained =
+        |approved: &&ApprovedCommand| !ids.iter().any(|id| approved.id.starts_with(id.as_str()));
+    Ok(ApprovalsRecord { approved: record.approved.iter().filter(is_retained).cloned().collect() })
 }
 
-/// Refuses an ID that nothing has.
-fn one_of_each(ids: &[String], is_there: impl Fn(&str) -> bool) -> Result<(), Failure> {
-    match ids.iter().find(|id| id.len() < SHORT || !is_there(id)) {
-        Some(id) => Err(Mistake::NoApproval { id: id.clone() }.into()),
+/// Fails if an id is shorter than [`SHORT_ID_LEN`] or matches no command.
+fn require_known_ids(ids: &[String], is_known: impl Fn(&str) -> bool) -> Result<(), Failure> {
+    match ids.iter().find(|id| id.len() < SHORT_ID_LEN || !is_known(id)) {
+        Some(id) => Err(UsageError::UnknownCommandId { id: id.clone() }.into()),
         None => Ok(()),
     }
 }
 
-fn say_revoked(session: &Session, args: &Approve, count: usize) {
+fn print_revoked(session: &Session, args: &Approve, count: usize) {
     if session.ui.json {
         return;
     }
-    session.ui.answer(match (count, args.dry_run) {
+    session.ui.print_line(match (count, args.dry_run) {
         (0, _) => "nothing was approved".to_owned(),
-        (n, false) => format!("took back the approval of {}", ui::count(n, "command")),
-        (n, true) => format!("would take back the approval of {}", ui::count(n, "command")),
+        (n, false) => format!("took back the approval of {}", ui::pluralize(n, "command")),
+        (n, true) => format!("would take back the approval of {}", ui::pluralize(n, "command")),
     });
 }
 
-fn short(id: &str) -> &str {
-    id.get(..SHORT).unwrap_or(id)
+fn short_id(id: &str) -> &str {
+    id.get(..SHORT_ID_LEN).unwrap_or(id)
 }
 
-fn list(session: &Session, record: &ApprovalsRecord, open: &[Command]) {
+fn print_list(session: &Session, record: &ApprovalsRecord, pending: &[ShellCommand]) {
     if session.ui.json {
         return;
     }
-    for Approved { id, kind, command, at } in &record.approved {
-        session.ui.answer(format!("{}  {kind}  {command}  ({at})", short(id)));
+    for ApprovedCommand { id, kind, command, at } in &record.approved {
+        session.ui.print_line(format!("{}  {kind}  {command}  ({at})", short_id(id)));
     }
-    for Command { id, kind, line, .. } in open {
-        session.ui.answer(format!("{}  {kind}  {line}  (not approved)", short(id)));
+    for ShellCommand { id, kind, line, .. } in pending {
+        session.ui.print_line(format!("{}  {kind}  {line}  (not approved)", short_id(id)));
     }
-    if record.approved.is_empty() && open.is_empty() {
-        session.ui.say("nothing was approved");
+    if record.approved.is_empty() && pending.is_empty() {
+        session.ui.status("nothing was approved");
     }
 }
 
-fn show(session: &Session, commands: &[Command]) {
-    for Command { id, kind, line, from, approved } in commands {
+fn print_commands(session: &Session, commands: &[ShellCommand]) {
+    for ShellCommand { id, kind, line, source_file: from, approved } in commands {
         let from = from.as_ref().map_or("your own settings".to_owned(), |p| p.display().to_string());
         let state = match (approved, from.as_str()) {
             (true, "your own settings") => "needs no approval",
             (true, _) => "approved",
             (false, _) => "not approved",
         };
-        let id = if *approved && state != "approved" { "-" } else { short(id) };
-        session.ui.answer(format!("{id:<SHORT$}  {kind}  {line}  ({from}; {state})"));
+        let id = if *approved && state != "approved" { "-" } else { short_id(id) };
+        session.ui.print_line(format!("{id:<SHORT_ID_LEN$}  {kind}  {line}  ({from}; {state})"));
     }
     if commands.is_empty() {
-        session.ui.say("this repository brings no commands");
+        session.ui.status("this repository brings no commands");
     }
 }
 
-pub(super) fn nobody_to_ask(session: &Session) -> bool {
+pub(super) fn cannot_prompt_user(session: &Session) -> bool {
     !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json
 }
 
-fn ask(session: &Session, args: &Approve) -> Result<(), Failure> {
-    if nobody_to_ask(session) {
-        let of = if args.plan.is_empty() { "this repository's proq.toml" } else { "this plan" };
-        return Err(Mistake::Unapproved { of, which: args.which() }.into());
+fn confirm_or_refuse(session: &Session, args: &Approve) -> Result<(), Failure> {
+    if cannot_prompt_user(session) {
+        let source = if args.plan.is_empty() { "this repository's proq.toml" } else { "this plan" };
+        return Err(
+            UsageError::ApprovalRequired { origin: source, selection_args: args.selection_args() }.into()
+        );
     }
-    confirm()
+    confirm_approval()
 }
 
-fn confirm() -> Result<(), Failure> {
-    super::ui::part("let them run from now on? [y/N] ");
+fn confirm_approval() -> Result<(), Failure> {
+    super::ui::print_inline("let them run from now on? [y/N] ");
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
-    Err(Mistake::Declined.into())
+    Err(UsageError::Declined.into())
 }
 
-impl From<Command> for Row {
-    fn from(Command { id, kind, line, from, approved }: Command) -> Row {
-        Row {
+impl From<ShellCommand> for CommandRow {
+    fn from(ShellCommand { id, kind, line, source_file: from, approved }: ShellCommand) -> CommandRow {
+        CommandRow {
             id,
             kind: kind.into_owned(),
             command: line,

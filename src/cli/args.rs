@@ -1,4 +1,4 @@
-//! Owns the grammar: every command's arguments, whose doc comments are the help.
+//! The clap grammar: the arguments of every command, whose doc comments are the help.
 
 use std::path::PathBuf;
 
@@ -108,7 +108,7 @@ pub(crate) enum Command {
     #[command(name = "_swarm", hide = true)]
     Scheduler(super::swarm::Scheduler),
     #[command(name = "_pane", hide = true)]
-    Pane(super::pane::Pane),
+    Pane(super::pane_process::Pane),
     #[command(name = "_acp", hide = true)]
     Acp(super::acp::Acp),
     #[command(name = "_agent-event", hide = true)]
@@ -118,7 +118,7 @@ pub(crate) enum Command {
     #[command(name = "_overlaps", hide = true)]
     Overlaps(super::overlaps::Overlaps),
     #[command(name = "_moved", hide = true)]
-    Moved(super::moved::Moved),
+    Moved(super::after_commit::Moved),
     #[command(name = "_snapshots", hide = true)]
     Snapshots(super::auto_snapshot::Snapshots),
 }

@@ -1,4 +1,4 @@
-//! Owns `git proq attach`.
+//! The `git proq attach` command.
 
 use std::io::IsTerminal;
 
@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::any_lane_names;
-use super::{Done, Session};
+use super::{CommandResult, Session};
 use crate::agent;
 use crate::explain::Exit;
 
@@ -25,10 +25,10 @@ pub(crate) struct Attach {
     pub(crate) lane: String,
 }
 
-pub(super) fn run(session: &Session, args: &Attach) -> Done {
+pub(super) fn run(session: &Session, args: &Attach) -> CommandResult {
     let project = session.project()?;
     let lane = project.any_lane(&args.lane)?;
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    agent::way_in(&project, &lane)?.go(has_terminal)?;
-    Ok(Exit::Done)
+    agent::attach_commands(&project, &lane)?.attach(has_terminal)?;
+    Ok(Exit::Success)
 }

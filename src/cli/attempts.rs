@@ -1,150 +1,161 @@
-//! Owns several attempts at one task: `git proq spawn` with --count or --agents.
+//! More than one attempt at the same task: `git proq spawn` with `--count` or `--agents`.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::spawn::{Asked, Spawn};
-use super::uncommitted::Uncommitted;
-use super::wishes::warn_of;
-use super::{Done, Failure, Mistake, Session, approve, report, resolve, terms, wait};
-use crate::agent::{self, Job, Until};
+use super::run_args::warn_before_start;
+use super::spawn::{Spawn, SpawnRequest};
+use super::uncommitted::UncommittedWarning;
+use super::{CommandResult, Failure, Session, UsageError, approve, failure, lane_args, resolve, wait};
+use crate::agent::{self, AgentCommand, WaitUntil};
 use crate::explain::Exit;
-use crate::lane::{self, Created, NewLane, Plan, Project};
+use crate::lane::{self, Created, LanePlan, NewLane, Project};
 use crate::store::path_form;
 use crate::store::records::{AnyLane, LaneRecord, LaneState};
 
-/// How many attempts there may be.
-const MOST: usize = 99;
+/// Maximum number of attempts in one group.
+const MAX_ATTEMPTS: usize = 99;
 
-/// What `--agents` names: one agent for each attempt.
+/// The agents of `--agents`: one for each attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Agents(Vec<String>);
+pub(crate) struct AttemptAgents(Vec<String>);
 
-/// Reads `claude:2,codex`.
-pub(super) fn agents(text: &str) -> Result<Agents, String> {
-    let mut all = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        let (name, count) = match part.rsplit_once(':') {
+/// Parses a list of agents with counts, such as `claude:2,codex`.
+pub(super) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
+    let mut names = Vec::new();
+    for item in text.split(',').map(str::trim) {
+        let (name, count) = match item.rsplit_once(':') {
             Some((name, count)) if count.bytes().all(|b| b.is_ascii_digit()) => (name, count),
-            _ => (part, "1"),
+            _ => (item, "1"),
         };
-        let count = count.parse::<usize>().ok().filter(|count| (1..=MOST).contains(count));
+        let count = count.parse::<usize>().ok().filter(|count| (1..=MAX_ATTEMPTS).contains(count));
         let Some(count) = count.filter(|_| !name.is_empty()) else {
-            return Err(format!("'{part}' is no agent with a number of attempts, like claude:2"));
+            return Err(format!("'{item}' is no agent with a number of attempts, like claude:2"));
         };
-        all.extend(std::iter::repeat_n(name.to_owned(), count));
+        names.extend(std::iter::repeat_n(name.to_owned(), count));
     }
-    if all.len() > MOST { Err(format!("more than {MOST} attempts")) } else { Ok(Agents(all)) }
+    if names.len() > MAX_ATTEMPTS {
+        Err(format!("more than {MAX_ATTEMPTS} attempts"))
+    } else {
+        Ok(AttemptAgents(names))
+    }
 }
 
-/// What each attempt is asked for with, as if it were alone.
-pub(super) struct Attempts(Vec<Spawn>);
+/// The arguments of each attempt, as if each were spawned alone. There is at least one.
+pub(super) struct AttemptArgs(Vec<Spawn>);
 
-impl Attempts {
-    /// What the command line asks for; none when that is a single lane.
+impl AttemptArgs {
+    /// Reads the attempts from the command line; `None` if it requests a single lane.
     ///
     /// # Errors
-    /// [`Mistake::Missing`] when both a list and an argument name the agents; what keeps the prompt from being read.
-    pub(super) fn read(args: &Spawn) -> Result<Option<Attempts>, Failure> {
-        let alone = Spawn { count: None, agents: None, ..args.clone() };
+    /// [`UsageError::Missing`] if both a list and an argument name the agents. Fails also if the prompt
+    /// cannot be read.
+    pub(super) fn from_args(args: &Spawn) -> Result<Option<AttemptArgs>, Failure> {
+        let single = Spawn { count: None, agents: None, ..args.clone() };
         if let Some(count) = args.count {
-            return Ok(Some(Attempts(vec![alone.with_prompt_read()?; usize::from(count)])));
+            return Ok(Some(AttemptArgs(vec![single.with_prompt_read()?; usize::from(count)])));
         }
-        let Some(Agents(names)) = &args.agents else { return Ok(None) };
-        // Without an agent, what stands first is the prompt.
+        let Some(AttemptAgents(names)) = &args.agents else { return Ok(None) };
+        // Without an agent argument, the first positional argument is the prompt.
         if args.prompt.is_some() || (args.agent.is_some() && args.file.is_some()) {
-            let what = "--agents says who does it, and so does an argument";
+            let problem = "--agents says who does it, and so does an argument";
             let example = "git proq spawn --agents claude:2,codex:1 \"implement payments\"";
-            return Err(Mistake::Missing { what, example }.into());
+            return Err(UsageError::Missing { problem, example }.into());
         }
-        let alone = Spawn { agent: None, prompt: args.agent.clone(), ..alone }.with_prompt_read()?;
-        let with = |name: &String| Spawn { agent: Some(name.clone()), ..alone.clone() };
-        Ok(Some(Attempts(names.iter().map(with).collect())))
+        let single = Spawn { agent: None, prompt: args.agent.clone(), ..single }.with_prompt_read()?;
+        let with_agent = |name: &String| Spawn { agent: Some(name.clone()), ..single.clone() };
+        Ok(Some(AttemptArgs(names.iter().map(with_agent).collect())))
     }
 
-    /// The first of them.
+    /// Returns the arguments of the first attempt.
     pub(super) fn first(&self) -> &Spawn {
         &self.0[0]
     }
 
-    /// Makes the lanes, all or none, then starts what is to run in each. `wanted` is the first of them.
+    /// Creates all lanes or none, then starts the agent of each. `new_lane` describes the first lane.
     ///
     /// # Errors
-    /// When one of them cannot be made; then nothing was.
-    pub(super) fn spawn(
+    /// Fails if one of the lanes cannot be created. Then git-proq created none of them.
+    pub(super) fn spawn_all(
         &self,
         session: &Session,
         project: &Project,
-        wanted: &NewLane<'_>,
-        here: Option<&Path>,
-    ) -> Done {
-        let mut asked = Vec::new();
+        new_lane: &NewLane<'_>,
+        current_dir: Option<&Path>,
+    ) -> CommandResult {
+        let mut requests = Vec::new();
         for args in &self.0 {
-            asked.push(Asked::read(session, project, args)?);
+            requests.push(SpawnRequest::from_args(session, project, args)?);
         }
-        let attached = asked.first().map(|asked| asked.attached.clone()).unwrap_or_default();
-        let jobs: Vec<Option<Job>> = asked.into_iter().map(|asked| asked.job).collect();
-        warn_of(session, project, jobs.iter().flatten())?;
+        let attached = requests.first().map(|request| request.attachments.clone()).unwrap_or_default();
+        let commands: Vec<Option<AgentCommand>> =
+            requests.into_iter().map(|request| request.agent_command).collect();
+        warn_before_start(session, project, commands.iter().flatten())?;
         let agents: Vec<Option<String>> =
-            jobs.iter().map(|job| job.as_ref().map(|job| job.agent.clone())).collect();
-        let plans = lane::plan_attempts(project, wanted, &agents)?;
+            commands.iter().map(|command| command.as_ref().map(|command| command.agent.clone())).collect();
+        let plans = lane::plan_attempts(project, new_lane, &agents)?;
         if let Some(first) = plans.first() {
-            terms::warn_of_neighbours(session, project, first);
+            lane_args::warn_of_overlapping_lanes(session, project, first);
         }
-        let uncommitted = Uncommitted::of(project, self.first(), here);
+        let uncommitted = UncommittedWarning::from_args(project, self.first(), current_dir);
         if self.first().dry_run {
             uncommitted.warn(session, None);
-            say_plan(session, &plans, &jobs);
-            return Ok(Exit::Done);
+            print_plan(session, &plans, &commands);
+            return Ok(Exit::Success);
         }
-        let exe = resolve::this_program()?;
-        approve::before_set_up(session, project, wanted.given)?;
-        let created = lane::create_attempts(project, wanted, &agents, plans)?;
+        let program_path = resolve::current_program_path()?;
+        approve::confirm_set_up(session, project, new_lane.set_up)?;
+        let created = lane::create_attempts(project, new_lane, &agents, plans)?;
         let unchanged = created.first().and_then(|first| first.unchanged.clone());
         let mut started = Vec::new();
-        for (Created { lane, lock, .. }, job) in created.into_iter().zip(&jobs) {
-            let begun = job.as_ref().map(|job| {
+        for (Created { lane, lock, .. }, command) in created.into_iter().zip(&commands) {
+            let launch_result = command.as_ref().map(|command| {
                 lane::attach(project, &lane.name, &attached)?;
-                agent::launch(project, &lane.clone().any(), lock, job, &exe)
+                agent::launch(project, &lane.clone().into_any(), lock, command, &program_path)
             });
-            started.push(Started::new(project, lane, job.as_ref(), begun.transpose().err()));
+            started.push(StartedAttempt::new(
+                project,
+                lane,
+                command.as_ref(),
+                launch_result.transpose().err(),
+            ));
         }
         uncommitted.warn(session, unchanged.as_deref());
-        tell(session, project, self.first().wait, started)
+        report_started(session, project, self.first().wait, started)
     }
 }
 
-/// One attempt whose lane is there.
-struct Started<'j> {
+/// An attempt whose lane exists.
+struct StartedAttempt<'j> {
     lane: LaneRecord,
     state: LaneState,
-    job: Option<&'j Job>,
-    /// Why nothing runs in it.
+    command: Option<&'j AgentCommand>,
+    /// The reason why no agent runs in the lane.
     failure: Option<Failure>,
 }
 
-impl<'j> Started<'j> {
+impl<'j> StartedAttempt<'j> {
     fn new(
         project: &Project,
         lane: LaneRecord,
-        job: Option<&'j Job>,
+        command: Option<&'j AgentCommand>,
         error: Option<agent::Error>,
-    ) -> Started<'j> {
+    ) -> StartedAttempt<'j> {
         let lane = project.lane(&lane.name).unwrap_or(lane);
-        Started { state: lane.state, lane, job, failure: error.map(Failure::from) }
+        StartedAttempt { state: lane.state, lane, command, failure: error.map(Failure::from) }
     }
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct AttemptsOutput<'a> {
     group: &'a str,
-    lanes: Vec<Row<'a>>,
+    lanes: Vec<AttemptRow<'a>>,
     dry_run: bool,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct AttemptRow<'a> {
     lane: &'a str,
     branch: &'a str,
     #[serde(serialize_with = "path_form::serialize")]
@@ -160,72 +171,81 @@ struct Row<'a> {
     error: Option<String>,
 }
 
-fn say_plan(session: &Session, plans: &[Plan<'_>], jobs: &[Option<Job>]) {
+fn print_plan(session: &Session, plans: &[LanePlan<'_>], commands: &[Option<AgentCommand>]) {
     let Some(first) = plans.first() else { return };
     let (group, base) = (first.group().unwrap_or_default(), first.base());
     if session.ui.json {
-        let row = |(plan, job): (&'_ Plan<'_>, &Option<Job>)| {
-            serde_json::to_value(Row {
+        let row = |(plan, job): (&'_ LanePlan<'_>, &Option<AgentCommand>)| {
+            serde_json::to_value(AttemptRow {
                 lane: plan.name.as_str(),
                 branch: &plan.branch,
                 path: &plan.path,
                 base: &base.branch,
                 start: base.start.to_string(),
                 agent: job.as_ref().map(|job| job.agent.as_str()),
-                command: job.as_ref().map(Job::shown),
+                command: job.as_ref().map(AgentCommand::display_command_line),
                 state: LaneState::Idle,
                 error: None,
             })
             .unwrap_or_default()
         };
-        let lanes: Vec<serde_json::Value> = plans.iter().zip(jobs).map(row).collect();
-        session.ui.object(serde_json::json!({ "group": group, "lanes": lanes, "dry_run": true }));
+        let lanes: Vec<serde_json::Value> = plans.iter().zip(commands).map(row).collect();
+        session.ui.print_json(serde_json::json!({ "group": group, "lanes": lanes, "dry_run": true }));
         return;
     }
-    session.ui.answer(format!("would make {} of group '{group}'", super::ui::count(plans.len(), "attempt")));
-    session.ui.answer(format!("  from      {} ({})", base.start.short(), base.branch));
-    terms::say(session, first);
-    for (plan, job) in plans.iter().zip(jobs) {
-        let runs = job.as_ref().map_or_else(|| "nothing".to_owned(), Job::shown);
-        session.ui.answer(format!("  {} on {}: {runs}", plan.name, plan.branch));
+    session.ui.print_line(format!(
+        "would make {} of group '{group}'",
+        super::ui::pluralize(plans.len(), "attempt")
+    ));
+    session.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
+    lane_args::print_lane_args(session, first);
+    for (plan, job) in plans.iter().zip(commands) {
+        let command_text =
+            job.as_ref().map_or_else(|| "nothing".to_owned(), AgentCommand::display_command_line);
+        session.ui.print_line(format!("  {} on {}: {command_text}", plan.name, plan.branch));
     }
 }
 
-/// Says what was made, waits if that is asked for, and returns the exit code: that of the first that could not be started, or
-/// else of the first whose agent failed.
-fn tell(session: &Session, project: &Project, wait: bool, mut started: Vec<Started<'_>>) -> Done {
-    let mut exit = Exit::Done;
+/// Prints the created lanes, waits for their runs if requested, and returns the exit code: that of the first
+/// attempt that could not be started, or else of the first whose agent failed.
+fn report_started(
+    session: &Session,
+    project: &Project,
+    wait: bool,
+    mut started: Vec<StartedAttempt<'_>>,
+) -> CommandResult {
+    let mut exit = Exit::Success;
     let text = !session.ui.json;
-    for one in &started {
+    for attempt in &started {
         if text && !wait {
-            session.ui.answer(made(one));
+            session.ui.print_line(created_line(attempt));
         }
-        if let Some(failure) = &one.failure {
-            let code = if text { report::show(failure, false) } else { failure.0.exit() };
-            exit = if exit == Exit::Done { code } else { exit };
+        if let Some(failure) = &attempt.failure {
+            let code = if text { failure::print_failure(failure, false) } else { failure.0.exit() };
+            exit = if exit == Exit::Success { code } else { exit };
         }
     }
     let group = started[0].lane.group.clone().unwrap_or_default();
     if wait {
-        // From here on Ctrl-C leaves; the agents go on under their supervisors.
-        crate::interrupt::disarm();
-        let lanes: Vec<AnyLane> = started.iter().map(|one| one.lane.clone().any()).collect();
-        let all = agent::wait_for(project, &lanes, Until::All, None, &mut |waited| {
+        // From here on Ctrl-C only ends this command. The agents continue under their supervisors.
+        crate::interrupt::restore_default_action();
+        let lanes: Vec<AnyLane> = started.iter().map(|attempt| attempt.lane.clone().into_any()).collect();
+        let finished = agent::wait_for_lanes(project, &lanes, WaitUntil::All, None, &mut |waited| {
             if text {
-                session.ui.answer(wait::line(&waited.lane, waited.state));
+                session.ui.print_line(wait::state_line(&waited.lane, waited.state));
             }
         })?;
-        for (one, waited) in started.iter_mut().zip(all) {
-            exit = if exit == Exit::Done { wait::exit_of(waited.state) } else { exit };
-            one.state = waited.state;
-            if let Ok(lane) = waited.lane.with_tree() {
-                one.lane = lane;
+        for (attempt, waited) in started.iter_mut().zip(finished) {
+            exit = if exit == Exit::Success { wait::exit_for_state(waited.state) } else { exit };
+            attempt.state = waited.state;
+            if let Ok(lane) = waited.lane.into_worktree_lane() {
+                attempt.lane = lane;
             }
         }
     }
     if !text {
-        let lanes = started.iter().map(Row::from).collect();
-        session.ui.object(Answer { group: &group, lanes, dry_run: false });
+        let lanes = started.iter().map(AttemptRow::from).collect();
+        session.ui.print_json(AttemptsOutput { group: &group, lanes, dry_run: false });
     } else if wait {
         session.ui.hint(format!("compare them: git proq compare {group}"));
     } else {
@@ -236,29 +256,29 @@ fn tell(session: &Session, project: &Project, wait: bool, mut started: Vec<Start
     Ok(exit)
 }
 
-fn made(one: &Started<'_>) -> String {
-    let LaneRecord { name, base, .. } = &one.lane;
-    let branch = &one.lane.place.branch;
-    let at_work = match (&one.failure, one.job) {
-        (None, Some(job)) => format!("; {} there", job.begun()),
+fn created_line(attempt: &StartedAttempt<'_>) -> String {
+    let LaneRecord { name, base, .. } = &attempt.lane;
+    let branch = &attempt.lane.kind.branch;
+    let run_text = match (&attempt.failure, attempt.command) {
+        (None, Some(job)) => format!("; {} there", job.started_text()),
         _ => String::new(),
     };
-    format!("lane '{name}' on branch {branch}, from {base}{at_work}")
+    format!("lane '{name}' on branch {branch}, from {base}{run_text}")
 }
 
-impl<'a> From<&'a Started<'_>> for Row<'a> {
-    fn from(one: &'a Started<'_>) -> Row<'a> {
-        let lane = &one.lane;
-        Row {
+impl<'a> From<&'a StartedAttempt<'_>> for AttemptRow<'a> {
+    fn from(attempt: &'a StartedAttempt<'_>) -> AttemptRow<'a> {
+        let lane = &attempt.lane;
+        AttemptRow {
             lane: &lane.name,
-            branch: &lane.place.branch,
+            branch: &lane.kind.branch,
             path: &lane.path,
             base: &lane.base,
             start: lane.start.to_string(),
             agent: lane.agent.as_deref(),
-            command: one.job.map(Job::shown),
-            state: one.state,
-            error: one.failure.as_ref().map(|failure| failure.0.to_string()),
+            command: attempt.command.map(AgentCommand::display_command_line),
+            state: attempt.state,
+            error: attempt.failure.as_ref().map(|failure| failure.0.to_string()),
         }
     }
 }
@@ -268,8 +288,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_are_named_with_a_number_each() {
-        let list = |text| agents(text).map(|Agents(all)| all.join(" "));
+    fn parses_agent_names_with_counts() {
+        let list = |text| parse_agents(text).map(|AttemptAgents(all)| all.join(" "));
         assert_eq!(list("claude:2,codex:1").unwrap(), "claude claude codex");
         assert_eq!(list("claude, codex").unwrap(), "claude codex");
         assert_eq!(list("./my:agent:2").unwrap(), "./my:agent ./my:agent");
@@ -277,7 +297,7 @@ mod tests {
         for bad in
             ["", ":2", "claude:", "claude:0", "claude:100", "claude:99,codex", "claude,,codex", "claude:-1,"]
         {
-            assert!(agents(bad).is_err(), "{bad}");
+            assert!(parse_agents(bad).is_err(), "{bad}");
         }
     }
 }

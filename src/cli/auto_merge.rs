@@ -1,5 +1,5 @@
-//! Owns landings that nobody asks for just now (`spawn --auto-merge`): of a lane whose run has ended, and once more of those
-//! that were refused before.
+//! Automatic merges (`spawn --auto-merge`): of a lane whose run has finished, and again of lanes whose
+//! landing was refused before.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -8,188 +8,207 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::merge::Merge;
-use super::{Done, Failure, Mistake, Session, merge, report, resolve};
-use crate::agent::{self, Because};
+use super::{CommandResult, Failure, Session, UsageError, failure, merge, resolve};
+use crate::agent::{self, MergeTrigger};
 use crate::explain::Exit;
-use crate::fault;
-use crate::lane::{self, Due, Project};
-use crate::merge::{Report, Verdict};
+use crate::fail_points;
+use crate::lane::{self, AutoMergeStatus, Project};
+use crate::merge::{LandingReport, Verdict};
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord};
-use crate::store::{Guard, Layout, LockName, Record};
+use crate::store::{Layout, LockGuard, LockName, Record};
 
-/// How often it is looked whether a supervisor has ended that may land its lane yet.
-const GLANCE: Duration = Duration::from_millis(20);
+/// Interval at which git-proq checks whether a supervisor that may still land its lane has exited.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Lands lanes one after the other, each for itself, in a process that is nobody's. What it says goes beside the lane's run.
-pub(super) fn run(session: &Session, args: &Merge, why: &str) -> Done {
-    crate::process::leave_session();
-    crate::interrupt::arm();
+/// Lands lanes one after the other, each in a landing of its own, in a background process. Output goes to a
+/// log next to the lane's run.
+pub(super) fn run(session: &Session, args: &Merge, trigger: &str) -> CommandResult {
+    crate::process::start_session();
+    crate::interrupt::defer_signals();
     let project = Project::open(&session.dir, session.ui.listener())?;
-    let first = why == "run-ended";
-    let (mut exit, mut bases) = (Exit::Done, BTreeSet::new());
+    let is_run_end = trigger == "run-ended";
+    let (mut exit, mut bases) = (Exit::Success, BTreeSet::new());
     for name in &args.lanes {
-        let lock =
-            if first { Some(adopt_lock(&project, name)?) } else { agent::take_landing(&project, name)? };
-        // Without it, somebody else is landing it.
+        let lock = if is_run_end {
+            Some(adopt_lock(&project, name)?)
+        } else {
+            agent::acquire_landing_lock(&project, name)?
+        };
+        // Without the lock, another process is landing the lane.
         let (Some(_lock), Ok(lane)) = (lock, project.lane(name)) else { continue };
-        let kept = match begin(&project, &lane) {
-            Ok(Due::Now) => None,
-            Ok(Due::No) => continue,
-            Ok(Due::Kept(why) | Due::Moved(why)) => Some(why),
+        let blocked_reason = match start_landing(&project, &lane) {
+            Ok(AutoMergeStatus::Ready) => None,
+            Ok(AutoMergeStatus::NotDue) => continue,
+            Ok(AutoMergeStatus::Blocked(reason) | AutoMergeStatus::BranchMoved(reason)) => Some(reason),
             Err(e) => Some(e.0.to_string()),
         };
-        if let Some(why) = kept {
-            // Whoever waits for the landing hears why there is none. One that is tried again has its word.
-            if first {
-                lane::refuse_landing(&project, &lane, &why, Exit::Refused);
+        if let Some(reason) = blocked_reason {
+            // A process that waits for the landing reads the reason from the record. A lane that is retried
+            // already has a recorded reason.
+            if is_run_end {
+                lane::record_refused_merge(&project, &lane, &reason, Exit::Refused);
             }
             continue;
         }
-        if first {
-            // Before it lands, while there is another lane to be in the way of. No landing fails for that.
-            drop(crate::merge::look_for_overlaps(&project, &lane.name));
+        if is_run_end {
+            // Overlaps are computed before the landing, while the other lanes can still be affected. A
+            // failure here does not fail the landing.
+            drop(crate::merge::report_overlaps_of_lane(&project, &lane.name));
         }
-        exit = land(session, &project, args, &lane);
+        exit = land_lane(session, &project, args, &lane);
         bases.insert(lane.base);
     }
-    if first {
+    if is_run_end {
         let bases = bases.iter().map(String::as_str).collect();
-        fault::point("landing.over");
-        try_again(session, &project, &bases, &args.lanes);
+        fail_points::hit("landing.over");
+        retry_waiting_lanes(session, &project, &bases, &args.lanes);
     }
     Ok(exit)
 }
 
-/// Sees whether a lane lands now, and if so has all that is said from now on go to a file beside its run.
-fn begin(project: &Project, lane: &LaneRecord) -> Result<Due, Failure> {
-    let due = lane::due(project, lane)?;
-    if due == Due::Now {
-        log_to(&project.store.layout().landing_log(&lane.name, lane.attempt))?;
+/// Checks whether a lane lands now. If so, redirects all further output to a file next to the lane's run.
+fn start_landing(project: &Project, lane: &LaneRecord) -> Result<AutoMergeStatus, Failure> {
+    let status = lane::auto_merge_status(project, lane)?;
+    if status == AutoMergeStatus::Ready {
+        redirect_output(&project.store.layout().landing_log(&lane.name, lane.attempt))?;
     }
-    Ok(due)
+    Ok(status)
 }
 
-/// Takes the lane's lock over from standard input, which becomes empty.
-fn adopt_lock(project: &Project, lane: &str) -> Result<Guard, Failure> {
-    let failed = |source| Mistake::Unreadable { path: "standard input".into(), source };
-    let lock = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
-    let null = File::open("/dev/null").map_err(failed)?;
-    rustix::stdio::dup2_stdin(&null).map_err(|e| failed(e.into()))?;
-    Ok(project.store.locks().adopt(&LockName::Landing(lane.to_owned()), File::from(lock)))
+/// Adopts the lane's lock from standard input, and replaces standard input with `/dev/null`.
+fn adopt_lock(project: &Project, lane: &str) -> Result<LockGuard, Failure> {
+    let unreadable = |source| UsageError::Unreadable { path: "standard input".into(), source };
+    let lock = std::io::stdin().as_fd().try_clone_to_owned().map_err(unreadable)?;
+    let null = File::open("/dev/null").map_err(unreadable)?;
+    rustix::stdio::dup2_stdin(&null).map_err(|e| unreadable(e.into()))?;
+    Ok(project.store.locks().adopt(&LockName::AutoMerge(lane.to_owned()), File::from(lock)))
 }
 
-/// Sends all that is said from now on to the end of a file.
-fn log_to(path: &std::path::Path) -> Result<(), Failure> {
-    let failed = |source| Mistake::Unwritable { path: path.to_owned(), source };
-    let log = File::options().append(true).create(true).open(path).map_err(failed)?;
-    rustix::stdio::dup2_stdout(&log).map_err(|e| failed(e.into()))?;
-    rustix::stdio::dup2_stderr(&log).map_err(|e| failed(e.into()))?;
+/// Redirects standard output and standard error to the end of a file.
+fn redirect_output(path: &std::path::Path) -> Result<(), Failure> {
+    let unwritable = |source| UsageError::Unwritable { path: path.to_owned(), source };
+    let log = File::options().append(true).create(true).open(path).map_err(unwritable)?;
+    rustix::stdio::dup2_stdout(&log).map_err(|e| unwritable(e.into()))?;
+    rustix::stdio::dup2_stderr(&log).map_err(|e| unwritable(e.into()))?;
     Ok(())
 }
 
-/// Lands one lane, and writes down why it did not land if it was refused.
-fn land(session: &Session, project: &Project, args: &Merge, lane: &LaneRecord) -> Exit {
+/// Lands one lane, and records the reason if the landing is refused.
+fn land_lane(session: &Session, project: &Project, args: &Merge, lane: &LaneRecord) -> Exit {
     let args = Merge { lanes: vec![lane.name.clone()], auto: None, ..args.clone() };
-    let landed = lane::recover(project)
+    let result = lane::recover(project)
         .map_err(Failure::from)
         .and_then(|()| merge::land(session, project, &args, Some(lane)));
-    match landed {
+    match result {
         Ok(report) => {
             for line in report.lanes.iter().filter(|line| line.result == Verdict::Refused) {
-                let why = line.message.as_deref().unwrap_or("it may not land");
-                lane::refuse_landing(project, lane, why, line.exit.unwrap_or(Exit::Refused));
+                let reason = line.message.as_deref().unwrap_or("it may not land");
+                lane::record_refused_merge(project, lane, reason, line.exit_code.unwrap_or(Exit::Refused));
             }
             report.exit()
         }
         Err(failure) => {
-            let exit = report::show(&failure, false);
-            // Who ends it refuses nothing: the next landing finds it as a killed one.
+            let exit = failure::print_failure(&failure, false);
+            // A signal is no refusal: the next landing treats this one as killed.
             if !matches!(exit, Exit::Signal(_)) {
-                lane::refuse_landing(project, lane, &failure.0.to_string(), exit);
+                lane::record_refused_merge(project, lane, &failure.0.to_string(), exit);
             }
             exit
         }
     }
 }
 
-/// The bases of a landing.
-pub(super) fn bases_of(report: &Report) -> BTreeSet<&str> {
+/// Returns the base branches of a landing.
+pub(super) fn landing_bases(report: &LandingReport) -> BTreeSet<&str> {
     report.lanes.iter().map(|line| line.onto.as_str()).collect()
 }
 
-/// Once a landing has ended: has a process of its own try those lanes again that are to land by themselves on one of these
-/// bases and have not, and warns of those that will not any more. Not what this landing has just tried. That process does not do
-/// so in its turn.
-pub(super) fn try_again(session: &Session, project: &Project, bases: &BTreeSet<&str>, tried: &[String]) {
-    for what in lane::refuse_moved(project, bases, tried) {
-        session.ui.warn(what);
+/// Starts a background process that retries waiting automatic merges on `bases`, and warns of lanes that will
+/// no longer land. Called after a landing. Lanes in `attempted` are skipped. The background process starts no
+/// further retries.
+pub(super) fn retry_waiting_lanes(
+    session: &Session,
+    project: &Project,
+    bases: &BTreeSet<&str>,
+    attempted: &[String],
+) {
+    for warning in lane::refuse_moved_lanes(project, bases, attempted) {
+        session.ui.warn(warning);
     }
-    let waiting = lane::waiting_to_land(project, bases).into_iter().map(|lane| lane.name);
-    let lanes: Vec<String> = waiting.filter(|name| !tried.contains(name)).collect();
+    let waiting = lane::lanes_waiting_to_land(project, bases).into_iter().map(|lane| lane.name);
+    let lanes: Vec<String> = waiting.filter(|name| !attempted.contains(name)).collect();
     if lanes.is_empty() {
         return;
     }
-    let begun = resolve::this_program()
-        .and_then(|exe| Ok(agent::land_by_itself(project, &exe, Because::Landing, &lanes)?));
-    if let Err(e) = begun {
+    let start_result = resolve::current_program_path().and_then(|program_path| {
+        Ok(agent::start_auto_merge(project, &program_path, MergeTrigger::Landing, &lanes)?)
+    });
+    if let Err(e) = start_result {
         session.ui.warn(format!("{} could not be tried again: {}", lanes.join(", "), e.0));
     }
 }
 
-/// What became of a lane that was to land by itself.
-pub(super) struct Landing {
-    /// The lane as it is now, or as it was when it went.
+/// Result of the automatic merge of a lane.
+pub(super) struct AutoMergeResult {
+    /// The lane as it is now, or as it was when it was removed.
     pub(super) lane: AnyLane,
-    /// How its run ended.
-    pub(super) run: Option<LaneState>,
-    /// What its landing wrote.
-    pub(super) log: PathBuf,
-    /// The exit code of its landing.
+    /// The outcome of the lane's run.
+    pub(super) run_state: Option<LaneState>,
+    /// The path of the landing's log.
+    pub(super) log_path: PathBuf,
+    /// The exit code of the landing.
     pub(super) exit: Exit,
-    /// Whether it did not land and nobody says why: it was killed.
-    pub(super) unsaid: bool,
+    /// Whether the lane did not land and no reason is recorded, because the landing was killed.
+    pub(super) is_unexplained: bool,
 }
 
-/// Waits until the landing of a lane whose run has ended is over.
-pub(super) fn wait(project: &Project, lane: &AnyLane) -> Result<Landing, Failure> {
+/// Waits until the landing of a lane whose run has finished is over, and returns its result.
+pub(super) fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Failure> {
     let locks = project.store.locks();
-    let mut last = false;
+    let mut is_last_check = false;
     loop {
-        locks.wait_until_free(&LockName::Landing(lane.name.clone()))?;
-        // It may have been killed in the middle of it.
+        locks.wait_until_free(&LockName::AutoMerge(lane.name.clone()))?;
+        // The landing may have been killed halfway.
         lane::recover(project)?;
-        let landing = look(project, lane)?;
-        fault::point("landing.looked");
-        if !landing.unsaid || last {
-            return Ok(landing);
+        let result = read_result(project, lane)?;
+        fail_points::hit("landing.looked");
+        if !result.is_unexplained || is_last_check {
+            return Ok(result);
         }
-        // One that was going on when the run ended had the lock until now. The supervisor takes it next, as long as it lives.
-        last = !agent::is_watched(project, &landing.lane)?;
-        if !last {
-            std::thread::sleep(GLANCE);
+        // A landing that was in progress when the run finished held the lock until now. The supervisor
+        // acquires it next, as long as it runs.
+        is_last_check = !agent::has_live_supervisor(project, &result.lane)?;
+        if !is_last_check {
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-/// What has become of the landing.
-fn look(project: &Project, lane: &AnyLane) -> Result<Landing, Failure> {
-    let gone = project.lane(&lane.name).is_err();
-    let (dir, now) = lane::became(project, lane)?;
-    let exit = match now.state {
+/// Reads the current result of a lane's landing.
+fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Failure> {
+    let is_removed = project.lane(&lane.name).is_err();
+    let (dir, current) = lane::find_present_or_past(project, lane)?;
+    let exit = match current.state {
         LaneState::Conflict => Exit::Conflicts,
         LaneState::CheckFailed => Exit::Agent,
-        LaneState::Landed => Exit::Done,
+        LaneState::Landed => Exit::Success,
         LaneState::Discarded => Exit::Refused,
-        // All of it was there before.
-        _ if gone => Exit::Done,
-        _ => now.refused.as_ref().map_or(Exit::Refused, |refused| Exit::of_code(refused.exit)),
+        // All of its changes were on the base before.
+        _ if is_removed => Exit::Success,
+        _ => current
+            .auto_merge_refusal
+            .as_ref()
+            .map_or(Exit::Refused, |refused| Exit::from_code(refused.exit_code)),
     };
-    let run = RunRecord::find(&dir.join(format!("runs/{}.toml", lane.attempt)))?;
-    Ok(Landing {
-        run: run.and_then(|run| run.outcome),
-        log: dir.join(Layout::landing_log_in_lane(lane.attempt)),
+    let run = RunRecord::load_if_exists(&dir.join(format!("runs/{}.toml", lane.attempt)))?;
+    Ok(AutoMergeResult {
+        run_state: run.and_then(|run| run.outcome),
+        log_path: dir.join(Layout::landing_log_in_lane(lane.attempt)),
         exit,
-        unsaid: !gone && now.auto_merge && now.state == LaneState::Done && now.refused.is_none(),
-        lane: now,
+        is_unexplained: !is_removed
+            && current.auto_merge
+            && current.state == LaneState::Done
+            && current.auto_merge_refusal.is_none(),
+        lane: current,
     })
 }

@@ -1,29 +1,30 @@
-//! Owns the hidden command that takes automatic snapshots.
+//! The hidden `_snapshots` command, which takes automatic snapshots.
 
 use std::io::Write;
 
 use clap::Args;
 
-use super::{Done, Session};
+use super::{CommandResult, Session};
+use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::lane::{self, Project};
-use crate::note::Listener;
 
 /// Takes automatic snapshots while agents run. Started by a supervisor.
 #[derive(Debug, Args)]
 pub(crate) struct Snapshots {}
 
-/// Nobody waits for it, so it recovers nothing and prints nothing.
-pub(super) fn run(session: &Session, _args: &Snapshots) -> Done {
-    crate::process::leave_session();
+/// Takes automatic snapshots in a background process. The process recovers nothing and prints no messages,
+/// because no user waits for it.
+pub(super) fn run(session: &Session, _args: &Snapshots) -> CommandResult {
+    crate::process::start_session();
     let mut project = Project::open(&session.dir, Listener::silent())?;
-    project.lasting = true;
-    let mut waiting = true;
-    lane::take_automatically(&project, || {
-        // Whoever waited may be gone by now.
-        if std::mem::take(&mut waiting) {
+    project.is_long_lived = true;
+    let mut is_parent_waiting = true;
+    lane::run_auto_snapshots(&project, || {
+        // The parent that waited for this line may have exited already.
+        if std::mem::take(&mut is_parent_waiting) {
             let _ = writeln!(std::io::stdout());
         }
     })?;
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }

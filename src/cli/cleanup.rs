@@ -1,15 +1,15 @@
-//! Owns `git proq cleanup`.
+//! The `git proq cleanup` command.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{any_lane_names, batch_names};
-use super::discard::{Answer, Gone, kept, make_ready, take_away};
-use super::{Done, Failure, Mistake, Session, identity, report};
+use super::discard::{LaneRemoval, RemovalOutput, prepare_removal, remove_lane, retained_lane};
+use super::{CommandResult, Failure, Session, UsageError, caller, failure};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
-use crate::lane::{self, Project, Why, effective_state, operate};
+use crate::lane::{self, Project, RemovalReason, effective_state, operate};
 use crate::store::records::{AnyLane, LaneState};
 use crate::swarm;
 
@@ -41,58 +41,60 @@ pub(crate) struct Cleanup {
     pub(crate) dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(&[], args.dry_run)?;
-    if let Some(asked) = &args.batch {
-        return tidy_batch(session, &project, asked, args);
+pub(super) fn run(session: &Session, args: &Cleanup) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    if let Some(batch_name) = &args.batch {
+        return clean_up_batch(session, &project, batch_name, args);
     }
-    let named = !args.lanes.is_empty();
-    let lanes = meant(&project, args)?;
-    let mut answers = Vec::new();
-    let mut exit = Exit::Done;
-    let mut told = |name: &str, done: Result<Option<Gone>, Failure>| match done {
-        Ok(gone) => answers.extend(gone),
+    let has_names = !args.lanes.is_empty();
+    let lanes = selected_lanes(&project, args)?;
+    let mut results = Vec::new();
+    let mut exit = Exit::Success;
+    let mut add_result = |name: &str, result: Result<Option<LaneRemoval>, Failure>| match result {
+        Ok(removal) => results.extend(removal),
         Err(failure) => {
-            answers.push(kept(name, &failure));
-            // What was not named is only reported: keeping a lane with work in it is what cleanup is for. What could not be
-            // done is another matter.
-            if named || !failure.0.is_decision() {
-                exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
+            results.push(retained_lane(name, &failure));
+            // An unnamed lane with work in it is only reported, since retaining it is the purpose of cleanup.
+            // A failed removal is an error.
+            if has_names || !failure.0.is_decision() {
+                exit = if session.ui.json { Exit::Refused } else { failure::print_failure(&failure, false) };
             } else if !session.ui.json {
-                session.ui.say(failure.0.to_string());
+                session.ui.status(failure.0.to_string());
             }
         }
     };
     let names: Vec<String> = lanes.iter().map(|l| l.name.clone()).collect();
     if args.dry_run {
         for lane in &lanes {
-            told(&lane.name, foresee(session, &project, lane, args));
+            add_result(&lane.name, report_dry_run(session, &project, lane, args));
         }
     } else {
-        let ready = make_ready(&project, &names, args.force);
+        let stop_results = prepare_removal(&project, &names, args.force);
         operate(&project, "cleanup", |op| {
-            for (name, stopped) in names.iter().zip(ready) {
-                let done = stopped.and_then(|()| take_away(session, op, name, Why::Tidy, args.force));
-                told(name, done.map(Some));
+            for (name, stop_result) in names.iter().zip(stop_results) {
+                let result = stop_result
+                    .and_then(|()| remove_lane(session, op, name, RemovalReason::Cleanup, args.force));
+                add_result(name, result.map(Some));
             }
             Ok::<_, Failure>(())
         })?;
     }
-    let (strays, stray_exit) = if named { (0, Exit::Done) } else { take_strays(session, &project, args)? };
+    let (unrecorded, unrecorded_exit) =
+        if has_names { (0, Exit::Success) } else { remove_unrecorded_worktrees(session, &project, args)? };
     if session.ui.json {
-        session.ui.object(Answer { lanes: answers, dry_run: args.dry_run });
-    } else if lanes.is_empty() && strays == 0 {
-        session.ui.say("no lane to clean up");
+        session.ui.print_json(RemovalOutput { lanes: results, dry_run: args.dry_run });
+    } else if lanes.is_empty() && unrecorded == 0 {
+        session.ui.status("no lane to clean up");
     }
     if !args.dry_run {
-        lane::expire(&project)?;
+        lane::delete_expired(&project)?;
     }
-    Ok(if exit == Exit::Done { stray_exit } else { exit })
+    Ok(if exit == Exit::Success { unrecorded_exit } else { exit })
 }
 
-/// The lanes that are named, or that are candidates.
-fn meant(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Failure> {
+/// Returns the named lanes, or all candidates if none is named.
+fn selected_lanes(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Failure> {
     let mut lanes = Vec::new();
     for name in &args.lanes {
         lanes.push(project.any_lane(name)?);
@@ -101,105 +103,111 @@ fn meant(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Failure> {
         return Ok(lanes);
     }
     if args.force {
-        let what = "--force is for lanes or a batch that are named";
-        return Err(Mistake::Missing { what, example: "git proq cleanup payments --force" }.into());
+        let problem = "--force is for lanes or a batch that are named";
+        return Err(UsageError::Missing { problem, example: "git proq cleanup payments --force" }.into());
     }
-    for lane in project.every_lane()? {
-        if wanted(project, &lane, args.all)? {
+    for lane in project.all_lanes()? {
+        if is_candidate(project, &lane, args.all)? {
             lanes.push(lane);
         }
     }
     Ok(lanes)
 }
 
-/// Removes what is left of a batch.
-fn tidy_batch(session: &Session, project: &Project, asked: &str, args: &Cleanup) -> Done {
+/// Removes the lanes and the branch of a batch.
+fn clean_up_batch(session: &Session, project: &Project, name: &str, args: &Cleanup) -> CommandResult {
     #[derive(Serialize)]
-    struct Tidy<'a> {
+    struct BatchCleanupOutput<'a> {
         batch: &'a str,
         lanes: &'a [String],
         saved: Option<&'a str>,
         dry_run: bool,
     }
-    let batch = swarm::find_batch(project, asked)?;
-    let done = swarm::clean_up_batch(project, &batch, args.force, args.dry_run)?;
+    let batch = swarm::find_batch(project, name)?;
+    let outcome = swarm::clean_up_batch(project, &batch, args.force, args.dry_run)?;
     if session.ui.json {
-        let (lanes, saved) = (done.lanes.as_slice(), done.saved.as_deref());
-        session.ui.object(Tidy { batch: &batch.id, lanes, saved, dry_run: args.dry_run });
-        return Ok(Exit::Done);
+        let (lanes, saved) = (outcome.lanes.as_slice(), outcome.saved_ref.as_deref());
+        session.ui.print_json(BatchCleanupOutput { batch: &batch.id, lanes, saved, dry_run: args.dry_run });
+        return Ok(Exit::Success);
     }
-    let lanes = super::ui::count(done.lanes.len(), "lane");
-    let did = if args.dry_run { "would clean up" } else { "cleaned up" };
-    session.ui.answer(format!("{did} batch {}: {lanes}", batch.id));
-    if let Some(saved) = done.saved {
-        session.ui.answer(format!("  what landed on its branch is kept: git log {saved}"));
+    let lanes = super::ui::pluralize(outcome.lanes.len(), "lane");
+    let verb = if args.dry_run { "would clean up" } else { "cleaned up" };
+    session.ui.print_line(format!("{verb} batch {}: {lanes}", batch.id));
+    if let Some(saved) = outcome.saved_ref {
+        session.ui.print_line(format!("  what landed on its branch is kept: git log {saved}"));
     }
     if !args.dry_run {
         session.ui.hint("bring it all back: git proq undo");
-        lane::expire(project)?;
+        lane::delete_expired(project)?;
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Whether a lane that was not named is a candidate. Evidence decides afterwards.
-fn wanted(project: &Project, lane: &AnyLane, all: bool) -> Result<bool, Failure> {
-    // Those of a batch are its own to keep or to let go.
-    if lane
-        .batch
-        .as_ref()
-        .is_some_and(|of| swarm::find_batch(project, &of.batch).is_ok_and(|b| b.cleaned.is_none()))
-    {
+/// Returns whether a lane that was not named is a candidate. The evidence decides afterwards.
+fn is_candidate(project: &Project, lane: &AnyLane, include_all: bool) -> Result<bool, Failure> {
+    // The batch decides whether to retain or remove its own lanes.
+    if lane.batch.as_ref().is_some_and(|batch_lane| {
+        swarm::find_batch(project, &batch_lane.batch).is_ok_and(|b| b.cleaned.is_none())
+    }) {
         return Ok(false);
     }
     let (state, _) = effective_state(project, lane)?;
     let Some(branch) = lane.branch() else {
-        // What was said is worth something for as long as nobody says otherwise.
-        let unsaid = matches!(state, LaneState::Failed | LaneState::Stalled | LaneState::Stopped);
-        let over = lane.works_in_place() && !state.is_busy();
-        return Ok(all && (unsaid || over));
+        // An agent's answer is retained until the user removes it explicitly.
+        let has_no_answer = matches!(state, LaneState::Failed | LaneState::Stalled | LaneState::Stopped);
+        let is_finished = lane.works_in_place() && !state.is_busy();
+        return Ok(include_all && (has_no_answer || is_finished));
     };
-    let gone = !lane.path.exists() || project.repo.branch_tip(branch)?.is_none();
+    let is_missing = !lane.path.exists() || project.repo.branch_tip(branch)?.is_none();
     Ok(match state {
         LaneState::Landed => true,
-        LaneState::NoChange | LaneState::Failed | LaneState::Stalled | LaneState::Stopped => all || gone,
-        LaneState::Done if lane.already => all || gone,
+        LaneState::NoChange | LaneState::Failed | LaneState::Stalled | LaneState::Stopped => {
+            include_all || is_missing
+        }
+        LaneState::Done if lane.already_done => include_all || is_missing,
         LaneState::Starting | LaneState::Running | LaneState::Orphaned => false,
-        _ => gone,
+        _ => is_missing,
     })
 }
 
-fn foresee(
+fn report_dry_run(
     session: &Session,
     project: &Project,
     lane: &AnyLane,
     args: &Cleanup,
-) -> Result<Option<Gone>, Failure> {
-    match lane.clone().with_tree() {
+) -> Result<Option<LaneRemoval>, Failure> {
+    match lane.clone().into_worktree_lane() {
         Ok(lane) => {
-            let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
-            lane::refuse(&lane, &found, args.force)?;
+            let evidence = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+            lane::refuse_removal(&lane, &evidence, args.force)?;
         }
         Err(_) if args.force => {}
-        Err(_) => lane::refuse_busy(project, lane)?,
+        Err(_) => lane::require_not_busy(project, lane)?,
     }
-    session.ui.say(format!("would clean up {}", lane.name));
+    session.ui.status(format!("would clean up {}", lane.name));
     Ok(None)
 }
 
-/// Worktrees that a killed process left without a record become lanes nobody asked for; those without work go.
-/// Returns how many there were, and how it ended.
-fn take_strays(session: &Session, project: &Project, args: &Cleanup) -> Result<(usize, Exit), Failure> {
+/// Removes worktrees that a killed process left without a record, if they hold no work. Worktrees with work
+/// become lanes.
+///
+/// Returns how many unrecorded worktrees there were, and the exit code.
+fn remove_unrecorded_worktrees(
+    session: &Session,
+    project: &Project,
+    args: &Cleanup,
+) -> Result<(usize, Exit), Failure> {
     let worktrees = WorktreeList::read(&project.repo)?;
-    let strays = lane::stray_worktrees(project, &project.lanes()?, &worktrees)?;
-    let done = if args.dry_run { "would clean up" } else { "cleaned up" };
-    let mut exit = Exit::Done;
-    for path in &strays {
-        match lane::remove_stray(project, path, args.dry_run) {
+    let unrecorded = lane::unrecorded_worktrees(project, &project.lanes()?, &worktrees)?;
+    let verb = if args.dry_run { "would clean up" } else { "cleaned up" };
+    let mut exit = Exit::Success;
+    for path in &unrecorded {
+        match lane::remove_unrecorded(project, path, args.dry_run) {
             Ok(false) => {}
-            Ok(true) => session.ui.say(format!("{done} {}, which no lane has on record", path.display())),
-            Err(e) if e.is_decision() => session.ui.say(e.to_string()),
-            Err(e) => exit = report::show(&e.into(), false),
+            Ok(true) => session.ui.status(format!("{verb} {}, which no lane has on record", path.display())),
+            Err(e) if e.is_decision() => session.ui.status(e.to_string()),
+            Err(e) => exit = failure::print_failure(&e.into(), false),
         }
     }
-    Ok((strays.len(), exit))
+    Ok((unrecorded.len(), exit))
 }

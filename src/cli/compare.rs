@@ -1,14 +1,14 @@
-//! Owns `git proq compare`.
+//! The `git proq compare` command.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::lane_and_group_names;
-use super::{Done, Session, approve, diff, grid, side_by_side, ui};
+use super::{CommandResult, Session, approve, comparison_table, conflict_grid, diff, ui};
 use crate::explain::Exit;
 use crate::interrupt;
 use crate::lane;
-use crate::merge::{self, Attempt, Checked, Checking, Comparison};
+use crate::merge::{self, AttemptSummary, CheckSource, CheckStatus, Comparison};
 use crate::store::records::LaneState;
 
 /// Show attempts at one task side by side
@@ -44,82 +44,85 @@ pub(crate) struct Compare {
     pub(crate) diff: bool,
 }
 
-/// How many files are named that one attempt alone changes.
-const NAMED: usize = 5;
+/// Maximum number of files listed among those that only one attempt changes.
+const MAX_FILES_NAMED: usize = 5;
 
-pub(super) fn run(session: &Session, args: &Compare) -> Done {
+pub(super) fn run(session: &Session, args: &Compare) -> CommandResult {
     let project = session.project()?;
-    // Folders are made on the way, which go again.
-    interrupt::arm();
+    // The comparison creates temporary folders, which an interrupt must remove.
+    interrupt::defer_signals();
     let lanes = lane::lanes_named(&project, &args.lanes)?;
     if args.diff && !session.ui.json {
         for lane in &lanes {
-            session.ui.answer(console::style(format!("lane {}", lane.name)).bold().to_string());
-            diff::show(session, &project, lane, false)?;
+            session.ui.print_line(console::style(format!("lane {}", lane.name)).bold().to_string());
+            diff::print_diff(session, &project, lane, false)?;
         }
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     let checking = if args.check {
-        approve::before_landing(session, &project, lanes.iter().map(|lane| lane.base.clone()), None)?;
-        Checking::Now { more: &args.verify, jobs: args.jobs.map(usize::from) }
+        approve::confirm_before_landing(session, &project, lanes.iter().map(|lane| lane.base.clone()), None)?;
+        CheckSource::Run { extra_commands: &args.verify, jobs: args.jobs.map(usize::from) }
     } else {
-        Checking::Remembered
+        CheckSource::Cached
     };
-    let found = merge::compare(&project, &lanes, checking)?;
+    let comparison = merge::compare_attempts(&project, &lanes, checking)?;
     if session.ui.json {
-        session.ui.long_object(&found);
+        session.ui.print_long_json(&comparison);
     } else {
-        print(session, args, &found);
+        print_comparison(session, args, &comparison);
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn print(session: &Session, args: &Compare, found: &Comparison) {
-    let width = super::table::terminal_width().unwrap_or(side_by_side::WIDTH);
-    for table in side_by_side::tables(found, width) {
-        session.ui.answer(table);
-        session.ui.answer("");
+fn print_comparison(session: &Session, args: &Compare, comparison: &Comparison) {
+    let width = super::table::terminal_width().unwrap_or(comparison_table::DEFAULT_WIDTH);
+    for table in comparison_table::render_tables(comparison, width) {
+        session.ui.print_line(table);
+        session.ui.print_line("");
     }
-    for attempt in found.attempts.iter().filter(|attempt| !attempt.only.is_empty()) {
-        if found.attempts.len() > 1 {
-            let named: Vec<String> = attempt.only.iter().take(NAMED).map(ToString::to_string).collect();
-            let more = attempt.only.len().saturating_sub(NAMED);
+    for attempt in comparison.attempts.iter().filter(|attempt| !attempt.exclusive_files.is_empty()) {
+        if comparison.attempts.len() > 1 {
+            let named: Vec<String> =
+                attempt.exclusive_files.iter().take(MAX_FILES_NAMED).map(ToString::to_string).collect();
+            let more = attempt.exclusive_files.len().saturating_sub(MAX_FILES_NAMED);
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            session.ui.answer(format!("only {}: {}{more}", attempt.lane, named.join(", ")));
+            session.ui.print_line(format!("only {}: {}{more}", attempt.lane, named.join(", ")));
         }
     }
-    for line in grid::lines(&found.pairs) {
-        session.ui.answer(line);
+    for line in conflict_grid::pair_lines(&comparison.pairs) {
+        session.ui.print_line(line);
     }
-    for attempt in &found.attempts {
-        let Checked::Failed { command, ended, tail } = &attempt.checks else { continue };
-        session.ui.answer(format!("{}: `{command}` failed ({ended})", attempt.lane));
+    for attempt in &comparison.attempts {
+        let CheckStatus::Failed { command, ended, tail } = &attempt.checks else { continue };
+        session.ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
         for line in tail {
-            session.ui.answer(format!("    {}", console::strip_ansi_codes(line)));
+            session.ui.print_line(format!("    {}", console::strip_ansi_codes(line)));
         }
         if tail.is_empty() {
             session.ui.hint(format!("all that it wrote: git proq logs {} --check", attempt.lane));
         }
     }
-    if !args.check && found.attempts.iter().any(|attempt| attempt.checks == Checked::Unknown) {
+    if !args.check && comparison.attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
         session.ui.hint(format!("run the checks now: git proq compare --check {}", args.lanes.join(" ")));
     }
-    let good = |one: &&Attempt| {
-        one.group.is_some() && one.state == LaneState::Done && !matches!(one.checks, Checked::Failed { .. })
+    let is_landable = |attempt: &&AttemptSummary| {
+        attempt.group.is_some()
+            && attempt.state == LaneState::Done
+            && !matches!(attempt.checks, CheckStatus::Failed { .. })
     };
-    if let Some(first) = found.attempts.iter().find(good) {
-        let others = if found.attempts.len() > 1 { ", discarding the others" } else { "" };
+    if let Some(first) = comparison.attempts.iter().find(is_landable) {
+        let others = if comparison.attempts.len() > 1 { ", discarding the others" } else { "" };
         session.ui.hint(format!("land one{others}: git proq pick {}", first.lane));
     }
 }
 
-/// A time for a table: `12s`, `5m 12s`, `3h 5m`.
-pub(super) fn long_span(seconds: u64) -> String {
-    let whole = ui::span(std::time::Duration::from_secs(seconds));
+/// Formats a duration for a table: `12s`, `5m 12s`, `3h 5m`.
+pub(super) fn duration_text(seconds: u64) -> String {
+    let rounded = ui::short_duration(std::time::Duration::from_secs(seconds));
     match seconds {
-        0..60 => whole,
-        60..3600 => format!("{whole} {}s", seconds % 60),
-        3600..86400 => format!("{whole} {}m", seconds % 3600 / 60),
-        _ => format!("{whole} {}h", seconds % 86400 / 3600),
+        0..60 => rounded,
+        60..3600 => format!("{rounded} {}s", seconds % 60),
+        3600..86400 => format!("{rounded} {}m", seconds % 3600 / 60),
+        _ => format!("{rounded} {}h", seconds % 86400 / 3600),
     }
 }

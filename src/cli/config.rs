@@ -1,10 +1,10 @@
-//! Owns `git proq config`.
+//! The `git proq config` command.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Done, Session, table};
-use crate::config::{Form, KEYS};
+use super::{CommandResult, Session, table};
+use crate::config::{KEYS, ValueFormat};
 use crate::explain::Exit;
 use crate::lane;
 
@@ -40,7 +40,7 @@ pub(crate) enum ConfigCommand {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct SettingRow {
     key: String,
     value: String,
     origin: String,
@@ -51,47 +51,47 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    settings: Vec<Row>,
+struct ConfigOutput {
+    settings: Vec<SettingRow>,
 }
 
-pub(super) fn run(session: &Session, args: &Config) -> Done {
+pub(super) fn run(session: &Session, args: &Config) -> CommandResult {
     let ConfigCommand::List { show_origin } = args.command;
     let project = session.project()?;
     let layers = lane::current_layers(&project)?;
-    let mut settings: Vec<Row> = KEYS
+    let mut settings: Vec<SettingRow> = KEYS
         .iter()
         .map(|key| {
             let (value, origin) = layers.get(key);
-            Row {
+            SettingRow {
                 key: key.name.to_owned(),
-                value: key.shown(value),
+                value: key.display_value(value),
                 origin: origin.to_string(),
                 default: key.default,
-                form: key.form.describe(),
-                by_repository: key.by_repository,
-                about: key.about.to_owned(),
+                form: key.format.describe(),
+                by_repository: key.settable_by_repository,
+                about: key.summary.to_owned(),
             }
         })
         .collect();
     settings.extend(layers.hooks().filter_map(|event| {
         let (value, origin) = layers.hook(event)?;
-        Some(Row {
+        Some(SettingRow {
             key: format!("hook.{event}"),
             value: value.clone(),
             origin: origin.to_string(),
             default: "",
-            form: Form::Commands.describe(),
+            form: ValueFormat::Commands.describe(),
             by_repository: true,
             about: format!("what is run at {event}"),
         })
     }));
     settings.sort_by(|a, b| a.key.cmp(&b.key));
     if session.ui.json {
-        session.ui.object(Answer { settings });
-        return Ok(Exit::Done);
+        session.ui.print_json(ConfigOutput { settings });
+        return Ok(Exit::Success);
     }
-    let (last, rows): (&str, Vec<Vec<String>>) = if show_origin {
+    let (last_title, rows): (&str, Vec<Vec<String>>) = if show_origin {
         (
             "ORIGIN",
             settings.iter().map(|r| vec![r.key.clone(), one_line(&r.value), r.origin.clone()]).collect(),
@@ -102,11 +102,11 @@ pub(super) fn run(session: &Session, args: &Config) -> Done {
             settings.iter().map(|r| vec![r.key.clone(), one_line(&r.value), r.about.clone()]).collect(),
         )
     };
-    session.ui.answer(table::render_whole(&["SETTING", "VALUE", last], rows));
-    Ok(Exit::Done)
+    session.ui.print_line(table::render_untruncated(&["SETTING", "VALUE", last_title], rows));
+    Ok(Exit::Success)
 }
 
-/// A list on one line, for the table.
+/// Joins a list value into one line for the table.
 fn one_line(value: &str) -> String {
     value.replace('\n', "; ")
 }

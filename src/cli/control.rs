@@ -1,15 +1,15 @@
-//! Owns what people want of a batch from any terminal: `git proq pause`, `resume` and `abort`.
+//! Control of a batch from any terminal: `git proq pause`, `resume` and `abort`.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::batch_names;
-use super::{Done, Failure, Session, resolve, status, swarm as command};
-use crate::config::nano_dollars;
+use super::{CommandResult, Failure, Session, resolve, status, swarm as command};
+use crate::config::parse_nano_dollars;
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::swarm::{self, Batch, BatchError, BatchRecord, Ledger, Outcome, WishKind};
+use crate::swarm::{self, Batch, BatchError, BatchOutcome, BatchRecord, ControlRequestKind, Ledger};
 
 /// Pause a batch
 ///
@@ -80,221 +80,250 @@ pub(crate) struct Abort {
     dry_run: bool,
 }
 
-/// What `--json` answers.
+/// The `--json` output of a control command.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ControlOutput<'a> {
     batch: &'a str,
     state: &'a str,
     dry_run: bool,
 }
 
-/// The batch that is meant: the one that is named, or the only one that is open.
-pub(super) fn which(
+/// Returns the batch named `name`, or the only unfinished one if no name is given.
+pub(super) fn resolve_batch(
     project: &Project,
-    asked: Option<&str>,
+    name: Option<&str>,
     command: &'static str,
 ) -> Result<BatchRecord, Failure> {
-    if let Some(asked) = asked {
-        return Ok(swarm::find_batch(project, asked)?);
+    if let Some(name) = name {
+        return Ok(swarm::find_batch(project, name)?);
     }
-    let mut open = open(project);
-    match (open.len(), open.pop()) {
+    let mut candidates = unfinished_batches(project);
+    match (candidates.len(), candidates.pop()) {
         (1, Some((batch, _))) => Ok(batch),
         (_, last) => {
-            let all = open.into_iter().chain(last).map(|(batch, _)| batch.id).collect();
-            Err(swarm::Error::from(BatchError::Which { open: all, command }).into())
+            let ids = candidates.into_iter().chain(last).map(|(batch, _)| batch.id).collect();
+            Err(swarm::Error::from(BatchError::AmbiguousBatch { open: ids, command }).into())
         }
     }
 }
 
-/// The batches that are not over, and those that were ended before they were, each with its state.
-pub(super) fn open(project: &Project) -> Vec<(BatchRecord, &'static str)> {
+/// Returns the unfinished batches, each with its state. Batches that were aborted or stopped count as
+/// unfinished.
+pub(super) fn unfinished_batches(project: &Project) -> Vec<(BatchRecord, &'static str)> {
     let mut out = Vec::new();
     for batch in swarm::batches(project, false) {
-        let Ok(read) = Batch::load(project, &batch.id) else { continue };
-        let Ok(lines) = read.log(project) else { continue };
-        let state = read.state(&lines);
-        match state.outcome_if_over() {
-            None | Some(Outcome::Aborted | Outcome::Stopped) => out.push((batch, state.word())),
-            Some(Outcome::Complete | Outcome::Partly) => {}
+        let Ok(loaded) = Batch::load(project, &batch.id) else { continue };
+        let Ok(lines) = loaded.read_log_lines(project) else { continue };
+        let state = loaded.fold_state(&lines);
+        match state.final_outcome() {
+            None | Some(BatchOutcome::Aborted | BatchOutcome::Stopped) => {
+                out.push((batch, state.status_word()));
+            }
+            Some(BatchOutcome::Complete | BatchOutcome::Partial) => {}
         }
     }
     out
 }
 
-fn require_there(batch: &BatchRecord) -> Result<(), Failure> {
+fn require_not_cleaned_up(batch: &BatchRecord) -> Result<(), Failure> {
     if batch.cleaned.is_some() {
-        return Err(swarm::Error::from(BatchError::Cleaned { id: batch.id.clone() }).into());
+        return Err(swarm::Error::from(BatchError::CleanedUp { id: batch.id.clone() }).into());
     }
     Ok(())
 }
 
-/// Leaves a wish for a batch, and returns once it is heard.
-pub(super) fn wish(project: &Project, id: &str, kind: WishKind) -> Result<(), Failure> {
-    Ok(swarm::ask_batch(project, id, &resolve::this_program()?, vec![kind])?)
+/// Sends a control request to a batch, and returns once the scheduler has received it.
+pub(super) fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
+    Ok(swarm::ask_batch(project, id, &resolve::current_program_path()?, vec![kind])?)
 }
 
-fn outcome(project: &Project, batch: &BatchRecord) -> Result<(Option<Outcome>, &'static str), Failure> {
-    let read = Batch::load(project, &batch.id)?;
-    let state = read.state(&read.log(project)?);
-    Ok((state.outcome_if_over(), state.word()))
+fn batch_outcome(
+    project: &Project,
+    batch: &BatchRecord,
+) -> Result<(Option<BatchOutcome>, &'static str), Failure> {
+    let loaded = Batch::load(project, &batch.id)?;
+    let state = loaded.fold_state(&loaded.read_log_lines(project)?);
+    Ok((state.final_outcome(), state.status_word()))
 }
 
-fn say(session: &Session, id: &str, state: &str, text: &str, dry_run: bool) {
+fn print_state(session: &Session, id: &str, state: &str, text: &str, dry_run: bool) {
     if session.ui.json {
-        session.ui.object(Answer { batch: id, state, dry_run });
+        session.ui.print_json(ControlOutput { batch: id, state, dry_run });
     } else {
-        session.ui.answer(text);
+        session.ui.print_line(text);
     }
 }
 
-pub(super) fn pause(session: &Session, args: &Pause) -> Done {
-    let project = session.project_to_change()?;
-    let batch = which(&project, args.batch.as_deref(), "pause")?;
-    require_there(&batch)?;
+pub(super) fn pause(session: &Session, args: &Pause) -> CommandResult {
+    let project = session.project_for_write()?;
+    let batch = resolve_batch(&project, args.batch.as_deref(), "pause")?;
+    require_not_cleaned_up(&batch)?;
     let id = &batch.id;
-    let (over, word) = outcome(&project, &batch)?;
-    if over.is_some() || word == "paused" {
-        say(session, id, word, &format!("batch {id} does not go on: it is {word}"), args.dry_run);
-        return Ok(Exit::Done);
+    let (finished, word) = batch_outcome(&project, &batch)?;
+    if finished.is_some() || word == "paused" {
+        print_state(session, id, word, &format!("batch {id} does not go on: it is {word}"), args.dry_run);
+        return Ok(Exit::Success);
     }
     if args.dry_run {
-        say(session, id, word, &format!("would pause batch {id}"), true);
-        return Ok(Exit::Done);
+        print_state(session, id, word, &format!("would pause batch {id}"), true);
+        return Ok(Exit::Success);
     }
-    wish(&project, id, WishKind::Pause)?;
-    let (_, word) = outcome(&project, &batch)?;
+    send_request(&project, id, ControlRequestKind::Pause)?;
+    let (_, word) = batch_outcome(&project, &batch)?;
     let text = match word {
         "paused" | "over" => format!("batch {id} is {word}"),
         _ => format!("batch {id} pauses once what runs has ended"),
     };
-    say(session, id, word, &text, false);
+    print_state(session, id, word, &text, false);
     if !session.ui.json {
         session
             .ui
             .hint(format!("see how far it is: git proq status {id}   go on with it: git proq resume {id}"));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-pub(super) fn resume(session: &Session, args: &Resume) -> Done {
-    let project = session.project_to_change()?;
-    let batch = match repairable(&project, args)? {
+pub(super) fn resume(session: &Session, args: &Resume) -> CommandResult {
+    let project = session.project_for_write()?;
+    let batch = match last_repairable_batch(&project, args)? {
         Some(batch) => batch,
-        None => which(&project, args.batch.as_deref(), "resume")?,
+        None => resolve_batch(&project, args.batch.as_deref(), "resume")?,
     };
-    require_there(&batch)?;
+    require_not_cleaned_up(&batch)?;
     let id = &batch.id;
-    let read = Batch::load(&project, id)?;
-    let mut wishes = Vec::new();
+    let loaded = Batch::load(&project, id)?;
+    let mut requests = Vec::new();
     if let Some(text) = &args.budget {
-        let what = "--budget takes US dollars; 0 is no limit";
-        let mistake = super::Mistake::Missing { what, example: "git proq resume --budget 12.50" };
-        let most = nano_dollars(text).ok_or(mistake)?;
-        wishes.push(WishKind::Budget { most: Some(most).filter(|most| *most > 0) });
+        let problem = "--budget takes US dollars; 0 is no limit";
+        let usage_error = super::UsageError::Missing { problem, example: "git proq resume --budget 12.50" };
+        let limit = parse_nano_dollars(text).ok_or(usage_error)?;
+        requests.push(ControlRequestKind::Budget { limit: Some(limit).filter(|limit| *limit > 0) });
     }
     for name in &args.retry {
-        wishes.push(WishKind::Retry { task: read.task_named(name)? });
+        requests.push(ControlRequestKind::Retry { task: loaded.find_task(name)? });
     }
-    let (over, word) = outcome(&project, &batch)?;
-    // A conflict may have been resolved since, or what a check failed by repaired.
-    let rests = match over {
-        Some(Outcome::Complete | Outcome::Partly) => is_repairable(&project, &batch)?,
+    let (finished, word) = batch_outcome(&project, &batch)?;
+    // Since then, a conflict may have been resolved, or the cause of a failed check repaired.
+    let is_resumable = match finished {
+        Some(BatchOutcome::Complete | BatchOutcome::Partial) => is_repairable(&project, &batch)?,
         _ => true,
     };
-    if rests {
-        wishes.push(WishKind::Resume);
+    if is_resumable {
+        requests.push(ControlRequestKind::Resume);
     }
     if args.dry_run {
-        say(session, id, word, &format!("would go on with batch {id}"), true);
-        return Ok(Exit::Done);
+        print_state(session, id, word, &format!("would go on with batch {id}"), true);
+        return Ok(Exit::Success);
     }
-    let goes_on = word == "running" && swarm::is_run(&project, id)?;
-    let at = command::Follow::from_here(&project, id)?;
-    let owes = batch.is_unproven(&project) || Ledger::read(&project).map_err(swarm::Error::from)?.has(id);
-    if wishes.is_empty() && owes {
-        return end_it(session, &project, args, at, id);
+    let is_scheduled = word == "running" && swarm::is_run(&project, id)?;
+    let follower = command::BatchFollower::from_now(&project, id)?;
+    let has_unfinished_end = batch.has_unverified_criteria(&project)
+        || Ledger::read(&project).map_err(swarm::Error::from)?.has_batch(id);
+    if requests.is_empty() && has_unfinished_end {
+        return finish_batch(session, &project, args, follower, id);
     }
-    match (wishes.is_empty(), goes_on) {
+    match (requests.is_empty(), is_scheduled) {
         (true, _) => {
-            say(session, id, word, &format!("batch {id} is over; there is nothing to go on with"), false);
+            print_state(
+                session,
+                id,
+                word,
+                &format!("batch {id} is over; there is nothing to go on with"),
+                false,
+            );
             if !session.ui.json {
-                let again = status::try_again(&status::picture(&project, &batch)?);
-                let any = || format!("try a task again: git proq resume {id} --retry ID");
-                session.ui.hint(again.unwrap_or_else(any));
+                let retry_hint = status::retry_hint(&status::batch_progress(&project, &batch)?);
+                let default_hint = || format!("try a task again: git proq resume {id} --retry ID");
+                session.ui.hint(retry_hint.unwrap_or_else(default_hint));
             }
-            return Ok(Exit::Done);
+            return Ok(Exit::Success);
         }
-        // It is only followed.
+        // The batch runs already, so it is only followed.
         (false, true) if args.retry.is_empty() && args.budget.is_none() => {}
-        (false, _) => swarm::ask_batch(&project, id, &resolve::this_program()?, wishes)?,
+        (false, _) => swarm::ask_batch(&project, id, &resolve::current_program_path()?, requests)?,
     }
     if args.detach {
-        let (_, word) = outcome(&project, &batch)?;
-        say(session, id, word, &format!("batch {id} goes on"), false);
-        return Ok(Exit::Done);
+        let (_, word) = batch_outcome(&project, &batch)?;
+        print_state(session, id, word, &format!("batch {id} goes on"), false);
+        return Ok(Exit::Success);
     }
-    command::follow(session, &project, at)
+    command::follow(session, &project, follower)
 }
 
-/// The last batch, where none is named or open and something of it may have been repaired since.
-fn repairable(project: &Project, args: &Resume) -> Result<Option<BatchRecord>, Failure> {
-    if args.batch.is_some() || !open(project).is_empty() {
+/// Returns the newest batch, if none is named or unfinished and one of its tasks may have been repaired
+/// since.
+fn last_repairable_batch(project: &Project, args: &Resume) -> Result<Option<BatchRecord>, Failure> {
+    if args.batch.is_some() || !unfinished_batches(project).is_empty() {
         return Ok(None);
     }
     let Some(last) = swarm::batches(project, false).pop() else { return Ok(None) };
     Ok(is_repairable(project, &last)?.then_some(last))
 }
 
-/// Whether a task of a batch could not land because of a conflict or a check, was finished by a person after its run came to nothing,
-/// or had its landing taken back.
+/// Returns whether a finished batch may have tasks to land. A conflict or a check may have blocked a task. A
+/// user may have completed a task after its run failed. Or a task's landing was undone.
 fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure> {
-    let read = Batch::load(project, &batch.id)?;
-    let state = read.state(&read.log(project)?);
+    let loaded = Batch::load(project, &batch.id)?;
+    let state = loaded.fold_state(&loaded.read_log_lines(project)?);
     let is_stuck = |task: usize| {
-        matches!(state.fate(task), Some(swarm::Fate::Failed(swarm::Why::Conflict | swarm::Why::Check)))
+        matches!(
+            state.task_outcome(task),
+            Some(swarm::TaskOutcome::Failed(
+                swarm::FailureReason::ConflictUnresolved | swarm::FailureReason::CheckFailed
+            ))
+        )
     };
-    let is_repaired =
-        || status::picture(project, batch).map(|it| it.tasks.iter().any(|task| task.is_repaired));
-    Ok((0..read.tasks.len()).any(is_stuck) || swarm::has_taken_back(project, &read)? || is_repaired()?)
+    let is_repaired = || {
+        status::batch_progress(project, batch)
+            .map(|progress| progress.tasks.iter().any(|task| task.is_repaired))
+    };
+    Ok((0..loaded.tasks.len()).any(is_stuck)
+        || swarm::has_undone_landings(project, &loaded)?
+        || is_repaired()?)
 }
 
-/// Goes on with what belongs to the end of a batch that is over: whoever did that was killed over it.
-fn end_it(session: &Session, project: &Project, args: &Resume, at: command::Follow, id: &str) -> Done {
-    let _by_whomever = swarm::resume_batch(project, id, &resolve::this_program()?)?;
+/// Completes the final steps of a finished batch, whose scheduler was killed before it completed them.
+fn finish_batch(
+    session: &Session,
+    project: &Project,
+    args: &Resume,
+    follower: command::BatchFollower,
+    id: &str,
+) -> CommandResult {
+    let _resumed = swarm::resume_batch(project, id, &resolve::current_program_path()?)?;
     if args.detach {
-        say(session, id, "over", &format!("batch {id} goes on with its end"), false);
-        return Ok(Exit::Done);
+        print_state(session, id, "over", &format!("batch {id} goes on with its end"), false);
+        return Ok(Exit::Success);
     }
-    command::follow(session, project, at)
+    command::follow(session, project, follower)
 }
 
-pub(super) fn abort(session: &Session, args: &Abort) -> Done {
-    let project = session.project_to_change()?;
-    let batch = which(&project, args.batch.as_deref(), "abort")?;
-    require_there(&batch)?;
+pub(super) fn abort(session: &Session, args: &Abort) -> CommandResult {
+    let project = session.project_for_write()?;
+    let batch = resolve_batch(&project, args.batch.as_deref(), "abort")?;
+    require_not_cleaned_up(&batch)?;
     let id = &batch.id;
-    let (over, word) = outcome(&project, &batch)?;
-    if over.is_some() {
-        say(session, id, word, &format!("batch {id} is over already"), args.dry_run);
-        return Ok(Exit::Done);
+    let (finished, word) = batch_outcome(&project, &batch)?;
+    if finished.is_some() {
+        print_state(session, id, word, &format!("batch {id} is over already"), args.dry_run);
+        return Ok(Exit::Success);
     }
     if args.dry_run {
-        say(session, id, word, &format!("would abort batch {id}"), true);
-        return Ok(Exit::Done);
+        print_state(session, id, word, &format!("would abort batch {id}"), true);
+        return Ok(Exit::Success);
     }
-    wish(&project, id, WishKind::Abort { hard: args.hard })?;
-    let (over, word) = outcome(&project, &batch)?;
-    let text = match over {
+    send_request(&project, id, ControlRequestKind::Abort { hard: args.hard })?;
+    let (finished, word) = batch_outcome(&project, &batch)?;
+    let text = match finished {
         Some(_) => format!("batch {id} is aborted"),
         None if args.hard => format!("batch {id} is being aborted: its agents are being stopped"),
         None => format!("batch {id} is being aborted: its agents are told to wrap up"),
     };
-    say(session, id, word, &text, false);
+    print_state(session, id, word, &text, false);
     if !session.ui.json {
         session.ui.hint(format!(
             "all lanes stay; go on with it: git proq resume {id}   tidy up: git proq cleanup --batch {id}"
         ));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }

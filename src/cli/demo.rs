@@ -1,4 +1,4 @@
-//! Owns `git proq demo`: the tour in a throw-away repository, by the same commands a user types.
+//! The `git proq demo` command: a tour in a temporary repository, with the same commands that a user types.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -10,10 +10,10 @@ use clap::Args;
 use console::style;
 use serde::Serialize;
 
-use super::{Done, Failure, Mistake, Session, man, ui};
+use super::{CommandResult, Failure, Session, UsageError, man, ui};
 use crate::config::KEYS;
 use crate::explain::Exit;
-use crate::process::Start;
+use crate::process::CommandBuilder;
 use crate::{git, interrupt};
 
 /// Take the tour: three lanes in a throw-away repository
@@ -30,8 +30,8 @@ pub(crate) struct Demo {
     pub(crate) keep: bool,
 }
 
-/// What stands in for an agent: a program on `PATH` that gets the prompt as its last argument.
-const AGENT: &str = "#!/bin/sh
+/// Script of the demo agent: a program on `PATH` that gets the prompt as its last argument.
+const AGENT_SCRIPT: &str = "#!/bin/sh
 case $1 in
 'Add payments') echo 'fn pay() {}' > payments.rs ;;
 'Add search') echo 'title = \"Shop with search\"' > shop.toml ;;
@@ -39,8 +39,8 @@ case $1 in
 esac
 ";
 
-/// The demo needs no identity, and heeds no setting of the user's.
-const IDENTITY: [(&str, &str); 7] = [
+/// Environment of the demo's commands. The demo needs no git identity and ignores the user's settings.
+const DEMO_ENV: [(&str, &str); 7] = [
     ("GIT_AUTHOR_NAME", "Demo"),
     ("GIT_AUTHOR_EMAIL", "demo@localhost"),
     ("GIT_COMMITTER_NAME", "Demo"),
@@ -50,242 +50,260 @@ const IDENTITY: [(&str, &str); 7] = [
     ("XDG_CONFIG_HOME", "/dev/null"),
 ];
 
-/// How often, and after which pauses, the removal is tried while an agent's last process goes away.
-const PATIENCE: (u32, Duration) = (100, Duration::from_millis(20));
+/// Retries of the removal, and the pause between two of them, while the last process of an agent exits.
+const REMOVE_RETRIES: (u32, Duration) = (100, Duration::from_millis(20));
 
-/// The user's own work in the middle of which a lane is looked at.
-const NOTES: (&str, &str) = ("notes.txt", "my own notes\n");
-const IDEA: (&str, &str) = ("main.rs", "fn main() { /* half an idea */ }\n");
+/// The user's untracked file, present while the tour previews a lane. [`EDITED_FILE`] is the user's
+/// uncommitted edit.
+const UNTRACKED_FILE: (&str, &str) = ("notes.txt", "my own notes\n");
+const EDITED_FILE: (&str, &str) = ("main.rs", "fn main() { /* half an idea */ }\n");
 
-/// One command of the tour.
+/// A command of the tour and its exit code.
 #[derive(Serialize)]
-struct Step {
+struct TourStep {
     command: String,
     exit: i32,
 }
 
 #[derive(Serialize)]
-struct Answer {
-    steps: Vec<Step>,
+struct DemoOutput {
+    steps: Vec<TourStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<PathBuf>,
+    #[serde(rename = "kept")]
+    repo_path: Option<PathBuf>,
 }
 
-pub(super) fn run(session: &Session, args: &Demo) -> Done {
-    // Ctrl-C ends the tour between two steps, so that its repository goes too.
-    interrupt::arm();
-    let mut stage = Stage::new(session)?;
-    let played = stage.set().and_then(|()| stage.play());
+pub(super) fn run(session: &Session, args: &Demo) -> CommandResult {
+    // Ctrl-C ends the tour between two steps, so that the temporary repository is removed too.
+    interrupt::defer_signals();
+    let mut demo = DemoRepo::new(session)?;
+    let result = demo.create_repo().and_then(|()| demo.run_tour());
     if args.keep {
-        stage.kept = true;
+        demo.is_retained = true;
     } else {
-        stage.strike()?;
+        demo.remove()?;
     }
-    played?;
-    let kept = args.keep.then(|| stage.repo());
+    result?;
+    let repo_path = args.keep.then(|| demo.repo_dir());
     if session.ui.json {
-        session.ui.object(Answer { steps: stage.steps.take(), kept });
-        return Ok(Exit::Done);
+        session.ui.print_json(DemoOutput { steps: demo.steps.take(), repo_path });
+        return Ok(Exit::Success);
     }
-    session.ui.answer("");
-    session.ui.answer(bold(match kept {
+    session.ui.print_line("");
+    session.ui.print_line(bold(match repo_path {
         Some(_) => "That was the tour. In a repository of yours:",
         None => "That was the tour; its repository is gone again. In one of yours:",
     }));
-    session.ui.answer("  git proq agents                              which agents are installed");
-    session.ui.answer("  git proq spawn claude \"implement payments\"   start one in a lane of its own");
-    session.ui.answer("  git proq                                     the lanes, and what to do next");
-    if let Some(repo) = kept {
-        session.ui.answer("");
-        session.ui.answer(format!("kept: {}", repo.display()));
+    session.ui.print_line("  git proq agents                              which agents are installed");
+    session.ui.print_line("  git proq spawn claude \"implement payments\"   start one in a lane of its own");
+    session.ui.print_line("  git proq                                     the lanes, and what to do next");
+    if let Some(repo) = repo_path {
+        session.ui.print_line("");
+        session.ui.print_line(format!("kept: {}", repo.display()));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// The folder with the throw-away repository and the stand-in for an agent.
-struct Stage<'a> {
+/// The temporary folder with the demo's repository and agent. The folder is removed on drop.
+struct DemoRepo<'a> {
     session: &'a Session,
     dir: PathBuf,
-    exe: PathBuf,
-    path: OsString,
-    steps: RefCell<Vec<Step>>,
-    kept: bool,
+    program_path: PathBuf,
+    search_path: OsString,
+    steps: RefCell<Vec<TourStep>>,
+    is_retained: bool,
 }
 
-impl Drop for Stage<'_> {
+impl Drop for DemoRepo<'_> {
     fn drop(&mut self) {
-        if !self.kept {
-            drop(self.strike());
+        if !self.is_retained {
+            drop(self.remove());
         }
     }
 }
 
-impl<'a> Stage<'a> {
-    fn new(session: &'a Session) -> Result<Stage<'a>, Failure> {
-        let exe = super::resolve::this_program()?;
-        let dir = new_folder(&std::env::temp_dir())?;
-        let before = std::env::var_os("PATH").unwrap_or_default();
-        let folders = [dir.join("bin")].into_iter().chain(std::env::split_paths(&before));
-        let path = std::env::join_paths(folders).unwrap_or(before);
-        Ok(Stage { session, dir, exe, path, steps: RefCell::default(), kept: false })
+impl<'a> DemoRepo<'a> {
+    fn new(session: &'a Session) -> Result<DemoRepo<'a>, Failure> {
+        let program_path = super::resolve::current_program_path()?;
+        let dir = create_private_folder(&std::env::temp_dir())?;
+        let old_path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = [dir.join("bin")].into_iter().chain(std::env::split_paths(&old_path));
+        let search_path = std::env::join_paths(folders).unwrap_or(old_path);
+        Ok(DemoRepo {
+            session,
+            dir,
+            program_path,
+            search_path,
+            steps: RefCell::default(),
+            is_retained: false,
+        })
     }
 
-    fn repo(&self) -> PathBuf {
+    fn repo_dir(&self) -> PathBuf {
         self.dir.join("shop")
     }
 
-    /// Makes the agent and a repository with one commit.
-    fn set(&self) -> Result<(), Failure> {
+    /// Creates the agent and a repository with one commit.
+    fn create_repo(&self) -> Result<(), Failure> {
         use std::os::unix::fs::PermissionsExt;
         let agent = self.dir.join("bin/demo-agent");
-        man::write(&agent, AGENT.as_bytes())?;
+        man::write_file(&agent, AGENT_SCRIPT.as_bytes())?;
         std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o700))
-            .map_err(|source| Mistake::Unwritable { path: agent, source })?;
-        self.write(("shop.toml", "title = \"Shop\"\n"))?;
-        self.write(("main.rs", "fn main() {}\n"))?;
+            .map_err(|source| UsageError::Unwritable { path: agent, source })?;
+        self.write_file(("shop.toml", "title = \"Shop\"\n"))?;
+        self.write_file(("main.rs", "fn main() {}\n"))?;
         let program = git::Program::find()?;
         for args in [&["init", "-q", "-b", "main"][..], &["add", "-A"], &["commit", "-qm", "Open the shop"]] {
-            let mut call = program.in_dir(&self.repo()).args(args);
-            for (key, value) in IDENTITY {
+            let mut call = program.command_in(&self.repo_dir()).args(args);
+            for (key, value) in DEMO_ENV {
                 call = call.env(key, value);
             }
-            drop(call.changes().run()?);
+            drop(call.mutating().run()?);
         }
         Ok(())
     }
 
-    fn play(&self) -> Result<(), Failure> {
-        self.chapter("Three agents, each in a lane of its own. They work at the same time.");
+    fn run_tour(&self) -> Result<(), Failure> {
+        self.print_heading("Three agents, each in a lane of its own. They work at the same time.");
         for prompt in ["Add payments", "Add search", "Rename the shop"] {
-            self.proq(&["spawn", "-q", "demo-agent", prompt], 0)?;
+            self.run_proq(&["spawn", "-q", "demo-agent", prompt], 0)?;
         }
-        self.proq(&["wait", "add-payments", "add-search", "rename-the-shop"], 0)?;
-        self.proq(&["list"], 0)?;
+        self.run_proq(&["wait", "add-payments", "add-search", "rename-the-shop"], 0)?;
+        self.run_proq(&["list"], 0)?;
 
-        self.chapter("Look at one in your own checkout, in the middle of your own work.");
-        self.write(NOTES)?;
-        self.write(IDEA)?;
-        self.git(&["status", "--short"])?;
-        self.proq(&["preview", "add-payments"], 0)?;
-        self.git(&["ls-files"])?;
-        self.proq(&["preview", "--back"], 0)?;
-        self.git(&["status", "--short"])?;
-        self.expect(NOTES)?;
-        self.expect(IDEA)?;
+        self.print_heading("Look at one in your own checkout, in the middle of your own work.");
+        self.write_file(UNTRACKED_FILE)?;
+        self.write_file(EDITED_FILE)?;
+        self.run_git(&["status", "--short"])?;
+        self.run_proq(&["preview", "add-payments"], 0)?;
+        self.run_git(&["ls-files"])?;
+        self.run_proq(&["preview", "--back"], 0)?;
+        self.run_git(&["status", "--short"])?;
+        self.require_content(UNTRACKED_FILE)?;
+        self.require_content(EDITED_FILE)?;
 
-        self.chapter("Land what fits together. What conflicts is put aside and stays as it is.");
-        self.proq(&["merge", "--all"], 3)?;
-        self.proq(&["list"], 0)?;
-        self.git(&["log", "--oneline", "--graph"])?;
-        self.git(&["status", "--short"])?;
-        self.expect(("payments.rs", "fn pay() {}\n"))?;
-        self.expect(NOTES)?;
-        self.expect(IDEA)
+        self.print_heading("Land what fits together. What conflicts is put aside and stays as it is.");
+        self.run_proq(&["merge", "--all"], 3)?;
+        self.run_proq(&["list"], 0)?;
+        self.run_git(&["log", "--oneline", "--graph"])?;
+        self.run_git(&["status", "--short"])?;
+        self.require_content(("payments.rs", "fn pay() {}\n"))?;
+        self.require_content(UNTRACKED_FILE)?;
+        self.require_content(EDITED_FILE)
     }
 
-    fn chapter(&self, text: &str) {
+    fn print_heading(&self, text: &str) {
         if !self.steps.borrow().is_empty() {
-            self.show("");
+            self.print_line("");
         }
-        self.show(&bold(text));
+        self.print_line(&bold(text));
     }
 
-    /// Shows a line. Nobody reading any more ends other commands at once; here something has to be removed first.
-    fn show(&self, line: &str) {
+    /// Prints a line. A closed pipe ends other commands at once; the demo continues, because it must remove
+    /// its folder first.
+    fn print_line(&self, line: &str) {
         if !self.session.ui.json {
-            ui::show(line);
+            ui::try_print_line(line);
         }
     }
 
-    fn proq(&self, args: &[&str], want: i32) -> Result<(), Failure> {
-        self.step("git proq", &self.exe, args, want)
+    fn run_proq(&self, args: &[&str], expected_exit: i32) -> Result<(), Failure> {
+        self.run_step("git proq", &self.program_path, args, expected_exit)
     }
 
-    fn git(&self, args: &[&str]) -> Result<(), Failure> {
-        let program = crate::process::find("git", &self.dir)?;
-        self.step("git", &program, args, 0)
+    fn run_git(&self, args: &[&str]) -> Result<(), Failure> {
+        let program = crate::process::find_executable("git", &self.dir)?;
+        self.run_step("git", &program, args, 0)
     }
 
-    /// Shows a command line, runs it, shows what it says, and insists on its exit code.
-    fn step(&self, name: &str, program: &Path, args: &[&str], want: i32) -> Result<(), Failure> {
+    /// Prints a command line, runs it, prints its output, and fails unless the exit code is `expected_exit`.
+    fn run_step(&self, name: &str, program: &Path, args: &[&str], expected_exit: i32) -> Result<(), Failure> {
         interrupt::check()?;
-        let words = args.iter().map(|a| if a.contains(' ') { format!("\"{a}\"") } else { (*a).to_owned() });
-        let shown = format!("{name} {}", words.collect::<Vec<_>>().join(" "));
-        self.show(&format!("{} {shown}", style("$").cyan()));
-        let (status, out) = self.start(program, args).run()?;
+        let quoted_args =
+            args.iter().map(|a| if a.contains(' ') { format!("\"{a}\"") } else { (*a).to_owned() });
+        let command_line = format!("{name} {}", quoted_args.collect::<Vec<_>>().join(" "));
+        self.print_line(&format!("{} {command_line}", style("$").cyan()));
+        let (status, out) = self.prepare_command(program, args).run_with_output()?;
         for line in String::from_utf8_lossy(&out).lines() {
-            self.show(&format!("  {line}"));
+            self.print_line(&format!("  {line}"));
         }
         interrupt::check()?;
-        self.steps.borrow_mut().push(Step { command: shown.clone(), exit: status.code().unwrap_or(-1) });
-        if status.code() == Some(want) {
+        self.steps
+            .borrow_mut()
+            .push(TourStep { command: command_line.clone(), exit: status.code().unwrap_or(-1) });
+        if status.code() == Some(expected_exit) {
             return Ok(());
         }
-        Err(Mistake::Demo { what: format!("`{shown}` ended with {status}, not with {want}") }.into())
+        Err(UsageError::DemoFailed {
+            failure: format!("`{command_line}` ended with {status}, not with {expected_exit}"),
+        }
+        .into())
     }
 
-    fn start(&self, program: &Path, args: &[&str]) -> Start {
-        let mut start = Start::new(program, &self.repo()).args(args.iter().copied()).env("PATH", &self.path);
-        for (key, value) in IDENTITY {
+    fn prepare_command(&self, program: &Path, args: &[&str]) -> CommandBuilder {
+        let mut start = CommandBuilder::new(program, &self.repo_dir())
+            .args(args.iter().copied())
+            .env("PATH", &self.search_path);
+        for (key, value) in DEMO_ENV {
             start = start.env(key, value);
         }
-        // The user's list of repositories is for those that last.
+        // The user's list of repositories must not contain temporary ones.
         start = start.env("XDG_STATE_HOME", self.dir.join("state"));
         for key in KEYS {
-            // Nothing is to outlive the tour, and nobody has changes there to lose.
+            // No process may outlive the tour, and the demo repository holds no changes to lose.
             let value = if key.name == "snapshot.interval" { "0" } else { key.default };
-            start = start.env(key.variable(), value);
+            start = start.env(key.env_var(), value);
         }
         if console::colors_enabled() { start.env("CLICOLOR_FORCE", "1") } else { start }
     }
 
-    fn write(&self, (name, text): (&str, &str)) -> Result<(), Failure> {
-        man::write(&self.repo().join(name), text.as_bytes())
+    fn write_file(&self, (name, text): (&str, &str)) -> Result<(), Failure> {
+        man::write_file(&self.repo_dir().join(name), text.as_bytes())
     }
 
-    fn expect(&self, (name, text): (&str, &str)) -> Result<(), Failure> {
-        match std::fs::read_to_string(self.repo().join(name)) {
-            Ok(found) if found == text => Ok(()),
-            _ => Err(Mistake::Demo { what: format!("{name} is not what it should be") }.into()),
+    fn require_content(&self, (name, text): (&str, &str)) -> Result<(), Failure> {
+        match std::fs::read_to_string(self.repo_dir().join(name)) {
+            Ok(content) if content == text => Ok(()),
+            _ => Err(UsageError::DemoFailed { failure: format!("{name} is not what it should be") }.into()),
         }
     }
 
-    /// Ends what still runs and removes the folder. Nothing to do the second time.
-    fn strike(&mut self) -> Result<(), Failure> {
-        self.kept = true;
-        if self.repo().join(".git/proq").exists() {
-            drop(self.start(&self.exe, &["stop", "--all"]).run());
+    /// Stops running agents and removes the folder. A second call does nothing.
+    fn remove(&mut self) -> Result<(), Failure> {
+        self.is_retained = true;
+        if self.repo_dir().join(".git/proq").exists() {
+            drop(self.prepare_command(&self.program_path, &["stop", "--all"]).run_with_output());
         }
-        let (mut tries, pause) = PATIENCE;
+        let (mut retries_left, pause) = REMOVE_RETRIES;
         loop {
             match std::fs::remove_dir_all(&self.dir) {
                 Ok(()) => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::NotFound && !self.dir.exists() => return Ok(()),
-                Err(source) if tries == 0 => {
-                    return Err(Mistake::Unwritable { path: self.dir.clone(), source }.into());
+                Err(source) if retries_left == 0 => {
+                    return Err(UsageError::Unwritable { path: self.dir.clone(), source }.into());
                 }
-                Err(_) => tries -= 1,
+                Err(_) => retries_left -= 1,
             }
             std::thread::sleep(pause);
         }
     }
 }
 
-/// Makes a folder that nobody else has or may look into, with a short path without links.
-fn new_folder(parent: &Path) -> Result<PathBuf, Failure> {
+/// Creates a new folder that only the user can read, and returns its canonical path.
+fn create_private_folder(parent: &Path) -> Result<PathBuf, Failure> {
     use std::os::unix::fs::DirBuilderExt;
     for n in std::process::id().. {
         let dir = parent.join(format!("proq-demo-{n}"));
         match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            made => {
-                return Ok(made
+            created => {
+                return Ok(created
                     .and_then(|()| dir.canonicalize())
-                    .map_err(|source| Mistake::Unwritable { path: dir, source })?);
+                    .map_err(|source| UsageError::Unwritable { path: dir, source })?);
             }
         }
     }
-    Err(Mistake::Demo { what: format!("there is no free name in {}", parent.display()) }.into())
+    Err(UsageError::DemoFailed { failure: format!("there is no free name in {}", parent.display()) }.into())
 }
 
 fn bold(text: &str) -> String {

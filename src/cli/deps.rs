@@ -1,6 +1,6 @@
-//! Owns `git proq deps`.
+//! The `git proq deps` command.
 
-mod missing;
+mod dependency_query;
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use console::style;
 use serde::Serialize;
 
 use super::plan_source::PlanSource;
-use super::{Done, Session, ui};
+use super::{CommandResult, Session, ui};
 use crate::explain::Exit;
-use crate::harmless;
-use crate::swarm::{self, Found, Order, Proposed, Spot};
+use crate::swarm::{self, LoadedPlan, PhaseOrder, PlanTask, ProposedEdge};
+use crate::terminal_text;
 
 /// Show what waits for what in a plan
 ///
@@ -38,306 +38,317 @@ pub(crate) struct Deps {
     dot: bool,
     /// What an agent is asked
     #[command(flatten)]
-    asking: missing::Asking,
+    query_args: dependency_query::DependencyQueryArgs,
 }
 
 #[derive(Serialize)]
-struct Answer {
-    tasks: Vec<Row>,
+struct DepsOutput {
+    tasks: Vec<TaskRow>,
     edges: Vec<Edge>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct TaskRow {
     name: String,
     title: String,
     phase: usize,
     done: bool,
 }
 
-/// `task` waits for `needs`.
+/// A dependency: `task` waits for `needs`.
 #[derive(Debug, Serialize)]
 struct Edge {
     task: String,
     needs: String,
-    why: Why,
-    /// Who found it missing.
+    #[serde(rename = "why")]
+    kind: EdgeKind,
+    /// The agent that found the dependency missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    because: Option<String>,
-    /// Whether a person has agreed to that.
+    #[serde(rename = "because")]
+    reason: Option<String>,
+    /// Whether the user has approved the dependency.
     #[serde(skip_serializing_if = "Option::is_none")]
     approved: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Why {
-    /// It says so.
+enum EdgeKind {
+    /// The task names the dependency.
     Needs,
-    /// Its phase's tasks go one after the other.
+    /// The phase is serial, so each task waits for the one before it.
     Order,
-    /// An agent found it missing.
+    /// An agent found the dependency missing.
     Agent,
 }
 
-/// Who waits for whom.
-struct Web<'f> {
-    found: &'f Found,
-    /// Whether what an agent found is used.
+/// The dependencies between the tasks of a plan.
+struct DependencyGraph<'f> {
+    loaded_plan: &'f LoadedPlan,
+    /// Whether the dependencies that an agent found are used.
     approved: bool,
-    spots: Vec<Spot<'f>>,
-    /// What each task waits for.
-    up: Vec<Vec<(usize, Why)>>,
-    /// What waits for each task.
-    down: Vec<Vec<usize>>,
+    tasks: Vec<PlanTask<'f>>,
+    /// The tasks that each task waits for.
+    needs: Vec<Vec<(usize, EdgeKind)>>,
+    /// The tasks that wait for each task.
+    dependents: Vec<Vec<usize>>,
 }
 
-pub(super) fn run(session: &Session, args: &Deps) -> Done {
-    if args.asking.forget {
+pub(super) fn run(session: &Session, args: &Deps) -> CommandResult {
+    if args.query_args.forget {
         return forget(session, args);
     }
-    let Some(agent) = &args.asking.agent else {
+    let Some(agent) = &args.query_args.agent else {
         let project = session.project()?;
-        let found = args.source.read_or_draft(session, &project, "git proq deps plan.toml")?;
-        show(session, args, &Web::of(&found, true));
-        return Ok(Exit::Done);
+        let loaded_plan = args.source.read_plan_or_draft(session, &project, "git proq deps plan.toml")?;
+        print_graph(session, args, &DependencyGraph::from_loaded_plan(&loaded_plan, true));
+        return Ok(Exit::Success);
     };
-    let project = session.project_to_change()?;
-    let asked = (&args.source, &args.asking);
-    let (found, approved) = missing::find(session, &project, asked, agent)?;
-    let is_open = !approved && !found.proposed.is_empty();
+    let project = session.project_for_write()?;
+    let query = (&args.source, &args.query_args);
+    let (loaded_plan, approved) = dependency_query::find_missing(session, &project, query, agent)?;
+    let is_open = !approved && !loaded_plan.proposed_needs.is_empty();
     if session.ui.json {
-        if is_open && args.asking.yes {
-            missing::agree(session, &project, asked, agent)?;
+        if is_open && args.query_args.yes {
+            dependency_query::approve_proposals(session, &project, query, agent)?;
         }
-        let approved = approved || args.asking.yes;
-        show(session, args, &Web::of(&found, approved));
-        // Whether it is used stands in the answer, too.
-        return Ok(if is_open && !approved { Exit::Refused } else { Exit::Done });
+        let approved = approved || args.query_args.yes;
+        print_graph(session, args, &DependencyGraph::from_loaded_plan(&loaded_plan, approved));
+        // The JSON output also has the approval of each edge.
+        return Ok(if is_open && !approved { Exit::Refused } else { Exit::Success });
     }
     if !args.dot {
-        let head = if found.proposed.is_empty() { "nothing is missing" } else { "Missing:" };
-        session.ui.answer(head);
-        for line in missing::list(&found) {
-            session.ui.answer(format!("  {line}"));
+        let head = if loaded_plan.proposed_needs.is_empty() { "nothing is missing" } else { "Missing:" };
+        session.ui.print_line(head);
+        for line in dependency_query::describe_proposals(&loaded_plan) {
+            session.ui.print_line(format!("  {line}"));
         }
-        session.ui.answer("");
+        session.ui.print_line("");
     }
-    show(session, args, &Web::of(&found, approved));
+    print_graph(session, args, &DependencyGraph::from_loaded_plan(&loaded_plan, approved));
     if is_open {
-        missing::agree(session, &project, asked, agent)?;
+        dependency_query::approve_proposals(session, &project, query, agent)?;
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn show(session: &Session, args: &Deps, web: &Web<'_>) {
+fn print_graph(session: &Session, args: &Deps, graph: &DependencyGraph<'_>) {
     if session.ui.json {
-        session.ui.long_object(web.answer());
+        session.ui.print_long_json(graph.to_output());
     } else if args.dot {
-        session.ui.answer(web.dot());
+        session.ui.print_line(graph.dot_text());
     } else {
-        session.ui.answer(web.tree());
+        session.ui.print_line(graph.tree_text());
     }
 }
 
-/// Forgets what an agent found missing.
-fn forget(session: &Session, args: &Deps) -> Done {
-    let project = session.project_to_change()?;
-    let found = args.source.read_as_it_stands(session, &project, "git proq deps --forget plan.toml")?;
-    let forgotten = swarm::planner::forget(&project, &found.plan)?;
+/// Deletes the dependencies that an agent found missing.
+fn forget(session: &Session, args: &Deps) -> CommandResult {
+    let project = session.project_for_write()?;
+    let loaded_plan =
+        args.source.read_without_proposals(session, &project, "git proq deps --forget plan.toml")?;
+    let forgotten = swarm::planner::forget_proposals(&project, &loaded_plan.plan)?;
     if session.ui.json {
-        session.ui.object(serde_json::json!({ "forgotten": forgotten }));
+        session.ui.print_json(serde_json::json!({ "forgotten": forgotten }));
     } else {
-        let said =
+        let text =
             if forgotten { "forgot what an agent found missing" } else { "there was nothing to forget" };
-        session.ui.answer(said);
+        session.ui.print_line(text);
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// In the place of a task: what is left out below another.
-const MORE: usize = usize::MAX;
+/// Placeholder index for the omitted tasks below another.
+const OMITTED: usize = usize::MAX;
 
-/// How many tasks below one are shown again that were shown above.
-const AGAIN: usize = 3;
+/// Maximum number of tasks below another that are printed again although they are printed above.
+const MAX_REPEATED_TASKS: usize = 3;
 
-/// How many others a task comes after are named in its line.
-const OTHERS: usize = 8;
+/// Maximum number of further dependencies named in a task's line.
+const MAX_OTHERS_NAMED: usize = 8;
 
-/// How far a line is moved in, in bytes; what is deeper is not moved in further.
-const DEEPEST: usize = 120;
+/// Maximum indentation of a line, in bytes. Deeper tasks are not indented further.
+const MAX_INDENT_BYTES: usize = 120;
 
-impl<'f> Web<'f> {
-    fn of(found: &'f Found, approved: bool) -> Web<'f> {
-        let spots: Vec<Spot<'f>> = found.plan.spots().collect();
-        let mut up: Vec<Vec<(usize, Why)>> = Vec::new();
-        let mut down = vec![Vec::new(); spots.len()];
-        for (at, spot) in spots.iter().enumerate() {
-            let by_agent =
-                |need: usize| found.proposed.iter().any(|edge| (edge.task, edge.need) == (at, need));
-            let why = |need: usize| if by_agent(need) { Why::Agent } else { Why::Needs };
-            let mut above: Vec<(usize, Why)> =
-                found.graph.needs(at).iter().map(|need| (*need, why(*need))).collect();
-            let before = at
+impl<'f> DependencyGraph<'f> {
+    fn from_loaded_plan(loaded_plan: &'f LoadedPlan, approved: bool) -> DependencyGraph<'f> {
+        let tasks: Vec<PlanTask<'f>> = loaded_plan.plan.tasks().collect();
+        let mut all_needs: Vec<Vec<(usize, EdgeKind)>> = Vec::new();
+        let mut dependents = vec![Vec::new(); tasks.len()];
+        for (index, task) in tasks.iter().enumerate() {
+            let by_agent = |need: usize| {
+                loaded_plan.proposed_needs.iter().any(|edge| (edge.task, edge.needed) == (index, need))
+            };
+            let kind_of = |need: usize| if by_agent(need) { EdgeKind::Agent } else { EdgeKind::Needs };
+            let mut needs: Vec<(usize, EdgeKind)> =
+                loaded_plan.graph.needs(index).iter().map(|need| (*need, kind_of(*need))).collect();
+            let previous = index
                 .checked_sub(1)
-                .filter(|before| spot.order == Order::Serial && spots[*before].phase == spot.phase);
-            above.extend(before.filter(|b| !found.graph.needs(at).contains(b)).map(|b| (b, Why::Order)));
-            for (need, _) in &above {
-                down[*need].push(at);
+                .filter(|before| task.order == PhaseOrder::Serial && tasks[*before].phase == task.phase);
+            needs.extend(
+                previous
+                    .filter(|b| !loaded_plan.graph.needs(index).contains(b))
+                    .map(|b| (b, EdgeKind::Order)),
+            );
+            for (need, _) in &needs {
+                dependents[*need].push(index);
             }
-            up.push(above);
+            all_needs.push(needs);
         }
-        Web { found, approved, spots, up, down }
+        DependencyGraph { loaded_plan, approved, tasks, needs: all_needs, dependents }
     }
 
     fn name(&self, task: usize) -> String {
-        self.spots[task].task.name()
+        self.tasks[task].task.name()
     }
 
-    fn answer(&self) -> Answer {
-        let row = |spot: &Spot<'_>| Row {
+    fn to_output(&self) -> DepsOutput {
+        let row = |spot: &PlanTask<'_>| TaskRow {
             name: spot.task.name(),
             title: spot.task.title.clone(),
             phase: spot.phase + 1,
             done: spot.task.done,
         };
-        let edges = self
-            .up
-            .iter()
-            .enumerate()
-            .flat_map(|(at, above)| above.iter().map(move |(need, why)| self.edge(at, *need, *why)));
-        Answer { tasks: self.spots.iter().map(row).collect(), edges: edges.collect() }
+        let edges =
+            self.needs.iter().enumerate().flat_map(|(index, needs)| {
+                needs.iter().map(move |(need, kind)| self.edge(index, *need, *kind))
+            });
+        DepsOutput { tasks: self.tasks.iter().map(row).collect(), edges: edges.collect() }
     }
 
-    fn edge(&self, task: usize, need: usize, why: Why) -> Edge {
-        let proposed = self.proposed(task, need);
+    fn edge(&self, task: usize, need: usize, kind: EdgeKind) -> Edge {
+        let proposed = self.proposed_edge(task, need);
         Edge {
             task: self.name(task),
             needs: self.name(need),
-            why,
+            kind,
             agent: proposed.map(|edge| edge.agent.clone()),
-            because: proposed.map(|edge| edge.because.clone()).filter(|because| !because.is_empty()),
+            reason: proposed.map(|edge| edge.reason.clone()).filter(|because| !because.is_empty()),
             approved: proposed.map(|_| self.approved),
         }
     }
 
-    /// What an agent found missing between two tasks.
-    fn proposed(&self, task: usize, need: usize) -> Option<&Proposed> {
-        self.found.proposed.iter().find(|edge| (edge.task, edge.need) == (task, need))
+    /// Returns the dependency between two tasks that an agent found missing, if any.
+    fn proposed_edge(&self, task: usize, need: usize) -> Option<&ProposedEdge> {
+        self.loaded_plan.proposed_needs.iter().find(|edge| (edge.task, edge.needed) == (task, need))
     }
 
-    /// The task below which each is shown first, in the order of the tree.
-    fn first_above(&self) -> Vec<Option<usize>> {
-        let mut first = vec![None; self.spots.len()];
-        let mut seen = vec![false; self.spots.len()];
-        let roots = (0..self.spots.len()).filter(|task| self.up[*task].is_empty());
-        let mut left: Vec<(usize, Option<usize>)> = roots.map(|root| (root, None)).collect();
-        left.reverse();
-        while let Some((task, above)) = left.pop() {
-            if !std::mem::replace(&mut seen[task], true) {
-                first[task] = above;
-                left.extend(self.down[task].iter().rev().map(|next| (*next, Some(task))));
+    /// Returns for each task the parent below which the tree prints it first; `None` for a root.
+    fn first_parents(&self) -> Vec<Option<usize>> {
+        let mut parents = vec![None; self.tasks.len()];
+        let mut visited = vec![false; self.tasks.len()];
+        let roots = (0..self.tasks.len()).filter(|task| self.needs[*task].is_empty());
+        let mut stack: Vec<(usize, Option<usize>)> = roots.map(|root| (root, None)).collect();
+        stack.reverse();
+        while let Some((task, parent)) = stack.pop() {
+            if !std::mem::replace(&mut visited[task], true) {
+                parents[task] = parent;
+                stack.extend(self.dependents[task].iter().rev().map(|next| (*next, Some(task))));
             }
         }
-        first
+        parents
     }
 
-    /// Without recursion: a chain may be as long as the plan.
-    fn tree(&self) -> String {
+    /// Formats the tasks as a tree. The traversal is iterative, because a chain can be as long as the plan.
+    fn tree_text(&self) -> String {
         let mut out = String::new();
-        let mut told = vec![false; self.spots.len()];
-        let first = self.first_above();
-        let roots = (0..self.spots.len()).filter(|task| self.up[*task].is_empty());
-        let mut left: Vec<(usize, Option<usize>, String, bool)> = Vec::new();
-        left.extend(roots.map(|root| (root, None, String::new(), true)));
-        left.reverse();
-        while let Some((task, above, indent, is_last)) = left.pop() {
-            if task == MORE {
+        let mut shown = vec![false; self.tasks.len()];
+        let first_parents = self.first_parents();
+        let roots = (0..self.tasks.len()).filter(|task| self.needs[*task].is_empty());
+        let mut stack: Vec<(usize, Option<usize>, String, bool)> = Vec::new();
+        stack.extend(roots.map(|root| (root, None, String::new(), true)));
+        stack.reverse();
+        while let Some((task, parent, indent, is_last)) = stack.pop() {
+            if task == OMITTED {
                 let _ = writeln!(out, "{indent}└─ … and more that are shown above");
                 continue;
             }
-            let (branch, more) = match (above, is_last) {
+            let (branch, more) = match (parent, is_last) {
                 (None, _) => ("", ""),
                 (Some(_), true) => ("└─ ", "   "),
                 (Some(_), false) => ("├─ ", "│  "),
             };
-            let _ = writeln!(out, "{indent}{branch}{}", self.line(task, above, told[task]));
-            if std::mem::replace(&mut told[task], true) {
+            let _ = writeln!(out, "{indent}{branch}{}", self.task_line(task, parent, shown[task]));
+            if std::mem::replace(&mut shown[task], true) {
                 continue;
             }
-            // Those that are shown elsewhere with all below them are a line each, as long as they are few.
-            let mut again = 0;
-            let mut few = |next: &usize| {
-                let is_first = first[*next] == Some(task);
-                again += usize::from(!is_first);
-                is_first || again <= AGAIN
+            // A task whose subtree is printed elsewhere gets one line here, up to a maximum per parent.
+            let mut repeated = 0;
+            let mut is_listed = |next: &usize| {
+                let is_first = first_parents[*next] == Some(task);
+                repeated += usize::from(!is_first);
+                is_first || repeated <= MAX_REPEATED_TASKS
             };
-            let below: Vec<usize> = self.down[task].iter().copied().filter(|next| few(next)).collect();
-            let is_cut = below.len() < self.down[task].len();
-            let indent = if indent.len() < DEEPEST { format!("{indent}{more}") } else { indent };
-            left.extend(is_cut.then(|| (MORE, Some(task), indent.clone(), true)));
-            for (n, next) in below.iter().enumerate().rev() {
-                left.push((*next, Some(task), indent.clone(), !is_cut && n + 1 == below.len()));
+            let children: Vec<usize> =
+                self.dependents[task].iter().copied().filter(|next| is_listed(next)).collect();
+            let has_omitted = children.len() < self.dependents[task].len();
+            let indent = if indent.len() < MAX_INDENT_BYTES { format!("{indent}{more}") } else { indent };
+            stack.extend(has_omitted.then(|| (OMITTED, Some(task), indent.clone(), true)));
+            for (n, next) in children.iter().enumerate().rev() {
+                stack.push((*next, Some(task), indent.clone(), !has_omitted && n + 1 == children.len()));
             }
         }
         out.trim_end().to_owned()
     }
 
-    /// A task in a line of the tree.
-    fn line(&self, task: usize, above: Option<usize>, is_told: bool) -> String {
-        let spot = &self.spots[task];
+    /// Formats a task as a line of the tree.
+    fn task_line(&self, task: usize, parent: Option<usize>, is_shown_above: bool) -> String {
+        let plan_task = &self.tasks[task];
         let mut notes = Vec::new();
-        if spot.task.done {
+        if plan_task.task.done {
             notes.push("done".to_owned());
         }
-        let others: Vec<String> = self.up[task]
+        let others: Vec<String> = self.needs[task]
             .iter()
-            .filter(|(need, _)| Some(*need) != above)
-            .map(|(need, why)| match why {
-                Why::Agent => format!("{}*", self.name(*need)),
-                Why::Needs | Why::Order => self.name(*need),
+            .filter(|(need, _)| Some(*need) != parent)
+            .map(|(need, kind)| match kind {
+                EdgeKind::Agent => format!("{}*", self.name(*need)),
+                EdgeKind::Needs | EdgeKind::Order => self.name(*need),
             })
             .collect();
-        if let Some(edge) = above.and_then(|above| self.proposed(task, above)) {
+        if let Some(edge) = parent.and_then(|parent| self.proposed_edge(task, parent)) {
             let used = if self.approved { "" } else { ", not used" };
-            notes.push(format!("* says {}{used}", harmless::line(&edge.agent)));
+            notes.push(format!("* says {}{used}", terminal_text::escape_line(&edge.agent)));
         }
         if !others.is_empty() {
-            let more = others.len().saturating_sub(OTHERS);
+            let more = others.len().saturating_sub(MAX_OTHERS_NAMED);
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            notes.push(format!("also after {}{more}", others[..others.len().min(OTHERS)].join(", ")));
+            notes.push(format!(
+                "also after {}{more}",
+                others[..others.len().min(MAX_OTHERS_NAMED)].join(", ")
+            ));
         }
-        if is_told && !self.down[task].is_empty() {
-            notes.push(format!("{} below it, see above", ui::count(self.down[task].len(), "task")));
+        if is_shown_above && !self.dependents[task].is_empty() {
+            notes.push(format!("{} below it, see above", ui::pluralize(self.dependents[task].len(), "task")));
         }
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-        let title = harmless::line(&spot.task.title);
-        format!("{} {title}{}", style(spot.task.name()).bold(), style(notes).dim())
+        let title = terminal_text::escape_line(&plan_task.task.title);
+        format!("{} {title}{}", style(plan_task.task.name()).bold(), style(notes).dim())
     }
 
-    fn dot(&self) -> String {
+    fn dot_text(&self) -> String {
         let mut out = "digraph plan {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
-        for spot in &self.spots {
-            let label = format!("{}\n{}", spot.task.name(), harmless::line(&spot.task.title));
-            let done = if spot.task.done { ", style=dashed" } else { "" };
-            let _ = writeln!(out, "  {} [label={}{done}];", quoted(&spot.task.name()), quoted(&label));
+        for task in &self.tasks {
+            let label = format!("{}\n{}", task.task.name(), terminal_text::escape_line(&task.task.title));
+            let done = if task.task.done { ", style=dashed" } else { "" };
+            let _ = writeln!(out, "  {} [label={}{done}];", quote_dot(&task.task.name()), quote_dot(&label));
         }
-        for edge in self.answer().edges {
-            let order = match edge.why {
-                Why::Order => " [style=dotted]",
-                Why::Agent => " [style=dashed]",
-                Why::Needs => "",
+        for edge in self.to_output().edges {
+            let order = match edge.kind {
+                EdgeKind::Order => " [style=dotted]",
+                EdgeKind::Agent => " [style=dashed]",
+                EdgeKind::Needs => "",
             };
-            let _ = writeln!(out, "  {} -> {}{order};", quoted(&edge.needs), quoted(&edge.task));
+            let _ = writeln!(out, "  {} -> {}{order};", quote_dot(&edge.needs), quote_dot(&edge.task));
         }
         out.push('}');
         out
     }
 }
 
-/// A string of Graphviz, in which a backslash means something.
-fn quoted(text: &str) -> String {
+/// Quotes a string for Graphviz, where a backslash is an escape character.
+fn quote_dot(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

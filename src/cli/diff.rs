@@ -1,4 +1,4 @@
-//! Owns `git proq diff`.
+//! The `git proq diff` command.
 
 use std::io::IsTerminal;
 
@@ -7,10 +7,10 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::plain_log::PlainLog;
-use super::{Done, Failure, Session};
+use super::log_sanitizer::LogSanitizer;
+use super::{CommandResult, Failure, Session};
 use crate::explain::Exit;
-use crate::git::{Oid, Print, RepoPath, There};
+use crate::git::{DiffWorktree, Oid, PrintChunk, RepoPath};
 use crate::lane::Project;
 use crate::store::records::LaneRecord;
 
@@ -33,68 +33,74 @@ pub(crate) struct Diff {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct DiffOutput {
     lane: String,
     from: String,
     files: Vec<RepoPath>,
 }
 
-pub(super) fn run(session: &Session, args: &Diff) -> Done {
+pub(super) fn run(session: &Session, args: &Diff) -> CommandResult {
     let project = session.project()?;
     let lane = project.lane(&args.lane)?;
     if session.ui.json {
-        let (from, files) = differing(session, &project, &lane, |there, from, to| {
+        let (from, files) = with_compared_commits(session, &project, &lane, |there, from, to| {
             Ok((from, project.repo.changed_files(there, from, to)?))
         })?;
-        session.ui.object(Answer { lane: lane.name, from: from.to_string(), files });
+        session.ui.print_json(DiffOutput { lane: lane.name, from: from.to_string(), files });
     } else {
-        show(session, &project, &lane, args.stat)?;
+        print_diff(session, &project, &lane, args.stat)?;
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Shows what a lane changes, as git does.
-pub(super) fn show(
+/// Prints the changes of a lane in git's format.
+pub(super) fn print_diff(
     session: &Session,
     project: &Project,
     lane: &LaneRecord,
     stat: bool,
 ) -> Result<(), Failure> {
-    differing(session, project, lane, |there, from, to| {
-        let mut log = PlainLog::default();
-        let mut print = |part: &[u8]| session.ui.raw(&log.shown(part));
-        let print: Option<Print<'_>> = if std::io::stdout().is_terminal() { Some(&mut print) } else { None };
+    with_compared_commits(session, project, lane, |there, from, to| {
+        let mut plain_output = LogSanitizer::default();
+        let mut print = |chunk: &[u8]| session.ui.print_bytes(&plain_output.sanitize_chunk(chunk));
+        let print: Option<PrintChunk<'_>> =
+            if std::io::stdout().is_terminal() { Some(&mut print) } else { None };
         project.repo.show_diff(there, from, to, stat, print)?;
-        session.ui.raw(&log.rest());
+        session.ui.print_bytes(&plain_output.finish());
         Ok(())
     })
 }
 
-/// Compares the commit that a lane's changes are counted from with where they are: in its worktree, untracked files included, or else
-/// in a commit.
-fn differing<T>(
+/// Calls `compare` with the commit from which a lane's changes are counted and the location of those changes.
+/// That is the lane's worktree, untracked files included. If the worktree is gone, it is the tip of the
+/// branch.
+fn with_compared_commits<T>(
     session: &Session,
     project: &Project,
     lane: &LaneRecord,
-    compare: impl FnOnce(&There, Oid, Option<Oid>) -> Result<T, Failure>,
+    compare: impl FnOnce(&DiffWorktree, Oid, Option<Oid>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let tip = project.repo.require_commit(&format!("refs/heads/{}", lane.place.branch))?;
-    // Where it left its base by now: the base may have been merged into it since.
+    let tip = project.repo.require_commit(&format!("refs/heads/{}", lane.kind.branch))?;
+    // The current fork point: the base may have been merged into the lane since.
     let from = match project.repo.branch_tip(&lane.base)? {
         Some(base) => project.repo.merge_base(tip, base)?.unwrap_or(lane.start),
         None => lane.start,
     };
-    // With its folder gone, only what is committed can be compared.
+    // Without the worktree, only commits can be compared.
     if !lane.path.exists() {
-        return compare(&There::tracked(project.repo.home()), from, Some(tip));
+        return compare(&DiffWorktree::with_tracked_files(project.repo.command_dir()), from, Some(tip));
     }
-    let (untracked, unread) = There::untracked(&project.repo, &lane.path)?;
-    for path in unread {
+    let (untracked, unreadable) = DiffWorktree::list_untracked(&project.repo, &lane.path)?;
+    for path in unreadable {
         session.ui.warn(format!("{path} is left out: it cannot be read"));
     }
     if untracked.is_empty() {
-        return compare(&There::tracked(&lane.path), from, None);
+        return compare(&DiffWorktree::with_tracked_files(&lane.path), from, None);
     }
-    let scratch = project.store.layout().scratch()?;
-    compare(&There::with(&project.repo, &lane.path, &untracked, scratch.path())?, from, None)
+    let scratch = project.store.layout().create_scratch()?;
+    compare(
+        &DiffWorktree::with_untracked_files(&project.repo, &lane.path, &untracked, scratch.path())?,
+        from,
+        None,
+    )
 }

@@ -1,16 +1,16 @@
-//! Owns `git proq discard`.
+//! The `git proq discard` command.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{Done, Failure, Session, identity, report, ui};
+use super::{CommandResult, Failure, Session, caller, failure, ui};
 use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
-use crate::lane::{self, Operation, Project, Removed, Why, effective_state, operate};
-use crate::preview::{self, Retired};
+use crate::lane::{self, Operation, Project, RemovalReason, RemovedLane, effective_state, operate};
+use crate::preview::{self, RemoveResult};
 use crate::store::records::AnyLane;
 
 /// Throw lanes away
@@ -35,9 +35,9 @@ pub(crate) struct Discard {
     pub(crate) dry_run: bool,
 }
 
-/// One lane, for programs.
+/// JSON record of a lane that was or would be removed.
 #[derive(Serialize)]
-pub(super) struct Gone {
+pub(super) struct LaneRemoval {
     lane: String,
     removed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,236 +48,253 @@ pub(super) struct Gone {
     uncommitted: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trash: Option<String>,
-    /// How many messages its agent was never told.
+    /// Number of messages that never reached the lane's agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    untold: Option<usize>,
+    #[serde(rename = "untold")]
+    unsent_messages: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    why: Vec<String>,
+    #[serde(rename = "why")]
+    reasons: Vec<String>,
 }
 
-impl Gone {
-    /// Whether it is.
-    pub(super) fn is_gone(&self) -> bool {
+impl LaneRemoval {
+    /// Returns whether the lane has been removed.
+    pub(super) fn is_removed(&self) -> bool {
         self.removed
     }
 }
 
-/// The answer of `discard` and `cleanup`.
+/// The JSON output of `discard` and `cleanup`.
 #[derive(Serialize)]
-pub(super) struct Answer {
-    pub(super) lanes: Vec<Gone>,
+pub(super) struct RemovalOutput {
+    pub(super) lanes: Vec<LaneRemoval>,
     pub(super) dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Discard) -> Done {
-    let project = session.project_to_change()?;
+pub(super) fn run(session: &Session, args: &Discard) -> CommandResult {
+    let project = session.project_for_write()?;
     for name in &args.lanes {
         project.any_lane(name)?;
     }
     let names = args.lanes.iter().map(|name| project.any_lane(name).map(|l| l.name));
     let names: Vec<String> = names.collect::<Result<_, _>>()?;
-    // Whatever is in another lane is for somebody else to throw away.
+    // An agent must not discard the work in another lane.
     if args.force {
-        identity::refuse_for_others(session, &project, &names)?;
+        caller::refuse_other_lanes(session, &project, &names)?;
     }
-    let mut exit = Exit::Done;
-    let mut lanes = Vec::new();
-    let mut told = |name: &str, done: Result<Gone, Failure>| match done {
-        Ok(gone) => lanes.push(gone),
+    let mut exit = Exit::Success;
+    let mut results = Vec::new();
+    let mut add_result = |name: &str, result: Result<LaneRemoval, Failure>| match result {
+        Ok(removal) => results.push(removal),
         Err(failure) => {
-            exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
-            lanes.push(kept(name, &failure));
+            exit = if session.ui.json { Exit::Refused } else { failure::print_failure(&failure, false) };
+            results.push(retained_lane(name, &failure));
         }
     };
     if args.dry_run {
         for name in &names {
-            told(name, foresee(session, &project, name, args.force));
+            add_result(name, report_dry_run(session, &project, name, args.force));
         }
     } else {
-        let ready = make_ready(&project, &names, args.force);
-        // One operation, so that one undo brings them all back.
+        let stop_results = prepare_removal(&project, &names, args.force);
+        // All removals are one operation, so that one undo restores them all.
         operate(&project, "discard", |op| {
-            for (name, stopped) in names.iter().zip(ready) {
-                let done = stopped.and_then(|()| take_away(session, op, name, Why::Discard, args.force));
-                told(name, done);
+            for (name, stop_result) in names.iter().zip(stop_results) {
+                let result = stop_result
+                    .and_then(|()| remove_lane(session, op, name, RemovalReason::Discard, args.force));
+                add_result(name, result);
             }
             Ok::<_, Failure>(())
         })?;
     }
     if session.ui.json {
-        session.ui.object(Answer { lanes, dry_run: args.dry_run });
+        session.ui.print_json(RemovalOutput { lanes: results, dry_run: args.dry_run });
     }
     Ok(exit)
 }
 
-/// A lane that was not removed, for programs.
-pub(super) fn kept(lane: &str, failure: &Failure) -> Gone {
-    let why = vec![failure.0.to_string()];
-    Gone {
+/// Returns the JSON record of a lane that was not removed, with the reason.
+pub(super) fn retained_lane(lane: &str, failure: &Failure) -> LaneRemoval {
+    let reasons = vec![failure.0.to_string()];
+    LaneRemoval {
         lane: lane.to_owned(),
         removed: false,
         history: None,
         saved: None,
         uncommitted: None,
         trash: None,
-        untold: None,
-        why,
+        unsent_messages: None,
+        reasons,
     }
 }
 
-/// Asks the hook about lanes that are to go, and stops the agents of those that are to go whatever is in them. No lock is held
-/// meanwhile.
-pub(super) fn make_ready(project: &Project, names: &[String], force: bool) -> Vec<Result<(), Failure>> {
-    let stop = |name: &String| {
+/// Runs the pre-remove hooks of the lanes, and with `force` stops their running agents. No lock is held
+/// during this.
+pub(super) fn prepare_removal(project: &Project, names: &[String], force: bool) -> Vec<Result<(), Failure>> {
+    let prepare = |name: &String| {
         let lane = project.any_lane(name)?;
-        project.ask_to_remove(name)?;
+        project.run_pre_remove_hooks(name)?;
         let (state, _) = effective_state(project, &lane)?;
         if force && state.is_busy() {
             agent::stop(project, name)?;
         }
         Ok(())
     };
-    names.iter().map(stop).collect()
+    names.iter().map(prepare).collect()
 }
 
-/// Leaves a preview of the lane, and removes it.
-pub(super) fn take_away(
+/// Ends a preview of the lane, and removes the lane.
+pub(super) fn remove_lane(
     session: &Session,
     op: &Operation<'_>,
     name: &str,
-    why: Why,
+    reason: RemovalReason,
     force: bool,
-) -> Result<Gone, Failure> {
+) -> Result<LaneRemoval, Failure> {
     let project = op.project;
     let lane = project.any_lane(name)?;
     if lane.purpose().is_some() {
-        return let_go(session, op, &lane, why);
+        return remove_read_only_lane(session, op, &lane, reason);
     }
-    let Retired { removed, back } = op.attempt(|| preview::retire(op, name, why, force))?;
-    if let Some(back) = back {
-        session.ui.say(format!("left the preview of '{name}'; the main checkout is on {} again", back.to));
-        back.tell_conflict(project);
+    let RemoveResult { removed, left_preview: restored_checkout } =
+        op.attempt_or_revert(|| preview::remove_previewed_lane(op, name, reason, force))?;
+    if let Some(restored_checkout) = restored_checkout {
+        session.ui.status(format!(
+            "left the preview of '{name}'; the main checkout is on {} again",
+            restored_checkout.head
+        ));
+        restored_checkout.warn_conflict(project);
     }
-    let verb = if why == Why::Discard { "discarded" } else { "cleaned up" };
+    let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
     if !session.ui.json {
-        session.ui.answer(format!("{verb} {name}"));
-        say_way_back(session, project, &removed, why);
+        session.ui.print_line(format!("{verb} {name}"));
+        print_restore_commands(session, project, &removed, reason);
     }
-    Ok(Gone {
+    Ok(LaneRemoval {
         lane: name.to_owned(),
         removed: true,
-        history: Some(removed.past.clone()),
-        saved: removed.saved.clone(),
-        uncommitted: removed.uncommitted.map(|id| id.to_string()),
-        trash: Some(removed.trash.display().to_string()),
-        untold: Some(removed.untold).filter(|n| *n > 0),
-        why: Vec::new(),
+        history: Some(removed.history_name.clone()),
+        saved: removed.saved_ref.clone(),
+        uncommitted: removed.uncommitted_snapshot.map(|id| id.to_string()),
+        trash: Some(removed.trash_entry.display().to_string()),
+        unsent_messages: Some(removed.undelivered).filter(|n| *n > 0),
+        reasons: Vec::new(),
     })
 }
 
-/// Lets a lane go that has nothing in the repository. What was said stays to be read.
-fn let_go(session: &Session, op: &Operation<'_>, lane: &AnyLane, why: Why) -> Result<Gone, Failure> {
-    let past = op.attempt(|| lane::remove_look(op, lane, why))?;
+/// Removes a lane that has no branch in the repository. Its answer stays readable in the history.
+fn remove_read_only_lane(
+    session: &Session,
+    op: &Operation<'_>,
+    lane: &AnyLane,
+    reason: RemovalReason,
+) -> Result<LaneRemoval, Failure> {
+    let past_name = op.attempt_or_revert(|| lane::remove_read_only_lane(op, lane, reason))?;
     if !session.ui.json {
-        let verb = if why == Why::Discard { "discarded" } else { "cleaned up" };
-        session.ui.answer(format!("{verb} {}", lane.name));
-        let what = if lane.only_looks() { "what was said stays" } else { "its record stays" };
-        session.ui.say(format!("{what} for a while: git proq show {past}"));
+        let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
+        session.ui.print_line(format!("{verb} {}", lane.name));
+        let retained = if lane.is_read_only() { "what was said stays" } else { "its record stays" };
+        session.ui.status(format!("{retained} for a while: git proq show {past_name}"));
     }
-    Ok(Gone {
+    Ok(LaneRemoval {
         lane: lane.name.clone(),
         removed: true,
-        history: Some(past),
+        history: Some(past_name),
         saved: None,
         uncommitted: None,
-        untold: None,
+        unsent_messages: None,
         trash: None,
-        why: Vec::new(),
+        reasons: Vec::new(),
     })
 }
 
-/// The commands that bring back what was in a lane. What landed needs none.
-pub(super) fn say_way_back(session: &Session, project: &Project, removed: &Removed, why: Why) {
-    if let (true, Some(tip)) = (removed.unlanded, removed.tip) {
-        session.ui.say(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
+/// Prints the commands that restore the contents of a removed lane. Landed work needs none.
+pub(super) fn print_restore_commands(
+    session: &Session,
+    project: &Project,
+    removed: &RemovedLane,
+    reason: RemovalReason,
+) {
+    if let (true, Some(tip)) = (removed.has_unlanded, removed.tip) {
+        session.ui.status(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
     }
-    if let Some((place, tip)) = &removed.elsewhere {
-        session.ui.say(format!("its commits on {place} are kept: git branch NEW-NAME {}", tip.short()));
+    if let Some((location, tip)) = &removed.off_branch_commit {
+        session.ui.status(format!("its commits on {location} are kept: git branch NEW-NAME {}", tip.short()));
     }
-    if let Some(id) = removed.uncommitted {
-        session.ui.say(format!("its uncommitted files are kept: git stash apply {}", id.short()));
+    if let Some(id) = removed.uncommitted_snapshot {
+        session.ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));
     }
-    if let (false, Some(what)) = (removed.unread.is_empty(), removed.in_trash) {
+    if let (false, Some(content)) = (removed.unreadable.is_empty(), removed.trash_contents) {
         session.ui.warn(format!(
-            "{}: {what} stays in the trash until you move it out: {}",
-            lane::unread_in_words(&removed.unread),
-            removed.trash.display()
+            "{}: {content} stays in the trash until you move it out: {}",
+            lane::describe_unreadable(&removed.unreadable),
+            removed.trash_entry.display()
         ));
-    } else if let (Why::Discard, Some(what)) = (why, removed.in_trash) {
+    } else if let (RemovalReason::Discard, Some(content)) = (reason, removed.trash_contents) {
         let days = project.settings.trash_keep.as_secs() / (24 * 60 * 60);
-        session.ui.say(format!(
-            "{what} is kept for {}: {}",
-            ui::count(usize::try_from(days).unwrap_or(usize::MAX), "day"),
-            removed.trash.display()
+        session.ui.status(format!(
+            "{content} is kept for {}: {}",
+            ui::pluralize(usize::try_from(days).unwrap_or(usize::MAX), "day"),
+            removed.trash_entry.display()
         ));
     }
 }
 
-/// Says what removing a lane would do, or returns why it would be kept.
-pub(super) fn foresee(
+/// Prints what the removal of a lane would do, or fails with the reason why the lane would be retained.
+pub(super) fn report_dry_run(
     session: &Session,
     project: &Project,
     name: &str,
     force: bool,
-) -> Result<Gone, Failure> {
+) -> Result<LaneRemoval, Failure> {
     let lane = project.any_lane(name)?;
-    let Ok(lane) = lane.clone().with_tree() else {
-        return foresee_let_go(session, project, &lane, force);
+    let Ok(lane) = lane.clone().into_worktree_lane() else {
+        return report_read_only_dry_run(session, project, &lane, force);
     };
-    let mut found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
-    // With force its agent is stopped first.
-    let stops = force && found.busy.is_some();
-    if stops {
-        found.busy = None;
-        found.residents.clear();
+    let mut evidence = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+    // With `force`, its agent is stopped first.
+    let stops_agent = force && evidence.busy_state.is_some();
+    if stops_agent {
+        evidence.busy_state = None;
+        evidence.resident_processes.clear();
     }
-    lane::refuse(&lane, &found, force)?;
-    let saved = found.objections(&lane.base);
+    lane::refuse_removal(&lane, &evidence, force)?;
+    let saved = evidence.objections(&lane.base);
     let more = if saved.is_empty() { String::new() } else { format!(", after saving: {}", saved.join("; ")) };
-    let first = if stops { "stop its agent and " } else { "" };
-    session.ui.say(format!("would {first}discard {name}{more}"));
-    Ok(Gone {
+    let prefix = if stops_agent { "stop its agent and " } else { "" };
+    session.ui.status(format!("would {prefix}discard {name}{more}"));
+    Ok(LaneRemoval {
         lane: name.to_owned(),
         removed: false,
         history: None,
         saved: None,
         uncommitted: None,
-        untold: None,
+        unsent_messages: None,
         trash: None,
-        why: saved,
+        reasons: saved,
     })
 }
 
-fn foresee_let_go(
+fn report_read_only_dry_run(
     session: &Session,
     project: &Project,
     lane: &AnyLane,
     force: bool,
-) -> Result<Gone, Failure> {
-    let busy = lane::refuse_busy(project, lane);
-    let first = if busy.is_err() && force { "stop its agent and " } else { "" };
+) -> Result<LaneRemoval, Failure> {
+    let busy = lane::require_not_busy(project, lane);
+    let prefix = if busy.is_err() && force { "stop its agent and " } else { "" };
     if !force {
         busy?;
     }
-    session.ui.say(format!("would {first}discard {}", lane.name));
-    Ok(Gone {
+    session.ui.status(format!("would {prefix}discard {}", lane.name));
+    Ok(LaneRemoval {
         lane: lane.name.clone(),
         removed: false,
         history: None,
         saved: None,
         uncommitted: None,
-        untold: None,
+        unsent_messages: None,
         trash: None,
-        why: Vec::new(),
+        reasons: Vec::new(),
     })
 }

@@ -1,27 +1,28 @@
-//! Owns the hidden command that hands out events: to hooks and to notifiers.
+//! The hidden `_dispatch` command, which delivers events to hooks and notifiers.
 
 use clap::Args;
 
-use super::{Done, Session};
-use crate::event::{self, Current};
+use super::{CommandResult, Session};
+use crate::diagnostics::Listener;
+use crate::event::{self, OpenedRepo};
 use crate::explain::Exit;
 use crate::lane::{self, Project};
-use crate::note::Listener;
 
 /// Hands out events until none is due. Started by whoever wrote one.
 #[derive(Debug, Args)]
 pub(crate) struct Dispatch {}
 
-/// Nobody waits for it, so it puts nothing right and says nothing.
-pub(super) fn run(session: &Session, _args: &Dispatch) -> Done {
-    crate::process::leave_session();
+/// Delivers all due events in a background process. The process recovers nothing and prints no messages,
+/// because no user waits for it.
+pub(super) fn run(session: &Session, _args: &Dispatch) -> CommandResult {
+    crate::process::start_session();
     let project = Project::open(&session.dir, Listener::silent())?;
-    let done = event::dispatch(project.repo.common_dir(), &|| {
+    let result = event::dispatch(project.repo.common_dir(), &|| {
         let Project { repo, layers, settings, .. } = Project::open(&session.dir, Listener::silent())?;
-        Ok::<_, lane::Error>(Current { repo, layers, settings })
+        Ok::<_, lane::Error>(OpenedRepo { repo, layers, settings })
     });
-    if let Err(e) = &done {
+    if let Err(e) = &result {
         event::log_hook(&project.store, "-", "events were not handed out", &e.to_string(), "");
     }
-    Ok(done.map(|()| Exit::Done)?)
+    Ok(result.map(|()| Exit::Success)?)
 }

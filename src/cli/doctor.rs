@@ -1,10 +1,10 @@
-//! Owns `git proq doctor`: its arguments, and how findings look.
+//! The `git proq doctor` command: its arguments, and the text of findings.
 
 use clap::Args;
 use console::style;
 use serde::Serialize;
 
-use super::{Done, Session, ui};
+use super::{CommandResult, Session, ui};
 use crate::explain::Exit;
 use crate::health::{Finding, Report, Severity, examine};
 
@@ -33,66 +33,69 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct DoctorOutput<'a> {
     ok: bool,
     findings: &'a [Finding],
-    checked: &'a crate::health::Checked,
+    checked: &'a crate::health::CheckedItems,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Doctor) -> Done {
+pub(super) fn run(session: &Session, args: &Doctor) -> CommandResult {
     let fix = args.fix && !args.dry_run;
     if fix {
-        crate::interrupt::arm();
+        crate::interrupt::defer_signals();
     }
     let report = examine(&session.dir, fix);
-    let exit = if report.is_ok() { Exit::Done } else { Exit::Refused };
+    let exit = if report.is_ok() { Exit::Success } else { Exit::Refused };
     if session.ui.json {
         let (findings, checked) = (&report.findings, &report.checked);
-        session.ui.object(Answer { ok: report.is_ok(), findings, checked, dry_run: args.dry_run });
+        session.ui.print_json(DoctorOutput { ok: report.is_ok(), findings, checked, dry_run: args.dry_run });
         return Ok(exit);
     }
     let problems = report.findings.iter().filter(|f| f.is_problem());
     for finding in problems {
-        session.ui.answer(line(finding, args));
+        session.ui.print_line(finding_line(finding, args));
     }
-    session.ui.answer(summary(&report));
+    session.ui.print_line(summary_line(&report));
     for finding in report.findings.iter().filter(|f| !f.is_problem()) {
-        session.ui.say(line(finding, args));
+        session.ui.status(finding_line(finding, args));
     }
     let fixable = report.findings.iter().filter(|f| f.fixable && !f.fixed).count();
     if fixable > 0 && !args.fix && !args.dry_run {
-        let what = if fixable == 1 { "one of them".to_owned() } else { format!("{fixable} of them") };
-        session.ui.hint(format!("repair {what}: git proq doctor --fix"));
+        let fixable_count =
+            if fixable == 1 { "one of them".to_owned() } else { format!("{fixable} of them") };
+        session.ui.hint(format!("repair {fixable_count}: git proq doctor --fix"));
     }
     Ok(exit)
 }
 
-fn line(finding: &Finding, args: &Doctor) -> String {
-    let word = match (finding.fixed, finding.severity) {
+fn finding_line(finding: &Finding, args: &Doctor) -> String {
+    let label = match (finding.fixed, finding.severity) {
         (true, _) => style("fixed:").green(),
         (_, Severity::Error) => style("error:").red().bold(),
         (_, Severity::Warning) => style("warning:").yellow(),
         (_, Severity::Info) => style("note:").dim(),
     };
-    let mut out = format!("{word} {}", finding.message);
+    let mut out = format!("{label} {}", finding.message);
     if finding.fixed {
         return out;
     }
-    let planned = args.dry_run && finding.fixable;
-    if planned {
+    let is_planned = args.dry_run && finding.fixable;
+    if is_planned {
         out.push_str("; would be repaired");
     } else if let Some(help) = &finding.help {
         out.push_str(&format!(": {help}"));
     }
-    if let Some(left) = finding.left.as_ref().filter(|_| (args.fix || args.dry_run) && finding.is_problem()) {
-        out.push_str(&format!("\n  left as it is: {left}"));
+    if let Some(reason) =
+        finding.left_reason.as_ref().filter(|_| (args.fix || args.dry_run) && finding.is_problem())
+    {
+        out.push_str(&format!("\n  left as it is: {reason}"));
     }
     out
 }
 
-/// What was looked at, and how it stands, in one line.
-fn summary(report: &Report) -> String {
+/// Formats the counts of problems and of checked items in one line.
+fn summary_line(report: &Report) -> String {
     let problems = |severity| {
         report.findings.iter().filter(|f| f.severity == severity && f.is_problem() && !f.fixed).count()
     };
@@ -106,42 +109,42 @@ fn summary(report: &Report) -> String {
         state.push(format!("{fixed} repaired"));
     }
     if warnings > 0 {
-        state.push(ui::count(warnings, "warning"));
+        state.push(ui::pluralize(warnings, "warning"));
     }
     if errors == 0 {
         state.insert(0, style("all well").green().to_string());
     }
-    format!("{}; checked {}", state.join(", "), checked(report))
+    format!("{}; checked {}", state.join(", "), checked_text(report))
 }
 
-fn checked(report: &Report) -> String {
-    let found = &report.checked;
+fn checked_text(report: &Report) -> String {
+    let counts = &report.checked;
     let mut out = Vec::new();
-    if found.repository {
-        out.push(ui::count(found.lanes, "lane"));
-        for (n, what) in [
-            (found.snapshots, "snapshot"),
-            (found.conflicts, "conflict"),
-            (found.history, "removed lane"),
-            (found.saved, "saved ref"),
-            (found.operations, "operation"),
+    if counts.repository {
+        out.push(ui::pluralize(counts.lanes, "lane"));
+        for (n, noun) in [
+            (counts.snapshots, "snapshot"),
+            (counts.conflicts, "conflict"),
+            (counts.removed_lanes, "removed lane"),
+            (counts.saved_refs, "saved ref"),
+            (counts.operations, "operation"),
         ] {
             if n > 0 {
-                out.push(ui::count(n, what));
+                out.push(ui::pluralize(n, noun));
             }
         }
-        if found.trash > 0 {
-            out.push(format!("{} in the trash", found.trash));
+        if counts.trash > 0 {
+            out.push(format!("{} in the trash", counts.trash));
         }
-        if found.preview {
+        if counts.is_preview_open {
             out.push("the open preview".to_owned());
         }
         out.push("locks and disk".to_owned());
     }
-    out.extend(found.git.as_ref().map(|version| format!("git {version}")));
-    out.push(match found.agents.as_slice() {
+    out.extend(counts.git_version.as_ref().map(|version| format!("git {version}")));
+    out.push(match counts.agents.as_slice() {
         [] => "settings".to_owned(),
-        agents => format!("settings, {} ({})", ui::count(agents.len(), "agent"), agents.join(", ")),
+        agents => format!("settings, {} ({})", ui::pluralize(agents.len(), "agent"), agents.join(", ")),
     });
     out.join(", ")
 }

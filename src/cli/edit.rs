@@ -1,11 +1,11 @@
-//! Owns `git proq edit`.
+//! The `git proq edit` command.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{Done, Failure, Mistake, Session, identity};
+use super::{CommandResult, Failure, Session, UsageError, caller};
 use crate::explain::Exit;
 use crate::lane::{self, operate};
 
@@ -30,32 +30,33 @@ pub(crate) struct Edit {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct EditOutput<'a> {
     lane: &'a str,
     title: &'a str,
-    before: &'a str,
+    #[serde(rename = "before")]
+    old_title: &'a str,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Edit) -> Done {
-    let title = lane::plain_title(&args.title).ok_or_else(untitled)?;
-    let project = session.project_to_change()?;
+pub(super) fn run(session: &Session, args: &Edit) -> CommandResult {
+    let title = lane::clean_title(&args.title).ok_or_else(empty_title_error)?;
+    let project = session.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
-    identity::refuse_agent_for_others(std::slice::from_ref(&lane.name), args.dry_run)?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
     if !args.dry_run {
         operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
     }
     if session.ui.json {
-        let (lane, before) = (lane.name.as_str(), lane.title.as_str());
-        session.ui.object(Answer { lane, title: &title, before, dry_run: args.dry_run });
-        return Ok(Exit::Done);
+        let (lane, old_title) = (lane.name.as_str(), lane.title.as_str());
+        session.ui.print_json(EditOutput { lane, title: &title, old_title, dry_run: args.dry_run });
+        return Ok(Exit::Success);
     }
     let verb = if args.dry_run { "would call" } else { "called" };
-    session.ui.answer(format!("{verb} {}: {title}", lane.name));
-    Ok(Exit::Done)
+    session.ui.print_line(format!("{verb} {}: {title}", lane.name));
+    Ok(Exit::Success)
 }
 
-fn untitled() -> Failure {
+fn empty_title_error() -> Failure {
     let example = "git proq edit payments --title \"Payments by card\"";
-    Mistake::Missing { what: "the title says nothing", example }.into()
+    UsageError::Missing { problem: "the title says nothing", example }.into()
 }

@@ -1,12 +1,12 @@
-//! Owns `git proq events`.
+//! The `git proq events` command.
 
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Session};
-use crate::event::{Event, Reader, last_number};
+use super::{CommandResult, Session};
+use crate::event::{Event, EventReader, last_event_number};
 use crate::explain::Exit;
 
 /// Print what happened: lanes made, agents ended, landings
@@ -32,68 +32,68 @@ pub(crate) struct Events {
     pub(crate) since: Option<u64>,
 }
 
-/// How often the log is looked at while it is followed.
-const GLANCE: Duration = Duration::from_millis(100);
+/// Interval at which a followed event log is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Serialize)]
-struct Answer {
+struct EventsOutput {
     events: Vec<Event>,
 }
 
-pub(super) fn run(session: &Session, args: &Events) -> Done {
+pub(super) fn run(session: &Session, args: &Events) -> CommandResult {
     let project = session.project()?;
-    // Following starts with what comes, unless some of the past is asked for.
-    let asked = args.last.is_some() || args.since.is_some();
-    let begin = match args.since {
+    // Following starts with new events, unless past ones are requested.
+    let wants_past = args.last.is_some() || args.since.is_some();
+    let start_after = match args.since {
         Some(number) => number,
-        None if args.follow && !asked => last_number(&project.store)?,
+        None if args.follow && !wants_past => last_event_number(&project.store)?,
         None => 0,
     };
-    let mut reader = Reader::after(&project.store, begin);
+    let mut reader = EventReader::start_after(&project.store, start_after);
     let mut events = reader.poll()?;
     let first = events.first().map(|event| event.n);
-    if let Some((asked, first)) =
-        args.since.zip(first).filter(|(asked, first)| *first > asked.saturating_add(1))
+    if let Some((since, first)) =
+        args.since.zip(first).filter(|(since, first)| *first > since.saturating_add(1))
     {
-        let lost = asked.saturating_add(1);
+        let first_expired = since.saturating_add(1);
         session.ui.warn(format!(
-            "events {lost} to {} are not kept any more (event.keep): these begin with number {first}",
+            "events {first_expired} to {} are not kept any more (event.keep): these begin with number {first}",
             first - 1
         ));
     }
-    let keep = args.last.unwrap_or(usize::MAX);
-    events.drain(..events.len().saturating_sub(keep));
+    let max_events = args.last.unwrap_or(usize::MAX);
+    events.drain(..events.len().saturating_sub(max_events));
     if session.ui.json && !args.follow {
-        session.ui.object(Answer { events });
-        return Ok(Exit::Done);
+        session.ui.print_json(EventsOutput { events });
+        return Ok(Exit::Success);
     }
-    if events.is_empty() && keep > 0 && (asked || !args.follow) {
-        session.ui.say(if reader.last() == 0 {
+    if events.is_empty() && max_events > 0 && (wants_past || !args.follow) {
+        session.ui.status(if reader.last_number() == 0 {
             "nothing has happened yet"
         } else {
             "nothing has happened since"
         });
     }
-    print(session, &events);
+    print_events(session, &events);
     if !args.follow {
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     loop {
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
         let new = reader.poll()?;
-        print(session, &new);
+        print_events(session, &new);
         for event in &new {
-            session.ui.signal(&project, event);
+            session.ui.notify_terminal(&project, event);
         }
     }
 }
 
-fn print(session: &Session, events: &[Event]) {
+fn print_events(session: &Session, events: &[Event]) {
     for event in events {
         if session.ui.json {
-            session.ui.object_line(event);
+            session.ui.print_json_line(event);
         } else {
-            session.ui.answer(format!("{} {:>4}  {}", event.at, event.n, event.message));
+            session.ui.print_line(format!("{} {:>4}  {}", event.at, event.n, event.message));
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Owns `git proq gc`: its arguments, and how it tells what it frees.
+//! The `git proq gc` command: its arguments and its output.
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Session, identity, ui};
+use super::{CommandResult, Session, caller, ui};
 use crate::explain::{Exit, Explain};
-use crate::lane::{self, Held, Kind, Old, Project, Spare, Stays};
+use crate::lane::{self, ExpiredItem, ExpiryKind, ExpiryScan, Project, RetainedItem, TrashUsage};
 use crate::store::{Moment, now};
 
 /// Free what was kept for a time and is old now
@@ -27,150 +27,184 @@ pub(crate) struct Gc {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    freed: Vec<Group>,
-    /// On disk. Objects are git's to free, when nothing keeps them any more.
+struct GcOutput {
+    freed: Vec<FreedGroup>,
+    /// Freed bytes on disk. git itself frees objects, once no ref retains them.
     bytes: u64,
-    kept: Vec<Kept>,
-    /// What the trash has in it still, since it is young.
-    trash: Held,
+    #[serde(rename = "kept")]
+    retained: Vec<RetainedRow>,
+    /// The current contents of the trash, which are too young to delete.
+    trash: TrashUsage,
     dry_run: bool,
 }
 
 #[derive(Serialize)]
-struct Group {
-    /// trash, snapshots, operations, saved-refs, operation-refs, checks or drafts.
+struct FreedGroup {
+    /// One of trash, snapshots, operations, saved-refs, operation-refs, checks or drafts.
     kind: &'static str,
     count: usize,
     bytes: u64,
-    items: Vec<Item>,
+    items: Vec<FreedItem>,
 }
 
 #[derive(Serialize)]
-struct Item {
+struct FreedItem {
     name: String,
-    /// Since when it could be missed.
+    /// The time since which the item has been obsolete.
     at: Moment,
     bytes: u64,
 }
 
 #[derive(Serialize)]
-struct Kept {
+struct RetainedRow {
     kind: &'static str,
     name: String,
-    why: String,
+    #[serde(rename = "why")]
+    reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<String>,
 }
 
-pub(super) fn run(session: &Session, args: &Gc) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(&[], args.dry_run)?;
-    let (dry_run, trash) = (args.dry_run, Held::default());
-    let mut answer = Answer { freed: Vec::new(), bytes: 0, kept: Vec::new(), trash, dry_run };
+pub(super) fn run(session: &Session, args: &Gc) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    let (dry_run, trash) = (args.dry_run, TrashUsage::default());
+    let mut output = GcOutput { freed: Vec::new(), bytes: 0, retained: Vec::new(), trash, dry_run };
     let mut failed = false;
-    for kind in Kind::ALL {
-        let Old { spare, stays } = lane::old(&project, kind)?;
+    for kind in ExpiryKind::ALL {
+        let ExpiryScan { expired: spare, retained: stays } = lane::find_expired(&project, kind)?;
         let mut items = Vec::new();
-        for spare in &spare {
+        for expired_item in &spare {
             crate::interrupt::check()?;
-            match free(&project, spare, args.dry_run) {
+            match free_item(&project, expired_item, args.dry_run) {
                 Ok(item) => items.extend(item),
                 Err(e) => {
                     failed = true;
                     let help = e.hints().first().map(ToString::to_string);
-                    answer.kept.push(Kept { kind: key(kind), name: spare.name.clone(), why: said(&e), help });
+                    output.retained.push(RetainedRow {
+                        kind: json_key(kind),
+                        name: expired_item.name.clone(),
+                        reason: error_text(&e),
+                        help,
+                    });
                 }
             }
         }
-        let kept = |Stays { name, why, help }| Kept { kind: key(kind), name, why, help };
-        answer.kept.extend(stays.into_iter().map(kept));
+        let to_retained = |RetainedItem { name, reason: why, command: help }| RetainedRow {
+            kind: json_key(kind),
+            name,
+            reason: why,
+            help,
+        };
+        output.retained.extend(stays.into_iter().map(to_retained));
         if !items.is_empty() {
             let bytes = items.iter().map(|item| item.bytes).sum();
-            answer.bytes += bytes;
-            show(session, kind, &items, bytes, args.dry_run);
-            answer.freed.push(Group { kind: key(kind), count: items.len(), bytes, items });
+            output.bytes += bytes;
+            print_freed(session, kind, &items, bytes, args.dry_run);
+            output.freed.push(FreedGroup { kind: json_key(kind), count: items.len(), bytes, items });
         }
     }
-    let gone = answer.freed.iter().filter(|group| group.kind == key(Kind::Trash));
-    let mut but: Vec<String> = gone.flat_map(|group| &group.items).map(|item| item.name.clone()).collect();
-    // What stays in it whatever its age goes with no clean-up.
-    but.extend(answer.kept.iter().filter(|kept| kept.kind == key(Kind::Trash)).map(|kept| kept.name.clone()));
-    answer.trash = lane::held(&project, &but)?;
-    tell(session, answer);
-    Ok(if failed { Exit::Refused } else { Exit::Done })
+    let trash_groups = output.freed.iter().filter(|group| group.kind == json_key(ExpiryKind::Trash));
+    let mut excluded_names: Vec<String> =
+        trash_groups.flat_map(|group| &group.items).map(|item| item.name.clone()).collect();
+    // Items that stay in the trash whatever their age are not counted: no cleanup deletes them.
+    excluded_names.extend(
+        output
+            .retained
+            .iter()
+            .filter(|item| item.kind == json_key(ExpiryKind::Trash))
+            .map(|item| item.name.clone()),
+    );
+    output.trash = lane::trash_usage(&project, &excluded_names)?;
+    print_retained(session, output);
+    Ok(if failed { Exit::Refused } else { Exit::Success })
 }
 
-/// Says what is not said yet: what stays.
-fn tell(session: &Session, answer: Answer) {
+/// Prints the JSON output, or the retained items and the size of the trash.
+fn print_retained(session: &Session, output: GcOutput) {
     if session.ui.json {
-        session.ui.object(answer);
+        session.ui.print_json(output);
     } else {
-        for kept in &answer.kept {
-            let is_command = kept.help.as_ref().is_some_and(|help| help.starts_with("git update-ref"));
-            let lead = if is_command { "delete it: " } else { "" };
-            let help = kept.help.as_ref().map_or_else(String::new, |help| format!("; {lead}{help}"));
-            session.ui.say(format!("kept {} {}: {}{help}", word(kept.kind), kept.name, kept.why));
+        for item in &output.retained {
+            let is_command = item.help.as_ref().is_some_and(|help| help.starts_with("git update-ref"));
+            let prefix = if is_command { "delete it: " } else { "" };
+            let help = item.help.as_ref().map_or_else(String::new, |help| format!("; {prefix}{help}"));
+            session.ui.status(format!("kept {} {}: {}{help}", key_noun(item.kind), item.name, item.reason));
         }
-        if answer.freed.is_empty() {
-            session.ui.say("nothing is old enough to go");
-        } else if !answer.dry_run && answer.freed.iter().any(|group| group.kind != "trash") {
+        if output.freed.is_empty() {
+            session.ui.status("nothing is old enough to go");
+        } else if !output.dry_run && output.freed.iter().any(|group| group.kind != "trash") {
             session.ui.hint("what git keeps of them goes with its own clean-up: git gc");
         }
-        let Held { count, bytes, waiting } = answer.trash;
+        let TrashUsage { count, bytes, waiting } = output.trash;
         if count > 0 {
-            let (lanes, size) = (ui::count(count, "removed lane"), ui::size(bytes));
-            session.ui.say(format!("in the trash for now: {lanes}, {size}{}", lane::whose(&waiting)));
+            let (lanes, size) = (ui::pluralize(count, "removed lane"), ui::short_size(bytes));
+            session.ui.status(format!(
+                "in the trash for now: {lanes}, {size}{}",
+                lane::describe_waiting_folders(&waiting)
+            ));
             session.ui.hint("free that too, for good: PROQ_TRASH_KEEP=0 git proq gc");
         }
     }
 }
 
-/// Lets one thing go; none when it went, or was taken back, meanwhile.
-fn free(project: &Project, spare: &Spare, dry_run: bool) -> Result<Option<Item>, lane::Error> {
-    let item = Item { name: spare.name.clone(), at: spare.at, bytes: spare.size(project) };
-    Ok((dry_run || spare.free(project)?).then_some(item))
+/// Frees one item; `None` if another process freed or restored it concurrently.
+fn free_item(
+    project: &Project,
+    expired_item: &ExpiredItem,
+    dry_run: bool,
+) -> Result<Option<FreedItem>, lane::Error> {
+    let item = FreedItem {
+        name: expired_item.name.clone(),
+        at: expired_item.since,
+        bytes: expired_item.disk_size(project),
+    };
+    Ok((dry_run || expired_item.delete(project)?).then_some(item))
 }
 
-fn show(session: &Session, kind: Kind, items: &[Item], bytes: u64, dry_run: bool) {
+fn print_freed(session: &Session, kind: ExpiryKind, items: &[FreedItem], bytes: u64, dry_run: bool) {
     if session.ui.json {
         return;
     }
-    let done = if dry_run { "would free" } else { "freed" };
-    let size = if bytes == 0 { String::new() } else { format!(", {}", ui::size(bytes)) };
-    session.ui.answer(format!("{done} {}{size}", counted(kind, items.len())));
+    let verb = if dry_run { "would free" } else { "freed" };
+    let size = if bytes == 0 { String::new() } else { format!(", {}", ui::short_size(bytes)) };
+    session.ui.print_line(format!("{verb} {}{size}", count_text(kind, items.len())));
     for item in items.iter().filter(|_| dry_run) {
-        let size = if item.bytes == 0 { String::new() } else { format!(", {}", ui::size(item.bytes)) };
-        session.ui.answer(format!("  {} ({} old{size})", item.name, ui::span(now().since(item.at))));
+        let size = if item.bytes == 0 { String::new() } else { format!(", {}", ui::short_size(item.bytes)) };
+        session.ui.print_line(format!(
+            "  {} ({} old{size})",
+            item.name,
+            ui::short_duration(now().duration_since(item.at))
+        ));
     }
 }
 
-fn counted(kind: Kind, n: usize) -> String {
+fn count_text(kind: ExpiryKind, n: usize) -> String {
     match kind {
-        Kind::Trash => format!("{} from the trash", ui::count(n, "removed lane")),
-        Kind::Snapshots => format!("{} that came back", ui::count(n, "snapshot")),
-        Kind::Operations => format!("{} from the log", ui::count(n, "operation")),
-        Kind::Saved => format!("{} whose commits are elsewhere", ui::count(n, "saved ref")),
-        Kind::Keepers => format!("{} of operations that are gone", ui::count(n, "ref")),
-        Kind::Checks => format!("{} of checks", ui::count(n, "result")),
-        Kind::Drafts => format!("{} of dead processes", ui::count(n, "left-over")),
+        ExpiryKind::Trash => format!("{} from the trash", ui::pluralize(n, "removed lane")),
+        ExpiryKind::Snapshots => format!("{} that came back", ui::pluralize(n, "snapshot")),
+        ExpiryKind::Operations => format!("{} from the log", ui::pluralize(n, "operation")),
+        ExpiryKind::SavedRefs => format!("{} whose commits are elsewhere", ui::pluralize(n, "saved ref")),
+        ExpiryKind::KeeperRefs => format!("{} of operations that are gone", ui::pluralize(n, "ref")),
+        ExpiryKind::VerifyCache => format!("{} of checks", ui::pluralize(n, "result")),
+        ExpiryKind::TempFiles => format!("{} of dead processes", ui::pluralize(n, "left-over")),
     }
 }
 
-/// A kind's name in answers for programs.
-fn key(kind: Kind) -> &'static str {
+/// Returns the JSON name of a kind.
+fn json_key(kind: ExpiryKind) -> &'static str {
     match kind {
-        Kind::Trash => "trash",
-        Kind::Snapshots => "snapshots",
-        Kind::Operations => "operations",
-        Kind::Saved => "saved-refs",
-        Kind::Keepers => "operation-refs",
-        Kind::Checks => "checks",
-        Kind::Drafts => "drafts",
+        ExpiryKind::Trash => "trash",
+        ExpiryKind::Snapshots => "snapshots",
+        ExpiryKind::Operations => "operations",
+        ExpiryKind::SavedRefs => "saved-refs",
+        ExpiryKind::KeeperRefs => "operation-refs",
+        ExpiryKind::VerifyCache => "checks",
+        ExpiryKind::TempFiles => "drafts",
     }
 }
 
-fn word(key: &str) -> &str {
+fn key_noun(key: &str) -> &str {
     match key {
         "snapshots" => "snapshot",
         "operations" => "operation",
@@ -181,8 +215,8 @@ fn word(key: &str) -> &str {
     }
 }
 
-/// An error with its cause, in one line.
-fn said(error: &lane::Error) -> String {
+/// Formats an error with its cause in one line.
+fn error_text(error: &lane::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error} ({cause})"),
         None => error.to_string(),

@@ -1,12 +1,12 @@
-//! Owns `git proq hooks`, its arguments included.
+//! The `git proq hooks` command and its arguments.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Done, Session};
-use crate::agent::{self, Found, HookByHand};
+use super::{CommandResult, Session};
+use crate::agent::{self, HookState, PostCommitHook};
 use crate::explain::Exit;
 
 /// Let commits that you make in lanes count as those of agents
@@ -52,109 +52,112 @@ pub(crate) enum HooksCommand {
     Run,
 }
 
-/// Where a second name of somebody's hook comes from.
-const CUT_OFF: &str = "which an install that was cut off had left";
+/// Explanation of a second copy of the user's hook, in a message.
+const INTERRUPTED_INSTALL: &str = "which an install that was cut off had left";
 
 #[derive(Serialize)]
-struct Answer {
-    /// Where git looks for it.
+struct HooksOutput {
+    /// The path at which git expects the hook.
     hook: PathBuf,
-    /// installed, absent or other.
+    /// One of installed, absent or other.
     state: &'static str,
-    /// Whether another hook runs after it.
-    before: bool,
+    /// Whether another hook runs after the installed one.
+    #[serde(rename = "before")]
+    has_chained_hook: bool,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Hooks) -> Done {
+pub(super) fn run(session: &Session, args: &Hooks) -> CommandResult {
     match args.command {
         HooksCommand::Run => {
-            // A commit has been made, whatever there is to say about it.
+            // The commit exists already, so an error here must not fail the hook.
             if let Ok(project) = session.project() {
-                agent::commit_by_hand(&project);
+                agent::handle_user_commit(&project);
             }
-            Ok(Exit::Done)
+            Ok(Exit::Success)
         }
         HooksCommand::Status => {
-            let hook = HookByHand::look(&session.project()?)?;
-            let line = format!("{} is {}", hook.path.display(), said(hook.found));
-            say(session, &hook, hook.found, false, &line);
-            Ok(Exit::Done)
+            let hook = PostCommitHook::inspect(&session.project()?)?;
+            let line = format!("{} is {}", hook.path.display(), describe_state(hook.state));
+            print_hook(session, &hook, hook.state, false, &line);
+            Ok(Exit::Success)
         }
         HooksCommand::Install { dry_run } => install(session, dry_run),
         HooksCommand::Uninstall { dry_run } => uninstall(session, dry_run),
     }
 }
 
-fn install(session: &Session, dry_run: bool) -> Done {
-    let project = session.project_to_change()?;
-    let hook = HookByHand::look(&project)?;
+fn install(session: &Session, dry_run: bool) -> CommandResult {
+    let project = session.project_for_write()?;
+    let hook = PostCommitHook::inspect(&project)?;
     let path = hook.path.display();
-    if matches!(hook.found, Found::Ours | Found::OursBefore) {
-        say(session, &hook, hook.found, dry_run, &format!("{path} is there already"));
-        return Ok(Exit::Done);
+    if matches!(hook.state, HookState::Installed | HookState::Chained) {
+        print_hook(session, &hook, hook.state, dry_run, &format!("{path} is there already"));
+        return Ok(Exit::Success);
     }
-    let (then, more) = match hook.found {
-        Found::Other => (Found::OursBefore, ", in front of the one that is there"),
-        _ => (Found::Ours, ""),
+    let (new_state, more) = match hook.state {
+        HookState::Foreign => (HookState::Chained, ", in front of the one that is there"),
+        _ => (HookState::Installed, ""),
     };
     if dry_run {
-        hook.check(&project)?;
-        say(session, &hook, then, true, &format!("would write {path}{more}"));
-        return Ok(Exit::Done);
+        hook.check_installable(&project)?;
+        print_hook(session, &hook, new_state, true, &format!("would write {path}{more}"));
+        return Ok(Exit::Success);
     }
-    hook.install(&project, &super::resolve::this_program()?)?;
-    say(session, &hook, then, false, &format!("wrote {path}{more}"));
-    Ok(Exit::Done)
+    hook.install(&project, &super::resolve::current_program_path()?)?;
+    print_hook(session, &hook, new_state, false, &format!("wrote {path}{more}"));
+    Ok(Exit::Success)
 }
 
-fn uninstall(session: &Session, dry_run: bool) -> Done {
-    let project = session.project_to_change()?;
-    let hook = HookByHand::look(&project)?;
+fn uninstall(session: &Session, dry_run: bool) -> CommandResult {
+    let project = session.project_for_write()?;
+    let hook = PostCommitHook::inspect(&project)?;
     let path = hook.path.display();
-    let (then, line) = match (hook.found, dry_run) {
-        (Found::OursBefore, true) => {
-            (Found::Other, format!("would put back the {path} that was there before"))
+    let (new_state, line) = match (hook.state, dry_run) {
+        (HookState::Chained, true) => {
+            (HookState::Foreign, format!("would put back the {path} that was there before"))
         }
-        (Found::OursBefore, false) => (Found::Other, format!("{path} is what was there before")),
-        (Found::Ours, true) => (Found::Nothing, format!("would take {path} away")),
-        (Found::Ours, false) => (Found::Nothing, format!("took {path} away")),
+        (HookState::Chained, false) => (HookState::Foreign, format!("{path} is what was there before")),
+        (HookState::Installed, true) => (HookState::Missing, format!("would take {path} away")),
+        (HookState::Installed, false) => (HookState::Missing, format!("took {path} away")),
         (found, _) => {
-            let line = match (hook.half_installed(), dry_run) {
-                (None, _) => format!("{path} is {}; nothing was changed", said(found)),
-                (Some(kept), true) => format!("would take {} away, {CUT_OFF}", kept.display()),
-                (Some(kept), false) => format!("took {} away, {CUT_OFF}", kept.display()),
+            let line = match (hook.unfinished_backup(), dry_run) {
+                (None, _) => format!("{path} is {}; nothing was changed", describe_state(found)),
+                (Some(leftover), true) => {
+                    format!("would take {} away, {INTERRUPTED_INSTALL}", leftover.display())
+                }
+                (Some(leftover), false) => format!("took {} away, {INTERRUPTED_INSTALL}", leftover.display()),
             };
             (found, line)
         }
     };
     match dry_run {
-        true => hook.check_unchanged(&project)?,
+        true => hook.check_removable(&project)?,
         false => hook.uninstall(&project)?,
     }
-    say(session, &hook, then, dry_run, &line);
-    Ok(Exit::Done)
+    print_hook(session, &hook, new_state, dry_run, &line);
+    Ok(Exit::Success)
 }
 
-fn said(found: Found) -> &'static str {
-    match found {
-        Found::Nothing => "not there",
-        Found::Other => "somebody else's",
-        Found::Ours => "git-proq's",
-        Found::OursBefore => "git-proq's, in front of another one",
+fn describe_state(state: HookState) -> &'static str {
+    match state {
+        HookState::Missing => "not there",
+        HookState::Foreign => "somebody else's",
+        HookState::Installed => "git-proq's",
+        HookState::Chained => "git-proq's, in front of another one",
     }
 }
 
-fn say(session: &Session, hook: &HookByHand, found: Found, dry_run: bool, line: &str) {
+fn print_hook(session: &Session, hook: &PostCommitHook, found: HookState, dry_run: bool, line: &str) {
     if !session.ui.json {
-        session.ui.answer(line);
+        session.ui.print_line(line);
         return;
     }
     let state = match found {
-        Found::Nothing => "absent",
-        Found::Other => "other",
-        Found::Ours | Found::OursBefore => "installed",
+        HookState::Missing => "absent",
+        HookState::Foreign => "other",
+        HookState::Installed | HookState::Chained => "installed",
     };
-    let before = found == Found::OursBefore;
-    session.ui.object(Answer { hook: hook.path.clone(), state, before, dry_run });
+    let has_chained_hook = found == HookState::Chained;
+    session.ui.print_json(HooksOutput { hook: hook.path.clone(), state, has_chained_hook, dry_run });
 }

@@ -1,6 +1,6 @@
-//! Owns `git proq list`, and what `git proq` alone shows.
+//! The `git proq list` command, and the overview that `git proq` prints without a command.
 
-mod paint;
+mod painter;
 mod table;
 mod unlanded;
 
@@ -11,21 +11,21 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use paint::Paint;
-use table::{Rows, title};
-pub(super) use unlanded::tell as tell_unlanded;
+use painter::ListPainter;
+use table::{TableInput, distinct_title};
+pub(super) use unlanded::print_unlanded_batches as tell_unlanded;
 
-use super::conflicts::Conflicts;
-use super::{Done, Session, account, everywhere, ui};
+use super::lane_conflicts::LaneConflicts;
+use super::{CommandResult, Session, list_everywhere, ui, usage};
 use crate::agent::{self, PacketShown};
-use crate::explain::{Exit, quoted_path};
-use crate::git::{Dirt, Missing, WorktreeList};
-use crate::lane::{self, Misplaced, Partly, Project, View};
-use crate::merge::{self, Ask, Forecast};
-use crate::preview::{self, Showing};
+use crate::explain::{Exit, shell_quote_path};
+use crate::git::{WorktreeDefect, WorktreeList, WorktreeStatus};
+use crate::lane::{self, LaneView, LaneViewProgress, Misplaced, Project};
+use crate::merge::{self, Forecast, ForecastRequest};
+use crate::preview::{self, PreviewStatus};
 use crate::store::path_form;
-use crate::store::records::{Account, AnyLane, InBatch, LaneRecord, LaneState, Purpose};
-use crate::swarm::{self, Unlanded};
+use crate::store::records::{AnyLane, BatchLane, LanePurpose, LaneRecord, LaneState, RunSummary};
+use crate::swarm::{self, UnlandedBatch};
 
 /// List the lanes
 ///
@@ -51,20 +51,20 @@ pub(crate) struct List {
     pub(crate) everywhere: bool,
 }
 
-/// How long a list may take to find out which lanes conflict. What is not known by then is left blank.
-const PATIENCE: Duration = Duration::from_millis(150);
+/// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
+const FORECAST_TIME_LIMIT: Duration = Duration::from_millis(150);
 
-/// One lane, for programs.
+/// JSON record of one lane.
 #[derive(Serialize)]
-struct Row {
+struct LaneRow {
     name: String,
     title: String,
     state: LaneState,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    /// What it is for, where it has nothing to land.
+    /// The purpose of a lane that has nothing to land.
     #[serde(skip_serializing_if = "Option::is_none")]
-    mode: Option<Purpose>,
+    mode: Option<LanePurpose>,
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     #[serde(with = "path_form")]
@@ -74,9 +74,9 @@ struct Row {
     agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
-    /// Its place in a batch.
+    /// The batch and the task of the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
-    batch: Option<InBatch>,
+    batch: Option<BatchLane>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tip: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,19 +86,20 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     uncommitted: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    conflicts: Option<Conflicts>,
-    /// What its last run used, when that was asked for.
+    conflicts: Option<LaneConflicts>,
+    /// The usage of all runs of the lane, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    account: Option<Account>,
-    /// How far its task is, where that is a folder with steps.
+    #[serde(rename = "account")]
+    usage: Option<RunSummary>,
+    /// The progress of the task, if it is a folder with steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<PacketShown>,
-    /// How many messages wait to be told to its agent.
+    /// Number of messages that wait for the lane's agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<usize>,
     previewed: bool,
     missing: Vec<&'static str>,
-    /// Why its worktree is broken.
+    /// The reason why the lane's worktree is broken.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken: Option<&'static str>,
     created: String,
@@ -106,183 +107,214 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    lanes: Vec<Row>,
+struct ListOutput {
+    lanes: Vec<LaneRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<String>,
     unrecorded: Vec<String>,
-    /// Batches that nobody runs now, with work that has not landed on their bases.
+    /// Ids of the batches that no scheduler runs now, with work that has not landed on their bases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unlanded_batches: Vec<String>,
 }
 
-/// Everything a list shows.
-struct Board {
-    views: Vec<View>,
-    beside: Beside,
-    strays: Vec<PathBuf>,
-    /// Batches that nobody runs now and whose branches have what their bases lack.
-    unlanded: Vec<Unlanded>,
-    /// None when it could not be made.
+/// All data that a list shows.
+struct LaneList {
+    views: Vec<LaneView>,
+    stored: StoredInfo,
+    unrecorded_worktrees: Vec<PathBuf>,
+    /// Batches that no scheduler runs now, and whose branches have commits that their bases lack.
+    unlanded: Vec<UnlandedBatch>,
+    /// The conflict forecast; `None` if it failed.
     forecast: Option<Forecast>,
 }
 
-/// What a list shows that is known at once.
-struct Beside {
+/// Data of a list that is available at once, from records.
+struct StoredInfo {
     past: Vec<(String, AnyLane)>,
-    showing: Option<Showing>,
-    /// What the lanes' last runs used, by name; none when nobody asked.
-    accounts: Option<BTreeMap<String, Account>>,
-    /// How far the tasks are that are folders with steps, by lane.
+    preview: Option<PreviewStatus>,
+    /// Usage of all runs of a lane, by lane name; `None` unless requested.
+    usage: Option<BTreeMap<String, RunSummary>>,
+    /// Progress of the tasks that are folders with steps, by lane name.
     tasks: BTreeMap<String, PacketShown>,
 }
 
-pub(super) fn run(session: &Session, args: &List) -> Done {
+pub(super) fn run(session: &Session, args: &List) -> CommandResult {
     if args.everywhere {
-        return everywhere::run(session, args.all);
+        return list_everywhere::run(session, args.all);
     }
     let project = session.project()?;
-    let board = look(&project, args.all, args.wide, Paint::on_terminal(session.ui))?;
+    let lane_list = load_list(&project, args.all, args.wide, ListPainter::open_terminal(session.ui))?;
     if session.ui.json {
-        session.ui.object(answer(&board));
-        return Ok(Exit::Done);
+        session.ui.print_json(to_output(&lane_list));
+        return Ok(Exit::Success);
     }
-    if board.views.is_empty() && board.beside.past.is_empty() {
+    if lane_list.views.is_empty() && lane_list.stored.past.is_empty() {
         let layout = project.store.layout();
-        // Of a record that cannot be read a warning was given.
-        let is_empty = !layout.names_in("lanes").iter().any(|name| layout.has_lane_record(name));
+        // An unreadable record has caused a warning already.
+        let is_empty = !layout.entry_names("lanes").iter().any(|name| layout.has_lane_record(name));
         if is_empty {
-            session.ui.say("no lanes yet");
+            session.ui.status("no lanes yet");
         }
-        if is_empty && board.unlanded.is_empty() {
+        if is_empty && lane_list.unlanded.is_empty() {
             session.ui.hint("git proq spawn claude \"what to do\"");
         }
     } else {
-        session.ui.answer(render(&board));
+        session.ui.print_line(render_table(&lane_list));
     }
-    remarks(session, &project, &board);
-    Ok(Exit::Done)
+    print_notes(session, &project, &lane_list);
+    Ok(Exit::Success)
 }
 
-/// What a list of a repository says to programs.
-pub(super) fn answer_of(project: &Project, all: bool) -> Result<serde_json::Value, super::Failure> {
-    Ok(serde_json::to_value(answer(&look(project, all, false, None)?)).unwrap_or_default())
+/// Returns the list of a repository as JSON.
+pub(super) fn list_json(project: &Project, all: bool) -> Result<serde_json::Value, super::Failure> {
+    Ok(serde_json::to_value(to_output(&load_list(project, all, false, None)?)).unwrap_or_default())
 }
 
-/// A list of a repository as a person reads it; none without a lane.
-pub(super) fn table_of(project: &Project, all: bool) -> Result<Option<String>, super::Failure> {
-    let board = look(project, all, false, None)?;
-    let is_empty = board.views.is_empty() && board.beside.past.is_empty();
-    Ok((!is_empty).then(|| render(&board)))
+/// Returns the list of a repository as a table; `None` without lanes.
+pub(super) fn list_table(project: &Project, all: bool) -> Result<Option<String>, super::Failure> {
+    let lane_list = load_list(project, all, false, None)?;
+    let is_empty = lane_list.views.is_empty() && lane_list.stored.past.is_empty();
+    Ok((!is_empty).then(|| render_table(&lane_list)))
 }
 
-/// Each lane in a line for an agent to read, by name.
-pub(super) fn briefs(project: &Project) -> Result<Vec<(String, String)>, super::Failure> {
-    let board = look(project, false, false, None)?;
-    let brief = |view: &View| {
-        let View { lane, state, detail, distance, dirt, waiting, .. } = view;
+/// Returns each lane's name with a one-line description for an agent.
+pub(super) fn lane_briefs(project: &Project) -> Result<Vec<(String, String)>, super::Failure> {
+    let lane_list = load_list(project, false, false, None)?;
+    let brief = |view: &LaneView| {
+        let LaneView { lane, state, detail, distance, dirty: dirt, pending_messages: waiting, .. } = view;
         let mut parts = vec![state.to_string()];
         parts.extend(detail.clone());
         parts.extend(lane.agent.as_ref().map(|agent| format!("agent {agent}")));
         parts.extend(
-            lane.purpose().map(|purpose| format!("{}, nothing to land", lane::with_article(purpose))),
+            lane.purpose().map(|purpose| format!("{}, nothing to land", lane::purpose_phrase(purpose))),
         );
         parts.extend(distance.map(|d| format!("{} ahead of {}, {} behind", d.ahead, lane.base, d.behind)));
         let dirty = dirt.as_ref().map_or(0, |dirt| dirt.entries.len());
-        parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::count(dirty, "file"))));
-        parts.extend((*waiting > 0).then(|| format!("{} to tell", ui::count(*waiting, "message"))));
-        if let Some(found) = Conflicts::of(board.forecast.as_ref(), &lane.name) {
-            parts.extend((found.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
+        parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::pluralize(dirty, "file"))));
+        parts.extend((*waiting > 0).then(|| format!("{} to tell", ui::pluralize(*waiting, "message"))));
+        if let Some(conflicts) = LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &lane.name) {
+            parts.extend((conflicts.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
             parts.extend(
-                (!found.lanes.is_empty()).then(|| format!("conflicts with {}", found.lanes.join(", "))),
+                (!conflicts.lanes.is_empty())
+                    .then(|| format!("conflicts with {}", conflicts.lanes.join(", "))),
             );
         }
-        let title = title(lane);
+        let title = distinct_title(lane);
         let title = if title.is_empty() { title } else { format!(" \"{title}\"") };
         (lane.name.clone(), format!("{}{title}: {}", lane.name, parts.join(", ")))
     };
-    Ok(board.views.iter().map(brief).collect())
+    Ok(lane_list.views.iter().map(brief).collect())
 }
 
-/// `git proq` alone: the lanes, and what can be done next.
-pub(super) fn overview(session: &Session) -> Done {
+/// Prints the lanes and the possible next steps, for `git proq` without a command.
+pub(super) fn print_overview(session: &Session) -> CommandResult {
     let project = session.project()?;
-    let board = look(&project, false, false, Paint::on_terminal(session.ui))?;
+    let lane_list = load_list(&project, false, false, ListPainter::open_terminal(session.ui))?;
     if session.ui.json {
-        session.ui.object(answer(&board));
-        return Ok(Exit::Done);
+        session.ui.print_json(to_output(&lane_list));
+        return Ok(Exit::Success);
     }
-    if board.views.is_empty() && !board.unlanded.is_empty() {
-        remarks(session, &project, &board);
-        return Ok(Exit::Done);
+    if lane_list.views.is_empty() && !lane_list.unlanded.is_empty() {
+        print_notes(session, &project, &lane_list);
+        return Ok(Exit::Success);
     }
-    if board.views.is_empty() {
-        session.ui.answer("No lanes yet. A lane is a branch and a worktree for one agent.");
-        session.ui.answer("");
-        session
-            .ui
-            .answer("  git proq spawn claude \"implement payments\"   start an agent in a lane of its own");
-        session.ui.answer("  git proq spawn -n try -- make test           or any command");
-        session.ui.answer("  git proq demo                                take the tour");
-        session.ui.answer("  git proq -h                                  see every command");
-        return Ok(Exit::Done);
+    if lane_list.views.is_empty() {
+        session.ui.print_line("No lanes yet. A lane is a branch and a worktree for one agent.");
+        session.ui.print_line("");
+        session.ui.print_line(
+            "  git proq spawn claude \"implement payments\"   start an agent in a lane of its own",
+        );
+        session.ui.print_line("  git proq spawn -n try -- make test           or any command");
+        session.ui.print_line("  git proq demo                                take the tour");
+        session.ui.print_line("  git proq -h                                  see every command");
+        return Ok(Exit::Success);
     }
-    session.ui.answer(render(&board));
-    remarks(session, &project, &board);
-    for line in next_steps(&project, &board) {
+    session.ui.print_line(render_table(&lane_list));
+    print_notes(session, &project, &lane_list);
+    for line in next_steps(&project, &lane_list) {
         session.ui.hint(line);
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Looks at everything. What is known so far is painted, where that is wanted.
-fn look(project: &Project, all: bool, wide: bool, paint: Option<Paint>) -> Result<Board, super::Failure> {
-    let mut lanes = project.every_lane()?;
-    lanes.sort_by_cached_key(lane::in_groups);
-    let own: Vec<LaneRecord> = lanes.iter().filter_map(|lane| lane.clone().with_tree().ok()).collect();
-    let strays = lane::stray_worktrees(project, &own, &WorktreeList::read(&project.repo)?)?;
+/// Loads all data of a list. Paints what is known so far, if a painter is given.
+fn load_list(
+    project: &Project,
+    all: bool,
+    wide: bool,
+    paint: Option<ListPainter>,
+) -> Result<LaneList, super::Failure> {
+    let mut lanes = project.all_lanes()?;
+    lanes.sort_by_cached_key(lane::group_sort_key);
+    let lane_records: Vec<LaneRecord> =
+        lanes.iter().filter_map(|lane| lane.clone().into_worktree_lane().ok()).collect();
+    let unrecorded_worktrees =
+        lane::unrecorded_worktrees(project, &lane_records, &WorktreeList::read(&project.repo)?)?;
     let layout = project.store.layout();
-    let accounts =
-        |lane: &AnyLane| Some((lane.name.clone(), account::of_lane(&layout.lane(&lane.name), lane.attempt)?));
-    let task = |lane: &AnyLane| {
-        let shown = agent::shown_packet(&layout.lane(&lane.name), lane);
-        Some((lane.name.clone(), shown.ok().flatten()?))
+    let lane_usage = |lane: &AnyLane| {
+        Some((lane.name.clone(), usage::lane_summary(&layout.lane(&lane.name), lane.attempt)?))
     };
-    let beside = Beside {
-        tasks: lanes.iter().filter_map(task).collect(),
-        accounts: wide.then(|| lanes.iter().filter_map(accounts).collect()),
-        past: if all { project.every_past_lane() } else { Vec::new() },
-        showing: preview::showing(project)?,
+    let task_progress = |lane: &AnyLane| {
+        let status = agent::shown_packet(&layout.lane(&lane.name), lane);
+        Some((lane.name.clone(), status.ok().flatten()?))
+    };
+    let stored = StoredInfo {
+        tasks: lanes.iter().filter_map(task_progress).collect(),
+        usage: wide.then(|| lanes.iter().filter_map(lane_usage).collect()),
+        past: if all { project.all_past_lanes() } else { Vec::new() },
+        preview: preview::preview_status(project)?,
     };
     let mut paint = paint;
-    let mut tell = |known: &Partly<'_, Option<Forecast>>| {
+    let mut repaint = |progress: &LaneViewProgress<'_, Option<Forecast>>| {
         if let Some(paint) = &mut paint {
-            let forecast = known.other.and_then(Option::as_ref);
-            let (views, compared, looked) = (known.views, known.compared, Some(known.looked));
-            paint.tell(|| table::lines(&Rows { views, beside: &beside, forecast, compared, looked }));
+            let forecast = progress.extra.and_then(Option::as_ref);
+            let (views, compared, inspected) =
+                (progress.views, progress.compared_count, Some(progress.inspected));
+            paint.paint_if_due(|| {
+                table::lane_table_lines(&TableInput {
+                    views,
+                    stored: &stored,
+                    forecast,
+                    compared_count: compared,
+                    inspected,
+                })
+            });
         }
     };
-    // A list without it is a list still.
-    let ask = Ask { lanes: own, uncommitted: false, within: Some(PATIENCE), about: None };
-    let (views, forecast) =
-        lane::views_while(project, lanes, &mut tell, || merge::forecast(project, ask).ok())?;
+    // A failed forecast does not fail the list.
+    let request = ForecastRequest {
+        lanes: lane_records,
+        include_uncommitted: false,
+        time_limit: Some(FORECAST_TIME_LIMIT),
+        only_lane: None,
+    };
+    let (views, forecast) = lane::lane_views_with_progress(project, lanes, &mut repaint, || {
+        merge::forecast_lanes(project, request).ok()
+    })?;
     if !views.is_empty() {
-        lane::have_commit_graph(project);
+        lane::start_commit_graph_if_due(project);
     }
-    let unlanded = swarm::unlanded(project);
-    Ok(Board { views, beside, strays, unlanded, forecast })
+    let unlanded = swarm::list_unlanded_batches(project);
+    Ok(LaneList { views, stored, unrecorded_worktrees, unlanded, forecast })
 }
 
-/// The table of all that was found out.
-fn render(board: &Board) -> String {
-    let Board { views, beside, forecast, .. } = board;
+/// Renders the table of a completely loaded list.
+fn render_table(lane_list: &LaneList) -> String {
+    let LaneList { views, stored, forecast, .. } = lane_list;
     let (compared, forecast) = (views.len(), forecast.as_ref());
-    table::lines(&Rows { views, beside, forecast, compared, looked: None }).join("\n")
+    table::lane_table_lines(&TableInput {
+        views,
+        stored,
+        forecast,
+        compared_count: compared,
+        inspected: None,
+    })
+    .join("\n")
 }
 
-fn missing(view: &View) -> Vec<&'static str> {
+fn missing_parts(view: &LaneView) -> Vec<&'static str> {
     let mut out = Vec::new();
-    if view.folder_gone {
+    if view.is_folder_missing {
         out.push("worktree");
     }
     if view.tip.is_none() && view.lane.branch().is_some() {
@@ -291,44 +323,44 @@ fn missing(view: &View) -> Vec<&'static str> {
     out
 }
 
-fn is_shown(beside: &Beside, name: &str) -> bool {
-    beside.showing.as_ref().is_some_and(|s| s.shown && s.lane == name)
+fn is_previewed(stored: &StoredInfo, name: &str) -> bool {
+    stored.preview.as_ref().is_some_and(|s| s.is_shown && s.lane == name)
 }
 
-fn answer(board: &Board) -> Answer {
-    let mut lanes: Vec<Row> = board.views.iter().map(|view| row(board, view)).collect();
-    for (name, lane) in &board.beside.past {
-        lanes.push(Row { name: name.clone(), ..bare_row(lane) });
+fn to_output(lane_list: &LaneList) -> ListOutput {
+    let mut lanes: Vec<LaneRow> = lane_list.views.iter().map(|view| view_row(lane_list, view)).collect();
+    for (name, lane) in &lane_list.stored.past {
+        lanes.push(LaneRow { name: name.clone(), ..record_row(lane) });
     }
-    Answer {
+    ListOutput {
         lanes,
-        preview: board.beside.showing.as_ref().map(|s| s.lane.clone()),
-        unrecorded: board.strays.iter().map(|p| path_form::text(p)).collect(),
-        unlanded_batches: board.unlanded.iter().map(|open| open.batch.id.clone()).collect(),
+        preview: lane_list.stored.preview.as_ref().map(|s| s.lane.clone()),
+        unrecorded: lane_list.unrecorded_worktrees.iter().map(|p| path_form::to_text(p)).collect(),
+        unlanded_batches: lane_list.unlanded.iter().map(|open| open.batch.id.clone()).collect(),
     }
 }
 
-fn row(board: &Board, view: &View) -> Row {
-    Row {
+fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
+    LaneRow {
         state: view.state,
         detail: view.detail.clone(),
         tip: view.tip.map(|t| t.to_string()),
         ahead: view.distance.map(|d| d.ahead),
         behind: view.distance.map(|d| d.behind),
-        uncommitted: view.dirt.as_ref().map(|d| d.entries.len()),
-        conflicts: Conflicts::of(board.forecast.as_ref(), &view.lane.name),
-        waiting: Some(view.waiting).filter(|n| *n > 0),
-        task: board.beside.tasks.get(&view.lane.name).cloned(),
-        account: board.beside.accounts.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
-        previewed: is_shown(&board.beside, &view.lane.name),
-        missing: missing(view),
-        broken: view.broken.map(Missing::in_words),
-        ..bare_row(&view.lane)
+        uncommitted: view.dirty.as_ref().map(|d| d.entries.len()),
+        conflicts: LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &view.lane.name),
+        waiting: Some(view.pending_messages).filter(|n| *n > 0),
+        task: lane_list.stored.tasks.get(&view.lane.name).cloned(),
+        usage: lane_list.stored.usage.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
+        previewed: is_previewed(&lane_list.stored, &view.lane.name),
+        missing: missing_parts(view),
+        broken: view.broken.map(WorktreeDefect::describe),
+        ..record_row(&view.lane)
     }
 }
 
-fn bare_row(lane: &AnyLane) -> Row {
-    Row {
+fn record_row(lane: &AnyLane) -> LaneRow {
+    LaneRow {
         name: lane.name.clone(),
         title: lane.title.clone(),
         state: lane.state,
@@ -345,7 +377,7 @@ fn bare_row(lane: &AnyLane) -> Row {
         behind: None,
         uncommitted: None,
         conflicts: None,
-        account: None,
+        usage: None,
         task: None,
         waiting: None,
         previewed: false,
@@ -356,138 +388,143 @@ fn bare_row(lane: &AnyLane) -> Row {
     }
 }
 
-/// What a table cannot say: the open preview, lanes that lost something, leftovers of a crash.
-fn remarks(session: &Session, project: &Project, board: &Board) {
-    if let Some(showing) = &board.beside.showing {
-        let waiting = if showing.waiting { "; your own changes wait" } else { "" };
-        if showing.shown {
-            session
-                .ui
-                .say(format!("the main checkout shows '{}'{waiting}: git proq preview --back", showing.lane));
+/// Prints what the table cannot show: the open preview, lanes with a missing branch or worktree, and
+/// leftovers of a crash.
+fn print_notes(session: &Session, project: &Project, lane_list: &LaneList) {
+    if let Some(preview) = &lane_list.stored.preview {
+        let waiting = if preview.has_parked_changes { "; your own changes wait" } else { "" };
+        if preview.is_shown {
+            session.ui.status(format!(
+                "the main checkout shows '{}'{waiting}: git proq preview --back",
+                preview.lane
+            ));
         } else {
             session.ui.warn(format!(
                 "the preview of '{}' was left by hand{waiting}: git proq preview --back",
-                showing.lane
+                preview.lane
             ));
         }
     }
-    for view in board.views.iter().filter(|v| v.waiting > 0 && !v.state.is_busy()) {
-        session.ui.say(lane::messages_wait(&view.lane.name, view.waiting));
+    for view in lane_list.views.iter().filter(|v| v.pending_messages > 0 && !v.state.is_busy()) {
+        session.ui.status(lane::messages_wait(&view.lane.name, view.pending_messages));
     }
-    lost(session, project, board);
-    tell_unlanded(session, project, &board.unlanded);
-    for path in &board.strays {
-        let path = path.strip_prefix(project.repo.home()).unwrap_or(path);
+    warn_of_broken_lanes(session, project, lane_list);
+    tell_unlanded(session, project, &lane_list.unlanded);
+    for path in &lane_list.unrecorded_worktrees {
+        let path = path.strip_prefix(project.repo.command_dir()).unwrap_or(path);
         session.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
     }
 }
 
-/// Warns of lanes whose branch or folder is gone or in another place, each with the command that helps.
-fn lost(session: &Session, project: &Project, board: &Board) {
-    let found = board.views.iter().filter_map(|view| view.lane.clone().with_tree().ok());
-    let found = found.filter_map(|lane| lane::misplaced(project, &lane).map(|found| (lane, found)));
+/// Warns of lanes whose branch or worktree is missing or moved, each with the command that repairs the lane.
+fn warn_of_broken_lanes(session: &Session, project: &Project, lane_list: &LaneList) {
+    let found = lane_list.views.iter().filter_map(|view| view.lane.clone().into_worktree_lane().ok());
+    let found = found.filter_map(|lane| lane::find_misplaced(project, &lane).map(|found| (lane, found)));
     let misplaced: Vec<(LaneRecord, Misplaced)> = found.collect();
     for (lane, found) in &misplaced {
-        let help = found.help(project, lane).map(|command| format!(": {command}")).unwrap_or_default();
-        session.ui.warn(format!("lane '{}': {}{help}", lane.name, found.in_words(lane)));
+        let help = found.fix_command(project, lane).map(|command| format!(": {command}")).unwrap_or_default();
+        session.ui.warn(format!("lane '{}': {}{help}", lane.name, found.describe(lane)));
     }
-    let in_place = |view: &&View| misplaced.iter().all(|(lane, _)| lane.name != view.lane.name);
-    for view in board.views.iter().filter(in_place).filter(|v| !missing(v).is_empty()) {
-        let (name, what) = (&view.lane.name, missing(view).join(" and no "));
-        let Ok(lane) = view.lane.clone().with_tree() else { continue };
+    let is_not_misplaced = |view: &&LaneView| misplaced.iter().all(|(lane, _)| lane.name != view.lane.name);
+    for view in lane_list.views.iter().filter(is_not_misplaced).filter(|v| !missing_parts(v).is_empty()) {
+        let (name, missing_text) = (&view.lane.name, missing_parts(view).join(" and no "));
+        let Ok(lane) = view.lane.clone().into_worktree_lane() else { continue };
         let has_work = view.tip.is_some() && view.distance.is_none_or(|distance| distance.ahead > 0);
-        // Cleanup keeps what is not on the base; its commits are there, so a new folder makes the lane whole.
-        let branch = &lane.place.branch;
+        // Cleanup retains commits that are not on the base. They exist, so a new worktree restores the lane.
+        let branch = &lane.kind.branch;
         let is_lost = lane::lost_commit(project, &lane).ok().flatten().is_some();
-        let again = lane::branch_again(project, &lane).filter(|_| view.tip.is_none() && is_lost);
-        let back = lane::way_back_to_folder(project, &lane);
-        let help = match again {
-            _ if back.is_some() => back.unwrap_or_default(),
-            _ if has_work => format!("git worktree add -f {} {branch}", quoted_path(&lane.path)),
-            Some(again) => again,
-            None => lane::command_to_remove(project, &lane),
+        let recreate_command =
+            lane::recreate_branch_command(project, &lane).filter(|_| view.tip.is_none() && is_lost);
+        let move_command = lane::restore_folder_command(project, &lane);
+        let help = match recreate_command {
+            _ if move_command.is_some() => move_command.unwrap_or_default(),
+            _ if has_work => format!("git worktree add -f {} {branch}", shell_quote_path(&lane.path)),
+            Some(command) => command,
+            None => lane::removal_command(project, &lane),
         };
-        session.ui.warn(format!("lane '{name}' has no {what} any more: {help}"));
+        session.ui.warn(format!("lane '{name}' has no {missing_text} any more: {help}"));
     }
-    for view in &board.views {
-        let Some((missing, branch)) = view.broken.zip(view.lane.branch()) else { continue };
-        let repair = missing.repair(&project.repo, &view.lane.path, branch);
-        session.ui.warn(format!("lane '{}': {}: {repair}", view.lane.name, missing.in_words()));
+    for view in &lane_list.views {
+        let Some((defect, branch)) = view.broken.zip(view.lane.branch()) else { continue };
+        let repair = defect.repair_command(&project.repo, &view.lane.path, branch);
+        session.ui.warn(format!("lane '{}': {}: {repair}", view.lane.name, defect.describe()));
     }
 }
 
-/// Whether a landing of all lanes is known to land these and no others: all that they have is committed, none conflicts with its base
-/// or with another of them, and nothing else is in the way.
-fn all_land(project: &Project, board: &Board, lanes: &[&str]) -> bool {
-    let may_land = |view: &View| {
+/// Returns whether `git proq merge --all` is known to land exactly `lanes`. All their work must be committed,
+/// none may conflict with its base or with another of them, and nothing else may block the landing.
+fn is_sure_all_land(project: &Project, lane_list: &LaneList, lanes: &[&str]) -> bool {
+    let may_also_land = |view: &LaneView| {
         let is_ready = matches!(view.state, LaneState::Idle | LaneState::Conflict | LaneState::CheckFailed);
         is_ready && view.distance.is_some_and(|distance| distance.ahead > 0)
     };
-    if board.views.iter().any(may_land) {
+    if lane_list.views.iter().any(may_also_land) {
         return false;
     }
     let all_ready = lanes.iter().all(|name| {
-        let view = board.views.iter().find(|view| view.lane.name == **name);
-        let ready = view.is_some_and(|view| {
-            view.dirt.as_ref().is_some_and(Dirt::is_clean)
+        let view = lane_list.views.iter().find(|view| view.lane.name == **name);
+        let is_ready = view.is_some_and(|view| {
+            view.dirty.as_ref().is_some_and(WorktreeStatus::is_clean)
                 && view.distance.is_some_and(|distance| distance.ahead > 0)
                 && view.lane.batch.is_none()
         });
-        let found = Conflicts::of(board.forecast.as_ref(), name);
-        ready && found.is_some_and(|found| found.get_along(lanes))
+        let conflicts = LaneConflicts::from_forecast(lane_list.forecast.as_ref(), name);
+        is_ready && conflicts.is_some_and(|conflicts| conflicts.is_compatible_with(lanes))
     });
     let records = || -> Vec<LaneRecord> {
-        let named = board.views.iter().filter(|view| lanes.contains(&view.lane.name.as_str()));
-        named.filter_map(|view| view.lane.clone().with_tree().ok()).collect()
+        let named = lane_list.views.iter().filter(|view| lanes.contains(&view.lane.name.as_str()));
+        named.filter_map(|view| view.lane.clone().into_worktree_lane().ok()).collect()
     };
     all_ready && merge::is_sure_to_land(project, &records())
 }
 
-fn next_steps(project: &Project, board: &Board) -> Vec<String> {
-    let named = |wanted: &[LaneState]| -> Vec<&str> {
-        let fits = |v: &&View| wanted.contains(&v.state) && missing(v).is_empty() && v.broken.is_none();
-        board.views.iter().filter(fits).map(|v| v.lane.name.as_str()).collect()
+fn next_steps(project: &Project, lane_list: &LaneList) -> Vec<String> {
+    let lanes_in_states = |wanted: &[LaneState]| -> Vec<&str> {
+        let is_match =
+            |v: &&LaneView| wanted.contains(&v.state) && missing_parts(v).is_empty() && v.broken.is_none();
+        lane_list.views.iter().filter(is_match).map(|v| v.lane.name.as_str()).collect()
     };
     let mut out = Vec::new();
-    if let Some(first) = named(&[LaneState::Running, LaneState::Starting]).first() {
+    if let Some(first) = lanes_in_states(&[LaneState::Running, LaneState::Starting]).first() {
         out.push(format!("git proq logs -f {first} follows an agent at work"));
     }
-    let is_rival = |v: &&View| {
+    let is_rival = |v: &&LaneView| {
         v.lane.group.is_some()
-            && board.views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
+            && lane_list.views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
     };
-    let rivals: Vec<&View> = board.views.iter().filter(is_rival).collect();
-    let said = |v: &&View| v.state == LaneState::Done && v.lane.only_looks();
-    if let Some(view) = board.views.iter().find(said) {
+    let rivals: Vec<&LaneView> = lane_list.views.iter().filter(is_rival).collect();
+    let has_answer = |v: &&LaneView| v.state == LaneState::Done && v.lane.is_read_only();
+    if let Some(view) = lane_list.views.iter().find(has_answer) {
         out.push(format!("git proq show {} prints what it came to", view.lane.name));
     }
-    let lands = |name: &&str| board.views.iter().any(|v| v.lane.name == **name && v.lane.branch().is_some());
-    let mut done = named(&[LaneState::Done]);
-    done.retain(|name| rivals.iter().all(|v| v.lane.name != *name) && lands(name));
+    let has_branch =
+        |name: &&str| lane_list.views.iter().any(|v| v.lane.name == **name && v.lane.branch().is_some());
+    let mut done = lanes_in_states(&[LaneState::Done]);
+    done.retain(|name| rivals.iter().all(|v| v.lane.name != *name) && has_branch(name));
     if let Some(first) = done.first() {
         out.push(format!("git proq preview {first} shows it in your checkout"));
-        let count = ui::count(done.len(), "lane");
+        let count = ui::pluralize(done.len(), "lane");
         let are = if done.len() == 1 { "is" } else { "are" };
-        out.push(match all_land(project, board, &done) {
+        out.push(match is_sure_all_land(project, lane_list, &done) {
             true => format!("git proq merge --all lands {count}"),
             false => format!("{count} {are} done: git proq merge --all --dry-run shows what would land"),
         });
     }
-    let over = |v: &&&View| !v.state.is_busy();
-    if let Some(group) = rivals.iter().find(over).and_then(|v| v.lane.group.as_ref()) {
+    let is_finished = |v: &&&LaneView| !v.state.is_busy();
+    if let Some(group) = rivals.iter().find(is_finished).and_then(|v| v.lane.group.as_ref()) {
         out.push(format!("git proq compare {group} shows attempts side by side"));
     }
-    let wrong = [
+    let failed_states = [
         LaneState::Failed,
         LaneState::Stalled,
         LaneState::Conflict,
         LaneState::CheckFailed,
         LaneState::Orphaned,
     ];
-    if let Some(first) = named(&wrong).first() {
+    if let Some(first) = lanes_in_states(&failed_states).first() {
         out.push(format!("git proq show {first} tells what went wrong"));
     }
-    if !named(&[LaneState::Landed]).is_empty() {
+    if !lanes_in_states(&[LaneState::Landed]).is_empty() {
         out.push("git proq cleanup tidies up what landed".to_owned());
     }
     out

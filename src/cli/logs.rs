@@ -1,4 +1,4 @@
-//! Owns `git proq logs`, and watching a log while it grows.
+//! The `git proq logs` command, and following a log while it grows.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -11,13 +11,13 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::plain_log::PlainLog;
-use super::render::Render;
-use super::{Done, Failure, Mistake, Session, wait};
-use crate::agent::{self, Dialect, Event, Reader};
+use super::log_renderer::LogRenderer;
+use super::log_sanitizer::LogSanitizer;
+use super::{CommandResult, Failure, Session, UsageError, wait};
+use crate::agent::{self, Dialect, Event, OutputReader};
 use crate::explain::Exit;
-use crate::lane::{self, Name, Project};
-use crate::store::records::{AnyLane, CheckRecord, LaneRecord, LaneState, RunRecord, SessionTotals};
+use crate::lane::{self, LaneName, Project};
+use crate::store::records::{AnyLane, FailedCheckRecord, LaneRecord, LaneState, RunRecord, SessionTotals};
 use crate::store::{Layout, Record, path_form};
 
 /// Print what a lane's agent did
@@ -59,225 +59,233 @@ pub(crate) struct Logs {
     pub(crate) run: Option<u32>,
 }
 
-/// How often a growing log is looked at. It is for a person's eyes.
-const GLANCE: Duration = Duration::from_millis(80);
+/// Interval at which a growing log is read. It is short enough for a user who watches.
+const POLL_INTERVAL: Duration = Duration::from_millis(80);
 
-/// How much of a log is read at once.
-const PART: usize = 64 * 1024;
+/// Maximum number of bytes of a log that are read at once.
+const CHUNK_LEN: usize = 64 * 1024;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct RunLogOutput<'a> {
     lane: &'a str,
     run: u32,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     text: String,
-    /// What it tells, where its form is known.
+    /// The events in the log, if its format is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event>,
 }
 
 #[derive(Serialize)]
-struct SetUp<'a> {
+struct SetUpLogOutput<'a> {
     lane: &'a str,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     text: String,
 }
 
-/// The last run of a lane that a landing followed: one that resolved a conflict is followed by none. The last one where there is
-/// none.
-fn last_landing(lane: &AnyLane, dir: &Path) -> u32 {
-    let is_there = |run: &u32| dir.join(Layout::landing_log_in_lane(*run)).exists();
-    (1..=lane.attempt).rev().find(is_there).unwrap_or(lane.attempt)
+/// Returns the last run of a lane that was followed by a landing, or the last run if there was none. No
+/// landing follows a run that resolved a conflict.
+fn last_run_with_landing(lane: &AnyLane, dir: &Path) -> u32 {
+    let has_log = |run: &u32| dir.join(Layout::landing_log_in_lane(*run)).exists();
+    (1..=lane.attempt).rev().find(has_log).unwrap_or(lane.attempt)
 }
 
-pub(super) fn run(session: &Session, args: &Logs) -> Done {
+pub(super) fn run(session: &Session, args: &Logs) -> CommandResult {
     let project = session.project()?;
     if args.setup {
         return print_set_up(session, &project, &args.lane);
     }
-    let (lane, dir) = find(&project, &args.lane)?;
+    let (lane, dir) = find_lane(&project, &args.lane)?;
     if args.check {
         return print_check(session, &lane, &dir);
     }
-    let run = args.run.unwrap_or_else(|| if args.merge { last_landing(&lane, &dir) } else { lane.attempt });
+    let run = args
+        .run
+        .unwrap_or_else(|| if args.merge { last_run_with_landing(&lane, &dir) } else { lane.attempt });
     let path = match args.merge {
         true => dir.join(Layout::landing_log_in_lane(run)),
         false => dir.join(format!("runs/{run}.log")),
     };
     if args.merge && !path.exists() {
-        return Err(Mistake::NoLanding { lane: lane.name }.into());
+        return Err(UsageError::NoAutoMerge { lane: lane.name }.into());
     }
     if run == 0 || !path.exists() {
-        return Err(Mistake::NoRun { lane: lane.name, run }.into());
+        return Err(UsageError::NoRun { lane: lane.name, run }.into());
     }
     if args.errors {
         let errors = dir.join(format!("runs/{run}.err"));
         if errors.exists() {
-            let mut view = View::plain(false);
-            let _ = print_parts(session, &errors, &mut view)?;
-            session.ui.raw(&view.rest());
+            let mut view = LogView::unstructured(false);
+            let _ = print_log(session, &errors, &mut view)?;
+            session.ui.print_bytes(&view.finish());
         }
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
-    let record = RunRecord::find(&dir.join(format!("runs/{run}.toml")))?;
+    let record = RunRecord::load_if_exists(&dir.join(format!("runs/{run}.toml")))?;
     let mut view = match args.merge {
-        true => View::plain(args.raw),
-        false => View::of(record.as_ref(), args.raw),
+        true => LogView::unstructured(args.raw),
+        false => LogView::from_record(record.as_ref(), args.raw),
     };
     if session.ui.json {
-        let bytes = read_whole(&path)?;
+        let bytes = read_entire_log(&path)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let events = view.events(&bytes);
-        session.ui.object(Answer { lane: &lane.name, run, path: &path, text, events });
-        return Ok(Exit::Done);
+        let events = view.parse_events(&bytes);
+        session.ui.print_json(RunLogOutput { lane: &lane.name, run, path: &path, text, events });
+        return Ok(Exit::Success);
     }
-    let past = args.lane.contains('@');
-    if !args.follow || past || run != lane.attempt {
-        let shows = print_parts(session, &path, &mut view)?;
-        let rest = view.rest();
-        session.ui.raw(&rest);
-        if !shows && rest.is_empty() && !args.merge {
+    let is_past = args.lane.contains('@');
+    if !args.follow || is_past || run != lane.attempt {
+        let has_output = print_log(session, &path, &mut view)?;
+        let tail = view.finish();
+        session.ui.print_bytes(&tail);
+        if !has_output && tail.is_empty() && !args.merge {
             hint_at_errors(session, &dir, &args.lane, (run, lane.attempt));
         }
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
-    let (lane, state) = pour(&project, &lane, &path, &mut |bytes| session.ui.raw(&view.shown(bytes)))?;
-    session.ui.raw(&view.rest());
-    session.ui.say(wait::line(&lane, state));
-    Ok(Exit::Done)
+    let (lane, state) =
+        follow_log(&project, &lane, &path, &mut |bytes| session.ui.print_bytes(&view.convert(bytes)))?;
+    session.ui.print_bytes(&view.finish());
+    session.ui.status(wait::state_line(&lane, state));
+    Ok(Exit::Success)
 }
 
-/// Points to the errors of a run whose log shows nothing, where it has some. `last` is the number of the lane's last run.
-fn hint_at_errors(session: &Session, dir: &Path, lane: &str, (run, last): (u32, u32)) {
+/// Prints a hint to the error log of a run whose log shows nothing, if it has one. `last_run` is the number
+/// of the lane's last run.
+fn hint_at_errors(session: &Session, dir: &Path, lane: &str, (run, last_run): (u32, u32)) {
     if dir.join(format!("runs/{run}.err")).metadata().is_ok_and(|errors| errors.len() > 0) {
-        let of_run = if run == last { String::new() } else { format!(" --run {run}") };
-        session.ui.hint(format!("see what it wrote as errors: git proq logs{of_run} --errors {lane}"));
+        let run_option = if run == last_run { String::new() } else { format!(" --run {run}") };
+        session.ui.hint(format!("see what it wrote as errors: git proq logs{run_option} --errors {lane}"));
     }
 }
 
-/// How a log is shown: as it is, as a terminal may have it, or as what its lines tell.
-enum View {
-    AsItIs,
-    Plain(PlainLog),
-    Told(Box<(Reader, Render)>),
+/// Conversion of a log for output: unchanged, safe for a terminal, or rendered from its events.
+enum LogView {
+    Verbatim,
+    TerminalSafe(LogSanitizer),
+    Rendered(Box<(OutputReader, LogRenderer)>),
 }
 
-impl View {
-    /// One that is in no known form. What a terminal would obey in it is for who asked for just that.
-    fn plain(raw: bool) -> View {
+impl LogView {
+    /// Creates a view of a log in an unknown format. Terminal escape sequences pass only with `raw` or if
+    /// standard output is not a terminal.
+    fn unstructured(raw: bool) -> LogView {
         match !raw && std::io::stdout().is_terminal() {
-            true => View::Plain(PlainLog::default()),
-            false => View::AsItIs,
+            true => LogView::TerminalSafe(LogSanitizer::default()),
+            false => LogView::Verbatim,
         }
     }
 
-    fn of(run: Option<&RunRecord>, raw: bool) -> View {
-        let dialect = run.and_then(|run| Dialect::named(run.dialect.as_deref()?));
-        match dialect.filter(|dialect| dialect.is_for_machines() && !raw) {
-            None => View::plain(raw),
-            Some(dialect) => {
-                View::Told(Box::new((Reader::new(dialect, &SessionTotals::default()), Render::default())))
-            }
+    fn from_record(run: Option<&RunRecord>, raw: bool) -> LogView {
+        let dialect = run.and_then(|run| Dialect::from_name(run.dialect.as_deref()?));
+        match dialect.filter(|dialect| dialect.is_machine_readable() && !raw) {
+            None => LogView::unstructured(raw),
+            Some(dialect) => LogView::Rendered(Box::new((
+                OutputReader::new(dialect, &SessionTotals::default()),
+                LogRenderer::default(),
+            ))),
         }
     }
 
-    /// More of the log, as it is shown.
-    fn shown<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+    /// Converts the next bytes of the log.
+    fn convert<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         match self {
-            View::AsItIs => Cow::Borrowed(bytes),
-            View::Plain(log) => Cow::Owned(log.shown(bytes)),
-            View::Told(told) => {
-                let (reader, render) = told.as_mut();
+            LogView::Verbatim => Cow::Borrowed(bytes),
+            LogView::TerminalSafe(log) => Cow::Owned(log.sanitize_chunk(bytes)),
+            LogView::Rendered(renderer) => {
+                let (reader, render) = renderer.as_mut();
                 let mut events = Vec::new();
                 reader.feed(bytes, &mut events);
-                let text: String = events.iter().map(|event| render.event(event)).collect();
+                let text: String = events.iter().map(|event| render.render_event(event)).collect();
                 Cow::Owned(text.into_bytes())
             }
         }
     }
 
-    /// What the end of the log adds.
-    fn rest(&mut self) -> Vec<u8> {
+    /// Returns the remaining output at the end of the log.
+    fn finish(&mut self) -> Vec<u8> {
         let (reader, render) = match self {
-            View::AsItIs => return Vec::new(),
-            View::Plain(log) => return log.rest(),
-            View::Told(told) => told.as_mut(),
+            LogView::Verbatim => return Vec::new(),
+            LogView::TerminalSafe(log) => return log.finish(),
+            LogView::Rendered(renderer) => renderer.as_mut(),
         };
         let mut events = Vec::new();
         drop(reader.finish(agent::Exit::default(), &mut events));
-        events.iter().map(|event| render.event(event)).collect::<String>().into_bytes()
+        events.iter().map(|event| render.render_event(event)).collect::<String>().into_bytes()
     }
 
-    /// What a whole log tells.
-    fn events(&mut self, bytes: &[u8]) -> Vec<Event> {
+    /// Parses a complete log into events; empty if its format is unknown.
+    fn parse_events(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
-        if let View::Told(told) = self {
-            told.0.feed(bytes, &mut events);
-            drop(told.0.finish(agent::Exit::default(), &mut events));
+        if let LogView::Rendered(renderer) = self {
+            renderer.0.feed(bytes, &mut events);
+            drop(renderer.0.finish(agent::Exit::default(), &mut events));
         }
         events
     }
 }
 
 #[derive(Serialize)]
-struct CheckAnswer<'a> {
+struct CheckLogOutput<'a> {
     #[serde(flatten)]
-    check: &'a CheckRecord,
+    check: &'a FailedCheckRecord,
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     text: String,
 }
 
-/// Prints what the check wrote that a lane failed.
-fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
-    let Some(check) = CheckRecord::find(&dir.join("check.toml"))? else {
-        return Err(Mistake::NoCheck { lane: lane.name.clone() }.into());
+/// Prints the output of the check that a lane failed.
+fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> CommandResult {
+    let Some(check) = FailedCheckRecord::load_if_exists(&dir.join("check.toml"))? else {
+        return Err(UsageError::NoFailedCheck { lane: lane.name.clone() }.into());
     };
     let path = dir.join(&check.log);
     if session.ui.json {
-        let text = String::from_utf8_lossy(&read_whole(&path)?).into_owned();
-        session.ui.object(CheckAnswer { check: &check, path: &path, text });
+        let text = String::from_utf8_lossy(&read_entire_log(&path)?).into_owned();
+        session.ui.print_json(CheckLogOutput { check: &check, path: &path, text });
     } else {
-        let mut view = View::plain(false);
-        let _ = print_parts(session, &path, &mut view)?;
-        session.ui.raw(&view.rest());
+        let mut view = LogView::unstructured(false);
+        let _ = print_log(session, &path, &mut view)?;
+        session.ui.print_bytes(&view.finish());
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// What got a lane ready, or failed to.
-fn print_set_up(session: &Session, project: &Project, asked: &str) -> Done {
-    let found = find(project, asked);
-    let own = found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
-    // Of a name, since that is part of a path.
-    let failed = Name::parse(asked).is_ok().then(|| project.store.layout().failed_set_up_log(asked));
-    let lane = found.as_ref().map_or(asked, |(lane, _)| lane.name.as_str());
-    let path = own.or(failed).unwrap_or_default();
+/// Prints the output of a lane's set-up commands, also if they failed and the lane does not exist.
+fn print_set_up(session: &Session, project: &Project, name: &str) -> CommandResult {
+    let found = find_lane(project, name);
+    let lane_log =
+        found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
+    // Only a valid lane name may become part of a path.
+    let failed_log = LaneName::parse(name).is_ok().then(|| project.store.layout().failed_set_up_log(name));
+    let lane = found.as_ref().map_or(name, |(lane, _)| lane.name.as_str());
+    let path = lane_log.or(failed_log).unwrap_or_default();
     if !path.is_file() {
         let lane = found?.0.name;
-        return Err(Mistake::NoSetUp { lane }.into());
+        return Err(UsageError::NoSetUpRun { lane }.into());
     }
     if session.ui.json {
-        let text = String::from_utf8_lossy(&read_whole(&path)?).into_owned();
-        session.ui.object(SetUp { lane, path: &path, text });
+        let text = String::from_utf8_lossy(&read_entire_log(&path)?).into_owned();
+        session.ui.print_json(SetUpLogOutput { lane, path: &path, text });
     } else {
-        let mut view = View::plain(false);
-        let _ = print_parts(session, &path, &mut view)?;
-        session.ui.raw(&view.rest());
+        let mut view = LogView::unstructured(false);
+        let _ = print_log(session, &path, &mut view)?;
+        session.ui.print_bytes(&view.finish());
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// A lane, a removed one by `name@N`, or the last one of a batch's task, and the folder of its records.
-pub(super) fn find(project: &Project, asked: &str) -> Result<(AnyLane, PathBuf), Failure> {
-    if let Some((dir, lane)) = project.past_lane(asked)? {
+/// Finds a lane, a removed lane by `name@N`, or the newest lane of a batch's task. Returns its record and the
+/// folder of its records.
+pub(super) fn find_lane(project: &Project, name: &str) -> Result<(AnyLane, PathBuf), Failure> {
+    if let Some((dir, lane)) = project.past_lane(name)? {
         return Ok((lane, dir));
     }
-    let lane = match project.any_lane(asked) {
-        Err(e @ lane::Error::Unknown { .. }) => {
-            return of_task(project, asked)?.ok_or_else(|| e.into());
+    let lane = match project.any_lane(name) {
+        Err(e @ lane::Error::UnknownLane { .. }) => {
+            return find_task_lane(project, name)?.ok_or_else(|| e.into());
         }
         lane => lane?,
     };
@@ -285,99 +293,102 @@ pub(super) fn find(project: &Project, asked: &str) -> Result<(AnyLane, PathBuf),
     Ok((lane, dir))
 }
 
-/// The youngest lane of a batch's task, by the name that the plan gives it, also if it is removed.
-fn of_task(project: &Project, task: &str) -> Result<Option<(AnyLane, PathBuf)>, Failure> {
+/// Finds the newest lane of a batch's task by the task's name in the plan, removed lanes included.
+fn find_task_lane(project: &Project, task: &str) -> Result<Option<(AnyLane, PathBuf)>, Failure> {
     let layout = project.store.layout();
-    let here = project.every_lane()?.into_iter().map(|lane| {
+    let present = project.all_lanes()?.into_iter().map(|lane| {
         let dir = layout.lane(&lane.name);
         (lane, dir)
     });
-    let past = project.every_past_lane().into_iter();
+    let past = project.all_past_lanes().into_iter();
     let past = past.map(|(name, lane)| (lane, layout.history().join(name)));
-    let is_of = |lane: &AnyLane| lane.batch.as_ref().is_some_and(|of| of.task.eq_ignore_ascii_case(task));
-    Ok(here.chain(past).filter(|(lane, _)| is_of(lane)).max_by_key(|(lane, _)| lane.created))
-}
-
-/// A file for an answer that holds all of it.
-fn read_whole(path: &Path) -> Result<Vec<u8>, Failure> {
-    Ok(std::fs::read(path).map_err(|source| Mistake::Unreadable { path: path.to_owned(), source })?)
-}
-
-/// Prints a file as `view` has it, however long it is. Whether there was anything to print.
-fn print_parts(session: &Session, path: &Path, view: &mut View) -> Result<bool, Failure> {
-    let unreadable = |source| Mistake::Unreadable { path: path.to_owned(), source };
-    let mut file = crate::regular_file::open_record(path).map_err(unreadable)?;
-    let mut shows = false;
-    let mut print = |part: &[u8]| {
-        let part = view.shown(part);
-        shows |= !part.is_empty();
-        session.ui.raw(&part);
+    let is_of_task = |lane: &AnyLane| {
+        lane.batch.as_ref().is_some_and(|batch_lane| batch_lane.task.eq_ignore_ascii_case(task))
     };
-    read_on(&mut file, &mut print).map_err(unreadable)?;
-    Ok(shows)
+    Ok(present.chain(past).filter(|(lane, _)| is_of_task(lane)).max_by_key(|(lane, _)| lane.created))
 }
 
-/// Hands on what a file has beyond what was read of it, a part at a time.
-fn read_on(file: &mut File, take: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
-    let mut part = vec![0; PART];
+/// Reads an entire file for the JSON output.
+fn read_entire_log(path: &Path) -> Result<Vec<u8>, Failure> {
+    Ok(std::fs::read(path).map_err(|source| UsageError::Unreadable { path: path.to_owned(), source })?)
+}
+
+/// Prints a file of any length through `view`. Returns whether there was any output.
+fn print_log(session: &Session, path: &Path, view: &mut LogView) -> Result<bool, Failure> {
+    let unreadable = |source| UsageError::Unreadable { path: path.to_owned(), source };
+    let mut file = crate::regular_file::open_store_file(path).map_err(unreadable)?;
+    let mut has_output = false;
+    let mut print = |chunk: &[u8]| {
+        let output = view.convert(chunk);
+        has_output |= !output.is_empty();
+        session.ui.print_bytes(&output);
+    };
+    read_chunks(&mut file, &mut print).map_err(unreadable)?;
+    Ok(has_output)
+}
+
+/// Passes the unread rest of a file to `consume` in chunks.
+fn read_chunks(file: &mut File, consume: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
+    let mut buffer = vec![0; CHUNK_LEN];
     loop {
-        match file.read(&mut part) {
+        match file.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(length) => take(&part[..length]),
+            Ok(length) => consume(&buffer[..length]),
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
 }
 
-/// Hands a log over as it grows, until the lane's run has ended; those of further tries and turns come after it.
-fn pour(
+/// Passes a log to `consume` as it grows, until the lane's run has finished. The logs of retries and further
+/// turns follow.
+fn follow_log(
     project: &Project,
     lane: &AnyLane,
     log: &Path,
-    take: &mut dyn FnMut(&[u8]),
+    consume: &mut dyn FnMut(&[u8]),
 ) -> Result<(AnyLane, LaneState), Failure> {
-    let unreadable = |source| Mistake::Unreadable { path: log.to_owned(), source };
-    // A lane that lands by itself may be gone right after its run, and the file be elsewhere.
-    let mut file = crate::regular_file::open_record(log).map_err(unreadable)?;
+    let unreadable = |source| UsageError::Unreadable { path: log.to_owned(), source };
+    // An automatic merge may remove the lane right after its run, which moves the file.
+    let mut file = crate::regular_file::open_store_file(log).map_err(unreadable)?;
     let mut run = lane.attempt;
     loop {
-        // The state first: what was written before the end is then read below.
-        let (dir, lane) = lane::became(project, lane)?;
-        let (state, detail) = lane::told_state(project, &lane)?;
-        read_on(&mut file, take).map_err(unreadable)?;
+        // The state is read first, so that everything written before the end is read below.
+        let (dir, lane) = lane::find_present_or_past(project, lane)?;
+        let (state, detail) = lane::displayed_state(project, &lane)?;
+        read_chunks(&mut file, consume).map_err(unreadable)?;
         let next = dir.join(format!("runs/{}.log", run + 1));
         if lane.attempt > run && next.exists() {
-            (file, run) = (crate::regular_file::open_record(&next).map_err(unreadable)?, run + 1);
+            (file, run) = (crate::regular_file::open_store_file(&next).map_err(unreadable)?, run + 1);
             continue;
         }
         if !state.is_busy() {
-            // The record read here may be older than the supervisor's last word.
+            // The supervisor may have updated the record since it was read here.
             return Ok((LaneRecord { detail, ..lane }, state));
         }
         if !lane.state.is_busy() {
-            // The run is over; what it left in the background may go on for ever.
+            // The run has finished, but its background processes may continue indefinitely.
             let state = lane.state;
             return Ok((lane, state));
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Watches a run to its end, telling the last line that it wrote.
-pub(super) fn watch(
+/// Follows a run until it finishes, and reports the last line of each new output.
+pub(super) fn watch_last_line(
     project: &Project,
     lane: &AnyLane,
     log: &Path,
-    tell: &mut dyn FnMut(&str),
+    report_line: &mut dyn FnMut(&str),
 ) -> Result<(AnyLane, LaneState), Failure> {
-    let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
-    let mut view = View::of(run.as_ref(), false);
-    pour(project, lane, log, &mut |bytes| {
-        let shown = view.shown(bytes);
-        let text = String::from_utf8_lossy(&shown);
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let mut view = LogView::from_record(run.as_ref(), false);
+    follow_log(project, lane, log, &mut |bytes| {
+        let output = view.convert(bytes);
+        let text = String::from_utf8_lossy(&output);
         if let Some(line) = text.lines().rev().find(|l| !l.trim().is_empty()) {
-            tell(&console::strip_ansi_codes(line));
+            report_line(&console::strip_ansi_codes(line));
         }
     })
 }

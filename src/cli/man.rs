@@ -1,4 +1,4 @@
-//! Owns `git proq man`: a page per command, made from the same grammar as the help.
+//! The `git proq man` command: one man page per command, generated from the clap grammar that the help uses.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use clap::Args;
 use clap::Command;
 use clap_mangen::Man as Page;
 
-use super::groups::{self, GROUPS};
-use super::{Done, Failure, Mistake, Session};
+use super::help_page::{self, COMMAND_GROUPS};
+use super::{CommandResult, Failure, Session, UsageError};
 use crate::config::KEYS;
 use crate::explain::Exit;
 
@@ -29,8 +29,8 @@ pub(crate) struct Man {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// What an exit code means, as the pages say it.
-const CODES: &[(&str, &str)] = &[
+/// Exit codes with their meanings, for the section EXIT STATUS.
+const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "Everything asked for was done."),
     ("1", "Refused or failed; nothing was half-made."),
     ("2", "The command line was wrong."),
@@ -41,13 +41,13 @@ const CODES: &[(&str, &str)] = &[
     ("130", "Interrupted with Ctrl-C; 128 + N for any signal N."),
 ];
 
-pub(super) fn run(session: &Session, args: &Man) -> Done {
+pub(super) fn run(session: &Session, args: &Man) -> CommandResult {
     if let Some(dir) = &args.dir {
         for (name, text) in pages() {
-            write(&dir.join(&name), text.as_bytes())?;
-            session.ui.say(dir.join(&name).display().to_string());
+            write_file(&dir.join(&name), text.as_bytes())?;
+            session.ui.status(dir.join(&name).display().to_string());
         }
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     let name = match &args.command {
         Some(command) => format!("git-proq-{command}.1"),
@@ -56,114 +56,123 @@ pub(super) fn run(session: &Session, args: &Man) -> Done {
     let (_, text) = pages()
         .into_iter()
         .find(|(n, _)| *n == name)
-        .ok_or(Mistake::Missing { what: "there is no such command", example: "git proq man spawn" })?;
-    session.ui.text(&text);
-    Ok(Exit::Done)
+        .ok_or(UsageError::Missing { problem: "there is no such command", example: "git proq man spawn" })?;
+    session.ui.print_text(&text);
+    Ok(Exit::Success)
 }
 
-/// Every page, as `(file name, text)`.
+/// Returns every page as `(file name, text)`.
 pub(super) fn pages() -> Vec<(String, String)> {
-    let mut top = groups::command();
-    top.build();
-    let mut out = vec![("git-proq.1".to_owned(), first_page(&top))];
-    for sub in top.get_subcommands().filter(|c| !c.is_hide_set()) {
-        out.push((format!("git-proq-{}.1", sub.get_name()), page(sub)));
+    let mut root = help_page::styled_command();
+    root.build();
+    let mut out = vec![("git-proq.1".to_owned(), main_page(&root))];
+    for sub in root.get_subcommands().filter(|c| !c.is_hide_set()) {
+        out.push((format!("git-proq-{}.1", sub.get_name()), command_page(sub)));
     }
     out
 }
 
-fn first_page(top: &Command) -> String {
-    let mut out = head(top, "git-proq");
+fn main_page(root: &Command) -> String {
+    let mut out = page_header(root, "git-proq");
     out.push_str(".SH COMMANDS\n");
-    for (group, names) in GROUPS {
+    for (group, names) in COMMAND_GROUPS {
         out.push_str(&format!(".SS {group}\n"));
         for name in *names {
-            let about = plain(&groups::about(top, name));
+            let about = escape_roff(&help_page::short_help(root, name));
             out.push_str(&format!(".TP\n\\fBgit\\-proq\\-{name}\\fR(1)\n{about}\n"));
         }
     }
-    out.push_str(&options(top));
+    out.push_str(&options_section(root));
     out.push_str(".SH SETTINGS\nSee \\fBgit\\-proq\\-config\\fR(1) for where they can be set.\n");
     for key in KEYS {
-        let (name, form, default) = (plain(key.name), plain(&key.form.describe()), plain(key.default));
-        out.push_str(&format!(".TP\n\\fB{name}\\fR ({form}; default {default})\n{}\n", plain(key.about)));
+        let (name, form, default) =
+            (escape_roff(key.name), escape_roff(&key.format.describe()), escape_roff(key.default));
+        out.push_str(&format!(
+            ".TP\n\\fB{name}\\fR ({form}; default {default})\n{}\n",
+            escape_roff(key.summary)
+        ));
     }
-    out.push_str(&codes());
+    out.push_str(&exit_status_section());
     out.push_str(".SH SEE ALSO\n\\fBgit\\fR(1), \\fBgit\\-worktree\\fR(1)\n");
     out
 }
 
-fn page(command: &Command) -> String {
-    let mut out = head(command, &format!("git-proq-{}", command.get_name()));
+fn command_page(command: &Command) -> String {
+    let mut out = page_header(command, &format!("git-proq-{}", command.get_name()));
     for sub in command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
         let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
-        out.push_str(&format!(".SH \"{}\"\n{}\n", plain(&sub.get_name().to_uppercase()), plain(&about)));
-        for usage in usage(sub) {
-            out.push_str(&format!(".PP\n{}\n", plain(&usage)));
+        out.push_str(&format!(
+            ".SH \"{}\"\n{}\n",
+            escape_roff(&sub.get_name().to_uppercase()),
+            escape_roff(&about)
+        ));
+        for usage_line in usage_lines(sub) {
+            out.push_str(&format!(".PP\n{}\n", escape_roff(&usage_line)));
         }
-        out.push_str(&options(sub).replacen(".SH OPTIONS", ".SS Options", 1));
+        out.push_str(&options_section(sub).replacen(".SH OPTIONS", ".SS Options", 1));
     }
     if command.get_subcommands().next().is_none() {
-        out.push_str(&options(command));
+        out.push_str(&options_section(command));
     }
     if let Some(after) = command.get_after_help() {
         out.push_str(".SH EXAMPLES\n.nf\n");
         for line in after.to_string().lines().skip(1) {
-            out.push_str(&format!("{}\n", plain(line.trim())));
+            out.push_str(&format!("{}\n", escape_roff(line.trim())));
         }
         out.push_str(".fi\n");
     }
-    out.push_str(&codes());
+    out.push_str(&exit_status_section());
     out.push_str(".SH SEE ALSO\n\\fBgit\\-proq\\fR(1)\n");
     out
 }
 
-/// Title, name, synopsis and description.
-fn head(command: &Command, name: &str) -> String {
+/// Returns the title, name, synopsis and description of a page.
+fn page_header(command: &Command, name: &str) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let mut out = format!(
         ".TH {} 1 \"\" \"git\\-proq {}\" \"Git Manual\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.nf\n",
-        plain(&name.to_uppercase()),
+        escape_roff(&name.to_uppercase()),
         env!("CARGO_PKG_VERSION"),
-        plain(name),
-        plain(about.trim_end_matches('.')),
+        escape_roff(name),
+        escape_roff(about.trim_end_matches('.')),
     );
-    for line in usage(command) {
-        out.push_str(&format!("{}\n", plain(&line)));
+    for line in usage_lines(command) {
+        out.push_str(&format!("{}\n", escape_roff(&line)));
     }
     out.push_str(".fi\n.SH DESCRIPTION\n");
     let long = command.get_long_about().map_or(about, ToString::to_string);
-    let paragraphs: Vec<String> = long.split("\n\n").map(plain).collect();
+    let paragraphs: Vec<String> = long.split("\n\n").map(escape_roff).collect();
     out.push_str(&paragraphs.join("\n.PP\n"));
     out.push('\n');
     out
 }
 
-/// The forms of a command line.
-fn usage(command: &Command) -> Vec<String> {
+/// Returns the usage lines of a command, without the word "Usage:".
+fn usage_lines(command: &Command) -> Vec<String> {
     let text = command.clone().render_usage().to_string();
     text.trim_start_matches("Usage:").lines().map(|line| line.trim().to_owned()).collect()
 }
 
-fn options(command: &Command) -> String {
+fn options_section(command: &Command) -> String {
     let mut out = Vec::new();
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     drop(Page::new(command.clone()).render_options_section(&mut out));
-    // Before the section stands the definition of an apostrophe, which has a name anyway.
+    // clap_mangen defines a string for the apostrophe before the section. `\(aq` needs no definition, so that
+    // part is dropped.
     let text = String::from_utf8_lossy(&out).replace("\\*(Aq", "\\(aq");
     text.find(".SH").map_or(String::new(), |at| text[at..].to_owned())
 }
 
-fn codes() -> String {
+fn exit_status_section() -> String {
     let mut out = ".SH EXIT STATUS\n".to_owned();
-    for (code, text) in CODES {
-        out.push_str(&format!(".TP\n.B {code}\n{}\n", plain(text)));
+    for (code, text) in EXIT_CODES {
+        out.push_str(&format!(".TP\n.B {code}\n{}\n", escape_roff(text)));
     }
     out
 }
 
-/// Text in the form that man wants: no line is a request, and what can be typed can be copied.
-fn plain(text: &str) -> String {
+/// Escapes text for roff: no line is read as a request, and commands can be copied from the rendered page.
+fn escape_roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
     let lines: Vec<String> = text
         .lines()
@@ -172,12 +181,12 @@ fn plain(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Writes a file, with the folders above it.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |source| Mistake::Unwritable { path: path.to_owned(), source };
+/// Writes a file, and creates its parent folders.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let unwritable = |source| UsageError::Unwritable { path: path.to_owned(), source };
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
+        std::fs::create_dir_all(parent).map_err(unwritable)?;
     }
-    std::fs::write(path, bytes).map_err(failed)?;
+    std::fs::write(path, bytes).map_err(unwritable)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Owns `git proq matrix`.
+//! The `git proq matrix` command.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use clap_complete::engine::ArgValueCompleter;
 use console::style;
 
 use super::complete::lane_names;
-use super::{Done, Session, grid};
+use super::{CommandResult, Session, conflict_grid};
 use crate::explain::Exit;
 use crate::interrupt;
 use crate::lane::Project;
-use crate::merge::{self, Ask, Forecast};
+use crate::merge::{self, Forecast, ForecastRequest};
 use crate::store::records::LaneRecord;
 
 /// Show which lanes get along
@@ -39,43 +39,46 @@ pub(crate) struct Matrix {
     watch: bool,
 }
 
-/// How long to wait at least before looking again.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How much of the time looking may take: one part in so many.
-const SHARE: u32 = 10;
-/// How soon a Ctrl-C is noticed meanwhile.
-const GLANCE: Duration = Duration::from_millis(50);
+/// Shortest pause between two forecasts with `--watch`.
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+/// Factor by which the pause between two forecasts exceeds the time that the last one took.
+const IDLE_FACTOR: u32 = 10;
+/// Interval at which a pause checks for Ctrl-C.
+const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(super) fn run(session: &Session, args: &Matrix) -> Done {
+pub(super) fn run(session: &Session, args: &Matrix) -> CommandResult {
     let project = session.project()?;
-    // A folder is made on the way, which goes again.
-    interrupt::arm();
+    // The forecast creates a temporary folder, which has to be removed on Ctrl-C too.
+    interrupt::defer_signals();
     if args.watch {
         return watch(session, &project, args);
     }
-    let forecast = look(&project, args)?;
+    let forecast = compute_forecast(&project, args)?;
     if session.ui.json {
-        session.ui.long_object(&forecast);
+        session.ui.print_long_json(&forecast);
     } else {
-        print(session, &forecast);
+        print_forecast(session, &forecast);
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn look(project: &Project, args: &Matrix) -> Result<Forecast, merge::Error> {
-    let all = project.lanes()?;
+fn compute_forecast(project: &Project, args: &Matrix) -> Result<Forecast, merge::Error> {
+    let all_lanes = project.lanes()?;
     let lanes = match args.lanes.as_slice() {
-        [] => all.clone(),
-        names => named(project, names)?,
+        [] => all_lanes.clone(),
+        names => find_lanes(project, names)?,
     };
     let uncommitted = !args.committed;
-    let forecast = merge::forecast(project, Ask { lanes, uncommitted, within: None, about: None })?;
-    // The event log serves watchers; where it cannot be written, the answer is there all the same.
-    drop(merge::tell_overlaps(project, &all, &forecast, uncommitted, None));
+    let forecast = merge::forecast_lanes(
+        project,
+        ForecastRequest { lanes, include_uncommitted: uncommitted, time_limit: None, only_lane: None },
+    )?;
+    // The event log serves watchers. A forecast is returned even where the log cannot be written.
+    drop(merge::report_overlaps(project, &all_lanes, &forecast, uncommitted, None));
     Ok(forecast)
 }
 
-fn named(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, merge::Error> {
+fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, merge::Error> {
     let mut lanes = Vec::new();
     for name in names {
         lanes.push(project.lane(name)?);
@@ -85,63 +88,65 @@ fn named(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, merge::
     Ok(lanes)
 }
 
-/// Shows it whenever it is another one, until Ctrl-C.
-fn watch(session: &Session, project: &Project, args: &Matrix) -> Done {
-    let mut shown = None;
+/// Prints the forecast each time it changes, until Ctrl-C.
+fn watch(session: &Session, project: &Project, args: &Matrix) -> CommandResult {
+    let mut last_shown = None;
     loop {
-        let begin = Instant::now();
-        let forecast = look(project, args);
+        let started = Instant::now();
+        let forecast = compute_forecast(project, args);
         if interrupt::check().is_err() {
-            return Ok(Exit::Signal(interrupt::signal()));
+            return Ok(Exit::Signal(interrupt::received_signal()));
         }
         let forecast = forecast?;
-        if shown.as_ref() != Some(&forecast) {
+        if last_shown.as_ref() != Some(&forecast) {
             if session.ui.json {
-                session.ui.object_line(&forecast);
+                session.ui.print_json_line(&forecast);
             } else {
-                // What is no terminal gets one after the other.
+                // Output that is not a terminal gets one forecast after the other.
                 drop(console::Term::stdout().is_term().then(|| console::Term::stdout().clear_screen()));
-                print(session, &forecast);
+                print_forecast(session, &forecast);
             }
-            shown = Some(forecast);
+            last_shown = Some(forecast);
         }
-        let again = Instant::now() + PAUSE.max(begin.elapsed() * SHARE);
-        while Instant::now() < again {
-            std::thread::sleep(GLANCE);
+        let next_refresh = Instant::now() + MIN_REFRESH_INTERVAL.max(started.elapsed() * IDLE_FACTOR);
+        while Instant::now() < next_refresh {
+            std::thread::sleep(INTERRUPT_POLL_INTERVAL);
             if interrupt::check().is_err() {
-                return Ok(Exit::Signal(interrupt::signal()));
+                return Ok(Exit::Signal(interrupt::received_signal()));
             }
         }
     }
 }
 
-fn print(session: &Session, forecast: &Forecast) {
+fn print_forecast(session: &Session, forecast: &Forecast) {
     let ui = session.ui;
     if forecast.lanes.is_empty() {
-        ui.answer("no lanes to compare");
+        ui.print_line("no lanes to compare");
     } else {
         let width = super::table::terminal_width();
-        for grid in grid::of(forecast, width) {
-            ui.answer(grid);
-            ui.answer("");
+        for grid in conflict_grid::render_grids(forecast, width) {
+            ui.print_line(grid);
+            ui.print_line("");
         }
-        for line in grid::conflicts(forecast) {
-            ui.answer(line);
+        for line in conflict_grid::conflict_lines(forecast) {
+            ui.print_line(line);
         }
-        ui.answer(grid::summary(forecast));
+        ui.print_line(conflict_grid::summary_line(forecast));
     }
     for lane in &forecast.lanes {
         if let Some(note) = &lane.note {
             ui.warn(format!("only what is committed in lane '{}' was compared: {note}", lane.lane));
         }
     }
-    let mut left_out: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for left in &forecast.left_out {
-        left_out.entry(&left.why).or_default().push(&left.lane);
+    let mut lanes_by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for skipped_lane in &forecast.skipped {
+        lanes_by_reason.entry(&skipped_lane.reason).or_default().push(&skipped_lane.lane);
     }
-    if !left_out.is_empty() {
-        let all: Vec<String> =
-            left_out.iter().map(|(why, lanes)| format!("{} ({why})", lanes.join(", "))).collect();
-        ui.say(style(format!("left out: {}", all.join("; "))).dim().for_stderr().to_string());
+    if !lanes_by_reason.is_empty() {
+        let entries: Vec<String> = lanes_by_reason
+            .iter()
+            .map(|(reason, lanes)| format!("{} ({reason})", lanes.join(", ")))
+            .collect();
+        ui.status(style(format!("left out: {}", entries.join("; "))).dim().for_stderr().to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! Owns `git proq merge`: its arguments, and how its answer looks.
+//! The `git proq merge` command: its arguments and its output.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal};
@@ -9,14 +9,19 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{batch_names, branch_names, lane_names};
-use super::landing::Landing;
-use super::{Done, Failure, Mistake, Session, approve, auto_merge, identity, merge_batch, table, ui};
+use super::landing_args::LandingArgs;
+use super::{
+    CommandResult, Failure, Session, UsageError, approve, auto_merge, caller, merge_batch, table, ui,
+};
 use crate::agent;
 use crate::config::{Key, Origin};
 use crate::lane::{self, Project};
-use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
-use crate::store::records::{LaneRecord, Strategy};
-use crate::store::{Limit, new_id};
+use crate::merge::{
+    self, LandingOptions, LandingPlan, LandingReport, LaneOutcome, PlanLine, PushMode, PushReport,
+    StackOrder, Verdict,
+};
+use crate::store::records::{LaneRecord, MergeStrategy};
+use crate::store::{WaitLimit, new_id};
 use crate::swarm;
 
 /// Land lanes on the branch they were cut from
@@ -89,7 +94,7 @@ pub(crate) struct Merge {
     pub(crate) stop: bool,
     /// How they land
     #[command(flatten)]
-    pub(crate) how: Landing,
+    pub(crate) landing_flags: LandingArgs,
     /// Say what would land and what would conflict, and land nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -105,116 +110,122 @@ pub(crate) struct Merge {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct MergeOutput<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a LandingReport,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Merge) -> Done {
-    if let Some(why) = &args.auto {
-        return auto_merge::run(session, args, why);
+pub(super) fn run(session: &Session, args: &Merge) -> CommandResult {
+    if let Some(trigger) = &args.auto {
+        return auto_merge::run(session, args, trigger);
     }
-    let mut project = session.project_to_change()?;
+    let mut project = session.project_for_write()?;
     let lanes = if args.all || args.batch.is_some() { &[] } else { &args.lanes[..] };
-    identity::refuse_agent_for_others(lanes, args.dry_run)?;
-    if let Some(asked) = &args.batch {
-        project.together = Some(new_id());
-        return merge_batch::run(session, &project, args, asked);
+    caller::refuse_agent_for_other_lanes(lanes, args.dry_run)?;
+    if let Some(batch_name) = &args.batch {
+        project.undo_group = Some(new_id());
+        return merge_batch::run(session, &project, args, batch_name);
     }
-    let report = land_and_go_on(session, &project, args)?;
+    let report = land_and_retry_waiting(session, &project, args)?;
     if !args.dry_run {
-        merge_batch::note_all(session, &project, &report);
+        merge_batch::mark_landed_batches(session, &project, &report);
     }
     Ok(report.exit())
 }
 
-pub(super) fn land_and_go_on(session: &Session, project: &Project, args: &Merge) -> Result<Report, Failure> {
+pub(super) fn land_and_retry_waiting(
+    session: &Session,
+    project: &Project,
+    args: &Merge,
+) -> Result<LandingReport, Failure> {
     let report = land(session, project, args, None)?;
     if !args.dry_run {
-        let tried: Vec<String> = report.lanes.iter().map(|line| line.lane.clone()).collect();
-        auto_merge::try_again(session, project, &auto_merge::bases_of(&report), &tried);
+        let attempted: Vec<String> = report.lanes.iter().map(|line| line.lane.clone()).collect();
+        auto_merge::retry_waiting_lanes(session, project, &auto_merge::landing_bases(&report), &attempted);
     }
     Ok(report)
 }
 
-/// Lands lanes and says what became of them; `by_itself` is the one that nobody asks for just now.
+/// Lands lanes and prints the outcomes. `auto_lane` is the lane whose automatic merge this is.
 pub(super) fn land(
     session: &Session,
     project: &Project,
     args: &Merge,
-    by_itself: Option<&LaneRecord>,
-) -> Result<Report, Failure> {
-    let (report, agent) = carry_out(session, project, args, by_itself)?;
-    answer(session, project, args, agent, &report);
+    auto_lane: Option<&LaneRecord>,
+) -> Result<LandingReport, Failure> {
+    let (report, agent) = run_landing(session, project, args, auto_lane)?;
+    print_report(session, project, args, agent, &report);
     Ok(report)
 }
 
-/// Prints what became of lanes, for a person or a program.
-pub(super) fn answer(
+/// Prints the outcomes of a landing, as JSON or as text.
+pub(super) fn print_report(
     session: &Session,
     project: &Project,
     args: &Merge,
     agent: Option<&str>,
-    report: &Report,
+    report: &LandingReport,
 ) {
     if session.ui.json {
-        session.ui.object(Answer { report, dry_run: args.dry_run });
+        session.ui.print_json(MergeOutput { report, dry_run: args.dry_run });
     } else {
-        tell(session, project, args, agent, report);
+        print_text_report(session, project, args, agent, report);
     }
 }
 
-/// Lands lanes, and returns with the answer who is sent at conflicts.
-pub(super) fn carry_out<'a>(
+/// Lands lanes, and returns the report and the agent that resolves conflicts.
+pub(super) fn run_landing<'a>(
     session: &Session,
     project: &'a Project,
     args: &'a Merge,
-    by_itself: Option<&'a LaneRecord>,
-) -> Result<(Report, Option<&'a str>), Failure> {
-    let agent = conflict_agent(session, project, args, by_itself)?;
-    let exe = super::resolve::this_program()?;
-    let leave = merge::Leave::default();
-    let asked = agent::Asked::default();
-    let ends = if by_itself.is_some() { Vec::new() } else { sessions_to_end(session, project, args)? };
-    let request = Request {
+    auto_lane: Option<&'a LaneRecord>,
+) -> Result<(LandingReport, Option<&'a str>), Failure> {
+    let agent = choose_conflict_agent(session, project, args, auto_lane)?;
+    let program_path = super::resolve::current_program_path()?;
+    let allowance = merge::Allowance::default();
+    let run_options = agent::RunOptions::default();
+    let session_ends =
+        if auto_lane.is_some() { Vec::new() } else { confirm_session_ends(session, project, args)? };
+    let request = LandingOptions {
         resolver: agent.map(|agent| merge::Resolver {
             agent,
-            retries: args.how.conflict_retries.unwrap_or(project.settings.conflict_retries),
-            leave: &leave,
-            asked: &asked,
-            exe: &exe,
-            dir: &session.dir,
+            retries: args.landing_flags.conflict_retries.unwrap_or(project.settings.conflict_retries),
+            allowance: &allowance,
+            run_options: &run_options,
+            program_path: &program_path,
+            current_dir: &session.dir,
         }),
         lanes: &args.lanes,
-        unrecorded: args.unrecorded.as_deref(),
+        unrecorded_lane: args.unrecorded.as_deref(),
         all: args.all,
         onto: args.onto.as_deref(),
         force: args.force,
         allow_deletions: args.allow_deletions,
         stop: args.stop.then_some(&[]),
-        ends: &ends,
+        endable_sessions: &session_ends,
         pick: args.pick,
-        by_itself: by_itself.is_some(),
-        keep: args.how.no_cleanup,
-        strategy: args.how.strategy.as_deref().and_then(Strategy::named),
-        no_verify: args.how.no_verify,
-        order: Order::named(&args.order).unwrap_or_default(),
+        is_automatic: auto_lane.is_some(),
+        keep_lanes: args.landing_flags.no_cleanup,
+        strategy: args.landing_flags.strategy.as_deref().and_then(MergeStrategy::from_name),
+        no_verify: args.landing_flags.no_verify,
+        order: StackOrder::from_name(&args.order).unwrap_or_default(),
         atomic: args.atomic,
-        push: push(project, args),
-        plan: &|plan| show(session, plan),
+        push: push_mode(project, args),
+        on_plan: &|plan| show_plan(session, plan),
         dry_run: args.dry_run,
-        verify: &args.how.verify,
-        no_checks: args.how.no_checks,
-        jobs: args.how.jobs.map(usize::from),
-        patience: patience(args.how.lock_timeout),
+        extra_checks: &args.landing_flags.verify,
+        no_checks: args.landing_flags.no_checks,
+        jobs: args.landing_flags.jobs.map(usize::from),
+        queue_wait: lock_wait_limit(args.landing_flags.lock_timeout),
     };
-    Ok((merge::run(project, &request)?, agent))
+    Ok((merge::land_lanes(project, &request)?, agent))
 }
 
-/// Asks, where there is somebody to ask, about lanes that are done though their agents' sessions go on.
-fn sessions_to_end(session: &Session, project: &Project, args: &Merge) -> Result<Vec<String>, Failure> {
-    if args.stop || args.dry_run || approve::nobody_to_ask(session) {
+/// Confirms with the user which agent sessions to end in lanes that are done. Returns no lane where the user
+/// cannot be prompted.
+fn confirm_session_ends(session: &Session, project: &Project, args: &Merge) -> Result<Vec<String>, Failure> {
+    if args.stop || args.dry_run || approve::cannot_prompt_user(session) {
         return Ok(Vec::new());
     }
     let lanes = match args.all {
@@ -223,11 +234,11 @@ fn sessions_to_end(session: &Session, project: &Project, args: &Merge) -> Result
     };
     let mut out = Vec::new();
     for lane in lanes {
-        if lane::rests(project, &lane)? {
+        if lane::is_idle_with_work(project, &lane)? {
             let name = lane.name;
-            super::ui::part(&format!(
+            super::ui::print_inline(&format!(
                 "lane '{name}' is done, and {}: end its session and land it? [y/N] ",
-                lane::RESTS
+                lane::IDLE_DETAIL
             ));
             let mut answer = String::new();
             drop(std::io::stdin().lock().read_line(&mut answer));
@@ -237,253 +248,294 @@ fn sessions_to_end(session: &Session, project: &Project, args: &Merge) -> Result
     Ok(out)
 }
 
-/// Says what became of lanes.
-pub(super) fn tell(session: &Session, project: &Project, args: &Merge, agent: Option<&str>, report: &Report) {
-    let own = agent.is_none() || args.how.conflict_agent.as_deref() == agent;
-    let approved = own || agent.is_none_or(|agent| merge::require_approved(project, agent).is_ok());
-    let batches = if args.all { swarm::unlanded(project) } else { Vec::new() };
-    print(session, args, (agent, if approved { "" } else { ", once it is approved" }), report);
+/// Prints the outcomes as text, and the batches that have not landed on their base with `--all`.
+pub(super) fn print_text_report(
+    session: &Session,
+    project: &Project,
+    args: &Merge,
+    agent: Option<&str>,
+    report: &LandingReport,
+) {
+    let is_named = agent.is_none() || args.landing_flags.conflict_agent.as_deref() == agent;
+    let is_approved =
+        is_named || agent.is_none_or(|agent| merge::require_agent_approved(project, agent).is_ok());
+    let batches = if args.all { swarm::list_unlanded_batches(project) } else { Vec::new() };
+    print_outcomes(session, args, (agent, if is_approved { "" } else { ", once it is approved" }), report);
     super::list::tell_unlanded(session, project, &batches);
 }
 
-/// Without a limit a landing waits for its turn for as long as it takes.
-fn patience(seconds: Option<u64>) -> Limit {
+/// Converts `--lock-timeout` to a limit. Without it a landing waits for its turn forever.
+fn lock_wait_limit(seconds: Option<u64>) -> WaitLimit {
     match seconds {
-        None => Limit::Forever,
-        Some(0) => Limit::Now,
-        Some(seconds) => Limit::For(Duration::from_secs(seconds)),
+        None => WaitLimit::Forever,
+        Some(0) => WaitLimit::NoWait,
+        Some(seconds) => WaitLimit::AtMost(Duration::from_secs(seconds)),
     }
 }
 
-/// Who is sent at conflicts, if anybody. Asks for what has to be approved on the way.
-fn conflict_agent<'a>(
+/// Returns the agent that resolves conflicts, if any. Prompts for the approvals that the landing needs.
+fn choose_conflict_agent<'a>(
     session: &Session,
     project: &'a Project,
     args: &'a Merge,
-    by_itself: Option<&'a LaneRecord>,
+    auto_lane: Option<&'a LaneRecord>,
 ) -> Result<Option<&'a str>, Failure> {
-    let named = args.how.conflict_agent.as_deref();
-    // One agent after the other is no way to land all or none.
-    let by_settings = if named.is_some() || args.how.no_conflict_agent || args.atomic {
+    let requested = args.landing_flags.conflict_agent.as_deref();
+    // `--atomic` excludes a conflict agent: resolving one lane after the other cannot land all or none.
+    let configured = if requested.is_some() || args.landing_flags.no_conflict_agent || args.atomic {
         None
     } else {
         project.settings.conflict_agent.as_deref()
     };
-    let by_settings = by_settings.filter(|agent| {
-        let found = agent::require(project, agent, &session.dir).is_ok();
-        if !found {
+    let configured = configured.filter(|agent| {
+        let is_installed = agent::require_installed(project, agent, &session.dir).is_ok();
+        if !is_installed {
             session.ui.warn(format!(
                 "there is no program for merge.conflict_agent '{agent}'; conflicts are left to you"
             ));
         }
-        found
+        is_installed
     });
     if !args.dry_run {
-        let bases = match args.how.no_checks || approve::nobody_to_ask(session) {
+        let bases = match args.landing_flags.no_checks || approve::cannot_prompt_user(session) {
             true => BTreeSet::new(),
-            false => merge::bases(project, &args.lanes, args.all, args.onto.as_deref())?,
+            false => merge::landing_bases(project, &args.lanes, args.all, args.onto.as_deref())?,
         };
-        approve::before_landing(session, project, bases, by_settings)?;
-        by_settings.map_or(Ok(()), |agent| merge::require_approved(project, agent))?;
+        approve::confirm_before_landing(session, project, bases, configured)?;
+        configured.map_or(Ok(()), |agent| merge::require_agent_approved(project, agent))?;
     }
-    let named = named.filter(|agent| !agent.is_empty());
-    if let Some(agent) = named {
-        agent::require(project, agent, &session.dir)?;
+    let requested = requested.filter(|agent| !agent.is_empty());
+    if let Some(agent) = requested {
+        agent::require_installed(project, agent, &session.dir)?;
     }
-    let own = by_itself.and_then(|lane| own_agent(session, project, lane));
-    let agent = named.or(by_settings).or(own);
-    if agent.is_none() && args.how.conflict_retries.is_some() && project.settings.conflict_agent.is_none() {
-        let what = "--conflict-retries is for an agent, and none is sent at conflicts";
-        return Err(Mistake::Missing { what, example: "git proq merge --all --conflict-agent claude" }.into());
+    let lane_agent = auto_lane.and_then(|lane| usable_lane_agent(session, project, lane));
+    let agent = requested.or(configured).or(lane_agent);
+    if agent.is_none()
+        && args.landing_flags.conflict_retries.is_some()
+        && project.settings.conflict_agent.is_none()
+    {
+        let problem = "--conflict-retries is for an agent, and none is sent at conflicts";
+        return Err(
+            UsageError::Missing { problem, example: "git proq merge --all --conflict-agent claude" }.into()
+        );
     }
     Ok(agent)
 }
 
-/// The agent of a lane that lands by itself, if it is one that can be sent at a conflict. Who has said anything in the
-/// settings, if only that nobody is to be sent, has said it.
-fn own_agent<'a>(session: &Session, project: &Project, lane: &'a LaneRecord) -> Option<&'a str> {
+/// Returns the agent of a lane that lands automatically, if it can resolve conflicts. A
+/// `merge.conflict_agent` setting takes precedence, even if it is empty.
+fn usable_lane_agent<'a>(session: &Session, project: &Project, lane: &'a LaneRecord) -> Option<&'a str> {
     let key = Key::find("merge.conflict_agent")?;
-    let said = !matches!(project.layers.get(key).1, Origin::Default);
-    let agent = lane.agent.as_deref().filter(|agent| *agent != "command" && !said)?;
-    agent::require(project, agent, &session.dir).is_ok().then_some(agent)
+    let is_configured = !matches!(project.layers.get(key).1, Origin::Default);
+    let agent = lane.agent.as_deref().filter(|agent| *agent != "command" && !is_configured)?;
+    agent::require_installed(project, agent, &session.dir).is_ok().then_some(agent)
 }
 
-fn push(project: &Project, args: &Merge) -> Push {
-    if args.how.no_push || !(args.how.push || project.settings.push) {
-        return Push::No;
+fn push_mode(project: &Project, args: &Merge) -> PushMode {
+    if args.landing_flags.no_push || !(args.landing_flags.push || project.settings.merge_push) {
+        return PushMode::Never;
     }
-    if std::io::stdin().is_terminal() && ui::stderr_is_terminal() { Push::MayAsk } else { Push::Silently }
+    if std::io::stdin().is_terminal() && ui::stderr_is_terminal() {
+        PushMode::MayPrompt
+    } else {
+        PushMode::WithoutPrompt
+    }
 }
 
-/// What will be tried, for a person at a terminal to read before anything moves.
-fn show(session: &Session, plan: &Plan) {
+/// Prints what will be tried, so that a user at a terminal can read it before a ref moves.
+fn show_plan(session: &Session, plan: &LandingPlan) {
     if session.ui.json || session.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
         return;
     }
-    let row = |line: &Line| {
+    let row = |plan_line: &PlanLine| {
         let (commits, files) =
-            line.size.map_or_else(Default::default, |(c, f)| (c.to_string(), f.to_string()));
-        let what = line.why.as_ref().map_or_else(|| plan.strategy.to_string(), |why| format!("not: {why}"));
-        vec![line.lane.clone(), line.onto.clone(), commits, files, what]
+            plan_line.size.map_or_else(Default::default, |(c, f)| (c.to_string(), f.to_string()));
+        let plan_cell = plan_line
+            .reason
+            .as_ref()
+            .map_or_else(|| plan.strategy.to_string(), |reason| format!("not: {reason}"));
+        vec![plan_line.lane.clone(), plan_line.onto.clone(), commits, files, plan_cell]
     };
     let head = ["LANE", "ONTO", "COMMITS", "FILES", "PLAN"];
-    session.ui.say(table::render(&head, plan.lanes.iter().map(row).collect()));
-    session.ui.say("");
+    session.ui.status(table::render(&head, plan.lanes.iter().map(row).collect()));
+    session.ui.status("");
 }
 
-fn print(session: &Session, args: &Merge, (agent, once): (Option<&str>, &str), report: &Report) {
+fn print_outcomes(
+    session: &Session,
+    args: &Merge,
+    (agent, approval_note): (Option<&str>, &str),
+    report: &LandingReport,
+) {
     for lane in report.stopped.iter().filter(|_| args.dry_run) {
-        session.ui.answer(format!("{} the agent of {lane}", good("would stop")));
+        session.ui.print_line(format!("{} the agent of {lane}", green("would stop")));
     }
-    for line in &report.lanes {
-        session.ui.answer(sentence(line, args.dry_run));
-        for file in line.files.iter().filter(|_| line.result == Verdict::Conflict).take(10) {
-            session.ui.answer(format!("    {file}"));
+    for outcome in &report.lanes {
+        session.ui.print_line(outcome_text(outcome, args.dry_run));
+        for file in outcome.conflicted_files.iter().filter(|_| outcome.result == Verdict::Conflict).take(10) {
+            session.ui.print_line(format!("    {file}"));
         }
-        if let Some(check) = &line.check {
+        if let Some(check) = &outcome.check {
             for text in &check.tail {
-                session.ui.answer(format!("    {}", console::strip_ansi_codes(text)));
+                session.ui.print_line(format!("    {}", console::strip_ansi_codes(text)));
             }
-            session.ui.hint(format!("all that it wrote: git proq logs {} --check", line.lane));
+            session.ui.hint(format!("all that it wrote: git proq logs {} --check", outcome.lane));
         }
-        if let (Verdict::Conflict, Some(why), Some(_)) = (line.result, &line.message, agent) {
-            session.ui.warn(why);
+        if let (Verdict::Conflict, Some(reason), Some(_)) = (outcome.result, &outcome.message, agent) {
+            session.ui.warn(reason);
         }
-        for hint in &line.hints {
+        for hint in &outcome.hints {
             session.ui.hint(hint);
         }
     }
-    for why in &report.order {
-        session.ui.say(format!("{}", console::style(format!("order: {why}")).dim().for_stderr()));
+    for order_note in &report.order_notes {
+        session.ui.status(format!("{}", console::style(format!("order: {order_note}")).dim().for_stderr()));
     }
     if args.dry_run {
         print_checks(session, report);
     }
-    for line in &report.pushed {
-        print_push(session, line, args.dry_run);
+    for push_report in &report.pushed {
+        print_push(session, push_report, args.dry_run);
     }
-    for (lane, why) in &report.left_out {
-        session.ui.say(format!("{}", console::style(format!("left out {lane}: {why}")).dim().for_stderr()));
+    for (lane, reason) in &report.skipped {
+        session
+            .ui
+            .status(format!("{}", console::style(format!("left out {lane}: {reason}")).dim().for_stderr()));
     }
     if report.lanes.is_empty() {
-        session.ui.answer("nothing to land");
+        session.ui.print_line("nothing to land");
     }
-    // One among lanes is over when they land one by one, and nothing of it is kept.
-    let kept = |l: &&Outcome| l.result == Verdict::Conflict && l.with_lanes.is_empty();
-    let conflict = report.lanes.iter().find(kept);
-    let Some(line) = conflict.filter(|_| !args.dry_run) else {
+    // A conflict between lanes is not saved: it disappears when the lanes land one by one.
+    let is_saved_conflict =
+        |l: &&LaneOutcome| l.result == Verdict::Conflict && l.conflicting_lanes.is_empty();
+    let conflict = report.lanes.iter().find(is_saved_conflict);
+    let Some(outcome) = conflict.filter(|_| !args.dry_run) else {
         if let (Some(_), Some(agent)) = (conflict, agent) {
-            session.ui.say(format!("{agent} would be sent at what conflicts{once}"));
+            session.ui.status(format!("{agent} would be sent at what conflicts{approval_note}"));
         }
         return;
     };
     if agent.is_none() {
         session.ui.hint(format!(
             "resolve it: git proq resolve {}   see how it stands: git proq show {0}",
-            line.lane
+            outcome.lane
         ));
     }
 }
 
 /// Prints the commands that a landing would run as checks.
-fn print_checks(session: &Session, report: &Report) {
+fn print_checks(session: &Session, report: &LandingReport) {
     let Some(checks) = &report.checks else { return };
     for command in &checks.commands {
-        let no = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
-        session.ui.answer(format!("would check with: {command}{no}"));
+        let approval_note = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
+        session.ui.print_line(format!("would check with: {command}{approval_note}"));
     }
     for task in &checks.tasks {
         for command in &task.commands {
-            session.ui.answer(format!("would check with: {command}, for {}", task.lane));
+            session.ui.print_line(format!("would check with: {command}, for {}", task.lane));
         }
     }
 }
 
-fn print_push(session: &Session, line: &Pushed, dry_run: bool) {
-    let Pushed { branch, remote, message, said, hints, .. } = line;
-    let to = remote.as_ref().map(|remote| format!(" to {remote}")).unwrap_or_default();
+fn print_push(session: &Session, push_report: &PushReport, dry_run: bool) {
+    let PushReport { branch, remote, message, output, hints, .. } = push_report;
+    let destination = remote.as_ref().map(|remote| format!(" to {remote}")).unwrap_or_default();
     match (message, dry_run) {
-        (None, false) => session.ui.answer(format!("{} {branch}{to}", good("pushed"))),
-        (None, true) => session.ui.answer(format!("{} {branch}{to}", good("would push"))),
-        (Some(why), _) => {
-            let (word, stands) =
+        (None, false) => session.ui.print_line(format!("{} {branch}{destination}", green("pushed"))),
+        (None, true) => session.ui.print_line(format!("{} {branch}{destination}", green("would push"))),
+        (Some(reason), _) => {
+            let (label, suffix) =
                 if dry_run { ("would not push", "") } else { ("not pushed", "; what landed stays landed") };
-            session.ui.answer(format!("{} {branch}{to}: {why}{stands}", console::style(word).red()));
+            session.ui.print_line(format!(
+                "{} {branch}{destination}: {reason}{suffix}",
+                console::style(label).red()
+            ));
         }
     }
-    for text in said {
-        session.ui.answer(format!("    {}", console::strip_ansi_codes(text)));
+    for text in output {
+        session.ui.print_line(format!("    {}", console::strip_ansi_codes(text)));
     }
     for hint in hints {
         session.ui.hint(hint);
     }
 }
 
-/// One lane's outcome as a sentence.
-fn sentence(line: &Outcome, dry_run: bool) -> String {
-    let lane = &line.lane;
-    match line.result {
+/// Formats the outcome of one lane as a sentence.
+fn outcome_text(outcome: &LaneOutcome, dry_run: bool) -> String {
+    let lane = &outcome.lane;
+    match outcome.result {
         Verdict::Landed if dry_run => {
-            let how =
-                line.method.filter(|m| *m != Strategy::Merge).map(|m| format!(" ({m})")).unwrap_or_default();
-            let first = line.message.as_ref().map(|first| format!("; {first}")).unwrap_or_default();
-            format!("{} {lane} on {}{how}{first}", good("would land"), line.onto)
+            let strategy_note = outcome
+                .strategy
+                .filter(|m| *m != MergeStrategy::Merge)
+                .map(|m| format!(" ({m})"))
+                .unwrap_or_default();
+            let note = outcome.message.as_ref().map(|message| format!("; {message}")).unwrap_or_default();
+            format!("{} {lane} on {}{strategy_note}{note}", green("would land"), outcome.onto)
         }
         Verdict::Landed => {
-            let commit = line.commit.map(|c| format!(" ({})", c.short())).unwrap_or_default();
-            let kept = match (&line.message, line.cleaned_up) {
-                (Some(why), false) => format!("; {why}"),
+            let commit = outcome.commit.map(|c| format!(" ({})", c.short())).unwrap_or_default();
+            let note = match (&outcome.message, outcome.cleaned_up) {
+                (Some(reason), false) => format!("; {reason}"),
                 _ => String::new(),
             };
-            format!("{} {lane} on {}{commit}{kept}", good("landed"), line.onto)
+            format!("{} {lane} on {}{commit}{note}", green("landed"), outcome.onto)
         }
         Verdict::Resolved => {
-            let commit = line.commit.map(|c| format!(" ({})", c.short())).unwrap_or_default();
-            let files = ui::count(line.files.len(), "file");
+            let commit = outcome.commit.map(|c| format!(" ({})", c.short())).unwrap_or_default();
+            let files = ui::pluralize(outcome.conflicted_files.len(), "file");
             format!(
                 "{} {lane} on {}{commit}; its conflict in {files} was resolved",
-                good("landed"),
-                line.onto
+                green("landed"),
+                outcome.onto
             )
         }
         Verdict::AlreadyLanded => {
-            let kept = line.message.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
-            format!("{} {lane}: everything in it is on {} already{kept}", good("nothing to do"), line.onto)
+            let note = outcome.message.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+            format!(
+                "{} {lane}: everything in it is on {} already{note}",
+                green("nothing to do"),
+                outcome.onto
+            )
         }
         Verdict::Conflict => {
             let verb = if dry_run { "would conflict" } else { "conflict" };
             let verb = console::style(verb).yellow();
-            let with =
-                if line.with_lanes.is_empty() { line.onto.clone() } else { line.with_lanes.join(", ") };
-            let files = ui::count(line.files.len(), "file");
-            format!("{verb} {lane} with {with} in {files}; {} was not touched", line.onto)
+            let conflicting = if outcome.conflicting_lanes.is_empty() {
+                outcome.onto.clone()
+            } else {
+                outcome.conflicting_lanes.join(", ")
+            };
+            let files = ui::pluralize(outcome.conflicted_files.len(), "file");
+            format!("{verb} {lane} with {conflicting} in {files}; {} was not touched", outcome.onto)
         }
-        Verdict::CheckFailed => check_failed(line),
+        Verdict::CheckFailed => check_failed_text(outcome),
         Verdict::Refused => {
-            let why = line.message.as_deref().unwrap_or("it may not land");
-            format!("{} {lane}: {why}", console::style("refused").red())
+            let reason = outcome.message.as_deref().unwrap_or("it may not land");
+            format!("{} {lane}: {reason}", console::style("refused").red())
         }
     }
 }
 
-fn check_failed(line: &Outcome) -> String {
-    let lane = &line.lane;
-    let why = line.message.as_deref().unwrap_or("a check failed");
-    let with = line.check.as_ref().map_or_else(String::new, |check| match check.with.as_slice() {
-        [] => format!(" with it on {}", line.onto),
-        [one] => format!(" with it on {} and {one}", line.onto),
-        [.., last] => {
-            let others = ui::count(check.with.len() - 1, "other lane");
-            format!(" with it on {}, {last} and {others}", line.onto)
-        }
-    });
-    let word = console::style("check failed").red();
-    // Without the lane, nobody asks for what its own task has to achieve.
-    let own = line.check.as_ref().is_some_and(|check| check.task_of.as_ref() == Some(lane));
-    let without = if own { "" } else { ", but not without it" };
-    format!("{word} {lane}: {why}{with}{without}; {} does not have it", line.onto)
+fn check_failed_text(outcome: &LaneOutcome) -> String {
+    let lane = &outcome.lane;
+    let reason = outcome.message.as_deref().unwrap_or("a check failed");
+    let context =
+        outcome.check.as_ref().map_or_else(String::new, |check| match check.lanes_below.as_slice() {
+            [] => format!(" with it on {}", outcome.onto),
+            [one] => format!(" with it on {} and {one}", outcome.onto),
+            [.., last] => {
+                let others = ui::pluralize(check.lanes_below.len() - 1, "other lane");
+                format!(" with it on {}, {last} and {others}", outcome.onto)
+            }
+        });
+    let label = console::style("check failed").red();
+    // The checks of a lane's own task do not run without the lane, so the text makes no claim about the base.
+    let is_own_check = outcome.check.as_ref().is_some_and(|check| check.task_lane.as_ref() == Some(lane));
+    let without = if is_own_check { "" } else { ", but not without it" };
+    format!("{label} {lane}: {reason}{context}{without}; {} does not have it", outcome.onto)
 }
 
-fn good(word: &str) -> String {
+fn green(word: &str) -> String {
     console::style(word).green().to_string()
 }

@@ -1,103 +1,118 @@
-//! Owns `git proq merge --batch`: all that landed on a batch's branch goes to its base, and is noted in the plan.
+//! The `git proq merge --batch` command: lands a batch's branch on its base, and marks the landed tasks in
+//! the plan.
 
-use super::landing::Landing;
-use super::merge::{Merge, answer, carry_out, land_and_go_on};
-use super::{Done, Failure, Session};
+use super::landing_args::LandingArgs;
+use super::merge::{Merge, land_and_retry_waiting, print_report, run_landing};
+use super::{CommandResult, Failure, Session};
+use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::git::Oid;
-use crate::harmless;
 use crate::lane::Project;
-use crate::merge::{Outcome, Report, Verdict};
-use crate::note::Listener;
+use crate::merge::{LandingReport, LaneOutcome, Verdict};
 use crate::store::records::LaneRecord;
 use crate::swarm::{self, BatchRecord};
+use crate::terminal_text;
 
-pub(super) fn run(session: &Session, project: &Project, args: &Merge, asked: &str) -> Done {
-    let batch = swarm::find_batch(project, asked)?;
+pub(super) fn run(session: &Session, project: &Project, args: &Merge, batch_name: &str) -> CommandResult {
+    let batch = swarm::find_batch(project, batch_name)?;
     if !args.force {
-        swarm::require_met(project, &batch)?;
+        swarm::require_criteria_met(project, &batch)?;
     }
     if args.onto.is_none() {
         swarm::require_base(project, &batch)?;
     }
-    let ahead = swarm::landing_ahead(project, &batch)?;
-    let named = Merge { lanes: vec![ahead.lane.name.clone()], batch: None, force: false, ..args.clone() };
-    let unrecorded = (!ahead.is_on_record).then(|| Box::new(ahead.lane));
+    let forecast = swarm::forecast_landing_lane(project, &batch)?;
+    let landing_args =
+        Merge { lanes: vec![forecast.lane.name.clone()], batch: None, force: false, ..args.clone() };
+    let unrecorded = (!forecast.is_up_to_date).then(|| Box::new(forecast.lane));
     if args.dry_run {
-        let stop = named.stop && unrecorded.is_none();
-        return Ok(land_and_go_on(session, project, &Merge { stop, unrecorded, ..named })?.exit());
+        let stop = landing_args.stop && unrecorded.is_none();
+        return Ok(
+            land_and_retry_waiting(session, project, &Merge { stop, unrecorded, ..landing_args })?.exit()
+        );
     }
     let onto = args.onto.as_deref().unwrap_or(&batch.base);
     if let Some(lane) = unrecorded
-        && let Some(report) = in_vain(session, &named, lane)?
+        && let Some(report) = report_without_effect(session, &landing_args, lane)?
     {
-        answer(session, project, &named, None, &report);
+        print_report(session, project, &landing_args, None, &report);
         let exit = report.exit();
-        if let (Exit::Done, Some(tip)) = (exit, project.repo.branch_tip(&batch.branch)?) {
-            note(session, project, &batch, onto, tip);
+        if let (Exit::Success, Some(tip)) = (exit, project.repo.branch_tip(&batch.branch)?) {
+            mark_landed(session, project, &batch, onto, tip);
         }
         return Ok(exit);
     }
-    let (lane, is_new) = swarm::landing_lane(project, &batch)?;
-    // What lands is what the lane has now; more may land on the batch's branch meanwhile.
-    let tip = project.repo.branch_tip(&lane.place.branch)?;
-    let done = land_and_go_on(session, project, &named);
-    let refused = |report: &Report| report.lanes.iter().all(|line| line.result == Verdict::Refused);
-    let dropped = match is_new && done.as_ref().map_or(true, refused) {
-        true => swarm::drop_landing_lane(project, &lane.name),
+    let (lane, is_new) = swarm::open_landing_lane(project, &batch)?;
+    // The lane's current tip is what lands. More tasks may land on the batch's branch concurrently.
+    let tip = project.repo.branch_tip(&lane.kind.branch)?;
+    let result = land_and_retry_waiting(session, project, &landing_args);
+    let is_all_refused =
+        |report: &LandingReport| report.lanes.iter().all(|outcome| outcome.result == Verdict::Refused);
+    let removal = match is_new && result.as_ref().map_or(true, is_all_refused) {
+        true => swarm::remove_landing_lane(project, &lane.name),
         false => Ok(()),
     };
-    // Why nothing landed comes before why its lane is still there.
-    let exit = done?.exit();
-    dropped?;
-    if let (Exit::Done, Some(tip)) = (exit, tip) {
-        note(session, project, &batch, onto, tip);
+    // The reason why no lane landed is reported before a failed removal of the landing lane.
+    let exit = result?.exit();
+    removal?;
+    if let (Exit::Success, Some(tip)) = (exit, tip) {
+        mark_landed(session, project, &batch, onto, tip);
     }
     Ok(exit)
 }
 
-/// What would come of landing a lane that is not there yet, where that is nothing: then none is made. The repository's hooks are not
-/// asked, and nothing is printed.
-fn in_vain(session: &Session, named: &Merge, lane: Box<LaneRecord>) -> Result<Option<Report>, Failure> {
+/// Returns the report of a dry run if landing `lane` would have no effect, so that the lane need not be
+/// created. Runs no hook of the repository and prints nothing.
+fn report_without_effect(
+    session: &Session,
+    landing_args: &Merge,
+    lane: Box<LaneRecord>,
+) -> Result<Option<LandingReport>, Failure> {
     let project = Project::open(&session.dir, Listener::silent())?;
-    let how = Landing {
+    let landing_flags = LandingArgs {
         conflict_agent: None,
         no_conflict_agent: true,
         no_verify: true,
         no_push: true,
-        ..named.how.clone()
+        ..landing_args.landing_flags.clone()
     };
-    let ahead = Merge { dry_run: true, stop: false, how, unrecorded: Some(lane), ..named.clone() };
-    let (report, _) = carry_out(session, &project, &ahead, None)?;
-    let is_nothing = |line: &Outcome| matches!(line.result, Verdict::Refused | Verdict::AlreadyLanded);
-    Ok(report.lanes.iter().all(is_nothing).then_some(report))
+    let dry_run_args =
+        Merge { dry_run: true, stop: false, landing_flags, unrecorded: Some(lane), ..landing_args.clone() };
+    let (report, _) = run_landing(session, &project, &dry_run_args, None)?;
+    let has_no_effect =
+        |outcome: &LaneOutcome| matches!(outcome.result, Verdict::Refused | Verdict::AlreadyLanded);
+    Ok(report.lanes.iter().all(has_no_effect).then_some(report))
 }
 
-/// Notes it for the batches whose own lanes were landed by name, as after a conflict.
-pub(super) fn note_all(session: &Session, project: &Project, report: &Report) {
-    let landed = |line: &&Outcome| matches!(line.result, Verdict::Landed | Verdict::Resolved);
-    for line in report.lanes.iter().filter(landed) {
-        let Some((batch, tips)) = swarm::landed_by(project, &line.lane) else { continue };
+/// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.
+pub(super) fn mark_landed_batches(session: &Session, project: &Project, report: &LandingReport) {
+    let is_landed = |outcome: &&LaneOutcome| matches!(outcome.result, Verdict::Landed | Verdict::Resolved);
+    for outcome in report.lanes.iter().filter(is_landed) {
+        let Some((batch, tips)) = swarm::batch_of_landing_lane(project, &outcome.lane) else { continue };
         for tip in tips {
-            note(session, project, &batch, &line.onto, tip);
+            mark_landed(session, project, &batch, &outcome.onto, tip);
         }
     }
 }
 
-/// Notes in the files of a batch's plan what has landed. It has, also where that cannot be noted.
-fn note(session: &Session, project: &Project, batch: &BatchRecord, onto: &str, tip: Oid) {
-    match swarm::note_landed(project, batch, onto, tip) {
-        Ok(noted) => {
-            if let Some(commit) = noted.commit {
-                session.ui.say(format!("noted in the plan, by commit {} on {onto}", commit.short()));
+/// Marks landed tasks in the plan's files. A failure is only a warning, since the landing is already done.
+fn mark_landed(session: &Session, project: &Project, batch: &BatchRecord, onto: &str, tip: Oid) {
+    match swarm::mark_landed(project, batch, onto, tip) {
+        Ok(marks) => {
+            if let Some(commit) = marks.commit {
+                session.ui.status(format!("noted in the plan, by commit {} on {onto}", commit.short()));
             }
-            for path in &noted.written {
-                session.ui.say(format!("noted in {path}, which is yours to commit"));
+            for path in &marks.written {
+                session.ui.status(format!("noted in {path}, which is yours to commit"));
             }
-            for left in &noted.left {
-                session.ui.warn(format!("not noted in {}: {}", left.path, harmless::line(&left.why)));
+            for unmarked in &marks.unmarked {
+                session.ui.warn(format!(
+                    "not noted in {}: {}",
+                    unmarked.path,
+                    terminal_text::escape_line(&unmarked.reason)
+                ));
             }
-            if noted.left.iter().any(|left| !left.patch.is_empty()) {
+            if marks.unmarked.iter().any(|unmarked| !unmarked.patch.is_empty()) {
                 session.ui.hint(format!("git proq report {} has it as a patch", batch.id));
             }
         }

@@ -1,22 +1,24 @@
-//! Owns the command line: its grammar, one file per command, and the way from arguments to an exit code.
+//! The command line: its grammar, one module per command, and the path from arguments to the exit code.
 
-mod account;
 mod acp;
+mod after_commit;
 mod agent_event;
 mod agents;
+mod answer_loop;
 mod approve;
 mod args;
 mod attach;
 mod attempts;
 mod auto_merge;
 mod auto_snapshot;
+mod caller;
 mod cleanup;
 mod compare;
+mod comparison_table;
 mod complete;
 mod config;
-mod conflicts;
+mod conflict_grid;
 mod control;
-mod converse;
 mod demo;
 mod deps;
 mod diff;
@@ -25,47 +27,45 @@ mod dispatch;
 mod doctor;
 mod edit;
 mod events;
-mod everywhere;
-mod follow;
+mod failure;
+mod follow_run;
 mod gc;
-mod grid;
-mod groups;
-mod hook;
+mod git_hook;
+mod help_page;
 mod hooks;
-mod identity;
-mod landing;
+mod landing_args;
+mod lane_args;
+mod lane_conflicts;
 mod list;
+mod list_everywhere;
+mod log_renderer;
+mod log_sanitizer;
 mod logs;
-mod looking;
 mod man;
 mod matrix;
 mod mcp;
 mod merge;
 mod merge_batch;
-mod mistake;
-mod moved;
 mod op;
 mod overlaps;
 mod oversee;
-mod pane;
+mod pane_process;
 mod pick;
-mod plain_log;
 mod plan;
 mod plan_source;
 mod preview;
 mod queue;
+mod read_only_run;
 mod redispatch;
-mod render;
-mod report;
 mod report_batch;
 mod report_page;
 mod resolve;
 mod run;
+mod run_args;
 mod send;
 mod setup;
 mod show;
 mod show_prompt;
-mod side_by_side;
 mod snap;
 mod spawn;
 mod status;
@@ -76,12 +76,12 @@ mod sync;
 mod table;
 mod task;
 mod task_folder;
-mod terms;
 mod ui;
 mod uncommitted;
 mod undo;
+mod usage;
+mod usage_error;
 mod wait;
-mod wishes;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -90,74 +90,75 @@ use std::process::ExitCode;
 use clap::{Args as _, CommandFactory, FromArgMatches};
 
 pub(crate) use args::{Cli, Command, Common};
-pub(crate) use mistake::Mistake;
-pub(crate) use report::Failure;
+pub(crate) use failure::Failure;
 use ui::Ui;
+pub(crate) use usage_error::UsageError;
 
 use crate::explain::Exit;
 use crate::lane::Project;
 
-/// What a command returns: the exit code when nothing went wrong.
-pub(crate) type Done = Result<Exit, Failure>;
+/// Result of a command: the exit code, or the failure to report.
+pub(crate) type CommandResult = Result<Exit, Failure>;
 
 /// Runs the program and returns its exit code.
 pub(crate) fn main() -> ExitCode {
-    if let Some(code) = hook::answer_git() {
+    if let Some(code) = git_hook::run_git_hook() {
         return code;
     }
-    ui::set_up_colours();
-    complete::answer_shell();
-    let cli = match parse() {
+    ui::set_up_colors();
+    complete::serve_shell_completion();
+    let cli = match parse_args() {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version are answers; the rest are mistakes. Both know where they belong.
-            let code = if e.use_stderr() { Exit::Usage } else { Exit::Done };
-            mistake::print_usage(&e);
+            // clap returns help and version as errors too. `use_stderr` is false for these two.
+            let code = if e.use_stderr() { Exit::Usage } else { Exit::Success };
+            usage_error::print_usage(&e);
             return ExitCode::from(code.code());
         }
     };
-    crate::event::set_program(resolve::this_program().ok(), cli.common.no_hooks);
+    crate::event::set_program_info(resolve::current_program_path().ok(), cli.common.no_hooks);
     let Common { json, quiet, verbose, .. } = cli.common;
     let ui = Ui { json, quiet, verbose };
     let exit = match run(cli, ui) {
         Ok(exit) => exit,
-        Err(failure) => report::show(&failure, ui.json),
+        Err(failure) => failure::print_failure(&failure, ui.json),
     };
     ExitCode::from(exit.code())
 }
 
-/// Reads the command line. The grammar of all commands took more than a third of what `list` does in a small repository: what is
-/// right is read by that of its own command, and only those see the help in shape who ask for it or are mistaken.
-fn parse() -> Result<Cli, clap::Error> {
+/// Parses the command line. Building the grammar of all commands took more than a third of the time of `list`
+/// in a small repository. So valid arguments are parsed by the grammar of their own command only. The full
+/// grammar with grouped help serves help requests and errors.
+fn parse_args() -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = std::env::args_os().collect();
-    let read = |grammar: clap::Command| {
+    let parse_with = |grammar: clap::Command| {
         grammar.try_get_matches_from(&args).and_then(|matches| Cli::from_arg_matches(&matches))
     };
-    let whole = Cli::command();
-    if let Some(Ok(cli)) = grammar_of_one(&whole, args.get(1)).map(read) {
+    let full_grammar = Cli::command();
+    if let Some(Ok(cli)) = subcommand_grammar(&full_grammar, args.get(1)).map(parse_with) {
         return Ok(cli);
     }
-    read(whole).or_else(|e| match e.kind() {
+    parse_with(full_grammar).or_else(|e| match e.kind() {
         clap::error::ErrorKind::DisplayVersion => Err(e),
-        _ => read(groups::command()),
+        _ => parse_with(help_page::styled_command()),
     })
 }
 
-/// The grammar without any command but the one that the first argument names.
-fn grammar_of_one(whole: &clap::Command, first: Option<&OsString>) -> Option<clap::Command> {
-    let one = whole.find_subcommand(first?)?.clone();
-    Some(Common::augment_args(clap::Command::default().name("git-proq").subcommand(one)))
+/// Returns the grammar with only the subcommand that the first argument names.
+fn subcommand_grammar(full_grammar: &clap::Command, first_arg: Option<&OsString>) -> Option<clap::Command> {
+    let subcommand = full_grammar.find_subcommand(first_arg?)?.clone();
+    Some(Common::augment_args(clap::Command::default().name("git-proq").subcommand(subcommand)))
 }
 
-fn run(cli: Cli, ui: Ui) -> Done {
+fn run(cli: Cli, ui: Ui) -> CommandResult {
     let session = Session { dir: start_dir(&cli.common)?, ui };
     match cli.command {
-        Some(command) => obey(&session, command),
-        None => list::overview(&session),
+        Some(command) => run_command(&session, command),
+        None => list::print_overview(&session),
     }
 }
 
-fn obey(session: &Session, command: Command) -> Done {
+fn run_command(session: &Session, command: Command) -> CommandResult {
     match command {
         Command::Spawn(args) => spawn::run(session, &args),
         Command::Run(args) => run::run(session, &args),
@@ -190,7 +191,7 @@ fn obey(session: &Session, command: Command) -> Done {
         Command::Pause(args) => control::pause(session, &args),
         Command::Resume(args) => control::resume(session, &args),
         Command::Abort(args) => control::abort(session, &args),
-        Command::Scheduler(args) => swarm::schedule(session, &args),
+        Command::Scheduler(args) => swarm::run_scheduler(session, &args),
         Command::Undo(args) => undo::run(session, &args),
         Command::Op(args) => op::run(session, &args),
         Command::Snap(args) => snap::run(session, &args),
@@ -209,25 +210,26 @@ fn obey(session: &Session, command: Command) -> Done {
         Command::Demo(args) => demo::run(session, &args),
         Command::Acp(args) => acp::run(session, &args),
         Command::AgentEvent(args) => agent_event::run(session, &args),
-        Command::Moved(args) => moved::run(session, &args),
+        Command::Moved(args) => after_commit::run(session, &args),
         Command::Snapshots(args) => auto_snapshot::run(session, &args),
         Command::Dispatch(args) => dispatch::run(session, &args),
         Command::Overlaps(args) => overlaps::run(session, &args),
-        Command::Pane(args) => pane::run(session, &args),
+        Command::Pane(args) => pane_process::run(session, &args),
         Command::Supervise(args) => supervise::run(session, args),
     }
 }
 
-/// Where the command acts and how it talks.
+/// Context of a command: its start folder and its output.
 pub(crate) struct Session {
-    /// The folder it was started in, or that `-C` names.
+    /// The folder that the command was started in, or the one given with `-C`.
     pub(crate) dir: PathBuf,
-    /// How it talks.
+    /// Output of the command.
     pub(crate) ui: Ui,
 }
 
 impl Session {
-    /// The repository, for looking. What a dead process left is put right first, if that can be done.
+    /// Opens the repository for reading. Recovers what crashed processes left behind first; a failed recovery
+    /// is only a warning.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         let project = Project::open(&self.dir, self.ui.listener())?;
         if let Err(e) = crate::lane::recover(&project) {
@@ -236,10 +238,10 @@ impl Session {
         Ok(project)
     }
 
-    /// The repository, for changing: Ctrl-C stops only where that is safe, and nothing begins before what a dead process
-    /// left is put right.
-    pub(crate) fn project_to_change(&self) -> Result<Project, Failure> {
-        crate::interrupt::arm();
+    /// Opens the repository for changes. Ctrl-C is deferred to safe points. The command fails if what crashed
+    /// processes left behind cannot be recovered.
+    pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {
+        crate::interrupt::defer_signals();
         let project = Project::open(&self.dir, self.ui.listener())?;
         crate::lane::recover(&project)?;
         Ok(project)
@@ -251,13 +253,14 @@ fn start_dir(common: &Common) -> Result<PathBuf, Failure> {
         Some(dir) => std::path::absolute(dir),
         None => std::env::current_dir(),
     };
-    let dir = dir.map_err(|_| Mistake::NoDir)?;
+    let dir = dir.map_err(|_| UsageError::CurrentDirMissing)?;
     if !dir.is_dir() {
-        return Err(Mistake::NotADir { dir }.into());
+        return Err(UsageError::NotADir { dir }.into());
     }
     if common.dir.is_some() {
-        // `GIT_DIR` and git's own start from the process's folder, so that has to agree.
-        std::env::set_current_dir(&dir).map_err(|_| Mistake::NoDir)?;
+        // `GIT_DIR` and git itself resolve paths from the process's working directory, so it has to match
+        // `-C`.
+        std::env::set_current_dir(&dir).map_err(|_| UsageError::CurrentDirMissing)?;
     }
     Ok(dir)
 }

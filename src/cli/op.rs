@@ -1,12 +1,12 @@
-//! Owns `git proq op`: the operation log.
+//! The `git proq op` command: the operation log.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Done, Session, table, ui, undo};
+use super::{CommandResult, Session, table, ui, undo};
 use crate::explain::Exit;
 use crate::git::{Oid, RefMove};
-use crate::lane::{self, Logged, OpLog, Project, Which};
+use crate::lane::{self, LoggedOperation, OpLog, Project, UndoTarget};
 use crate::store::records::Step;
 use crate::store::{Moment, now};
 
@@ -62,15 +62,16 @@ pub(crate) enum OpCommand {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct OperationRow {
     operation: u64,
     at: Moment,
     kind: String,
     command: String,
-    did: String,
-    /// Taken back since.
+    #[serde(rename = "did")]
+    effect: String,
+    /// Whether the operation was undone later.
     undone: bool,
-    /// A dead process's, ended by another.
+    /// Whether its process crashed and another process finished the operation.
     recovered: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undoes: Vec<u64>,
@@ -79,65 +80,68 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct List {
-    operations: Vec<Row>,
+struct OperationList {
+    operations: Vec<OperationRow>,
 }
 
 #[derive(Serialize)]
-struct Detail {
+struct OperationDetail {
     #[serde(flatten)]
-    row: Row,
+    row: OperationRow,
     pid: u32,
     host: String,
-    refs: Vec<RefRow>,
+    refs: Vec<RefChange>,
     steps: Vec<Step>,
 }
 
 #[derive(Serialize)]
-struct RefRow {
+struct RefChange {
     name: String,
     before: Option<String>,
     after: Option<String>,
 }
 
-pub(super) fn run(session: &Session, args: &Op) -> Done {
+pub(super) fn run(session: &Session, args: &Op) -> CommandResult {
     match &args.command {
-        OpCommand::Log { last } => log(session, *last),
-        OpCommand::Show { operation } => show(session, *operation),
+        OpCommand::Log { last } => print_log(session, *last),
+        OpCommand::Show { operation } => print_operation(session, *operation),
         OpCommand::Restore { operation, force, dry_run } => {
-            undo::take_back(session, Which::After(*operation), *force, *dry_run, true)
+            undo::undo_operations(session, UndoTarget::After(*operation), *force, *dry_run, true)
         }
-        OpCommand::Redo { dry_run } => undo::take_back(session, Which::Undo, false, *dry_run, true),
+        OpCommand::Redo { dry_run } => {
+            undo::undo_operations(session, UndoTarget::LastUndo, false, *dry_run, true)
+        }
     }
 }
 
-fn row(project: &Project, logged: &Logged) -> Row {
+fn operation_row(project: &Project, logged: &LoggedOperation) -> OperationRow {
     let (header, entry) = (&logged.entry.header, &logged.entry);
-    Row {
+    OperationRow {
         operation: logged.number,
         at: header.at,
         kind: header.kind.clone(),
         command: header.command.clone(),
-        did: lane::summary(entry, &project.settings.prefix),
-        undone: logged.undone,
-        recovered: entry.end.is_some_and(|(_, recovered)| recovered),
+        effect: lane::summarize_entry(entry, &project.settings.branch_prefix),
+        undone: logged.is_undone,
+        recovered: entry.finished.is_some_and(|(_, recovered)| recovered),
         undoes: header.undoes.clone(),
         redoes: header.redoes,
     }
 }
 
-fn log(session: &Session, last: Option<usize>) -> Done {
+fn print_log(session: &Session, last: Option<usize>) -> CommandResult {
     let project = session.project()?;
-    let log = OpLog::read(&project);
-    let rows = log.all.iter().rev().take(last.unwrap_or(usize::MAX)).map(|l| row(&project, l));
-    let operations: Vec<Row> = rows.collect();
+    let op_log = OpLog::read(&project);
+    let rows =
+        op_log.operations.iter().rev().take(last.unwrap_or(usize::MAX)).map(|l| operation_row(&project, l));
+    let operations: Vec<OperationRow> = rows.collect();
     if session.ui.json {
-        session.ui.object(List { operations });
-        return Ok(Exit::Done);
+        session.ui.print_json(OperationList { operations });
+        return Ok(Exit::Success);
     }
     if operations.is_empty() {
-        session.ui.say("nothing was done yet");
-        return Ok(Exit::Done);
+        session.ui.status("nothing was done yet");
+        return Ok(Exit::Success);
     }
     let rows = operations.iter().map(|row| {
         let state = match (row.undone, row.recovered) {
@@ -147,86 +151,92 @@ fn log(session: &Session, last: Option<usize>) -> Done {
         };
         vec![
             row.operation.to_string(),
-            ui::span(now().since(row.at)),
+            ui::short_duration(now().duration_since(row.at)),
             state.to_owned(),
             row.command.clone(),
-            row.did.clone(),
+            row.effect.clone(),
         ]
     });
-    session.ui.answer(table::render(&["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"], rows.collect()));
-    Ok(Exit::Done)
+    session.ui.print_line(table::render(&["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"], rows.collect()));
+    Ok(Exit::Success)
 }
 
-fn show(session: &Session, number: u64) -> Done {
+fn print_operation(session: &Session, number: u64) -> CommandResult {
     let project = session.project()?;
-    let log = OpLog::read(&project);
-    let logged = lane::require_operation(&log, number)?;
-    let steps: Vec<Step> = logged.entry.standing().cloned().collect();
-    let row = row(&project, logged);
+    let op_log = OpLog::read(&project);
+    let logged = lane::require_operation(&op_log, number)?;
+    let steps: Vec<Step> = logged.entry.applied_steps().cloned().collect();
+    let row = operation_row(&project, logged);
     if session.ui.json {
         let header = &logged.entry.header;
-        let refs = steps.iter().filter_map(ref_row).collect();
-        session.ui.object(Detail { row, pid: header.pid, host: header.host.clone(), refs, steps });
-        return Ok(Exit::Done);
+        let refs = steps.iter().filter_map(ref_change).collect();
+        session.ui.print_json(OperationDetail {
+            row,
+            pid: header.pid,
+            host: header.host.clone(),
+            refs,
+            steps,
+        });
+        return Ok(Exit::Success);
     }
     let ui = session.ui;
-    ui.answer(format!("operation  {number}{}", if row.undone { " (undone)" } else { "" }));
-    ui.answer(format!("command    {}", row.command));
-    ui.answer(format!("when       {}, {} ago", row.at, ui::span(now().since(row.at))));
-    ui.answer(format!("who        process {} on {}", logged.entry.header.pid, logged.entry.header.host));
+    ui.print_line(format!("operation  {number}{}", if row.undone { " (undone)" } else { "" }));
+    ui.print_line(format!("command    {}", row.command));
+    ui.print_line(format!("when       {}, {} ago", row.at, ui::short_duration(now().duration_since(row.at))));
+    ui.print_line(format!("who        process {} on {}", logged.entry.header.pid, logged.entry.header.host));
     if row.recovered {
-        ui.answer("how        cut short, and put right by a later command");
+        ui.print_line("how        cut short, and put right by a later command");
     }
-    ui.answer(format!("what       {}", row.did));
+    ui.print_line(format!("what       {}", row.effect));
     for step in &steps {
-        if let Some(line) = line_of(step) {
-            ui.answer(format!("  {line}"));
+        if let Some(line) = step_line(step) {
+            ui.print_line(format!("  {line}"));
         }
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn ref_row(step: &Step) -> Option<RefRow> {
-    let text = |id: Option<Oid>| id.map(|id| id.to_string());
+fn ref_change(step: &Step) -> Option<RefChange> {
+    let id_text = |id: Option<Oid>| id.map(|id| id.to_string());
     match step {
-        Step::Ref { name, old, new } => {
-            Some(RefRow { name: name.clone(), before: text(*old), after: text(*new) })
+        Step::MoveRef { name, old, new } => {
+            Some(RefChange { name: name.clone(), before: id_text(*old), after: id_text(*new) })
         }
-        Step::Anchor { name, new } => {
-            Some(RefRow { name: name.clone(), before: None, after: text(Some(*new)) })
+        Step::KeepRef { name, new } => {
+            Some(RefChange { name: name.clone(), before: None, after: id_text(Some(*new)) })
         }
-        Step::Tree { from, to, mv, .. } => {
+        Step::Checkout { from, to, ref_move: mv, .. } => {
             let name = match mv {
                 RefMove::Nothing => return None,
                 RefMove::Branch(branch) => format!("refs/heads/{branch}"),
                 RefMove::Switch { .. } => "HEAD".to_owned(),
             };
-            Some(RefRow { name, before: text(Some(*from)), after: text(Some(*to)) })
+            Some(RefChange { name, before: id_text(Some(*from)), after: id_text(Some(*to)) })
         }
-        Step::Worked { branch, from, to, .. } => Some(RefRow {
+        Step::AgentCommits { branch, from, to, .. } => Some(RefChange {
             name: format!("refs/heads/{branch}"),
-            before: text(Some(*from)),
-            after: text(Some(*to)),
+            before: id_text(Some(*from)),
+            after: id_text(Some(*to)),
         }),
         _ => None,
     }
 }
 
-/// A step for a person; none for records, which follow from the rest.
-fn line_of(step: &Step) -> Option<String> {
-    let short = |id: &Option<Oid>| id.map_or_else(|| "nothing".to_owned(), Oid::short);
+/// Formats a step as a line for the user; none for record files, which follow from the other steps.
+fn step_line(step: &Step) -> Option<String> {
+    let short_id = |id: &Option<Oid>| id.map_or_else(|| "nothing".to_owned(), Oid::short);
     Some(match step {
-        Step::Ref { name, old, new } => format!("{name}: {} -> {}", short(old), short(new)),
-        Step::Anchor { name, new } => format!("kept: {name} -> {}", new.short()),
-        Step::Tree { dir, from, to, mv, .. } => {
-            let moved = match mv {
+        Step::MoveRef { name, old, new } => format!("{name}: {} -> {}", short_id(old), short_id(new)),
+        Step::KeepRef { name, new } => format!("kept: {name} -> {}", new.short()),
+        Step::Checkout { dir, from, to, ref_move: mv, .. } => {
+            let ref_text = match mv {
                 RefMove::Nothing => String::new(),
                 RefMove::Branch(name) => format!("{name} "),
                 RefMove::Switch { from, to } => format!("{from} -> {to}, "),
             };
-            format!("{}: {moved}{} -> {}", dir.display(), from.short(), to.short())
+            format!("{}: {ref_text}{} -> {}", dir.display(), from.short(), to.short())
         }
-        Step::Worked { dir, branch, from, to } => {
+        Step::AgentCommits { dir, branch, from, to } => {
             format!(
                 "{}: {branch} {} -> {} while an agent worked there",
                 dir.display(),
@@ -234,13 +244,19 @@ fn line_of(step: &Step) -> Option<String> {
                 to.short()
             )
         }
-        Step::Snap { id, .. } => format!("snapshot {id}: git proq snap show {id}"),
-        Step::Clear { dir, snap } => format!("{}: changes set aside as {snap}", dir.display()),
-        Step::Restore { dir, snap, .. } => format!("{}: changes of {snap} brought back", dir.display()),
-        Step::File { .. } => return None,
-        Step::Move { from, to } => format!("{} -> {}", from.display(), to.display()),
-        Step::Reuse { entry, dir } => format!("{}/worktree -> {}", entry.display(), dir.display()),
-        Step::Regrow { entry, .. } => format!("{}/worktree: made anew", entry.display()),
-        Step::Worktree { dir, .. } | Step::Resolve { dir, .. } => format!("{}: made", dir.display()),
+        Step::TakeSnapshot { id, .. } => format!("snapshot {id}: git proq snap show {id}"),
+        Step::ClearWorktree { dir, snapshot_id: snap } => {
+            format!("{}: changes set aside as {snap}", dir.display())
+        }
+        Step::RestoreSnapshot { dir, snapshot_id: snap, .. } => {
+            format!("{}: changes of {snap} brought back", dir.display())
+        }
+        Step::WriteRecord { .. } => return None,
+        Step::MovePath { from, to } => format!("{} -> {}", from.display(), to.display()),
+        Step::ReuseTrash { entry, dir } => format!("{}/worktree -> {}", entry.display(), dir.display()),
+        Step::RecreateTrash { entry, .. } => format!("{}/worktree: made anew", entry.display()),
+        Step::CreateWorktree { dir, .. } | Step::CreateResolveWorktree { dir, .. } => {
+            format!("{}: made", dir.display())
+        }
     })
 }

@@ -1,12 +1,12 @@
-//! Owns the hidden command that follows a run: whom its lane is in the way of by now.
+//! The hidden `_overlaps` command, which runs after a run: it reports which lanes the lane conflicts with.
 
 use clap::Args;
 
-use super::{Done, Session};
+use super::{CommandResult, Session};
+use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::merge;
-use crate::note::Listener;
 
 /// Tells which lanes a lane conflicts with by now. Started by a supervisor when a run has ended.
 #[derive(Debug, Args)]
@@ -16,10 +16,11 @@ pub(crate) struct Overlaps {
     pub(crate) lane: String,
 }
 
-/// Nobody waits for it and nothing depends on it, so it puts nothing right and says nothing.
-pub(super) fn run(session: &Session, args: &Overlaps) -> Done {
-    crate::process::leave_session();
+/// Reports the overlaps of a lane. No process waits for it and nothing depends on it, so it recovers nothing
+/// and prints nothing.
+pub(super) fn run(session: &Session, args: &Overlaps) -> CommandResult {
+    crate::process::start_session();
     let project = Project::open(&session.dir, Listener::silent())?;
-    merge::look_for_overlaps(&project, &args.lane)?;
-    Ok(Exit::Done)
+    merge::report_overlaps_of_lane(&project, &args.lane)?;
+    Ok(Exit::Success)
 }

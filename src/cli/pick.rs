@@ -1,4 +1,4 @@
-//! Owns `git proq pick`: one of several attempts lands, and the others are discarded then.
+//! The `git proq pick` command: lands one of several attempts, then discards the others.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{branch_names, lane_names};
-use super::discard::{self, Gone};
-use super::landing::Landing;
+use super::discard::{self, LaneRemoval};
+use super::landing_args::LandingArgs;
 use super::merge::Merge;
-use super::{Done, Failure, Session, auto_merge, identity, merge, report};
+use super::{CommandResult, Failure, Session, auto_merge, caller, failure, merge};
 use crate::explain::{Exit, Explain};
-use crate::fault;
-use crate::lane::{self, Project, Why, effective_state, operate};
-use crate::merge::{Outcome, Report, Verdict};
+use crate::fail_points;
+use crate::lane::{self, Project, RemovalReason, effective_state, operate};
+use crate::merge::{LandingReport, LaneOutcome, Verdict};
 use crate::store::records::{LaneRecord, LaneState};
 
 /// Land one of several attempts, and discard the others
@@ -50,46 +50,46 @@ pub(crate) struct Pick {
     pub(crate) stop: bool,
     /// How it lands
     #[command(flatten)]
-    pub(crate) how: Landing,
+    pub(crate) landing_flags: LandingArgs,
     /// Say what would land and what would be discarded, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
-/// The answer: that of the landing, and what became of the others.
+/// JSON output: the report of the landing, and the discarded attempts.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct PickOutput<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a LandingReport,
     group: &'a str,
-    discarded: Vec<Gone>,
+    discarded: Vec<LaneRemoval>,
     dry_run: bool,
 }
 
-/// Why an attempt is not picked.
+/// Reason why an attempt cannot be picked.
 #[derive(Debug, thiserror::Error)]
-pub enum Unpicked {
-    /// There is nothing to pick from.
+pub enum PickError {
+    /// The lane does not belong to a group of attempts.
     #[error("lane '{lane}' is not one of several attempts; nothing was changed")]
-    Alone {
-        /// The lane.
+    NotInGroup {
+        /// Name of the lane.
         lane: String,
     },
-    /// Agents are at work.
+    /// Agents are still running in attempts of the group.
     #[error("agents are still at work in {}; nothing was changed", busy.join(", "))]
-    AtWork {
-        /// What was to be picked.
+    AgentsRunning {
+        /// Name of the attempt to pick.
         lane: String,
-        /// Where they are.
+        /// Names of the attempts with running agents.
         busy: Vec<String>,
     },
 }
 
-impl Explain for Unpicked {
+impl Explain for PickError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Unpicked::Alone { lane } => vec![format!("land it: git proq merge {lane}").into()],
-            Unpicked::AtWork { lane, busy } => vec![
+            PickError::NotInGroup { lane } => vec![format!("land it: git proq merge {lane}").into()],
+            PickError::AgentsRunning { lane, busy } => vec![
                 format!("wait for them: git proq wait {}", busy.join(" ")).into(),
                 format!("or stop them: git proq pick {lane} --stop").into(),
             ],
@@ -97,78 +97,90 @@ impl Explain for Unpicked {
     }
 }
 
-pub(super) fn run(session: &Session, args: &Pick) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(&[], args.dry_run)?;
-    let (picked, landed) = find(&project, &args.lane)?;
+pub(super) fn run(session: &Session, args: &Pick) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    let (picked, landed_before) = find_attempt(&project, &args.lane)?;
     let Some(group) = picked.group.clone() else {
-        return Err(Unpicked::Alone { lane: picked.name }.into());
+        return Err(PickError::NotInGroup { lane: picked.name }.into());
     };
-    let others = others(&project, &picked, &group, landed.is_some())?;
-    refuse_busy(&project, &picked, &others, args)?;
-    let report = match landed {
+    let other_lanes = other_attempts(&project, &picked, &group, landed_before.is_some())?;
+    require_no_running_agents(&project, &picked, &other_lanes, args)?;
+    let report = match landed_before {
         Some(outcome) => {
-            session.ui.say(format!("{} has landed on {} before", outcome.lane, outcome.onto));
-            Report { lanes: vec![outcome], ..Report::default() }
+            session.ui.status(format!("{} has landed on {} before", outcome.lane, outcome.onto));
+            LandingReport { lanes: vec![outcome], ..LandingReport::default() }
         }
         None => land(session, &project, args, &picked.name)?,
     };
     let mut exit = report.exit();
     let mut discarded = Vec::new();
-    let on_base = |line: &Outcome| {
-        line.lane == picked.name
-            && matches!(line.result, Verdict::Landed | Verdict::Resolved | Verdict::AlreadyLanded)
+    let is_on_base = |outcome: &LaneOutcome| {
+        outcome.lane == picked.name
+            && matches!(outcome.result, Verdict::Landed | Verdict::Resolved | Verdict::AlreadyLanded)
     };
-    if report.lanes.iter().any(on_base) {
-        fault::point("pick.landed");
-        let all_gone = discard_others(session, &project, args, &others, &mut discarded)?;
-        exit = if exit == Exit::Done && !all_gone { Exit::Refused } else { exit };
-    } else if !session.ui.json && !others.is_empty() {
-        session.ui.say(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
+    if report.lanes.iter().any(is_on_base) {
+        fail_points::hit("pick.landed");
+        let all_discarded = discard_others(session, &project, args, &other_lanes, &mut discarded)?;
+        exit = if exit == Exit::Success && !all_discarded { Exit::Refused } else { exit };
+    } else if !session.ui.json && !other_lanes.is_empty() {
+        session.ui.status(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
     }
     if session.ui.json {
-        session.ui.object(Answer { report: &report, group: &group, discarded, dry_run: args.dry_run });
-    } else if discarded.iter().any(Gone::is_gone) {
+        session.ui.print_json(PickOutput {
+            report: &report,
+            group: &group,
+            discarded,
+            dry_run: args.dry_run,
+        });
+    } else if discarded.iter().any(LaneRemoval::is_removed) {
         session.ui.hint("bring the others back: git proq undo   once more takes the landing back too");
     }
     Ok(exit)
 }
 
-/// The lane; or, when it has landed and is gone, its record and what there is to say of that: whoever picked it may have been
-/// cut off before the others went.
-fn find(project: &Project, asked: &str) -> Result<(LaneRecord, Option<Outcome>), Failure> {
-    let unknown = match project.lane(asked) {
+/// Returns the lane to pick. If it has landed and was removed, returns its last record and an outcome for it:
+/// an earlier pick may have been interrupted before it discarded the other attempts.
+fn find_attempt(
+    project: &Project,
+    name_or_branch: &str,
+) -> Result<(LaneRecord, Option<LaneOutcome>), Failure> {
+    let lookup_error = match project.lane(name_or_branch) {
         Ok(lane) => return Ok((lane, None)),
         Err(e) => e,
     };
-    let name = asked.strip_prefix(&format!("{}/", project.settings.prefix)).unwrap_or(asked);
-    let past = project.past_lanes().into_iter().map(|(_, past)| past);
-    let past = past.filter(|past| past.name == name && past.state == LaneState::Landed);
-    let last = past.filter_map(|past| Some((past.landed.clone()?, past))).max_by_key(|(landed, _)| landed.at);
-    let Some((landed, past)) = last else { return Err(unknown.into()) };
-    let Some(group) = &past.group else { return Err(unknown.into()) };
-    if others(project, &past, group, true)?.is_empty() {
-        return Err(unknown.into());
+    let name = name_or_branch
+        .strip_prefix(&format!("{}/", project.settings.branch_prefix))
+        .unwrap_or(name_or_branch);
+    let past_lanes = project.past_lanes().into_iter().map(|(_, past)| past);
+    let landed_lanes = past_lanes.filter(|past| past.name == name && past.state == LaneState::Landed);
+    let latest = landed_lanes
+        .filter_map(|past| Some((past.landed.clone()?, past)))
+        .max_by_key(|(landed, _)| landed.at);
+    let Some((landed, past)) = latest else { return Err(lookup_error.into()) };
+    let Some(group) = &past.group else { return Err(lookup_error.into()) };
+    if other_attempts(project, &past, group, true)?.is_empty() {
+        return Err(lookup_error.into());
     }
-    let line = Outcome::new(&past.name, &landed.onto, Verdict::AlreadyLanded);
-    Ok((past, Some(Outcome { cleaned_up: true, ..line })))
+    let outcome = LaneOutcome::new(&past.name, &landed.onto, Verdict::AlreadyLanded);
+    Ok((past, Some(LaneOutcome { cleaned_up: true, ..outcome })))
 }
 
-/// The other attempts of a group. Where the picked one is gone, not those that were made after it landed, under the same
-/// name.
-fn others(
+/// Returns the other attempts of a group. If the picked lane is gone, attempts created after its landing are
+/// left out, since they belong to a new group of the same name.
+fn other_attempts(
     project: &Project,
     picked: &LaneRecord,
     group: &str,
-    gone: bool,
+    picked_is_gone: bool,
 ) -> Result<Vec<LaneRecord>, Failure> {
-    let mut all = lane::attempts(project, group)?;
-    let landed = picked.landed.as_ref().filter(|_| gone).map(|landed| landed.at);
-    all.retain(|lane| lane.name != picked.name && landed.is_none_or(|landed| lane.created <= landed));
-    Ok(all)
+    let mut attempts = lane::group_attempts(project, group)?;
+    let landed_at = picked.landed.as_ref().filter(|_| picked_is_gone).map(|landed| landed.at);
+    attempts.retain(|lane| lane.name != picked.name && landed_at.is_none_or(|landed| lane.created <= landed));
+    Ok(attempts)
 }
 
-fn refuse_busy(
+fn require_no_running_agents(
     project: &Project,
     picked: &LaneRecord,
     others: &[LaneRecord],
@@ -176,19 +188,19 @@ fn refuse_busy(
 ) -> Result<(), Failure> {
     let mut busy = Vec::new();
     for lane in others.iter().chain(std::iter::once(picked)) {
-        let ends = args.stop || (args.force && lane.name != picked.name);
-        if !ends && effective_state(project, lane)?.0.is_busy() {
+        let will_be_stopped = args.stop || (args.force && lane.name != picked.name);
+        if !will_be_stopped && effective_state(project, lane)?.0.is_busy() {
             busy.push(lane.name.clone());
         }
     }
     if busy.is_empty() {
         return Ok(());
     }
-    Err(Unpicked::AtWork { lane: picked.name.clone(), busy }.into())
+    Err(PickError::AgentsRunning { lane: picked.name.clone(), busy }.into())
 }
 
-/// Lands it as `git proq merge` does, and says what came of it.
-fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result<Report, Failure> {
+/// Lands the attempt as `git proq merge` does, and prints the outcome.
+fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result<LandingReport, Failure> {
     let args = Merge {
         batch: None,
         lanes: vec![lane.to_owned()],
@@ -199,56 +211,59 @@ fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result
         allow_deletions: false,
         force: args.force,
         stop: args.stop,
-        how: args.how.clone(),
+        landing_flags: args.landing_flags.clone(),
         dry_run: args.dry_run,
         auto: None,
         pick: true,
         unrecorded: None,
     };
-    let (report, agent) = merge::carry_out(session, project, &args, None)?;
+    let (report, agent) = merge::run_landing(session, project, &args, None)?;
     if !session.ui.json {
-        merge::tell(session, project, &args, agent, &report);
+        merge::print_text_report(session, project, &args, agent, &report);
     }
     if !args.dry_run {
-        auto_merge::try_again(session, project, &auto_merge::bases_of(&report), &args.lanes);
+        auto_merge::retry_waiting_lanes(session, project, &auto_merge::landing_bases(&report), &args.lanes);
     }
     Ok(report)
 }
 
-/// Discards the others as one operation, and returns whether all are gone.
+/// Discards the other attempts in one operation, and returns whether all of them were discarded.
 fn discard_others(
     session: &Session,
     project: &Project,
     args: &Pick,
     others: &[LaneRecord],
-    discarded: &mut Vec<Gone>,
+    discarded: &mut Vec<LaneRemoval>,
 ) -> Result<bool, Failure> {
-    // One that somebody has removed meanwhile is gone; one that was made anew under its name is another lane.
-    let there = |lane: &&LaneRecord| project.lane(&lane.name).is_ok_and(|now| now.is_same_lane(lane));
-    let names: Vec<String> = others.iter().filter(there).map(|lane| lane.name.clone()).collect();
-    let mut all = true;
-    let mut told = |name: &str, done: Result<Gone, Failure>| {
-        discarded.push(done.unwrap_or_else(|failure| {
-            all = false;
+    // An attempt that was removed concurrently needs no discard. A lane that was recreated under its name is
+    // another lane.
+    let still_exists =
+        |lane: &&LaneRecord| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
+    let names: Vec<String> = others.iter().filter(still_exists).map(|lane| lane.name.clone()).collect();
+    let mut all_discarded = true;
+    let mut record_result = |name: &str, result: Result<LaneRemoval, Failure>| {
+        discarded.push(result.unwrap_or_else(|failure| {
+            all_discarded = false;
             if !session.ui.json {
-                let _refused = report::show(&failure, false);
+                let _refused = failure::print_failure(&failure, false);
             }
-            discard::kept(name, &failure)
+            discard::retained_lane(name, &failure)
         }));
     };
     if args.dry_run {
         for name in &names {
-            told(name, discard::foresee(session, project, name, true));
+            record_result(name, discard::report_dry_run(session, project, name, true));
         }
-        return Ok(all);
+        return Ok(all_discarded);
     }
-    let ready = discard::make_ready(project, &names, args.stop || args.force);
+    let stop_results = discard::prepare_removal(project, &names, args.stop || args.force);
     operate(project, "pick", |op| {
-        for (name, stopped) in names.iter().zip(ready) {
-            let done = stopped.and_then(|()| discard::take_away(session, op, name, Why::Discard, true));
-            told(name, done);
+        for (name, stop_result) in names.iter().zip(stop_results) {
+            let result = stop_result
+                .and_then(|()| discard::remove_lane(session, op, name, RemovalReason::Discard, true));
+            record_result(name, result);
         }
         Ok::<_, Failure>(())
     })?;
-    Ok(all)
+    Ok(all_discarded)
 }

@@ -1,13 +1,13 @@
-//! Owns `git proq plan`.
+//! The `git proq plan` command.
 
-mod answer;
-mod drafting;
-mod listing;
-mod making;
-mod save;
+mod draft_args;
+mod draft_conversation;
+mod draft_list;
+mod json_output;
+mod plan_file;
 mod tree;
 
-pub(super) use drafting::agreed;
+pub(super) use draft_args::confirm;
 
 use std::fmt::Write as _;
 
@@ -15,14 +15,15 @@ use clap::{Args, ValueHint};
 use console::style;
 
 use super::plan_source::PlanSource;
-use super::{Done, Mistake, Session, table, ui};
+use super::{CommandResult, Session, UsageError, table, ui};
 use crate::explain::Exit;
 use crate::git::{self, RepoPath};
-use crate::harmless;
 use crate::lane::Project;
 use crate::swarm::{
-    self, Format, Found, Graph, Mode, Options, Order, Pace, Plan, Rehearsal, Sharing, Spot, Spread,
+    self, BatchOptions, DependencyGraph, LandingMode, LaneAssignment, LaneSharing, LoadedPlan, Pace,
+    PhaseOrder, Plan, PlanFormat, PlanTask, Simulation,
 };
+use crate::terminal_text;
 
 /// Show what a plan of tasks comes to, or have an agent make one
 ///
@@ -78,135 +79,135 @@ pub(crate) struct PlanArgs {
     schema: bool,
     /// Plans by agents
     #[command(flatten)]
-    drafting: drafting::Drafting,
+    draft_args: draft_args::DraftArgs,
 }
 
-/// A plan, and all that follows from it.
-pub(super) struct Look<'p> {
-    found: &'p Found,
-    spots: Vec<Spot<'p>>,
+/// A plan with everything that is computed from it: waves, shared lanes, critical path and simulation.
+pub(super) struct PlanView<'p> {
+    loaded: &'p LoadedPlan,
+    tasks: Vec<PlanTask<'p>>,
     waves: Vec<Vec<usize>>,
-    sharing: Sharing,
-    longest: swarm::Route,
+    sharing: LaneSharing,
+    critical_path: swarm::CriticalPath,
     max_parallel: usize,
-    rehearsal: Option<Rehearsal>,
+    simulation: Option<Simulation>,
     pace: Option<Pace>,
     sources: &'p [String],
 }
 
-pub(super) fn run(session: &Session, args: &PlanArgs) -> Done {
+pub(super) fn run(session: &Session, args: &PlanArgs) -> CommandResult {
     if args.schema {
-        session.ui.answer(serde_json::to_string_pretty(&swarm::schema()).unwrap_or_default());
-        return Ok(Exit::Done);
+        session.ui.print_line(serde_json::to_string_pretty(&swarm::plan_schema()).unwrap_or_default());
+        return Ok(Exit::Success);
     }
     if let Some(file) = &args.init {
-        return init(session, file);
+        return write_template(session, file);
     }
-    if args.drafting.is_asked_for() {
-        return drafting::run(session, args);
+    if args.draft_args.is_requested() {
+        return draft_args::run(session, args);
     }
     let project = session.project()?;
-    let found = args.source.read_or_draft(session, &project, "git proq plan plan.toml")?;
+    let loaded = args.source.read_plan_or_draft(session, &project, "git proq plan plan.toml")?;
     if args.toml {
-        session.ui.text(&swarm::written(&found.plan));
-        return Ok(Exit::Done);
+        session.ui.print_text(&swarm::plan_to_toml(&loaded.plan));
+        return Ok(Exit::Success);
     }
-    if let (Format::Draft, [name]) = (found.format, args.source.names()) {
-        return making::show_kept(session, &project, args, name);
+    if let (PlanFormat::Draft, [name]) = (loaded.format, args.source.source_names()) {
+        return draft_conversation::show_saved_draft(session, &project, args, name);
     }
-    let look = look_at(&project, &found, args.source.names(), &options_of(&project, args))?;
+    let view = compute_view(&project, &loaded, args.source.source_names(), &run_options(&project, args))?;
     if session.ui.json {
-        session.ui.long_object(answer::of(&look));
+        session.ui.print_long_json(json_output::build_output(&view));
     } else {
-        session.ui.answer(render(&look, usize::MAX));
+        session.ui.print_line(render(&view, usize::MAX));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// What follows from a plan.
-pub(super) fn look_at<'p>(
+/// Computes the view of a plan.
+pub(super) fn compute_view<'p>(
     project: &Project,
-    found: &'p Found,
+    loaded: &'p LoadedPlan,
     sources: &'p [String],
-    options: &Options,
-) -> Result<Look<'p>, swarm::Error> {
-    let sharing = Sharing::of(&found.plan, || files(project))?;
-    Ok(Look {
-        spots: found.plan.spots().collect(),
-        rehearsal: Rehearsal::of(&found.plan, &found.graph, sharing.shared(), options),
-        pace: Pace::of(project),
+    options: &BatchOptions,
+) -> Result<PlanView<'p>, swarm::Error> {
+    let sharing = LaneSharing::from_plan(&loaded.plan, || head_files(project))?;
+    Ok(PlanView {
+        tasks: loaded.plan.tasks().collect(),
+        simulation: Simulation::run(&loaded.plan, &loaded.graph, sharing.shared_lanes(), options),
+        pace: Pace::from_history(project),
         sharing,
-        longest: found.graph.longest(&found.plan),
+        critical_path: loaded.graph.critical_path(&loaded.plan),
         max_parallel: options.max_parallel,
         sources,
-        waves: found.graph.waves(),
-        found,
+        waves: loaded.graph.waves(),
+        loaded,
     })
 }
 
-/// How it would be run, by the settings.
-pub(super) fn options_of(project: &Project, args: &PlanArgs) -> Options {
+/// Returns the options that a run of the plan would have, from the settings and `--max-parallel`.
+pub(super) fn run_options(project: &Project, args: &PlanArgs) -> BatchOptions {
     let settings = &project.settings.swarm;
-    Options {
-        mode: Mode::named(&settings.mode),
-        spread: Spread::named(&settings.strategy),
+    BatchOptions {
+        mode: LandingMode::from_setting(&settings.mode),
+        lane_assignment: LaneAssignment::from_setting(&settings.strategy),
         max_parallel: usize::from(args.max_parallel),
-        ..Options::default()
+        ..BatchOptions::default()
     }
 }
 
-/// The files of HEAD; none before the first commit.
-fn files(project: &Project) -> Result<Vec<RepoPath>, swarm::Error> {
-    let here = project.repo.here().unwrap_or(project.repo.home());
-    let head = project.repo.head_of(here)?;
-    Ok(head.map_or_else(|| Ok(Vec::new()), |head| git::files_of(&project.repo, head))?)
+/// Returns the files of HEAD; none before the first commit.
+fn head_files(project: &Project) -> Result<Vec<RepoPath>, swarm::Error> {
+    let worktree = project.repo.current_worktree().unwrap_or(project.repo.command_dir());
+    let head = project.repo.head_commit(worktree)?;
+    Ok(head.map_or_else(|| Ok(Vec::new()), |head| git::tree_paths(&project.repo, head))?)
 }
 
-/// Writes a plan to begin with, where nothing is yet.
-fn init(session: &Session, file: &str) -> Done {
+/// Writes a template plan to a new file, or prints it for `-`. An existing file is refused.
+fn write_template(session: &Session, file: &str) -> CommandResult {
     if file == "-" {
-        session.ui.text(swarm::TEMPLATE);
-        return Ok(Exit::Done);
+        session.ui.print_text(swarm::TEMPLATE);
+        return Ok(Exit::Success);
     }
     let path = session.dir.join(file);
-    save::put(&path, swarm::TEMPLATE).map_err(|source| match source.kind() {
-        std::io::ErrorKind::AlreadyExists => Mistake::Taken { path: path.clone() },
-        _ => Mistake::Unwritable { path: path.clone(), source },
+    plan_file::create_file(&path, swarm::TEMPLATE).map_err(|source| match source.kind() {
+        std::io::ErrorKind::AlreadyExists => UsageError::InitFileExists { path: path.clone() },
+        _ => UsageError::Unwritable { path: path.clone(), source },
     })?;
     if session.ui.json {
-        session.ui.object(serde_json::json!({ "path": crate::store::path_form::text(&path) }));
+        session.ui.print_json(serde_json::json!({ "path": crate::store::path_form::to_text(&path) }));
     } else {
-        session.ui.answer(format!("wrote {}", harmless::line(file)));
-        session.ui.hint(format!("see what it comes to: git proq plan {}", harmless::line(file)));
+        session.ui.print_line(format!("wrote {}", terminal_text::escape_line(file)));
+        session.ui.hint(format!("see what it comes to: git proq plan {}", terminal_text::escape_line(file)));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-impl Look<'_> {
-    /// Tasks that share a lane.
-    pub(super) fn shared(&self) -> Vec<Vec<usize>> {
-        self.sharing.shared()
+impl PlanView<'_> {
+    /// Returns the tasks of each lane that more than one task shares.
+    pub(super) fn shared_lanes(&self) -> Vec<Vec<usize>> {
+        self.sharing.shared_lanes()
     }
 
     fn plan(&self) -> &Plan {
-        &self.found.plan
+        &self.loaded.plan
     }
 
-    fn graph(&self) -> &Graph {
-        &self.found.graph
+    fn graph(&self) -> &DependencyGraph {
+        &self.loaded.graph
     }
 
-    fn name(&self, task: usize) -> String {
-        self.spots[task].task.name()
+    fn task_name(&self, task: usize) -> String {
+        self.tasks[task].task.name()
     }
 
-    fn names(&self, tasks: &[usize]) -> Vec<String> {
-        tasks.iter().map(|task| self.name(*task)).collect()
+    fn task_names(&self, tasks: &[usize]) -> Vec<String> {
+        tasks.iter().map(|task| self.task_name(*task)).collect()
     }
 
-    /// The wave of each task, from 1; none for one that is done.
-    fn wave_of(&self) -> Vec<Option<usize>> {
-        let mut out = vec![None; self.spots.len()];
+    /// Returns the wave of each task, counted from 1; none for a task that is done.
+    fn waves_by_task(&self) -> Vec<Option<usize>> {
+        let mut out = vec![None; self.tasks.len()];
         for (n, wave) in self.waves.iter().enumerate() {
             for task in wave {
                 out[*task] = Some(n + 1);
@@ -215,179 +216,192 @@ impl Look<'_> {
         out
     }
 
-    /// The lane that a task would be done in, from 1.
-    fn lane_of(&self, task: usize) -> Option<usize> {
-        self.rehearsal.as_ref().and_then(|played| played.lanes[task])
+    /// Returns the lane of a task in the simulation, counted from 1.
+    fn simulated_lane(&self, task: usize) -> Option<usize> {
+        self.simulation.as_ref().and_then(|simulated| simulated.lanes[task])
     }
 
-    /// How many lanes are at work at the same time at most.
-    fn lanes(&self) -> usize {
-        self.sharing.widest(&self.waves).min(self.max_parallel)
+    /// Returns the maximum number of lanes that are active at the same time.
+    fn max_active_lanes(&self) -> usize {
+        self.sharing.max_concurrent_lanes(&self.waves).min(self.max_parallel)
     }
 
-    /// The sizes of what is open, together.
-    fn work(&self) -> usize {
-        let open = self.spots.iter().filter(|spot| !spot.task.done);
-        open.map(|spot| spot.task.size.weight()).sum()
+    /// Returns the summed weight of the tasks that are not done.
+    fn open_weight(&self) -> usize {
+        let open_tasks = self.tasks.iter().filter(|entry| !entry.task.done);
+        open_tasks.map(|entry| entry.task.size.weight()).sum()
     }
 }
 
-/// The plan as a person reads it, with the first `most` of its tasks.
-pub(super) fn render(look: &Look<'_>, most: usize) -> String {
-    let plan = look.plan();
+/// Renders the plan as text for the user, with its first `max_tasks` tasks.
+pub(super) fn render(view: &PlanView<'_>, max_tasks: usize) -> String {
+    let plan = view.plan();
     let mut out = String::new();
     let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
-    let _ = writeln!(out, "{}", style(harmless::line(title)).bold());
-    let done = look.spots.iter().filter(|spot| spot.task.done).count();
+    let _ = writeln!(out, "{}", style(terminal_text::escape_line(title)).bold());
+    let done = view.tasks.iter().filter(|entry| entry.task.done).count();
     let _ = writeln!(
         out,
         "{} ({}): {}, {done} done, {}",
-        harmless::line(&look.sources.join(" ")),
-        look.found.format,
-        ui::count(look.spots.len(), "task"),
-        ui::count(look.waves.len(), "wave"),
+        terminal_text::escape_line(&view.sources.join(" ")),
+        view.loaded.format,
+        ui::pluralize(view.tasks.len(), "task"),
+        ui::pluralize(view.waves.len(), "wave"),
     );
-    list(&mut out, "Before it is run:", &plan.warnings);
-    let phases = phases(look);
-    list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phases);
-    let _ = writeln!(out, "\n{}\n", tasks(look, most));
-    if look.spots.len() > most {
-        let _ = writeln!(out, "and {} more; --dry-run lists all\n", look.spots.len() - most);
+    push_list(&mut out, "Before it is run:", &plan.warnings);
+    let phase_list = phase_lines(view);
+    push_list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phase_list);
+    let _ = writeln!(out, "\n{}\n", task_table(view, max_tasks));
+    if view.tasks.len() > max_tasks {
+        let _ = writeln!(out, "and {} more; --dry-run lists all\n", view.tasks.len() - max_tasks);
     }
-    let _ = writeln!(out, "{}", lanes(look));
-    shared(&mut out, look);
-    if !look.longest.tasks.is_empty() {
-        let way = look.names(&look.longest.tasks).join(" -> ");
-        let _ = writeln!(out, "Longest way: {way} ({} of {} by size)", look.longest.weight, look.work());
+    let _ = writeln!(out, "{}", lanes_text(view));
+    push_shared_lanes(&mut out, view);
+    if !view.critical_path.tasks.is_empty() {
+        let path_text = view.task_names(&view.critical_path.tasks).join(" -> ");
+        let _ = writeln!(
+            out,
+            "Longest way: {path_text} ({} of {} by size)",
+            view.critical_path.weight,
+            view.open_weight()
+        );
     }
-    out.push_str(&time(look));
-    list(&mut out, "By an agent, and approved:", &proposed(look));
-    list(&mut out, "In the end:", &plan.criteria);
+    out.push_str(&time_text(view));
+    push_list(&mut out, "By an agent, and approved:", &proposed_lines(view));
+    push_list(&mut out, "In the end:", &plan.criteria);
     out.trim_end().to_owned()
 }
 
-/// Which tasks share a lane, and why.
-fn shared(out: &mut String, look: &Look<'_>) {
-    for lane in look.sharing.shared() {
-        let _ = writeln!(out, "One lane for {}, one after the other:", look.names(&lane).join(", "));
-        for met in look.sharing.met.iter().filter(|met| look.sharing.lane(met.tasks[0]) == lane[0]) {
-            let [one, two] = met.tasks.map(|task| look.name(task));
-            let [a, b] = met.globs.each_ref().map(|glob| harmless::line(glob));
+/// Appends which tasks share a lane, and the scopes that overlap.
+fn push_shared_lanes(out: &mut String, view: &PlanView<'_>) {
+    for lane in view.sharing.shared_lanes() {
+        let _ = writeln!(out, "One lane for {}, one after the other:", view.task_names(&lane).join(", "));
+        for overlap in
+            view.sharing.overlaps.iter().filter(|overlap| view.sharing.lane_root(overlap.tasks[0]) == lane[0])
+        {
+            let [one, two] = overlap.tasks.map(|task| view.task_name(task));
+            let [a, b] = overlap.globs.each_ref().map(|glob| terminal_text::escape_line(glob));
             let globs = if a == b { a } else { format!("{a} and {b}") };
             let _ = writeln!(out, "  {one} and {two} are about {globs}");
         }
     }
 }
 
-/// What waits for what because an agent found that missing.
-fn proposed(look: &Look<'_>) -> Vec<String> {
-    let line = |edge: &swarm::Proposed| {
-        let because = if edge.because.is_empty() { String::new() } else { format!(": {}", edge.because) };
-        format!("{} after {}, says {}{because}", look.name(edge.task), look.name(edge.need), edge.agent)
+/// Returns a line for each dependency that an agent found missing.
+fn proposed_lines(view: &PlanView<'_>) -> Vec<String> {
+    let line = |edge: &swarm::ProposedEdge| {
+        let reason_text = if edge.reason.is_empty() { String::new() } else { format!(": {}", edge.reason) };
+        format!(
+            "{} after {}, says {}{reason_text}",
+            view.task_name(edge.task),
+            view.task_name(edge.needed),
+            edge.agent
+        )
     };
-    look.found.proposed.iter().map(line).collect()
+    view.loaded.proposed_needs.iter().map(line).collect()
 }
 
-fn list(out: &mut String, head: &str, items: &[String]) {
+fn push_list(out: &mut String, heading: &str, items: &[String]) {
     if !items.is_empty() {
-        let _ = writeln!(out, "\n{head}");
+        let _ = writeln!(out, "\n{heading}");
         for item in items {
-            let _ = writeln!(out, "  {}", harmless::line(item));
+            let _ = writeln!(out, "  {}", terminal_text::escape_line(item));
         }
     }
 }
 
-/// A line for each phase, and each group that says what it is; none where a plan has neither.
-fn phases(look: &Look<'_>) -> Vec<String> {
-    let plan = look.plan();
+/// Returns a line for each phase, and for each group with a theme; empty for a plan without both.
+fn phase_lines(view: &PlanView<'_>) -> Vec<String> {
+    let plan = view.plan();
     let mut out = Vec::new();
     for (n, phase) in plan.phases.iter().enumerate() {
-        let is_one = plan.phases.len() == 1;
-        let indent = if is_one { "" } else { "  " };
-        if !is_one || !phase.title.is_empty() || phase.order == Order::Serial {
+        let is_single = plan.phases.len() == 1;
+        let indent = if is_single { "" } else { "  " };
+        if !is_single || !phase.title.is_empty() || phase.order == PhaseOrder::Serial {
             let title = if phase.title.is_empty() { String::new() } else { format!(" {}", phase.title) };
-            let order = if phase.order == Order::Serial { ", one task after the other" } else { "" };
+            let order = if phase.order == PhaseOrder::Serial { ", one task after the other" } else { "" };
             out.push(format!("{}.{title}{order}", n + 1));
         }
         for group in phase.groups.iter().filter(|group| !group.theme.is_empty()) {
             let ids: Vec<String> = group.tasks.iter().map(swarm::Task::name).collect();
-            let why =
+            let rationale =
                 if group.rationale.is_empty() { String::new() } else { format!(". {}", group.rationale) };
-            out.push(format!("{indent}{}: {}{why}", group.theme, ids.join(", ")));
+            out.push(format!("{indent}{}: {}{rationale}", group.theme, ids.join(", ")));
         }
     }
     out
 }
 
-/// How many lanes, and why not more.
-fn lanes(look: &Look<'_>) -> String {
-    let (lanes, widest) = (look.lanes(), look.sharing.widest(&look.waves));
+/// Formats the number of lanes and the limit that caps it.
+fn lanes_text(view: &PlanView<'_>) -> String {
+    let (lanes, widest) = (view.max_active_lanes(), view.sharing.max_concurrent_lanes(&view.waves));
     let limit = if widest > lanes { format!(", of {widest} that could be at work") } else { String::new() };
-    format!("Lanes: {lanes} at a time{limit} (--max-parallel {})", look.max_parallel)
+    format!("Lanes: {lanes} at a time{limit} (--max-parallel {})", view.max_parallel)
 }
 
-/// How long it takes, as far as that can be said.
-fn time(look: &Look<'_>) -> String {
-    let span = look.rehearsal.as_ref().map_or(0, |played| played.span);
+/// Formats the estimated time; empty where the plan cannot be simulated.
+fn time_text(view: &PlanView<'_>) -> String {
+    let span = view.simulation.as_ref().map_or(0, |simulated| simulated.makespan);
     if span == 0 {
         return String::new();
     }
-    let by_size = format!("as long as {} one after the other", ui::count(span, "small task"));
-    match look.pace {
+    let by_size = format!("as long as {} one after the other", ui::pluralize(span, "small task"));
+    match view.pace {
         Some(pace) => {
-            let about = ui::span(pace.of_small(span));
-            let runs = ui::count(pace.runs, "run");
+            let about = ui::short_duration(pace.small_tasks(span));
+            let runs = ui::pluralize(pace.sample_count, "run");
             format!("Time: about {about}, {by_size}, at the pace of the last {runs} here\n")
         }
         None => format!("Time: {by_size}\n"),
     }
 }
 
-/// The tasks, those that are done first, then wave by wave.
-fn tasks(look: &Look<'_>, most: usize) -> String {
-    let waves = look.wave_of();
-    let mut order: Vec<usize> = (0..look.spots.len()).collect();
+/// Renders the table of tasks: first those that are done, then wave by wave.
+fn task_table(view: &PlanView<'_>, max_tasks: usize) -> String {
+    let waves = view.waves_by_task();
+    let mut order: Vec<usize> = (0..view.tasks.len()).collect();
     order.sort_by_key(|task| (waves[*task], *task));
-    let rows = order.into_iter().take(most).map(|at| {
-        let spot = look.spots[at];
-        let task = spot.task;
-        let needs = look.names(look.graph().needs(at));
-        let progress = task.progress.map(|p| format!("{}/{}", p.done, p.of));
+    let rows = order.into_iter().take(max_tasks).map(|position| {
+        let entry = view.tasks[position];
+        let task = entry.task;
+        let needs = view.task_names(view.graph().needs(position));
+        let progress = task.progress.map(|p| format!("{}/{}", p.done, p.total));
         vec![
-            waves[at].map_or_else(|| "done".to_owned(), |wave| wave.to_string()),
-            look.lane_of(at).map_or_else(|| "-".to_owned(), |lane| lane.to_string()),
+            waves[position].map_or_else(|| "done".to_owned(), |wave| wave.to_string()),
+            view.simulated_lane(position).map_or_else(|| "-".to_owned(), |lane| lane.to_string()),
             task.name(),
             task.size.to_string(),
-            look.plan().agent_of(spot).map_or_else(|| "-".to_owned(), harmless::line),
+            view.plan().task_agent(entry).map_or_else(|| "-".to_owned(), terminal_text::escape_line),
             progress.unwrap_or_else(|| "-".to_owned()),
-            short(&needs),
-            short(&task.scope),
-            harmless::line(&task.title),
+            shorten_list(&needs),
+            shorten_list(&task.scope),
+            terminal_text::escape_line(&task.title),
         ]
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
     let mut head = vec!["WAVE", "LANE", "TASK", "SIZE", "AGENT", "STEPS", "NEEDS", "SCOPE", "TITLE"];
-    // A column in which nothing is anywhere takes room from the titles.
+    // A column without any value is dropped, to leave more width for the titles.
     for column in ["STEPS", "AGENT", "NEEDS", "SCOPE"] {
-        let at = head.iter().position(|name| *name == column).unwrap_or_default();
-        if rows.iter().all(|row| row[at] == "-") {
-            head.remove(at);
+        let index = head.iter().position(|name| *name == column).unwrap_or_default();
+        if rows.iter().all(|row| row[index] == "-") {
+            head.remove(index);
             for row in &mut rows {
-                row.remove(at);
+                row.remove(index);
             }
         }
     }
     table::render(&head, rows)
 }
 
-/// The first few of them.
-fn short(items: &[String]) -> String {
-    /// More than these are counted.
-    const SHOWN: usize = 3;
-    let shown: Vec<String> = items.iter().take(SHOWN).map(|item| harmless::line(item)).collect();
+/// Formats the first items of a list, and the number of the others.
+fn shorten_list(items: &[String]) -> String {
+    /// Maximum number of items shown. The others are only counted.
+    const MAX_ITEMS_SHOWN: usize = 3;
+    let shown: Vec<String> =
+        items.iter().take(MAX_ITEMS_SHOWN).map(|item| terminal_text::escape_line(item)).collect();
     match items.len() {
         0 => "-".to_owned(),
-        n if n > SHOWN => format!("{}, +{}", shown.join(", "), n - SHOWN),
+        n if n > MAX_ITEMS_SHOWN => format!("{}, +{}", shown.join(", "), n - MAX_ITEMS_SHOWN),
         _ => shown.join(", "),
     }
 }

@@ -1,12 +1,12 @@
-//! Owns naming a plan on the command line, and what every command that reads one says of it.
+//! Plan sources on the command line, and the warnings that every command prints on reading one.
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::{Failure, Mistake, Session};
-use crate::explain::word;
-use crate::harmless;
+use super::{Failure, Session, UsageError};
+use crate::explain::shell_quote;
 use crate::lane::Project;
-use crate::swarm::{self, Asked, DraftError, Format, Found, Home, drafts, planner};
+use crate::swarm::{self, DraftError, LoadedPlan, PlanFormat, PlanRequest, TaskLayout, drafts, planner};
+use crate::terminal_text;
 
 /// Where a plan is.
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(crate) struct PlanSource {
     sources: Vec<String>,
     /// What it is written in, where its name does not tell
     #[arg(long, value_name = "FORM")]
-    format: Option<Form>,
+    format: Option<FormatArg>,
     /// The milestone of a roadmap; without it, the first with something to do
     #[arg(long, value_name = "TITLE")]
     milestone: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct PlanSource {
 
 /// The forms by the words for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum FormatArg {
     /// A plan in TOML
     Toml,
     /// A folder for each task
@@ -36,90 +36,103 @@ pub(crate) enum Form {
 }
 
 impl PlanSource {
-    /// A plan that something else than this command's own arguments names.
-    pub(super) fn named(sources: &[String], format: Option<Form>) -> PlanSource {
+    /// Creates a source from names that are not arguments of this command.
+    pub(super) fn from_names(sources: &[String], format: Option<FormatArg>) -> PlanSource {
         PlanSource { sources: sources.to_vec(), format, milestone: None }
     }
 
-    /// Reads the plan, and says what is odd about it. Dependencies that an agent found missing, and a person approved, are in it.
-    pub(super) fn read(
+    /// Reads the plan and prints its warnings. Approved dependencies that an agent found missing are added.
+    pub(super) fn read_plan(
         &self,
         session: &Session,
         project: &Project,
         example: &'static str,
-    ) -> Result<Found, Failure> {
-        Ok(swarm::apply(project, self.read_as_it_stands(session, project, example)?)?)
+    ) -> Result<LoadedPlan, Failure> {
+        Ok(swarm::apply_approved(project, self.read_without_proposals(session, project, example)?)?)
     }
 
-    /// The same without those.
-    pub(super) fn read_as_it_stands(
+    /// Reads the plan and prints its warnings, without dependencies that an agent found missing.
+    pub(super) fn read_without_proposals(
         &self,
         session: &Session,
         project: &Project,
         example: &'static str,
-    ) -> Result<Found, Failure> {
+    ) -> Result<LoadedPlan, Failure> {
         if self.sources.is_empty() {
-            return Err(Mistake::Missing { what: "no plan was named", example }.into());
+            return Err(UsageError::Missing { problem: "no plan was named", example }.into());
         }
-        let found = self.read_without_a_word(session, project)?;
-        session.ui.warn_of(&found.plan.remarks);
-        Ok(found)
+        let loaded = self.read_silently(session, project)?;
+        session.ui.warn_each(&loaded.plan.source_notes);
+        Ok(loaded)
     }
 
-    /// The same once more: what is odd about it was said before.
-    pub(super) fn read_without_a_word(&self, session: &Session, project: &Project) -> Result<Found, Failure> {
+    /// Reads the plan without printing warnings, for a second read. Dependencies that an agent found missing
+    /// are not added.
+    pub(super) fn read_silently(&self, session: &Session, project: &Project) -> Result<LoadedPlan, Failure> {
         let format = self.format.map(|form| match form {
-            Form::Toml => Format::Toml,
-            Form::Folders => Format::Folders,
-            Form::Roadmap => Format::Roadmap,
-            Form::Stories => Format::Stories,
+            FormatArg::Toml => PlanFormat::Toml,
+            FormatArg::Folders => PlanFormat::Folders,
+            FormatArg::Roadmap => PlanFormat::Roadmap,
+            FormatArg::Stories => PlanFormat::Stories,
         });
         let repo = &project.repo;
-        let top = repo.here().unwrap_or(repo.home());
-        let top = std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned());
+        let worktree = repo.current_worktree().unwrap_or(repo.command_dir());
+        let worktree = std::fs::canonicalize(worktree).unwrap_or_else(|_| worktree.to_owned());
         let settings = &project.settings;
-        let home = Home { top: &top, tasks: &settings.swarm.tasks, areas: &settings.swarm.areas };
+        let task_layout = TaskLayout {
+            top: &worktree,
+            tasks_dir: &settings.swarm.tasks_folder,
+            areas: &settings.swarm.areas,
+        };
         let milestone = self.milestone.as_deref();
-        Ok(swarm::read(&Asked { dir: &session.dir, sources: &self.sources, format, milestone, home })?)
+        Ok(swarm::read_plan(&PlanRequest {
+            base_dir: &session.dir,
+            sources: &self.sources,
+            format,
+            milestone,
+            layout: task_layout,
+        })?)
     }
 
-    /// The same for looking, where it may also be the name of a draft that nobody has approved.
-    pub(super) fn read_or_draft(
+    /// Reads a plan to show it. The source may also be the name of a draft that is not approved.
+    pub(super) fn read_plan_or_draft(
         &self,
         session: &Session,
         project: &Project,
         example: &'static str,
-    ) -> Result<Found, Failure> {
-        let Some(name) = self.draft(session, project) else { return self.read(session, project, example) };
-        let (draft, _) = planner::catch_up(project, name)?;
-        let drafted = draft.plan.ok_or_else(|| DraftError::NoPlan {
+    ) -> Result<LoadedPlan, Failure> {
+        let Some(name) = self.draft_name(session, project) else {
+            return self.read_plan(session, project, example);
+        };
+        let (draft, _) = planner::refresh_draft(project, name)?;
+        let draft_plan = draft.plan.ok_or_else(|| DraftError::NoPlan {
             name: name.to_owned(),
-            why: draft.record.wrong.as_deref().map(harmless::line),
+            why: draft.record.rejection.as_deref().map(terminal_text::escape_line),
         })?;
-        Ok(swarm::apply(project, drafted.found)?)
+        Ok(swarm::apply_approved(project, draft_plan.loaded)?)
     }
 
-    /// The draft that is meant, where nothing else is called so.
-    pub(super) fn draft(&self, session: &Session, project: &Project) -> Option<&str> {
+    /// Returns the name of the draft that the source means; none where the source is a file or has a format.
+    pub(super) fn draft_name(&self, session: &Session, project: &Project) -> Option<&str> {
         let [name] = self.sources.as_slice() else { return None };
-        let is_other = self.format.is_some() || session.dir.join(name).exists();
-        (!is_other && drafts::exists(project, name)).then_some(name)
+        let names_other_source = self.format.is_some() || session.dir.join(name).exists();
+        (!names_other_source && drafts::draft_exists(project, name)).then_some(name)
     }
 
-    /// The arguments with which `git proq approve` reads the same plan.
-    pub(super) fn to_approve(&self) -> String {
-        let sources = self.sources.iter().map(|source| format!(" --plan {}", word(source)));
-        let form = self.format.as_ref().and_then(ValueEnum::to_possible_value);
-        sources.chain(form.map(|form| format!(" --format {}", form.get_name()))).collect()
+    /// Returns the arguments with which `git proq approve` reads the same plan.
+    pub(super) fn approve_args(&self) -> String {
+        let sources = self.sources.iter().map(|source| format!(" --plan {}", shell_quote(source)));
+        let format_value = self.format.as_ref().and_then(ValueEnum::to_possible_value);
+        sources.chain(format_value.map(|form| format!(" --format {}", form.get_name()))).collect()
     }
 
-    /// The milestone that was named.
+    /// Returns the milestone that was given.
     pub(super) fn milestone(&self) -> Option<&str> {
         self.milestone.as_deref()
     }
 
-    /// The sources, as they were named.
-    pub(super) fn names(&self) -> &[String] {
+    /// Returns the sources as they were given.
+    pub(super) fn source_names(&self) -> &[String] {
         &self.sources
     }
 }

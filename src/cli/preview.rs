@@ -1,15 +1,15 @@
-//! Owns `git proq preview`.
+//! The `git proq preview` command.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{Done, Mistake, Session, identity, ui};
+use super::{CommandResult, Session, UsageError, caller, ui};
 use crate::explain::Exit;
-use crate::git::Restored;
+use crate::git::RestoreOutcome;
 use crate::lane::{self, Project};
-use crate::preview::{self, Back, Entered, Goal, Refreshed};
+use crate::preview::{self, EnterResult, LeaveResult, PreviewAction, RefreshResult};
 
 /// Show a lane in the main checkout, and go back
 ///
@@ -42,180 +42,196 @@ pub(crate) struct Preview {
 }
 
 #[derive(Serialize, Default)]
-struct Answer {
-    /// What is shown now: a lane, or nothing.
+struct PreviewOutput {
+    /// Name of the lane that the main checkout shows now, if any.
     lane: Option<String>,
-    /// What the main checkout is on now.
-    on: String,
-    /// The lane's commit that is shown.
+    /// Branch, lane or commit that the main checkout is on now.
+    #[serde(rename = "on")]
+    head: String,
+    /// Id of the lane's commit that is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     tip: Option<String>,
-    /// Whether own changes are set aside.
-    waiting: bool,
-    /// How own changes came back: exactly, merged, conflict.
+    /// Whether the user's changes are parked until the preview ends.
+    #[serde(rename = "waiting")]
+    has_parked_changes: bool,
+    /// How the user's changes were restored: `exactly`, `merged` or `conflict`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    restored: Option<&'static str>,
-    /// The stash-shaped commit that still holds own changes.
+    #[serde(rename = "restored")]
+    restore_result: Option<&'static str>,
+    /// Id of the stash-shaped commit that still contains the user's changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<String>,
-    /// Paths that kept them from coming back.
+    /// Paths whose conflicts prevented the restore.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conflicts: Vec<String>,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Preview) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(&[], args.dry_run)?;
+pub(super) fn run(session: &Session, args: &Preview) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     if args.dry_run {
-        return plan(session, &project, args);
+        return print_plan(session, &project, args);
     }
     if args.back {
-        return Ok(say_back(session, &project, &preview::back(&project)?));
+        return Ok(print_back(session, &project, &preview::leave_preview(&project)?));
     }
     if args.refresh {
-        say_refreshed(session, &preview::refresh(&project)?);
-        return Ok(Exit::Done);
+        print_refreshed(session, &preview::refresh_preview(&project)?);
+        return Ok(Exit::Success);
     }
-    let name = args.lane.as_deref().ok_or(Mistake::Missing {
-        what: "nothing says which lane to show",
+    let name = args.lane.as_deref().ok_or(UsageError::Missing {
+        problem: "nothing says which lane to show",
         example: "git proq preview payments",
     })?;
     let lane = project.lane(name)?;
-    let entered = preview::enter(&project, &lane.name)?;
-    say_entered(session, &lane.name, &entered);
-    Ok(Exit::Done)
+    let entered = preview::enter_preview(&project, &lane.name)?;
+    print_entered(session, &lane.name, &entered);
+    Ok(Exit::Success)
 }
 
-fn say_entered(session: &Session, lane: &str, entered: &Entered) {
+fn print_entered(session: &Session, lane: &str, entered: &EnterResult) {
     if session.ui.json {
-        session.ui.object(Answer {
+        session.ui.print_json(PreviewOutput {
             lane: Some(lane.to_owned()),
-            on: lane.to_owned(),
+            head: lane.to_owned(),
             tip: Some(entered.tip.to_string()),
-            waiting: entered.kept,
-            ..Answer::default()
+            has_parked_changes: entered.changes_parked,
+            ..PreviewOutput::default()
         });
         return;
     }
-    if entered.already {
-        session.ui.answer(format!("the main checkout shows '{lane}' already"));
+    if entered.was_shown {
+        session.ui.print_line(format!("the main checkout shows '{lane}' already"));
         session.ui.hint("bring it up to date: git proq preview --refresh");
         return;
     }
-    session.ui.answer(format!("the main checkout shows '{lane}' ({})", entered.tip.short()));
-    if entered.kept {
-        session
-            .ui
-            .say(format!("your changes on {} are set aside and come back with --back", entered.came_from));
+    session.ui.print_line(format!("the main checkout shows '{lane}' ({})", entered.tip.short()));
+    if entered.changes_parked {
+        session.ui.status(format!(
+            "your changes on {} are set aside and come back with --back",
+            entered.previous_head
+        ));
     }
-    if entered.edits > 0 {
-        session.ui.say("your edits from its last preview are back");
+    if entered.restored_edits > 0 {
+        session.ui.status("your edits from its last preview are back");
     }
     session.ui.hint("go back: git proq preview --back");
 }
 
-fn say_refreshed(session: &Session, done: &Refreshed) {
+fn print_refreshed(session: &Session, refreshed: &RefreshResult) {
     if session.ui.json {
-        session.ui.object(Answer {
-            lane: Some(done.lane.clone()),
-            on: done.lane.clone(),
-            tip: Some(done.to.to_string()),
-            waiting: done.waiting,
-            ..Answer::default()
+        session.ui.print_json(PreviewOutput {
+            lane: Some(refreshed.lane.clone()),
+            head: refreshed.lane.clone(),
+            tip: Some(refreshed.new_commit.to_string()),
+            has_parked_changes: refreshed.has_parked_changes,
+            ..PreviewOutput::default()
         });
-    } else if done.from == done.to {
-        session.ui.answer(format!("the preview of '{}' is up to date ({})", done.lane, done.to.short()));
+    } else if refreshed.old_commit == refreshed.new_commit {
+        session.ui.print_line(format!(
+            "the preview of '{}' is up to date ({})",
+            refreshed.lane,
+            refreshed.new_commit.short()
+        ));
     } else {
-        session.ui.answer(format!(
+        session.ui.print_line(format!(
             "the preview of '{}' moved from {} to {}",
-            done.lane,
-            done.from.short(),
-            done.to.short()
+            refreshed.lane,
+            refreshed.old_commit.short(),
+            refreshed.new_commit.short()
         ));
     }
 }
 
-/// A conflict is the user's to solve, so it is an exit code of its own.
-fn say_back(session: &Session, project: &Project, back: &Back) -> Exit {
+/// Prints that the preview ended, and returns the exit code. A conflict has its own exit code, because the
+/// user has to resolve it.
+fn print_back(session: &Session, project: &Project, back: &LeaveResult) -> Exit {
     let conflicts: Vec<String> = back.conflicts().iter().map(ToString::to_string).collect();
-    let exit = if conflicts.is_empty() { Exit::Done } else { Exit::Conflicts };
+    let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
     if session.ui.json {
-        session.ui.object(Answer {
-            on: back.to.to_string(),
-            restored: back.restored.as_ref().map(word),
-            snapshot: back.snapshot.map(|id| id.to_string()),
+        session.ui.print_json(PreviewOutput {
+            head: back.head.to_string(),
+            restore_result: back.restored.as_ref().map(restore_result_name),
+            snapshot: back.conflicting_snapshot.map(|id| id.to_string()),
             conflicts,
-            ..Answer::default()
+            ..PreviewOutput::default()
         });
         return exit;
     }
-    session.ui.answer(format!("the main checkout is on {} again", back.to));
+    session.ui.print_line(format!("the main checkout is on {} again", back.head));
     match &back.restored {
         None => {}
-        Some(Restored::Exactly) => session.ui.say("your changes are back exactly as they were"),
-        Some(Restored::Merged) => {
-            session.ui.say(format!("your changes are back, on top of what {} is now", back.to));
+        Some(RestoreOutcome::Exact) => session.ui.status("your changes are back exactly as they were"),
+        Some(RestoreOutcome::Merged) => {
+            session.ui.status(format!("your changes are back, on top of what {} is now", back.head));
         }
-        Some(Restored::Conflict(paths)) => {
+        Some(RestoreOutcome::Conflict(paths)) => {
             session.ui.warn(format!(
                 "{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept",
-                back.to,
-                ui::count(paths.len(), "file")
+                back.head,
+                ui::pluralize(paths.len(), "file")
             ));
-            let (how, id) = (lane::way_back(project, back.snapshot, paths), back.snapshot);
+            let (restore_command, id) = (
+                lane::choose_stash_method(project, back.conflicting_snapshot, paths),
+                back.conflicting_snapshot,
+            );
             let id = id.map(|id| id.to_string()).unwrap_or_default();
-            session.ui.hint(format!("bring them back {}: {} {id}", how.aim(), how.command()));
+            session.ui.hint(format!(
+                "bring them back {}: {} {id}",
+                restore_command.purpose(),
+                restore_command.command()
+            ));
         }
     }
-    if back.edits.is_some() {
+    if back.saved_edits.is_some() {
         session
             .ui
-            .say(format!("your edits in the preview come back with the next preview of '{}'", back.lane));
+            .status(format!("your edits in the preview come back with the next preview of '{}'", back.lane));
     }
     exit
 }
 
-fn word(restored: &Restored) -> &'static str {
+fn restore_result_name(restored: &RestoreOutcome) -> &'static str {
     match restored {
-        Restored::Exactly => "exactly",
-        Restored::Merged => "merged",
-        Restored::Conflict(_) => "conflict",
+        RestoreOutcome::Exact => "exactly",
+        RestoreOutcome::Merged => "merged",
+        RestoreOutcome::Conflict(_) => "conflict",
     }
 }
 
-/// What would be done, from what is known before.
-fn plan(session: &Session, project: &Project, args: &Preview) -> Done {
+/// Prints what the preview command would do, without changes.
+fn print_plan(session: &Session, project: &Project, args: &Preview) -> CommandResult {
     let goal = match &args.lane {
-        Some(lane) => Goal::Show(lane),
-        None if args.refresh => Goal::Refresh,
-        None => Goal::Back,
+        Some(lane) => PreviewAction::Show(lane),
+        None if args.refresh => PreviewAction::Refresh,
+        None => PreviewAction::Leave,
     };
-    let plan = preview::plan(project, goal)?;
+    let plan = preview::plan_preview(project, goal)?;
     if session.ui.json {
-        session.ui.object(Answer {
+        session.ui.print_json(PreviewOutput {
             lane: plan.lane.clone(),
-            on: plan.to.clone(),
-            waiting: !plan.set_aside.is_empty() || plan.waiting,
+            head: plan.target.clone(),
+            has_parked_changes: !plan.parked_paths.is_empty() || plan.has_parked_changes,
             dry_run: true,
-            ..Answer::default()
+            ..PreviewOutput::default()
         });
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
-    session.ui.answer(format!("would bring the main checkout from {} to {}", plan.from, plan.to));
-    session.ui.answer(format!("  files that change   {}", plan.changes));
-    if !plan.set_aside.is_empty() {
-        session.ui.answer(format!("  files set aside     {}", plan.set_aside.len()));
-        for path in plan.set_aside.iter().take(10) {
-            session.ui.answer(format!("    {path}"));
+    session.ui.print_line(format!("would bring the main checkout from {} to {}", plan.current, plan.target));
+    session.ui.print_line(format!("  files that change   {}", plan.changed_files));
+    if !plan.parked_paths.is_empty() {
+        session.ui.print_line(format!("  files set aside     {}", plan.parked_paths.len()));
+        for path in plan.parked_paths.iter().take(10) {
+            session.ui.print_line(format!("    {path}"));
         }
     }
-    if plan.waiting && plan.lane.is_none() {
-        let unless = match plan.may_conflict {
-            true => format!(", or stay kept if they conflict with {}", plan.to),
+    if plan.has_parked_changes && plan.lane.is_none() {
+        let conflict_note = match plan.may_conflict {
+            true => format!(", or stay kept if they conflict with {}", plan.target),
             false => String::new(),
         };
-        session.ui.answer(format!("  your own changes would come back{unless}"));
+        session.ui.print_line(format!("  your own changes would come back{conflict_note}"));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }

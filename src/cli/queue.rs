@@ -1,11 +1,11 @@
-//! Owns `git proq queue`.
+//! The `git proq queue` command.
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Session, table};
+use super::{CommandResult, Session, table};
 use crate::explain::Exit;
-use crate::store::{self, Moment, Place};
+use crate::store::{self, Moment, QueueEntry};
 
 /// Show who is landing lanes right now, and who waits for that
 ///
@@ -21,12 +21,13 @@ use crate::store::{self, Moment, Place};
 pub(crate) struct Queue {}
 
 #[derive(Serialize)]
-struct Row {
+struct QueueRow {
     position: usize,
     state: &'static str,
-    /// Stopped with Ctrl-Z: nobody behind it goes on.
-    stopped: bool,
-    /// Every lane that is done, rather than those that are named.
+    /// Whether Ctrl-Z suspended the process. Landings behind it then wait.
+    #[serde(rename = "stopped")]
+    is_suspended: bool,
+    /// Whether it lands every lane that is done (`--all`), not named lanes.
     all: bool,
     lanes: Vec<String>,
     onto: Option<String>,
@@ -37,40 +38,40 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    queue: Vec<Row>,
+struct QueueOutput {
+    queue: Vec<QueueRow>,
 }
 
-pub(super) fn run(session: &Session) -> Done {
+pub(super) fn run(session: &Session) -> CommandResult {
     let project = session.project()?;
-    let places = store::queue(project.store.locks())?;
+    let entries = store::queued_landings(project.store.locks())?;
     if session.ui.json {
-        let queue = places.into_iter().enumerate().map(|(n, place)| row(n, place)).collect();
-        session.ui.object(Answer { queue });
-        return Ok(Exit::Done);
+        let queue = entries.into_iter().enumerate().map(|(n, entry)| queue_row(n, entry)).collect();
+        session.ui.print_json(QueueOutput { queue });
+        return Ok(Exit::Success);
     }
-    if places.is_empty() {
-        session.ui.say("nobody is landing anything");
-        return Ok(Exit::Done);
+    if entries.is_empty() {
+        session.ui.status("nobody is landing anything");
+        return Ok(Exit::Success);
     }
-    let rows = places.iter().enumerate().map(|(n, place)| cells(n, place.as_ref())).collect();
-    session.ui.answer(table::render(&["#", "STATE", "LANDS", "PROCESS", "SINCE", "COMMAND"], rows));
-    Ok(Exit::Done)
+    let rows = entries.iter().enumerate().map(|(n, entry)| table_cells(n, entry.as_ref())).collect();
+    session.ui.print_line(table::render(&["#", "STATE", "LANDS", "PROCESS", "SINCE", "COMMAND"], rows));
+    Ok(Exit::Success)
 }
 
-/// Whose turn it is, is landing.
-fn state(n: usize) -> &'static str {
+/// Returns the state of the n-th entry, counted from 0. The first one is landing.
+fn state_name(n: usize) -> &'static str {
     if n == 0 { "landing" } else { "waiting" }
 }
 
-fn row(n: usize, place: Option<Place>) -> Row {
-    let stopped = place.as_ref().is_some_and(|p| p.holder.is_frozen());
-    let (wanted, holder) = place.map(|p| (p.wanted, p.holder)).unzip();
-    let (lanes, onto) = wanted.map(|w| (w.lanes, w.onto)).unwrap_or_default();
-    Row {
+fn queue_row(n: usize, entry: Option<QueueEntry>) -> QueueRow {
+    let is_suspended = entry.as_ref().is_some_and(|p| p.holder.is_suspended());
+    let (request, holder) = entry.map(|p| (p.request, p.holder)).unzip();
+    let (lanes, onto) = request.map(|w| (w.lanes, w.onto)).unwrap_or_default();
+    QueueRow {
         position: n + 1,
-        state: state(n),
-        stopped,
+        state: state_name(n),
+        is_suspended,
         all: holder.is_some() && lanes.is_empty(),
         lanes,
         onto,
@@ -81,15 +82,18 @@ fn row(n: usize, place: Option<Place>) -> Row {
     }
 }
 
-fn cells(n: usize, place: Option<&Place>) -> Vec<String> {
-    let (number, state) = ((n + 1).to_string(), state(n).to_owned());
-    let Some(Place { wanted, holder }) = place else {
+fn table_cells(n: usize, entry: Option<&QueueEntry>) -> Vec<String> {
+    let (number, state) = ((n + 1).to_string(), state_name(n).to_owned());
+    let Some(QueueEntry { request, holder }) = entry else {
         let unknown = || "?".to_owned();
         return vec![number, state, unknown(), unknown(), unknown(), "of another version of git-proq".into()];
     };
-    let state = if holder.is_frozen() { format!("{state}, stopped (Ctrl-Z)") } else { state };
-    let process =
-        if holder.is_here() { holder.pid.to_string() } else { format!("{} on {}", holder.pid, holder.host) };
-    let (lands, since) = (wanted.in_words(), holder.since.on_the_wall());
-    vec![number, state, lands, process, since, holder.command.clone()]
+    let state = if holder.is_suspended() { format!("{state}, stopped (Ctrl-Z)") } else { state };
+    let process = if holder.is_on_this_host() {
+        holder.pid.to_string()
+    } else {
+        format!("{} on {}", holder.pid, holder.host)
+    };
+    let (landing_text, since) = (request.describe(), holder.since.to_local_text());
+    vec![number, state, landing_text, process, since, holder.command.clone()]
 }

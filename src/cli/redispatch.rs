@@ -1,4 +1,4 @@
-//! Owns `git proq redispatch`: a lane's task once more, from today's base.
+//! The `git proq redispatch` command: runs a lane's task again from the current base.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, any_lane_names};
-use super::wishes::{Wishes, warn_of};
-use super::{Done, Failure, Session, approve, discard, identity};
-use crate::agent::{self, Asked, Job};
+use super::run_args::{RunArgs, warn_before_start};
+use super::{CommandResult, Failure, Session, approve, caller, discard};
+use crate::agent::{self, AgentCommand, RunOptions};
 use crate::explain::Exit;
-use crate::lane::{self, Base, Given, NewLane, Project, Removed, Why, operate};
+use crate::lane::{self, Base, NewLane, Project, RemovalReason, RemovedLane, SetUpLevel, operate};
 use crate::preview;
 use crate::store::path_form;
-use crate::store::records::{AnyLane, LaneRecord, Purpose};
+use crate::store::records::{AnyLane, LanePurpose, LaneRecord};
 
 /// Start a lane's task afresh from today's base
 ///
@@ -37,7 +37,7 @@ pub(crate) struct Redispatch {
     pub(crate) agent: Option<String>,
     /// What its run is to be like
     #[command(flatten)]
-    pub(crate) wishes: Wishes,
+    pub(crate) run_args: RunArgs,
     /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,
@@ -49,9 +49,9 @@ pub(crate) struct Redispatch {
     pub(crate) dry_run: bool,
 }
 
-/// The answer.
+/// JSON output of the command.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct RedispatchOutput<'a> {
     lane: &'a str,
     base: &'a str,
     start: String,
@@ -65,209 +65,234 @@ struct Answer<'a> {
     dry_run: bool,
 }
 
-/// Why a lane cannot be started afresh.
+/// Reason why a lane cannot be started afresh.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
-    /// There is nothing to ask an agent.
+pub enum RedispatchError {
+    /// The lane has no task for an agent.
     #[error("lane '{lane}' has no task to start afresh; nothing was changed")]
     NoTask {
-        /// The lane.
+        /// Name of the lane.
         lane: String,
     },
-    /// It had no agent that is known by a name.
+    /// The lane had no agent with a known name, and none was given.
     #[error("lane '{lane}' was not made by an agent that can be started again; nothing was changed")]
     NoAgent {
-        /// The lane.
+        /// Name of the lane.
         lane: String,
     },
 }
 
-impl crate::explain::Explain for Unfit {
+impl crate::explain::Explain for RedispatchError {
     fn hints(&self) -> Vec<std::borrow::Cow<'static, str>> {
         vec![match self {
-            Unfit::NoTask { .. } => "make a lane with one: git proq spawn AGENT \"what to do\"".into(),
-            Unfit::NoAgent { lane } => format!("name one: git proq redispatch {lane} --agent claude").into(),
+            RedispatchError::NoTask { .. } => {
+                "make a lane with one: git proq spawn AGENT \"what to do\"".into()
+            }
+            RedispatchError::NoAgent { lane } => {
+                format!("name one: git proq redispatch {lane} --agent claude").into()
+            }
         }]
     }
 }
 
-pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(std::slice::from_ref(&args.lane), args.dry_run)?;
-    let lane = match project.any_lane(&args.lane)?.with_tree() {
+pub(super) fn run(session: &Session, args: &Redispatch) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
+    let lane = match project.any_lane(&args.lane)?.into_worktree_lane() {
         Ok(lane) => lane,
-        Err(purpose) => return ask_again(session, &project, args, purpose),
+        Err(purpose) => return restart_read_only(session, &project, args, purpose),
     };
-    let plan = Plan::make(session, &project, &lane, args)?;
-    warn_of(session, &project, [&plan.job])?;
+    let plan = RestartPlan::from_args(session, &project, &lane, args)?;
+    warn_before_start(session, &project, [&plan.command])?;
     if args.dry_run {
-        say(session, &plan, &lane, None);
-        return Ok(Exit::Done);
+        print_result(session, &plan, &lane, None);
+        return Ok(Exit::Success);
     }
-    let packet = agent::packet_again(&project, &lane.clone().any())?;
-    let given = if args.no_setup { Given::NoCommands } else { Given::Whole };
-    approve::before_set_up(session, &project, given)?;
-    project.ask_to_remove(&lane.name)?;
-    project.ask_to_spawn(&lane.name, &plan.base.branch)?;
-    let (lane, lock) = project.hold_idle(&lane.name)?;
-    let asked = NewLane {
+    let folder_task = agent::reload_folder_task(&project, &lane.clone().into_any())?;
+    let set_up_level = if args.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full };
+    approve::confirm_set_up(session, &project, set_up_level)?;
+    project.run_pre_remove_hooks(&lane.name)?;
+    project.run_pre_spawn_hooks(&lane.name, &plan.base.branch)?;
+    let (lane, lock) = project.lock_idle_lane(&lane.name)?;
+    let new_lane = NewLane {
         name: None,
         prompt: Some(&plan.task),
-        words: None,
-        agent: Some(plan.job.agent.clone()),
+        name_hint: None,
+        agent: Some(plan.command.agent.clone()),
         base: plan.base.clone(),
         carry: None,
         checks: lane.checks.clone(),
         scope: lane.scope.clone(),
-        sparse: lane::is_cut(&project, &lane),
+        sparse: lane::is_sparse_by_scope(&project, &lane),
         auto_merge: lane.auto_merge,
         group: lane.group.clone(),
         batch: lane.batch.clone(),
-        given,
+        set_up: set_up_level,
     };
-    let (removed, made) = operate(&project, "redispatch", |op| {
-        if let Some(back) = preview::leave_for(op, &lane.name)? {
-            session.ui.say(format!(
+    let (removed, created) = operate(&project, "redispatch", |op| {
+        if let Some(left_preview) = preview::leave_preview_of(op, &lane.name)? {
+            session.ui.status(format!(
                 "left the preview of '{}'; the main checkout is on {} again",
-                back.lane, back.to
+                left_preview.lane, left_preview.head
             ));
-            back.tell_conflict(&project);
+            left_preview.warn_conflict(&project);
         }
-        // As it is under the lock: leaving the preview may have brought commits to it.
-        let old = project.lane(&lane.name)?;
-        Ok::<_, Failure>(lane::make_anew(op, &old, asked)?)
+        // The record is read again under the lock: leaving the preview may have added commits to the lane.
+        let current = project.lane(&lane.name)?;
+        Ok::<_, Failure>(lane::recreate_lane(op, &current, new_lane)?)
     })?;
-    lane::attach(&project, &made.name, &lane::past_attachments(&project, &removed.past)?)?;
-    let (any, exe) = (made.clone().any(), super::resolve::this_program()?);
-    match &packet {
-        Some(packet) => agent::launch_packet(&project, &any, lock, &plan.job, &exe, packet)?,
-        None => agent::launch(&project, &any, lock, &plan.job, &exe)?,
+    lane::attach(&project, &created.name, &lane::past_attachments(&project, &removed.history_name)?)?;
+    let (any, program_path) = (created.clone().into_any(), super::resolve::current_program_path()?);
+    match &folder_task {
+        Some(packet) => agent::launch_task_loop(&project, &any, lock, &plan.command, &program_path, packet)?,
+        None => agent::launch(&project, &any, lock, &plan.command, &program_path)?,
     };
-    say(session, &plan, &made, Some(&removed));
+    print_result(session, &plan, &created, Some(&removed));
     if !session.ui.json {
-        discard::say_way_back(session, &project, &removed, Why::Discard);
-        let look = if args.tmux { "go there: git proq attach" } else { "follow it: git proq logs -f" };
-        session.ui.hint(format!("{look} {}   bring the old one back: git proq undo", made.name));
+        discard::print_restore_commands(session, &project, &removed, RemovalReason::Discard);
+        let follow_command =
+            if args.tmux { "go there: git proq attach" } else { "follow it: git proq logs -f" };
+        session.ui.hint(format!("{follow_command} {}   bring the old one back: git proq undo", created.name));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// What will be done, checked before anything is.
-struct Plan {
+/// Everything that the restart needs, checked before any change.
+struct RestartPlan {
     task: String,
     base: Base,
-    job: Job,
+    command: AgentCommand,
 }
 
-impl Plan {
-    fn make(
+impl RestartPlan {
+    fn from_args(
         session: &Session,
         project: &Project,
         lane: &LaneRecord,
         args: &Redispatch,
-    ) -> Result<Plan, Failure> {
-        let (task, job) = same_task(session, project, &lane.clone().any(), args)?;
+    ) -> Result<RestartPlan, Failure> {
+        let (task, command) = task_and_command(session, project, &lane.clone().into_any(), args)?;
         let base = lane::resolve_base(project, Some(&lane.base), None)?;
-        Ok(Plan { task, base, job })
+        Ok(RestartPlan { task, base, command })
     }
 }
 
-/// The task of a lane, and its agent or the one that is named.
-fn same_task(
+/// Returns the lane's task, and the command for its agent or for the given one.
+fn task_and_command(
     session: &Session,
     project: &Project,
     lane: &AnyLane,
     args: &Redispatch,
-) -> Result<(String, Job), Failure> {
+) -> Result<(String, AgentCommand), Failure> {
     let name = || lane.name.clone();
     project.require_idle(lane)?;
-    let task = crate::regular_file::record_text(project.store.layout().task(&lane.name)).unwrap_or_default();
+    let task = crate::regular_file::read_store_text(project.store.layout().task_prompt(&lane.name))
+        .unwrap_or_default();
     if task.trim().is_empty() {
-        return Err(Unfit::NoTask { lane: name() }.into());
+        return Err(RedispatchError::NoTask { lane: name() }.into());
     }
-    // What a command of the user's own was is not on record in full.
-    let own = lane.agent.as_deref().filter(|agent| *agent != "command");
-    let called = args.agent.as_deref().or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
-    let command = if args.agent.is_none() { agent::named_command(project, lane)? } else { Vec::new() };
-    let asked = Asked { own: command, purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
-    let job = Job::agent(project, called, &task, &session.dir, &asked)?;
-    Ok((task, job))
+    // A user's own command is not recorded in full, so it cannot run again.
+    let previous_agent = lane.agent.as_deref().filter(|agent| *agent != "command");
+    let agent_name =
+        args.agent.as_deref().or(previous_agent).ok_or_else(|| RedispatchError::NoAgent { lane: name() })?;
+    let agent_command =
+        if args.agent.is_none() { agent::find_user_command(project, lane)? } else { Vec::new() };
+    let options = RunOptions {
+        agent_command,
+        purpose: lane.purpose(),
+        ..args.run_args.run_options_with_window(args.tmux)
+    };
+    let command = AgentCommand::from_profile(project, agent_name, &task, &session.dir, &options)?;
+    Ok((task, command))
 }
 
-/// Asks once more what was asked, of what is checked out now. Nothing has to be saved: each run's answer has a file of its own.
-fn ask_again(session: &Session, project: &Project, args: &Redispatch, purpose: Purpose) -> Done {
+/// Runs the agent of a lane without a branch again, on the commit that is checked out now. Nothing has to be
+/// saved: each run's answer has its own file.
+fn restart_read_only(
+    session: &Session,
+    project: &Project,
+    args: &Redispatch,
+    purpose: LanePurpose,
+) -> CommandResult {
     let lane = project.any_lane(&args.lane)?;
-    let (_, job) = same_task(session, project, &lane, args)?;
-    let view = lane::today(project, &lane)?;
-    let (base, start) = (view.at, view.start);
+    let (_, command) = task_and_command(session, project, &lane, args)?;
+    let target = lane::current_target(project, &lane)?;
+    let (base, start) = (target.rev_name, target.commit);
     if lane.works_in_place() {
-        lane::refuse_in_place(project, &lane.name, &base)?;
+        lane::require_in_place_possible(project, &lane.name, &base)?;
     }
     if !args.dry_run {
-        let (lane, lock) = project.hold_any_idle(&lane.name)?;
+        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
         let lane = project.update_lane(&lane.name, |record| {
             (record.base, record.start) = (base.clone(), start);
         })?;
-        agent::launch_again(project, &lane, lock, &job, &super::resolve::this_program()?, None)?;
+        agent::launch_with_prompt(
+            project,
+            &lane,
+            lock,
+            &command,
+            &super::resolve::current_program_path()?,
+            None,
+        )?;
     }
     if session.ui.json {
-        session.ui.object(Answer {
+        session.ui.print_json(RedispatchOutput {
             lane: &lane.name,
             base: &base,
             start: start.to_string(),
-            agent: &job.agent,
+            agent: &command.agent,
             path: &lane.path,
             history: None,
             saved: None,
             dry_run: args.dry_run,
         });
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
-    let (name, agent) = (&lane.name, &job.agent);
+    let (name, agent) = (&lane.name, &command.agent);
     if lane.works_in_place() {
-        let starts = if args.dry_run { "would start" } else { "starts" };
-        let at = start.short();
-        session
-            .ui
-            .answer(format!("lane '{name}' {starts} {agent} afresh in the main checkout, on {base} ({at})"));
-        return Ok(Exit::Done);
+        let verb = if args.dry_run { "would start" } else { "starts" };
+        let short_id = start.short();
+        session.ui.print_line(format!(
+            "lane '{name}' {verb} {agent} afresh in the main checkout, on {base} ({short_id})"
+        ));
+        return Ok(Exit::Success);
     }
-    let asks = if args.dry_run { "would ask" } else { "asks" };
-    session.ui.answer(format!("lane '{name}' {asks} {agent} anew, of {base} ({})", start.short()));
+    let verb = if args.dry_run { "would ask" } else { "asks" };
+    session.ui.print_line(format!("lane '{name}' {verb} {agent} anew, of {base} ({})", start.short()));
     if !args.dry_run {
         session.ui.hint(format!(
             "wait for it: git proq wait {name}   read its {purpose} then: git proq show {name}"
         ));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn say(session: &Session, plan: &Plan, lane: &LaneRecord, removed: Option<&Removed>) {
+fn print_result(session: &Session, plan: &RestartPlan, lane: &LaneRecord, removed: Option<&RemovedLane>) {
     let Base { branch, start } = &plan.base;
-    let agent = plan.job.agent.as_str();
+    let agent = plan.command.agent.as_str();
     if session.ui.json {
-        session.ui.object(Answer {
+        session.ui.print_json(RedispatchOutput {
             lane: &lane.name,
             base: branch,
             start: start.to_string(),
             agent,
             path: &lane.path,
-            history: removed.map(|r| r.past.as_str()),
-            saved: removed.and_then(|r| r.saved.as_deref()),
+            history: removed.map(|r| r.history_name.as_str()),
+            saved: removed.and_then(|r| r.saved_ref.as_deref()),
             dry_run: removed.is_none(),
         });
         return;
     }
     let name = &lane.name;
     match removed {
-        None => session.ui.answer(format!(
+        None => session.ui.print_line(format!(
             "would save and remove lane '{name}', make it anew from {branch} ({}), and start {agent} in it",
             start.short()
         )),
-        Some(removed) => session.ui.answer(format!(
+        Some(removed) => session.ui.print_line(format!(
             "lane '{name}' starts afresh from {branch} ({}), with {agent}; the old one is {}",
             start.short(),
-            removed.past
+            removed.history_name
         )),
     }
 }

@@ -1,16 +1,16 @@
-//! Owns `git proq report`.
+//! `git proq report`: the report on one batch.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::batch_names;
 use super::table::render;
-use super::{Done, Failure, Session, account, report_page, status, ui};
+use super::{CommandResult, Failure, Session, report_page, status, ui, usage};
 use crate::explain::Exit;
-use crate::harmless;
 use crate::lane::Project;
 use crate::store::records::Cost;
-use crate::swarm::{self, Batch, BatchError, BatchRecord, History};
+use crate::swarm::{self, Batch, BatchError, BatchHistory, BatchRecord};
+use crate::terminal_text;
 
 /// Report on a batch: what landed, what did not, and what it cost
 ///
@@ -31,166 +31,183 @@ pub(crate) struct Report {
     html: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Report) -> Done {
+pub(super) fn run(session: &Session, args: &Report) -> CommandResult {
     let project = session.project()?;
-    let record = wanted(&project, args.batch.as_deref())?;
+    let record = find_requested_batch(&project, args.batch.as_deref())?;
     let scheduler = swarm::is_run(&project, &record.id)?;
     let batch = Batch::load(&project, &record.id)?;
-    let history = History::of(&project, &batch, &batch.log(&project)?, scheduler);
+    let history = BatchHistory::from_log(&project, &batch, &batch.read_log_lines(&project)?, scheduler);
     if session.ui.json {
-        session.ui.long_object(&history);
+        session.ui.print_long_json(&history);
     } else if args.html {
-        session.ui.text(&report_page::page(&history));
+        session.ui.print_text(&report_page::render_page(&history));
     } else {
-        for line in lines(&history) {
-            session.ui.answer(line);
+        for line in terminal_lines(&history) {
+            session.ui.print_line(line);
         }
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// The batch that is meant: without a name, the last one.
-fn wanted(project: &Project, asked: Option<&str>) -> Result<BatchRecord, Failure> {
-    if let Some(asked) = asked {
-        return Ok(swarm::find_batch(project, asked)?);
+/// Returns the batch that the command line names by its id or a prefix of it; without one, the latest batch.
+fn find_requested_batch(project: &Project, name_prefix: Option<&str>) -> Result<BatchRecord, Failure> {
+    if let Some(prefix) = name_prefix {
+        return Ok(swarm::find_batch(project, prefix)?);
     }
-    let none = || swarm::Error::from(BatchError::NoneYet);
-    Ok(swarm::batches(project, true).pop().ok_or_else(none)?)
+    let no_batch = || swarm::Error::from(BatchError::NoBatches);
+    Ok(swarm::batches(project, true).pop().ok_or_else(no_batch)?)
 }
 
-/// The report for a terminal.
-fn lines(history: &History) -> Vec<String> {
-    let mut out = head(history);
+/// Returns the report as lines for a terminal.
+fn terminal_lines(history: &BatchHistory) -> Vec<String> {
+    let mut out = header_lines(history);
     out.push(String::new());
-    out.extend(tasks(history).lines().map(ToOwned::to_owned));
-    section(&mut out, "criteria", criteria(history));
-    section(&mut out, "did not land at once", obstacles(history));
-    section(&mut out, "landings", landings(history));
-    section(&mut out, "remarks", remarks(history));
-    section(&mut out, "noted in the plan", noted(history));
-    let left = history.noted.iter().flat_map(|noted| &noted.left).filter(|left| !left.patch.is_empty());
-    for left in left {
+    out.extend(task_table(history).lines().map(ToOwned::to_owned));
+    push_section(&mut out, "criteria", criteria_lines(history));
+    push_section(&mut out, "did not land at once", obstacle_lines(history));
+    push_section(&mut out, "landings", landing_lines(history));
+    push_section(&mut out, "remarks", note_lines(history));
+    push_section(&mut out, "noted in the plan", plan_mark_lines(history));
+    let unmarked_items =
+        history.plan_marks.iter().flat_map(|marks| &marks.unmarked).filter(|item| !item.patch.is_empty());
+    for item in unmarked_items {
         out.push(String::new());
-        out.extend(harmless::lines(&left.patch));
+        out.extend(terminal_text::escape_lines(&item.patch));
     }
     out
 }
 
-fn section(out: &mut Vec<String>, title: &str, lines: Vec<String>) {
+fn push_section(out: &mut Vec<String>, title: &str, lines: Vec<String>) {
     if !lines.is_empty() {
         out.push(String::new());
         out.push(console::style(title).bold().to_string());
-        out.extend(lines.into_iter().map(|line| format!("  {}", harmless::line(&line))));
+        out.extend(lines.into_iter().map(|line| format!("  {}", terminal_text::escape_line(&line))));
     }
 }
 
-fn head(history: &History) -> Vec<String> {
-    let picture = &history.picture;
-    let why = picture.why.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-    let mut out = vec![format!("batch {}  {}{}", picture.batch, picture.state, harmless::line(&why))];
-    let mut fact = |name: &str, value: String| {
+fn header_lines(history: &BatchHistory) -> Vec<String> {
+    let progress = &history.progress;
+    let reason_suffix = progress.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let mut out = vec![format!(
+        "batch {}  {}{}",
+        progress.batch,
+        progress.state,
+        terminal_text::escape_line(&reason_suffix)
+    )];
+    let mut push_fact = |name: &str, value: String| {
         if !value.is_empty() {
-            out.push(format!("  {name:<8} {}", harmless::line(&value)));
+            out.push(format!("  {name:<8} {}", terminal_text::escape_line(&value)));
         }
     };
-    fact("plan", format!("{}{}", picture.summary, sources(history)));
-    fact("landed", landed(history));
-    let on_base =
-        picture.landed_on.as_ref().map(|onto| format!("; all of it is on {onto}")).unwrap_or_default();
-    fact("branch", format!("{} for {}{on_base}", picture.branch, picture.base));
-    fact("took", format!("{}, since {}", ui::span(history.last.since(history.began)), history.began));
-    fact("cost", cost(history));
+    push_fact("plan", format!("{}{}", progress.summary, source_names(history)));
+    push_fact("landed", landed_summary(history));
+    let landed_on_suffix =
+        progress.landed_on.as_ref().map(|onto| format!("; all of it is on {onto}")).unwrap_or_default();
+    push_fact("branch", format!("{} for {}{landed_on_suffix}", progress.branch, progress.base));
+    push_fact(
+        "took",
+        format!(
+            "{}, since {}",
+            ui::short_duration(history.last_event_at.duration_since(history.began)),
+            history.began
+        ),
+    );
+    push_fact("cost", cost_summary(history));
     out
 }
 
-fn sources(history: &History) -> String {
+fn source_names(history: &BatchHistory) -> String {
     let names = history.sources.join(" ");
-    if history.picture.summary.is_empty() { names } else { format!(" ({names})") }
+    if history.progress.summary.is_empty() { names } else { format!(" ({names})") }
 }
 
-/// How many tasks landed, and what became of the others.
-pub(super) fn landed(history: &History) -> String {
-    let counts = history.picture.counts;
-    let others = [
-        (counts.before, "done before"),
+/// Formats how many tasks landed, and how many are in each of the other states.
+pub(super) fn landed_summary(history: &BatchHistory) -> String {
+    let counts = history.progress.counts;
+    let other_counts = [
+        (counts.done_before, "done before"),
         (counts.failed, "failed"),
         (counts.skipped, "skipped"),
-        (counts.at_work, "at work"),
+        (counts.running, "at work"),
         (counts.landing, "landing"),
         (counts.waiting, "waiting"),
-        (counts.left, "left"),
+        (counts.unfinished, "left"),
     ];
-    let others: Vec<String> =
-        others.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    let rest = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
-    format!("{} of {}{rest}", counts.landed, ui::count(counts.tasks, "task"))
+    let other_parts: Vec<String> =
+        other_counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
+    let others_suffix =
+        if other_parts.is_empty() { String::new() } else { format!("; {}", other_parts.join(", ")) };
+    format!("{} of {}{others_suffix}", counts.landed, ui::pluralize(counts.tasks, "task"))
 }
 
-/// Money and tokens of all runs, as far as agents tell.
-pub(super) fn cost(history: &History) -> String {
+/// Formats the cost and the tokens of all runs, as far as the agents report them.
+pub(super) fn cost_summary(history: &BatchHistory) -> String {
     let tokens = history.tokens;
-    let used = tokens.sent() + tokens.output > 0;
-    let parts = history.cost.map(account::money).into_iter();
-    parts.chain(used.then(|| account::tokens(tokens))).collect::<Vec<_>>().join(", ")
+    let has_tokens = tokens.total_input() + tokens.output > 0;
+    let parts = history.cost.map(usage::cost_text).into_iter();
+    parts.chain(has_tokens.then(|| usage::tokens_text(tokens))).collect::<Vec<_>>().join(", ")
 }
 
-fn tasks(history: &History) -> String {
+fn task_table(history: &BatchHistory) -> String {
     let mut rows = Vec::new();
-    for task in &history.picture.tasks {
+    for task in &history.progress.tasks {
         let wave = history.waves.iter().position(|wave| wave.contains(&task.name));
-        let cost = history.runs.iter().filter(|run| run.task == task.name).filter_map(|run| run.cost);
+        let run_costs = history.runs.iter().filter(|run| run.task == task.name).filter_map(|run| run.cost);
         rows.push(vec![
             wave.map(|wave| (wave + 1).to_string()).unwrap_or_default(),
-            harmless::line(&task.name),
+            terminal_text::escape_line(&task.name),
             task.state.clone(),
             if task.attempts > 0 { task.attempts.to_string() } else { String::new() },
-            cost.reduce(Cost::plus).map(account::money).unwrap_or_default(),
-            harmless::line(task.detail.as_deref().unwrap_or(&task.title)),
+            run_costs.reduce(Cost::plus).map(usage::cost_text).unwrap_or_default(),
+            terminal_text::escape_line(task.detail.as_deref().unwrap_or(&task.title)),
         ]);
     }
     render(&["WAVE", "TASK", "STATE", "RUNS", "COST", "WHY, OR WHAT"], rows)
 }
 
-fn obstacles(history: &History) -> Vec<String> {
-    let line = |it: &crate::swarm::Obstacle| {
-        let files: Vec<String> = it.files.iter().map(ToString::to_string).collect();
-        match (&it.check, &it.log) {
-            (Some(check), Some(log)) => format!("{}  `{check}` failed; it wrote {}", it.task, log.display()),
-            (Some(check), None) => format!("{}  `{check}` failed", it.task),
-            (None, _) => format!("{}  conflict, {}: {}", it.task, it.became, files.join(", ")),
+fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
+    let line = |obstacle: &crate::swarm::Obstacle| {
+        let files: Vec<String> = obstacle.files.iter().map(ToString::to_string).collect();
+        match (&obstacle.check, &obstacle.log) {
+            (Some(check), Some(log)) => {
+                format!("{}  `{check}` failed; it wrote {}", obstacle.task, log.display())
+            }
+            (Some(check), None) => format!("{}  `{check}` failed", obstacle.task),
+            (None, _) => format!("{}  conflict, {}: {}", obstacle.task, obstacle.status, files.join(", ")),
         }
     };
     history.obstacles.iter().map(line).collect()
 }
 
-fn landings(history: &History) -> Vec<String> {
-    let line = |it: &crate::swarm::Landing| {
-        let tip = it.tip.map(|tip| format!("  {}", tip.short())).unwrap_or_default();
-        let checks = it.checks.iter().map(|check| format!("`{check}`")).collect::<Vec<_>>().join(", ");
+fn landing_lines(history: &BatchHistory) -> Vec<String> {
+    let line = |landing: &crate::swarm::LandingEvent| {
+        let tip = landing.tip.map(|tip| format!("  {}", tip.short())).unwrap_or_default();
+        let checks = landing.checks.iter().map(|check| format!("`{check}`")).collect::<Vec<_>>().join(", ");
         let passed = if checks.is_empty() { String::new() } else { format!("  passed {checks}") };
-        format!("{}  {}{tip}{passed}", it.at, it.tasks.join(", "))
+        format!("{}  {}{tip}{passed}", landing.at, landing.tasks.join(", "))
     };
     history.landings.iter().map(line).collect()
 }
 
-fn remarks(history: &History) -> Vec<String> {
-    let line = |it: &crate::swarm::Remark| {
-        let about = if it.tasks.is_empty() { String::new() } else { format!("{}: ", it.tasks.join(", ")) };
-        format!("{}  {about}{}", it.at, it.text)
+fn note_lines(history: &BatchHistory) -> Vec<String> {
+    let line = |note: &crate::swarm::HistoryNote| {
+        let tasks_prefix =
+            if note.tasks.is_empty() { String::new() } else { format!("{}: ", note.tasks.join(", ")) };
+        format!("{}  {tasks_prefix}{}", note.at, note.text)
     };
-    history.remarks.iter().map(line).collect()
+    history.notes.iter().map(line).collect()
 }
 
-/// What was found out of the criteria.
-pub(super) fn criteria(history: &History) -> Vec<String> {
-    history.picture.criteria.as_ref().map(status::criteria).unwrap_or_default()
+/// Formats the results of the batch's criteria as lines; empty if the batch has no criteria report.
+pub(super) fn criteria_lines(history: &BatchHistory) -> Vec<String> {
+    history.progress.criteria.as_ref().map(status::criteria_lines).unwrap_or_default()
 }
 
-/// What was noted in the files of the plan, and what was not.
-pub(super) fn noted(history: &History) -> Vec<String> {
-    let Some(noted) = &history.noted else { return Vec::new() };
-    let commit = noted.commit.map(|commit| format!("commit {}", commit.short()));
-    let written = noted.written.iter().map(|path| format!("{path}, which is yours to commit"));
-    let left = noted.left.iter().map(|left| format!("not in {}: {}", left.path, left.why));
-    commit.into_iter().chain(written).chain(left).collect()
+/// Lists what git-proq marked as done in the files of the plan, and what it could not mark, as lines.
+pub(super) fn plan_mark_lines(history: &BatchHistory) -> Vec<String> {
+    let Some(marks) = &history.plan_marks else { return Vec::new() };
+    let commit = marks.commit.map(|commit| format!("commit {}", commit.short()));
+    let written = marks.written.iter().map(|path| format!("{path}, which is yours to commit"));
+    let unmarked = marks.unmarked.iter().map(|item| format!("not in {}: {}", item.path, item.reason));
+    commit.into_iter().chain(written).chain(unmarked).collect()
 }

@@ -1,55 +1,57 @@
-//! Owns the page on which a batch is reported: one file that needs nothing else, neither a script nor the network.
+//! HTML page of `git proq report --html`: one self-contained file that needs neither a script nor the
+//! network.
 
 use std::fmt::Write;
 
-use super::report_batch::{cost, criteria, landed, noted};
-use super::{account, ui};
+use super::report_batch::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
+use super::{ui, usage};
 use crate::store::Moment;
-use crate::swarm::{History, Run};
+use crate::swarm::{BatchHistory, TaskAttempt};
 
 const STYLE: &str = include_str!("report_page.css");
 
-/// How wide the timeline is, and how high one of its rows.
-const WIDTH: u64 = 1000;
-const ROW: usize = 26;
+/// Width of the timeline without its label column, in SVG units. A row is [`TIMELINE_ROW_HEIGHT`] units high.
+const TIMELINE_WIDTH: u64 = 1000;
+const TIMELINE_ROW_HEIGHT: usize = 26;
 
-/// The page.
-pub(super) fn page(history: &History) -> String {
-    let picture = &history.picture;
-    let title = format!("Batch {}", picture.batch);
+/// Renders the report on a batch as an HTML document.
+pub(super) fn render_page(history: &BatchHistory) -> String {
+    let progress = &history.progress;
+    let title = format!("Batch {}", progress.batch);
     let mut out = String::new();
-    let parts = [
-        head(history),
-        timeline(history),
-        waves(history),
-        runs(history),
-        in_the_end(history),
-        obstacles(history),
-        landings(history),
-        remarks(history),
-        in_the_plan(history),
+    let sections = [
+        header_html(history),
+        timeline_html(history),
+        task_table_html(history),
+        run_table_html(history),
+        criteria_html(history),
+        obstacles_html(history),
+        landings_html(history),
+        notes_html(history),
+        plan_marks_html(history),
     ];
-    push(
+    push_html(
         &mut out,
         format_args!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
          initial-scale=1\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
-            text(&title),
-            parts.concat()
+            escape_html(&title),
+            sections.concat()
         ),
     );
     out
 }
 
-fn push(out: &mut String, what: std::fmt::Arguments<'_>) {
-    // Writing to a text cannot fail.
-    let _always_ok = out.write_fmt(what);
+fn push_html(out: &mut String, markup: std::fmt::Arguments<'_>) {
+    // Writing to a `String` cannot fail.
+    let _always_ok = out.write_fmt(markup);
 }
 
-/// A text of others, as it is shown: nothing in it is a mark of the page.
-fn text(raw: &str) -> String {
+/// Escapes untrusted text for HTML, in element content and in attributes. Control characters are neutralized
+/// first.
+fn escape_html(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
-    for c in crate::harmless::line(raw).chars() {
+    for c in crate::terminal_text::escape_line(raw).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -62,34 +64,39 @@ fn text(raw: &str) -> String {
     out
 }
 
-fn head(history: &History) -> String {
-    let picture = &history.picture;
-    let why = picture.why.as_deref().map(|why| format!(": {}", text(why))).unwrap_or_default();
+fn header_html(history: &BatchHistory) -> String {
+    let progress = &history.progress;
+    let reason_suffix =
+        progress.reason.as_deref().map(|reason| format!(": {}", escape_html(reason))).unwrap_or_default();
     let mut out = format!(
         "<h1>Batch {}</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
-        text(&picture.batch),
-        text(&picture.summary)
+        escape_html(&progress.batch),
+        escape_html(&progress.summary)
     );
     let facts = [
-        ("State", format!("{}{why}", text(picture.state))),
-        ("Landed", landed(history)),
-        ("From", text(&history.sources.join(" "))),
+        ("State", format!("{}{reason_suffix}", escape_html(progress.state))),
+        ("Landed", landed_summary(history)),
+        ("From", escape_html(&history.sources.join(" "))),
         (
             "Branches",
-            format!("<code>{}</code> for <code>{}</code>", text(&picture.branch), text(&picture.base)),
+            format!(
+                "<code>{}</code> for <code>{}</code>",
+                escape_html(&progress.branch),
+                escape_html(&progress.base)
+            ),
         ),
         ("Began", history.began.to_string()),
-        ("Took", ui::span(history.last.since(history.began))),
-        ("Cost", cost(history)),
+        ("Took", ui::short_duration(history.last_event_at.duration_since(history.began))),
+        ("Cost", cost_summary(history)),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        push(&mut out, format_args!("<dt>{name}</dt><dd>{value}</dd>\n"));
+        push_html(&mut out, format_args!("<dt>{name}</dt><dd>{value}</dd>\n"));
     }
     out + "</dl>\n"
 }
 
-/// A row for each lane, a bar for each of its runs, a line for each landing.
-fn timeline(history: &History) -> String {
+/// Renders the timeline as SVG: a row per lane, a bar per run, a vertical line per landing.
+fn timeline_html(history: &BatchHistory) -> String {
     let mut lanes: Vec<&str> = Vec::new();
     for run in &history.runs {
         if !lanes.contains(&run.lane.as_str()) {
@@ -99,83 +106,86 @@ fn timeline(history: &History) -> String {
     if lanes.is_empty() {
         return String::new();
     }
-    let whole = history.last.since(history.began).as_secs().max(1);
-    let at = |moment: Moment| moment.since(history.began).as_secs().min(whole) * WIDTH / whole;
-    let height = lanes.len() * ROW;
+    let total_secs = history.last_event_at.duration_since(history.began).as_secs().max(1);
+    let time_to_x = |moment: Moment| {
+        moment.duration_since(history.began).as_secs().min(total_secs) * TIMELINE_WIDTH / total_secs
+    };
+    let height = lanes.len() * TIMELINE_ROW_HEIGHT;
     let mut out = format!(
         "<h2>Timeline</h2>\n<div class=\"scroll\"><svg viewBox=\"0 0 {} {height}\" role=\"img\" aria-label=\"Runs by lane\">\n",
-        WIDTH + 200
+        TIMELINE_WIDTH + 200
     );
     for (row, lane) in lanes.iter().enumerate() {
-        let y = row * ROW;
-        push(&mut out, format_args!("<text x=\"0\" y=\"{}\">{}</text>\n", y + 17, text(lane)));
+        let y = row * TIMELINE_ROW_HEIGHT;
+        push_html(&mut out, format_args!("<text x=\"0\" y=\"{}\">{}</text>\n", y + 17, escape_html(lane)));
         for run in history.runs.iter().filter(|run| run.lane == *lane) {
-            let (from, to) = (at(run.began), at(run.ended.unwrap_or(history.last)));
-            push(
+            let (bar_start, bar_end) =
+                (time_to_x(run.began), time_to_x(run.ended.unwrap_or(history.last_event_at)));
+            push_html(
                 &mut out,
                 format_args!(
                     "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>\n",
-                    class(run),
-                    200 + from,
+                    run_css_class(run),
+                    200 + bar_start,
                     y + 4,
-                    (to - from.min(to)).max(3),
-                    ROW - 8,
-                    text(&in_a_line(run))
+                    (bar_end - bar_start.min(bar_end)).max(3),
+                    TIMELINE_ROW_HEIGHT - 8,
+                    escape_html(&describe_run(run))
                 ),
             );
         }
     }
     for landing in &history.landings {
-        let x = 200 + at(landing.at);
-        push(
+        let x = 200 + time_to_x(landing.at);
+        push_html(
             &mut out,
             format_args!(
                 "<line x1=\"{x}\" y1=\"0\" x2=\"{x}\" y2=\"{height}\"><title>landed: {}</title></line>\n",
-                text(&landing.tasks.join(", "))
+                escape_html(&landing.tasks.join(", "))
             ),
         );
     }
     out + "</svg></div>\n"
 }
 
-fn class(run: &Run) -> &'static str {
+fn run_css_class(run: &TaskAttempt) -> &'static str {
     match &run.end {
         None => "open",
-        Some(end) if end.well => "well",
+        Some(end) if end.has_succeeded => "well",
         Some(_) => "bad",
     }
 }
 
-fn in_a_line(run: &Run) -> String {
-    let end = run.end.as_ref().map_or("at work", |end| end.how.as_str());
-    format!("{}, run {}: {end}", run.task, run.attempt)
+fn describe_run(run: &TaskAttempt) -> String {
+    let outcome = run.end.as_ref().map_or("at work", |end| end.description.as_str());
+    format!("{}, run {}: {outcome}", run.task, run.attempt)
 }
 
-/// Tasks, wave by wave.
-fn waves(history: &History) -> String {
+/// Renders the table of tasks, each with the number of its wave.
+fn task_table_html(history: &BatchHistory) -> String {
     let mut out = "<h2>Tasks</h2>\n<div class=\"scroll\"><table>\n<tr><th>Wave</th><th>Task</th><th>State</th><th>Title</th>\
                    <th>Runs</th><th>Why</th></tr>\n"
         .to_owned();
-    for task in &history.picture.tasks {
+    for task in &history.progress.tasks {
         let wave = history.waves.iter().position(|wave| wave.contains(&task.name));
-        push(
+        push_html(
             &mut out,
             format_args!(
                 "<tr><td>{}</td><td><code>{}</code></td><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 wave.map(|wave| (wave + 1).to_string()).unwrap_or_default(),
-                text(&task.name),
-                class_of_state(&task.state),
-                text(&task.state),
-                text(&task.title),
+                escape_html(&task.name),
+                state_css_class(&task.state),
+                escape_html(&task.state),
+                escape_html(&task.title),
                 task.attempts,
-                text(task.detail.as_deref().unwrap_or_default())
+                escape_html(task.detail.as_deref().unwrap_or_default())
             ),
         );
     }
     out + "</table></div>\n"
 }
 
-fn class_of_state(state: &str) -> &'static str {
+fn state_css_class(state: &str) -> &'static str {
     match state {
         "landed" | "done before" => "well",
         "failed" | "conflict" | "check failed" | "set aside" | "no change" | "cut off" => "bad",
@@ -183,7 +193,7 @@ fn class_of_state(state: &str) -> &'static str {
     }
 }
 
-fn runs(history: &History) -> String {
+fn run_table_html(history: &BatchHistory) -> String {
     if history.runs.is_empty() {
         return String::new();
     }
@@ -191,49 +201,53 @@ fn runs(history: &History) -> String {
                    <th>Took</th><th>End</th><th>Cost</th><th>Commits</th><th>More</th></tr>\n"
         .to_owned();
     for run in &history.runs {
-        let end = run.end.as_ref().map_or("at work", |end| end.how.as_str());
-        let took = run.ended.map(|ended| ui::span(ended.since(run.began))).unwrap_or_default();
+        let outcome = run.end.as_ref().map_or("at work", |end| end.description.as_str());
+        let took =
+            run.ended.map(|ended| ui::short_duration(ended.duration_since(run.began))).unwrap_or_default();
         let model = run.model.as_deref().map(|model| format!(" {model}")).unwrap_or_default();
         let commits = match (run.from, run.to) {
             (Some(from), Some(to)) if from != to => format!("<code>{}..{}</code>", from.short(), to.short()),
             _ => String::new(),
         };
-        push(
+        push_html(
             &mut out,
             format_args!(
                 "<tr><td><code>{}</code></td><td>{}</td><td>{}{}</td><td>{}</td><td>{}</td><td>{took}</td><td class=\"{}\">{}</td>\
              <td>{}</td><td>{commits}</td><td>{}</td></tr>\n",
-                text(&run.task),
+                escape_html(&run.task),
                 run.attempt,
-                text(&run.agent),
-                text(&model),
-                text(&run.lane),
+                escape_html(&run.agent),
+                escape_html(&model),
+                escape_html(&run.lane),
                 run.began,
-                class(run),
-                text(end),
-                run.cost.map(account::money).unwrap_or_default(),
-                text(run.detail.as_deref().unwrap_or_default())
+                run_css_class(run),
+                escape_html(outcome),
+                run.cost.map(usage::cost_text).unwrap_or_default(),
+                escape_html(run.detail.as_deref().unwrap_or_default())
             ),
         );
     }
     out + "</table></div>\n"
 }
 
-fn obstacles(history: &History) -> String {
+fn obstacles_html(history: &BatchHistory) -> String {
     let mut out = String::new();
     let (conflicts, checks): (Vec<_>, Vec<_>) =
         history.obstacles.iter().partition(|obstacle| obstacle.check.is_none());
     if !conflicts.is_empty() {
         out.push_str("<h2>Conflicts</h2>\n<ul>\n");
-        for it in conflicts {
-            let files: Vec<String> =
-                it.files.iter().map(|file| format!("<code>{}</code>", text(&file.to_string()))).collect();
-            push(
+        for conflict in conflicts {
+            let files: Vec<String> = conflict
+                .files
+                .iter()
+                .map(|file| format!("<code>{}</code>", escape_html(&file.to_string())))
+                .collect();
+            push_html(
                 &mut out,
                 format_args!(
                     "<li><code>{}</code> ({}): {}</li>\n",
-                    text(&it.task),
-                    it.became,
+                    escape_html(&conflict.task),
+                    conflict.status,
                     files.join(", ")
                 ),
             );
@@ -242,11 +256,15 @@ fn obstacles(history: &History) -> String {
     }
     if !checks.is_empty() {
         out.push_str("<h2>Checks that failed</h2>\n<ul>\n");
-        for it in checks {
-            let check = it.check.as_deref().unwrap_or_default();
-            push(
+        for failed_check in checks {
+            let check = failed_check.check.as_deref().unwrap_or_default();
+            push_html(
                 &mut out,
-                format_args!("<li><code>{}</code>: <code>{}</code></li>\n", text(&it.task), text(check)),
+                format_args!(
+                    "<li><code>{}</code>: <code>{}</code></li>\n",
+                    escape_html(&failed_check.task),
+                    escape_html(check)
+                ),
             );
         }
         out.push_str("</ul>\n");
@@ -254,7 +272,7 @@ fn obstacles(history: &History) -> String {
     out
 }
 
-fn landings(history: &History) -> String {
+fn landings_html(history: &BatchHistory) -> String {
     if history.landings.is_empty() {
         return String::new();
     }
@@ -262,33 +280,41 @@ fn landings(history: &History) -> String {
     for landing in &history.landings {
         let tip = landing.tip.map(|tip| format!(", <code>{}</code>", tip.short())).unwrap_or_default();
         let checks: Vec<String> =
-            landing.checks.iter().map(|check| format!("<code>{}</code>", text(check))).collect();
+            landing.checks.iter().map(|check| format!("<code>{}</code>", escape_html(check))).collect();
         let passed =
             if checks.is_empty() { String::new() } else { format!("; passed {}", checks.join(", ")) };
-        push(
+        push_html(
             &mut out,
-            format_args!("<li>{}: {}{tip}{passed}</li>\n", landing.at, text(&landing.tasks.join(", "))),
+            format_args!(
+                "<li>{}: {}{tip}{passed}</li>\n",
+                landing.at,
+                escape_html(&landing.tasks.join(", "))
+            ),
         );
     }
     out + "</ul>\n"
 }
 
-fn remarks(history: &History) -> String {
-    if history.remarks.is_empty() {
+fn notes_html(history: &BatchHistory) -> String {
+    if history.notes.is_empty() {
         return String::new();
     }
     let mut out = "<h2>Remarks</h2>\n<ul>\n".to_owned();
-    for remark in &history.remarks {
-        let about =
-            if remark.tasks.is_empty() { String::new() } else { format!("{}: ", remark.tasks.join(", ")) };
-        push(&mut out, format_args!("<li>{} {}</li>\n", remark.at, text(&format!("{about}{}", remark.text))));
+    for note in &history.notes {
+        let tasks_prefix =
+            if note.tasks.is_empty() { String::new() } else { format!("{}: ", note.tasks.join(", ")) };
+        push_html(
+            &mut out,
+            format_args!("<li>{} {}</li>\n", note.at, escape_html(&format!("{tasks_prefix}{}", note.text))),
+        );
     }
     out + "</ul>\n"
 }
 
-fn in_the_end(history: &History) -> String {
-    let lines = criteria(history);
-    let items: Vec<String> = lines.iter().map(|line| format!("<li>{}</li>\n", text(line.trim()))).collect();
+fn criteria_html(history: &BatchHistory) -> String {
+    let lines = criteria_lines(history);
+    let items: Vec<String> =
+        lines.iter().map(|line| format!("<li>{}</li>\n", escape_html(line.trim()))).collect();
     if items.is_empty() {
         String::new()
     } else {
@@ -296,19 +322,24 @@ fn in_the_end(history: &History) -> String {
     }
 }
 
-fn in_the_plan(history: &History) -> String {
-    let lines = noted(history);
+fn plan_marks_html(history: &BatchHistory) -> String {
+    let lines = plan_mark_lines(history);
     if lines.is_empty() {
         return String::new();
     }
     let mut out = "<h2>Noted in the plan</h2>\n<ul>\n".to_owned();
     for line in lines {
-        push(&mut out, format_args!("<li>{}</li>\n", text(&line)));
+        push_html(&mut out, format_args!("<li>{}</li>\n", escape_html(&line)));
     }
     out.push_str("</ul>\n");
-    for left in history.noted.iter().flat_map(|noted| &noted.left).filter(|left| !left.patch.is_empty()) {
-        let lines: Vec<String> = left.patch.lines().map(text).collect();
-        push(&mut out, format_args!("<pre>{}</pre>\n", lines.join("\n")));
+    for item in history
+        .plan_marks
+        .iter()
+        .flat_map(|marks| &marks.unmarked)
+        .filter(|unmarked| !unmarked.patch.is_empty())
+    {
+        let lines: Vec<String> = item.patch.lines().map(escape_html).collect();
+        push_html(&mut out, format_args!("<pre>{}</pre>\n", lines.join("\n")));
     }
     out
 }

@@ -1,4 +1,4 @@
-//! Owns `git proq resolve`: its arguments, the ways to resolve, and what came of it.
+//! `git proq resolve`: its arguments, the ways to resolve a conflict, and its output.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, lane_names};
-use super::wishes::{Wishes, refuse_full_in_lane};
-use super::{Done, Failure, Mistake, Session, identity, ui};
+use super::run_args::{RunArgs, refuse_full_permission};
+use super::{CommandResult, Failure, Session, UsageError, caller, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::Project;
-use crate::merge::{self, Leave, ResolveError, Resolved, Resolver, Start};
-use crate::process::Start as Program;
+use crate::merge::{self, Allowance, ResolutionStart, ResolveError, ResolvedConflict, Resolver};
+use crate::process::CommandBuilder as Program;
 use crate::store::path_form;
-use crate::store::records::{ConflictRecord, ResolveRecord};
+use crate::store::records::{ConflictRecord, ResolutionRecord};
 
 /// Resolve the conflict of a lane
 ///
@@ -60,7 +60,7 @@ pub(crate) struct Resolve {
     pub(crate) retries: u32,
     /// What the agent's run is to be like
     #[command(flatten)]
-    pub(crate) wishes: Wishes,
+    pub(crate) run_args: RunArgs,
     /// Accept PATH as it is, whatever was done to it (again for more)
     #[arg(long, value_name = "PATH", conflicts_with = "abort", requires = "way")]
     pub(crate) allow: Vec<PathBuf>,
@@ -72,18 +72,18 @@ pub(crate) struct Resolve {
     pub(crate) dry_run: bool,
 }
 
-/// What came of it, for programs.
+/// JSON output after a resolution.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ResolveOutput<'a> {
     #[serde(flatten)]
-    resolved: Option<&'a Resolved>,
+    resolved: Option<&'a ResolvedConflict>,
     result: &'static str,
     dry_run: bool,
 }
 
-/// How a conflict stands, for programs.
+/// JSON output of a conflict's state, without an action or with `--dry-run`.
 #[derive(Serialize)]
-struct Status<'a> {
+struct ConflictStatus<'a> {
     lane: &'a str,
     onto: &'a str,
     result: &'static str,
@@ -96,9 +96,9 @@ struct Status<'a> {
     dry_run: bool,
 }
 
-/// What was given up, for programs.
+/// JSON output of `--abort`.
 #[derive(Serialize)]
-struct GivenUp<'a> {
+struct AbortOutput<'a> {
     lane: &'a str,
     result: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,95 +107,116 @@ struct GivenUp<'a> {
     trash: Option<String>,
 }
 
-/// Where this program lies, to start it again as a supervisor. Where another has taken its place meanwhile, that one.
-pub(super) fn this_program() -> Result<PathBuf, Failure> {
-    let exe = std::env::current_exe();
-    let exe = exe.map_err(|source| Mistake::Unreadable { path: "git-proq".into(), source })?;
-    // That is how Linux names a program whose file was replaced while it ran.
-    let other = exe.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
-    Ok(other.filter(|_| !exe.exists()).unwrap_or(exe))
+/// Returns the path of the running program, to start it again as a supervisor. If another program replaced
+/// the file since the start, the path of the new file is returned.
+pub(super) fn current_program_path() -> Result<PathBuf, Failure> {
+    let current_exe_result = std::env::current_exe();
+    let program_path =
+        current_exe_result.map_err(|source| UsageError::Unreadable { path: "git-proq".into(), source })?;
+    // Linux appends " (deleted)" to the path of a program whose file was replaced while it ran.
+    let replacement =
+        program_path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
+    Ok(replacement.filter(|_| !program_path.exists()).unwrap_or(program_path))
 }
 
-pub(super) fn run(session: &Session, args: &Resolve) -> Done {
-    let asked = args.agent.is_some() || args.shell || args.tool.is_some() || args.go_on || args.abort;
-    if !asked || args.dry_run {
-        return look(session, args);
+pub(super) fn run(session: &Session, args: &Resolve) -> CommandResult {
+    let has_action = args.agent.is_some() || args.shell || args.tool.is_some() || args.go_on || args.abort;
+    if !has_action || args.dry_run {
+        return show_conflict(session, args);
     }
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(std::slice::from_ref(&args.lane), args.dry_run)?;
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
     if args.abort {
-        return abort(session, &project, args);
+        return abort_resolution(session, &project, args);
     }
-    let leave = Leave {
-        paths: args.allow.iter().filter_map(|path| RepoPath::of(path)).collect(),
-        others: args.allow_other_changes,
+    let allowance = Allowance {
+        paths: args.allow.iter().filter_map(|path| RepoPath::from_path(path)).collect(),
+        other_files: args.allow_other_changes,
     };
     let resolved = if let Some(agent) = &args.agent {
-        let exe = this_program()?;
-        let asked = args.wishes.asked();
-        refuse_full_in_lane(session, &project, &asked)?;
+        let program_path = current_program_path()?;
+        let run_options = args.run_args.run_options();
+        refuse_full_permission(session, &project, &run_options)?;
         let (retries, dir) = (args.retries, session.dir.as_path());
-        let resolver = Resolver { agent, retries, leave: &leave, asked: &asked, exe: &exe, dir };
-        merge::by_agent(&project, &args.lane, &resolver)?
+        let resolver = Resolver {
+            agent,
+            retries,
+            allowance: &allowance,
+            run_options: &run_options,
+            program_path: &program_path,
+            current_dir: dir,
+        };
+        merge::resolve_by_agent(&project, &args.lane, &resolver)?
     } else if args.go_on {
-        merge::go_on(&project, &args.lane, &leave)?
+        merge::continue_resolution(&project, &args.lane, &allowance)?
     } else {
-        match merge::lay_out_by_hand(&project, &args.lane)? {
-            Start::Over(resolved) => resolved,
-            Start::Open(open) => {
-                work(session, &project, args, &open)?;
-                merge::go_on(&project, &args.lane, &leave)?
+        match merge::open_by_hand(&project, &args.lane)? {
+            ResolutionStart::Resolved(resolved) => resolved,
+            ResolutionStart::Open(resolution) => {
+                resolve_interactively(session, &project, args, &resolution)?;
+                merge::continue_resolution(&project, &args.lane, &allowance)?
             }
         }
     };
-    say(session, &resolved);
-    Ok(Exit::Done)
+    print_resolved(session, &resolved);
+    Ok(Exit::Success)
 }
 
-/// Lets the person work on it, in a shell or a merge tool.
-fn work(session: &Session, project: &Project, args: &Resolve, open: &ResolveRecord) -> Result<(), Failure> {
-    session.ui.say(format!("{} in {}:", conflicted(&open.names(), &open.onto), open.path.display()));
-    for message in &open.messages {
-        session.ui.say(format!("  {message}"));
+/// Lets the user resolve the conflict in a shell or in a merge tool.
+fn resolve_interactively(
+    session: &Session,
+    project: &Project,
+    args: &Resolve,
+    resolution: &ResolutionRecord,
+) -> Result<(), Failure> {
+    session.ui.status(format!(
+        "{} in {}:",
+        conflict_heading(&resolution.conflicted_paths(), &resolution.onto),
+        resolution.path.display()
+    ));
+    for message in &resolution.messages {
+        session.ui.status(format!("  {message}"));
     }
-    let done = if let Some(tool) = &args.tool {
-        project.repo.merge_tool(&open.path, Some(tool)).map_err(Failure::from)
+    let result = if let Some(tool) = &args.tool {
+        project.repo.run_merge_tool(&resolution.path, Some(tool)).map_err(Failure::from)
     } else {
-        session.ui.say(
+        session.ui.status(
             "edit the files and take the markers out, then `exit`; what is not resolved then stays there",
         );
         let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-        let program = Program::new(Path::new(&shell), &open.path).env("PROQ_LANE", open.lane.as_str());
-        // How a shell ends says nothing: it is the code of the last command in it.
+        let program =
+            Program::new(Path::new(&shell), &resolution.path).env("PROQ_LANE", resolution.lane.as_str());
+        // The exit code of a shell is that of its last command: it does not show whether the conflict is
+        // resolved.
         program.run_on_terminal().map(drop).map_err(Failure::from)
     };
-    // A Ctrl-C in there was meant for what ran in there.
-    crate::interrupt::forget();
-    done
+    // A Ctrl-C in the shell or tool was meant for a program in there, not for git-proq.
+    crate::interrupt::clear_signal();
+    result
 }
 
-fn conflicted(files: &[RepoPath], onto: &str) -> String {
-    format!("the conflict with {onto} in {} is laid out", ui::count(files.len(), "file"))
+fn conflict_heading(files: &[RepoPath], onto: &str) -> String {
+    format!("the conflict with {onto} in {} is laid out", ui::pluralize(files.len(), "file"))
 }
 
-fn say(session: &Session, resolved: &Resolved) {
+fn print_resolved(session: &Session, resolved: &ResolvedConflict) {
     let result = if resolved.commit.is_some() { "resolved" } else { "no-conflict" };
     if session.ui.json {
-        session.ui.object(Answer { resolved: Some(resolved), result, dry_run: false });
+        session.ui.print_json(ResolveOutput { resolved: Some(resolved), result, dry_run: false });
         return;
     }
-    let Resolved { lane, onto, commit, by, files } = resolved;
+    let ResolvedConflict { lane, onto, commit, resolver: by, files } = resolved;
     match commit {
-        None => session.ui.answer(format!("lane '{lane}' does not conflict with {onto} any more")),
+        None => session.ui.print_line(format!("lane '{lane}' does not conflict with {onto} any more")),
         Some(commit) => {
-            let by = match by.as_deref() {
+            let resolver_suffix = match by.as_deref() {
                 Some("hand") | None => String::new(),
                 Some("git") => " by what git knew from before".to_owned(),
                 Some(agent) => format!(" by {agent}"),
             };
-            let files = ui::count(files.len(), "file");
-            session.ui.answer(format!(
-                "resolved{by}: lane '{lane}' has {onto} in it now ({}), {files} that conflicted",
+            let file_count = ui::pluralize(files.len(), "file");
+            session.ui.print_line(format!(
+                "resolved{resolver_suffix}: lane '{lane}' has {onto} in it now ({}), {file_count} that conflicted",
                 commit.short()
             ));
         }
@@ -203,86 +224,97 @@ fn say(session: &Session, resolved: &Resolved) {
     session.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
 }
 
-fn abort(session: &Session, project: &Project, args: &Resolve) -> Done {
-    let (open, away) = merge::abort(project, &args.lane)?;
+fn abort_resolution(session: &Session, project: &Project, args: &Resolve) -> CommandResult {
+    let (resolution, closed) = merge::abort_resolution(project, &args.lane)?;
     if session.ui.json {
-        let trash = away.trash.as_deref().map(path_form::text);
-        let saved = away.saved.as_deref();
-        session.ui.object(GivenUp { lane: &open.lane, result: "aborted", saved, trash });
-        return Ok(Exit::Done);
+        let trash = closed.trash_entry.as_deref().map(path_form::to_text);
+        let saved = closed.saved_ref.as_deref();
+        session.ui.print_json(AbortOutput { lane: &resolution.lane, result: "aborted", saved, trash });
+        return Ok(Exit::Success);
     }
-    session.ui.answer(format!("given up: lane '{}' is in conflict with {} as before", open.lane, open.onto));
-    if let Some(saved) = &away.saved {
-        session.ui.say(format!("what was made of it is kept: git show {saved}"));
+    session.ui.print_line(format!(
+        "given up: lane '{}' is in conflict with {} as before",
+        resolution.lane, resolution.onto
+    ));
+    if let Some(saved) = &closed.saved_ref {
+        session.ui.status(format!("what was made of it is kept: git show {saved}"));
     }
     session.ui.hint("bring it back: git proq undo");
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Says what the conflict is and what can be done about it, or what the flags would do.
-fn look(session: &Session, args: &Resolve) -> Done {
+/// Prints the conflict and the ways to resolve it; with `--dry-run`, what the other flags would do. Changes
+/// nothing.
+fn show_conflict(session: &Session, args: &Resolve) -> CommandResult {
     let project = session.project()?;
-    let (lane, open) = merge::look(&project, &args.lane)?;
-    let conflict = merge::conflict_of(&project, &lane.name)?;
-    if let (true, None) = (args.go_on || args.abort, &open) {
+    let (lane, resolution) = merge::load_resolution(&project, &args.lane)?;
+    let conflict = merge::load_conflict(&project, &lane.name)?;
+    if let (true, None) = (args.go_on || args.abort, &resolution) {
         return Err(merge::Error::from(ResolveError::NotOpen { lane: lane.name }).into());
     }
     if session.ui.json {
-        session.ui.object(Status {
+        session.ui.print_json(ConflictStatus {
             lane: &lane.name,
             onto: &conflict.onto,
-            result: if open.is_some() { "open" } else { "conflict" },
+            result: if resolution.is_some() { "open" } else { "conflict" },
             files: &conflict.paths,
             messages: &conflict.messages,
-            worktree: open.as_ref().map(|open| path_form::text(&open.path)),
-            agent: open.as_ref().and_then(|open| open.agent.as_deref()),
+            worktree: resolution.as_ref().map(|resolution| path_form::to_text(&resolution.path)),
+            agent: resolution.as_ref().and_then(|resolution| resolution.agent.as_deref()),
             dry_run: args.dry_run,
         });
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     if args.dry_run {
-        session.ui.answer(plan(args, &lane.name, &conflict.onto));
-        return Ok(Exit::Done);
+        session.ui.print_line(describe_plan(args, &lane.name, &conflict.onto));
+        return Ok(Exit::Success);
     }
-    explain(session, &lane.name, &conflict, open.as_ref());
-    Ok(Exit::Done)
+    print_conflict(session, &lane.name, &conflict, resolution.as_ref());
+    Ok(Exit::Success)
 }
 
-fn plan(args: &Resolve, lane: &str, onto: &str) -> String {
-    let after = "and make what comes of it the lane's new tip, if it is proved";
+fn describe_plan(args: &Resolve, lane: &str, onto: &str) -> String {
+    let new_tip_clause = "and make what comes of it the lane's new tip, if it is proved";
     match (&args.agent, args.abort, args.go_on) {
         (_, true, _) => format!("would give up what is laid out of the conflict of lane '{lane}', all kept"),
-        (_, _, true) => format!("would judge what is laid out of the conflict of lane '{lane}', {after}"),
+        (_, _, true) => {
+            format!("would judge what is laid out of the conflict of lane '{lane}', {new_tip_clause}")
+        }
         (Some(agent), ..) => format!(
-            "would merge {onto} into lane '{lane}' in a worktree of its own, send {agent} at it in up to {}, {after}",
-            ui::count(usize::try_from(args.retries).unwrap_or(usize::MAX).saturating_add(1), "run")
+            "would merge {onto} into lane '{lane}' in a worktree of its own, send {agent} at it in up to {}, {new_tip_clause}",
+            ui::pluralize(usize::try_from(args.retries).unwrap_or(usize::MAX).saturating_add(1), "run")
         ),
         _ => format!(
-            "would merge {onto} into lane '{lane}' in a worktree of its own, open it for you, {after}"
+            "would merge {onto} into lane '{lane}' in a worktree of its own, open it for you, {new_tip_clause}"
         ),
     }
 }
 
-fn explain(session: &Session, lane: &str, conflict: &ConflictRecord, open: Option<&ResolveRecord>) {
-    session.ui.answer(format!(
+fn print_conflict(
+    session: &Session,
+    lane: &str,
+    conflict: &ConflictRecord,
+    resolution: Option<&ResolutionRecord>,
+) {
+    session.ui.print_line(format!(
         "lane '{lane}' conflicts with {} in {}",
         conflict.onto,
-        ui::count(conflict.paths.len(), "file")
+        ui::pluralize(conflict.paths.len(), "file")
     ));
     for message in conflict.messages.iter().take(20) {
-        session.ui.answer(format!("  {message}"));
+        session.ui.print_line(format!("  {message}"));
     }
-    session.ui.answer("");
-    let row = |way: &str, what: &str| {
-        session.ui.answer(format!("  {:<44} {what}", format!("git proq resolve {lane} {way}")));
+    session.ui.print_line("");
+    let print_option = |flags: &str, description: &str| {
+        session.ui.print_line(format!("  {:<44} {description}", format!("git proq resolve {lane} {flags}")));
     };
-    if let Some(open) = open {
-        session.ui.answer(format!("It is laid out in {}", open.path.display()));
-        session.ui.answer("");
-        row("--continue", "take what is there, if it is proved");
-        row("--abort", "give it up; all that was made is kept");
+    if let Some(resolution) = resolution {
+        session.ui.print_line(format!("It is laid out in {}", resolution.path.display()));
+        session.ui.print_line("");
+        print_option("--continue", "take what is there, if it is proved");
+        print_option("--abort", "give it up; all that was made is kept");
     }
-    row("--agent claude", "send an agent at it");
-    row("--shell", "resolve it in a shell");
-    row("--tool", "resolve it in your merge tool");
+    print_option("--agent claude", "send an agent at it");
+    print_option("--shell", "resolve it in a shell");
+    print_option("--tool", "resolve it in your merge tool");
 }

@@ -1,4 +1,4 @@
-//! Owns `git proq run`.
+//! `git proq run`: starts an agent in an existing lane.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,12 +8,12 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, any_lane_names};
-use super::send::say_what_waits;
-use super::wishes::{Wishes, warn_of};
-use super::{Done, Mistake, Session, follow, identity, resolve, spawn, wait};
-use crate::agent::{self, Asked, Begun, Job};
+use super::run_args::{RunArgs, warn_before_start};
+use super::send::print_pending_messages;
+use super::{CommandResult, Session, UsageError, caller, follow_run, resolve, spawn, wait};
+use crate::agent::{self, AgentCommand, LoopStart, RunOptions};
 use crate::explain::Exit;
-use crate::lane::{Project, SaidFiles};
+use crate::lane::{MessageFiles, Project};
 use crate::store::records::AnyLane;
 
 /// Start an agent in a lane that is there
@@ -50,7 +50,7 @@ pub(crate) struct Run {
     pub(crate) attach: Vec<PathBuf>,
     /// How the run is to be
     #[command(flatten)]
-    pub(crate) wishes: Wishes,
+    pub(crate) run_args: RunArgs,
     /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,
@@ -63,7 +63,7 @@ pub(crate) struct Run {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct RunOutput<'a> {
     lane: &'a str,
     agent: &'a str,
     command: String,
@@ -72,112 +72,160 @@ struct Answer<'a> {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Run) -> Done {
+pub(super) fn run(session: &Session, args: &Run) -> CommandResult {
     let prompt = match &args.file {
         None => args.prompt.clone(),
         Some(file) => Some(spawn::read_prompt(file)?),
     };
-    let attached = spawn::attached(session, &args.attach)?;
-    if prompt.is_none() && !attached.is_empty() {
+    let attachments = spawn::resolve_attachments(session, &args.attach)?;
+    if prompt.is_none() && !attachments.is_empty() {
         let example = "git proq run LANE AGENT \"make it look like this\" --attach FILE";
-        return Err(Mistake::Missing { what: "nothing says what the files are for", example }.into());
+        return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
     }
-    let project = session.project_to_change()?;
+    let project = session.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
-    identity::refuse_agent_for_others(std::slice::from_ref(&lane.name), args.dry_run)?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
     project.require_idle(&lane)?;
-    if prompt.is_none() && (args.agent.is_none() || project.store.layout().packet(&lane.name).exists()) {
-        return go_on(session, args, &project, &lane);
+    if prompt.is_none()
+        && (args.agent.is_none() || project.store.layout().task_loop_record(&lane.name).exists())
+    {
+        return resume_task_loop(session, args, &project, &lane);
     }
-    let task =
-        || crate::regular_file::record_text(project.store.layout().task(&lane.name)).unwrap_or_default();
-    let asked = prompt.clone().unwrap_or_else(task);
-    let wishes =
-        Asked { own: args.command.clone(), purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
-    let job = Job::agent(&project, args.agent.as_deref().unwrap_or_default(), &asked, &session.dir, &wishes)
-        .map_err(|e| e.in_lane(&lane.name, &args.command))?
-        .with_checks(agent::checks_of(&project, &lane)?);
-    warn_of(session, &project, [&job])?;
-    let mut now = lane.clone();
+    let lane_task = || {
+        crate::regular_file::read_store_text(project.store.layout().task_prompt(&lane.name))
+            .unwrap_or_default()
+    };
+    let task_text = prompt.clone().unwrap_or_else(lane_task);
+    let run_options = RunOptions {
+        agent_command: args.command.clone(),
+        purpose: lane.purpose(),
+        ..args.run_args.run_options_with_window(args.tmux)
+    };
+    let agent_command = AgentCommand::from_profile(
+        &project,
+        args.agent.as_deref().unwrap_or_default(),
+        &task_text,
+        &session.dir,
+        &run_options,
+    )
+    .map_err(|e| e.into_command_in_lane(&lane.name, &args.command))?
+    .with_checks(agent::lane_checks(&project, &lane)?);
+    warn_before_start(session, &project, [&agent_command])?;
+    let mut current_lane = lane.clone();
     if !args.dry_run {
-        let (lane, lock) = project.hold_any_idle(&lane.name)?;
-        agent::require_at_task(&project, &lane)?;
-        let copies = SaidFiles::copy(&project, &lane.name, &attached)?;
-        let prompt = prompt.map(|prompt| copies.with(&prompt)).transpose()?;
-        now = agent::launch_again(&project, &lane, lock, &job, &resolve::this_program()?, prompt.as_deref())?;
-        copies.keep();
+        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
+        agent::refuse_while_resolving(&project, &lane)?;
+        let copies = MessageFiles::copy(&project, &lane.name, &attachments)?;
+        let prompt = prompt.map(|prompt| copies.append_to(&prompt)).transpose()?;
+        current_lane = agent::launch_with_prompt(
+            &project,
+            &lane,
+            lock,
+            &agent_command,
+            &resolve::current_program_path()?,
+            prompt.as_deref(),
+        )?;
+        copies.retain();
     }
-    say(session, args, &project, (&now, lane.attempt + 1), &job)
+    print_started(session, args, &project, (&current_lane, lane.attempt + 1), &agent_command)
 }
 
-/// Goes on with a task that is a folder, where it was.
-fn go_on(session: &Session, args: &Run, project: &Project, lane: &AnyLane) -> Done {
+/// Resumes the task loop of a lane whose task is a folder, at the step it had reached.
+fn resume_task_loop(session: &Session, args: &Run, project: &Project, lane: &AnyLane) -> CommandResult {
     if args.tmux {
-        let what = "the steps of a task folder are not worked at in a window";
-        return Err(Mistake::Missing { what, example: "git proq run LANE, without --tmux" }.into());
+        let reason = "the steps of a task folder are not worked at in a window";
+        return Err(
+            UsageError::Missing { problem: reason, example: "git proq run LANE, without --tmux" }.into()
+        );
     }
-    let none = || match args.agent {
+    let no_task_loop = || match args.agent {
         None if !args.command.is_empty() => agent::Error::command_in_lane(&lane.name, &args.command),
-        _ => agent::Error::NoPacket { lane: lane.name.clone() },
+        _ => agent::Error::TaskIsNoFolder { lane: lane.name.clone() },
     };
-    let shown = agent::shown_packet(&project.store.layout().lane(&lane.name), lane)?.ok_or_else(none)?;
-    let own = match args.agent {
+    let loop_status =
+        agent::shown_packet(&project.store.layout().lane(&lane.name), lane)?.ok_or_else(no_task_loop)?;
+    let user_command = match args.agent {
         Some(_) => args.command.clone(),
-        None => agent::named_command(project, lane)?,
+        None => agent::find_user_command(project, lane)?,
     };
-    let wishes = args.wishes.asked();
-    let is_another_way = args.agent.is_some() || !wishes.is_open();
-    let called = args.agent.as_ref().or(lane.agent.as_ref()).ok_or_else(none)?;
-    let job = Job::agent(project, called, &lane.title, &session.dir, &Asked { own, ..wishes })
-        .map_err(|e| e.in_lane(&lane.name, &args.command))?
-        .with_checks(agent::checks_of(project, lane)?);
-    warn_of(session, project, [&job])?;
-    let mut now = lane.clone();
+    let run_options = args.run_args.run_options();
+    let changes_command = args.agent.is_some() || !run_options.is_unspecified();
+    let agent_name = args.agent.as_ref().or(lane.agent.as_ref()).ok_or_else(no_task_loop)?;
+    let agent_command = AgentCommand::from_profile(
+        project,
+        agent_name,
+        &lane.title,
+        &session.dir,
+        &RunOptions { agent_command: user_command, ..run_options },
+    )
+    .map_err(|e| e.into_command_in_lane(&lane.name, &args.command))?
+    .with_checks(agent::lane_checks(project, lane)?);
+    warn_before_start(session, project, [&agent_command])?;
+    let mut current_lane = lane.clone();
     if !args.dry_run {
-        let (lane, lock) = project.hold_any_idle(&lane.name)?;
-        agent::require_at_task(project, &lane)?;
-        let by = Some(&job).filter(|_| is_another_way);
-        match agent::resume_packet(project, &lane, lock, &resolve::this_program()?, by)? {
-            Begun::Runs(lane) => now = lane,
-            Begun::Over(lane) => {
-                session.ui.say(wait::line(&lane, lane.state));
+        let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
+        agent::refuse_while_resolving(project, &lane)?;
+        let new_command = Some(&agent_command).filter(|_| changes_command);
+        match agent::resume_task_loop(project, &lane, lock, &resolve::current_program_path()?, new_command)? {
+            LoopStart::Running(lane) => current_lane = lane,
+            LoopStart::Finished(lane) => {
+                session.ui.status(wait::state_line(&lane, lane.state));
                 if session.ui.json {
-                    say_json(session, (&lane, lane.attempt), &job, false);
+                    print_started_json(session, (&lane, lane.attempt), &agent_command, false);
                 }
-                return Ok(Exit::Done);
+                return Ok(Exit::Success);
             }
         }
     } else if !session.ui.json {
-        session.ui.answer(format!("{} of {} boxes of {} are ticked", shown.done, shown.of, shown.folder));
+        session.ui.print_line(format!(
+            "{} of {} boxes of {} are ticked",
+            loop_status.boxes_ticked, loop_status.boxes_total, loop_status.folder
+        ));
     }
-    say(session, args, project, (&now, lane.attempt + 1), &job)
+    print_started(session, args, project, (&current_lane, lane.attempt + 1), &agent_command)
 }
 
-/// What was started, or would be.
-fn say(session: &Session, args: &Run, project: &Project, (now, attempt): (&AnyLane, u32), job: &Job) -> Done {
+/// Prints what was started or, with `--dry-run`, would be; with `--wait`, follows the run instead.
+fn print_started(
+    session: &Session,
+    args: &Run,
+    project: &Project,
+    (lane, attempt): (&AnyLane, u32),
+    agent_command: &AgentCommand,
+) -> CommandResult {
     if args.wait && !args.dry_run {
-        return follow::follow(session, project, now, Some(job));
+        return follow_run::follow_and_report(session, project, lane, Some(agent_command));
     }
     if session.ui.json {
-        say_json(session, (now, attempt), job, args.dry_run);
-        return Ok(Exit::Done);
+        print_started_json(session, (lane, attempt), agent_command, args.dry_run);
+        return Ok(Exit::Success);
     }
     if args.dry_run {
-        session.ui.answer(format!("would start {} in lane '{}': {}", job.called(), now.name, job.shown()));
-        return Ok(Exit::Done);
+        session.ui.print_line(format!(
+            "would start {} in lane '{}': {}",
+            agent_command.display_name(),
+            lane.name,
+            agent_command.display_command_line()
+        ));
+        return Ok(Exit::Success);
     }
-    session.ui.answer(format!("{} in lane '{}'", job.begun(), now.name));
-    // They are for a conversation before this one.
-    say_what_waits(session, project, &now.name);
-    session.ui.hint(spawn::hint(job, &now.name));
-    Ok(Exit::Done)
+    session.ui.print_line(format!("{} in lane '{}'", agent_command.started_text(), lane.name));
+    // Pending messages belong to an earlier conversation: the new agent does not get them.
+    print_pending_messages(session, project, &lane.name);
+    session.ui.hint(spawn::follow_hint(agent_command, &lane.name));
+    Ok(Exit::Success)
 }
 
-fn say_json(session: &Session, (lane, attempt): (&AnyLane, u32), job: &Job, dry_run: bool) {
-    session.ui.object(Answer {
+fn print_started_json(
+    session: &Session,
+    (lane, attempt): (&AnyLane, u32),
+    agent_command: &AgentCommand,
+    dry_run: bool,
+) {
+    session.ui.print_json(RunOutput {
         lane: &lane.name,
-        agent: &job.agent,
-        command: job.shown(),
+        agent: &agent_command.agent,
+        command: agent_command.display_command_line(),
         attempt,
         state: lane.state.to_string(),
         dry_run,

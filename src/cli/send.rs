@@ -1,4 +1,4 @@
-//! Owns `git proq send`.
+//! `git proq send`: sends a message to a lane's agent.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{Done, Failure, Mistake, Session, follow, identity, resolve, spawn};
-use crate::agent::{self, Sent};
+use super::{CommandResult, Failure, Session, UsageError, caller, follow_run, resolve, spawn};
+use crate::agent::{self, SendOutcome};
 use crate::explain::Exit;
-use crate::lane::{self, Inbox, Project, SaidFiles};
+use crate::lane::{self, Inbox, MessageFiles, Project};
 use crate::store::records::AnyLane;
 
 /// Tell a lane's agent more
@@ -51,91 +51,96 @@ pub(crate) struct Send {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct SendOutput<'a> {
     lane: &'a str,
     agent: &'a str,
-    /// Null as long as its agent has not named it.
+    /// Id of the agent's session; null until the agent has reported it.
     session: Option<&'a str>,
-    /// Whether it waits for the end of the agent's turn.
+    /// Whether the message waits for the end of the agent's turn.
     queued: bool,
     state: String,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Send) -> Done {
+pub(super) fn run(session: &Session, args: &Send) -> CommandResult {
     let text = match &args.file {
         None => args.text.clone(),
         Some(file) => Some(spawn::read_prompt(file)?),
     };
     if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(Mistake::Missing {
-            what: "there is nothing to send",
+        return Err(UsageError::Missing {
+            problem: "there is nothing to send",
             example: "git proq send LANE \"also handle refunds\"",
         }
         .into());
     }
-    let attached = spawn::attached(session, &args.attach)?;
-    if text.is_none() && !attached.is_empty() {
+    let attachments = spawn::resolve_attachments(session, &args.attach)?;
+    if text.is_none() && !attachments.is_empty() {
         let example = "git proq send LANE \"it looks like this\" --attach FILE";
-        return Err(Mistake::Missing { what: "nothing says what the files are for", example }.into());
+        return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
     }
-    let project = session.project_to_change()?;
+    let project = session.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;
-    identity::refuse_agent_for_others(std::slice::from_ref(&lane.name), args.dry_run)?;
-    let to = agent::addressee(&project, &lane, text.as_deref())?;
-    if let Some(warning) = &to.warning {
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
+    let recipient = agent::find_recipient(&project, &lane, text.as_deref())?;
+    if let Some(warning) = &recipient.warning {
         session.ui.warn(warning);
     }
-    let sent = match args.dry_run {
-        true => Sent::would(&project, &lane)?,
-        false => send(&project, &lane, text.as_deref(), &attached)?,
+    let outcome = match args.dry_run {
+        true => SendOutcome::forecast(&project, &lane)?,
+        false => send_with_attachments(&project, &lane, text.as_deref(), &attachments)?,
     };
     let lane = project.any_lane(&lane.name)?;
     if args.wait && !args.dry_run {
-        return follow::follow(session, &project, &lane, None);
+        return follow_run::follow_and_report(session, &project, &lane, None);
     }
     if session.ui.json {
-        session.ui.object(Answer {
+        session.ui.print_json(SendOutput {
             lane: &lane.name,
-            agent: &to.agent,
-            session: to.session.as_deref(),
-            queued: sent == Sent::Waits,
+            agent: &recipient.agent,
+            session: recipient.session.as_deref(),
+            queued: outcome == SendOutcome::Queued,
             state: lane.state.to_string(),
             dry_run: args.dry_run,
         });
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
-    let would = if args.dry_run { "would be " } else { "" };
-    session.ui.answer(match sent {
-        Sent::Started => {
-            let how = if to.left_window { ", without a window" } else { "" };
-            format!("{would}sent to '{}'; {} goes on{how}", lane.name, to.agent)
+    let would_be = if args.dry_run { "would be " } else { "" };
+    session.ui.print_line(match outcome {
+        SendOutcome::Started => {
+            let window_note = if recipient.was_interactive { ", without a window" } else { "" };
+            format!("{would_be}sent to '{}'; {} goes on{window_note}", lane.name, recipient.agent)
         }
-        Sent::Waits => format!("{would}kept for '{}' until its agent's turn has ended", lane.name),
+        SendOutcome::Queued => format!("{would_be}kept for '{}' until its agent's turn has ended", lane.name),
     });
     if !args.dry_run {
-        if sent == Sent::Started {
-            // What is for another conversation.
-            say_what_waits(session, &project, &lane.name);
+        if outcome == SendOutcome::Started {
+            // Messages of another conversation may still be pending.
+            print_pending_messages(session, &project, &lane.name);
         }
         session.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Sends, with copies of the files that belong to it. Nothing is kept of what is refused.
-fn send(project: &Project, lane: &AnyLane, text: Option<&str>, files: &[PathBuf]) -> Result<Sent, Failure> {
-    let copies = SaidFiles::copy(project, &lane.name, files)?;
-    let text = text.map(|text| copies.with(text)).transpose()?;
-    let sent = agent::send(project, lane, text.as_deref(), &resolve::this_program()?)?;
-    copies.keep();
-    Ok(sent)
+/// Sends a message together with copies of its attachments. The copies are retained only if sending succeeds.
+fn send_with_attachments(
+    project: &Project,
+    lane: &AnyLane,
+    text: Option<&str>,
+    files: &[PathBuf],
+) -> Result<SendOutcome, Failure> {
+    let copies = MessageFiles::copy(project, &lane.name, files)?;
+    let text = text.map(|text| copies.append_to(text)).transpose()?;
+    let outcome = agent::send_message(project, lane, text.as_deref(), &resolve::current_program_path()?)?;
+    copies.retain();
+    Ok(outcome)
 }
 
-/// Says what waits in a lane, if anything does.
-pub(super) fn say_what_waits(session: &Session, project: &Project, name: &str) {
-    let count = Inbox::of(project, name).count();
+/// Prints how many messages are pending in a lane, if any are.
+pub(super) fn print_pending_messages(session: &Session, project: &Project, name: &str) {
+    let count = Inbox::new(project, name).count();
     if count > 0 {
-        session.ui.say(lane::messages_wait(name, count));
+        session.ui.status(lane::messages_wait(name, count));
     }
 }

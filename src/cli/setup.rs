@@ -1,11 +1,11 @@
-//! Owns `git proq setup`: pages and completions, put where man and the shells look.
+//! `git proq setup`: installs the man pages and shell completions where man and the shells find them.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Mistake, Session, complete, man};
+use super::{CommandResult, Session, UsageError, complete, man};
 use crate::explain::Exit;
 
 /// Install the man pages and completions for you
@@ -25,99 +25,101 @@ pub(crate) struct Setup {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct SetupOutput {
     files: Vec<PathBuf>,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Setup) -> Done {
-    let home = std::env::home_dir().ok_or(Mistake::Missing {
-        what: "there is no home folder to install to",
+pub(super) fn run(session: &Session, args: &Setup) -> CommandResult {
+    let home = std::env::home_dir().ok_or(UsageError::Missing {
+        problem: "there is no home folder to install to",
         example: "HOME=/home/me git proq setup",
     })?;
-    let places = Places::of(&home);
+    let paths = InstallPaths::from_home(&home);
     let mut files = Vec::new();
     for (name, text) in man::pages() {
-        files.push((places.man.join(name), text));
+        files.push((paths.man_pages.join(name), text));
     }
-    for (shell, path) in places.completions() {
+    for (shell, path) in paths.completion_files() {
         files.push((path, complete::script(shell)));
     }
     for (path, text) in &files {
         if !args.dry_run {
-            man::write(path, text.as_bytes())?;
+            man::write_file(path, text.as_bytes())?;
         }
         if !session.ui.json {
-            session.ui.answer(path.display().to_string());
+            session.ui.print_line(path.display().to_string());
         }
     }
     if session.ui.json {
         let files = files.into_iter().map(|(path, _)| path).collect();
-        session.ui.object(Answer { files, dry_run: args.dry_run });
+        session.ui.print_json(SetupOutput { files, dry_run: args.dry_run });
     } else if !args.dry_run {
         session.ui.hint("bash and fish find their files by themselves, in a new shell");
         session.ui.hint(format!(
             "zsh: put this before compinit in ~/.zshrc: fpath=({} $fpath)",
-            places.zsh.display()
+            paths.zsh_functions_dir.display()
         ));
         session.ui.hint("elvish and PowerShell: see git proq completions --help");
-        if !places.man_looks_there() {
+        if !paths.is_on_man_path() {
             session.ui.hint(format!(
                 "man does not look there by itself; put this in your shell's start-up file: export MANPATH=\"{}:\"",
-                places.man.parent().unwrap_or(&places.man).display()
+                paths.man_pages.parent().unwrap_or(&paths.man_pages).display()
             ));
         }
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Where things go for one user.
-struct Places {
-    man: PathBuf,
-    data: PathBuf,
-    config: PathBuf,
-    zsh: PathBuf,
+/// Folders that one user's man pages and completions are installed to.
+struct InstallPaths {
+    man_pages: PathBuf,
+    data_dir: PathBuf,
+    config_dir: PathBuf,
+    zsh_functions_dir: PathBuf,
 }
 
-impl Places {
-    fn of(home: &Path) -> Places {
-        let xdg = |name: &str, fallback: &str| {
-            let set = std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-            set.unwrap_or_else(|| home.join(fallback))
+impl InstallPaths {
+    fn from_home(home: &Path) -> InstallPaths {
+        let xdg_dir = |name: &str, fallback: &str| {
+            let from_env = std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+            from_env.unwrap_or_else(|| home.join(fallback))
         };
-        let data = xdg("XDG_DATA_HOME", ".local/share");
-        Places {
-            man: man_dir(std::env::current_exe().ok().as_deref(), home, &data),
-            zsh: data.join("zsh/site-functions"),
-            config: xdg("XDG_CONFIG_HOME", ".config"),
-            data,
+        let data_dir = xdg_dir("XDG_DATA_HOME", ".local/share");
+        InstallPaths {
+            man_pages: man_dir(std::env::current_exe().ok().as_deref(), home, &data_dir),
+            zsh_functions_dir: data_dir.join("zsh/site-functions"),
+            config_dir: xdg_dir("XDG_CONFIG_HOME", ".config"),
+            data_dir,
         }
     }
 
-    /// Whether the pages are beside a folder of `PATH`, where man looks.
-    fn man_looks_there(&self) -> bool {
+    /// Returns whether man searches the folder of the pages: man reads `share/man` next to each `bin` folder
+    /// of `PATH`.
+    fn is_on_man_path(&self) -> bool {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut bins = std::env::split_paths(&path);
-        bins.any(|bin| bin.parent().is_some_and(|root| self.man == root.join("share/man/man1")))
+        let mut bin_dirs = std::env::split_paths(&path);
+        bin_dirs.any(|bin| bin.parent().is_some_and(|root| self.man_pages == root.join("share/man/man1")))
     }
 
-    fn completions(&self) -> [(&'static str, PathBuf); 3] {
+    fn completion_files(&self) -> [(&'static str, PathBuf); 3] {
         [
-            ("bash", self.data.join("bash-completion/completions/git-proq")),
-            // In `completions/` it would not be read before somebody completes `git-proq`, with the dash.
-            ("fish", self.config.join("fish/conf.d/git-proq.fish")),
-            ("zsh", self.zsh.join("_git-proq")),
+            ("bash", self.data_dir.join("bash-completion/completions/git-proq")),
+            // Fish would read a file in `completions/` only when you complete `git-proq`, with the dash.
+            ("fish", self.config_dir.join("fish/conf.d/git-proq.fish")),
+            ("zsh", self.zsh_functions_dir.join("_git-proq")),
         ]
     }
 }
 
-/// man looks beside each folder of `PATH`: beside the program when it lies in the user's own home, else in the user's
-/// data folder.
-fn man_dir(exe: Option<&Path>, home: &Path, data: &Path) -> PathBuf {
-    let beside = exe.and_then(Path::parent).filter(|bin| bin.ends_with("bin") && bin.starts_with(home));
-    match beside.and_then(Path::parent) {
+/// Returns the folder for the man pages. man searches next to each `bin` folder of `PATH`, so the pages go
+/// next to the program if it is in a `bin` folder of the user's home; else they go to the user's data folder.
+fn man_dir(program_path: Option<&Path>, home: &Path, data_dir: &Path) -> PathBuf {
+    let bin_dir =
+        program_path.and_then(Path::parent).filter(|bin| bin.ends_with("bin") && bin.starts_with(home));
+    match bin_dir.and_then(Path::parent) {
         Some(root) => root.join("share/man/man1"),
-        None => data.join("man/man1"),
+        None => data_dir.join("man/man1"),
     }
 }
 
@@ -126,10 +128,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_lie_beside_a_program_of_ones_own_only() {
-        let at = |exe: &str| man_dir(Some(Path::new(exe)), Path::new("/home/me"), Path::new("/home/me/data"));
-        assert_eq!(at("/home/me/.cargo/bin/git-proq"), Path::new("/home/me/.cargo/share/man/man1"));
-        assert_eq!(at("/usr/local/bin/git-proq"), Path::new("/home/me/data/man/man1"));
-        assert_eq!(at("/home/me/src/target/debug/git-proq"), Path::new("/home/me/data/man/man1"));
+    fn puts_pages_next_to_programs_in_home_only() {
+        let man_dir_for =
+            |exe: &str| man_dir(Some(Path::new(exe)), Path::new("/home/me"), Path::new("/home/me/data"));
+        assert_eq!(man_dir_for("/home/me/.cargo/bin/git-proq"), Path::new("/home/me/.cargo/share/man/man1"));
+        assert_eq!(man_dir_for("/usr/local/bin/git-proq"), Path::new("/home/me/data/man/man1"));
+        assert_eq!(man_dir_for("/home/me/src/target/debug/git-proq"), Path::new("/home/me/data/man/man1"));
     }
 }

@@ -1,4 +1,4 @@
-//! Owns `git proq show`.
+//! `git proq show`: prints everything about one lane.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,17 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{Done, Failure, Session, account, logs, looking, show_prompt, task, ui};
+use super::{CommandResult, Failure, Session, logs, read_only_run, show_prompt, task, ui, usage};
 use crate::agent::{self, PacketShown};
 use crate::explain::Exit;
 use crate::git::RepoPath;
-use crate::harmless;
-use crate::lane::{self, Due, Project, RESTS, View};
+use crate::lane::{self, AutoMergeStatus, IDLE_DETAIL, LaneView, Project};
 use crate::store::records::{
-    Activity, AnyLane, CheckRecord, ConflictRecord, LaneState, MessageRecord, Part, ReportRecord,
-    ResolveRecord, RunClass, RunRecord,
+    Activity, AnyLane, ConflictRecord, FailedCheckRecord, LaneState, MessageRecord, ReportRecord,
+    ResolutionRecord, RunClass, RunRecord, StepPhase,
 };
 use crate::store::{Layout, LockName, Record, path_form};
+use crate::terminal_text;
 
 /// Show all about one lane
 ///
@@ -37,12 +37,13 @@ pub(crate) struct Show {
     pub(crate) prompt: bool,
 }
 
-/// The answer for programs: the records as they are, and what only looking tells.
+/// JSON output: the lane's records as they are, and the facts that only an inspection of the repository
+/// yields.
 #[derive(Serialize)]
-struct Answer {
+struct ShowOutput {
     #[serde(flatten)]
     lane: AnyLane,
-    /// The state now; the record's may be older.
+    /// Current state; the state in the record may be older.
     current_state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_detail: Option<String>,
@@ -54,332 +55,381 @@ struct Answer {
     behind: Option<usize>,
     uncommitted: Vec<RepoPath>,
     task: String,
-    /// What it came to, where it has nothing to land.
+    /// Answer or plan of an agent whose lane has nothing to land.
     #[serde(rename = "answer", skip_serializing_if = "Option::is_none")]
-    said: Option<String>,
-    /// The file that holds it.
+    last_answer: Option<String>,
+    /// File that holds the answer.
     #[serde(rename = "answer_file", skip_serializing_if = "Option::is_none")]
-    said_in: Option<String>,
+    last_answer_file: Option<String>,
     runs: Vec<RunRecord>,
-    /// How far its task is, where that is a folder with steps.
+    /// Progress of a task that is a folder with steps.
     #[serde(rename = "steps", skip_serializing_if = "Option::is_none")]
-    packet: Option<PacketShown>,
-    /// What was sent to its agent and that it has not been told.
+    task_loop: Option<PacketShown>,
+    /// Messages sent to the lane's agent and not delivered yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<MessageRecord>,
-    /// What its agent reported.
+    /// Report that the agent wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<ReportRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<ConflictRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    check: Option<CheckRecord>,
+    check: Option<FailedCheckRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resolving: Option<ResolveRecord>,
-    /// Whether its base has the same changes in other commits.
+    resolving: Option<ResolutionRecord>,
+    /// Whether the lane's base has the same changes in other commits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     landed_by_hand: bool,
     #[serde(with = "path_form")]
     records: PathBuf,
 }
 
-pub(super) fn run(session: &Session, args: &Show) -> Done {
+pub(super) fn run(session: &Session, args: &Show) -> CommandResult {
     let project = session.project()?;
-    let (lane, dir) = logs::find(&project, &args.lane)?;
+    let (lane, dir) = logs::find_lane(&project, &args.lane)?;
     if args.prompt {
-        return show_prompt::print(session, &lane, &dir);
+        return show_prompt::print_prompt(session, &lane, &dir);
     }
-    let past = args.lane.contains('@');
-    let view = if past { None } else { lane::views(&project, vec![lane.clone()])?.pop() };
-    // What is on record of a conflict or a failed check that is over says nothing of the lane any more.
-    let in_conflict =
+    let is_past = args.lane.contains('@');
+    let view = if is_past { None } else { lane::lane_views(&project, vec![lane.clone()])?.pop() };
+    // A conflict or failed check on record may be outdated. It is shown only while the lane's current state
+    // confirms it.
+    let is_conflict_current =
         view.as_ref().is_none_or(|view| view.state == LaneState::Conflict || view.state == lane.state);
-    let in_check = lane.state == LaneState::CheckFailed
+    let is_check_current = lane.state == LaneState::CheckFailed
         && view.as_ref().is_none_or(|view| view.state == LaneState::CheckFailed);
-    let about = About {
-        task: crate::regular_file::record_text(dir.join("task.md")).unwrap_or_default(),
-        runs: runs(&dir, lane.attempt)?,
-        packet: agent::shown_packet(&dir, &lane)?,
-        waiting: lane::waiting_in(&dir)?.into_iter().map(|letter| letter.message).collect(),
-        report: ReportRecord::find(&dir.join(Layout::REPORT))?,
-        conflict: ConflictRecord::find(&dir.join("conflict.toml"))?.filter(|_| in_conflict),
-        check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| in_check),
-        resolving: ResolveRecord::find(&dir.join("resolve.toml"))?,
-        said: looking::last_answer(&dir, &lane)?,
-        by_hand: view.as_ref().map_or(Ok(false), |view| by_hand(&project, view))?,
+    let details = LaneDetails {
+        task: crate::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
+        runs: load_runs(&dir, lane.attempt)?,
+        task_loop: agent::shown_packet(&dir, &lane)?,
+        waiting: lane::pending_messages(&dir)?.into_iter().map(|pending| pending.record).collect(),
+        report: ReportRecord::load_if_exists(&dir.join(Layout::REPORT_FILE))?,
+        conflict: ConflictRecord::load_if_exists(&dir.join("conflict.toml"))?.filter(|_| is_conflict_current),
+        check: FailedCheckRecord::load_if_exists(&dir.join("check.toml"))?.filter(|_| is_check_current),
+        resolving: ResolutionRecord::load_if_exists(&dir.join("resolve.toml"))?,
+        last_answer: read_only_run::last_answer(&dir, &lane)?,
+        landed_by_hand: view.as_ref().map_or(Ok(false), |view| is_landed_by_hand(&project, view))?,
         dir,
     };
     if session.ui.json {
-        session.ui.object(answer(lane, view.as_ref(), about));
+        session.ui.print_json(show_output(lane, view.as_ref(), details));
     } else {
-        print(session, &project, &lane, view.as_ref(), &about);
+        print_lane(session, &project, &lane, view.as_ref(), &details);
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-struct About {
+struct LaneDetails {
     task: String,
     runs: Vec<RunRecord>,
-    packet: Option<PacketShown>,
+    task_loop: Option<PacketShown>,
     waiting: Vec<MessageRecord>,
     report: Option<ReportRecord>,
     conflict: Option<ConflictRecord>,
-    check: Option<CheckRecord>,
-    resolving: Option<ResolveRecord>,
-    by_hand: bool,
-    /// Its last answer, and the file that holds it.
-    said: Option<(String, PathBuf)>,
+    check: Option<FailedCheckRecord>,
+    resolving: Option<ResolutionRecord>,
+    landed_by_hand: bool,
+    /// Text of the last answer, and the file that holds it.
+    last_answer: Option<(String, PathBuf)>,
     dir: PathBuf,
 }
 
-impl About {
-    /// What the landing wrote that followed a run, if one did.
+impl LaneDetails {
+    /// Returns the path of the log of the landing after `run`. The file exists only if there was one.
     fn landing_log(&self, run: &RunRecord) -> PathBuf {
         self.dir.join(Layout::landing_log_in_lane(run.attempt))
     }
 }
 
-/// Whether a lane that git-proq has not landed is on its base all the same.
-fn by_hand(project: &Project, view: &View) -> Result<bool, Failure> {
+/// Returns whether the changes of a lane that git-proq did not land are on its base anyway.
+fn is_landed_by_hand(project: &Project, view: &LaneView) -> Result<bool, Failure> {
     let (Some(tip), None) = (view.tip, &view.lane.landed) else { return Ok(false) };
     let Some(base) = project.repo.branch_tip(&view.lane.base)? else { return Ok(false) };
-    Ok(project.repo.has_by_hand(base, tip)?)
+    Ok(project.repo.has_equivalent_changes(base, tip)?)
 }
 
-fn runs(dir: &Path, last: u32) -> Result<Vec<RunRecord>, Failure> {
+fn load_runs(dir: &Path, last_attempt: u32) -> Result<Vec<RunRecord>, Failure> {
     let mut out = Vec::new();
-    for n in 1..=last {
-        let run = RunRecord::find(&dir.join(format!("runs/{n}.toml")))?;
-        out.extend(run.map(|run| RunRecord { account: account::of(dir, &run), ..run }));
+    for n in 1..=last_attempt {
+        let run = RunRecord::load_if_exists(&dir.join(format!("runs/{n}.toml")))?;
+        out.extend(run.map(|run| RunRecord { summary: usage::current_summary(dir, &run), ..run }));
     }
     Ok(out)
 }
 
-fn answer(lane: AnyLane, view: Option<&View>, about: About) -> Answer {
-    let (said, said_in) = about.said.map(|(text, file)| (text, path_form::text(&file))).unzip();
-    Answer {
-        said,
-        said_in,
+fn show_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> ShowOutput {
+    let (last_answer, last_answer_file) =
+        details.last_answer.map(|(text, file)| (text, path_form::to_text(&file))).unzip();
+    ShowOutput {
+        last_answer,
+        last_answer_file,
         current_state: view.map_or(lane.state, |v| v.state).to_string(),
         current_detail: view.and_then(|v| v.detail.clone()).or_else(|| lane.detail.clone()),
         tip: view.and_then(|v| v.tip).map(|t| t.to_string()),
         ahead: view.and_then(|v| v.distance).map(|d| d.ahead),
         behind: view.and_then(|v| v.distance).map(|d| d.behind),
-        uncommitted: view.and_then(|v| v.dirt.as_ref()).map(crate::git::Dirt::paths).unwrap_or_default(),
-        task: about.task,
-        runs: about.runs,
-        packet: about.packet,
-        waiting: about.waiting,
-        report: about.report,
-        conflict: about.conflict,
-        check: about.check,
-        resolving: about.resolving,
-        landed_by_hand: about.by_hand,
-        records: about.dir,
+        uncommitted: view
+            .and_then(|v| v.dirty.as_ref())
+            .map(crate::git::WorktreeStatus::paths)
+            .unwrap_or_default(),
+        task: details.task,
+        runs: details.runs,
+        task_loop: details.task_loop,
+        waiting: details.waiting,
+        report: details.report,
+        conflict: details.conflict,
+        check: details.check,
+        resolving: details.resolving,
+        landed_by_hand: details.landed_by_hand,
+        records: details.dir,
         lane,
     }
 }
 
-fn print(session: &Session, project: &Project, lane: &AnyLane, view: Option<&View>, about: &About) {
-    let line = |key: &str, value: &str| {
-        session.ui.answer(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
+fn print_lane(
+    session: &Session,
+    project: &Project,
+    lane: &AnyLane,
+    view: Option<&LaneView>,
+    details: &LaneDetails,
+) {
+    let print_field = |key: &str, value: &str| {
+        session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
     let state = view.map_or(lane.state, |v| v.state);
     let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
-    // A removed lane goes by its name in the history, which is what its folder of records is called.
-    let past = about.dir.file_name().map(|n| n.to_string_lossy().into_owned());
-    line("lane", past.as_deref().unwrap_or(&lane.name));
+    // A removed lane is listed under its name in the history, which is the name of its record folder.
+    let past_name = details.dir.file_name().map(|n| n.to_string_lossy().into_owned());
+    print_field("lane", past_name.as_deref().unwrap_or(&lane.name));
     if lane.title != lane.name {
-        line("title", &lane.title);
+        print_field("title", &lane.title);
     }
-    if let Some(of) = &lane.batch {
-        line("batch", &format!("{}, for {}: git proq status {0}", of.batch, of.task));
+    if let Some(batch_task) = &lane.batch {
+        print_field("batch", &format!("{}, for {}: git proq status {0}", batch_task.batch, batch_task.task));
     }
     if let Some(group) = &lane.group {
-        line("group", &format!("{group}: git proq compare {group}"));
+        print_field("group", &format!("{group}: git proq compare {group}"));
     }
-    line("state", &format!("{}{}", ui::state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()));
-    print_place(&line, project, lane, view);
+    print_field(
+        "state",
+        &format!("{}{}", ui::styled_state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()),
+    );
+    print_location(&print_field, project, lane, view);
     if let Some(landed) = &lane.landed {
-        line("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
+        print_field("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
     }
-    for (n, what) in by_itself(project, lane, state, about, past.as_deref()).iter().enumerate() {
-        line(if n == 0 { "by itself" } else { "" }, what);
+    for (n, text) in auto_merge_lines(project, lane, state, details, past_name.as_deref()).iter().enumerate()
+    {
+        print_field(if n == 0 { "by itself" } else { "" }, text);
     }
-    if about.by_hand {
-        line("landed", &format!("by hand: {} has the same changes in other commits", lane.base));
+    if details.landed_by_hand {
+        print_field("landed", &format!("by hand: {} has the same changes in other commits", lane.base));
     }
-    if let Some(packet) = &about.packet {
-        print_steps(&line, packet);
+    if let Some(task_loop) = &details.task_loop {
+        print_steps(&print_field, task_loop);
     }
-    let said = lane::said_last(project, lane);
-    print_runs(&line, about, state.is_busy() || detail == Some(RESTS), said);
-    if let Some(run) = about.runs.last() {
-        line("log", &about.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
-        if run.resolves {
-            line("prompt", &about.dir.join(format!("runs/{}.md", run.attempt)).display().to_string());
+    let activity = lane::last_activity(project, lane);
+    print_runs(&print_field, details, state.is_busy() || detail == Some(IDLE_DETAIL), activity);
+    if let Some(run) = details.runs.last() {
+        print_field("log", &details.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
+        if run.resolves_conflict {
+            print_field(
+                "prompt",
+                &details.dir.join(format!("runs/{}.md", run.attempt)).display().to_string(),
+            );
         }
     }
-    print_trouble(&line, lane, about);
-    if let Some(report) = &about.report {
-        task::print(session, report);
+    print_obstacles(&print_field, lane, details);
+    if let Some(report) = &details.report {
+        task::print_report(session, report);
     }
-    let task = about.task.trim();
+    let task = details.task.trim();
     if !task.is_empty() {
-        session.ui.answer("");
-        session.ui.answer(task);
+        session.ui.print_line("");
+        session.ui.print_line(task);
     }
-    if let (Some((text, _)), Some(purpose)) = (&about.said, lane.purpose()) {
-        session.ui.answer("");
-        session.ui.answer(console::style(format!("its {purpose}")).dim().to_string());
-        session.ui.answer("");
-        looking::print(session, text);
+    if let (Some((text, _)), Some(purpose)) = (&details.last_answer, lane.purpose()) {
+        session.ui.print_line("");
+        session.ui.print_line(console::style(format!("its {purpose}")).dim().to_string());
+        session.ui.print_line("");
+        read_only_run::print_text(session, text);
     }
 }
 
-/// Where it works, what it has there, and what is to become of that.
-fn print_place(line: &dyn Fn(&str, &str), project: &Project, lane: &AnyLane, view: Option<&View>) {
+/// Prints the lane's branch, base, ports, checks, scope and worktree, and its uncommitted changes.
+fn print_location(
+    print_field: &dyn Fn(&str, &str),
+    project: &Project,
+    lane: &AnyLane,
+    view: Option<&LaneView>,
+) {
     if lane.works_in_place() {
-        line("mode", "in-place: it works in the main checkout, there is nothing to land");
-        line("works on", &looking::seen(lane));
+        print_field("mode", "in-place: it works in the main checkout, there is nothing to land");
+        print_field("works on", &read_only_run::base_text(lane));
     } else if let Some(purpose) = lane.purpose() {
-        line("mode", &format!("{purpose}: it only looks, there is nothing to land"));
-        line("looks at", &looking::seen(lane));
+        print_field("mode", &format!("{purpose}: it only looks, there is nothing to land"));
+        print_field("looks at", &read_only_run::base_text(lane));
     } else {
-        line("branch", &branch(project, lane, view));
-        line("base", &format!("{}, from {}", lane.base, lane.start.short()));
+        print_field("branch", &branch_text(project, lane, view));
+        print_field("base", &format!("{}, from {}", lane.base, lane.start.short()));
     }
-    if let Some(ports) = lane.port {
-        line("ports", &format!("{}-{}", ports.first, ports.last()));
+    if let Some(ports) = lane.ports {
+        print_field("ports", &format!("{}-{}", ports.first, ports.last()));
     }
     for check in &lane.checks {
-        line("lands if", &format!("`{check}` succeeds"));
+        print_field("lands if", &format!("`{check}` succeeds"));
     }
     for glob in &lane.scope {
-        line("scope", glob);
+        print_field("scope", glob);
     }
     if let Some(view) = view {
-        let (key, more) = match lane.purpose() {
-            None => ("worktree", if view.folder_gone { " (gone)" } else { "" }),
-            Some(_) => ("in", if lane.looks_apart() { ", while it runs" } else { "" }),
+        let (key, suffix) = match lane.purpose() {
+            None => ("worktree", if view.is_folder_missing { " (gone)" } else { "" }),
+            Some(_) => ("in", if lane.is_detached() { ", while it runs" } else { "" }),
         };
-        line(key, &format!("{}{more}", lane.path.display()));
-        let cut = lane.branch().and_then(|_| project.repo.cut_of(&lane.path));
-        match cut.as_deref() {
-            Some([]) => line("checkout", "a part: the files at its top"),
-            Some(parts) => line("checkout", &format!("a part: {}", parts.join(", "))),
+        print_field(key, &format!("{}{suffix}", lane.path.display()));
+        let sparse_patterns = lane.branch().and_then(|_| project.repo.sparse_patterns(&lane.path));
+        match sparse_patterns.as_deref() {
+            Some([]) => print_field("checkout", "a part: the files at its top"),
+            Some(patterns) => print_field("checkout", &format!("a part: {}", patterns.join(", "))),
             None => {}
         }
     }
-    if let Some(dirt) = view.and_then(|v| v.dirt.as_ref()).filter(|d| !d.is_clean()) {
-        line("changes", &format!("{} uncommitted", ui::count(dirt.entries.len(), "file")));
-        for path in dirt.paths().iter().take(10) {
-            line("", &path.to_string());
+    if let Some(dirty) = view.and_then(|v| v.dirty.as_ref()).filter(|d| !d.is_clean()) {
+        print_field("changes", &format!("{} uncommitted", ui::pluralize(dirty.entries.len(), "file")));
+        for path in dirty.paths().iter().take(10) {
+            print_field("", &path.to_string());
         }
     }
 }
 
-/// How far its task is that is a folder.
-fn print_steps(line: &dyn Fn(&str, &str), packet: &PacketShown) {
-    let by = match (&packet.reviewer, packet.level) {
+/// Prints the progress and the last review of a task that is a folder.
+fn print_steps(print_field: &dyn Fn(&str, &str), task_loop: &PacketShown) {
+    let review_suffix = match (&task_loop.reviewer, task_loop.review_level) {
         (None, _) => String::new(),
-        (Some(who), 1) => format!("; {who} reviews plans"),
-        (Some(who), _) => format!("; {who} reviews plans and code"),
+        (Some(reviewer), 1) => format!("; {reviewer} reviews plans"),
+        (Some(reviewer), _) => format!("; {reviewer} reviews plans and code"),
     };
-    line("task", &format!("{}{by}", harmless::line(&packet.folder)));
-    let at = packet.step.as_ref().map(|step| format!(", at {step}")).unwrap_or_default();
-    let iterations = ui::count(usize::try_from(packet.iterations).unwrap_or(usize::MAX), "iteration");
-    line("boxes", &format!("{} of {}{at}, after {iterations}", packet.done, packet.of));
-    if let Some(last) = &packet.review {
-        line(
+    print_field("task", &format!("{}{review_suffix}", terminal_text::escape_line(&task_loop.folder)));
+    let step_suffix = task_loop.step.as_ref().map(|step| format!(", at {step}")).unwrap_or_default();
+    let iterations = ui::pluralize(usize::try_from(task_loop.iterations).unwrap_or(usize::MAX), "iteration");
+    print_field(
+        "boxes",
+        &format!("{} of {}{step_suffix}, after {iterations}", task_loop.boxes_ticked, task_loop.boxes_total),
+    );
+    if let Some(last_review) = &task_loop.review {
+        print_field(
             "review",
-            &format!("the {} of step {}: {}, in run {}", last.of, last.step, last.judgement, last.run),
+            &format!(
+                "the {} of step {}: {}, in run {}",
+                last_review.subject, last_review.step, last_review.verdict, last_review.run
+            ),
         );
     }
 }
 
-/// How each run ended, why, and what it used; then what is still to be told.
-fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool, said: Option<Activity>) {
-    for run in &about.runs {
-        let how = describe(run, busy && Some(run) == about.runs.last(), said);
-        line(&format!("run {}", run.attempt), &how);
-        if run.told > 0 {
-            let times = if run.told == 1 { "once".to_owned() } else { format!("{} times", run.told) };
-            line("", &format!("told more {times} while it was at work"));
+/// Prints the outcome, reason and usage of each run, then the messages that are still pending.
+fn print_runs(
+    print_field: &dyn Fn(&str, &str),
+    details: &LaneDetails,
+    is_busy: bool,
+    activity: Option<Activity>,
+) {
+    for run in &details.runs {
+        let outcome_text = describe_run(run, is_busy && Some(run) == details.runs.last(), activity);
+        print_field(&format!("run {}", run.attempt), &outcome_text);
+        if run.delivered_count > 0 {
+            let times_text = if run.delivered_count == 1 {
+                "once".to_owned()
+            } else {
+                format!("{} times", run.delivered_count)
+            };
+            print_field("", &format!("told more {times_text} while it was at work"));
         }
-        let why = run.detail.iter().filter(|why| !how.contains(why.as_str())).cloned();
-        for more in why.chain(account::phrases(&run.account)) {
-            line("", &more);
+        let detail = run.detail.iter().filter(|detail| !outcome_text.contains(detail.as_str())).cloned();
+        for phrase in detail.chain(usage::usage_phrases(&run.summary)) {
+            print_field("", &phrase);
         }
     }
-    let in_all = account::in_all(&about.runs).join(", ");
-    if !in_all.is_empty() {
-        line("in all", &in_all);
+    let totals = usage::total_usage_phrases(&details.runs).join(", ");
+    if !totals.is_empty() {
+        print_field("in all", &totals);
     }
-    print_waiting(line, about);
+    print_pending_messages(print_field, details);
 }
 
-/// What its agent has not been told, in full: nobody has read it yet.
-fn print_waiting(line: &dyn Fn(&str, &str), about: &About) {
-    for message in &about.waiting {
-        let MessageRecord { agent, talk, at, text, .. } = message;
-        line("waits", &format!("to be told to {agent}, in the conversation of run {talk}; sent at {at}"));
-        for part in text.trim_end().lines() {
-            line("", &format!("  {}", ui::printable(part)));
+/// Prints the pending messages in full, because nobody has read them yet.
+fn print_pending_messages(print_field: &dyn Fn(&str, &str), details: &LaneDetails) {
+    for message in &details.waiting {
+        let MessageRecord { agent, conversation: talk, at, text, .. } = message;
+        print_field(
+            "waits",
+            &format!("to be told to {agent}, in the conversation of run {talk}; sent at {at}"),
+        );
+        for text_line in text.trim_end().lines() {
+            print_field("", &format!("  {}", ui::strip_control_chars(text_line)));
         }
     }
 }
 
-/// What keeps a lane from landing, and where that is being resolved.
-fn print_trouble(line: &dyn Fn(&str, &str), lane: &AnyLane, about: &About) {
-    if let Some(conflict) = &about.conflict {
-        line("conflict", &format!("with {} in {}", conflict.onto, ui::count(conflict.paths.len(), "file")));
+/// Prints the conflict or failed check that keeps a lane from landing, and the worktree of an open
+/// resolution.
+fn print_obstacles(print_field: &dyn Fn(&str, &str), lane: &AnyLane, details: &LaneDetails) {
+    if let Some(conflict) = &details.conflict {
+        print_field(
+            "conflict",
+            &format!("with {} in {}", conflict.onto, ui::pluralize(conflict.paths.len(), "file")),
+        );
         for message in &conflict.messages {
-            line("", message);
+            print_field("", message);
         }
     }
-    if let Some(check) = &about.check {
-        let own = if check.task_of.as_ref() == Some(&check.lane) { "its own " } else { "" };
-        line("check", &format!("{own}`{}` failed with it on {}: {}", check.command, check.onto, check.ended));
-        line("", &format!("git proq logs {} --check", lane.name));
+    if let Some(check) = &details.check {
+        let own_prefix = if check.task_lane.as_ref() == Some(&check.lane) { "its own " } else { "" };
+        print_field(
+            "check",
+            &format!("{own_prefix}`{}` failed with it on {}: {}", check.command, check.onto, check.exit_text),
+        );
+        print_field("", &format!("git proq logs {} --check", lane.name));
     }
-    if let Some(open) = &about.resolving {
-        line("laid out", &format!("in {}", open.path.display()));
+    if let Some(resolution) = &details.resolving {
+        print_field("laid out", &format!("in {}", resolution.path.display()));
     }
 }
 
-fn branch(project: &Project, lane: &AnyLane, view: Option<&View>) -> String {
+fn branch_text(project: &Project, lane: &AnyLane, view: Option<&LaneView>) -> String {
     let name = lane.branch().unwrap_or_default();
     let Some(view) = view else { return name.to_owned() };
     let Some(tip) = view.tip else { return format!("{name} (gone)") };
-    let subject = project.repo.subject_of(tip).unwrap_or_default();
+    let subject = project.repo.commit_subject(tip).unwrap_or_default();
     let distance =
         view.distance.map(|d| format!(", {} ahead, {} behind", d.ahead, d.behind)).unwrap_or_default();
     format!("{name} at {} \"{subject}\"{distance}", tip.short())
 }
 
-/// What there is to say of a lane that lands by itself, and where its landing said more.
-fn by_itself(
+/// Describes when an auto-merge lane lands, and names the command that prints the log of its last landing.
+fn auto_merge_lines(
     project: &Project,
     lane: &AnyLane,
     state: LaneState,
-    about: &About,
-    past: Option<&str>,
+    details: &LaneDetails,
+    past_name: Option<&str>,
 ) -> Vec<String> {
     let mut out = Vec::new();
     if lane.auto_merge {
-        out.push(prospect(project, lane, state, about));
+        out.push(auto_merge_outlook(project, lane, state, details));
     }
-    if let Some(run) = about.runs.iter().rev().find(|run| about.landing_log(run).exists()) {
-        out.push(format!("git proq logs {} --merge --run {}", past.unwrap_or(&lane.name), run.attempt));
+    if let Some(run) = details.runs.iter().rev().find(|run| details.landing_log(run).exists()) {
+        out.push(format!("git proq logs {} --merge --run {}", past_name.unwrap_or(&lane.name), run.attempt));
     }
     out
 }
 
-/// When a lane lands that is to land by itself; or why it does not, and what helps.
-fn prospect(project: &Project, lane: &AnyLane, state: LaneState, about: &About) -> String {
+/// Describes when an auto-merge lane lands; or why it does not, and the command that helps.
+fn auto_merge_outlook(project: &Project, lane: &AnyLane, state: LaneState, details: &LaneDetails) -> String {
     let (name, base) = (&lane.name, &lane.base);
-    let by_force = |how: &str| format!("no: its run {how}; git proq merge {name} --force lands it");
+    let force_merge_hint =
+        |run_outcome: &str| format!("no: its run {run_outcome}; git proq merge {name} --force lands it");
     match state {
         LaneState::Idle | LaneState::Starting | LaneState::Running => {
             format!("lands on {base} when its run is done")
@@ -387,46 +437,50 @@ fn prospect(project: &Project, lane: &AnyLane, state: LaneState, about: &About) 
         LaneState::Orphaned => {
             format!("no: a process of its agent lives on; git proq stop {name} ends it")
         }
-        LaneState::Done => once_done(project, lane, about),
+        LaneState::Done => outlook_after_run(project, lane, details),
         LaneState::Landed => "it landed".to_owned(),
         LaneState::Conflict => format!("no: it conflicts; git proq resolve {name} shows what helps"),
         LaneState::CheckFailed => {
             format!("no: a check failed with it; git proq merge {name} tries again")
         }
-        LaneState::Failed => by_force("failed"),
-        LaneState::Stalled => by_force("stalled"),
-        LaneState::Stopped => by_force("was stopped"),
+        LaneState::Failed => force_merge_hint("failed"),
+        LaneState::Stalled => force_merge_hint("stalled"),
+        LaneState::Stopped => force_merge_hint("was stopped"),
         LaneState::NoChange => "no: it changed nothing".to_owned(),
         LaneState::Discarded => "no: it was discarded".to_owned(),
     }
 }
 
-/// The same of a lane whose run is done.
-fn once_done(project: &Project, lane: &AnyLane, about: &About) -> String {
+/// Describes when an auto-merge lane lands whose run is done.
+fn outlook_after_run(project: &Project, lane: &AnyLane, details: &LaneDetails) -> String {
     let (name, base) = (&lane.name, &lane.base);
-    let lock = LockName::Landing(name.clone());
+    let lock = LockName::AutoMerge(name.clone());
     if project.store.locks().is_held(&lock).unwrap_or(false) {
         return format!("is landing on {base}: git proq queue");
     }
-    let due = lane.clone().with_tree().ok().and_then(|lane| lane::due(project, &lane).ok());
-    let again = format!("tried again after the next landing on {base}");
-    match (due, &lane.refused) {
-        (Some(Due::Kept(why) | Due::Moved(why)), _) => format!("refused: {why}"),
-        (_, Some(refused)) if !about.waiting.is_empty() => format!("refused: {}", refused.message),
-        (_, Some(refused)) => format!("refused: {}; {again}", refused.message),
-        (_, None) => format!("its landing was cut short; {again}; git proq merge {name} lands it now"),
+    let auto_merge_status =
+        lane.clone().into_worktree_lane().ok().and_then(|lane| lane::auto_merge_status(project, &lane).ok());
+    let retry_text = format!("tried again after the next landing on {base}");
+    match (auto_merge_status, &lane.auto_merge_refusal) {
+        (Some(AutoMergeStatus::Blocked(reason) | AutoMergeStatus::BranchMoved(reason)), _) => {
+            format!("refused: {reason}")
+        }
+        (_, Some(refused)) if !details.waiting.is_empty() => format!("refused: {}", refused.message),
+        (_, Some(refused)) => format!("refused: {}; {retry_text}", refused.message),
+        (_, None) => format!("its landing was cut short; {retry_text}; git proq merge {name} lands it now"),
     }
 }
 
-/// Whether how a run ended is more than the state and the exit code say.
-fn says_more(run: &RunRecord, state: LaneState) -> bool {
+/// Returns whether the class of a run adds to its state and its exit code.
+fn class_adds_detail(run: &RunRecord, state: LaneState) -> bool {
     run.class.is_some_and(|class| class.to_string() != state.to_string())
         && !matches!(run.class, Some(RunClass::Failed | RunClass::Done))
 }
 
-/// What an agent in a window does, as far as it has said so.
-fn doing(said: Option<Activity>) -> &'static str {
-    match said {
+/// Describes the activity of an agent in a tmux window, as far as its hooks have reported it; ends with a
+/// comma.
+fn activity_prefix(activity: Option<Activity>) -> &'static str {
+    match activity {
         Some(Activity::Working) => "at work, ",
         Some(Activity::NeedsApproval) => "waits for you, ",
         Some(Activity::Idle) => "idle, ",
@@ -434,34 +488,37 @@ fn doing(said: Option<Activity>) -> &'static str {
     }
 }
 
-fn describe(run: &RunRecord, lasts: bool, said: Option<Activity>) -> String {
-    let how = match (run.outcome, run.exit_code, run.signal) {
-        (None, ..) if !lasts => "nobody has written how it ended".to_owned(),
-        (None, ..) if run.window.is_some() => format!("{}in a window of tmux", doing(said)),
+fn describe_run(run: &RunRecord, is_running: bool, activity: Option<Activity>) -> String {
+    let outcome_text = match (run.outcome, run.exit_code, run.signal) {
+        (None, ..) if !is_running => "nobody has written how it ended".to_owned(),
+        (None, ..) if run.window.is_some() => format!("{}in a window of tmux", activity_prefix(activity)),
         (None, ..) => "at work".to_owned(),
-        // How an agent that was ended for a reason ended says nothing more.
-        (Some(state), ..) if says_more(run, state) => {
+        // git-proq ended this agent for a reason: its exit code or signal adds nothing.
+        (Some(state), ..) if class_adds_detail(run, state) => {
             format!("{state}, {}", run.class.map(|class| class.to_string()).unwrap_or_default())
         }
         (Some(state), _, Some(signal)) => format!("{state}, signal {signal}"),
         (Some(state), Some(code), _) => format!("{state}, exit code {code}"),
         (Some(state), None, None) => state.to_string(),
     };
-    let time = run.ended.map(|end| format!(", {}", ui::span(end.since(run.started)))).unwrap_or_default();
-    let errand = match &run.stint {
-        _ if run.resolves => ", on the conflict".to_owned(),
+    let duration_suffix = run
+        .ended
+        .map(|ended| format!(", {}", ui::short_duration(ended.duration_since(run.started))))
+        .unwrap_or_default();
+    let purpose_suffix = match &run.step_run {
+        _ if run.resolves_conflict => ", on the conflict".to_owned(),
         None => String::new(),
-        Some(stint) => match stint.part {
-            Part::Plan => format!(", the plan of step {}", stint.step),
-            Part::Work => format!(", step {}", stint.step),
-            Part::PlanReview | Part::CodeReview => {
-                format!(", a review of the {} of step {}", stint.part.subject(), stint.step)
+        Some(step_run) => match step_run.phase {
+            StepPhase::Plan => format!(", the plan of step {}", step_run.step),
+            StepPhase::Work => format!(", step {}", step_run.step),
+            StepPhase::PlanReview | StepPhase::CodeReview => {
+                format!(", a review of the {} of step {}", step_run.phase.subject(), step_run.step)
             }
         },
     };
-    let strays = match run.strays {
+    let strays_suffix = match run.strays {
         0 => String::new(),
-        n => format!(", {} that it had left were ended", ui::count(n, "process")),
+        n => format!(", {} that it had left were ended", ui::pluralize(n, "process")),
     };
-    format!("{}{errand}: {how}{time}{strays}", run.agent)
+    format!("{}{purpose_suffix}: {outcome_text}{duration_suffix}{strays_suffix}", run.agent)
 }

@@ -1,63 +1,64 @@
-//! Owns `git proq show --prompt`: what the last run of a lane was told.
+//! `git proq show --prompt`: prints the prompt that the last run of a lane was given.
 
 use std::io::IsTerminal;
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, Failure, Mistake, Session};
+use super::{CommandResult, Failure, Session, UsageError};
 use crate::explain::Exit;
-use crate::lane::told_at_work;
+use crate::lane::read_delivered;
 use crate::store::Layout;
 use crate::store::records::AnyLane;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct PromptOutput<'a> {
     lane: &'a str,
     run: u32,
-    /// What it was told apart from the prompt.
+    /// Rules that the agent was given separately from the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<String>,
     prompt: String,
-    /// What it was told while it was at work, each time all of it.
+    /// Messages delivered while the run was active, each in full.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    told: Vec<String>,
+    #[serde(rename = "told")]
+    delivered: Vec<String>,
 }
 
-/// Prints it, from the lane's folder of records.
-pub(super) fn print(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
+/// Prints the prompt of the lane's last run from `dir`, the lane's record folder.
+pub(super) fn print_prompt(session: &Session, lane: &AnyLane, dir: &Path) -> CommandResult {
     let run = lane.attempt;
-    let missing = || Mistake::NoRun { lane: lane.name.clone(), run };
-    let prompt = read(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(missing)?;
-    let rules = read(&dir.join(Layout::run_rules_in_lane(run)))?;
-    let told = told_at_work(dir, run)?;
+    let no_run = || UsageError::NoRun { lane: lane.name.clone(), run };
+    let prompt = read_if_exists(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(no_run)?;
+    let rules = read_if_exists(&dir.join(Layout::run_rules_in_lane(run)))?;
+    let delivered = read_delivered(dir, run)?;
     if session.ui.json {
-        session.ui.object(Answer { lane: &lane.name, run, rules, prompt, told });
-        return Ok(Exit::Done);
+        session.ui.print_json(PromptOutput { lane: &lane.name, run, rules, prompt, delivered });
+        return Ok(Exit::Success);
     }
     if let Some(rules) = rules {
-        session.ui.say("apart from the prompt:");
-        session.ui.text(&rules);
-        session.ui.answer("");
-        session.ui.say("the prompt:");
+        session.ui.status("apart from the prompt:");
+        session.ui.print_text(&rules);
+        session.ui.print_line("");
+        session.ui.status("the prompt:");
     }
-    for (n, text) in std::iter::once(&prompt).chain(&told).enumerate() {
+    for (n, text) in std::iter::once(&prompt).chain(&delivered).enumerate() {
         if n > 0 {
-            session.ui.answer("");
-            session.ui.say("then, while it was at work:");
+            session.ui.print_line("");
+            session.ui.status("then, while it was at work:");
         }
-        session.ui.text(text);
+        session.ui.print_text(text);
         if !std::io::stdout().is_terminal() && !text.ends_with('\n') {
-            session.ui.answer("");
+            session.ui.print_line("");
         }
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn read(path: &Path) -> Result<Option<String>, Failure> {
-    match crate::regular_file::record(path) {
+fn read_if_exists(path: &Path) -> Result<Option<String>, Failure> {
+    match crate::regular_file::read_store_file(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Mistake::Unreadable { path: path.to_owned(), source }.into()),
+        Err(source) => Err(UsageError::Unreadable { path: path.to_owned(), source }.into()),
     }
 }

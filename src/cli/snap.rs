@@ -1,14 +1,14 @@
-//! Owns `git proq snap`, its arguments included.
+//! `git proq snap`: lists, shows and restores snapshots of uncommitted changes.
 
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::snap_ids;
-use super::{Done, Session, identity, table, ui};
+use super::{CommandResult, Session, caller, table, ui};
 use crate::explain::Exit;
-use crate::git::{LeftOut, Oid, RepoPath, Restored};
-use crate::lane::{self, Brought, SnapFile, SnapState, SnapView};
+use crate::git::{Oid, RepoPath, RestoreOutcome, UncapturedPath};
+use crate::lane::{self, RestoreReport, SnapFile, SnapState, SnapView};
 use crate::store::{Moment, now};
 
 /// Look at snapshots of uncommitted changes, and bring them back
@@ -51,63 +51,65 @@ pub(crate) enum SnapCommand {
     },
 }
 
-/// One snapshot, for programs.
+/// JSON object of one snapshot.
 #[derive(Serialize)]
-struct Row {
+struct SnapshotRow {
     id: String,
-    why: String,
+    #[serde(rename = "why")]
+    reason: String,
     at: Moment,
-    /// waiting, edits, kept, restored, copy or automatic.
+    /// One of waiting, edits, kept, restored, copy, automatic.
     state: &'static str,
-    /// The lane whose preview it waits for.
+    /// Lane whose preview the snapshot waits for, or whose edits it holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     lane: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     restored: Option<Moment>,
-    /// How many files.
+    /// Number of files in the snapshot.
     files: usize,
-    /// What `git stash apply` takes.
+    /// Commit that `git stash apply` takes.
     commit: Oid,
-    /// The commit that HEAD was at.
+    /// Commit that HEAD was at when the snapshot was taken.
     base: Oid,
 }
 
 #[derive(Serialize)]
-struct List {
-    snapshots: Vec<Row>,
+struct SnapshotList {
+    snapshots: Vec<SnapshotRow>,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct SnapshotDetails {
     #[serde(flatten)]
-    row: Row,
-    paths: Vec<File>,
-    /// What it could not hold.
-    left: Vec<LeftOut>,
+    row: SnapshotRow,
+    paths: Vec<FileEntry>,
+    /// Paths that the snapshot could not capture.
+    #[serde(rename = "left")]
+    left_out: Vec<UncapturedPath>,
     empty_folders: Vec<RepoPath>,
 }
 
 #[derive(Serialize)]
-struct File {
+struct FileEntry {
     path: RepoPath,
-    /// Two letters as in `git status --short`.
+    /// Status in two letters, as in `git status --short`.
     status: String,
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct RestoreOutput {
     id: String,
     commit: Oid,
-    /// exactly, merged or conflict.
+    /// One of exactly, merged, conflict.
     restored: &'static str,
     conflicts: Vec<RepoPath>,
-    /// Ignored files that came back with it before and are not as they were.
+    /// Ignored files that an earlier restore of this snapshot wrote and that have changed since.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ignored_gone: Vec<RepoPath>,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Snap) -> Done {
+pub(super) fn run(session: &Session, args: &Snap) -> CommandResult {
     match &args.command {
         SnapCommand::List => list(session),
         SnapCommand::Show { id } => show(session, id),
@@ -115,177 +117,186 @@ pub(super) fn run(session: &Session, args: &Snap) -> Done {
     }
 }
 
-fn list(session: &Session) -> Done {
+fn list(session: &Session) -> CommandResult {
     let views = lane::snap_views(&session.project()?)?;
     if session.ui.json {
-        session.ui.object(List { snapshots: views.iter().map(row).collect() });
-        return Ok(Exit::Done);
+        session.ui.print_json(SnapshotList { snapshots: views.iter().map(snapshot_row).collect() });
+        return Ok(Exit::Success);
     }
     if views.is_empty() {
-        session.ui.say("no snapshot is kept");
-        return Ok(Exit::Done);
+        session.ui.status("no snapshot is kept");
+        return Ok(Exit::Success);
     }
     let rows = views.iter().map(|view| {
         let snap = &view.record;
         vec![
             snap.id.clone(),
-            ui::span(now().since(snap.at)),
-            state(view),
+            ui::short_duration(now().duration_since(snap.at)),
+            state_text(view),
             snap.snapshot.files.to_string(),
-            snap.why.clone(),
+            snap.reason.clone(),
         ]
     });
-    session.ui.answer(table::render(&["ID", "AGE", "STATE", "FILES", "WHAT FOR"], rows.collect()));
-    Ok(Exit::Done)
+    session.ui.print_line(table::render(&["ID", "AGE", "STATE", "FILES", "WHAT FOR"], rows.collect()));
+    Ok(Exit::Success)
 }
 
-fn show(session: &Session, id: &str) -> Done {
+fn show(session: &Session, id: &str) -> CommandResult {
     let project = session.project()?;
     let view = lane::find_snap(&project, id)?;
     let files = view.files(&project)?;
     if session.ui.json {
-        let file = |f: SnapFile| File { path: f.path, status: f.status.iter().collect() };
-        session.ui.object(Shown {
-            row: row(&view),
+        let file = |f: SnapFile| FileEntry { path: f.path, status: f.status.iter().collect() };
+        session.ui.print_json(SnapshotDetails {
+            row: snapshot_row(&view),
             paths: files.into_iter().map(file).collect(),
-            left: view.left().to_vec(),
+            left_out: view.left_out().to_vec(),
             empty_folders: view.record.snapshot.empty_dirs.clone(),
         });
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
     let snap = &view.record;
-    let line = |key: &str, value: &str| {
-        session.ui.answer(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
+    let print_field = |key: &str, value: &str| {
+        session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
-    line("snapshot", &snap.id);
-    line("what for", &snap.why);
-    line("taken", &snap.at.to_string());
-    line(
+    print_field("snapshot", &snap.id);
+    print_field("what for", &snap.reason);
+    print_field("taken", &snap.at.to_string());
+    print_field(
         "state",
         &match snap.restored {
-            Some(at) => format!("{}, {at}", state(&view)),
-            None => state(&view),
+            Some(at) => format!("{}, {at}", state_text(&view)),
+            None => state_text(&view),
         },
     );
-    line("base", &snap.snapshot.base.short());
-    line("read it", &format!("git stash apply {}", view.commit()));
+    print_field("base", &snap.snapshot.base.short());
+    print_field("read it", &format!("git stash apply {}", view.commit()));
     for path in snap.automatic.iter().flat_map(|automatic| &automatic.ignored) {
-        line("ignored", &path.to_string());
+        print_field("ignored", &path.to_string());
     }
     for path in snap.automatic.iter().flat_map(|automatic| &automatic.too_large) {
-        line("left out", &format!("{path} (ignored, and too large)"));
+        print_field("left out", &format!("{path} (ignored, and too large)"));
     }
     for folder in &snap.snapshot.empty_dirs {
-        line("empty", &folder.to_string());
+        print_field("empty", &folder.to_string());
     }
-    for left in view.left() {
-        line("left out", &format!("{} ({})", left.path, left.what));
+    for item in view.left_out() {
+        print_field("left out", &format!("{} ({})", item.path, item.kind));
     }
     if !files.is_empty() {
-        session.ui.answer("");
+        session.ui.print_line("");
     }
     for file in files {
-        session.ui.answer(format!("{} {}", file.status.iter().collect::<String>(), file.path));
+        session.ui.print_line(format!("{} {}", file.status.iter().collect::<String>(), file.path));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-fn restore(session: &Session, id: &str, dry_run: bool) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(&[], dry_run)?;
+fn restore(session: &Session, id: &str, dry_run: bool) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], dry_run)?;
     let view = lane::find_snap(&project, id)?;
-    let brought = lane::restore_snap(&project, &view, dry_run)?;
-    let conflicts = match &brought.restored {
-        Restored::Conflict(paths) => paths.clone(),
-        Restored::Exactly | Restored::Merged => Vec::new(),
+    let report = lane::restore_snapshot(&project, &view, dry_run)?;
+    let conflicts = match &report.outcome {
+        RestoreOutcome::Conflict(paths) => paths.clone(),
+        RestoreOutcome::Exact | RestoreOutcome::Merged => Vec::new(),
     };
-    let exit = if conflicts.is_empty() { Exit::Done } else { Exit::Conflicts };
+    let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
     if session.ui.json {
-        let restored = match &brought.restored {
-            Restored::Exactly => "exactly",
-            Restored::Merged => "merged",
-            Restored::Conflict(_) => "conflict",
+        let restored = match &report.outcome {
+            RestoreOutcome::Exact => "exactly",
+            RestoreOutcome::Merged => "merged",
+            RestoreOutcome::Conflict(_) => "conflict",
         };
         let (id, commit) = (view.record.id.clone(), view.commit());
-        session.ui.object(Answer {
+        session.ui.print_json(RestoreOutput {
             id,
             commit,
             restored,
             conflicts,
-            ignored_gone: brought.ignored_gone,
+            ignored_gone: report.lost_ignored,
             dry_run,
         });
     } else {
-        say(session, &view, &brought, dry_run);
+        print_restored(session, &view, &report, dry_run);
     }
     Ok(exit)
 }
 
-fn say(session: &Session, view: &SnapView, brought: &Brought, dry_run: bool) {
-    let (id, dir) = (&view.record.id, brought.dir.display());
-    let comes = if dry_run { "would come back" } else { "is back" };
-    for path in &brought.ignored_in_the_way {
+fn print_restored(session: &Session, view: &SnapView, report: &RestoreReport, dry_run: bool) {
+    let (id, dir) = (&view.record.id, report.dir.display());
+    let verb = if dry_run { "would come back" } else { "is back" };
+    for path in &report.blocked_ignored {
         session.ui.warn(format!("{path} was not restored: another file or a link is in its place"));
     }
-    if !matches!(brought.restored, Restored::Conflict(_)) {
-        for path in &brought.ignored_gone {
+    if !matches!(report.outcome, RestoreOutcome::Conflict(_)) {
+        for path in &report.lost_ignored {
             session.ui.warn(format!(
                 "{path} is not as it was: git ignores it, and it came back with this snapshot before; no copy was kept"
             ));
         }
     }
-    match &brought.restored {
-        Restored::Exactly if !brought.ignored_gone.is_empty() => {
-            session.ui.answer(format!("snapshot {id} {comes} in {dir}, but for ignored files"));
+    match &report.outcome {
+        RestoreOutcome::Exact if !report.lost_ignored.is_empty() => {
+            session.ui.print_line(format!("snapshot {id} {verb} in {dir}, but for ignored files"));
         }
-        Restored::Exactly => session.ui.answer(format!("snapshot {id} {comes} in {dir}, exactly as it was")),
-        Restored::Merged => {
-            session.ui.answer(format!("snapshot {id} {comes} in {dir}, merged into what is there now"));
+        RestoreOutcome::Exact => {
+            session.ui.print_line(format!("snapshot {id} {verb} in {dir}, exactly as it was"));
         }
-        Restored::Conflict(paths) => {
-            let would = if dry_run { "would conflict" } else { "conflicts" };
-            let files = ui::count(paths.len(), "file");
-            session.ui.answer(format!("snapshot {id} {would} with what is in {dir} now, in {files}"));
+        RestoreOutcome::Merged => {
+            session.ui.print_line(format!("snapshot {id} {verb} in {dir}, merged into what is there now"));
+        }
+        RestoreOutcome::Conflict(paths) => {
+            let conflict_verb = if dry_run { "would conflict" } else { "conflicts" };
+            let file_count = ui::pluralize(paths.len(), "file");
+            session.ui.print_line(format!(
+                "snapshot {id} {conflict_verb} with what is in {dir} now, in {file_count}"
+            ));
             for path in paths.iter().take(10) {
-                session.ui.answer(format!("  {path}"));
+                session.ui.print_line(format!("  {path}"));
             }
-            session.ui.say("nothing was changed; the snapshot is kept");
-            let how = &brought.way_back;
-            session.ui.hint(format!("bring it back {}: {} {}", how.aim(), how.command(), view.commit()));
+            session.ui.status("nothing was changed; the snapshot is kept");
+            let stash_method = &report.stash_method;
+            session.ui.hint(format!(
+                "bring it back {}: {} {}",
+                stash_method.purpose(),
+                stash_method.command(),
+                view.commit()
+            ));
         }
     }
 }
 
-fn row(view: &SnapView) -> Row {
+fn snapshot_row(view: &SnapView) -> SnapshotRow {
     let snap = &view.record;
     let (state, lane) = match &view.state {
-        SnapState::Waiting(lane) => ("waiting", Some(lane.clone())),
-        SnapState::Edits(lane) => ("edits", Some(lane.clone())),
-        SnapState::Kept => ("kept", None),
+        SnapState::AwaitsPreviewExit(lane) => ("waiting", Some(lane.clone())),
+        SnapState::AwaitsNextPreview(lane) => ("edits", Some(lane.clone())),
+        SnapState::Saved => ("kept", None),
         SnapState::Restored => ("restored", None),
-        SnapState::Copy if snap.automatic.is_some() => ("automatic", None),
-        SnapState::Copy => ("copy", None),
+        SnapState::CopyOnly if snap.automatic.is_some() => ("automatic", None),
+        SnapState::CopyOnly => ("copy", None),
     };
-    Row {
+    SnapshotRow {
         id: snap.id.clone(),
-        why: snap.why.clone(),
+        reason: snap.reason.clone(),
         at: snap.at,
         state,
         lane,
-        restored: snap.restored.filter(|_| !snap.copy),
+        restored: snap.restored.filter(|_| !snap.is_copy),
         files: snap.snapshot.files,
         commit: snap.snapshot.commit,
         base: snap.snapshot.base,
     }
 }
 
-fn state(view: &SnapView) -> String {
+fn state_text(view: &SnapView) -> String {
     match &view.state {
-        SnapState::Waiting(_) => "waiting".to_owned(),
-        SnapState::Edits(lane) => format!("edits of {lane}"),
-        SnapState::Kept => "kept".to_owned(),
+        SnapState::AwaitsPreviewExit(_) => "waiting".to_owned(),
+        SnapState::AwaitsNextPreview(lane) => format!("edits of {lane}"),
+        SnapState::Saved => "kept".to_owned(),
         SnapState::Restored => "restored".to_owned(),
-        SnapState::Copy if view.record.automatic.is_some() => "automatic".to_owned(),
-        SnapState::Copy => "copy".to_owned(),
+        SnapState::CopyOnly if view.record.automatic.is_some() => "automatic".to_owned(),
+        SnapState::CopyOnly => "copy".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Owns `git proq spawn`.
+//! `git proq spawn`: creates a lane and starts an agent in it.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -9,17 +9,20 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::attempts::{self, Agents, Attempts};
+use super::attempts::{self, AttemptAgents, AttemptArgs};
 use super::complete::{agent_names, branch_names};
-use super::uncommitted::Uncommitted;
-use super::wishes::{Wishes, warn_of};
-use super::{Done, Failure, Mistake, Session, approve, follow, looking, resolve, task_folder, terms};
-use crate::agent::{self, Job};
-use crate::explain::{Exit, word};
-use crate::lane::{self, Created, Given, NewLane, Plan, Project};
-use crate::regular_file::{self, Links, RECORD};
-use crate::store::records::{AnyLane, LaneRecord, LaneState, Purpose};
-use crate::store::{Guard, Repositories, path_form};
+use super::run_args::{RunArgs, warn_before_start};
+use super::uncommitted::UncommittedWarning;
+use super::{
+    CommandResult, Failure, Session, UsageError, approve, follow_run, lane_args, read_only_run, resolve,
+    task_folder,
+};
+use crate::agent::{self, AgentCommand};
+use crate::explain::{Exit, shell_quote};
+use crate::lane::{self, Created, LanePlan, NewLane, Project, SetUpLevel};
+use crate::regular_file::{self, LinkPolicy, MAX_STORE_FILE_BYTES};
+use crate::store::records::{AnyLane, LanePurpose, LaneRecord, LaneState};
+use crate::store::{LockGuard, RepositoryList, path_form};
 
 /// Make a lane and start an agent in it
 ///
@@ -128,7 +131,7 @@ pub(crate) struct Spawn {
     pub(crate) in_place: bool,
     /// What the agent's run is to be like
     #[command(flatten)]
-    pub(crate) wishes: Wishes,
+    pub(crate) run_args: RunArgs,
     /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget", "empty"])]
     pub(crate) tmux: bool,
@@ -154,9 +157,9 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), conflicts_with = "auto_merge")]
     pub(crate) count: Option<u8>,
     /// Make an attempt with each of these agents, or as many as their numbers say: claude:2,codex
-    #[arg(long, value_name = "LIST", value_parser = attempts::agents,
+    #[arg(long, value_name = "LIST", value_parser = attempts::parse_agents,
           conflicts_with_all = ["count", "auto_merge", "empty", "command"])]
-    pub(crate) agents: Option<Agents>,
+    pub(crate) agents: Option<AttemptAgents>,
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -178,19 +181,19 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// What it only looks for; none when it does more.
-    pub(super) fn purpose(self) -> Option<Purpose> {
+    /// Returns the purpose of a read-only run; none for a run that makes commits.
+    pub(super) fn purpose(self) -> Option<LanePurpose> {
         match self {
             Mode::Build => None,
-            Mode::Plan => Some(Purpose::Plan),
-            Mode::Answer => Some(Purpose::Answer),
+            Mode::Plan => Some(LanePurpose::Plan),
+            Mode::Answer => Some(LanePurpose::Answer),
         }
     }
 }
 
-/// The answer.
+/// JSON output: the new lane and the agent that was started in it.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct SpawnOutput<'a> {
     lane: &'a str,
     branch: &'a str,
     #[serde(serialize_with = "path_form::serialize")]
@@ -205,131 +208,150 @@ struct Answer<'a> {
     checks: &'a [String],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     scope: &'a [String],
-    /// What the agent may do.
+    /// Permission level of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     permission: Option<String>,
     state: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     auto_merge: bool,
-    /// Why it did not land by itself.
+    /// Reason why the automatic merge was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    refused: Option<&'a str>,
+    #[serde(rename = "refused")]
+    auto_merge_refusal: Option<&'a str>,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Spawn) -> Done {
+pub(super) fn run(session: &Session, args: &Spawn) -> CommandResult {
     if let Some(folder) = &args.folder {
         return task_folder::run(session, args, folder);
     }
     if let Some(purpose) = args.purpose() {
-        return looking::run(session, args, purpose);
+        return read_only_run::run(session, args, purpose);
     }
     if args.isolated {
-        return Err(Mistake::BuildsApart.into());
+        return Err(UsageError::IsolatedRefused.into());
     }
-    let many = Attempts::read(args)?;
-    let args = many.as_ref().map_or(args, Attempts::first);
-    let (checks, scope) = (terms::checks(&args.check)?, terms::scope(&args.scope)?);
-    let project = session.project_to_change()?;
-    let mut asked = Asked::read(session, &project, args)?;
+    let attempt_set = AttemptArgs::from_args(args)?;
+    let args = attempt_set.as_ref().map_or(args, AttemptArgs::first);
+    let (checks, scope) = (lane_args::validate_checks(&args.check)?, lane_args::validate_scope(&args.scope)?);
+    let project = session.project_for_write()?;
+    let mut request = SpawnRequest::from_args(session, &project, args)?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
-    if let Some(job) = asked.job.take() {
-        asked.job = Some(job.with_checks(agent::checks_with(&project, &base.branch, &checks)?));
+    if let Some(agent_command) = request.agent_command.take() {
+        request.agent_command =
+            Some(agent_command.with_checks(agent::merge_checks(&project, &base.branch, &checks)?));
     }
-    let here = project.repo.here().or(project.repo.main_worktree()).map(Path::to_owned);
-    let wanted = NewLane {
-        name: args.name.as_deref().map(lane::Name::parse).transpose()?,
-        prompt: asked.prompt.as_deref(),
-        words: asked.words.as_deref(),
-        agent: asked.job.as_ref().map(|job| job.agent.clone()),
+    let current_worktree =
+        project.repo.current_worktree().or(project.repo.main_worktree()).map(Path::to_owned);
+    let new_lane = NewLane {
+        name: args.name.as_deref().map(lane::LaneName::parse).transpose()?,
+        prompt: request.prompt.as_deref(),
+        name_hint: request.name_hint.as_deref(),
+        agent: request.agent_command.as_ref().map(|agent_command| agent_command.agent.clone()),
         base,
-        carry: here.clone().filter(|_| args.carry),
+        carry: current_worktree.clone().filter(|_| args.carry),
         checks,
-        sparse: terms::sparse(args.sparse, &scope)?,
+        sparse: lane_args::validate_sparse(args.sparse, &scope)?,
         scope,
         auto_merge: args.auto_merge,
         group: None,
         batch: None,
-        given: args.given(),
+        set_up: args.set_up_level(),
     };
-    if let Some(many) = many {
-        return many.spawn(session, &project, &wanted, here.as_deref());
+    if let Some(attempt_set) = attempt_set {
+        return attempt_set.spawn_all(session, &project, &new_lane, current_worktree.as_deref());
     }
-    let plan = lane::plan(&project, wanted)?;
-    terms::warn_of_neighbours(session, &project, &plan);
-    warn_of(session, &project, asked.job.as_ref())?;
-    let uncommitted = Uncommitted::of(&project, args, here.as_deref());
+    let plan = lane::plan_lane(&project, new_lane)?;
+    lane_args::warn_of_overlapping_lanes(session, &project, &plan);
+    warn_before_start(session, &project, request.agent_command.as_ref())?;
+    let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
     if args.dry_run {
         uncommitted.warn(session, None);
-        say_plan(session, &plan, asked.job.as_ref(), &asked.attached);
-        return Ok(Exit::Done);
+        print_plan(session, &plan, request.agent_command.as_ref(), &request.attachments);
+        return Ok(Exit::Success);
     }
-    approve::before_set_up(session, &project, args.given())?;
-    let Created { lane, lock, unchanged } = lane::create(&project, &plan)?;
-    remember(&project);
-    let begun = asked.job.as_ref().map(|job| begin(&project, &lane, lock, job, &asked.attached)).transpose();
-    let warn = || uncommitted.warn(session, unchanged.as_deref());
-    tell(session, &project, (lane, asked.job.as_ref()), begun, args.wait, warn)
+    approve::confirm_set_up(session, &project, args.set_up_level())?;
+    let Created { lane, lock, unchanged } = lane::create_lane(&project, &plan)?;
+    register_repository(&project);
+    let start_result = request
+        .agent_command
+        .as_ref()
+        .map(|agent_command| start_agent(&project, &lane, lock, agent_command, &request.attachments))
+        .transpose();
+    let warn_uncommitted = || uncommitted.warn(session, unchanged.as_deref());
+    report_spawned(
+        session,
+        &project,
+        (lane, request.agent_command.as_ref()),
+        start_result,
+        args.wait,
+        warn_uncommitted,
+    )
 }
 
-/// Says what was made and what runs there, or follows that. `warn` looks at each file of the main checkout, perhaps: only when
-/// the lane is in use and said, or nothing could be started in it.
-pub(super) fn tell(
+/// Reports a new lane and the agent that was started in it, or follows the run.
+///
+/// `warn_uncommitted` may read every file of the main checkout. It is called only when the lane is in use and
+/// reported, or when nothing could be started in it.
+pub(super) fn report_spawned(
     session: &Session,
     project: &Project,
-    (mut lane, job): (LaneRecord, Option<&Job>),
-    begun: Result<Option<AnyLane>, Failure>,
+    (mut lane, agent_command): (LaneRecord, Option<&AgentCommand>),
+    start_result: Result<Option<AnyLane>, Failure>,
     wait: bool,
-    warn: impl FnOnce(),
-) -> Done {
-    let followed = begun.as_ref().is_ok_and(|begun| wait && begun.is_some());
-    if let (Ok(begun), false) = (&begun, followed) {
-        lane.state = begun.as_ref().map_or(lane.state, |begun| begun.state);
-        say_made(session, &lane, job);
+    warn_uncommitted: impl FnOnce(),
+) -> CommandResult {
+    let is_followed = start_result.as_ref().is_ok_and(|started| wait && started.is_some());
+    if let (Ok(started), false) = (&start_result, is_followed) {
+        lane.state = started.as_ref().map_or(lane.state, |started_lane| started_lane.state);
+        print_created(session, &lane, agent_command);
     }
-    warn();
-    if let (Some(begun), true) = (begun?, followed) {
-        return follow::follow(session, project, &begun, job);
+    warn_uncommitted();
+    if let (Some(started_lane), true) = (start_result?, is_followed) {
+        return follow_run::follow_and_report(session, project, &started_lane, agent_command);
     }
-    let next =
-        job.map_or_else(|| format!("cd {}", word(&lane.path.to_string_lossy())), |job| hint(job, &lane.name));
-    session.ui.hint(next);
-    Ok(Exit::Done)
+    let next_step = agent_command.map_or_else(
+        || format!("cd {}", shell_quote(&lane.path.to_string_lossy())),
+        |agent_command| follow_hint(agent_command, &lane.name),
+    );
+    session.ui.hint(next_step);
+    Ok(Exit::Success)
 }
 
-/// Starts what is to run in a new lane.
-fn begin(
+/// Starts the agent of a new lane, after copying the attachments.
+fn start_agent(
     project: &Project,
     lane: &LaneRecord,
-    lock: Guard,
-    job: &Job,
-    attached: &[PathBuf],
+    lock: LockGuard,
+    agent_command: &AgentCommand,
+    attachments: &[PathBuf],
 ) -> Result<AnyLane, Failure> {
-    let exe = resolve::this_program()?;
-    lane::attach(project, &lane.name, attached)?;
-    Ok(agent::launch(project, &lane.clone().any(), lock, job, &exe)?)
+    let program_path = resolve::current_program_path()?;
+    lane::attach(project, &lane.name, attachments)?;
+    Ok(agent::launch(project, &lane.clone().into_any(), lock, agent_command, &program_path)?)
 }
 
-/// Puts the repository on the user's list, for `list --everywhere`. The lane is made, whatever becomes of that.
-pub(super) fn remember(project: &Project) {
-    let added = Repositories::of_user().map(|list| list.add(project.repo.common_dir()));
+/// Adds the repository to the user's list for `git proq list --everywhere`. A failure is only a warning,
+/// because the lane already exists.
+pub(super) fn register_repository(project: &Project) {
+    let added = RepositoryList::open_for_user().map(|list| list.add(project.repo.common_dir()));
     if let Some(Err(e)) = added {
         project.listener.warn(format!("`git proq list --everywhere` will not show this repository: {e}"));
     }
 }
 
 impl Spawn {
-    /// What it is for, if it is to have no branch of its own.
-    fn purpose(&self) -> Option<Purpose> {
-        if self.in_place { Some(Purpose::InPlace) } else { self.mode.purpose() }
+    /// Returns the purpose of a run in a lane without a branch; none if the lane has a branch.
+    fn purpose(&self) -> Option<LanePurpose> {
+        if self.in_place { Some(LanePurpose::InPlace) } else { self.mode.purpose() }
     }
 
-    /// What its lane is given.
-    pub(super) fn given(&self) -> Given {
-        if self.no_setup { Given::NoCommands } else { Given::Whole }
+    /// Returns which part of the set-up the lane is given: `--no-setup` leaves out the commands.
+    pub(super) fn set_up_level(&self) -> SetUpLevel {
+        if self.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full }
     }
 
-    /// The same with the prompt as text, so that it is read once.
+    /// Replaces `--file` by the text of the file, so that standard input is read only once.
     pub(super) fn with_prompt_read(self) -> Result<Spawn, Failure> {
         match &self.file {
             None => Ok(self),
@@ -338,63 +360,79 @@ impl Spawn {
     }
 }
 
-/// What the command line asks for, checked before anything is made.
-pub(super) struct Asked {
-    pub(super) job: Option<Job>,
+/// Validated arguments of `git proq spawn`. Nothing is created before they are complete.
+pub(super) struct SpawnRequest {
+    pub(super) agent_command: Option<AgentCommand>,
     pub(super) prompt: Option<String>,
-    /// What a lane for a bare command line is named after.
-    pub(super) words: Option<String>,
-    /// Files that belong to the prompt.
-    pub(super) attached: Vec<PathBuf>,
+    /// Text that a lane for a plain command is named after: its command line.
+    pub(super) name_hint: Option<String>,
+    /// Absolute paths of the files that belong to the prompt.
+    pub(super) attachments: Vec<PathBuf>,
 }
 
-impl Asked {
-    pub(super) fn read(session: &Session, project: &Project, args: &Spawn) -> Result<Asked, Failure> {
+impl SpawnRequest {
+    pub(super) fn from_args(
+        session: &Session,
+        project: &Project,
+        args: &Spawn,
+    ) -> Result<SpawnRequest, Failure> {
         let prompt = match &args.file {
             None => args.prompt.clone(),
             Some(file) => Some(read_prompt(file)?),
         };
-        let attached = attached(session, &args.attach)?;
+        let attachments = resolve_attachments(session, &args.attach)?;
         if args.empty {
-            return Ok(Asked { job: None, prompt, words: None, attached });
+            return Ok(SpawnRequest { agent_command: None, prompt, name_hint: None, attachments });
         }
         if !args.command.is_empty() && args.agent.is_none() {
-            let job = Job::command(
+            let agent_command = AgentCommand::from_user_command(
                 project,
                 &args.command,
                 prompt.as_deref().unwrap_or_default(),
                 &session.dir,
-                &asked_of(args),
+                &requested_run_options(args),
             )?;
-            let words: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
-            return Ok(Asked { job: Some(job), prompt, words: Some(words.join(" ")), attached });
+            let argv: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
+            return Ok(SpawnRequest {
+                agent_command: Some(agent_command),
+                prompt,
+                name_hint: Some(argv.join(" ")),
+                attachments,
+            });
         }
-        let agent = args.agent.as_deref().ok_or(Mistake::Missing {
-            what: "nothing says what to start",
+        let agent = args.agent.as_deref().ok_or(UsageError::Missing {
+            problem: "nothing says what to start",
             example: "git proq spawn claude \"implement payments\"",
         })?;
-        let prompt = prompt.ok_or(Mistake::Missing {
-            what: "the agent needs a prompt",
+        let prompt = prompt.ok_or(UsageError::Missing {
+            problem: "the agent needs a prompt",
             example: "git proq spawn claude \"implement payments\", or -f task.md",
         })?;
-        let wishes = agent::Asked { own: args.command.clone(), ..asked_of(args) };
-        let job = Job::agent(project, agent, &prompt, &session.dir, &wishes)?;
-        Ok(Asked { job: Some(job), prompt: Some(prompt), words: None, attached })
+        let run_options =
+            agent::RunOptions { agent_command: args.command.clone(), ..requested_run_options(args) };
+        let agent_command = AgentCommand::from_profile(project, agent, &prompt, &session.dir, &run_options)?;
+        Ok(SpawnRequest {
+            agent_command: Some(agent_command),
+            prompt: Some(prompt),
+            name_hint: None,
+            attachments,
+        })
     }
 }
 
-/// What the run is to be like.
-fn asked_of(args: &Spawn) -> agent::Asked {
-    agent::Asked { purpose: args.purpose(), ..args.wishes.asked_in(args.tmux) }
+/// Returns the run options that the command line requests.
+fn requested_run_options(args: &Spawn) -> agent::RunOptions {
+    agent::RunOptions { purpose: args.purpose(), ..args.run_args.run_options_with_window(args.tmux) }
 }
 
-/// The files to give along, each of which can be read and has a name of its own.
-pub(super) fn attached(session: &Session, files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+/// Returns the absolute paths of the attachments. Fails if one cannot be read or if two have the same file
+/// name.
+pub(super) fn resolve_attachments(session: &Session, files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut out: Vec<PathBuf> = Vec::new();
     for file in files {
         let path = session.dir.join(file);
-        let unreadable = |source| Mistake::Unreadable { path: file.clone(), source };
-        regular_file::open(&path, Links::Follow).map_err(unreadable)?;
+        let unreadable = |source| UsageError::Unreadable { path: file.clone(), source };
+        regular_file::open(&path, LinkPolicy::Follow).map_err(unreadable)?;
         if out.iter().any(|other| other.file_name() == path.file_name()) {
             return Err(unreadable(std::io::Error::other("another file of this name is given along")).into());
         }
@@ -404,91 +442,105 @@ pub(super) fn attached(session: &Session, files: &[PathBuf]) -> Result<Vec<PathB
 }
 
 pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
-    let piped = file == Path::new("-");
-    let named = if piped { Path::new("standard input") } else { file };
-    let unreadable = |source| Mistake::Unreadable { path: named.to_owned(), source };
+    let is_stdin = file == Path::new("-");
+    let display_path = if is_stdin { Path::new("standard input") } else { file };
+    let unreadable = |source| UsageError::Unreadable { path: display_path.to_owned(), source };
     let mut bytes = Vec::new();
-    if piped {
-        std::io::stdin().take(RECORD).read_to_end(&mut bytes).map_err(unreadable)?;
+    if is_stdin {
+        std::io::stdin().take(MAX_STORE_FILE_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
-        bytes = regular_file::given(file, RECORD).map_err(unreadable)?;
+        bytes = regular_file::read_user_file(file, MAX_STORE_FILE_BYTES).map_err(unreadable)?;
     }
     String::from_utf8(bytes)
         .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
 }
 
-pub(super) fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>, attached: &[PathBuf]) {
+pub(super) fn print_plan(
+    session: &Session,
+    plan: &LanePlan<'_>,
+    agent_command: Option<&AgentCommand>,
+    attachments: &[PathBuf],
+) {
     let base = plan.base();
     if session.ui.json {
-        session.ui.object(Answer {
+        session.ui.print_json(SpawnOutput {
             lane: plan.name.as_str(),
             branch: &plan.branch,
             path: &plan.path,
             base: &base.branch,
             start: base.start.to_string(),
-            agent: job.map(|j| j.agent.as_str()),
-            command: job.map(Job::shown),
+            agent: agent_command.map(|j| j.agent.as_str()),
+            command: agent_command.map(AgentCommand::display_command_line),
             checks: plan.checks(),
             scope: plan.scope(),
-            permission: job.and_then(Job::level),
+            permission: agent_command.and_then(AgentCommand::permission_level),
             state: LaneState::Idle.to_string(),
-            auto_merge: plan.lands_by_itself(),
-            refused: None,
+            auto_merge: plan.has_auto_merge(),
+            auto_merge_refusal: None,
             dry_run: true,
         });
         return;
     }
-    session.ui.answer(format!("would make lane '{}'", plan.name));
-    session.ui.answer(format!("  branch    {}", plan.branch));
-    session.ui.answer(format!("  worktree  {}", plan.path.display()));
-    session.ui.answer(format!("  from      {} ({})", base.start.short(), base.branch));
-    match job {
-        Some(job) => session.ui.answer(format!("  runs      {}", job.shown())),
-        None => session.ui.answer("  runs      nothing"),
+    session.ui.print_line(format!("would make lane '{}'", plan.name));
+    session.ui.print_line(format!("  branch    {}", plan.branch));
+    session.ui.print_line(format!("  worktree  {}", plan.path.display()));
+    session.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
+    match agent_command {
+        Some(agent_command) => {
+            session.ui.print_line(format!("  runs      {}", agent_command.display_command_line()));
+        }
+        None => session.ui.print_line("  runs      nothing"),
     }
-    terms::say(session, plan);
-    for file in attached {
-        session.ui.answer(format!("  along     {}", file.display()));
+    lane_args::print_lane_args(session, plan);
+    for file in attachments {
+        session.ui.print_line(format!("  along     {}", file.display()));
     }
-    if plan.lands_by_itself() {
-        session.ui.answer(format!("  then      lands on {}", base.branch));
+    if plan.has_auto_merge() {
+        session.ui.print_line(format!("  then      lands on {}", base.branch));
     }
 }
 
-fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
+fn print_created(session: &Session, lane: &LaneRecord, agent_command: Option<&AgentCommand>) {
     if session.ui.json {
-        say_json(session, lane, job, lane.state);
+        print_json(session, lane, agent_command, lane.state);
         return;
     }
-    session.ui.answer(format!("lane '{}' on branch {}, from {}", lane.name, lane.place.branch, lane.base));
-    session.ui.answer(format!("  {}", lane.path.display()));
-    if let Some(job) = job {
-        let then = if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
-        session.ui.say(format!("{} there{then}", job.begun()));
+    session.ui.print_line(format!("lane '{}' on branch {}, from {}", lane.name, lane.kind.branch, lane.base));
+    session.ui.print_line(format!("  {}", lane.path.display()));
+    if let Some(agent_command) = agent_command {
+        let auto_merge_note =
+            if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
+        session.ui.status(format!("{} there{auto_merge_note}", agent_command.started_text()));
     }
 }
 
-/// How to see what it does.
-pub(super) fn hint(job: &Job, lane: &str) -> String {
-    let look = if job.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
-    format!("{look} {lane}   wait for it: git proq wait {lane}")
+/// Returns the hint that shows how to follow and await the run.
+pub(super) fn follow_hint(agent_command: &AgentCommand, lane: &str) -> String {
+    let follow_text =
+        if agent_command.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
+    format!("{follow_text} {lane}   wait for it: git proq wait {lane}")
 }
 
-pub(super) fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: LaneState) {
-    session.ui.object(Answer {
+pub(super) fn print_json(
+    session: &Session,
+    lane: &LaneRecord,
+    agent_command: Option<&AgentCommand>,
+    state: LaneState,
+) {
+    session.ui.print_json(SpawnOutput {
         lane: &lane.name,
-        branch: &lane.place.branch,
+        branch: &lane.kind.branch,
         path: &lane.path,
         base: &lane.base,
         start: lane.start.to_string(),
         agent: lane.agent.as_deref(),
-        command: job.map(Job::shown),
+        command: agent_command.map(AgentCommand::display_command_line),
         checks: &lane.checks,
         scope: &lane.scope,
-        permission: job.and_then(Job::level),
+        permission: agent_command.and_then(AgentCommand::permission_level),
         state: state.to_string(),
         auto_merge: lane.auto_merge,
-        refused: lane.refused.as_ref().map(|refused| refused.message.as_str()),
+        auto_merge_refusal: lane.auto_merge_refusal.as_ref().map(|refusal| refusal.message.as_str()),
         dry_run: false,
     });
 }

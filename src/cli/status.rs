@@ -1,4 +1,4 @@
-//! Owns `git proq status`: how far batches are.
+//! `git proq status`: shows the progress of batches.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
@@ -6,11 +6,11 @@ use console::style;
 use serde::Serialize;
 
 use super::complete::batch_names;
-use super::{Done, Failure, Session, control, table, ui};
+use super::{CommandResult, Failure, Session, control, table, ui};
 use crate::explain::Exit;
-use crate::harmless;
 use crate::lane::Project;
-use crate::swarm::{self, Batch, BatchRecord, Picture, Proof, TaskAt};
+use crate::swarm::{self, Batch, BatchProgress, BatchRecord, CriteriaReport, TaskAt};
+use crate::terminal_text;
 
 /// Show how far a batch is
 ///
@@ -31,169 +31,188 @@ pub(crate) struct Status {
 }
 
 #[derive(Serialize)]
-struct All {
-    batches: Vec<Picture>,
+struct BatchList {
+    batches: Vec<BatchProgress>,
 }
 
-pub(super) fn run(session: &Session, args: &Status) -> Done {
+pub(super) fn run(session: &Session, args: &Status) -> CommandResult {
     let project = session.project()?;
-    if let Some(asked) = &args.batch {
-        return one(session, &project, &swarm::find_batch(&project, asked)?);
+    if let Some(name_prefix) = &args.batch {
+        return print_batch(session, &project, &swarm::find_batch(&project, name_prefix)?);
     }
-    let open = control::open(&project);
-    if let ([(batch, _)], false) = (open.as_slice(), args.all) {
-        return one(session, &project, batch);
+    let unfinished = control::unfinished_batches(&project);
+    if let ([(batch, _)], false) = (unfinished.as_slice(), args.all) {
+        return print_batch(session, &project, batch);
     }
     let batches = swarm::batches(&project, true);
     if let ([batch], false) = (batches.as_slice(), args.all) {
-        return one(session, &project, batch);
+        return print_batch(session, &project, batch);
     }
-    let mut pictures = Vec::new();
+    let mut progress_list = Vec::new();
     for batch in &batches {
-        pictures.push(picture(&project, batch)?);
+        progress_list.push(batch_progress(&project, batch)?);
     }
     if session.ui.json {
-        session.ui.object(All { batches: pictures });
-    } else if pictures.is_empty() {
-        session.ui.say("no plan was run here yet");
+        session.ui.print_json(BatchList { batches: progress_list });
+    } else if progress_list.is_empty() {
+        session.ui.status("no plan was run here yet");
         session.ui.hint("begin: git proq swarm PLAN");
     } else {
-        let rows = pictures.iter().map(row).collect();
-        session.ui.answer(table::render(&["BATCH", "STATE", "LANDED", "TASKS", "COST", "ABOUT"], rows));
+        let rows = progress_list.iter().map(batch_row).collect();
+        session.ui.print_line(table::render(&["BATCH", "STATE", "LANDED", "TASKS", "COST", "ABOUT"], rows));
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-pub(super) fn picture(project: &Project, batch: &BatchRecord) -> Result<Picture, Failure> {
+pub(super) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<BatchProgress, Failure> {
     let scheduler = swarm::is_run(project, &batch.id)?;
-    let read = Batch::load(project, &batch.id)?;
-    Ok(Picture::of(project, &read, &read.log(project)?, scheduler))
+    let loaded_batch = Batch::load(project, &batch.id)?;
+    Ok(BatchProgress::read(project, &loaded_batch, &loaded_batch.read_log_lines(project)?, scheduler))
 }
 
-fn state_of(picture: &Picture) -> String {
-    let rests = matches!(picture.state, "over" | "paused");
-    match (&picture.why, picture.scheduler || rests) {
-        (Some(why), _) if picture.state == "over" => why.clone(),
-        (_, true) => picture.state.to_owned(),
-        // It says that it goes on, and nobody does.
+fn displayed_state(progress: &BatchProgress) -> String {
+    let is_resting = matches!(progress.state, "over" | "paused");
+    match (&progress.reason, progress.has_scheduler || is_resting) {
+        (Some(reason), _) if progress.state == "over" => reason.clone(),
+        (_, true) => progress.state.to_owned(),
+        // The log shows the batch as running, but no scheduler process works on it.
         (_, false) => "interrupted".to_owned(),
     }
 }
 
-fn row(picture: &Picture) -> Vec<String> {
+fn batch_row(progress: &BatchProgress) -> Vec<String> {
     vec![
-        picture.batch.clone(),
-        state_of(picture),
-        picture.counts.landed.to_string(),
-        picture.counts.tasks.to_string(),
-        picture.cost_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}")),
-        harmless::line(&picture.summary),
+        progress.batch.clone(),
+        displayed_state(progress),
+        progress.counts.landed.to_string(),
+        progress.counts.tasks.to_string(),
+        progress.cost_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}")),
+        terminal_text::escape_line(&progress.summary),
     ]
 }
 
-fn one(session: &Session, project: &Project, batch: &BatchRecord) -> Done {
-    let picture = picture(project, batch)?;
+fn print_batch(session: &Session, project: &Project, batch: &BatchRecord) -> CommandResult {
+    let progress = batch_progress(project, batch)?;
     if session.ui.json {
-        session.ui.long_object(&picture);
-        return Ok(Exit::Done);
+        session.ui.print_long_json(&progress);
+        return Ok(Exit::Success);
     }
-    let about = if picture.summary.is_empty() { String::new() } else { format!("  {}", picture.summary) };
-    session.ui.answer(format!("batch {}{}", style(&picture.batch).bold(), harmless::line(&about)));
-    let counts = picture.counts;
-    let mut parts = vec![format!("{} of {} landed", counts.landed, ui::count(counts.tasks, "task"))];
-    for (count, what) in [
-        (counts.before, "done before"),
-        (counts.at_work, "at work"),
+    let summary_suffix =
+        if progress.summary.is_empty() { String::new() } else { format!("  {}", progress.summary) };
+    session.ui.print_line(format!(
+        "batch {}{}",
+        style(&progress.batch).bold(),
+        terminal_text::escape_line(&summary_suffix)
+    ));
+    let counts = progress.counts;
+    let mut parts = vec![format!("{} of {} landed", counts.landed, ui::pluralize(counts.tasks, "task"))];
+    for (count, label) in [
+        (counts.done_before, "done before"),
+        (counts.running, "at work"),
         (counts.landing, "landing"),
         (counts.waiting, "waiting"),
         (counts.failed, "failed"),
         (counts.skipped, "skipped"),
-        (counts.left, "left over"),
+        (counts.unfinished, "left over"),
     ] {
         if count > 0 {
-            parts.push(format!("{count} {what}"));
+            parts.push(format!("{count} {label}"));
         }
     }
-    parts.extend(picture.cost_usd.map(|usd| format!("${usd:.2}")));
-    let why = picture.why.as_ref().filter(|_| picture.state == "paused").map(|why| format!(" ({why})"));
-    session.ui.answer(format!("{}{}: {}", state_of(&picture), why.unwrap_or_default(), parts.join(", ")));
-    let on_base =
-        picture.landed_on.as_ref().map(|onto| format!("; all of that is on {onto}")).unwrap_or_default();
-    session.ui.answer(format!("from {}, lands on {}{on_base}", picture.base, picture.branch));
-    session.ui.answer("");
-    session.ui.answer(tasks(&picture));
-    if let Some(proof) = &picture.criteria {
-        session.ui.answer("");
-        for line in criteria(proof) {
-            session.ui.answer(line);
+    parts.extend(progress.cost_usd.map(|usd| format!("${usd:.2}")));
+    let reason_suffix =
+        progress.reason.as_ref().filter(|_| progress.state == "paused").map(|reason| format!(" ({reason})"));
+    session.ui.print_line(format!(
+        "{}{}: {}",
+        displayed_state(&progress),
+        reason_suffix.unwrap_or_default(),
+        parts.join(", ")
+    ));
+    let landed_on_suffix =
+        progress.landed_on.as_ref().map(|onto| format!("; all of that is on {onto}")).unwrap_or_default();
+    session.ui.print_line(format!("from {}, lands on {}{landed_on_suffix}", progress.base, progress.branch));
+    session.ui.print_line("");
+    session.ui.print_line(task_table(&progress));
+    if let Some(report) = &progress.criteria {
+        session.ui.print_line("");
+        for line in criteria_lines(report) {
+            session.ui.print_line(line);
         }
     }
-    if state_of(&picture) == "complete" && !picture.scheduler && batch.is_unproven(project) {
+    if displayed_state(&progress) == "complete"
+        && !progress.has_scheduler
+        && batch.has_unverified_criteria(project)
+    {
         session.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
     }
-    hints(session, project, batch, &picture);
-    Ok(Exit::Done)
+    print_hints(session, project, batch, &progress);
+    Ok(Exit::Success)
 }
 
-/// What was found out of the criteria of a batch: in a line, and one for each.
-pub(super) fn criteria(proof: &Proof) -> Vec<String> {
-    let each = proof.criteria.iter().filter(|_| proof.skipped.is_none()).map(|it| {
-        let met = it.met.map_or_else(|| "looked at".to_owned(), |met| met.to_string());
-        let why = it.evidence.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        let log = it.log.as_ref().map(|log| format!("; it wrote {}", log.display())).unwrap_or_default();
-        harmless::line(&format!("  {met:<13} {}{why}{log}", it.text))
+/// Formats the criteria report of a batch: a summary line, then a line per criterion.
+pub(super) fn criteria_lines(report: &CriteriaReport) -> Vec<String> {
+    let criterion_lines = report.criteria.iter().filter(|_| report.skipped.is_none()).map(|criterion| {
+        let met_text = criterion.status.map_or_else(|| "looked at".to_owned(), |met| met.to_string());
+        let evidence =
+            criterion.evidence.as_ref().map(|evidence| format!(": {evidence}")).unwrap_or_default();
+        let log =
+            criterion.log.as_ref().map(|log| format!("; it wrote {}", log.display())).unwrap_or_default();
+        terminal_text::escape_line(&format!("  {met_text:<13} {}{evidence}{log}", criterion.text))
     });
-    std::iter::once(harmless::line(&proof.in_words())).chain(each).collect()
+    std::iter::once(terminal_text::escape_line(&report.describe())).chain(criterion_lines).collect()
 }
 
-fn tasks(picture: &Picture) -> String {
+fn task_table(progress: &BatchProgress) -> String {
     let dash = || "-".to_owned();
-    let row = |task: &TaskAt| {
-        let at = picture.lanes.iter().find(|lane| lane.task == task.name);
-        let step = at.map(|lane| {
-            let step = lane.step.as_ref().map(|step| format!(", {step}")).unwrap_or_default();
-            format!("for {}{step}", ui::span(std::time::Duration::from_secs(lane.seconds)))
+    let task_row = |task: &TaskAt| {
+        let lane_progress = progress.lanes.iter().find(|lane| lane.task == task.name);
+        let elapsed_text = lane_progress.map(|lane| {
+            let step_suffix = lane.activity.as_ref().map(|step| format!(", {step}")).unwrap_or_default();
+            format!(
+                "for {}{step_suffix}",
+                ui::short_duration(std::time::Duration::from_secs(lane.elapsed_seconds))
+            )
         });
-        let detail = task.detail.clone().or(step).unwrap_or_else(|| task.title.clone());
+        let detail = task.detail.clone().or(elapsed_text).unwrap_or_else(|| task.title.clone());
         vec![
             task.name.clone(),
             format!(
                 "{}{}",
                 task.state,
-                task.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.of)).unwrap_or_default()
+                task.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.total)).unwrap_or_default()
             ),
             task.attempts.to_string(),
             task.lane.clone().unwrap_or_else(dash),
-            harmless::line(&detail),
+            terminal_text::escape_line(&detail),
         ]
     };
-    let rows = picture.tasks.iter().map(row).collect();
+    let rows = progress.tasks.iter().map(task_row).collect();
     table::render(&["TASK", "STATE", "RUNS", "LANE", "MORE"], rows)
 }
 
-fn hints(session: &Session, project: &Project, batch: &BatchRecord, picture: &Picture) {
+fn print_hints(session: &Session, project: &Project, batch: &BatchRecord, progress: &BatchProgress) {
     let id = &batch.id;
     if batch.cleaned.is_some() {
         return session.ui.hint("it was cleaned up: its lanes and its branch are gone");
     }
-    if state_of(picture) == "partly"
-        && let Some(hint) = when_partly(picture)
+    if displayed_state(progress) == "partly"
+        && let Some(hint) = partly_landed_hint(progress)
     {
         session.ui.hint(hint);
     }
-    match (state_of(picture).as_str(), picture.counts.landed) {
+    match (displayed_state(progress).as_str(), progress.counts.landed) {
         ("running" | "pausing" | "stopping", _) => {
             session.ui.hint(format!("follow it: git proq resume {id}"));
         }
-        ("complete" | "partly", _) if picture.on_base => {
+        ("complete" | "partly", _) if progress.on_base => {
             session.ui.hint(format!("tidy up: git proq cleanup --batch {id}"));
         }
         ("complete" | "partly", landed) if landed > 0 && !batch.auto_merge => {
-            session.ui.hint(swarm::how_to_land(project, batch, &format!("land it on {}", batch.base)));
+            session.ui.hint(swarm::landing_hint(project, batch, &format!("land it on {}", batch.base)));
         }
         ("complete" | "partly", _) => {}
         ("paused", _) => {
-            for hint in when_paused(picture) {
+            for hint in paused_hints(progress) {
                 session.ui.hint(hint);
             }
         }
@@ -201,63 +220,64 @@ fn hints(session: &Session, project: &Project, batch: &BatchRecord, picture: &Pi
     }
 }
 
-/// The most tasks that a command to try tasks again names.
-const MOST_NAMED: usize = 5;
+/// Maximum number of tasks that a retry command names.
+const MAX_RETRY_TASKS_NAMED: usize = 5;
 
-/// The lane of the first task in this state that nobody has repaired yet.
-fn lane_of_stuck<'a>(picture: &'a Picture, state: &str) -> Option<&'a String> {
+/// Returns the lane of the first task in `state` that is not marked as repaired.
+fn first_stuck_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a String> {
     let is_stuck = |task: &&TaskAt| task.state == state && !task.is_repaired;
-    picture.tasks.iter().find(is_stuck).and_then(|task| task.lane.as_ref())
+    progress.tasks.iter().find(is_stuck).and_then(|task| task.lane.as_ref())
 }
 
-/// The command that helps with a batch that is over though not all of it landed.
-fn when_partly(picture: &Picture) -> Option<String> {
-    let id = &picture.batch;
-    let in_state = |state: &str| lane_of_stuck(picture, state);
-    let go_on = format!("and go on with git proq resume {id}");
-    match (in_state("conflict"), in_state("check failed")) {
-        (Some(lane), _) => Some(format!("resolve its conflict, {go_on}: git proq resolve {lane}")),
-        (None, Some(lane)) => {
-            Some(format!("repair what failed in the lane, {go_on}; see it: git proq logs {lane} --check"))
-        }
-        (None, None) if picture.tasks.iter().any(|task| task.is_repaired) => {
+/// Returns the command that helps with a batch that is over but has not landed completely.
+fn partly_landed_hint(progress: &BatchProgress) -> Option<String> {
+    let id = &progress.batch;
+    let stuck_lane = |state: &str| first_stuck_lane(progress, state);
+    let resume_clause = format!("and go on with git proq resume {id}");
+    match (stuck_lane("conflict"), stuck_lane("check failed")) {
+        (Some(lane), _) => Some(format!("resolve its conflict, {resume_clause}: git proq resolve {lane}")),
+        (None, Some(lane)) => Some(format!(
+            "repair what failed in the lane, {resume_clause}; see it: git proq logs {lane} --check"
+        )),
+        (None, None) if progress.tasks.iter().any(|task| task.is_repaired) => {
             Some(format!("go on with it: git proq resume {id}"))
         }
-        (None, None) => try_again(picture),
+        (None, None) => retry_hint(progress),
     }
 }
 
-/// The command that tries the tasks again that failed or brought nothing.
-pub(super) fn try_again(picture: &Picture) -> Option<String> {
-    let failed = |task: &&TaskAt| {
+/// Returns the command that retries the tasks that failed, were set aside or changed nothing.
+pub(super) fn retry_hint(progress: &BatchProgress) -> Option<String> {
+    let needs_retry = |task: &&TaskAt| {
         !task.is_repaired && matches!(task.state.as_str(), "failed" | "set aside" | "no change")
     };
-    let names = picture.tasks.iter().filter(failed).map(|task| crate::explain::word(&task.name));
-    let words: Vec<String> = names.take(MOST_NAMED).map(|name| format!(" --retry {name}")).collect();
-    let what = if words.len() == 1 { "it" } else { "them" };
-    (!words.is_empty())
-        .then(|| format!("try {what} again: git proq resume {}{}", picture.batch, words.concat()))
+    let names = progress.tasks.iter().filter(needs_retry).map(|task| crate::explain::shell_quote(&task.name));
+    let retry_flags: Vec<String> =
+        names.take(MAX_RETRY_TASKS_NAMED).map(|name| format!(" --retry {name}")).collect();
+    let pronoun = if retry_flags.len() == 1 { "it" } else { "them" };
+    (!retry_flags.is_empty())
+        .then(|| format!("try {pronoun} again: git proq resume {}{}", progress.batch, retry_flags.concat()))
 }
 
-/// The commands that help with a batch that is paused.
-pub(super) fn when_paused(picture: &Picture) -> Vec<String> {
-    let id = &picture.batch;
-    if picture.why.as_deref() == Some(swarm::SPENT) {
-        // Twice as much as so far, in whole dollars: with as much as before it pauses again at once.
-        let more = (picture.cost_usd.unwrap_or(0.0) * 2.0).ceil().max(1.0);
-        return vec![format!("let it cost more in all: git proq resume {id} --budget {more}")];
+/// Returns the commands that help with a paused batch.
+pub(super) fn paused_hints(progress: &BatchProgress) -> Vec<String> {
+    let id = &progress.batch;
+    if progress.reason.as_deref() == Some(swarm::BUDGET_SPENT) {
+        // Twice the cost so far, in whole dollars: with the old budget it would pause again at once.
+        let new_budget = (progress.cost_usd.unwrap_or(0.0) * 2.0).ceil().max(1.0);
+        return vec![format!("let it cost more in all: git proq resume {id} --budget {new_budget}")];
     }
-    let stuck = |state: &str| lane_of_stuck(picture, state);
-    let go_on = |when: &str| format!("{when}: git proq resume {id}");
-    match (stuck("conflict"), stuck("check failed")) {
+    let stuck_lane = |state: &str| first_stuck_lane(progress, state);
+    let resume_hint = |condition: &str| format!("{condition}: git proq resume {id}");
+    match (stuck_lane("conflict"), stuck_lane("check failed")) {
         (Some(lane), _) => vec![
             format!("resolve its conflict: git proq resolve {lane}"),
-            go_on("once that is done, go on with it"),
+            resume_hint("once that is done, go on with it"),
         ],
         (None, Some(lane)) => vec![
             format!("see what failed: git proq logs {lane} --check"),
-            go_on("once you have repaired it in the lane, go on with it"),
+            resume_hint("once you have repaired it in the lane, go on with it"),
         ],
-        (None, None) => vec![go_on("go on with it")],
+        (None, None) => vec![resume_hint("go on with it")],
     }
 }

@@ -1,4 +1,4 @@
-//! Owns `git proq stop`.
+//! `git proq stop`: stops the agents of lanes.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::send::say_what_waits;
-use super::{Done, Failure, Session, identity, report, wait};
+use super::send::print_pending_messages;
+use super::{CommandResult, Failure, Session, caller, failure, wait};
 use crate::agent;
 use crate::explain::Exit;
 use crate::lane::{Inbox, effective_state};
@@ -42,19 +42,19 @@ pub(crate) struct Stop {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct StopOutput {
     stopped: Vec<String>,
-    /// How many messages wait for the agents of those lanes, where any do.
+    /// Number of pending messages by lane, for the stopped lanes that have any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     waiting: BTreeMap<String, usize>,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Stop) -> Done {
-    let project = session.project_to_change()?;
+pub(super) fn run(session: &Session, args: &Stop) -> CommandResult {
+    let project = session.project_for_write()?;
     let mut names = Vec::new();
     if args.all {
-        for lane in project.every_lane()? {
+        for lane in project.all_lanes()? {
             if effective_state(&project, &lane)?.0.is_busy() {
                 names.push(lane.name);
             }
@@ -64,35 +64,35 @@ pub(super) fn run(session: &Session, args: &Stop) -> Done {
             names.push(project.any_lane(name)?.name);
         }
     }
-    identity::refuse_agent_for_others(if args.all { &[] } else { &names }, args.dry_run)?;
+    caller::refuse_agent_for_other_lanes(if args.all { &[] } else { &names }, args.dry_run)?;
     if names.is_empty() {
-        session.ui.say("no agent is running");
+        session.ui.status("no agent is running");
     }
-    let mut exit = Exit::Done;
+    let mut exit = Exit::Success;
     let mut stopped = Vec::new();
     for name in names {
         if args.dry_run {
-            session.ui.say(format!("would stop the agent of '{name}'"));
+            session.ui.status(format!("would stop the agent of '{name}'"));
             stopped.push(name);
             continue;
         }
-        let stopped_by = match args.wrap_up {
-            true => agent::stop_gently(&project, &name, project.settings.abort_grace),
+        let result = match args.wrap_up {
+            true => agent::stop_after_wrap_up(&project, &name, project.settings.abort_grace),
             false => agent::stop(&project, &name),
         };
-        match stopped_by {
+        match result {
             Ok(lane) => {
-                session.ui.say(wait::line(&lane, lane.state));
-                say_what_waits(session, &project, &name);
+                session.ui.status(wait::state_line(&lane, lane.state));
+                print_pending_messages(session, &project, &name);
                 stopped.push(name);
             }
-            Err(e) => exit = report::show(&Failure::from(e), false),
+            Err(e) => exit = failure::print_failure(&Failure::from(e), false),
         }
     }
     if session.ui.json {
-        let count = |name: &String| (name.clone(), Inbox::of(&project, name).count());
-        let waiting = stopped.iter().map(count).filter(|(_, count)| *count > 0).collect();
-        session.ui.object(Answer { stopped, waiting, dry_run: args.dry_run });
+        let pending_count = |name: &String| (name.clone(), Inbox::new(&project, name).count());
+        let waiting = stopped.iter().map(pending_count).filter(|(_, count)| *count > 0).collect();
+        session.ui.print_json(StopOutput { stopped, waiting, dry_run: args.dry_run });
     }
     Ok(exit)
 }

@@ -1,10 +1,10 @@
-//! Owns the hidden command that a supervisor is.
+//! Hidden command `git proq supervise`: the supervisor process of one run.
 
 use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{Done, Session};
+use super::{CommandResult, Session};
 use crate::agent;
 use crate::explain::Exit;
 
@@ -22,15 +22,15 @@ pub(crate) struct Supervise {
     pub(crate) command: Vec<OsString>,
 }
 
-pub(super) fn run(session: &Session, args: Supervise) -> Done {
-    // Whoever has started it listens until its agent runs, and is not to guess why it does not.
-    supervise(session, args).inspect_err(|e| agent::answer_not_begun(&*e.0))
+pub(super) fn run(session: &Session, args: Supervise) -> CommandResult {
+    // The starting process waits until the agent runs: send it the error, so that it need not guess.
+    supervise(session, args).inspect_err(|e| agent::report_start_failure(&*e.0))
 }
 
-fn supervise(session: &Session, args: Supervise) -> Done {
+fn supervise(session: &Session, args: Supervise) -> CommandResult {
     let mut project = session.project()?;
-    project.lasting = true;
-    let exe = super::resolve::this_program()?;
-    agent::supervise(&project, &args.lane, args.attempt, args.command, &exe)?;
-    Ok(Exit::Done)
+    project.is_long_lived = true;
+    let program_path = super::resolve::current_program_path()?;
+    agent::supervise(&project, &args.lane, args.attempt, args.command, &program_path)?;
+    Ok(Exit::Success)
 }

@@ -1,7 +1,7 @@
-//! Owns `git proq swarm`, and the hidden command that goes on with a batch.
+//! `git proq swarm`, and the hidden command that runs the scheduler of a batch.
 
+mod event_lines;
 mod follow;
-mod lines;
 mod prepare;
 mod view;
 
@@ -12,21 +12,21 @@ use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-pub(super) use follow::{Follow, follow};
+pub(super) use follow::{BatchFollower, follow};
 
 use super::complete::{agent_names, branch_names};
 use super::plan_source::PlanSource;
-use super::{Done, Failure, Mistake, Session, approve, control, identity, plan, resolve, spawn};
+use super::{CommandResult, Failure, Session, UsageError, approve, caller, control, plan, resolve, spawn};
 use crate::explain::Exit;
 use crate::health::examine;
 use crate::lane::Project;
 use crate::store::LockName;
 use crate::swarm::drafts::{self, Draft};
-use crate::swarm::{self, BatchRecord, DraftError, Outcome, WishKind};
+use crate::swarm::{self, BatchOutcome, BatchRecord, ControlRequestKind, DraftError};
 use crate::{agent, process};
 
-/// How many tasks of a plan are shown that begins without a question.
-const MOST_SHOWN: usize = 20;
+/// Maximum number of tasks that `--yes` prints of a plan.
+const MAX_PLAN_TASKS_SHOWN: usize = 20;
 
 /// Run a plan of dependent tasks, each in a lane
 ///
@@ -124,185 +124,212 @@ pub(crate) struct Scheduler {
     batch: String,
 }
 
-/// What `--json` answers when nobody waits for the end.
+/// JSON output if the command does not wait for the end of the batch.
 #[derive(Serialize)]
-struct Begun<'a> {
+struct BatchStarted<'a> {
     batch: &'a str,
     base: &'a str,
     branch: &'a str,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Swarm) -> Done {
-    let project = session.project_to_change()?;
-    let draft = args.source.draft(session, &project).map(|name| drafts::read(&project, name)).transpose()?;
-    let found = args.source.read_or_draft(session, &project, "git proq swarm plan.toml")?;
-    let wanted = prepare::Wanted::of(session, &project, args, &found)?;
-    if let Some(open) = wanted.open_batch(&project).filter(|_| !args.new && !args.dry_run) {
-        return go_on_with(session, &project, args, &open);
+pub(super) fn run(session: &Session, args: &Swarm) -> CommandResult {
+    let project = session.project_for_write()?;
+    let draft = args
+        .source
+        .draft_name(session, &project)
+        .map(|name| drafts::read_draft(&project, name))
+        .transpose()?;
+    let loaded_plan = args.source.read_plan_or_draft(session, &project, "git proq swarm plan.toml")?;
+    let batch_request = prepare::BatchRequest::from_args(session, &project, args, &loaded_plan)?;
+    if let Some(unfinished) =
+        batch_request.find_unfinished_batch(&project).filter(|_| !args.new && !args.dry_run)
+    {
+        return offer_to_resume(session, &project, args, &unfinished);
     }
     if !args.new && !args.dry_run {
-        wanted.require_landed(&project)?;
+        batch_request.require_last_batch_landed(&project)?;
     }
-    let look = plan::look_at(&project, &found, args.source.names(), &wanted.options)?;
+    let plan_summary =
+        plan::compute_view(&project, &loaded_plan, args.source.source_names(), &batch_request.options)?;
     if !session.ui.json && !session.ui.quiet {
-        // Who has agreed before does not read hundreds of tasks.
-        let most = if args.yes && !args.dry_run { MOST_SHOWN } else { usize::MAX };
-        session.ui.say(plan::render(&look, most));
-        session.ui.say("");
-        session.ui.say(wanted.in_words());
+        // With `--yes` you have agreed already and do not read hundreds of tasks.
+        let max_tasks = if args.yes && !args.dry_run { MAX_PLAN_TASKS_SHOWN } else { usize::MAX };
+        session.ui.status(plan::render(&plan_summary, max_tasks));
+        session.ui.status("");
+        session.ui.status(batch_request.describe());
     }
     if args.dry_run {
         if session.ui.json {
-            let (base, branch) = (wanted.base.branch.as_str(), "");
-            session.ui.object(Begun { batch: "", base, branch, dry_run: true });
+            let (base, branch) = (batch_request.base.branch.as_str(), "");
+            session.ui.print_json(BatchStarted { batch: "", base, branch, dry_run: true });
         } else {
-            session.ui.answer("nothing was begun");
+            session.ui.print_line("nothing was begun");
         }
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
-    wanted.require_clean(&project, args.ignore_dirty)?;
-    look_over(session);
-    let base = wanted.base.branch.clone();
-    approve::before_landing(session, &project, [base], project.settings.conflict_agent.as_deref())?;
-    let of_plan = || swarm::commands_of(&project, &found, &session.dir);
-    approve::commands(session, &project, &of_plan()?)?;
-    wanted.require_approved(&project, args, &of_plan()?)?;
+    batch_request.require_clean(&project, args.ignore_dirty)?;
+    warn_of_health_problems(session);
+    let base = batch_request.base.branch.clone();
+    approve::confirm_before_landing(session, &project, [base], project.settings.conflict_agent.as_deref())?;
+    let plan_commands = || swarm::collect_plan_commands(&project, &loaded_plan, &session.dir);
+    approve::confirm_commands(session, &project, &plan_commands()?)?;
+    batch_request.require_approved(&project, args, &plan_commands()?)?;
     let draft = draft.filter(|draft| !drafts::is_approved(&project, draft));
-    require_answer(session, args, draft.as_ref())?;
+    require_confirmation(session, args, draft.as_ref())?;
     if let Some(draft) = &draft {
-        identity::refuse_in_lane(session, &project)?;
+        caller::refuse_in_lane(session, &project)?;
         drop(drafts::approve(&project, draft)?);
         if args.yes {
             let name = &draft.record.name;
-            session.ui.say(format!("the plan '{name}', which an agent made, is approved by --yes"));
+            session.ui.status(format!("the plan '{name}', which an agent made, is approved by --yes"));
         }
     }
-    let exe = resolve::this_program()?;
-    let batch = wanted.begin(&project, args, &found, look.shared(), &exe)?;
-    spawn::remember(&project);
+    let program_path = resolve::current_program_path()?;
+    let batch =
+        batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes(), &program_path)?;
+    spawn::register_repository(&project);
     if args.detach {
-        say_begun(session, &batch);
-        return Ok(Exit::Done);
+        print_started(session, &batch);
+        return Ok(Exit::Success);
     }
-    session.ui.say(format!("batch {}", batch.id));
-    follow(session, &project, Follow::from_the_start(&project, &batch.id)?)
+    session.ui.status(format!("batch {}", batch.id));
+    follow(session, &project, BatchFollower::from_start(&project, &batch.id)?)
 }
 
-/// Says what the doctor would say: a plan runs for hours, and what is wrong now is still wrong then.
-fn look_over(session: &Session) {
+/// Warns of the problems that `git proq doctor` finds: a plan runs for hours, and what is wrong now is still
+/// wrong then.
+fn warn_of_health_problems(session: &Session) {
     for finding in examine(&session.dir, false).findings.iter().filter(|finding| finding.is_problem()) {
-        let help = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
-        session.ui.warn(format!("{}{help}", finding.message));
+        let help_suffix = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
+        session.ui.warn(format!("{}{help_suffix}", finding.message));
     }
 }
 
-/// Insists that somebody wants it run. What an agent made up is not run where nobody can be asked and nobody has agreed.
-fn require_answer(session: &Session, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
+/// Requires the user's agreement to run the plan. A plan drafted by an agent is refused if nobody can be
+/// prompted and `--yes` is missing.
+fn require_confirmation(session: &Session, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }
-    match (approve::nobody_to_ask(session), draft) {
+    match (approve::cannot_prompt_user(session), draft) {
         (true, Some(draft)) => {
             let name = &draft.record.name;
-            let what = format!("the plan '{name}', which an agent made, may be run");
-            Err(DraftError::Unapproved { what, command: format!("git proq plan --approve {name}") }.into())
+            let subject = format!("the plan '{name}', which an agent made, may be run");
+            Err(DraftError::ApprovalRequired {
+                question: subject,
+                approve_command: format!("git proq plan --approve {name}"),
+            }
+            .into())
         }
         (true, None) => Ok(()),
-        (false, _) if asked("run it? [Y/n] ") => Ok(()),
-        (false, _) => Err(Mistake::Declined.into()),
+        (false, _) if confirm("run it? [Y/n] ") => Ok(()),
+        (false, _) => Err(UsageError::Declined.into()),
     }
 }
 
-fn say_begun(session: &Session, batch: &BatchRecord) {
+fn print_started(session: &Session, batch: &BatchRecord) {
     if session.ui.json {
         let BatchRecord { id, base, branch, .. } = batch;
-        return session.ui.object(Begun { batch: id, base, branch, dry_run: false });
+        return session.ui.print_json(BatchStarted { batch: id, base, branch, dry_run: false });
     }
-    session.ui.answer(format!("batch {} has begun", batch.id));
+    session.ui.print_line(format!("batch {} has begun", batch.id));
     session
         .ui
         .hint(format!("see how far it is: git proq status {0}   follow it: git proq resume {0}", batch.id));
 }
 
-/// Yes is the answer that was meant by whoever typed the command.
-fn asked(question: &str) -> bool {
-    super::ui::part(question);
+/// Prompts the user. An empty answer means yes, because the user typed the command.
+fn confirm(question: &str) -> bool {
+    super::ui::print_inline(question);
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));
     matches!(answer.trim(), "" | "y" | "Y" | "yes")
 }
 
-/// There is a batch of this plan already that is not over.
-fn go_on_with(session: &Session, project: &Project, args: &Swarm, open: &(BatchRecord, String)) -> Done {
-    let (batch, state) = open;
+/// Prompts whether to resume an unfinished batch of the same plan, and resumes it. Fails if the user declines
+/// or cannot be prompted.
+fn offer_to_resume(
+    session: &Session,
+    project: &Project,
+    args: &Swarm,
+    unfinished: &(BatchRecord, String),
+) -> CommandResult {
+    let (batch, state) = unfinished;
     let id = batch.id.clone();
-    if approve::nobody_to_ask(session) {
-        return Err(swarm::Error::from(swarm::BatchError::Open { id, state: state.clone() }).into());
+    if approve::cannot_prompt_user(session) {
+        return Err(
+            swarm::Error::from(swarm::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
+        );
     }
-    if !asked(&format!("batch {id} of this plan is not over ({state}): go on with it? [Y/n] ")) {
-        return Err(swarm::Error::from(swarm::BatchError::Open { id, state: state.clone() }).into());
+    if !confirm(&format!("batch {id} of this plan is not over ({state}): go on with it? [Y/n] ")) {
+        return Err(
+            swarm::Error::from(swarm::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
+        );
     }
-    let mut wishes = vec![WishKind::Resume];
-    let read = swarm::Batch::load(project, &id)?;
+    let mut requests = vec![ControlRequestKind::Resume];
+    let loaded_batch = swarm::Batch::load(project, &id)?;
     for name in &args.retry {
-        wishes.push(WishKind::Retry { task: read.task_named(name)? });
+        requests.push(ControlRequestKind::Retry { task: loaded_batch.find_task(name)? });
     }
-    let at = Follow::from_here(project, &id)?;
-    swarm::ask_batch(project, &id, &resolve::this_program()?, wishes)?;
+    let follower = BatchFollower::from_now(project, &id)?;
+    swarm::ask_batch(project, &id, &resolve::current_program_path()?, requests)?;
     if args.detach {
-        say_begun(session, batch);
-        return Ok(Exit::Done);
+        print_started(session, batch);
+        return Ok(Exit::Success);
     }
-    follow(session, project, at)
+    follow(session, project, follower)
 }
 
-/// Goes on with a batch, in a session of its own.
-pub(super) fn schedule(session: &Session, args: &Scheduler) -> Done {
-    schedule_held(session, args).inspect_err(|e| agent::answer_not_begun(&*e.0))
+/// Runs the scheduler of a batch in a process session of its own, and reports a failed start to the starting
+/// process.
+pub(super) fn run_scheduler(session: &Session, args: &Scheduler) -> CommandResult {
+    run_scheduler_with_lock(session, args).inspect_err(|e| agent::report_start_failure(&*e.0))
 }
 
-fn schedule_held(session: &Session, args: &Scheduler) -> Done {
-    process::leave_session();
+fn run_scheduler_with_lock(session: &Session, args: &Scheduler) -> CommandResult {
+    process::start_session();
     let mut project = Project::open(&session.dir, session.ui.listener())?;
-    project.lasting = true;
+    project.is_long_lived = true;
     let lock = agent::adopt_lock(&project, &LockName::Batch(args.batch.clone()))?;
-    let exe = resolve::this_program()?;
-    swarm::run_batch(&project, &args.batch, &exe, lock, agent::answer_begun)?;
-    Ok(Exit::Done)
+    let program_path = resolve::current_program_path()?;
+    swarm::run_batch(&project, &args.batch, &program_path, lock, agent::report_started)?;
+    Ok(Exit::Success)
 }
 
-/// The exit code for what became of a batch, and of its criteria.
-fn exit_of(project: &Project, batch: &swarm::Batch, state: &swarm::State) -> Exit {
+/// Returns the exit code for the outcome of a batch and of its criteria.
+fn batch_exit(project: &Project, batch: &swarm::Batch, state: &swarm::State) -> Exit {
     let record = &batch.record;
-    let unmet = || {
+    let has_unmet_criteria = || {
         record.strict
             && !record.criteria.is_empty()
-            && !record.proof(project).is_some_and(|proof| proof.is_met())
+            && !record.criteria_report(project).is_some_and(|report| report.are_all_met())
     };
-    match exit_of_tasks(state, batch.tasks.len()) {
-        Exit::Done if unmet() => Exit::Agent,
+    match tasks_exit(state, batch.tasks.len()) {
+        Exit::Success if has_unmet_criteria() => Exit::Agent,
         exit => exit,
     }
 }
 
-fn exit_of_tasks(state: &swarm::State, tasks: usize) -> Exit {
-    let fates: Vec<swarm::Fate> = (0..tasks).filter_map(|task| state.fate(task)).collect();
-    let stuck = |fate: &swarm::Fate| matches!(fate, swarm::Fate::Failed(swarm::Why::Conflict));
-    let failed = |fate: &swarm::Fate| {
-        use swarm::Fate::{Failed, NoChange, SetAside};
-        matches!(fate, NoChange | SetAside | Failed(_)) && !stuck(fate)
+fn tasks_exit(state: &swarm::State, tasks: usize) -> Exit {
+    let outcomes: Vec<swarm::TaskOutcome> = (0..tasks).filter_map(|task| state.task_outcome(task)).collect();
+    let is_conflict = |outcome: &swarm::TaskOutcome| {
+        matches!(outcome, swarm::TaskOutcome::Failed(swarm::FailureReason::ConflictUnresolved))
     };
-    match state.outcome_if_over() {
-        Some(Outcome::Complete) => Exit::Done,
-        Some(Outcome::Aborted) => Exit::Refused,
-        _ if fates.iter().any(failed) => Exit::Agent,
-        _ if fates.iter().any(stuck) => Exit::Conflicts,
+    let is_failure = |outcome: &swarm::TaskOutcome| {
+        use swarm::TaskOutcome::{Failed, NoChange, SetAside};
+        matches!(outcome, NoChange | SetAside | Failed(_)) && !is_conflict(outcome)
+    };
+    match state.final_outcome() {
+        Some(BatchOutcome::Complete) => Exit::Success,
+        Some(BatchOutcome::Aborted) => Exit::Refused,
+        _ if outcomes.iter().any(is_failure) => Exit::Agent,
+        _ if outcomes.iter().any(is_conflict) => Exit::Conflicts,
         _ => Exit::Refused,
     }
 }
 
-/// Leaves a wish of a view's.
-fn wish(project: &Project, id: &str, kind: WishKind) -> Result<(), Failure> {
-    control::wish(project, id, kind)
+/// Sends a control request of the terminal view to the batch.
+fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
+    control::send_request(project, id, kind)
 }

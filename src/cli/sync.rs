@@ -1,14 +1,14 @@
-//! Owns `git proq sync`.
+//! `git proq sync`: copies and links files of the main checkout into a lane again.
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{Done, Session, identity};
+use super::{CommandResult, Session, caller};
 use crate::explain::Exit;
 use crate::git::{self, RepoPath};
-use crate::lane::{self, Sync};
+use crate::lane::{self, SyncPlan};
 
 /// Give a lane files of the main checkout once more
 ///
@@ -35,51 +35,54 @@ pub(crate) struct SyncArgs {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct SyncOutput<'a> {
     lane: &'a str,
     added: &'a [RepoPath],
     linked: &'a [RepoPath],
     renewed: &'a [RepoPath],
-    /// What was replaced although it was changed in the lane.
+    /// Files that were changed in the lane and were replaced.
     replaced: &'a [RepoPath],
-    /// What was changed in the lane, and stays.
+    /// Files that were changed in the lane and are kept.
     kept: &'a [RepoPath],
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &SyncArgs) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(std::slice::from_ref(&args.lane), args.dry_run)?;
-    let (lane, lock) = project.hold_idle(&args.lane)?;
-    let planned = lane::plan_sync(&project, &lane)?;
-    if !args.dry_run && !planned.is_nothing(args.force) {
-        lane::sync(&project, &lane, &lock, &planned, args.force)?;
+pub(super) fn run(session: &Session, args: &SyncArgs) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
+    let (lane, lock) = project.lock_idle_lane(&args.lane)?;
+    let plan = lane::plan_sync(&project, &lane)?;
+    if !args.dry_run && !plan.is_up_to_date(args.force) {
+        lane::sync(&project, &lane, &lock, &plan, args.force)?;
     }
     drop(lock);
-    say(session, args, &lane.name, &planned);
-    Ok(Exit::Done)
+    print_sync(session, args, &lane.name, &plan);
+    Ok(Exit::Success)
 }
 
-fn say(session: &Session, args: &SyncArgs, lane: &str, planned: &Sync) {
-    let Sync { added, linked, renewed, differs, .. } = planned;
+fn print_sync(session: &Session, args: &SyncArgs, lane: &str, plan: &SyncPlan) {
+    let SyncPlan { missing: added, missing_links: linked, outdated: renewed, conflicting: differs, .. } =
+        plan;
     let (replaced, kept) =
         if args.force { (differs.as_slice(), &[][..]) } else { (&[][..], differs.as_slice()) };
     if session.ui.json {
         let dry_run = args.dry_run;
-        return session.ui.object(Answer { lane, added, linked, renewed, replaced, kept, dry_run });
+        return session.ui.print_json(SyncOutput { lane, added, linked, renewed, replaced, kept, dry_run });
     }
     let verb = if args.dry_run { "would be " } else { "" };
     let parts =
         [(added.as_slice(), "added"), (linked, "linked"), (renewed, "renewed"), (replaced, "replaced")];
-    for (paths, what) in parts.iter().filter(|(paths, _)| !paths.is_empty()) {
-        session.ui.answer(format!("{verb}{what}: {}", git::names(paths)));
+    for (paths, label) in parts.iter().filter(|(paths, _)| !paths.is_empty()) {
+        session.ui.print_line(format!("{verb}{label}: {}", git::list_paths(paths)));
     }
-    if planned.is_nothing(args.force) {
-        let all = if kept.is_empty() { "all of it" } else { "the rest of it" };
-        session.ui.answer(format!("lane '{lane}' has {all}"));
+    if plan.is_up_to_date(args.force) {
+        let up_to_date_part = if kept.is_empty() { "all of it" } else { "the rest of it" };
+        session.ui.print_line(format!("lane '{lane}' has {up_to_date_part}"));
     }
     if !kept.is_empty() {
-        session.ui.warn(format!("left as it is, since it is the lane's own by now: {}", git::names(kept)));
+        session
+            .ui
+            .warn(format!("left as it is, since it is the lane's own by now: {}", git::list_paths(kept)));
         session.ui.hint(format!("replace them all the same: git proq sync {lane} --force"));
     }
 }

@@ -1,23 +1,23 @@
-//! Owns plain tables: columns, no lines, cut to the width of the terminal.
+//! Plain tables: columns without lines, truncated to the width of the terminal.
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use crate::harmless::Printable;
+use crate::terminal_text::Printable;
 
-/// A table whose last column is cut so that every row fits the terminal.
+/// Renders a table. Its last column is truncated so that every row fits the terminal.
 pub(super) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {
-    lines(head, rows).join("\n")
+    render_lines(head, rows).join("\n")
 }
 
-/// Its lines.
-pub(super) fn lines(head: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
+/// Renders a table as separate lines, its last column truncated to the terminal.
+pub(super) fn render_lines(head: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
     let mut rows = rows;
     for cell in rows.iter_mut().flatten() {
-        // What is written out is wider, and the columns have to know that.
-        Printable::of(cell, console::colors_enabled()).as_str().clone_into(cell);
+        // Escaping makes a text wider, so it comes before the column widths are computed.
+        Printable::escape(cell, console::colors_enabled()).as_str().clone_into(cell);
     }
     if let Some(width) = terminal_width() {
-        cut_last(head, &mut rows, width);
+        truncate_last_column(head, &mut rows, width);
     }
     let mut table = Table::new();
     table
@@ -31,30 +31,31 @@ pub(super) fn lines(head: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The width of the terminal that stdout is; none when it is a file or a pipe.
+/// Returns the width of the terminal on stdout in columns; none if stdout is a file or a pipe.
 pub(super) fn terminal_width() -> Option<usize> {
     let term = console::Term::stdout();
     term.is_term().then(|| usize::from(term.size().1))
 }
 
-/// The rows of a table, whole: as one where that fits the terminal, else as `first = second` with the last column below it.
-pub(super) fn render_whole(head: &[&str; 3], rows: Vec<Vec<String>>) -> String {
-    let widest = |i: usize| rows.iter().map(|r| console::measure_text_width(&r[i])).max().unwrap_or(0);
+/// Renders the rows without truncation: as a table if it fits the terminal, else as `first = second` with the
+/// last column wrapped below.
+pub(super) fn render_untruncated(head: &[&str; 3], rows: Vec<Vec<String>>) -> String {
+    let column_width = |i: usize| rows.iter().map(|r| console::measure_text_width(&r[i])).max().unwrap_or(0);
     match terminal_width() {
-        Some(width) if (0..3).map(widest).sum::<usize>() + 4 > width => {
-            let below = |row: &Vec<String>| {
+        Some(width) if (0..3).map(column_width).sum::<usize>() + 4 > width => {
+            let stacked_row = |row: &Vec<String>| {
                 let first = console::style(&row[0]).bold();
                 let value = if row[1].is_empty() { String::new() } else { format!(" = {}", row[1]) };
-                format!("{first}{value}\n{}", wrapped(&row[2], width.saturating_sub(5)))
+                format!("{first}{value}\n{}", wrap_indented(&row[2], width.saturating_sub(5)))
             };
-            rows.iter().map(below).collect::<Vec<_>>().join("\n")
+            rows.iter().map(stacked_row).collect::<Vec<_>>().join("\n")
         }
         _ => render(head, rows),
     }
 }
 
-/// A text in lines of that width, each set in a little.
-fn wrapped(text: &str, width: usize) -> String {
+/// Wraps a text at blanks into lines shorter than `width` columns, each indented by four blanks.
+fn wrap_indented(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -68,7 +69,7 @@ fn wrapped(text: &str, width: usize) -> String {
     lines.into_iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn cut_last(head: &[&str], rows: &mut [Vec<String>], width: usize) {
+fn truncate_last_column(head: &[&str], rows: &mut [Vec<String>], width: usize) {
     let last = head.len().saturating_sub(1);
     let used: usize = (0..last)
         .map(|i| {
@@ -76,9 +77,9 @@ fn cut_last(head: &[&str], rows: &mut [Vec<String>], width: usize) {
             widest.max(head[i].len()) + 2
         })
         .sum();
-    let left = width.saturating_sub(used).max(12);
+    let available_width = width.saturating_sub(used).max(12);
     for row in rows {
-        row[last] = console::truncate_str(&row[last], left, "…").into_owned();
+        row[last] = console::truncate_str(&row[last], available_width, "…").into_owned();
     }
 }
 
@@ -87,15 +88,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_whole_where_a_text_is_wrapped() {
-        assert_eq!(wrapped("one two three", 7), "    one two\n    three");
-        assert_eq!(wrapped("", 7), "    ");
+    fn wraps_at_word_boundaries() {
+        assert_eq!(wrap_indented("one two three", 7), "    one two\n    three");
+        assert_eq!(wrap_indented("", 7), "    ");
     }
 
     #[test]
-    fn only_the_last_column_is_cut() {
+    fn truncates_last_column_only() {
         let mut rows = vec![vec!["long-name".to_owned(), "a title that is too long".to_owned()]];
-        cut_last(&["LANE", "TITLE"], &mut rows, 25);
+        truncate_last_column(&["LANE", "TITLE"], &mut rows, 25);
         assert_eq!(rows[0], ["long-name", "a title that …"]);
     }
 }

@@ -1,16 +1,16 @@
-//! Owns `git proq task`: what a lane's agent is asked, and what it reports, without any protocol.
+//! `git proq task`: the command with which an agent reads its task and reports on it, without any protocol.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Done, Failure, Mistake, Session, identity, spawn, ui};
+use super::{CommandResult, Failure, Session, UsageError, caller, spawn, ui};
 use crate::explain::Exit;
-use crate::harmless;
-use crate::lane::{self, Own, Project, Said};
+use crate::lane::{self, AgentReport, CurrentLane, Project};
 use crate::store::records::{ReportRecord, RunRecord};
 use crate::store::{Record, path_form};
+use crate::terminal_text;
 
 /// Read a lane's task and report on it, from inside the lane
 ///
@@ -25,12 +25,12 @@ use crate::store::{Record, path_form};
 pub(crate) struct Task {
     /// What to do
     #[command(subcommand)]
-    pub(crate) what: What,
+    pub(crate) command: TaskCommand,
 }
 
 /// Its two halves.
 #[derive(Debug, Subcommand)]
-pub(crate) enum What {
+pub(crate) enum TaskCommand {
     /// Print the task of this lane, and what was reported last
     Read,
     /// Report on it, in place of what was reported before
@@ -57,17 +57,18 @@ pub(crate) struct Update {
     pub(crate) dry_run: bool,
 }
 
-/// What an agent is told of its lane.
+/// JSON output of `git proq task read`: an agent's lane and task.
 #[derive(Serialize)]
-struct Shown {
+struct TaskOutput {
     lane: String,
     title: String,
-    /// What the run is for: `task`, or `conflict` where the lane's conflict is laid out.
-    errand: &'static str,
-    /// What it is to come to: `build`, which means commits in a lane, `in-place`, `plan` or `answer`.
+    /// Purpose of the run: `task`, or `conflict` if the agent resolves the lane's conflict.
+    #[serde(rename = "errand")]
+    run_purpose: &'static str,
+    /// Mode of the lane: `build` (commits), `in-place`, `plan` or `answer`.
     mode: String,
     prompt: String,
-    /// None when there is nothing to land.
+    /// Branch that the agent commits to; none if there is nothing to land.
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<String>,
     base: String,
@@ -75,7 +76,7 @@ struct Shown {
     worktree: PathBuf,
     scope: Vec<String>,
     checks: Vec<String>,
-    /// The files that were given along, to be read where they are.
+    /// Paths of the attachments, to be read where they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,75 +84,75 @@ struct Shown {
 }
 
 #[derive(Serialize)]
-struct Kept {
+struct UpdateOutput {
     lane: String,
     report: ReportRecord,
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Task) -> Done {
-    match &args.what {
-        What::Read => read(session),
-        What::Update(update) => keep(session, update),
+pub(super) fn run(session: &Session, args: &Task) -> CommandResult {
+    match &args.command {
+        TaskCommand::Read => print_task(session),
+        TaskCommand::Update(update) => update_report(session, update),
     }
 }
 
-fn read(session: &Session) -> Done {
+fn print_task(session: &Session) -> CommandResult {
     let project = session.project()?;
-    let own = identity::own_lane(&project)?;
-    let shown = look(&project, own)?;
+    let current_lane = caller::current_lane(&project)?;
+    let task = load_task(&project, current_lane)?;
     if session.ui.json {
-        session.ui.object(shown);
-        return Ok(Exit::Done);
+        session.ui.print_json(task);
+        return Ok(Exit::Success);
     }
-    let line = |key: &str, value: &str| {
-        session.ui.answer(format!(
+    let print_field = |key: &str, value: &str| {
+        session.ui.print_line(format!(
             "{} {}",
             console::style(format!("{key:<10}")).dim(),
-            harmless::line(value)
+            terminal_text::escape_line(value)
         ));
     };
-    line("lane", &shown.lane);
-    match &shown.branch {
-        Some(branch) if shown.mode == "build" => {
-            line("branch", &format!("{branch}, lands on {}", shown.base));
+    print_field("lane", &task.lane);
+    match &task.branch {
+        Some(branch) if task.mode == "build" => {
+            print_field("branch", &format!("{branch}, lands on {}", task.base));
         }
-        Some(branch) => line("branch", &format!("{branch}, in the main checkout")),
-        None => line("mode", &format!("{}: look only; your last message is what is kept", shown.mode)),
+        Some(branch) => print_field("branch", &format!("{branch}, in the main checkout")),
+        None => print_field("mode", &format!("{}: look only; your last message is what is kept", task.mode)),
     }
-    for glob in &shown.scope {
-        line("scope", glob);
+    for glob in &task.scope {
+        print_field("scope", glob);
     }
-    for check in &shown.checks {
-        line("lands if", &format!("`{check}` succeeds"));
+    for check in &task.checks {
+        print_field("lands if", &format!("`{check}` succeeds"));
     }
-    for file in &shown.files {
-        line("file", file);
+    for file in &task.files {
+        print_field("file", file);
     }
-    if let Some(report) = &shown.report {
-        print(session, report);
+    if let Some(report) = &task.report {
+        print_report(session, report);
     }
-    session.ui.answer("");
-    session.ui.answer(shown.prompt.trim());
-    Ok(Exit::Done)
+    session.ui.print_line("");
+    session.ui.print_line(task.prompt.trim());
+    Ok(Exit::Success)
 }
 
-fn look(project: &Project, own: Own) -> Result<Shown, Failure> {
-    let Own { lane, resolves } = own;
+fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput, Failure> {
+    let CurrentLane { lane, is_resolving: resolves } = current_lane;
     let layout = project.store.layout();
-    let run = RunRecord::find(&layout.run_record(&lane.name, lane.attempt))?;
-    let told = match run {
-        Some(run) if resolves && run.resolves => layout.run_prompt(&lane.name, run.attempt),
-        _ => layout.task(&lane.name),
+    let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.attempt))?;
+    let prompt_path = match run {
+        Some(run) if resolves && run.resolves_conflict => layout.run_prompt(&lane.name, run.attempt),
+        _ => layout.task_prompt(&lane.name),
     };
-    Ok(Shown {
-        errand: if resolves { "conflict" } else { "task" },
-        prompt: crate::regular_file::record_text(told).unwrap_or_default(),
-        worktree: project.repo.here().unwrap_or(&lane.path).to_owned(),
-        report: ReportRecord::find(&layout.report(&lane.name))?,
-        files: lane::attachments(project, &lane.name)?.iter().map(|file| path_form::text(file)).collect(),
+    Ok(TaskOutput {
+        run_purpose: if resolves { "conflict" } else { "task" },
+        prompt: crate::regular_file::read_store_text(prompt_path).unwrap_or_default(),
+        worktree: project.repo.current_worktree().unwrap_or(&lane.path).to_owned(),
+        report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name))?,
+        files: lane::attachments(project, &lane.name)?.iter().map(|file| path_form::to_text(file)).collect(),
         mode: lane.purpose().map_or_else(|| "build".to_owned(), |purpose| purpose.to_string()),
-        branch: lane.commits_to().map(str::to_owned),
+        branch: lane.commit_branch().map(str::to_owned),
         lane: lane.name,
         title: lane.title,
         base: lane.base,
@@ -160,61 +161,67 @@ fn look(project: &Project, own: Own) -> Result<Shown, Failure> {
     })
 }
 
-fn keep(session: &Session, args: &Update) -> Done {
-    let project = session.project_to_change()?;
-    let own = identity::own_lane(&project)?;
-    let said = match &args.file {
-        Some(file) => from_file(file)?,
-        None => Said {
+fn update_report(session: &Session, args: &Update) -> CommandResult {
+    let project = session.project_for_write()?;
+    let current_lane = caller::current_lane(&project)?;
+    let new_report = match &args.file {
+        Some(file) => report_from_file(file)?,
+        None => AgentReport {
             status: args.status.clone(),
             findings: args.findings.clone(),
             human_steps: args.human_steps.clone(),
         },
     };
     let report = if args.dry_run {
-        let Said { status, findings, human_steps } = lane::check_report(said)?;
-        ReportRecord { run: own.lane.attempt, at: crate::store::now(), status, findings, human_steps }
+        let AgentReport { status, findings, human_steps } = lane::check_report(new_report)?;
+        ReportRecord {
+            run: current_lane.lane.attempt,
+            at: crate::store::now(),
+            status,
+            findings,
+            human_steps,
+        }
     } else {
-        lane::keep_report(&project, &own.lane.name, said)?
+        lane::save_report(&project, &current_lane.lane.name, new_report)?
     };
     if session.ui.json {
-        session.ui.object(Kept { lane: own.lane.name, report, dry_run: args.dry_run });
-        return Ok(Exit::Done);
+        session.ui.print_json(UpdateOutput { lane: current_lane.lane.name, report, dry_run: args.dry_run });
+        return Ok(Exit::Success);
     }
     let verb = if args.dry_run { "would report" } else { "reported" };
-    session.ui.answer(format!(
+    session.ui.print_line(format!(
         "{verb} on lane '{}': {}, {} for a person",
-        own.lane.name,
-        ui::count(report.findings.len(), "finding"),
-        ui::count(report.human_steps.len(), "step")
+        current_lane.lane.name,
+        ui::pluralize(report.findings.len(), "finding"),
+        ui::pluralize(report.human_steps.len(), "step")
     ));
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// Reads a report that somebody wrote down.
-fn from_file(file: &Path) -> Result<Said, Failure> {
+/// Reads a report from a file: JSON if it starts with `{`, else its text as one finding.
+fn report_from_file(file: &Path) -> Result<AgentReport, Failure> {
     let text = spawn::read_prompt(file)?;
     if !text.trim_start().starts_with('{') {
-        return Ok(Said { findings: vec![text], ..Said::default() });
+        return Ok(AgentReport { findings: vec![text], ..AgentReport::default() });
     }
-    serde_json::from_str(&text).map_err(|e| Mistake::Report { why: e.to_string() }.into())
+    serde_json::from_str(&text).map_err(|e| UsageError::InvalidReport { reason: e.to_string() }.into())
 }
 
-/// The lines of a report.
-pub(super) fn print(session: &Session, report: &ReportRecord) {
-    let line = |key: &str, value: &str| {
-        session.ui.answer(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
+/// Prints an agent's report, one labeled line per line of text.
+pub(super) fn print_report(session: &Session, report: &ReportRecord) {
+    let print_field = |key: &str, value: &str| {
+        session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
-    let part = |key: &str, texts: &[String]| {
+    let print_section = |key: &str, texts: &[String]| {
         for text in texts {
-            for (n, text) in harmless::lines(text).enumerate() {
-                line(if n == 0 { key } else { "" }, &text);
+            for (n, text) in terminal_text::escape_lines(text).enumerate() {
+                print_field(if n == 0 { key } else { "" }, &text);
             }
         }
     };
-    part("reported", report.status.as_slice());
-    part("found", &report.findings);
-    part("to do", &report.human_steps);
-    let run = if report.run == 0 { String::new() } else { format!(", in run {}", report.run) };
-    line("", &format!("said {}{run}", report.at.on_the_wall()));
+    print_section("reported", report.status.as_slice());
+    print_section("found", &report.findings);
+    print_section("to do", &report.human_steps);
+    let run_suffix = if report.run == 0 { String::new() } else { format!(", in run {}", report.run) };
+    print_field("", &format!("said {}{run_suffix}", report.at.to_local_text()));
 }

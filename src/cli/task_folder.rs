@@ -1,125 +1,167 @@
-//! Owns `git proq spawn --folder`: a lane whose task is a folder with steps.
+//! `git proq spawn --folder`: a lane whose task is a folder with steps.
 
+use super::run_args::warn_before_start;
 use super::spawn::{self, Spawn};
-use super::uncommitted::Uncommitted;
-use super::wishes::warn_of;
-use super::{Done, Failure, Mistake, Session, approve, resolve, terms};
-use crate::agent::{self, Job, Packet};
+use super::uncommitted::UncommittedWarning;
+use super::{CommandResult, Failure, Session, UsageError, approve, lane_args, resolve};
+use crate::agent::{self, AgentCommand, FolderTask};
 use crate::explain::Exit;
-use crate::lane::{self, Created, Name, NewLane, Plan, Project};
-use crate::swarm::{self, Home, Single};
+use crate::lane::{self, Created, LaneName, LanePlan, NewLane, Project};
+use crate::swarm::{self, SingleTask, TaskLayout};
 
-/// How many numbers are tried for a name that is taken.
-const TRIES: u32 = 1000;
+/// Maximum number of numbered names that are tried if a lane name is taken.
+const MAX_NAME_ATTEMPTS: u32 = 1000;
 
-/// What the command line asks for, checked before anything is made.
-struct Asked {
-    single: Single,
-    packet: Packet,
-    job: Job,
+/// Validated arguments of `git proq spawn --folder`. Nothing is created before they are complete.
+struct FolderSpawnRequest {
+    single_task: SingleTask,
+    folder_task: FolderTask,
+    agent_command: AgentCommand,
     checks: Vec<String>,
     scope: Vec<String>,
 }
 
-pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
-    let project = session.project_to_change()?;
-    let asked = Asked::read(session, &project, args, source)?;
+pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> CommandResult {
+    let project = session.project_for_write()?;
+    let request = FolderSpawnRequest::from_args(session, &project, args, source)?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
-    let here = project.repo.here().or(project.repo.main_worktree()).map(std::path::Path::to_owned);
-    let name = args.name.as_deref().map(Name::parse).transpose()?;
-    let wanted = NewLane {
+    let current_worktree =
+        project.repo.current_worktree().or(project.repo.main_worktree()).map(std::path::Path::to_owned);
+    let name = args.name.as_deref().map(LaneName::parse).transpose()?;
+    let new_lane = NewLane {
         name,
-        prompt: Some(&asked.single.task.prompt),
-        words: None,
-        agent: Some(asked.job.agent.clone()),
+        prompt: Some(&request.single_task.task.prompt),
+        name_hint: None,
+        agent: Some(request.agent_command.agent.clone()),
         base,
-        carry: here.clone().filter(|_| args.carry),
-        checks: asked.checks.clone(),
-        sparse: terms::sparse(args.sparse, &asked.scope)?,
-        scope: asked.scope.clone(),
+        carry: current_worktree.clone().filter(|_| args.carry),
+        checks: request.checks.clone(),
+        sparse: lane_args::validate_sparse(args.sparse, &request.scope)?,
+        scope: request.scope.clone(),
         auto_merge: args.auto_merge,
         group: None,
         batch: None,
-        given: args.given(),
+        set_up: args.set_up_level(),
     };
-    let plan = plan_of(&project, wanted, &asked.single)?;
-    terms::warn_of_neighbours(session, &project, &plan);
-    warn_of(session, &project, [&asked.job])?;
-    let uncommitted = Uncommitted::of(&project, args, here.as_deref());
+    let plan = plan_folder_lane(&project, new_lane, &request.single_task)?;
+    lane_args::warn_of_overlapping_lanes(session, &project, &plan);
+    warn_before_start(session, &project, [&request.agent_command])?;
+    let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
     if args.dry_run {
         uncommitted.warn(session, None);
-        spawn::say_plan(session, &plan, Some(&asked.job), &[]);
+        spawn::print_plan(session, &plan, Some(&request.agent_command), &[]);
         if !session.ui.json {
-            session.ui.answer(format!("  task      {}", asked.packet.in_words(&asked.job)));
+            session
+                .ui
+                .print_line(format!("  task      {}", request.folder_task.describe(&request.agent_command)));
         }
-        return Ok(Exit::Done);
+        return Ok(Exit::Success);
     }
-    approve::before_set_up(session, &project, args.given())?;
-    let exe = resolve::this_program()?;
-    let Created { lane, lock, unchanged } = lane::create(&project, &plan)?;
-    spawn::remember(&project);
-    let any = lane.clone().any();
-    let begun = agent::launch_packet(&project, &any, lock, &asked.job, &exe, &asked.packet);
-    let wait = args.wait && begun.as_ref().is_ok_and(|begun| begun.state.is_busy());
-    let warn = || uncommitted.warn(session, unchanged.as_deref());
-    let begun = begun.map(Some).map_err(Failure::from);
-    spawn::tell(session, &project, (lane, Some(&asked.job)), begun, wait, warn)
+    approve::confirm_set_up(session, &project, args.set_up_level())?;
+    let program_path = resolve::current_program_path()?;
+    let Created { lane, lock, unchanged } = lane::create_lane(&project, &plan)?;
+    spawn::register_repository(&project);
+    let any_lane = lane.clone().into_any();
+    let launch_result = agent::launch_task_loop(
+        &project,
+        &any_lane,
+        lock,
+        &request.agent_command,
+        &program_path,
+        &request.folder_task,
+    );
+    let wait = args.wait && launch_result.as_ref().is_ok_and(|started| started.state.is_busy());
+    let warn_uncommitted = || uncommitted.warn(session, unchanged.as_deref());
+    let start_result = launch_result.map(Some).map_err(Failure::from);
+    spawn::report_spawned(
+        session,
+        &project,
+        (lane, Some(&request.agent_command)),
+        start_result,
+        wait,
+        warn_uncommitted,
+    )
 }
 
-impl Asked {
-    fn read(session: &Session, project: &Project, args: &Spawn, source: &str) -> Result<Asked, Failure> {
-        let agent = args.agent.as_deref().ok_or(Mistake::Missing {
-            what: "nothing says what to start",
+impl FolderSpawnRequest {
+    fn from_args(
+        session: &Session,
+        project: &Project,
+        args: &Spawn,
+        source: &str,
+    ) -> Result<FolderSpawnRequest, Failure> {
+        let agent = args.agent.as_deref().ok_or(UsageError::Missing {
+            problem: "nothing says what to start",
             example: "git proq spawn claude --folder tasks/pay/PAY-3-refunds",
         })?;
-        let single = read(session, project, source)?;
-        let wishes = agent::Asked { own: args.command.clone(), ..args.wishes.asked() };
-        let job = Job::agent(project, agent, &single.task.title, &session.dir, &wishes)?;
-        let level = single.task.review.unwrap_or_default();
+        let single_task = load_task(session, project, source)?;
+        let run_options =
+            agent::RunOptions { agent_command: args.command.clone(), ..args.run_args.run_options() };
+        let agent_command =
+            AgentCommand::from_profile(project, agent, &single_task.task.title, &session.dir, &run_options)?;
+        let review_level = single_task.task.review.unwrap_or_default();
         let reviewer = args.reviewer.clone();
-        let packet =
-            Packet::read(project, &single.path, &single.folder, &single.task.title, level, reviewer)?;
-        packet.require_reviewer(project, &job)?;
-        let scope: Vec<String> = args.scope.iter().chain(&single.task.scope).cloned().collect();
-        let checks: Vec<String> = args.check.iter().chain(&single.task.checks).cloned().collect();
-        Ok(Asked { checks: terms::checks(&checks)?, scope: terms::scope(&scope)?, single, packet, job })
+        let folder_task = FolderTask::load(
+            project,
+            &single_task.path,
+            &single_task.relative_path,
+            &single_task.task.title,
+            review_level,
+            reviewer,
+        )?;
+        folder_task.check_reviewer(project, &agent_command)?;
+        let scope: Vec<String> = args.scope.iter().chain(&single_task.task.scope).cloned().collect();
+        let checks: Vec<String> = args.check.iter().chain(&single_task.task.checks).cloned().collect();
+        Ok(FolderSpawnRequest {
+            checks: lane_args::validate_checks(&checks)?,
+            scope: lane_args::validate_scope(&scope)?,
+            single_task,
+            folder_task,
+            agent_command,
+        })
     }
 }
 
-/// Reads the task, and says what is odd about it.
-fn read(session: &Session, project: &Project, source: &str) -> Result<Single, Failure> {
+/// Loads the task of the folder. Warns about faults in its files, a task marked as done, and unmet needs.
+fn load_task(session: &Session, project: &Project, source: &str) -> Result<SingleTask, Failure> {
     let repo = &project.repo;
-    let top = repo.here().unwrap_or(repo.home());
+    let top = repo.current_worktree().unwrap_or(repo.command_dir());
     let top = std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned());
     let settings = &project.settings;
-    let home = Home { top: &top, tasks: &settings.swarm.tasks, areas: &settings.swarm.areas };
-    let single = swarm::single(&session.dir, source, &home)?;
-    session.ui.warn_of(&single.remarks);
-    if single.task.done {
-        session.ui.warn(format!("task {} is marked as done", single.task.name()));
+    let layout =
+        TaskLayout { top: &top, tasks_dir: &settings.swarm.tasks_folder, areas: &settings.swarm.areas };
+    let single_task = swarm::read_single_task(&session.dir, source, &layout)?;
+    session.ui.warn_each(&single_task.notes);
+    if single_task.task.done {
+        session.ui.warn(format!("task {} is marked as done", single_task.task.name()));
     }
-    if !single.open.is_empty() {
+    if !single_task.open_needs.is_empty() {
         session.ui.warn(format!(
             "task {} needs {}, which is not done",
-            single.task.name(),
-            single.open.join(", ")
+            single_task.task.name(),
+            single_task.open_needs.join(", ")
         ));
     }
-    Ok(single)
+    Ok(single_task)
 }
 
-/// Plans the lane, which is named after the folder where no name was given.
-fn plan_of<'a>(project: &Project, wanted: NewLane<'a>, single: &Single) -> Result<Plan<'a>, lane::Error> {
-    if wanted.name.is_some() {
-        return lane::plan(project, wanted);
+/// Plans the lane. Without a given name, the lane is named after the folder, with a number if that name is
+/// taken.
+fn plan_folder_lane<'a>(
+    project: &Project,
+    new_lane: NewLane<'a>,
+    single_task: &SingleTask,
+) -> Result<LanePlan<'a>, lane::Error> {
+    if new_lane.name.is_some() {
+        return lane::plan_lane(project, new_lane);
     }
-    let folder = single.folder.rsplit('/').next().unwrap_or(&single.folder);
-    let wish = Name::from_prompt(&folder.replace('_', "-"));
-    let mut n = 1;
+    let folder_name = single_task.relative_path.rsplit('/').next().unwrap_or(&single_task.relative_path);
+    let preferred = LaneName::from_prompt(&folder_name.replace('_', "-"));
+    let mut number = 1;
     loop {
-        let name = Some(wish.numbered(n));
-        match lane::plan(project, NewLane { name, ..wanted.clone() }) {
-            Err(e) if e.is_taken() && n < TRIES => n += 1,
+        let name = Some(preferred.numbered(number));
+        match lane::plan_lane(project, NewLane { name, ..new_lane.clone() }) {
+            Err(e) if e.is_taken() && number < MAX_NAME_ATTEMPTS => number += 1,
             plan => return plan,
         }
     }

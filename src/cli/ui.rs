@@ -1,4 +1,5 @@
-//! Owns the terminal: answers on stdout, talk on stderr, colours only where they are wanted, a closed pipe no error.
+//! Terminal output: answers on stdout, messages on stderr, colors only if supported. A closed pipe is no
+//! error.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,224 +7,233 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use console::{Style, style};
 use serde::Serialize;
 
+use crate::diagnostics::{Listener, Note};
 use crate::event::{self, Event};
-use crate::harmless::{self, Printable};
 use crate::lane::Project;
-use crate::note::{Listener, Note};
 use crate::store::records::{Activity, LaneState};
+use crate::terminal_text::{self, Printable};
 
-/// Whether the last line on stderr is one that the next remark takes the place of.
-static SHOWN: AtomicBool = AtomicBool::new(false);
+/// Whether the last line on stderr is a progress line, which the next message replaces.
+static IS_PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// How many remarks on one input are printed.
-const WARNED: usize = 20;
+/// Maximum number of warnings about one input that are printed.
+const MAX_WARNINGS_PRINTED: usize = 20;
 
-/// How one command talks.
+/// Output options of one command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ui {
-    /// Answers are JSON.
+    /// Whether answers are JSON.
     pub(crate) json: bool,
-    /// Nothing but answers and errors.
+    /// Whether only answers, warnings and errors are printed.
     pub(crate) quiet: bool,
-    /// Also how things were done.
+    /// Whether details of the work are printed too.
     pub(crate) verbose: bool,
 }
 
-/// Decides about colours once, for both streams. `NO_COLOR` counts when it is set and not empty.
-pub(crate) fn set_up_colours() {
-    let wanted = |tty: bool| {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+/// Decides about colors once, for stdout and stderr. `NO_COLOR` counts if it is set and not empty.
+pub(crate) fn set_up_colors() {
+    let is_colored = |tty: bool| {
+        let is_disabled = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
             || std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-        let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
-        !refused && (tty || forced)
+        let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
+        !is_disabled && (tty || is_forced)
     };
-    console::set_colors_enabled(wanted(std::io::stdout().is_terminal()));
-    console::set_colors_enabled_stderr(wanted(std::io::stderr().is_terminal()));
+    console::set_colors_enabled(is_colored(std::io::stdout().is_terminal()));
+    console::set_colors_enabled_stderr(is_colored(std::io::stderr().is_terminal()));
 }
 
-/// Whether a person looks at stderr.
+/// Returns whether stderr is a terminal, which a user may be watching.
 pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
 impl Ui {
-    /// One line of the answer.
-    pub(crate) fn answer(self, line: impl AsRef<str>) {
-        put(&mut std::io::stdout().lock(), &Printable::of(line.as_ref(), console::colors_enabled()));
+    /// Prints one line of the answer to stdout, with control characters neutralized.
+    pub(crate) fn print_line(self, line: impl AsRef<str>) {
+        write_line(
+            &mut std::io::stdout().lock(),
+            &Printable::escape(line.as_ref(), console::colors_enabled()),
+        );
     }
 
-    /// Text of the answer: to a terminal line by line and printable, to a file or a pipe as it is.
-    pub(crate) fn text(self, text: &str) {
+    /// Prints text of the answer: to a terminal line by line with control characters neutralized, to a file
+    /// or a pipe unchanged.
+    pub(crate) fn print_text(self, text: &str) {
         match std::io::stdout().is_terminal() {
-            true => harmless::lines(text).for_each(|line| self.answer(line)),
-            false => self.raw(text.as_bytes()),
+            true => terminal_text::escape_lines(text).for_each(|line| self.print_line(line)),
+            false => self.print_bytes(text.as_bytes()),
         }
     }
 
-    /// Bytes of the answer, as they are. Whoever calls it sees to what a terminal would obey.
-    pub(crate) fn raw(self, bytes: &[u8]) {
+    /// Prints bytes of the answer unchanged. The caller is responsible for control sequences that a terminal
+    /// would obey.
+    pub(crate) fn print_bytes(self, bytes: &[u8]) {
         let mut out = std::io::stdout().lock();
-        end_on_closed_pipe(out.write_all(bytes).and_then(|()| out.flush()));
+        exit_on_closed_pipe(out.write_all(bytes).and_then(|()| out.flush()));
     }
 
-    /// The whole answer as one JSON object; `schema` is added.
-    pub(crate) fn object(self, body: impl Serialize) {
+    /// Prints the entire answer as one JSON object; adds the key `schema`.
+    pub(crate) fn print_json(self, body: impl Serialize) {
         let mut value = serde_json::to_value(body).unwrap_or_default();
         if let Some(map) = value.as_object_mut() {
             map.insert("schema".to_owned(), 1.into());
         }
-        put_json(&serde_json::to_string_pretty(&value).unwrap_or_default());
+        write_json(&serde_json::to_string_pretty(&value).unwrap_or_default());
     }
 
-    /// The same for an answer that may be long: its fields come in their own order, and `schema` last.
-    pub(crate) fn long_object(self, body: impl Serialize) {
+    /// Prints a long answer as one JSON object: its fields keep their order, and `schema` comes last.
+    pub(crate) fn print_long_json(self, body: impl Serialize) {
         #[derive(Serialize)]
-        struct Whole<T> {
+        struct WithSchema<T> {
             #[serde(flatten)]
             body: T,
             schema: u32,
         }
-        put_json(&serde_json::to_string_pretty(&Whole { body, schema: 1 }).unwrap_or_default());
+        write_json(&serde_json::to_string_pretty(&WithSchema { body, schema: 1 }).unwrap_or_default());
     }
 
-    /// One JSON object on one line, for streams.
-    pub(crate) fn object_line(self, body: impl Serialize) {
+    /// Prints one JSON object on one line, for streams; adds the key `schema`.
+    pub(crate) fn print_json_line(self, body: impl Serialize) {
         let mut value = serde_json::to_value(body).unwrap_or_default();
         if let Some(map) = value.as_object_mut() {
             map.insert("schema".to_owned(), 1.into());
         }
-        put_json(&value.to_string());
+        write_json(&value.to_string());
     }
 
-    /// A line of talk.
-    pub(crate) fn say(self, line: impl AsRef<str>) {
+    /// Prints a status message to stderr, unless `--quiet` is given.
+    pub(crate) fn status(self, line: impl AsRef<str>) {
         if !self.quiet {
-            put(&mut std::io::stderr().lock(), &to_stderr(line.as_ref()));
+            write_line(&mut std::io::stderr().lock(), &printable_for_stderr(line.as_ref()));
         }
     }
 
-    /// A warning, always said.
+    /// Prints a warning to stderr, even with `--quiet`.
     pub(crate) fn warn(self, line: impl AsRef<str>) {
         warn(line.as_ref());
     }
 
-    /// Warns of the first of these, and of how many more there are.
-    pub(crate) fn warn_of(self, remarks: &[impl ToString]) {
-        remarks.iter().take(WARNED).for_each(|remark| self.warn(remark.to_string()));
-        if remarks.len() > WARNED {
-            self.warn(format!("and {} more like these", remarks.len() - WARNED));
+    /// Prints the first [`MAX_WARNINGS_PRINTED`] warnings, and how many more there are.
+    pub(crate) fn warn_each(self, warnings: &[impl ToString]) {
+        warnings.iter().take(MAX_WARNINGS_PRINTED).for_each(|warning| self.warn(warning.to_string()));
+        if warnings.len() > MAX_WARNINGS_PRINTED {
+            self.warn(format!("and {} more like these", warnings.len() - MAX_WARNINGS_PRINTED));
         }
     }
 
-    /// Has the terminal tell of an event, if this process has one and the settings want it.
-    pub(crate) fn signal(self, project: &Project, event: &Event) {
+    /// Makes the terminal notify the user of an event, if stderr is a terminal and the settings enable it.
+    pub(crate) fn notify_terminal(self, project: &Project, event: &Event) {
         if stderr_is_terminal() {
-            let told = event::signal(&project.settings.notify, event, project.repo.home());
+            let sequence =
+                event::terminal_sequences(&project.settings.notify, event, project.repo.command_dir());
             let mut out = std::io::stderr().lock();
-            drop(out.write_all(told.as_bytes()).and_then(|()| out.flush()));
+            drop(out.write_all(sequence.as_bytes()).and_then(|()| out.flush()));
         }
     }
 
-    /// What can be done next.
+    /// Prints a hint about what can be done next; not with `--json` or `--quiet`.
     pub(crate) fn hint(self, line: impl AsRef<str>) {
         if !self.json {
-            self.say(format!("{} {}", style("hint:").cyan().for_stderr(), line.as_ref()));
+            self.status(format!("{} {}", style("hint:").cyan().for_stderr(), line.as_ref()));
         }
     }
 
-    /// The listener that the domain talks to.
+    /// Returns the listener that receives warnings and progress from the other modules and prints them.
     pub(crate) fn listener(self) -> Listener {
         Listener::new(move |note| {
             clear_progress();
             match note {
                 Note::Warning(text) => warn(text),
-                Note::Waiting(text) => self.say(format!("{}", style(text).dim().for_stderr())),
-                Note::Step(text) => self.say(text),
-                Note::Detail(text) if self.verbose => self.say(text),
+                Note::Waiting(text) => self.status(format!("{}", style(text).dim().for_stderr())),
+                Note::Step(text) => self.status(text),
+                Note::Detail(text) if self.verbose => self.status(text),
                 Note::Detail(_) => {}
-                Note::Progress(text) => self.progress(text),
+                Note::Progress(text) => self.show_progress(text),
             }
         })
     }
 
-    /// One line that the next remark takes the place of. Only for a person who looks.
-    fn progress(self, text: &str) {
-        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-        if self.quiet || self.json || dumb || text.is_empty() || !stderr_is_terminal() {
+    /// Shows a progress line that the next message replaces. Only if stderr is a terminal.
+    fn show_progress(self, text: &str) {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        if self.quiet || self.json || is_dumb || text.is_empty() || !stderr_is_terminal() {
             return;
         }
         let width = usize::from(console::Term::stderr().size().1).saturating_sub(1);
-        let text = harmless::line(text);
+        let text = terminal_text::escape_line(text);
         let line = console::truncate_str(&text, width, "…");
         let mut out = std::io::stderr().lock();
         drop(write!(out, "{}", style(line).dim().for_stderr()).and_then(|()| out.flush()));
-        SHOWN.store(true, Ordering::Relaxed);
+        IS_PROGRESS_SHOWN.store(true, Ordering::Relaxed);
     }
 }
 
-/// Takes away the line of progress, if one is shown.
+/// Erases the progress line, if one is shown.
 fn clear_progress() {
-    if SHOWN.swap(false, Ordering::Relaxed) {
+    if IS_PROGRESS_SHOWN.swap(false, Ordering::Relaxed) {
         drop(write!(std::io::stderr().lock(), "\r\x1b[2K"));
     }
 }
 
-/// A warning on stderr.
+/// Prints a warning to stderr.
 pub(crate) fn warn(text: &str) {
     let line = format!("{} {text}", style("warning:").yellow().for_stderr());
-    put(&mut std::io::stderr().lock(), &to_stderr(&line));
+    write_line(&mut std::io::stderr().lock(), &printable_for_stderr(&line));
 }
 
-/// An error line on stderr.
-pub(crate) fn error_line(head: &str, text: &str, colour: bool) {
-    // Whoever showed it may have ended with this very error.
+/// Prints an error line to stderr.
+pub(crate) fn print_error(prefix: &str, text: &str, with_color: bool) {
+    // The operation that showed the progress line may have failed with this very error.
     clear_progress();
-    let head = if colour { style(head).red().bold().for_stderr().to_string() } else { head.to_owned() };
-    put(&mut std::io::stderr().lock(), &to_stderr(&format!("{head} {text}")));
+    let styled_prefix =
+        if with_color { style(prefix).red().bold().for_stderr().to_string() } else { prefix.to_owned() };
+    write_line(&mut std::io::stderr().lock(), &printable_for_stderr(&format!("{styled_prefix} {text}")));
 }
 
-/// Text on stderr that has its own line ends, or none where the cursor is to stay behind it.
-pub(crate) fn part(text: &str) {
+/// Prints text to stderr without adding a line end, so that the cursor can stay behind a question.
+pub(crate) fn print_inline(text: &str) {
     let mut out = std::io::stderr().lock();
-    drop(out.write_all(to_stderr(text).as_str().as_bytes()).and_then(|()| out.flush()));
+    drop(out.write_all(printable_for_stderr(text).as_str().as_bytes()).and_then(|()| out.flush()));
 }
 
-/// A line of the answer, where nobody reading any more must not end the program.
-pub(crate) fn show(line: &str) {
-    let line = Printable::of(line, console::colors_enabled());
+/// Prints a line to stdout. Unlike [`Ui::print_line`], a closed pipe does not end the program.
+pub(crate) fn try_print_line(line: &str) {
+    let line = Printable::escape(line, console::colors_enabled());
     drop(writeln!(std::io::stdout(), "{}", line.as_str()));
 }
 
-/// Makes a text printable on stderr, with its colors where stderr shows colors.
-fn to_stderr(text: &str) -> Printable {
-    Printable::of(text, console::colors_enabled_stderr())
+/// Neutralizes control characters in a text for stderr; colors stay if stderr shows colors.
+fn printable_for_stderr(text: &str) -> Printable {
+    Printable::escape(text, console::colors_enabled_stderr())
 }
 
-fn put(out: &mut impl Write, line: &Printable) {
+fn write_line(out: &mut impl Write, line: &Printable) {
     let line = line.as_str().as_bytes();
-    let written = out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
-    end_on_closed_pipe(written);
+    let result = out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    exit_on_closed_pipe(result);
 }
 
-fn put_json(text: &str) {
-    put(&mut std::io::stdout().lock(), &Printable::json(text));
+fn write_json(text: &str) {
+    write_line(&mut std::io::stdout().lock(), &Printable::escape_json(text));
 }
 
-/// `git proq list | head -1` must be quiet about the pipe that `head` closed: what was asked for is done.
-fn end_on_closed_pipe(written: std::io::Result<()>) {
-    if written.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+/// Exits with code 0 if the pipe is closed: `git proq list | head -1` must not report an error, because the
+/// request is fulfilled.
+fn exit_on_closed_pipe(result: std::io::Result<()>) {
+    if result.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
         std::process::exit(0);
     }
 }
 
-/// Text without what would act on a terminal: colours, and every control character but tabs.
-pub(crate) fn printable(text: &str) -> String {
-    let plain = console::strip_ansi_codes(text);
-    plain.chars().filter(|c| *c == '\t' || !c.is_control()).collect()
+/// Removes colors and all control characters except tabs from a text.
+pub(crate) fn strip_control_chars(text: &str) -> String {
+    let without_ansi = console::strip_ansi_codes(text);
+    without_ansi.chars().filter(|c| *c == '\t' || !c.is_control()).collect()
 }
 
-/// What is told beside a state of an agent that does not work.
-pub(super) fn pause(activity: Activity) -> Option<&'static str> {
+/// Returns the suffix for the state of a lane whose agent waits; none if the agent works or its activity is
+/// unknown.
+pub(super) fn activity_suffix(activity: Activity) -> Option<&'static str> {
     match activity {
         Activity::NeedsApproval => Some(", needs approval"),
         Activity::Idle => Some(", idle"),
@@ -231,9 +241,9 @@ pub(super) fn pause(activity: Activity) -> Option<&'static str> {
     }
 }
 
-/// A state in its colour; the word alone says it too.
-pub(crate) fn state(state: LaneState) -> String {
-    let colour = match state {
+/// Formats a lane state in its color. The word is clear without the color.
+pub(crate) fn styled_state(state: LaneState) -> String {
+    let color = match state {
         LaneState::Running | LaneState::Starting => Style::new().blue(),
         LaneState::Done | LaneState::Landed => Style::new().green(),
         LaneState::Failed | LaneState::Stalled | LaneState::Orphaned | LaneState::CheckFailed => {
@@ -244,17 +254,17 @@ pub(crate) fn state(state: LaneState) -> String {
             Style::new().dim()
         }
     };
-    colour.apply_to(state.to_string()).to_string()
+    color.apply_to(state.to_string()).to_string()
 }
 
-/// `n file`, `n files`.
-pub(crate) fn count(n: usize, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+/// Formats a count with its noun: `1 file`, `2 files`.
+pub(crate) fn pluralize(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// A time span as one short word: `12s`, `5m`, `3h`, `2d`.
-pub(crate) fn span(time: std::time::Duration) -> String {
-    match time.as_secs() {
+/// Formats a duration as one short word: `12s`, `5m`, `3h`, `2d`.
+pub(crate) fn short_duration(duration: std::time::Duration) -> String {
+    match duration.as_secs() {
         s @ 0..60 => format!("{s}s"),
         s @ 60..3600 => format!("{}m", s / 60),
         s @ 3600..86400 => format!("{}h", s / 3600),
@@ -262,8 +272,8 @@ pub(crate) fn span(time: std::time::Duration) -> String {
     }
 }
 
-/// A number of bytes as a person reads it: `512 B`, `20 kB`, `1.4 MB`.
-pub(crate) fn size(bytes: u64) -> String {
+/// Formats a number of bytes in decimal units: `512 B`, `20 kB`, `1.4 MB`.
+pub(crate) fn short_size(bytes: u64) -> String {
     let mut unit = 1_000;
     if bytes < unit {
         return format!("{bytes} B");
@@ -298,14 +308,14 @@ mod tests {
             (3_000_000_000, "3.0 GB"),
             (5_000_000_000_000, "5 TB"),
         ] {
-            assert_eq!(size(bytes), text);
+            assert_eq!(short_size(bytes), text);
         }
     }
 
     #[test]
-    fn spans_are_short() {
+    fn durations_are_short() {
         for (seconds, text) in [(0, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (86400 * 3, "3d")] {
-            assert_eq!(span(Duration::from_secs(seconds)), text);
+            assert_eq!(short_duration(Duration::from_secs(seconds)), text);
         }
     }
 }

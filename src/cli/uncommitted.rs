@@ -1,38 +1,47 @@
-//! Owns the warning of changes that a new lane does not have.
+//! Warning about uncommitted changes that a new lane does not have.
 
 use std::path::Path;
 
 use super::Session;
 use super::spawn::Spawn;
 use crate::git;
-use crate::lane::{self, Checkout, Project};
+use crate::lane::{self, LockedWorktree, Project};
 
-/// What may have changes of tracked files that are in no commit.
-pub(super) struct Uncommitted<'a> {
+/// Pending check for uncommitted changes of tracked files in the worktree that a lane is spawned from.
+pub(super) struct UncommittedWarning<'a> {
     project: &'a Project,
-    /// Where.
-    here: Option<&'a Path>,
-    /// Whether the lane has them too.
-    carried: bool,
+    /// Worktree to check.
+    worktree: Option<&'a Path>,
+    /// Whether the lane is given the changes too (`--carry`).
+    is_carried: bool,
 }
 
-impl<'a> Uncommitted<'a> {
-    /// What may be at `here` when a lane is spawned from there.
-    pub(super) fn of(project: &'a Project, args: &Spawn, here: Option<&'a Path>) -> Uncommitted<'a> {
-        Uncommitted { project, here, carried: args.carry }
+impl<'a> UncommittedWarning<'a> {
+    /// Prepares the check of `worktree`, without reading any file yet.
+    pub(super) fn from_args(
+        project: &'a Project,
+        args: &Spawn,
+        worktree: Option<&'a Path>,
+    ) -> UncommittedWarning<'a> {
+        UncommittedWarning { project, worktree, is_carried: args.carry }
     }
 
-    /// Warns of them by name. `unchanged` was seen to have none. It looks at each file here; so it comes when the lane is in use.
+    /// Prints the warning with the names of the changed files. A worktree equal to `unchanged` is known to
+    /// have no changes. The check may read every file of the worktree, so call it when the lane is already in
+    /// use.
     pub(super) fn warn(self, session: &Session, unchanged: Option<&Path>) {
-        let Some(here) = self.here.filter(|here| unchanged != Some(here) || self.carried) else { return };
-        let found = match self.carried {
-            true => hidden(self.project, here).map_err(|e| e.to_string()),
-            false => names(self.project, here).map_err(|e| e.to_string()),
+        let Some(worktree) = self.worktree.filter(|worktree| unchanged != Some(worktree) || self.is_carried)
+        else {
+            return;
         };
-        // The lane is there, whatever git says of this place.
-        match found {
+        let result = match self.is_carried {
+            true => hidden_edits(self.project, worktree).map_err(|e| e.to_string()),
+            false => changed_file_names(self.project, worktree).map_err(|e| e.to_string()),
+        };
+        // The lane already exists, so a failure of git here is only a warning.
+        match result {
             Ok(None) => {}
-            Ok(Some(names)) if self.carried => session.ui.warn(format!(
+            Ok(Some(names)) if self.is_carried => session.ui.warn(format!(
                 "edits that git status does not show stay where they are (skip-worktree, assume-unchanged): {names}"
             )),
             Ok(Some(names)) => session.ui.warn(format!(
@@ -43,17 +52,17 @@ impl<'a> Uncommitted<'a> {
     }
 }
 
-/// Changes of tracked files there that git does not show, in words; none where there are none.
-fn hidden(project: &Project, here: &Path) -> Result<Option<String>, lane::Error> {
-    let hidden = Checkout::lock(project, here)?.edits_not_shown()?;
-    Ok((!hidden.is_empty()).then(|| git::names(&hidden)))
+/// Names the edits of tracked files that `git status` does not show; none if there are none.
+fn hidden_edits(project: &Project, worktree: &Path) -> Result<Option<String>, lane::Error> {
+    let paths = LockedWorktree::lock(project, worktree)?.edits_hidden_from_status()?;
+    Ok((!paths.is_empty()).then(|| git::list_paths(&paths)))
 }
 
-/// Uncommitted changes of tracked files there, in words; none where there are none.
-pub(super) fn names(project: &Project, here: &Path) -> Result<Option<String>, git::Error> {
-    let dirt = git::status(&project.repo, here, false)?;
-    let mut names = dirt.tracked().map(|e| e.path.to_string());
+/// Names the tracked files with uncommitted changes; none if there are none.
+pub(super) fn changed_file_names(project: &Project, worktree: &Path) -> Result<Option<String>, git::Error> {
+    let dirty = git::status(&project.repo, worktree, false)?;
+    let mut names = dirty.tracked().map(|e| e.path.to_string());
     let Some(first) = names.next() else { return Ok(None) };
-    let rest = names.count();
-    Ok(Some(if rest == 0 { first } else { format!("{first} and {rest} more") }))
+    let more_count = names.count();
+    Ok(Some(if more_count == 0 { first } else { format!("{first} and {more_count} more") }))
 }

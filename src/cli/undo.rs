@@ -1,13 +1,13 @@
-//! Owns `git proq undo` and the way every undo talks.
+//! `git proq undo`, and the prompts and messages of every undo.
 
 use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Failure, Mistake, Session, identity, ui};
+use super::{CommandResult, Failure, Session, UsageError, caller, ui};
 use crate::explain::Exit;
-use crate::lane::{self, Project, Undo as Plan, Which};
+use crate::lane::{self, Project, UndoPlan as Plan, UndoTarget};
 use crate::swarm::{self, BatchError};
 
 /// Take the last operation back
@@ -36,71 +36,94 @@ pub(crate) struct Undo {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    /// The operations that were, or would be, taken back, newest first.
+struct UndoOutput {
+    /// Numbers of the operations that were, or would be, undone, newest first.
     operations: Vec<u64>,
-    /// What was typed for the newest of them.
+    /// Command line of the newest of these operations.
     command: String,
     dry_run: bool,
-    /// Files and folders in which tasks that landed by them stay noted as done.
+    /// Files and folders in which tasks landed by these operations stay marked as done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    still_noted: Vec<String>,
+    #[serde(rename = "still_noted")]
+    uncommitted_marks: Vec<String>,
 }
 
-pub(super) fn run(session: &Session, args: &Undo) -> Done {
-    take_back(session, Which::Last(args.operation), args.force, args.dry_run, args.operation.is_some())
+pub(super) fn run(session: &Session, args: &Undo) -> CommandResult {
+    undo_operations(
+        session,
+        UndoTarget::Last(args.operation),
+        args.force,
+        args.dry_run,
+        args.operation.is_some(),
+    )
 }
 
-/// Takes operations back. `sure` means that somebody named them.
-pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: bool, sure: bool) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_agent_for_others(&[], dry_run)?;
-    let plan = lane::plan_undo(&project, which).map_err(|e| not_by_itself(&project, e))?;
-    if !sure && !plan.own {
-        ask(session, &plan, dry_run)?;
+/// Undoes operations and prints the result. `is_named` means that the user named the operation; otherwise
+/// operations of another terminal need a confirmation.
+pub(super) fn undo_operations(
+    session: &Session,
+    target: UndoTarget,
+    force: bool,
+    dry_run: bool,
+    is_named: bool,
+) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], dry_run)?;
+    let plan = lane::plan_undo(&project, target).map_err(|e| explain_not_last(&project, e))?;
+    if !is_named && !plan.is_own_session {
+        confirm_undo(session, &plan, dry_run)?;
     }
     let records = lane::records_of_undo(&project, &plan);
-    swarm::require_none_open(&project, &records, (force, plan.forced()))?;
+    swarm::refuse_if_built_on(&project, &records, (force, plan.forced_command()))?;
     if dry_run {
         lane::foresee_undo(&project, &plan, force)?;
     } else {
         lane::undo(&project, &plan, force)?;
     }
-    // What is in no commit is a person's file, which may have been changed since.
-    let still_noted = if which == Which::Undo { Vec::new() } else { swarm::still_noted(&project, &records) };
+    // Files that are in no commit are the user's and may have been changed since.
+    let uncommitted_marks = if target == UndoTarget::LastUndo {
+        Vec::new()
+    } else {
+        swarm::uncommitted_marks(&project, &records)
+    };
     if session.ui.json {
         let (operations, command) = (plan.numbers, plan.command);
-        session.ui.object(Answer { operations, command, dry_run, still_noted });
-        return Ok(Exit::Done);
+        session.ui.print_json(UndoOutput { operations, command, dry_run, uncommitted_marks });
+        return Ok(Exit::Success);
     }
-    let verb = match (which, dry_run) {
-        (Which::Undo, false) => "took back the undo",
-        (Which::Undo, true) => "would take back the undo",
+    let verb = match (target, dry_run) {
+        (UndoTarget::LastUndo, false) => "took back the undo",
+        (UndoTarget::LastUndo, true) => "would take back the undo",
         (_, false) => "undid",
         (_, true) => "would undo",
     };
-    let what = match plan.numbers.as_slice() {
-        [one] => format!("operation {one}: {}", plan.command),
-        many => format!("{}, the last of them: {}", ui::count(many.len(), "operation"), plan.command),
+    let description = match plan.numbers.as_slice() {
+        [number] => format!("operation {number}: {}", plan.command),
+        numbers => {
+            format!("{}, the last of them: {}", ui::pluralize(numbers.len(), "operation"), plan.command)
+        }
     };
-    session.ui.answer(format!("{verb} {what}"));
-    let are = if dry_run { "would still be" } else { "are still" };
-    for path in still_noted {
-        session.ui.warn(format!("tasks {are} noted as done in {path}, which git-proq does not change back"));
+    session.ui.print_line(format!("{verb} {description}"));
+    let state_text = if dry_run { "would still be" } else { "are still" };
+    for path in uncommitted_marks {
+        session
+            .ui
+            .warn(format!("tasks {state_text} noted as done in {path}, which git-proq does not change back"));
     }
-    if !dry_run && which != Which::Undo {
+    if !dry_run && target != UndoTarget::LastUndo {
         session.ui.hint("go forward again: git proq op redo");
     }
-    Ok(Exit::Done)
+    Ok(Exit::Success)
 }
 
-/// The error about an operation that is not the last one; where a batch that is not over landed tasks since, so that taking back all
-/// that came after is refused, one that says so.
-fn not_by_itself(project: &Project, e: lane::Error) -> Failure {
-    let lane::Error::Undo(lane::UndoError::NotLast { asked, .. }) = &e else { return e.into() };
-    let since = lane::plan_undo(project, Which::After(asked.saturating_sub(1)));
-    let landed = since.map(|plan| lane::records_of_undo(project, &plan)).unwrap_or_default();
-    match swarm::first_open(project, &landed, false) {
+/// Returns the error to report if planning an undo failed. If the operation is not the last one and an
+/// unfinished batch landed tasks since, undoing all later operations would be refused too: the error then
+/// names that batch.
+fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
+    let lane::Error::Undo(lane::UndoError::NotLast { requested: asked, .. }) = &e else { return e.into() };
+    let later_undo = lane::plan_undo(project, UndoTarget::After(asked.saturating_sub(1)));
+    let landed_records = later_undo.map(|plan| lane::records_of_undo(project, &plan)).unwrap_or_default();
+    match swarm::first_dependent_batch(project, &landed_records, false) {
         Ok(Some((id, runs))) => {
             swarm::Error::from(BatchError::LandedSince { operation: *asked, id, runs }).into()
         }
@@ -108,25 +131,26 @@ fn not_by_itself(project: &Project, e: lane::Error) -> Failure {
     }
 }
 
-/// Asks before something of another terminal, or of a program, is taken back. With `dry_run` it says that it would.
-fn ask(session: &Session, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
-    let what = format!(
+/// Prompts before an operation of another terminal or of another program is undone. With `dry_run` it only
+/// prints that it would prompt.
+fn confirm_undo(session: &Session, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
+    let description = format!(
         "operation {} was started in another terminal or by another program: {}",
         plan.numbers[0], plan.command
     );
-    let alone = !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json;
-    if alone {
-        return Err(Mistake::Unsure { what, number: plan.numbers[0] }.into());
+    let cannot_prompt = !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json;
+    if cannot_prompt {
+        return Err(UsageError::ConfirmationRequired { subject: description, number: plan.numbers[0] }.into());
     }
     if dry_run {
-        session.ui.say(format!("{what}\nwould ask whether to undo it"));
+        session.ui.status(format!("{description}\nwould ask whether to undo it"));
         return Ok(());
     }
-    ui::part(&format!("{what}\nundo it? [y/N] "));
+    ui::print_inline(&format!("{description}\nundo it? [y/N] "));
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
-    Err(Mistake::Declined.into())
+    Err(UsageError::Declined.into())
 }

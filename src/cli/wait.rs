@@ -1,4 +1,4 @@
-//! Owns `git proq wait`.
+//! `git proq wait`: waits for the agents of lanes to finish.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_and_group_names;
-use super::send::say_what_waits;
-use super::{Done, Failure, Session, ui};
-use crate::agent::{self, Until, Waited};
-use crate::event::{Event, Name};
+use super::send::print_pending_messages;
+use super::{CommandResult, Failure, Session, ui};
+use crate::agent::{self, WaitUntil, WaitedLane};
+use crate::event::{Event, EventName};
 use crate::explain::Exit;
 use crate::lane::{self, Project, effective_state};
 use crate::store::LockName;
@@ -43,13 +43,13 @@ pub(crate) struct Wait {
     #[arg(long)]
     pub(crate) all: bool,
     /// Give up after TIME: 90 or 90s, 5m, 1h
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
 }
 
-/// One lane's line of the answer.
+/// JSON object of one lane in the answer.
 #[derive(Serialize)]
-pub(super) struct Ended {
+pub(super) struct EndedLane {
     lane: String,
     state: LaneState,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,57 +57,62 @@ pub(super) struct Ended {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    lanes: Vec<Ended>,
-    /// With --any, the one that ended first.
+struct WaitOutput {
+    lanes: Vec<EndedLane>,
+    /// With `--any`, the lane that finished first.
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<String>,
     timed_out: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Wait) -> Done {
+pub(super) fn run(session: &Session, args: &Wait) -> CommandResult {
     let project = session.project()?;
     let lanes = match args.lanes.as_slice() {
-        [] => at_work(&project)?,
-        names => lane::any_named(&project, names)?,
+        [] => running_lanes(&project)?,
+        names => lane::any_lanes_by_name(&project, names)?,
     };
     if lanes.is_empty() {
-        session.ui.say("no agent is running");
+        session.ui.status("no agent is running");
     }
-    let (until, limit) = (if args.any { Until::Any } else { Until::All }, args.timeout);
-    let mut told: Vec<(String, Exit)> = Vec::new();
-    let all = agent::wait_for(&project, &lanes, until, limit, &mut |waited| {
-        told.push((waited.lane.name.clone(), exit_of(waited.state)));
-        // A last word that cannot be waited for is one that is told of late.
-        drop(settle(&project, &waited.lane));
-        signal(session, &project, &waited.lane, waited.state);
+    let (until, limit) = (if args.any { WaitUntil::Any } else { WaitUntil::All }, args.timeout);
+    let mut finished: Vec<(String, Exit)> = Vec::new();
+    let results = agent::wait_for_lanes(&project, &lanes, until, limit, &mut |waited| {
+        finished.push((waited.lane.name.clone(), exit_for_state(waited.state)));
+        // If waiting fails, the event is only notified later.
+        drop(wait_for_final_event(&project, &waited.lane));
+        notify_run_ended(session, &project, &waited.lane, waited.state);
         if !session.ui.json {
-            session.ui.answer(line(&waited.lane, waited.state));
-            say_what_waits(session, &project, &waited.lane.name);
+            session.ui.print_line(state_line(&waited.lane, waited.state));
+            print_pending_messages(session, &project, &waited.lane.name);
         }
     })?;
-    let open = all.iter().filter(|waited| !waited.over).count();
-    let timed_out = open > 0 && (!args.any || told.is_empty());
+    let running_count = results.iter().filter(|waited| !waited.is_finished).count();
+    let timed_out = running_count > 0 && (!args.any || finished.is_empty());
     if session.ui.json {
-        let first = told.first().filter(|_| args.any).map(|(name, _)| name.clone());
-        let lanes = all.into_iter().map(Ended::from).collect();
-        session.ui.object(Answer { lanes, first, timed_out });
+        let first = finished.first().filter(|_| args.any).map(|(name, _)| name.clone());
+        let lanes = results.into_iter().map(EndedLane::from).collect();
+        session.ui.print_json(WaitOutput { lanes, first, timed_out });
     } else if timed_out {
-        for waited in all.iter().skip(told.len()) {
-            session.ui.answer(line(&waited.lane, waited.state));
+        for waited in results.iter().skip(finished.len()) {
+            session.ui.print_line(state_line(&waited.lane, waited.state));
         }
     }
     if let (true, Some(limit)) = (timed_out, limit) {
-        let those = if open == 1 { "1 agent is".to_owned() } else { format!("{open} agents are") };
-        session.ui.warn(format!("gave up after {}; {those} still at work", ui::span(limit)));
+        let agents_text =
+            if running_count == 1 { "1 agent is".to_owned() } else { format!("{running_count} agents are") };
+        session.ui.warn(format!("gave up after {}; {agents_text} still at work", ui::short_duration(limit)));
         return Ok(Exit::Locked);
     }
-    Ok(told.into_iter().map(|(_, exit)| exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
+    Ok(finished
+        .into_iter()
+        .map(|(_, exit)| exit)
+        .find(|exit| *exit != Exit::Success)
+        .unwrap_or(Exit::Success))
 }
 
-fn at_work(project: &Project) -> Result<Vec<AnyLane>, Failure> {
+fn running_lanes(project: &Project) -> Result<Vec<AnyLane>, Failure> {
     let mut lanes = Vec::new();
-    for lane in project.every_lane()? {
+    for lane in project.all_lanes()? {
         if effective_state(project, &lane)?.0.is_busy() {
             lanes.push(lane);
         }
@@ -115,14 +120,14 @@ fn at_work(project: &Project) -> Result<Vec<AnyLane>, Failure> {
     Ok(lanes)
 }
 
-impl From<Waited> for Ended {
-    fn from(Waited { lane, state, .. }: Waited) -> Ended {
-        Ended { lane: lane.name, state, detail: lane.detail }
+impl From<WaitedLane> for EndedLane {
+    fn from(WaitedLane { lane, state, .. }: WaitedLane) -> EndedLane {
+        EndedLane { lane: lane.name, state, detail: lane.detail }
     }
 }
 
-/// A time as a person gives it: `90` and `90s` are seconds, `5m` minutes, `1h` hours, `2d` days.
-fn time(text: &str) -> Result<Duration, String> {
+/// Parses a duration: `90` and `90s` are seconds, `5m` minutes, `1h` hours, `2d` days.
+fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: Option<u64> = match &text[digits.len()..] {
         "" | "s" => Some(1),
@@ -131,7 +136,7 @@ fn time(text: &str) -> Result<Duration, String> {
         "d" => Some(24 * 60 * 60),
         _ => None,
     };
-    // `parse` takes a sign too.
+    // `u64::parse` accepts a leading `+`.
     let count = digits.parse::<u64>().ok().filter(|_| !digits.starts_with('+'));
     let seconds = unit.and_then(|unit| count?.checked_mul(unit));
     seconds
@@ -139,16 +144,17 @@ fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a time is a number of seconds, or like 90s, 5m, 1h".to_owned())
 }
 
-/// How long a supervisor may take from the state to the event.
-const LAST_WORD: Duration = Duration::from_secs(1);
+/// Maximum time that a supervisor may need between writing the final state and writing the event.
+const FINAL_EVENT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Lets the supervisor write its event, which follows the state: who has waited for the end finds it in the log.
-pub(super) fn settle(project: &Project, lane: &AnyLane) -> Result<(), Failure> {
-    let since = Instant::now();
+/// Waits until the supervisor has written its event, which follows the state, so that the event log has it
+/// when `git proq wait` returns.
+pub(super) fn wait_for_final_event(project: &Project, lane: &AnyLane) -> Result<(), Failure> {
+    let started = Instant::now();
     let lock = LockName::Run(lane.name.clone());
-    // The session of one that rests goes on.
-    while since.elapsed() < LAST_WORD
-        && !lane::is_idle(project, lane)
+    // The session of an idle interactive agent continues.
+    while started.elapsed() < FINAL_EVENT_TIMEOUT
+        && !lane::is_agent_idle(project, lane)
         && project.store.locks().is_held(&lock)?
     {
         std::thread::sleep(Duration::from_millis(1));
@@ -156,24 +162,24 @@ pub(super) fn settle(project: &Project, lane: &AnyLane) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has the terminal tell that a run has ended.
-pub(super) fn signal(session: &Session, project: &Project, lane: &AnyLane, state: LaneState) {
-    let mut event = Event::now(Name::RunEnded, format!("lane '{}': {state}", lane.name));
+/// Makes the terminal notify the user that a run has ended.
+pub(super) fn notify_run_ended(session: &Session, project: &Project, lane: &AnyLane, state: LaneState) {
+    let mut event = Event::new(EventName::RunEnded, format!("lane '{}': {state}", lane.name));
     event.lane = Some(lane.name.clone());
-    session.ui.signal(project, &event);
+    session.ui.notify_terminal(project, &event);
 }
 
-/// A lane and how it ended, on one line.
-pub(super) fn line(lane: &AnyLane, state: LaneState) -> String {
-    let more = lane.detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default();
-    format!("{}: {}{more}", lane.name, ui::state(state))
+/// Formats a lane and its final state as one line.
+pub(super) fn state_line(lane: &AnyLane, state: LaneState) -> String {
+    let detail_suffix = lane.detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default();
+    format!("{}: {}{detail_suffix}", lane.name, ui::styled_state(state))
 }
 
-/// The exit code that a run's end asks for.
-pub(super) fn exit_of(state: LaneState) -> Exit {
+/// Returns the exit code for the final state of a run.
+pub(super) fn exit_for_state(state: LaneState) -> Exit {
     match state {
         LaneState::Failed | LaneState::Stalled | LaneState::Stopped | LaneState::Orphaned => Exit::Agent,
-        _ => Exit::Done,
+        _ => Exit::Success,
     }
 }
 
@@ -182,12 +188,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_numbers_with_a_unit() {
+    fn parses_durations_with_unit() {
         for (text, seconds) in [("0", 0), ("90", 90), ("90s", 90), ("5m", 300), ("1h", 3600), ("2d", 172_800)]
         {
-            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for bad in [
+        for invalid in [
             "",
             "m",
             "-1",
@@ -200,7 +206,7 @@ mod tests {
             "99999999999999999999",
             "9999999999999999999d",
         ] {
-            assert!(time(bad).is_err(), "{bad}");
+            assert!(parse_duration(invalid).is_err(), "{invalid}");
         }
     }
 }

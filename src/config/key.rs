@@ -1,408 +1,413 @@
-//! Owns the table of settings: name, form, default, and whether a repository may set it.
+//! Table of all settings: name, value format, default, and whether a repository may set it.
 
 mod lane;
 mod lookup;
 mod swarm;
 
-use super::Form;
-use lane::LANE;
-use swarm::SWARM;
+use super::ValueFormat;
+use lane::LANE_KEYS;
+use swarm::SWARM_KEYS;
 
-/// One setting.
+/// Definition of one setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Its name, `group.name`.
+    /// Name of the setting, `group.name`.
     pub(crate) name: &'static str,
-    /// Its form.
-    pub(crate) form: Form,
-    /// Its value when nobody sets it.
+    /// Format that its value must have.
+    pub(crate) format: ValueFormat,
+    /// Value that applies when the setting is not set.
     pub(crate) default: &'static str,
-    /// Whether a `proq.toml` that comes with a repository may set it.
-    pub(crate) by_repository: bool,
-    /// What it does, in one line.
-    pub(crate) about: &'static str,
+    /// Whether a `proq.toml` in a repository may set it. The others are for the user only.
+    pub(crate) settable_by_repository: bool,
+    /// One-line description for `git proq config`.
+    pub(crate) summary: &'static str,
 }
 
-/// Every setting, by name.
-pub(crate) const KEYS: &[Key] = &joined();
+/// All settings, sorted by name.
+pub(crate) const KEYS: &[Key] = &join_groups();
 
-const PARTS: [&[Key]; 5] = [UP_TO_HOOK, LANE, LOCK_TO_SNAPSHOT, SWARM, FROM_TRASH_ON];
-const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len() + PARTS[4].len();
+const KEY_GROUPS: [&[Key]; 5] =
+    [AGENT_TO_HOOK_KEYS, LANE_KEYS, LOCK_TO_SNAPSHOT_KEYS, SWARM_KEYS, TRASH_TO_VERIFY_KEYS];
+const KEY_COUNT: usize = KEY_GROUPS[0].len()
+    + KEY_GROUPS[1].len()
+    + KEY_GROUPS[2].len()
+    + KEY_GROUPS[3].len()
+    + KEY_GROUPS[4].len();
 
-/// One table of all parts.
-const fn joined() -> [Key; COUNT] {
-    let mut all = [LANE[0]; COUNT];
-    let (mut part, mut at) = (0, 0);
-    while part < PARTS.len() {
-        let mut n = 0;
-        while n < PARTS[part].len() {
-            all[at] = PARTS[part][n];
-            (n, at) = (n + 1, at + 1);
+/// Joins [`KEY_GROUPS`] into one table at compile time.
+const fn join_groups() -> [Key; KEY_COUNT] {
+    let mut keys = [LANE_KEYS[0]; KEY_COUNT];
+    let (mut group, mut next) = (0, 0);
+    while group < KEY_GROUPS.len() {
+        let mut index = 0;
+        while index < KEY_GROUPS[group].len() {
+            keys[next] = KEY_GROUPS[group][index];
+            (index, next) = (index + 1, next + 1);
         }
-        part += 1;
+        group += 1;
     }
-    all
+    keys
 }
 
-/// Those before lanes.
-const UP_TO_HOOK: &[Key] = &[
+/// Settings of the groups `agent`, `event` and `hook`.
+const AGENT_TO_HOOK_KEYS: &[Key] = &[
     Key {
         name: "agent.abort_grace",
-        form: Form::Count("seconds"),
+        format: ValueFormat::Count("seconds"),
         default: "60",
-        by_repository: true,
-        about: "how long git proq stop --wrap-up waits for an agent to come to its end by itself",
+        settable_by_repository: true,
+        summary: "how long git proq stop --wrap-up waits for an agent to come to its end by itself",
     },
     Key {
         name: "agent.autocommit",
-        form: Form::OneOf(&["success", "always", "never"]),
+        format: ValueFormat::OneOf(&["success", "always", "never"]),
         default: "success",
-        by_repository: true,
-        about: "commit what an agent left uncommitted: when it ended well, always, or never",
+        settable_by_repository: true,
+        summary: "commit what an agent left uncommitted: when it ended well, always, or never",
     },
     Key {
         name: "agent.autocommit_limit",
-        form: Form::Count("MiB"),
+        format: ValueFormat::Count("MiB"),
         default: "10",
-        by_repository: false,
-        about: "leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit",
+        settable_by_repository: false,
+        summary: "leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit",
     },
     Key {
         name: "agent.backoff",
-        form: Form::Count("seconds"),
+        format: ValueFormat::Count("seconds"),
         default: "30",
-        by_repository: false,
-        about: "how long a run waits that the agent's service would not serve; twice as long each further time",
+        settable_by_repository: false,
+        summary: "how long a run waits that the agent's service would not serve; twice as long each further time",
     },
     Key {
         name: "agent.budget",
-        form: Form::Dollars,
+        format: ValueFormat::Dollars,
         default: "0",
-        by_repository: false,
-        about: "end a run that cost more than this; 0 for no limit",
+        settable_by_repository: false,
+        summary: "end a run that cost more than this; 0 for no limit",
     },
     Key {
         name: "agent.commit_style",
-        form: Form::Text,
+        format: ValueFormat::Text,
         default: "",
-        by_repository: true,
-        about: "how agents are told to write commit messages",
+        settable_by_repository: true,
+        summary: "how agents are told to write commit messages",
     },
     Key {
         name: "agent.context_stop",
-        form: Form::Count("percent"),
+        format: ValueFormat::Count("percent"),
         default: "0",
-        by_repository: false,
-        about: "end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never",
+        settable_by_repository: false,
+        summary: "end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never",
     },
     Key {
         name: "agent.context_warn",
-        form: Form::Count("percent"),
+        format: ValueFormat::Count("percent"),
         default: "0",
-        by_repository: false,
-        about: "have a run wrap up whose context is this full, where the agent tells; 0 for never",
+        settable_by_repository: false,
+        summary: "have a run wrap up whose context is this full, where the agent tells; 0 for never",
     },
     Key {
         name: "agent.crash_retries",
-        form: Form::Count("tries"),
+        format: ValueFormat::Count("tries"),
         default: "2",
-        by_repository: false,
-        about: "how often a run is tried again whose agent died",
+        settable_by_repository: false,
+        summary: "how often a run is tried again whose agent died",
     },
     Key {
         name: "agent.gate",
-        form: Form::OneOf(&["false", "true"]),
+        format: ValueFormat::OneOf(&["false", "true"]),
         default: "false",
-        by_repository: true,
-        about: "send an agent back to work that ends while the lane's checks fail, where the agent can be sent back",
+        settable_by_repository: true,
+        summary: "send an agent back to work that ends while the lane's checks fail, where the agent can be sent back",
     },
     Key {
         name: "agent.gate_rounds",
-        form: Form::Count("times"),
+        format: ValueFormat::Count("times"),
         default: "3",
-        by_repository: true,
-        about: "how often agent.gate sends it back at most",
+        settable_by_repository: true,
+        summary: "how often agent.gate sends it back at most",
     },
     Key {
         name: "agent.iterations",
-        form: Form::Count("runs"),
+        format: ValueFormat::Count("runs"),
         default: "5",
-        by_repository: false,
-        about: "how many runs in a row agent.context_stop makes of one at most",
+        settable_by_repository: false,
+        summary: "how many runs in a row agent.context_stop makes of one at most",
     },
     Key {
         name: "agent.linger",
-        form: Form::Count("seconds"),
+        format: ValueFormat::Count("seconds"),
         default: "30",
-        by_repository: false,
-        about: "how long an agent may go on after it said that it is done",
+        settable_by_repository: false,
+        summary: "how long an agent may go on after it said that it is done",
     },
     Key {
         name: "agent.max_running",
-        form: Form::Count("runs"),
+        format: ValueFormat::Count("runs"),
         default: "0",
-        by_repository: false,
-        about: "how many agents batches let run at the same time, those of other batches and lanes counted; 0 for no limit",
+        settable_by_repository: false,
+        summary: "how many agents batches let run at the same time, those of other batches and lanes counted; 0 for no limit",
     },
     Key {
         name: "agent.max_time",
-        form: Form::Time,
+        format: ValueFormat::TimeSpan,
         default: "0",
-        by_repository: false,
-        about: "end a run that takes longer; 0 for no limit",
+        settable_by_repository: false,
+        summary: "end a run that takes longer; 0 for no limit",
     },
     Key {
         name: "agent.max_turns",
-        form: Form::Count("turns"),
+        format: ValueFormat::Count("turns"),
         default: "200",
-        by_repository: true,
-        about: "how many turns a run may take, where the agent can be told",
+        settable_by_repository: true,
+        summary: "how many turns a run may take, where the agent can be told",
     },
     Key {
         name: "agent.model",
-        form: Form::Word,
+        format: ValueFormat::Word,
         default: "",
-        by_repository: false,
-        about: "the model that agents are asked to use; without it each has its own",
+        settable_by_repository: false,
+        summary: "the model that agents are asked to use; without it each has its own",
     },
     Key {
         name: "agent.permission",
-        form: Form::OneOf(&["read", "edit", "full"]),
+        format: ValueFormat::OneOf(&["read", "edit", "full"]),
         default: "edit",
-        by_repository: false,
-        about: "what agents may do: look, change their lane and use git there, or anything",
+        settable_by_repository: false,
+        summary: "what agents may do: look, change their lane and use git there, or anything",
     },
     Key {
         name: "agent.prompt_append",
-        form: Form::Text,
+        format: ValueFormat::Text,
         default: "",
-        by_repository: true,
-        about: "what every agent is told besides its task",
+        settable_by_repository: true,
+        summary: "what every agent is told besides its task",
     },
     Key {
         name: "agent.push",
-        form: Form::OneOf(&["false", "true"]),
+        format: ValueFormat::OneOf(&["false", "true"]),
         default: "false",
-        by_repository: false,
-        about: "let agents push their lane's branch; otherwise they are told not to",
+        settable_by_repository: false,
+        summary: "let agents push their lane's branch; otherwise they are told not to",
     },
     Key {
         name: "agent.rate_limit_retries",
-        form: Form::Count("tries"),
+        format: ValueFormat::Count("tries"),
         default: "5",
-        by_repository: false,
-        about: "how often a run is tried again that the agent's service would not serve, or that could not reach it",
+        settable_by_repository: false,
+        summary: "how often a run is tried again that the agent's service would not serve, or that could not reach it",
     },
     Key {
         name: "agent.reset_wait",
-        form: Form::Time,
+        format: ValueFormat::TimeSpan,
         default: "30m",
-        by_repository: false,
-        about: "how long a run may wait for a limit to be lifted, where the agent says when; it ends where that is later",
+        settable_by_repository: false,
+        summary: "how long a run may wait for a limit to be lifted, where the agent says when; it ends where that is later",
     },
     Key {
         name: "agent.stall",
-        form: Form::Time,
+        format: ValueFormat::TimeSpan,
         default: "30m",
-        by_repository: false,
-        about: "end a run of which nothing came for this long: no output, no commit; 0 for no limit",
+        settable_by_repository: false,
+        summary: "end a run of which nothing came for this long: no output, no commit; 0 for no limit",
     },
     Key {
         name: "agent.stop_grace",
-        form: Form::Count("seconds"),
+        format: ValueFormat::Count("seconds"),
         default: "10",
-        by_repository: true,
-        about: "time between asking an agent to end and ending it",
+        settable_by_repository: true,
+        summary: "time between asking an agent to end and ending it",
     },
     Key {
         name: "event.keep",
-        form: Form::Count("files"),
+        format: ValueFormat::Count("files"),
         default: "4",
-        by_repository: false,
-        about: "how many full files of the event log are kept beside the one that grows",
+        settable_by_repository: false,
+        summary: "how many full files of the event log are kept beside the one that grows",
     },
     Key {
         name: "event.rotate",
-        form: Form::Count("KiB"),
+        format: ValueFormat::Count("KiB"),
         default: "8192",
-        by_repository: false,
-        about: "how big a file of the event log may get",
+        settable_by_repository: false,
+        summary: "how big a file of the event log may get",
     },
     Key {
         name: "hook.timeout",
-        form: Form::Count("seconds"),
+        format: ValueFormat::Count("seconds"),
         default: "60",
-        by_repository: false,
-        about: "how long one hook may take",
+        settable_by_repository: false,
+        summary: "how long one hook may take",
     },
 ];
 
-/// Those between lanes and plans.
-const LOCK_TO_SNAPSHOT: &[Key] = &[
+/// Settings of the groups `lock`, `merge`, `notify`, `op`, `pool` and `snapshot`.
+const LOCK_TO_SNAPSHOT_KEYS: &[Key] = &[
     Key {
         name: "lock.timeout",
-        form: Form::Count("seconds"),
+        format: ValueFormat::Count("seconds"),
         default: "30",
-        by_repository: false,
-        about: "how long a command waits for another one before it gives up",
+        settable_by_repository: false,
+        summary: "how long a command waits for another one before it gives up",
     },
     Key {
         name: "merge.conflict_agent",
-        form: Form::Agent,
+        format: ValueFormat::AgentOrProgram,
         default: "",
-        by_repository: true,
-        about: "who is sent at each conflict of a landing; one that a repository names needs git proq approve",
+        settable_by_repository: true,
+        summary: "who is sent at each conflict of a landing; one that a repository names needs git proq approve",
     },
     Key {
         name: "merge.conflict_retries",
-        form: Form::Count("tries"),
+        format: ValueFormat::Count("tries"),
         default: "0",
-        by_repository: true,
-        about: "how many more tries such an agent has when its resolution is refused",
+        settable_by_repository: true,
+        summary: "how many more tries such an agent has when its resolution is refused",
     },
     Key {
         name: "merge.push",
-        form: Form::OneOf(&["false", "true"]),
+        format: ValueFormat::OneOf(&["false", "true"]),
         default: "false",
-        by_repository: false,
-        about: "push the base after a landing, to where git push would, never by force",
+        settable_by_repository: false,
+        summary: "push the base after a landing, to where git push would, never by force",
     },
     Key {
         name: "merge.strategy",
-        form: Form::OneOf(&["merge", "rebase", "squash"]),
+        format: ValueFormat::OneOf(&["merge", "rebase", "squash"]),
         default: "merge",
-        by_repository: true,
-        about: "how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit",
+        settable_by_repository: true,
+        summary: "how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit",
     },
     Key {
         name: "merge.uncommitted",
-        form: Form::OneOf(&["refuse", "commit", "snapshot"]),
+        format: ValueFormat::OneOf(&["refuse", "commit", "snapshot"]),
         default: "refuse",
-        by_repository: true,
-        about: "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest",
+        settable_by_repository: true,
+        summary: "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest",
     },
     Key {
         name: "notify.bell",
-        form: Form::OneOf(&["false", "true"]),
+        format: ValueFormat::OneOf(&["false", "true"]),
         default: "false",
-        by_repository: false,
-        about: "ring the bell of the terminal in which somebody waits for a lane or follows the events",
+        settable_by_repository: false,
+        summary: "ring the bell of the terminal in which somebody waits for a lane or follows the events",
     },
     Key {
         name: "notify.desktop",
-        form: Form::OneOf(&["off", "auto", "notify-send", "osc9", "osc777"]),
+        format: ValueFormat::OneOf(&["off", "auto", "notify-send", "osc9", "osc777"]),
         default: "off",
-        by_repository: false,
-        about: "show a notice: by notify-send, or by the terminal in which somebody waits or follows",
+        settable_by_repository: false,
+        summary: "show a notice: by notify-send, or by the terminal in which somebody waits or follows",
     },
     Key {
         name: "notify.events",
-        form: Form::Events,
+        format: ValueFormat::EventNames,
         default: "run.ended agent.state:needs-approval merge.landed merge.conflict merge.check-failed merge.refused",
-        by_repository: false,
-        about: "the events that notifiers tell of",
+        settable_by_repository: false,
+        summary: "the events that notifiers tell of",
     },
     Key {
         name: "notify.slack",
-        form: Form::Secret,
+        format: ValueFormat::SecretUrl,
         default: "",
-        by_repository: false,
-        about: "where the message is posted as Slack and others like it expect it; never shown",
+        settable_by_repository: false,
+        summary: "where the message is posted as Slack and others like it expect it; never shown",
     },
     Key {
         name: "notify.sound",
-        form: Form::Sound,
+        format: ValueFormat::SoundOrCommand,
         default: "",
-        by_repository: false,
-        about: "a sound that is played, or a command that makes one",
+        settable_by_repository: false,
+        summary: "a sound that is played, or a command that makes one",
     },
     Key {
         name: "notify.title",
-        form: Form::OneOf(&["false", "true"]),
+        format: ValueFormat::OneOf(&["false", "true"]),
         default: "false",
-        by_repository: false,
-        about: "put the message in the title of the terminal in which somebody waits or follows",
+        settable_by_repository: false,
+        summary: "put the message in the title of the terminal in which somebody waits or follows",
     },
     Key {
         name: "notify.webhook",
-        form: Form::Secret,
+        format: ValueFormat::SecretUrl,
         default: "",
-        by_repository: false,
-        about: "where the event is posted as JSON; never shown",
+        settable_by_repository: false,
+        summary: "where the event is posted as JSON; never shown",
     },
     Key {
         name: "op.keep",
-        form: Form::Count("days"),
+        format: ValueFormat::Count("days"),
         default: "30",
-        by_repository: false,
-        about: "how long operations, and snapshots that came back, are kept",
+        settable_by_repository: false,
+        summary: "how long operations, and snapshots that came back, are kept",
     },
     Key {
         name: "pool.keep",
-        form: Form::Patterns,
+        format: ValueFormat::Patterns,
         default: "",
-        by_repository: false,
-        about: "caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them",
+        settable_by_repository: false,
+        summary: "caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them",
     },
     Key {
         name: "pool.size",
-        form: Form::Count("folders"),
+        format: ValueFormat::Count("folders"),
         default: "2",
-        by_repository: false,
-        about: "how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none",
+        settable_by_repository: false,
+        summary: "how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none",
     },
     Key {
         name: "snapshot.ignored",
-        form: Form::Count("MiB"),
+        format: ValueFormat::Count("MiB"),
         default: "64",
-        by_repository: false,
-        about: "how much of ignored files an automatic snapshot copies; 0 for none",
+        settable_by_repository: false,
+        summary: "how much of ignored files an automatic snapshot copies; 0 for none",
     },
     Key {
         name: "snapshot.interval",
-        form: Form::Count("seconds"),
+        format: ValueFormat::Count("seconds"),
         default: "5",
-        by_repository: false,
-        about: "how often uncommitted changes in the main checkout and in idle lanes are copied while agents run, lanes at work less often; 0 for never",
+        settable_by_repository: false,
+        summary: "how often uncommitted changes in the main checkout and in idle lanes are copied while agents run, lanes at work less often; 0 for never",
     },
 ];
 
-/// Those from the trash on.
-const FROM_TRASH_ON: &[Key] = &[
+/// Settings of the groups `trash` and `verify`.
+const TRASH_TO_VERIFY_KEYS: &[Key] = &[
     Key {
         name: "trash.keep",
-        form: Form::Count("days"),
+        format: ValueFormat::Count("days"),
         default: "7",
-        by_repository: false,
-        about: "how long removed lanes' folders are kept",
+        settable_by_repository: false,
+        summary: "how long removed lanes' folders are kept",
     },
     Key {
         name: "verify.commands",
-        form: Form::Commands,
+        format: ValueFormat::Commands,
         default: "",
-        by_repository: true,
-        about: "what must succeed, in this order, on exactly what will land; those of a repository need git proq approve",
+        settable_by_repository: true,
+        summary: "what must succeed, in this order, on exactly what will land; those of a repository need git proq approve",
     },
     Key {
         name: "verify.jobs",
-        form: Form::Count("checks"),
+        format: ValueFormat::Count("checks"),
         default: "1",
-        by_repository: false,
-        about: "how many states of a landing are checked at the same time, each in a worktree of its own",
+        settable_by_repository: false,
+        summary: "how many states of a landing are checked at the same time, each in a worktree of its own",
     },
     Key {
         name: "verify.location",
-        form: Form::Folder,
+        format: ValueFormat::Folder,
         default: "~/.cache/git-proq/verify",
-        by_repository: false,
-        about: "where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set",
+        settable_by_repository: false,
+        summary: "where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set",
     },
     Key {
         name: "verify.timeout",
-        form: Form::Count("seconds"),
+        format: ValueFormat::Count("seconds"),
         default: "1800",
-        by_repository: true,
-        about: "how long one command of a check may take",
+        settable_by_repository: true,
+        summary: "how long one command of a check may take",
     },
 ];
 

@@ -1,27 +1,27 @@
-//! Owns the layers of configuration: built-in, repository, user, git, environment. Later wins.
+//! Configuration layers: built-in, repository, user, git, environment. Later layers override earlier ones.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::form::Form;
+use super::value_format::ValueFormat;
 use super::{KEYS, Key};
-use crate::explain::{Exit, Explain, set_aside};
-use crate::regular_file::{self, Links};
+use crate::explain::{Exit, Explain, rename_command};
+use crate::regular_file::{self, LinkPolicy};
 
-/// Where a value comes from, weakest first.
+/// Layer that a value comes from, weakest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nobody set it.
+    /// The built-in default.
     Default,
     /// `proq.toml` in the repository: its path in the main checkout, or `BRANCH:proq.toml` in a commit.
     Repository(PathBuf),
-    /// The user's own file.
+    /// The user's own configuration file.
     User(PathBuf),
     /// `git config proq.*`.
     Git,
-    /// An environment variable.
+    /// An environment variable, by name.
     Environment(String),
 }
 
@@ -36,55 +36,55 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A setting that cannot be used.
+/// Error of loading the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A settings file cannot be read.
     #[error("could not read {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the settings file.
         path: PathBuf,
-        /// Why.
+        /// I/O error of the read.
         #[source]
         source: std::io::Error,
     },
     /// A settings file is not TOML.
     #[error("{} is not valid TOML", path.display())]
     Toml {
-        /// The file.
+        /// Path of the settings file.
         path: PathBuf,
-        /// Why.
+        /// Parse error of the TOML reader.
         #[source]
         source: Box<toml::de::Error>,
     },
-    /// A value does not have its key's form.
-    #[error("{key} = '{value}' (from {origin}) cannot be used; it takes {form}")]
-    Value {
-        /// The key.
+    /// A value does not have the format of its key.
+    #[error("{key} = '{value}' (from {origin}) cannot be used; it takes {format}")]
+    InvalidValue {
+        /// Name of the setting.
         key: String,
-        /// The value.
+        /// Rejected value, hidden if it is a secret.
         value: String,
-        /// Where it was set.
+        /// Layer that set the value, as text.
         origin: String,
-        /// What it could be.
-        form: String,
-        /// What it is when nobody sets it.
+        /// Description of the accepted format.
+        format: String,
+        /// Value that applies when the setting is not set.
         default: &'static str,
     },
-    /// What has to be a table is none.
+    /// A key that must be a table, such as `agents`, has another type.
     #[error("{key} in {} is no table", path.display())]
-    NoTable {
-        /// The file.
+    NotATable {
+        /// Path of the settings file.
         path: PathBuf,
-        /// The key.
+        /// Name of the table.
         key: String,
     },
-    /// A repository's file sets what only the user may set.
+    /// The repository's `proq.toml` sets a key that only the user may set.
     #[error("{} may not set {key}: only you may, for yourself", path.display())]
     NotForRepository {
-        /// The file.
+        /// Path of the repository's file.
         path: PathBuf,
-        /// The key.
+        /// Name of the setting or table.
         key: String,
     },
 }
@@ -96,19 +96,19 @@ impl Explain for Error {
                 format!("see the file, and correct it on its branch: git show '{}'", path.display()).into()
             }
             Error::Read { path, .. } | Error::Toml { path, .. } => {
-                format!("correct it, or set it aside: {}", set_aside(path, "broken")).into()
+                format!("correct it, or set it aside: {}", rename_command(path, "broken")).into()
             }
-            Error::Value { default, .. } => match *default {
+            Error::InvalidValue { default, .. } => match *default {
                 "" => "correct it where it is set; without it there is none".into(),
                 default => format!("correct it where it is set; without it '{default}' counts").into(),
             },
-            Error::NoTable { key, .. } => format!("write it as [{key}.NAME] and lines below that").into(),
-            Error::NotForRepository { key, .. } if TABLES.contains(&key.as_str()) => {
+            Error::NotATable { key, .. } => format!("write it as [{key}.NAME] and lines below that").into(),
+            Error::NotForRepository { key, .. } if USER_TABLES.contains(&key.as_str()) => {
                 "take it out of that file; yours is ~/.config/git-proq/config.toml".into()
             }
             Error::NotForRepository { key, .. } => format!(
                 "take it out of that file; to set it for yourself: git config proq.{} VALUE",
-                Key::find(key).map_or_else(|| key.clone(), Key::in_git)
+                Key::find(key).map_or_else(|| key.clone(), Key::git_name)
             )
             .into(),
         }]
@@ -119,88 +119,91 @@ impl Explain for Error {
     }
 }
 
-/// Tables that are no settings: only the user's own file may have them, and whoever uses them reads them.
-const TABLES: &[&str] = &["agents", "prices"];
+/// Tables that are no settings. Only the user's own file may have them; the modules that use them parse them.
+const USER_TABLES: &[&str] = &["agents", "prices"];
 
-/// Every value that is set, with its origin, and what was set in vain.
+/// Merged configuration: every value that is set, its origin, and the keys that are unknown.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layers {
     values: BTreeMap<&'static str, (String, Origin)>,
-    /// The values of the repository's `proq.toml`, by key, those included that a later layer overrides.
-    of_repository: BTreeMap<&'static str, (String, Origin)>,
+    /// Values of the repository's `proq.toml`, by key, including those that a later layer overrides.
+    repository_values: BTreeMap<&'static str, (String, Origin)>,
     tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
-    /// Command lines, by the event that they are to run at.
+    /// Command lines of hooks, by event.
     hooks: BTreeMap<String, (String, Origin)>,
-    /// What the main checkout's `proq.toml` has, if there is one.
-    in_checkout: Option<String>,
-    unknown: Vec<String>,
-    /// How many keys nobody knows, apart from those.
-    more_unknown: usize,
+    /// Content of the main checkout's `proq.toml`, if it exists.
+    checkout_file_text: Option<String>,
+    unknown_keys: Vec<String>,
+    /// Number of unknown keys beyond those in `unknown_keys`.
+    unlisted_unknown_keys: usize,
 }
 
-/// How many keys that nobody knows are named one by one.
-const NAMED: usize = 5;
+/// Maximum number of unknown keys that are listed by name.
+const MAX_UNKNOWN_KEYS_LISTED: usize = 5;
 
 impl Layers {
-    /// Reads all layers. `top` is the main checkout, `user` the user's configuration folder, `git` the `proq.*` keys of
-    /// git's configuration in git's order, `env` how to ask for an environment variable.
+    /// Reads all layers. `git_settings` are the `proq.*` keys of git's configuration in git's order;
+    /// `env_var` returns the value of an environment variable.
     pub(crate) fn read(
-        top: Option<&Path>,
-        user: Option<&Path>,
-        git: &[(String, String)],
-        env: &dyn Fn(&str) -> Option<String>,
+        main_checkout: Option<&Path>,
+        user_config_dir: Option<&Path>,
+        git_settings: &[(String, String)],
+        env_var: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Layers, Error> {
         let mut layers = Layers::default();
-        if let Some(path) = top.map(|t| t.join("proq.toml")) {
+        if let Some(path) = main_checkout.map(|t| t.join("proq.toml")) {
             layers.add_file(&path, &Origin::Repository(path.clone()))?;
         }
-        if let Some(path) = user.map(|u| u.join("git-proq/config.toml")) {
+        if let Some(path) = user_config_dir.map(|u| u.join("git-proq/config.toml")) {
             layers.add_file(&path, &Origin::User(path.clone()))?;
         }
-        for (key, value) in git {
+        for (key, value) in git_settings {
             layers.add(key, value.clone(), Origin::Git)?;
         }
         for key in KEYS {
-            let name = key.variable();
-            if let Some(value) = env(&name) {
+            let name = key.env_var();
+            if let Some(value) = env_var(&name) {
                 layers.add(key.name, value, Origin::Environment(name))?;
             }
         }
         Ok(layers)
     }
 
-    /// What the main checkout's `proq.toml` has, if there is one.
-    pub(crate) fn in_checkout(&self) -> Option<&str> {
-        self.in_checkout.as_deref()
+    /// Returns the content of the main checkout's `proq.toml`, if it exists.
+    pub(crate) fn checkout_file_text(&self) -> Option<&str> {
+        self.checkout_file_text.as_deref()
     }
 
-    /// These layers with the checks of a commit's `proq.toml` in place of those of the main checkout's. `file` is its name and its
-    /// text, if the commit has one.
+    /// Returns these layers with the `verify.*` settings of a commit's `proq.toml` instead of the main
+    /// checkout's. `file` is the name and text of that file, if the commit has one.
     ///
     /// # Errors
-    /// As for a file of the main checkout.
-    pub(crate) fn with_checks_of(&self, file: Option<(&Path, &str)>) -> Result<Layers, Error> {
-        let mut of_commit = Layers::default();
+    /// Fails if the text is not valid TOML, has a bad value, or sets a key that a repository may not set.
+    pub(crate) fn with_commit_checks(&self, file: Option<(&Path, &str)>) -> Result<Layers, Error> {
+        let mut commit_layers = Layers::default();
         if let Some((path, text)) = file {
-            of_commit.add_text(text, path, &Origin::Repository(path.to_owned()))?;
+            commit_layers.add_text(text, path, &Origin::Repository(path.to_owned()))?;
         }
         let mut layers = self.clone();
-        for key in KEYS.iter().filter(|key| key.by_repository && key.name.starts_with("verify.")) {
+        for key in KEYS.iter().filter(|key| key.settable_by_repository && key.name.starts_with("verify.")) {
             if matches!(self.get(key).1, Origin::Default | Origin::Repository(_)) {
                 layers.values.remove(key.name);
-                layers.values.extend(of_commit.values.remove_entry(key.name));
+                layers.values.extend(commit_layers.values.remove_entry(key.name));
             }
         }
         Ok(layers)
     }
 
-    /// These layers with the checks that the user had set for themselves in `then`, and without those that they have set since.
-    pub(crate) fn with_own_checks_of(&self, then: &Layers) -> Layers {
+    /// Returns these layers with the `verify.*` settings that the user had set in `earlier`, and without
+    /// those that the user has set since.
+    pub(crate) fn with_user_checks_from(&self, earlier: &Layers) -> Layers {
         let mut layers = self.clone();
         for key in KEYS.iter().filter(|key| key.name.starts_with("verify.")) {
-            let value = match then.get(key).1 {
-                Origin::Default | Origin::Repository(_) => self.of_repository.get_key_value(key.name),
-                Origin::User(_) | Origin::Git | Origin::Environment(_) => then.values.get_key_value(key.name),
+            let value = match earlier.get(key).1 {
+                Origin::Default | Origin::Repository(_) => self.repository_values.get_key_value(key.name),
+                Origin::User(_) | Origin::Git | Origin::Environment(_) => {
+                    earlier.values.get_key_value(key.name)
+                }
             };
             layers.values.remove(key.name);
             layers.values.extend(value.map(|(name, value)| (*name, value.clone())));
@@ -208,7 +211,7 @@ impl Layers {
         layers
     }
 
-    /// The value of a key and where it comes from.
+    /// Returns the value of a key and its origin.
     pub(crate) fn get(&self, key: &Key) -> (&str, &Origin) {
         match self.values.get(key.name) {
             Some((value, origin)) => (value, origin),
@@ -216,52 +219,53 @@ impl Layers {
         }
     }
 
-    /// A table of the user's own file, `agents` or `prices`, and that file.
+    /// Returns a table of the user's own file (`agents` or `prices`) and the path of that file.
     pub(crate) fn table(&self, name: &str) -> Option<(&toml::Table, &Path)> {
         self.tables.get(name).map(|(table, path)| (table, path.as_path()))
     }
 
-    /// The command lines that are to run at an event, one on each line.
+    /// Returns the command lines to run at an event, one per line, and their origin.
     pub(crate) fn hook(&self, event: &str) -> Option<&(String, Origin)> {
         self.hooks.get(event)
     }
 
-    /// The events that command lines are set for, by name.
+    /// Returns the names of the events that have command lines.
     pub(crate) fn hooks(&self) -> impl Iterator<Item = &str> {
         self.hooks.keys().map(String::as_str)
     }
 
-    /// The settings of the user's own file and of git's configuration, hooks and whole tables such as `agents` among them, by key.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (String, Cow<'_, str>)> {
+    /// Returns the settings from the user's own file and git's configuration, by key. Includes hooks and
+    /// tables such as `agents`.
+    pub(crate) fn user_settings(&self) -> impl Iterator<Item = (String, Cow<'_, str>)> {
         let values = self.values.iter().map(|(key, (text, origin))| ((*key).to_owned(), text, origin));
         let hooks = self.hooks.iter().map(|(event, (text, origin))| (format!("hook.{event}"), text, origin));
-        // No other file may have one.
+        // Only the user's own file may have tables.
         let tables =
             self.tables.iter().map(|(name, (table, _))| ((*name).to_owned(), table.to_string().into()));
-        let is_own = |origin: &Origin| matches!(origin, Origin::User(_) | Origin::Git);
+        let is_set_by_user = |origin: &Origin| matches!(origin, Origin::User(_) | Origin::Git);
         values
             .chain(hooks)
-            .filter(move |(.., origin)| is_own(origin))
+            .filter(move |(.., origin)| is_set_by_user(origin))
             .map(|(key, text, _)| (key, Cow::Borrowed(text.as_str())))
             .chain(tables)
     }
 
-    /// The first keys that were set and that nobody knows, with their origins.
-    pub(crate) fn unknown(&self) -> &[String] {
-        &self.unknown
+    /// Returns the first unknown keys that are set, with their origins.
+    pub(crate) fn unknown_keys(&self) -> &[String] {
+        &self.unknown_keys
     }
 
-    /// How many more there are than [`Layers::unknown`] names.
-    pub(crate) fn more_unknown(&self) -> usize {
-        self.more_unknown
+    /// Returns the number of unknown keys beyond [`Layers::unknown_keys`].
+    pub(crate) fn unlisted_unknown_keys(&self) -> usize {
+        self.unlisted_unknown_keys
     }
 
     fn add_file(&mut self, path: &Path, origin: &Origin) -> Result<(), Error> {
         let links = match (origin, path.parent()) {
-            (Origin::Repository(_), Some(top)) => Links::Below(top),
-            _ => Links::Follow,
+            (Origin::Repository(_), Some(top)) => LinkPolicy::FollowBelow(top),
+            _ => LinkPolicy::Follow,
         };
-        let text = match regular_file::read_text(path, regular_file::SETTINGS, links) {
+        let text = match regular_file::read_text(path, regular_file::MAX_SETTINGS_BYTES, links) {
             Ok(text) => text,
             Err(e)
                 if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
@@ -272,7 +276,7 @@ impl Layers {
         };
         self.add_text(&text, path, origin)?;
         if matches!(origin, Origin::Repository(_)) {
-            self.in_checkout = Some(text);
+            self.checkout_file_text = Some(text);
         }
         Ok(())
     }
@@ -280,25 +284,32 @@ impl Layers {
     fn add_text(&mut self, text: &str, path: &Path, origin: &Origin) -> Result<(), Error> {
         let mut table: toml::Table =
             toml::from_str(text).map_err(|e| Error::Toml { path: path.to_owned(), source: Box::new(e) })?;
-        self.take_tables(&mut table, path, origin)?;
-        let mut flat = Vec::new();
-        flatten("", &table, &mut flat);
-        for (key, value) in flat {
-            let text = as_text(&key, value).ok_or_else(|| bad_value(&key, value.to_string(), origin))?;
+        self.take_user_tables(&mut table, path, origin)?;
+        let mut flat_entries = Vec::new();
+        flatten_table("", &table, &mut flat_entries);
+        for (key, value) in flat_entries {
+            let text =
+                toml_value_text(&key, value).ok_or_else(|| invalid_value(&key, value.to_string(), origin))?;
             self.add(&key, text, origin.clone())?;
         }
         Ok(())
     }
 
-    /// Takes out what is no setting. Which programs there are and what they may do is not for a repository to say.
-    fn take_tables(&mut self, table: &mut toml::Table, path: &Path, origin: &Origin) -> Result<(), Error> {
-        for name in TABLES {
+    /// Removes the tables that are no settings and stores them. A repository's file may not have any: which
+    /// programs exist and what they may do is the user's decision.
+    fn take_user_tables(
+        &mut self,
+        table: &mut toml::Table,
+        path: &Path,
+        origin: &Origin,
+    ) -> Result<(), Error> {
+        for name in USER_TABLES {
             let Some(value) = table.remove(*name) else { continue };
             if let Origin::Repository(path) = origin {
                 return Err(Error::NotForRepository { path: path.clone(), key: (*name).to_owned() });
             }
             let toml::Value::Table(value) = value else {
-                return Err(Error::NoTable { path: path.to_owned(), key: (*name).to_owned() });
+                return Err(Error::NotATable { path: path.to_owned(), key: (*name).to_owned() });
             };
             self.tables.insert(name, (value, path.to_owned()));
         }
@@ -307,99 +318,103 @@ impl Layers {
 
     fn add(&mut self, name: &str, value: String, origin: Origin) -> Result<(), Error> {
         let Some(key) = Key::find(name) else {
-            if let Some(event) = event_of(name) {
+            if let Some(event) = hook_event(name) {
                 return self.add_hook(event, name, value, origin);
             }
-            if self.unknown.len() == NAMED {
-                self.more_unknown += 1;
+            if self.unknown_keys.len() == MAX_UNKNOWN_KEYS_LISTED {
+                self.unlisted_unknown_keys += 1;
                 return Ok(());
             }
-            let meant = Key::meant(name).map(|key| match &origin {
-                Origin::Git => key.in_git(),
+            let suggestion = Key::closest_match(name).map(|key| match &origin {
+                Origin::Git => key.git_name(),
                 _ => key.name.to_owned(),
             });
-            let meant = meant.map_or_else(String::new, |key| format!("; did you mean {key}?"));
-            self.unknown.push(format!("{name} (from {origin}{meant})"));
+            let suggestion = suggestion.map_or_else(String::new, |key| format!("; did you mean {key}?"));
+            self.unknown_keys.push(format!("{name} (from {origin}{suggestion})"));
             return Ok(());
         };
-        if let (Origin::Repository(path), false) = (&origin, key.by_repository) {
+        if let (Origin::Repository(path), false) = (&origin, key.settable_by_repository) {
             return Err(Error::NotForRepository { path: path.clone(), key: key.name.to_owned() });
         }
-        if !key.form.accepts(&value) {
-            return Err(bad_value(name, value, &origin));
+        if !key.format.accepts(&value) {
+            return Err(invalid_value(name, value, &origin));
         }
-        let before = self.values.get(key.name).filter(|_| is_list(key));
-        let value = together(before, value, &origin);
+        let previous = self.values.get(key.name).filter(|_| is_list_key(key));
+        let value = append_git_value(previous, value, &origin);
         if matches!(origin, Origin::Repository(_)) {
-            self.of_repository.insert(key.name, (value.clone(), origin.clone()));
+            self.repository_values.insert(key.name, (value.clone(), origin.clone()));
         }
         self.values.insert(key.name, (value, origin));
         Ok(())
     }
 
     fn add_hook(&mut self, event: &str, name: &str, value: String, origin: Origin) -> Result<(), Error> {
-        if !Form::Commands.accepts(&value) {
-            return Err(bad_value(name, value, &origin));
+        if !ValueFormat::Commands.accepts(&value) {
+            return Err(invalid_value(name, value, &origin));
         }
-        let value = together(self.hooks.get(event), value, &origin);
+        let value = append_git_value(self.hooks.get(event), value, &origin);
         self.hooks.insert(event.to_owned(), (value, origin));
         Ok(())
     }
 }
 
-fn is_list(key: &Key) -> bool {
-    matches!(key.form, Form::Commands | Form::Areas | Form::Patterns)
+fn is_list_key(key: &Key) -> bool {
+    matches!(key.format, ValueFormat::Commands | ValueFormat::AreaFolders | ValueFormat::Patterns)
 }
 
-/// The event whose commands `hook.EVENT` sets; `hook.timeout` and the like are settings of their own.
-fn event_of(name: &str) -> Option<&str> {
+/// Returns the event whose commands `hook.EVENT` sets. `hook.timeout` and the like are settings.
+fn hook_event(name: &str) -> Option<&str> {
     name.strip_prefix("hook.").filter(|event| event.contains('.') || event.starts_with("pre-"))
 }
 
-/// git gives a list one value at a time; an empty one begins it anew, as for git's own lists. Elsewhere the later one counts.
-fn together(before: Option<&(String, Origin)>, value: String, origin: &Origin) -> String {
-    match before {
-        Some((before, Origin::Git)) if *origin == Origin::Git && !before.is_empty() && !value.is_empty() => {
-            format!("{before}\n{value}")
+/// Combines a value with the previous one of the same key. git passes a list one value per entry; an empty
+/// value restarts the list, as for git's own lists. In other layers the later value wins.
+fn append_git_value(previous: Option<&(String, Origin)>, value: String, origin: &Origin) -> String {
+    match previous {
+        Some((previous, Origin::Git))
+            if *origin == Origin::Git && !previous.is_empty() && !value.is_empty() =>
+        {
+            format!("{previous}\n{value}")
         }
         _ => value,
     }
 }
 
-/// The error for a value that does not have its key's form.
-fn bad_value(name: &str, value: String, origin: &Origin) -> Error {
+/// Creates the error for a value that does not have the format of its key.
+fn invalid_value(name: &str, value: String, origin: &Origin) -> Error {
     let key = Key::find(name);
-    let form = key.map_or(Form::Commands, |k| k.form);
-    Error::Value {
+    let format = key.map_or(ValueFormat::Commands, |k| k.format);
+    Error::InvalidValue {
         key: key.map_or(name, |k| k.name).to_owned(),
-        value: match form {
-            Form::Secret => "(hidden)".to_owned(),
+        value: match format {
+            ValueFormat::SecretUrl => "(hidden)".to_owned(),
             _ => value,
         },
         origin: origin.to_string(),
-        form: form.describe(),
+        format: format.describe(),
         default: key.map_or("", |k| k.default),
     }
 }
 
-/// A value of a file as the other layers would give it; none for a list of anything but single lines.
-fn as_text(name: &str, value: &toml::Value) -> Option<String> {
+/// Converts a TOML value to the text that other layers would pass. Returns none for a list with items other
+/// than single lines.
+fn toml_value_text(name: &str, value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Array(items) if Key::find(name).map_or(event_of(name).is_some(), is_list) => {
-            let line =
+        toml::Value::Array(items) if Key::find(name).map_or(hook_event(name).is_some(), is_list_key) => {
+            let single_line =
                 |item: &toml::Value| item.as_str().filter(|l| !l.contains('\n')).map(ToOwned::to_owned);
-            items.iter().map(line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
+            items.iter().map(single_line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
         }
         other => Some(other.to_string()),
     }
 }
 
-fn flatten<'t>(prefix: &str, table: &'t toml::Table, out: &mut Vec<(String, &'t toml::Value)>) {
+fn flatten_table<'t>(prefix: &str, table: &'t toml::Table, out: &mut Vec<(String, &'t toml::Value)>) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match value {
-            toml::Value::Table(inner) => flatten(&key, inner, out),
+            toml::Value::Table(inner) => flatten_table(&key, inner, out),
             value => out.push((key, value)),
         }
     }

@@ -1,19 +1,21 @@
-//! Owns settings: the table of keys, and where each value comes from.
+//! Configuration: the table of settings, and the layers that each value can come from.
 
-mod checkouts;
-mod form;
 mod key;
+mod lane_checkout;
 mod layers;
-mod notices;
+mod notifications;
 mod pool;
 mod set_up;
 mod settings;
+mod value_format;
 
-pub(crate) use checkouts::{Checkouts, INSIDE, Submodules};
-pub(crate) use form::{Form, PORTS_OF_A_LANE, dollars, nano_dollars, time};
 pub(crate) use key::{KEYS, Key};
+pub(crate) use lane_checkout::{CheckoutSettings, DEFAULT_LANE_LOCATION, SubmoduleMode};
 pub(crate) use layers::{Error, Layers, Origin};
-pub(crate) use notices::{Desktop, Notify, Room, masked};
-pub(crate) use pool::Pool;
-pub(crate) use set_up::SetUp;
+pub(crate) use notifications::{DesktopNotifier, EventLogLimits, NotifySettings, mask_url};
+pub(crate) use pool::PoolSettings;
+pub(crate) use set_up::SetUpSettings;
 pub(crate) use settings::{Autocommit, Settings, Uncommitted};
+pub(crate) use value_format::{
+    LANE_PORT_COUNT, ValueFormat, format_dollars, parse_duration, parse_nano_dollars,
+};

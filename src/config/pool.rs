@@ -1,22 +1,26 @@
-//! Owns the settings of what becomes of landed lanes' folders: `pool.size` and `pool.keep`.
+//! Settings of the lane pool: `pool.size` and `pool.keep`.
 
-/// Which folders of landed lanes new ones may get, and what stays in them.
+/// Which folders of landed lanes new lanes may reuse, and which ignored files stay in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Pool {
-    /// How many of the youngest.
+pub(crate) struct PoolSettings {
+    /// Number of most recent folders that are available for reuse; 0 for none.
     pub(crate) size: usize,
-    /// Patterns of what stays, as in `.gitignore`.
-    pub(crate) keep: Vec<String>,
+    /// `.gitignore` patterns of ignored files that stay in a reused folder.
+    pub(crate) keep_patterns: Vec<String>,
 }
 
-impl Pool {
-    /// Reads the values by their names.
-    pub(super) fn of(text: &dyn Fn(&str) -> String) -> Pool {
-        // White space may be part of a pattern.
-        let keep = text("pool.keep");
-        Pool {
-            size: text("pool.size").parse().unwrap_or_default(),
-            keep: keep.lines().filter(|line| !line.trim().is_empty()).map(ToOwned::to_owned).collect(),
+impl PoolSettings {
+    /// Creates the settings from `value_of`, which returns the text of a setting by name.
+    pub(super) fn from_values(value_of: &dyn Fn(&str) -> String) -> PoolSettings {
+        // A pattern may begin or end with white space.
+        let patterns = value_of("pool.keep");
+        PoolSettings {
+            size: value_of("pool.size").parse().unwrap_or_default(),
+            keep_patterns: patterns
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .map(ToOwned::to_owned)
+                .collect(),
         }
     }
 }

@@ -1,42 +1,42 @@
-//! Owns the settings of what a new lane is given: `lane.copy`, `lane.link`, `lane.env` and `lane.setup`.
+//! Settings of a new lane's set-up: `lane.copy`, `lane.link`, `lane.env` and `lane.setup`.
 
 use std::time::Duration;
 
-use super::form::time;
+use super::value_format::parse_duration;
 
-/// What a new lane is given besides the files of its commit.
+/// Files and commands that set up a new lane, in addition to the files of its commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SetUp {
-    /// Patterns of what is copied into it, as in `.gitignore`.
-    pub(crate) copy: Vec<String>,
-    /// Patterns of what is linked into it.
-    pub(crate) link: Vec<String>,
-    /// The file in it with its names and ports.
-    pub(crate) env: Option<String>,
-    /// The commands that get it ready.
+pub(crate) struct SetUpSettings {
+    /// `.gitignore` patterns of files that are copied from the main checkout.
+    pub(crate) copy_patterns: Vec<String>,
+    /// `.gitignore` patterns of files and folders that are linked from the main checkout.
+    pub(crate) link_patterns: Vec<String>,
+    /// Path in the lane of the file that lists its names and ports.
+    pub(crate) env_file: Option<String>,
+    /// Shell commands that run in the new lane.
     pub(crate) commands: Vec<String>,
-    /// How long they may take together.
-    pub(crate) limit: Option<Duration>,
-    /// Under which name one lane at a time runs them.
-    pub(crate) lock: Option<String>,
+    /// Maximum total run time of the commands.
+    pub(crate) time_limit: Option<Duration>,
+    /// Name of the lock under which lanes run these commands one after the other.
+    pub(crate) lock_name: Option<String>,
 }
 
-impl SetUp {
-    /// Reads the values by their names.
-    pub(super) fn of(text: &dyn Fn(&str) -> String) -> SetUp {
-        let some = |name: &str| Some(text(name)).filter(|value| !value.is_empty());
-        // White space may be part of a pattern.
+impl SetUpSettings {
+    /// Creates the settings from `value_of`, which returns the text of a setting by name.
+    pub(super) fn from_values(value_of: &dyn Fn(&str) -> String) -> SetUpSettings {
+        let non_empty = |name: &str| Some(value_of(name)).filter(|value| !value.is_empty());
+        // A pattern may begin or end with white space.
         let patterns = |name: &str| {
-            let text = text(name);
+            let text = value_of(name);
             text.lines().filter(|line| !line.trim().is_empty()).map(ToOwned::to_owned).collect()
         };
-        SetUp {
-            copy: patterns("lane.copy"),
-            link: patterns("lane.link"),
-            env: some("lane.env"),
-            commands: super::settings::lines(&text("lane.setup")),
-            limit: time(&text("lane.setup_limit")).filter(|limit| !limit.is_zero()),
-            lock: some("lane.setup_lock"),
+        SetUpSettings {
+            copy_patterns: patterns("lane.copy"),
+            link_patterns: patterns("lane.link"),
+            env_file: non_empty("lane.env"),
+            commands: super::settings::non_empty_lines(&value_of("lane.setup")),
+            time_limit: parse_duration(&value_of("lane.setup_limit")).filter(|limit| !limit.is_zero()),
+            lock_name: non_empty("lane.setup_lock"),
         }
     }
 }

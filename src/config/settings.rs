@@ -1,25 +1,26 @@
-//! Owns the settings as the domain uses them: typed, once the layers have been checked.
+//! Typed settings for the other modules, created from the validated configuration layers.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::form::{area, nano_dollars, ports, time};
-use super::{Checkouts, Key, Layers, Notify, Origin, Pool, Room, SetUp};
+use super::value_format::{parse_area, parse_duration, parse_nano_dollars, parse_port_range};
+use super::{
+    CheckoutSettings, EventLogLimits, Key, Layers, NotifySettings, Origin, PoolSettings, SetUpSettings,
+};
 
-/// When uncommitted work of a finished agent is committed for it.
+/// When git-proq commits the work that a finished agent left uncommitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Autocommit {
-    /// When it ended well.
+    /// Only after the agent succeeded.
     Success,
-    /// However it ended.
+    /// After every run, failed or not.
     Always,
-    /// Not at all.
     Never,
 }
 
 impl Autocommit {
-    /// The one of this name.
-    fn named(name: &str) -> Autocommit {
+    /// Parses a value of `agent.autocommit`.
+    fn from_name(name: &str) -> Autocommit {
         match name {
             "always" => Autocommit::Always,
             "never" => Autocommit::Never,
@@ -28,265 +29,268 @@ impl Autocommit {
     }
 }
 
-/// What a landing does with uncommitted work of a lane.
+/// How a landing treats the uncommitted work of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Uncommitted {
-    /// Leaves the lane out.
+    /// Refuses to land the lane.
     Refuse,
-    /// Commits it first.
+    /// Commits the work first.
     Commit,
-    /// Keeps it in a snapshot and lands the rest.
     Snapshot,
 }
 
-/// How a plan is run where the command line does not say.
+/// Settings of plans and batches (`swarm.*`), for options that the command line leaves out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Swarm {
-    /// Who does tasks that name no agent.
+pub(crate) struct SwarmSettings {
+    /// Agent for tasks that name none.
     pub(crate) agent: Option<String>,
     /// Name and folder of each area.
     pub(crate) areas: Vec<(String, String)>,
-    /// Whether tasks land on the base itself.
+    /// Whether tasks land directly on the base instead of on a branch of the batch.
     pub(crate) auto_merge: bool,
-    /// What a batch may cost, in 1e-9 USD.
+    /// Cost at which a batch is paused, in 1e-9 USD.
     pub(crate) budget: Option<u64>,
-    /// With how many failures a task is set aside.
+    /// Number of failures after which a task is set aside.
     pub(crate) max_attempts: u32,
-    /// How many runs of a task folder in a row may come to nothing, at least one.
+    /// Number of consecutive runs of a task folder without progress after which it is given up, at least one.
     pub(crate) max_idle: u32,
-    /// How many runs a task folder may take, at least one.
+    /// Maximum number of runs of a task folder, at least one.
     pub(crate) max_iterations: u32,
-    /// How many lanes are at work at the same time.
+    /// Maximum number of lanes that work at the same time.
     pub(crate) max_parallel: usize,
-    /// What lands together: one of the names in the table, as those below.
+    /// Which tasks land together: one of the values of `swarm.mode` in the table of keys.
     pub(crate) mode: String,
-    /// What it means that a task cannot land.
+    /// What happens to a batch when a task cannot land: a value of `swarm.on_merge_failure`.
     pub(crate) on_merge_failure: String,
-    /// What a failed task means for others.
+    /// What happens to a batch when a task fails: a value of `swarm.on_task_failure`.
     pub(crate) on_task_failure: String,
-    /// The commands that get a lane ready, each perhaps after the globs of the files that it is for.
+    /// Set-up commands of a batch's lanes, each optionally preceded by `GLOB =>` for the files that it
+    /// applies to.
     pub(crate) pre_warm: Vec<String>,
-    /// Who looks at the steps of task folders.
+    /// Agent that reviews the steps of task folders.
     pub(crate) reviewer: Option<String>,
-    /// Which lane a task goes to.
+    /// How tasks are assigned to lanes: a value of `swarm.strategy`.
     pub(crate) strategy: String,
-    /// Whether a batch has failed of whose criteria not all are met.
+    /// Whether a batch counts as failed when some of its criteria are not met.
     pub(crate) strict: bool,
-    /// Who looks whether criteria are met that are no commands.
+    /// Agent that checks the criteria that are no commands.
     pub(crate) verify_agent: Option<String>,
-    /// The folder of tasks that are of no area.
-    pub(crate) tasks: String,
-    /// What is noted in the plan once a task has landed.
+    /// Folder of the tasks that belong to no area.
+    pub(crate) tasks_folder: String,
+    /// What is noted in the plan once a task has landed: a value of `swarm.when_landed`.
     pub(crate) when_landed: String,
 }
 
-impl Swarm {
-    /// Reads the values by their names.
-    fn of(text: &dyn Fn(&str) -> String) -> Swarm {
-        Swarm {
-            agent: Some(text("swarm.agent")).filter(|agent| !agent.is_empty()),
-            areas: areas(&text("swarm.areas")),
-            auto_merge: text("swarm.auto_merge") == "true",
-            budget: nano_dollars(&text("swarm.budget")).filter(|nanos| *nanos > 0),
-            max_attempts: text("swarm.max_attempts").parse().unwrap_or_default(),
-            max_idle: text("swarm.max_idle").parse().unwrap_or(u32::MAX).max(1),
-            max_iterations: text("swarm.max_iterations").parse().unwrap_or(u32::MAX).max(1),
-            max_parallel: text("swarm.max_parallel").parse().unwrap_or_default(),
-            mode: text("swarm.mode"),
-            on_merge_failure: text("swarm.on_merge_failure"),
-            on_task_failure: text("swarm.on_task_failure"),
-            pre_warm: lines(&text("swarm.pre_warm")),
-            reviewer: Some(text("swarm.reviewer").trim().to_owned()).filter(|agent| !agent.is_empty()),
-            strategy: text("swarm.strategy"),
-            strict: text("swarm.strict") == "true",
-            verify_agent: Some(text("swarm.verify_agent")).filter(|agent| !agent.is_empty()),
-            tasks: text("swarm.tasks"),
-            when_landed: text("swarm.when_landed"),
+impl SwarmSettings {
+    /// Creates the settings from `value_of`, which returns the text of a setting by name.
+    fn from_values(value_of: &dyn Fn(&str) -> String) -> SwarmSettings {
+        SwarmSettings {
+            agent: Some(value_of("swarm.agent")).filter(|agent| !agent.is_empty()),
+            areas: parse_areas(&value_of("swarm.areas")),
+            auto_merge: value_of("swarm.auto_merge") == "true",
+            budget: parse_nano_dollars(&value_of("swarm.budget")).filter(|nanos| *nanos > 0),
+            max_attempts: value_of("swarm.max_attempts").parse().unwrap_or_default(),
+            max_idle: value_of("swarm.max_idle").parse().unwrap_or(u32::MAX).max(1),
+            max_iterations: value_of("swarm.max_iterations").parse().unwrap_or(u32::MAX).max(1),
+            max_parallel: value_of("swarm.max_parallel").parse().unwrap_or_default(),
+            mode: value_of("swarm.mode"),
+            on_merge_failure: value_of("swarm.on_merge_failure"),
+            on_task_failure: value_of("swarm.on_task_failure"),
+            pre_warm: non_empty_lines(&value_of("swarm.pre_warm")),
+            reviewer: Some(value_of("swarm.reviewer").trim().to_owned()).filter(|agent| !agent.is_empty()),
+            strategy: value_of("swarm.strategy"),
+            strict: value_of("swarm.strict") == "true",
+            verify_agent: Some(value_of("swarm.verify_agent")).filter(|agent| !agent.is_empty()),
+            tasks_folder: value_of("swarm.tasks"),
+            when_landed: value_of("swarm.when_landed"),
         }
     }
 }
 
-/// Typed settings.
+/// All settings in typed form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `agent.abort_grace`.
+    /// Setting `agent.abort_grace`: time for an agent to exit after `git proq stop --wrap-up`.
     pub(crate) abort_grace: Duration,
-    /// `agent.autocommit`.
+    /// Setting `agent.autocommit`.
     pub(crate) autocommit: Autocommit,
-    /// `agent.commit_style`; empty when nobody has one.
+    /// Setting `agent.commit_style`: instructions for commit messages, empty for none.
     pub(crate) commit_style: String,
-    /// `agent.context_stop`, in percent.
+    /// Setting `agent.context_stop`, in percent of the context window; none for never.
     pub(crate) context_stop: Option<u64>,
-    /// `agent.context_warn`, in percent.
+    /// Setting `agent.context_warn`, in percent of the context window; none for never.
     pub(crate) context_warn: Option<u64>,
-    /// `agent.gate`.
-    pub(crate) gate: bool,
-    /// `agent.gate_rounds`.
-    pub(crate) gate_rounds: u32,
-    /// `agent.iterations`.
-    pub(crate) iterations: u32,
-    /// `agent.max_running`.
+    /// Setting `agent.gate`: whether an agent that stops while the checks fail is sent back to work.
+    pub(crate) stop_gate: bool,
+    /// Setting `agent.gate_rounds`: how often the stop gate sends an agent back at most.
+    pub(crate) stop_gate_rounds: u32,
+    /// Setting `agent.iterations`: maximum number of consecutive runs that `agent.context_stop` turns one run
+    /// into.
+    pub(crate) max_chained_runs: u32,
+    /// Setting `agent.max_running`: how many agents run at the same time; none for no limit.
     pub(crate) max_running: Option<usize>,
-    /// `agent.max_turns`.
+    /// Setting `agent.max_turns`: maximum number of turns of a run.
     pub(crate) max_turns: u32,
-    /// `agent.model`; none when it is empty.
+    /// Setting `agent.model`; none when it is empty.
     pub(crate) model: Option<String>,
-    /// `agent.permission`: one of the names in the table.
+    /// Setting `agent.permission`: one of the names in the table of keys.
     pub(crate) permission: String,
-    /// `agent.prompt_append`.
+    /// Setting `agent.prompt_append`: text added to every agent's prompt.
     pub(crate) prompt_append: String,
-    /// `agent.push`.
+    /// Setting `agent.push`: whether agents may push their lane's branch.
     pub(crate) agent_push: bool,
-    /// `agent.autocommit_limit`, in bytes.
+    /// Setting `agent.autocommit_limit`, in bytes; none for no limit.
     pub(crate) autocommit_limit: Option<u64>,
-    /// `agent.backoff`.
+    /// Setting `agent.backoff`: first wait before a run that the service refused is retried.
     pub(crate) backoff: Duration,
-    /// `agent.budget`, in 1e-9 USD.
-    pub(crate) budget: Option<u64>,
-    /// `agent.crash_retries`.
+    /// Setting `agent.budget`: cost limit of a run, in 1e-9 USD.
+    pub(crate) run_budget: Option<u64>,
+    /// Setting `agent.crash_retries`: how often a run whose agent crashed is retried.
     pub(crate) crash_retries: u32,
-    /// `agent.linger`.
+    /// Setting `agent.linger`: how long an agent may keep running after it reported that it is done.
     pub(crate) linger: Duration,
-    /// `agent.max_time`.
+    /// Setting `agent.max_time`: time limit of a run.
     pub(crate) max_time: Option<Duration>,
-    /// `agent.rate_limit_retries`.
+    /// Setting `agent.rate_limit_retries`.
     pub(crate) rate_limit_retries: u32,
-    /// `agent.reset_wait`.
+    /// Setting `agent.reset_wait`: how long a run waits for a rate limit to be lifted.
     pub(crate) reset_wait: Duration,
-    /// `agent.stall`.
-    pub(crate) stall: Option<Duration>,
-    /// `agent.stop_grace`.
+    /// Setting `agent.stall`: time without output or commits after which a run is stopped.
+    pub(crate) stall_limit: Option<Duration>,
+    /// Setting `agent.stop_grace`: time between the request to exit and the kill.
     pub(crate) stop_grace: Duration,
-    /// `event.rotate` and `event.keep`.
-    pub(crate) events: Room,
-    /// `hook.timeout`.
+    /// Limits of the event log: settings `event.rotate` and `event.keep`.
+    pub(crate) event_log: EventLogLimits,
+    /// Setting `hook.timeout`: time limit of one hook.
     pub(crate) hook_timeout: Duration,
-    /// What kind of checkout new lanes have.
-    pub(crate) checkouts: Checkouts,
-    /// `lane.ports`: the first and the last; none when nobody wants any.
-    pub(crate) ports: Option<(u16, u16)>,
-    /// `lane.prefix`.
-    pub(crate) prefix: String,
-    /// The other settings of new lanes.
-    pub(crate) set_up: SetUp,
-    /// `lock.timeout`.
+    /// Location and contents of a new lane's worktree.
+    pub(crate) lane_checkout: CheckoutSettings,
+    /// Setting `lane.ports`: the first and the last port; none when it is empty.
+    pub(crate) port_range: Option<(u16, u16)>,
+    /// Setting `lane.prefix`: the branch of a lane is `PREFIX/NAME`.
+    pub(crate) branch_prefix: String,
+    /// Set-up of new lanes.
+    pub(crate) set_up: SetUpSettings,
+    /// Setting `lock.timeout`: how long a command waits for another one.
     pub(crate) lock_timeout: Duration,
-    /// `merge.conflict_agent`; none when it is empty.
+    /// Setting `merge.conflict_agent`; none when it is empty.
     pub(crate) conflict_agent: Option<String>,
-    /// `merge.conflict_retries`.
+    /// Setting `merge.conflict_retries`: further attempts after a refused resolution.
     pub(crate) conflict_retries: u32,
-    /// `merge.push`.
-    pub(crate) push: bool,
-    /// `merge.strategy`: one of the names in the table.
-    pub(crate) strategy: String,
-    /// `merge.uncommitted`.
+    /// Setting `merge.push`: whether the base is pushed after a landing.
+    pub(crate) merge_push: bool,
+    /// Setting `merge.strategy`: one of the names in the table of keys.
+    pub(crate) merge_strategy: String,
+    /// Setting `merge.uncommitted`.
     pub(crate) uncommitted: Uncommitted,
-    /// `notify.*`.
-    pub(crate) notify: Notify,
-    /// `op.keep`.
+    /// Settings `notify.*`.
+    pub(crate) notify: NotifySettings,
+    /// Setting `op.keep`: how long operations and restored snapshots are kept.
     pub(crate) op_keep: Duration,
-    /// `pool.*`.
-    pub(crate) pool: Pool,
-    /// What `swarm.*` says of how a plan is run.
-    pub(crate) swarm: Swarm,
-    /// `trash.keep`.
+    /// Settings `pool.*`.
+    pub(crate) pool: PoolSettings,
+    /// Settings `swarm.*`.
+    pub(crate) swarm: SwarmSettings,
+    /// Setting `trash.keep`: how long folders of removed lanes are kept.
     pub(crate) trash_keep: Duration,
-    /// `verify.commands`.
+    /// Setting `verify.commands`, one command line each.
     pub(crate) verify_commands: Vec<String>,
-    /// `verify.jobs`, at least one.
+    /// Setting `verify.jobs`: number of parallel checks, at least one.
     pub(crate) verify_jobs: usize,
-    /// `verify.location`; none without a home folder.
+    /// Setting `verify.location`: folder of the check worktrees; none without a home folder.
     pub(crate) verify_location: Option<PathBuf>,
-    /// `snapshot.ignored` in bytes.
+    /// Setting `snapshot.ignored`, in bytes.
     pub(crate) snapshot_ignored: u64,
-    /// `snapshot.interval`; none for never.
+    /// Setting `snapshot.interval`; none for never.
     pub(crate) snapshot_interval: Option<Duration>,
-    /// `verify.timeout`.
+    /// Setting `verify.timeout`: time limit of one check command.
     pub(crate) verify_timeout: Duration,
 }
 
 impl Settings {
-    /// Reads the layers, whose values have their forms by now.
+    /// Creates the typed settings from layers whose values have been validated.
     pub(crate) fn from_layers(layers: &Layers) -> Settings {
-        let text = |name: &str| Key::find(name).map_or_else(String::new, |key| layers.get(key).0.to_owned());
-        let count = |name: &str| text(name).parse::<u64>().unwrap_or_default();
-        let limit = |name: &str| Some(count(name)).filter(|n| *n > 0);
-        let span = |name: &str| time(&text(name)).filter(|t| !t.is_zero());
+        let value_of =
+            |name: &str| Key::find(name).map_or_else(String::new, |key| layers.get(key).0.to_owned());
+        let count = |name: &str| value_of(name).parse::<u64>().unwrap_or_default();
+        let positive = |name: &str| Some(count(name)).filter(|n| *n > 0);
+        let positive_duration = |name: &str| parse_duration(&value_of(name)).filter(|t| !t.is_zero());
         let days = |name: &str| Duration::from_secs(count(name) * 24 * 60 * 60);
         Settings {
             abort_grace: Duration::from_secs(count("agent.abort_grace")),
-            autocommit: Autocommit::named(&text("agent.autocommit")),
-            commit_style: text("agent.commit_style"),
-            context_stop: limit("agent.context_stop"),
-            context_warn: limit("agent.context_warn"),
-            gate: text("agent.gate") == "true",
-            gate_rounds: text("agent.gate_rounds").parse().unwrap_or_default(),
-            iterations: text("agent.iterations").parse().unwrap_or_default(),
-            max_running: limit("agent.max_running").and_then(|n| usize::try_from(n).ok()),
-            max_turns: text("agent.max_turns").parse().unwrap_or_default(),
-            model: Some(text("agent.model")).filter(|model| !model.is_empty()),
-            permission: text("agent.permission"),
-            prompt_append: text("agent.prompt_append"),
-            agent_push: text("agent.push") == "true",
-            autocommit_limit: limit("agent.autocommit_limit").map(|mib| mib * 1024 * 1024),
+            autocommit: Autocommit::from_name(&value_of("agent.autocommit")),
+            commit_style: value_of("agent.commit_style"),
+            context_stop: positive("agent.context_stop"),
+            context_warn: positive("agent.context_warn"),
+            stop_gate: value_of("agent.gate") == "true",
+            stop_gate_rounds: value_of("agent.gate_rounds").parse().unwrap_or_default(),
+            max_chained_runs: value_of("agent.iterations").parse().unwrap_or_default(),
+            max_running: positive("agent.max_running").and_then(|n| usize::try_from(n).ok()),
+            max_turns: value_of("agent.max_turns").parse().unwrap_or_default(),
+            model: Some(value_of("agent.model")).filter(|model| !model.is_empty()),
+            permission: value_of("agent.permission"),
+            prompt_append: value_of("agent.prompt_append"),
+            agent_push: value_of("agent.push") == "true",
+            autocommit_limit: positive("agent.autocommit_limit").map(|mib| mib * 1024 * 1024),
             backoff: Duration::from_secs(count("agent.backoff")),
-            budget: nano_dollars(&text("agent.budget")).filter(|nanos| *nanos > 0),
-            crash_retries: text("agent.crash_retries").parse().unwrap_or_default(),
+            run_budget: parse_nano_dollars(&value_of("agent.budget")).filter(|nanos| *nanos > 0),
+            crash_retries: value_of("agent.crash_retries").parse().unwrap_or_default(),
             linger: Duration::from_secs(count("agent.linger")),
-            max_time: span("agent.max_time"),
-            rate_limit_retries: text("agent.rate_limit_retries").parse().unwrap_or_default(),
-            reset_wait: time(&text("agent.reset_wait")).unwrap_or_default(),
-            stall: span("agent.stall"),
+            max_time: positive_duration("agent.max_time"),
+            rate_limit_retries: value_of("agent.rate_limit_retries").parse().unwrap_or_default(),
+            reset_wait: parse_duration(&value_of("agent.reset_wait")).unwrap_or_default(),
+            stall_limit: positive_duration("agent.stall"),
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
-            events: Room::of(layers),
+            event_log: EventLogLimits::from_layers(layers),
             hook_timeout: Duration::from_secs(count("hook.timeout")),
-            checkouts: Checkouts::of(&text),
-            ports: ports(&text("lane.ports")),
-            prefix: text("lane.prefix"),
-            set_up: SetUp::of(&text),
+            lane_checkout: CheckoutSettings::from_values(&value_of),
+            port_range: parse_port_range(&value_of("lane.ports")),
+            branch_prefix: value_of("lane.prefix"),
+            set_up: SetUpSettings::from_values(&value_of),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
-            conflict_agent: Some(text("merge.conflict_agent").trim().to_owned()).filter(|a| !a.is_empty()),
-            conflict_retries: text("merge.conflict_retries").parse().unwrap_or_default(),
-            push: text("merge.push") == "true",
-            strategy: text("merge.strategy"),
-            uncommitted: match text("merge.uncommitted").as_str() {
+            conflict_agent: Some(value_of("merge.conflict_agent").trim().to_owned())
+                .filter(|a| !a.is_empty()),
+            conflict_retries: value_of("merge.conflict_retries").parse().unwrap_or_default(),
+            merge_push: value_of("merge.push") == "true",
+            merge_strategy: value_of("merge.strategy"),
+            uncommitted: match value_of("merge.uncommitted").as_str() {
                 "commit" => Uncommitted::Commit,
                 "snapshot" => Uncommitted::Snapshot,
                 _ => Uncommitted::Refuse,
             },
-            notify: Notify::of(layers),
+            notify: NotifySettings::from_layers(layers),
             op_keep: days("op.keep"),
-            pool: Pool::of(&text),
+            pool: PoolSettings::from_values(&value_of),
             snapshot_ignored: count("snapshot.ignored").saturating_mul(1024 * 1024),
-            snapshot_interval: limit("snapshot.interval").map(Duration::from_secs),
-            swarm: Swarm::of(&text),
+            snapshot_interval: positive("snapshot.interval").map(Duration::from_secs),
+            swarm: SwarmSettings::from_values(&value_of),
             trash_keep: days("trash.keep"),
-            verify_commands: lines(&text("verify.commands")),
+            verify_commands: non_empty_lines(&value_of("verify.commands")),
             verify_jobs: usize::try_from(count("verify.jobs")).unwrap_or(1).max(1),
-            verify_location: location(layers),
+            verify_location: resolve_verify_location(layers),
             verify_timeout: Duration::from_secs(count("verify.timeout")),
         }
     }
 }
 
-/// Command lines that say something.
-pub(super) fn lines(text: &str) -> Vec<String> {
+/// Returns the non-empty lines of a text, trimmed.
+pub(super) fn non_empty_lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
 }
 
-/// Areas and their folders.
-fn areas(text: &str) -> Vec<(String, String)> {
-    let owned = |(name, folder): (&str, &str)| (name.to_owned(), folder.to_owned());
-    text.lines().filter_map(area).map(owned).collect()
+/// Parses the value of `swarm.areas` into area names and folders.
+fn parse_areas(text: &str) -> Vec<(String, String)> {
+    let to_owned_pair = |(name, folder): (&str, &str)| (name.to_owned(), folder.to_owned());
+    text.lines().filter_map(parse_area).map(to_owned_pair).collect()
 }
 
-/// The folder for checks: where nobody set it, the user's cache folder.
-fn location(layers: &Layers) -> Option<PathBuf> {
+/// Returns the folder for check worktrees: by default in the user's cache folder.
+fn resolve_verify_location(layers: &Layers) -> Option<PathBuf> {
     let (text, origin) = layers.get(Key::find("verify.location")?);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
-    match (cache, text.strip_prefix("~/")) {
+    let cache_home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+    match (cache_home, text.strip_prefix("~/")) {
         (Some(cache), _) if *origin == Origin::Default => Some(cache.join("git-proq/verify")),
-        (_, Some(below)) => Some(std::env::home_dir()?.join(below)),
+        (_, Some(home_subfolder)) => Some(std::env::home_dir()?.join(home_subfolder)),
         (_, None) => Some(PathBuf::from(text)),
     }
 }

@@ -1,129 +1,150 @@
-//! Owns which commands that come with a repository may run: those whose exact text the user has approved.
+//! Approval of commands that come with a repository: only those whose exact text the user has approved may
+//! run.
 //!
-//! Whatever the user says for themselves (their own file, git's configuration, the environment, a flag) needs no approval.
+//! Commands in the user's own file, git's configuration, the environment or a flag need no approval.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::held::is_held;
+use super::withheld_hooks::is_withheld;
 use crate::config::{Key, Layers, Origin, Settings};
 use crate::git::Repo;
-use crate::store::records::{ApprovalsRecord, Approved};
+use crate::store::records::{ApprovalsRecord, ApprovedCommand};
 use crate::store::{Error, Layout, Record, Store, now};
 
-/// What a command of `verify.commands` is for.
-const VERIFY: &str = "verify";
+/// Kind of a command of `verify.commands`.
+const VERIFY_KIND: &str = "verify";
 
-/// What the command of `merge.conflict_agent` is for.
-const CONFLICT_AGENT: &str = "conflict-agent";
+/// Kind of the command of `merge.conflict_agent`.
+const CONFLICT_AGENT_KIND: &str = "conflict-agent";
 
-/// What a command of `lane.setup` is for.
-const SET_UP: &str = "setup";
+/// Kind of a command of `lane.setup`.
+const SET_UP_KIND: &str = "setup";
 
-/// A command line, and whether it may run.
+/// Shell command, with its source and its approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Command {
-    /// The hash of kind and text.
+pub(crate) struct ShellCommand {
+    /// Hash of kind and command line.
     pub(crate) id: String,
-    /// What it is for.
+    /// Use of the command: `verify`, `conflict-agent`, `setup`, `hook run.ended`.
     pub(crate) kind: Cow<'static, str>,
-    /// The shell's command line.
+    /// Command line for the shell.
     pub(crate) line: String,
-    /// The tracked file that it comes from; none when it is the user's own.
-    pub(crate) from: Option<PathBuf>,
-    /// Whether it may run.
+    /// Tracked file that contains the command; none for a command of the user.
+    pub(crate) source_file: Option<PathBuf>,
+    /// Whether the command may run.
     pub(crate) approved: bool,
 }
 
-/// What was approved in one repository.
+/// Approved commands of one repository.
 pub(crate) struct Approvals<'a> {
     repo: &'a Repo,
     layout: Layout,
-    /// The record as it is.
+    /// Record as it is on disk.
     pub(crate) record: ApprovalsRecord,
-    /// Where it lies.
+    /// Path of the record.
     pub(crate) path: PathBuf,
 }
 
 impl<'a> Approvals<'a> {
-    /// Reads them.
-    pub(crate) fn read(repo: &'a Repo, store: &Store) -> Result<Approvals<'a>, Error> {
+    /// Loads the approved commands of a repository.
+    pub(crate) fn load(repo: &'a Repo, store: &Store) -> Result<Approvals<'a>, Error> {
         let path = store.layout().approvals();
-        let record = ApprovalsRecord::find(&path)?.unwrap_or_default();
+        let record = ApprovalsRecord::load_if_exists(&path)?.unwrap_or_default();
         Ok(Approvals { repo, layout: store.layout().clone(), record, path })
     }
 
-    /// The commands of `verify.commands` as they are set now, in order.
-    pub(crate) fn of_settings(&self, layers: &Layers, lines: &[String]) -> Vec<Command> {
-        let from = by_repository(layers, "verify.commands");
-        lines.iter().map(|line| self.command(VERIFY.into(), line, from.clone())).collect()
+    /// Returns the current commands of `verify.commands`, in order.
+    pub(crate) fn verify_commands(&self, layers: &Layers, lines: &[String]) -> Vec<ShellCommand> {
+        let source_file = repository_source(layers, "verify.commands");
+        lines.iter().map(|line| self.build_command(VERIFY_KIND.into(), line, source_file.clone())).collect()
     }
 
-    /// The commands of `lane.setup` as they are set now, in order.
-    pub(crate) fn of_set_up(&self, layers: &Layers, settings: &Settings) -> Vec<Command> {
-        let from = by_repository(layers, "lane.setup");
+    /// Returns the current commands of `lane.setup`, in order.
+    pub(crate) fn set_up_commands(&self, layers: &Layers, settings: &Settings) -> Vec<ShellCommand> {
+        let source_file = repository_source(layers, "lane.setup");
         let lines = settings.set_up.commands.iter();
-        lines.map(|line| self.command(SET_UP.into(), line, from.clone())).collect()
+        lines.map(|line| self.build_command(SET_UP_KIND.into(), line, source_file.clone())).collect()
     }
 
-    /// The agent of `merge.conflict_agent` as it is set now.
-    pub(crate) fn of_agent(&self, layers: &Layers, agent: &str) -> Command {
-        self.command(CONFLICT_AGENT.into(), agent, by_repository(layers, "merge.conflict_agent"))
+    /// Returns the current agent of `merge.conflict_agent`.
+    pub(crate) fn conflict_agent_command(&self, layers: &Layers, agent: &str) -> ShellCommand {
+        self.build_command(
+            CONFLICT_AGENT_KIND.into(),
+            agent,
+            repository_source(layers, "merge.conflict_agent"),
+        )
     }
 
-    /// All commands that the settings name.
-    pub(crate) fn of_all(&self, layers: &Layers, settings: &Settings) -> Vec<Command> {
-        let agent = settings.conflict_agent.as_ref().map(|agent| self.of_agent(layers, agent));
-        let hooks = layers.hooks().flat_map(|event| self.of_hook(layers, event));
-        let set_up = self.of_set_up(layers, settings);
-        let checks = self.of_settings(layers, &settings.verify_commands);
+    /// Returns all commands in the settings.
+    pub(crate) fn all_commands(&self, layers: &Layers, settings: &Settings) -> Vec<ShellCommand> {
+        let agent = settings.conflict_agent.as_ref().map(|agent| self.conflict_agent_command(layers, agent));
+        let hooks = layers.hooks().flat_map(|event| self.hook_commands(layers, event));
+        let set_up = self.set_up_commands(layers, settings);
+        let checks = self.verify_commands(layers, &settings.verify_commands);
         checks.into_iter().chain(agent).chain(hooks).chain(set_up).collect()
     }
 
-    /// The commands that are set to run at an event, in order.
-    pub(crate) fn of_hook(&self, layers: &Layers, event: &str) -> Vec<Command> {
+    /// Returns the commands that the settings run at an event, in order.
+    pub(crate) fn hook_commands(&self, layers: &Layers, event: &str) -> Vec<ShellCommand> {
         let Some((lines, origin)) = layers.hook(event) else { return Vec::new() };
-        let from = file_of(origin);
-        let own = match origin {
+        let source_file = repository_file(origin);
+        let user_file = match origin {
             Origin::User(path) => Some(path.clone()),
             Origin::Git => Some(self.repo.common_dir().join("config")),
             Origin::Default | Origin::Repository(_) | Origin::Environment(_) => None,
         };
-        let command = |line: &str| {
-            let held = || own.clone().filter(|_| is_held(&self.layout, event, line));
-            self.command(format!("hook {event}").into(), line, from.clone().or_else(held))
+        let to_command = |line: &str| {
+            let withheld_source = || user_file.clone().filter(|_| is_withheld(&self.layout, event, line));
+            self.build_command(
+                format!("hook {event}").into(),
+                line,
+                source_file.clone().or_else(withheld_source),
+            )
         };
-        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(command).collect()
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(to_command).collect()
     }
 
-    /// A command of a plan, which stands in `from` where that comes with a repository.
-    pub(crate) fn of_plan(&self, kind: &'static str, line: &str, from: Option<PathBuf>) -> Command {
-        self.command(kind.into(), line, from)
+    /// Returns a command of a plan. `source_file` is the file of the plan, if that comes with a repository.
+    pub(crate) fn plan_command(
+        &self,
+        kind: &'static str,
+        line: &str,
+        source_file: Option<PathBuf>,
+    ) -> ShellCommand {
+        self.build_command(kind.into(), line, source_file)
     }
 
-    fn command(&self, kind: Cow<'static, str>, line: &str, from: Option<PathBuf>) -> Command {
-        let approved = from.is_none() || self.has(&kind, line);
-        Command { id: self.id(&kind, line), kind, line: line.to_owned(), from, approved }
+    fn build_command(
+        &self,
+        kind: Cow<'static, str>,
+        line: &str,
+        source_file: Option<PathBuf>,
+    ) -> ShellCommand {
+        let approved = source_file.is_none() || self.is_approved(&kind, line);
+        ShellCommand { id: self.command_id(&kind, line), kind, line: line.to_owned(), source_file, approved }
     }
 
-    /// Whether this very text was approved.
-    fn has(&self, kind: &str, line: &str) -> bool {
-        let id = self.id(kind, line);
-        // Two texts of one hash are made, not met.
+    /// Returns whether a command with exactly this text was approved.
+    fn is_approved(&self, kind: &str, line: &str) -> bool {
+        let id = self.command_id(kind, line);
+        // The texts are compared too: a hash collision can be constructed, although it does not occur by
+        // chance.
         self.record.approved.iter().any(|a| a.id == id && a.kind == kind && a.command == line)
     }
 
-    fn id(&self, kind: &str, line: &str) -> String {
-        let hash = self.repo.blob_id(format!("{kind}\0{line}").as_bytes());
-        hash.map(|id| id.to_string()).unwrap_or_default()
+    fn command_id(&self, kind: &str, line: &str) -> String {
+        let blob_id = self.repo.blob_id(format!("{kind}\0{line}").as_bytes());
+        blob_id.map(|id| id.to_string()).unwrap_or_default()
     }
 
-    /// The record with these commands approved too.
-    pub(crate) fn with(&self, commands: &[Command]) -> ApprovalsRecord {
+    /// Returns the record with these commands approved in addition.
+    pub(crate) fn with_approved(&self, commands: &[ShellCommand]) -> ApprovalsRecord {
         let mut record = self.record.clone();
-        for Command { kind, line, .. } in commands.iter().filter(|c| !self.has(&c.kind, &c.line)) {
-            record.approved.push(Approved {
-                id: self.id(kind, line),
+        for ShellCommand { kind, line, .. } in commands.iter().filter(|c| !self.is_approved(&c.kind, &c.line))
+        {
+            record.approved.push(ApprovedCommand {
+                id: self.command_id(kind, line),
                 kind: kind.clone().into_owned(),
                 command: line.clone(),
                 at: now(),
@@ -133,21 +154,27 @@ impl<'a> Approvals<'a> {
     }
 }
 
-/// The repository's file that a setting comes from; none when it is the user's own.
-fn by_repository(layers: &Layers, name: &str) -> Option<PathBuf> {
-    file_of(layers.get(Key::find(name)?).1)
+/// Returns the repository's file that a setting comes from; none for a setting of the user.
+fn repository_source(layers: &Layers, name: &str) -> Option<PathBuf> {
+    repository_file(layers.get(Key::find(name)?).1)
 }
 
-fn file_of(origin: &Origin) -> Option<PathBuf> {
+fn repository_file(origin: &Origin) -> Option<PathBuf> {
     match origin {
         Origin::Repository(path) => Some(path.clone()),
         Origin::Default | Origin::User(_) | Origin::Git | Origin::Environment(_) => None,
     }
 }
 
-/// A command of the user's own.
-impl From<&String> for Command {
-    fn from(line: &String) -> Command {
-        Command { id: String::new(), kind: VERIFY.into(), line: line.clone(), from: None, approved: true }
+/// Converts a command line of the user, which needs no approval.
+impl From<&String> for ShellCommand {
+    fn from(line: &String) -> ShellCommand {
+        ShellCommand {
+            id: String::new(),
+            kind: VERIFY_KIND.into(),
+            line: line.clone(),
+            source_file: None,
+            approved: true,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Owns how far events were handed out. The record is there for as long as something is due, and no longer.
+//! Dispatch cursor: which events were delivered to which sink. The file exists only while an event is due.
 
 use std::collections::BTreeMap;
 
@@ -6,56 +6,60 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{Error, Record, Store};
 
-/// How far events were handed out.
+/// Progress of event delivery.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cursor {
-    /// Events after this number are due.
-    from: u64,
-    /// Except to these, who have had all up to that number.
+pub(crate) struct DispatchCursor {
+    /// Number of the last event that every sink has received.
+    #[serde(rename = "from")]
+    delivered_to_all: u64,
+    /// Last received event of the sinks that are ahead, by their names.
     #[serde(default)]
-    done: BTreeMap<String, u64>,
+    #[serde(rename = "done")]
+    delivered: BTreeMap<String, u64>,
 }
 
-impl Record for Cursor {
+impl Record for DispatchCursor {
     const FORMAT: u32 = 1;
 }
 
-impl Cursor {
-    /// Everything after a number is due.
-    pub(super) fn begin(store: &Store, from: u64) -> Result<(), Error> {
-        Cursor { from, done: BTreeMap::new() }.save(&store.layout().dispatch())
+impl DispatchCursor {
+    /// Creates the cursor: all events after number `from` are due.
+    pub(super) fn create(store: &Store, from: u64) -> Result<(), Error> {
+        DispatchCursor { delivered_to_all: from, delivered: BTreeMap::new() }
+            .save(&store.layout().dispatch_cursor())
     }
 
-    /// Whether anything is due.
-    pub(super) fn is_there(store: &Store) -> bool {
-        store.layout().dispatch().exists()
+    /// Returns whether any event is due.
+    pub(super) fn exists(store: &Store) -> bool {
+        store.layout().dispatch_cursor().exists()
     }
 
-    /// Reads it; none when nothing is due.
-    pub(super) fn read(store: &Store) -> Result<Option<Cursor>, Error> {
-        Cursor::find(&store.layout().dispatch())
+    /// Loads the cursor; none when no event is due.
+    pub(super) fn load_if_due(store: &Store) -> Result<Option<DispatchCursor>, Error> {
+        DispatchCursor::load_if_exists(&store.layout().dispatch_cursor())
     }
 
-    /// Takes it away: nothing is due any more.
-    pub(super) fn end(store: &Store) -> Result<(), Error> {
-        let path = store.layout().dispatch();
+    /// Removes the cursor: no event is due any more.
+    pub(super) fn remove(store: &Store) -> Result<(), Error> {
+        let path = store.layout().dispatch_cursor();
         std::fs::remove_file(&path).map_err(Error::io("remove", &path))
     }
 
-    /// The last event that somebody has had.
-    pub(super) fn of(&self, whom: &str) -> u64 {
-        self.done.get(whom).copied().unwrap_or(self.from).max(self.from)
+    /// Returns the number of the last event that a sink has received.
+    pub(super) fn last_delivered(&self, sink_name: &str) -> u64 {
+        self.delivered.get(sink_name).copied().unwrap_or(self.delivered_to_all).max(self.delivered_to_all)
     }
 
-    /// Notes that one of `all` has had all up to a number.
-    pub(super) fn advance(&mut self, whom: &str, number: u64, all: &[&str]) {
-        self.done.insert(whom.to_owned(), number);
-        self.from = all.iter().map(|one| self.of(one)).min().unwrap_or(self.from);
+    /// Records that a sink has received all events up to a number. `sink_names` lists all sinks.
+    pub(super) fn advance(&mut self, sink_name: &str, number: u64, sink_names: &[&str]) {
+        self.delivered.insert(sink_name.to_owned(), number);
+        self.delivered_to_all =
+            sink_names.iter().map(|other| self.last_delivered(other)).min().unwrap_or(self.delivered_to_all);
     }
 
-    /// The first event that somebody may still have to get.
+    /// Returns the number of the first event that may not have reached every sink.
     pub(super) fn first_due(&self) -> u64 {
-        // Who is not named has had nothing.
-        self.from + 1
+        // A sink without an entry has received nothing after `delivered_to_all`.
+        self.delivered_to_all + 1
     }
 }

@@ -1,246 +1,256 @@
-//! Owns the process that hands out events: to each that wants them in the order of their numbers, each at least once.
+//! Event dispatcher: the process that delivers events to each sink in the order of their numbers, at least
+//! once.
 //!
-//! It begins where the cursor stands and ends when nothing is due. Whoever writes an event makes the cursor first, then
-//! writes, then looks whether somebody holds this lock; this process lets go of the lock while it holds the events' lock and
-//! has seen that all are handed out. So there is always one of them who sees the last event.
+//! It starts at the cursor and exits when no event is due. The writer of an event first creates the cursor,
+//! then writes the event, then checks whether a dispatcher holds the dispatch lock. The dispatcher releases
+//! that lock while it holds the event log's lock and all events are delivered. So one of the two processes
+//! always handles the last event.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::hook::{self, About, Hook};
-use super::notify::Local;
-use super::post::Post;
+use super::hook::{self, Hook, HookContext};
+use super::notify::LocalNotifier;
 use super::trigger::is_program;
-use super::{Approvals, Command, Cursor, Event, Reader, last_number};
+use super::webhook::WebhookSink;
+use super::{Approvals, DispatchCursor, Event, EventReader, ShellCommand, last_event_number};
 use crate::config::{Layers, Settings};
-use crate::fault;
+use crate::diagnostics::Listener;
+use crate::fail_points;
 use crate::git::Repo;
-use crate::note::Listener;
-use crate::store::{Error, Guard, Limit, LockName, Record, Store};
+use crate::store::{Error, LockGuard, LockName, Record, Store, WaitLimit};
 
-/// Who only asks whether the lock is held, holds it for a moment.
-const MOMENT: Duration = Duration::from_millis(250);
+/// Timeout for the dispatch lock. A process that only checks the lock holds it for a moment.
+const LOCK_WAIT_LIMIT: Duration = Duration::from_millis(250);
 
-/// How often one who has nothing to do looks again while another is still at it.
-const GLANCE: Duration = Duration::from_millis(50);
+/// Interval at which a sink without work checks for new events while another sink is still working.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// All that events are handed to, by their names in the cursor. Which of them want an event is said by the settings at the
-/// time when it is handed out.
-const WHOM: [&str; 4] = ["hooks", "notify", "webhook", "slack"];
+/// Names of all sinks in the cursor. The settings at the time of delivery decide which sinks want an event.
+const SINK_NAMES: [&str; 4] = ["hooks", "notify", "webhook", "slack"];
 
-/// Somebody to hand events to.
+/// Receiver of events.
 pub(super) trait Sink {
-    /// Its name in the cursor, one of [`WHOM`].
+    /// Returns the name of the sink in the cursor, one of [`SINK_NAMES`].
     fn name(&self) -> &'static str;
 
-    /// Hands it an event, if it wants that.
-    fn take(&self, store: &Store, event: &Event);
+    /// Delivers an event, if the sink wants it.
+    fn deliver(&self, store: &Store, event: &Event);
 }
 
-/// A repository with its settings as they are now.
-pub(crate) struct Current {
-    /// The repository.
+/// Repository with its current settings.
+pub(crate) struct OpenedRepo {
     pub(crate) repo: Repo,
-    /// Its layers of settings.
+    /// Layers of the settings.
     pub(crate) layers: Layers,
-    /// What they come to.
+    /// Effective settings.
     pub(crate) settings: Settings,
 }
 
-impl Current {
-    /// The one of this name, if the settings want it.
-    fn sink(&self, store: &Store, whom: &str) -> Result<Option<Box<dyn Sink>>, Error> {
-        let (notify, home) = (&self.settings.notify, self.repo.home());
-        if whom == "hooks" {
-            let approvals = Approvals::read(&self.repo, store)?;
-            let hooks = Hooks::of(&self.repo, store, &approvals, &self.layers, &self.settings);
+impl OpenedRepo {
+    /// Returns the sink with this name, if the settings enable it.
+    fn sink(&self, store: &Store, sink_name: &str) -> Result<Option<Box<dyn Sink>>, Error> {
+        let (notify, home) = (&self.settings.notify, self.repo.command_dir());
+        if sink_name == "hooks" {
+            let approvals = Approvals::load(&self.repo, store)?;
+            let hooks = Hooks::load(&self.repo, store, &approvals, &self.layers, &self.settings);
             return Ok(Some(Box::new(hooks)));
         }
-        if whom == "notify" {
-            let local = Local { notify: notify.clone(), home: home.to_owned() };
-            return Ok(Local::is_on(notify).then(|| Box::new(local) as Box<dyn Sink>));
+        if sink_name == "notify" {
+            let notifier = LocalNotifier { notify: notify.clone(), home: home.to_owned() };
+            return Ok(LocalNotifier::is_enabled(notify).then(|| Box::new(notifier) as Box<dyn Sink>));
         }
         let name = home.file_name().unwrap_or_default().to_string_lossy();
-        let post = Post::all(notify, &name).into_iter().find(|post| post.name() == whom);
+        let post =
+            WebhookSink::from_settings(notify, &name).into_iter().find(|post| post.name() == sink_name);
         Ok(post.map(|post| Box::new(post) as Box<dyn Sink>))
     }
 }
 
-/// Opens the repository anew.
-pub(crate) type Open<'a, E> = &'a (dyn Fn() -> Result<Current, E> + Sync);
+/// Function that opens the repository and reads its current settings.
+pub(crate) type OpenRepo<'a, E> = &'a (dyn Fn() -> Result<OpenedRepo, E> + Sync);
 
-/// Hands out all that is due. Returns at once when another process is at it.
+/// Delivers all due events. Returns immediately when another process is the dispatcher.
 ///
 /// # Errors
-/// When the settings, the cursor, the log or approvals cannot be read or written; what is due stays due.
-pub(crate) fn dispatch<E: From<Error> + Send>(common_dir: &Path, open: Open<'_, E>) -> Result<(), E> {
-    let store = Store::at(common_dir, Listener::silent());
-    let mut lock = match store.locks().take_within(&LockName::Dispatch, Limit::For(MOMENT)) {
+/// Fails when the settings, the cursor, the log or the approvals cannot be read or written. Undelivered
+/// events stay due.
+pub(crate) fn dispatch<E: From<Error> + Send>(common_dir: &Path, open: OpenRepo<'_, E>) -> Result<(), E> {
+    let store = Store::open(common_dir, Listener::silent());
+    let mut lock = match store.locks().acquire_within(&LockName::Dispatch, WaitLimit::AtMost(LOCK_WAIT_LIMIT))
+    {
         Ok(lock) => lock,
         Err(Error::Locked { .. }) => return Ok(()),
         Err(e) => return Err(e.into()),
     };
     loop {
-        let Some((held, last)) = end_if_over(&store, lock)? else { return Ok(()) };
-        lock = held;
-        hand_out(common_dir, &store, open, last)?;
+        let Some((still_held, last)) = finish_if_delivered(&store, lock)? else { return Ok(()) };
+        lock = still_held;
+        deliver_all(common_dir, &store, open, last)?;
     }
 }
 
-/// Lets go of the lock when nothing is due; else returns it with the number of the last event there is. No event can be
-/// written meanwhile.
-fn end_if_over(store: &Store, lock: Guard) -> Result<Option<(Guard, u64)>, Error> {
-    let _events = store.locks().take(&LockName::Events)?;
-    if let Some(cursor) = Cursor::read(store)? {
-        let last = last_number(store)?;
-        if WHOM.iter().any(|whom| cursor.of(whom) < last) {
+/// Releases the lock when no event is due; otherwise returns it with the number of the last event. No event
+/// can be written concurrently.
+fn finish_if_delivered(store: &Store, lock: LockGuard) -> Result<Option<(LockGuard, u64)>, Error> {
+    let _events = store.locks().acquire(&LockName::Events)?;
+    if let Some(cursor) = DispatchCursor::load_if_due(store)? {
+        let last = last_event_number(store)?;
+        if SINK_NAMES.iter().any(|whom| cursor.last_delivered(whom) < last) {
             return Ok(Some((lock, last)));
         }
-        Cursor::end(store)?;
+        DispatchCursor::remove(store)?;
     }
     drop(lock);
     Ok(None)
 }
 
-/// What those who are handed events share.
-struct Round<'a, E> {
+/// State shared by the threads of all sinks.
+struct DispatchRound<'a, E> {
     common_dir: &'a Path,
-    open: Open<'a, E>,
+    open: OpenRepo<'a, E>,
     path: PathBuf,
-    cursor: Mutex<Cursor>,
-    /// Who has nothing to do.
-    idle: Mutex<[bool; WHOM.len()]>,
+    cursor: Mutex<DispatchCursor>,
+    /// Whether each sink has no work, by its position in [`SINK_NAMES`].
+    idle: Mutex<[bool; SINK_NAMES.len()]>,
 }
 
-/// Hands out until nobody has anything to do. Each is handed events by a thread of its own, so that nobody waits for one who
-/// is slow.
-fn hand_out<E: From<Error> + Send>(
+/// Delivers events until no sink has any work. Each sink has its own thread, so that a slow sink does not
+/// delay the others.
+fn deliver_all<E: From<Error> + Send>(
     common_dir: &Path,
     store: &Store,
-    open: Open<'_, E>,
+    open: OpenRepo<'_, E>,
     last: u64,
 ) -> Result<(), E> {
-    let round = Round {
+    let round = DispatchRound {
         common_dir,
         open,
-        path: store.layout().dispatch(),
-        cursor: Mutex::new(Cursor::read(store)?.unwrap_or_default()),
+        path: store.layout().dispatch_cursor(),
+        cursor: Mutex::new(DispatchCursor::load_if_due(store)?.unwrap_or_default()),
         idle: Mutex::default(),
     };
     std::thread::scope(|scope| {
         let round = &round;
-        let threads = WHOM.iter().enumerate().map(|(at, whom)| {
+        let threads = SINK_NAMES.iter().enumerate().map(|(index, sink_name)| {
             scope.spawn(move || {
-                let _over = Over { round, at };
-                round.feed(at, whom)
+                let _idle_on_drop = MarkIdleOnDrop { round, sink_index: index };
+                round.run_sink(index, sink_name)
             })
         });
         let threads: Vec<_> = threads.collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join();
-        let ended: Vec<_> = threads.into_iter().map(join).collect();
-        // What one was doing that panicked is due still; nobody else was kept from theirs.
-        ended.into_iter().try_for_each(|ended| ended.unwrap_or_else(|why| std::panic::resume_unwind(why)))
+        let results: Vec<_> = threads.into_iter().map(join).collect();
+        // The event of a sink that panicked is still due; the other sinks were not affected.
+        results.into_iter().try_for_each(|ended| ended.unwrap_or_else(|why| std::panic::resume_unwind(why)))
     })?;
-    // Numbers that nothing can be read of, since a later program wrote them or the disk lost them, are nobody's.
-    for whom in WHOM {
-        round.note(whom, last)?;
+    // Events that cannot be read, because a later program wrote them or the disk lost them, count as
+    // delivered.
+    for sink_name in SINK_NAMES {
+        round.record_delivery(sink_name, last)?;
     }
     Ok(())
 }
 
-/// Says at the end of one's work, however it ends, that one has nothing to do.
-struct Over<'a, 'b, E> {
-    round: &'a Round<'b, E>,
-    at: usize,
+/// Guard that marks a sink as idle when its thread ends, even by a panic.
+struct MarkIdleOnDrop<'a, 'b, E> {
+    round: &'a DispatchRound<'b, E>,
+    sink_index: usize,
 }
 
-impl<E> Drop for Over<'_, '_, E> {
+impl<E> Drop for MarkIdleOnDrop<'_, '_, E> {
     fn drop(&mut self) {
-        self.round.is_over(self.at, true);
+        self.round.set_idle(self.sink_index, true);
     }
 }
 
-impl<E> Round<'_, E> {
-    fn feed(&self, at: usize, whom: &str) -> Result<(), E>
+impl<E> DispatchRound<'_, E> {
+    fn run_sink(&self, sink_index: usize, sink_name: &str) -> Result<(), E>
     where
         E: From<Error>,
     {
-        let store = Store::at(self.common_dir, Listener::silent());
-        let begin = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).of(whom);
-        let mut reader = Reader::after(&store, begin);
+        let store = Store::open(self.common_dir, Listener::silent());
+        let start = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).last_delivered(sink_name);
+        let mut reader = EventReader::start_after(&store, start);
         loop {
             let events = reader.poll()?;
             if events.is_empty() {
-                if self.is_over(at, true) {
+                if self.set_idle(sink_index, true) {
                     return Ok(());
                 }
-                std::thread::sleep(GLANCE);
+                std::thread::sleep(IDLE_POLL_INTERVAL);
                 continue;
             }
-            self.is_over(at, false);
+            self.set_idle(sink_index, false);
             for event in events {
-                // Each by the settings of its time: whoever wrote it judged by them that it is due.
+                // Each event is delivered by the current settings, by which its writer decided that it is
+                // due.
                 if !event.no_hooks
-                    && let Some(sink) = (self.open)()?.sink(&store, whom)?
+                    && let Some(sink) = (self.open)()?.sink(&store, sink_name)?
                 {
-                    fault::point("dispatch.before");
-                    sink.take(&store, &event);
-                    fault::point("dispatch.taken");
+                    fail_points::hit("dispatch.before");
+                    sink.deliver(&store, &event);
+                    fail_points::hit("dispatch.taken");
                 }
-                self.note(whom, event.n)?;
+                self.record_delivery(sink_name, event.n)?;
             }
         }
     }
 
-    /// Says whether one has nothing to do, and returns whether nobody has.
-    fn is_over(&self, at: usize, idle: bool) -> bool {
-        let mut all = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        all[at] = idle;
-        all.iter().all(|idle| *idle)
+    /// Sets whether a sink is idle, and returns whether all sinks are.
+    fn set_idle(&self, sink_index: usize, idle: bool) -> bool {
+        let mut idle_flags = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle_flags[sink_index] = idle;
+        idle_flags.iter().all(|idle| *idle)
     }
 
-    fn note(&self, whom: &str, number: u64) -> Result<(), Error> {
+    fn record_delivery(&self, sink_name: &str, number: u64) -> Result<(), Error> {
         let mut cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner);
-        if cursor.of(whom) >= number {
+        if cursor.last_delivered(sink_name) >= number {
             return Ok(());
         }
-        cursor.advance(whom, number, &WHOM);
+        cursor.advance(sink_name, number, &SINK_NAMES);
         cursor.save(&self.path)
     }
 }
 
-/// The hooks: commands of the settings, then the executable of `proq/hooks/`.
+/// Hooks of events: commands from the settings, then the executable in `proq/hooks/`.
 pub(crate) struct Hooks {
     folder: PathBuf,
-    lines: Vec<(String, Vec<Command>)>,
+    commands_by_event: Vec<(String, Vec<ShellCommand>)>,
     home: PathBuf,
-    limit: Duration,
+    timeout: Duration,
 }
 
 impl Hooks {
-    /// All that there are.
-    pub(crate) fn of(
+    /// Loads all hooks of a repository.
+    pub(crate) fn load(
         repo: &Repo,
         store: &Store,
         approvals: &Approvals<'_>,
         layers: &Layers,
         settings: &Settings,
     ) -> Hooks {
-        let lines = layers.hooks().map(|event| (event.to_owned(), approvals.of_hook(layers, event)));
+        let lines = layers.hooks().map(|event| (event.to_owned(), approvals.hook_commands(layers, event)));
         Hooks {
             folder: store.layout().hooks(),
-            lines: lines.collect(),
-            home: repo.home().to_owned(),
-            limit: settings.hook_timeout,
+            commands_by_event: lines.collect(),
+            home: repo.command_dir().to_owned(),
+            timeout: settings.hook_timeout,
         }
     }
 
-    /// Those of one event, in order.
-    pub(crate) fn at(&self, event: &str) -> Vec<Hook> {
-        let lines = self.lines.iter().filter(|(name, _)| name == event).flat_map(|(_, lines)| lines);
-        let file = self.folder.join(event);
-        lines.cloned().map(Hook::Line).chain(is_program(&file).then_some(Hook::File(file))).collect()
+    /// Returns the hooks of one event, in order.
+    pub(crate) fn hooks_for(&self, event: &str) -> Vec<Hook> {
+        let lines =
+            self.commands_by_event.iter().filter(|(name, _)| name == event).flat_map(|(_, lines)| lines);
+        let executable = self.folder.join(event);
+        lines
+            .cloned()
+            .map(Hook::Shell)
+            .chain(is_program(&executable).then_some(Hook::Executable(executable)))
+            .collect()
     }
 }
 
@@ -249,16 +259,17 @@ impl Sink for Hooks {
         "hooks"
     }
 
-    fn take(&self, store: &Store, event: &Event) {
-        let name = event.name.text();
-        let at = format!("{} {name}", event.n);
-        for hook in self.at(&name) {
-            if let Hook::Line(Command { approved: false, line, .. }) = &hook {
-                hook::log(store, &at, line, "not run: git proq approve has not allowed it", "");
+    fn deliver(&self, store: &Store, event: &Event) {
+        let name = event.name.to_text();
+        let event_label = format!("{} {name}", event.n);
+        for hook in self.hooks_for(&name) {
+            if let Hook::Shell(ShellCommand { approved: false, line, .. }) = &hook {
+                hook::log(store, &event_label, line, "not run: git proq approve has not allowed it", "");
                 continue;
             }
-            let ran = hook::run(&hook, &About::event(store, event, &self.home), self.limit, &|| false);
-            hook::log(store, &at, &hook.called(), &ran.end(), ran.words());
+            let result =
+                hook::run(&hook, &HookContext::for_event(store, event, &self.home), self.timeout, &|| false);
+            hook::log(store, &event_label, &hook.label(), &result.exit_text(), result.output());
         }
     }
 }

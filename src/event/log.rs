@@ -1,4 +1,4 @@
-//! Owns appending to the event log: what an event is, its number, and a new file when one is full.
+//! Event log: definition of events, their numbers, and rotation of full files.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -6,53 +6,54 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cursor, no_hooks};
-use crate::config::Room;
-use crate::fault;
+use super::{DispatchCursor, are_hooks_disabled};
+use crate::config::EventLogLimits;
+use crate::fail_points;
 use crate::git::RepoPath;
-use crate::harmless;
-use crate::store::{Error, LockName, Moment, Store, now, rename_new, sync_dir};
+use crate::store::{Error, LockName, Moment, Store, now, rename_no_replace, sync_dir};
+use crate::terminal_text;
 
-/// How much of the log's end is read to find the last number; one line is far shorter.
-const TAIL: u64 = 64 * 1024;
+/// Bytes at the end of the log that are read to get the last number; one line is far shorter.
+const TAIL_BYTES: u64 = 64 * 1024;
 
-/// What happened. New names come; readers let unknown ones pass.
+/// Kind of an event. New kinds may be added; readers skip unknown ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Name {
-    /// A lane was made.
+pub(crate) enum EventName {
+    /// A lane was created.
     #[serde(rename = "lane.created")]
     LaneCreated,
     /// A lane was cleaned up or discarded.
     #[serde(rename = "lane.removed")]
     LaneRemoved,
-    /// Two lanes would conflict that did not when they were last looked at.
+    /// Two lanes would conflict that did not when they were last checked.
     #[serde(rename = "lane.overlap")]
     LaneOverlap,
     /// A commit was made in a lane.
     #[serde(rename = "lane.committed")]
     LaneCommitted,
-    /// A lane's agent changed something outside of its lane, or seems to have.
+    /// A lane's agent changed something outside of its lane, or appears to have done so.
     #[serde(rename = "lane.escape")]
     LaneEscape,
     /// An agent was started.
     #[serde(rename = "run.started")]
     RunStarted,
-    /// An agent ended; `state` says how.
+    /// An agent finished; `state` is the result.
     #[serde(rename = "run.ended")]
     RunEnded,
-    /// What an agent does changed, by its own hooks: `state` is `working`, `needs-approval` or `idle`.
+    /// The activity of an agent changed, according to its hooks: `state` is `working`, `needs-approval` or
+    /// `idle`.
     #[serde(rename = "agent.state")]
     AgentState,
-    /// A run failed, and is tried again; or an agent says that it sends a request again.
+    /// A failed run is retried, or an agent reports that it resends a request.
     #[serde(rename = "agent.retry")]
     AgentRetry,
-    /// An agent is told what was sent to it while it was at work.
+    /// A message was delivered to an agent that was working.
     #[serde(rename = "agent.told")]
-    AgentTold,
-    /// An agent goes on with the next part of a task that is a folder.
+    MessageDelivered,
+    /// An agent continues with the next part of a task folder.
     #[serde(rename = "agent.step")]
     AgentStep,
-    /// A lane's agent reported something.
+    /// A lane's agent reported on its task.
     #[serde(rename = "task.updated")]
     TaskUpdated,
     /// A lane landed.
@@ -61,98 +62,98 @@ pub(crate) enum Name {
     /// A landing captured a conflict.
     #[serde(rename = "merge.conflict")]
     MergeConflict,
-    /// Checks of a landing failed with a lane and succeed without it.
+    /// Checks of a landing fail with a lane and succeed without it.
     #[serde(rename = "merge.check-failed")]
     MergeCheckFailed,
-    /// A lane that was to land by itself was refused.
+    /// The automatic merge of a lane was refused.
     #[serde(rename = "merge.refused")]
     MergeRefused,
     /// A conflict was resolved, and the lane can land.
     #[serde(rename = "merge.resolved")]
     MergeResolved,
-    /// A task of a batch has failed for good.
+    /// A task of a batch failed permanently.
     #[serde(rename = "task.failed")]
     TaskFailed,
-    /// A batch is paused.
+    /// A batch was paused.
     #[serde(rename = "batch.paused")]
     BatchPaused,
-    /// A batch is over.
+    /// A batch finished.
     #[serde(rename = "batch.ended")]
     BatchEnded,
-    /// Uncommitted changes disappeared from a worktree while agents were at work; the message names the snapshot.
+    /// Uncommitted changes disappeared from a worktree while agents ran; the message names the snapshot.
     #[serde(rename = "changes.lost")]
     ChangesLost,
-    /// Settings or hooks of the repository changed, or a lane's worktree disappeared, while agents were at work.
+    /// Settings or hooks of the repository changed, or a lane's worktree disappeared, while agents ran.
     #[serde(rename = "repository.changed")]
     RepositoryChanged,
     /// The main checkout shows a lane.
     #[serde(rename = "preview.entered")]
     PreviewEntered,
-    /// The main checkout shows what it showed before.
+    /// The main checkout shows its former state again.
     #[serde(rename = "preview.left")]
     PreviewLeft,
 }
 
-impl Name {
-    /// The name as it is written.
-    pub(crate) fn text(self) -> String {
+impl EventName {
+    /// Returns the name of the event as it is in the log.
+    pub(crate) fn to_text(self) -> String {
         serde_json::to_value(self).ok().and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
     }
 
-    /// The event of this name.
-    pub(crate) fn parse(text: &str) -> Option<Name> {
+    /// Parses the name of an event.
+    pub(crate) fn parse(text: &str) -> Option<EventName> {
         serde_json::from_value(text.into()).ok()
     }
 }
 
-/// How sure it is that a run did something outside of its lane.
+/// Certainty that a run did something outside of its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Certainty {
-    /// It did.
+    /// The run did it.
     Certain,
-    /// What it wrote speaks of it.
+    /// The output of the run mentions it.
     Likely,
-    /// It was there at the time.
+    /// The run was active at the time.
     Possible,
 }
 
-/// One line of the log.
+/// Event: one line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event {
-    /// Its number, from 1, without gaps.
+    /// Number of the event, from 1, without gaps.
     pub(crate) n: u64,
-    /// When.
+    /// Time of the event.
     pub(crate) at: Moment,
-    /// What.
+    /// Kind of the event.
     #[serde(rename = "event")]
-    pub(crate) name: Name,
-    /// The lane it is about.
+    pub(crate) name: EventName,
+    /// Lane that the event is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lane: Option<String>,
-    /// The lane's state after it.
+    /// State of the lane after the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
-    /// The other lane, where it is about two.
+    /// Other lane, where the event is about two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) other: Option<String>,
-    /// How sure it is, where that has to be said.
+    /// Certainty, where it is in question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certainty: Option<Certainty>,
-    /// The paths it is about, the first of them where there are very many.
+    /// Paths that the event is about; only the first ones where there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) paths: Vec<RepoPath>,
-    /// A line for a person.
+    /// One line of text for the user.
     pub(crate) message: String,
-    /// Nobody is handed it: it came of a hook, or of a command with `--no-hooks`.
+    /// Whether the event is delivered to no sink, because a hook or a command with `--no-hooks` caused it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_hooks: bool,
 }
 
 impl Event {
-    /// An event that happens now, about nobody. It gets its number in the log.
-    pub(crate) fn now(name: Name, message: impl Into<String>) -> Event {
-        let message = harmless::line(&message.into());
+    /// Creates an event at the current time, without a lane. The log assigns its number.
+    pub(crate) fn new(name: EventName, message: impl Into<String>) -> Event {
+        let message = terminal_text::escape_line(&message.into());
         Event {
             n: 0,
             at: now(),
@@ -163,74 +164,76 @@ impl Event {
             certainty: None,
             paths: Vec::new(),
             message,
-            no_hooks: no_hooks(),
+            no_hooks: are_hooks_disabled(),
         }
     }
 }
 
-/// The event log of one repository.
+/// Event log of one repository.
 #[derive(Debug)]
-pub(crate) struct Log<'a> {
+pub(crate) struct EventLog<'a> {
     store: &'a Store,
-    room: Room,
+    limits: EventLogLimits,
 }
 
-impl Log<'_> {
-    /// The log of a store, with as much room as it is given.
-    pub(crate) fn of(store: &Store, room: Room) -> Log<'_> {
-        Log { store, room }
+impl EventLog<'_> {
+    /// Opens the log of a store, with limits for its size and its number of files.
+    pub(crate) fn open(store: &Store, limits: EventLogLimits) -> EventLog<'_> {
+        EventLog { store, limits }
     }
 
-    /// Appends one event and returns its number. It is on disk when this returns: what it tells of is, too, and no number is
-    /// ever given twice. A line that a crash or a full disk cut short is ended first. `due` says that it is to be handed out.
-    pub(crate) fn add(&self, event: Event, due: bool) -> Result<u64, Error> {
-        let _lock = self.store.locks().take(&LockName::Events)?;
-        let path = self.store.layout().events();
-        let tail = tail(&path)?;
-        let n = last_number(self.store)? + 1;
-        // First, so that no kill leaves an event behind that nobody is handed.
-        if due && !Cursor::is_there(self.store) {
-            Cursor::begin(self.store, n - 1)?;
+    /// Appends one event and returns its number. The event is on disk when this returns, and no number is
+    /// ever given twice. An incomplete line, after a crash or on a full disk, is terminated first. `is_due`
+    /// makes the event due for delivery.
+    pub(crate) fn append(&self, event: Event, is_due: bool) -> Result<u64, Error> {
+        let _lock = self.store.locks().acquire(&LockName::Events)?;
+        let path = self.store.layout().event_log();
+        let tail = read_tail(&path)?;
+        let n = last_event_number(self.store)? + 1;
+        // The cursor comes first, so that a kill cannot leave an event that is never delivered.
+        if is_due && !DispatchCursor::exists(self.store) {
+            DispatchCursor::create(self.store, n - 1)?;
         }
         let entry = Event { n, ..event };
         let mut line = Vec::new();
         serde_json::to_writer(&mut line, &entry)
             .map_err(|e| Error::Broken { path: path.clone(), source: Box::new(e) })?;
         line.push(b'\n');
-        let full = tail.length > 0 && tail.length + line.len() as u64 > self.room.size;
-        // A log that cannot get a new file goes on in the old one.
-        if full && self.begin_anew(&path, n).is_ok() {
-            append(&path, &line, true)?;
-            self.forget_oldest(n);
+        let is_full = tail.length > 0 && tail.length + line.len() as u64 > self.limits.max_file_size;
+        // If the file cannot be rotated, the log continues in it.
+        if is_full && self.rotate(&path, n).is_ok() {
+            append_bytes(&path, &line, true)?;
+            self.remove_oldest_files(n);
         } else {
             if !(tail.bytes.is_empty() || tail.bytes.ends_with(b"\n")) {
                 line.insert(0, b'\n');
             }
-            append(&path, &line, tail.length == 0)?;
+            append_bytes(&path, &line, tail.length == 0)?;
         }
         Ok(n)
     }
 
-    /// Puts the full file under its own name. Until the next line is written there is none of the usual name.
-    fn begin_anew(&self, path: &Path, next: u64) -> std::io::Result<()> {
-        let first = first_number(path)?.unwrap_or(next);
-        fault::point("events.full");
-        rename_new(path, &self.store.layout().full_events(first))?;
-        fault::point("events.renamed");
+    /// Renames the full file. Until the next line is written, no file with the usual name exists.
+    fn rotate(&self, path: &Path, next_number: u64) -> std::io::Result<()> {
+        let first_event = first_number_in(path)?.unwrap_or(next_number);
+        fail_points::hit("events.full");
+        rename_no_replace(path, &self.store.layout().full_event_log(first_event))?;
+        fail_points::hit("events.renamed");
         Ok(())
     }
 
-    /// Removes the oldest files, up to what is not yet handed out; `n` is the first event of the file that grows. One that cannot be removed is there for the next time.
-    fn forget_oldest(&self, n: u64) {
-        let due = match Cursor::read(self.store) {
+    /// Removes the oldest files, except those with undelivered events. `n` is the first event of the current
+    /// file. A file that cannot be removed is tried again next time.
+    fn remove_oldest_files(&self, n: u64) {
+        let first_due = match DispatchCursor::load_if_due(self.store) {
             Ok(cursor) => cursor.map_or(u64::MAX, |cursor| cursor.first_due()),
             Err(_) => 0,
         };
-        let full = self.store.layout().all_full_events();
-        let many = full.len().saturating_sub(self.room.files);
-        for (at, (_, path)) in full.iter().enumerate().take(many) {
-            let next = full.get(at + 1).map_or(n, |(next, _)| *next);
-            if next > due {
+        let full_logs = self.store.layout().list_full_event_logs();
+        let excess = full_logs.len().saturating_sub(self.limits.max_full_files);
+        for (index, (_, path)) in full_logs.iter().enumerate().take(excess) {
+            let next = full_logs.get(index + 1).map_or(n, |(next, _)| *next);
+            if next > first_due {
                 return;
             }
             drop(std::fs::remove_file(path));
@@ -239,84 +242,86 @@ impl Log<'_> {
 }
 
 /// Appends bytes and waits until they are on disk.
-fn append(path: &Path, bytes: &[u8], is_new: bool) -> Result<(), Error> {
+fn append_bytes(path: &Path, bytes: &[u8], is_new: bool) -> Result<(), Error> {
     let mut file = File::options().append(true).create(true).open(path).map_err(Error::io("write", path))?;
-    fault::point("events.opened");
+    fail_points::hit("events.opened");
     file.write_all(bytes).and_then(|()| file.sync_data()).map_err(Error::io("write", path))?;
-    fault::point("events.written");
+    fail_points::hit("events.written");
     match path.parent().filter(|_| is_new) {
         Some(dir) => sync_dir(dir),
         None => Ok(()),
     }
 }
 
-/// The number of the last event there is; 0 when there is none.
+/// Returns the number of the last event; 0 when there is none.
 ///
 /// # Errors
-/// When a file of the log cannot be read.
-pub(crate) fn last_number(store: &Store) -> Result<u64, Error> {
-    if let Some(n) = last_in(&store.layout().events())? {
+/// Fails when a file of the log cannot be read.
+pub(crate) fn last_event_number(store: &Store) -> Result<u64, Error> {
+    if let Some(n) = last_number_in(&store.layout().event_log())? {
         return Ok(n);
     }
-    // Nothing has been written since the last file was full.
-    let newest = store.layout().all_full_events().pop();
+    // No event has been written since the last rotation.
+    let newest = store.layout().list_full_event_logs().pop();
     let Some((first, path)) = newest else { return Ok(0) };
-    Ok(last_in(&path)?.unwrap_or(first.saturating_sub(1)))
+    Ok(last_number_in(&path)?.unwrap_or(first.saturating_sub(1)))
 }
 
-/// The end of a file, and how long the file is.
+/// End of a file, with the length of the file in bytes.
 #[derive(Default)]
 struct Tail {
     bytes: Vec<u8>,
     length: u64,
 }
 
-fn tail(path: &Path) -> Result<Tail, Error> {
-    let mut file = match crate::regular_file::open_record(path) {
+fn read_tail(path: &Path) -> Result<Tail, Error> {
+    let mut file = match crate::regular_file::open_store_file(path) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Tail::default()),
         Err(e) => return Err(Error::io("read", path)(e)),
     };
     let mut bytes = Vec::new();
     let length = file.metadata().map_err(Error::io("look at", path))?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))
         .and_then(|_| file.read_to_end(&mut bytes))
         .map_err(Error::io("read", path))?;
     Ok(Tail { bytes, length })
 }
 
-/// What is read of a line that is only counted: its event may be one that this program does not know.
+/// Number of a line whose event may be unknown to this program.
 #[derive(Deserialize)]
-struct Numbered {
+struct NumberedLine {
     n: u64,
 }
 
-fn number(line: &[u8]) -> Option<u64> {
-    // A log may be damaged, and have very many lines that are none of ours.
+fn parse_number(line: &[u8]) -> Option<u64> {
+    // A damaged log may have very many lines that are not JSON objects.
     if line.first() != Some(&b'{') {
         return None;
     }
-    serde_json::from_slice::<Numbered>(line).ok().map(|line| line.n)
+    serde_json::from_slice::<NumberedLine>(line).ok().map(|line| line.n)
 }
 
-fn last_in(path: &Path) -> Result<Option<u64>, Error> {
-    let last = |bytes: &[u8]| bytes.rsplit(|b| *b == b'\n').find_map(number);
-    let tail = tail(path)?;
-    match last(&tail.bytes) {
-        None if tail.length > TAIL => Ok(last(&std::fs::read(path).map_err(Error::io("read", path))?)),
+fn last_number_in(path: &Path) -> Result<Option<u64>, Error> {
+    let find_last = |bytes: &[u8]| bytes.rsplit(|b| *b == b'\n').find_map(parse_number);
+    let tail = read_tail(path)?;
+    match find_last(&tail.bytes) {
+        None if tail.length > TAIL_BYTES => {
+            Ok(find_last(&std::fs::read(path).map_err(Error::io("read", path))?))
+        }
         found => Ok(found),
     }
 }
 
-fn first_number(path: &Path) -> std::io::Result<Option<u64>> {
-    let mut lines = BufReader::new(crate::regular_file::open_record(path)?);
+fn first_number_in(path: &Path) -> std::io::Result<Option<u64>> {
+    let mut lines = BufReader::new(crate::regular_file::open_store_file(path)?);
     let mut line = Vec::new();
     loop {
         line.clear();
         if lines.read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
-        if let Some(n) = number(&line) {
+        if let Some(n) = parse_number(&line) {
             return Ok(Some(n));
         }
     }
@@ -324,22 +329,22 @@ fn first_number(path: &Path) -> std::io::Result<Option<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Reader;
+    use super::super::EventReader;
     use super::*;
-    use crate::note::Listener;
+    use crate::diagnostics::Listener;
 
-    const ROOM: Room = Room { size: 1 << 20, files: 9 };
+    const LIMITS: EventLogLimits = EventLogLimits { max_file_size: 1 << 20, max_full_files: 9 };
 
     fn numbers(events: &[Event]) -> Vec<u64> {
         events.iter().map(|e| e.n).collect()
     }
 
-    fn all(store: &Store) -> Vec<u64> {
-        numbers(&Reader::after(store, 0).poll().unwrap())
+    fn all_numbers(store: &Store) -> Vec<u64> {
+        numbers(&EventReader::start_after(store, 0).poll().unwrap())
     }
 
     #[test]
-    fn the_page_about_hooks_names_every_event() {
+    fn hooks_page_lists_every_event() {
         let page = include_str!("../../hooks/README.md");
         let names = include_str!("log.rs").lines().filter_map(|line| {
             line.trim().strip_prefix("#[serde(rename = \"")?.split_once('"').map(|(name, _)| name)
@@ -352,120 +357,124 @@ mod tests {
     }
 
     #[test]
-    fn events_are_numbered_and_a_torn_line_is_passed_over() {
+    fn numbers_events_and_skips_torn_line() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::at(dir.path(), Listener::silent());
-        let log = Log::of(&store, ROOM);
-        assert_eq!(log.add(Event::now(Name::LaneCreated, "made"), false).unwrap(), 1);
-        let path = store.layout().events();
+        let store = Store::open(dir.path(), Listener::silent());
+        let log = EventLog::open(&store, LIMITS);
+        assert_eq!(log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap(), 1);
+        let path = store.layout().event_log();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(b"{\"n\":2,\"at\"").unwrap();
-        let mut reader = Reader::after(&store, 0);
+        let mut reader = EventReader::start_after(&store, 0);
         assert_eq!(numbers(&reader.poll().unwrap()), [1]);
-        assert_eq!(log.add(Event::now(Name::LaneRemoved, "gone"), false).unwrap(), 2);
+        assert_eq!(log.append(Event::new(EventName::LaneRemoved, "gone"), false).unwrap(), 2);
         assert_eq!(numbers(&reader.poll().unwrap()), [2]);
         assert_eq!(reader.poll().unwrap(), []);
-        assert_eq!(all(&store), [1, 2]);
+        assert_eq!(all_numbers(&store), [1, 2]);
     }
 
     #[test]
-    fn an_event_that_this_program_does_not_know_keeps_its_number() {
+    fn unknown_event_keeps_its_number() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::at(dir.path(), Listener::silent());
-        let log = Log::of(&store, ROOM);
-        log.add(Event::now(Name::LaneCreated, "made"), false).unwrap();
-        let mut file = File::options().append(true).open(store.layout().events()).unwrap();
+        let store = Store::open(dir.path(), Listener::silent());
+        let log = EventLog::open(&store, LIMITS);
+        log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap();
+        let mut file = File::options().append(true).open(store.layout().event_log()).unwrap();
         file.write_all(b"{\"n\":2,\"event\":\"moon.rose\"}\n").unwrap();
-        assert_eq!(log.add(Event::now(Name::LaneRemoved, "gone"), false).unwrap(), 3);
-        assert_eq!(all(&store), [1, 3]);
+        assert_eq!(log.append(Event::new(EventName::LaneRemoved, "gone"), false).unwrap(), 3);
+        assert_eq!(all_numbers(&store), [1, 3]);
     }
 
     #[test]
-    fn a_full_file_gets_its_own_name_and_readers_miss_nothing() {
+    fn full_file_is_rotated_without_lost_events() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::at(dir.path(), Listener::silent());
-        let log = Log::of(&store, Room { size: 250, files: 99 });
-        // One looks after each event, one after every fifth, so that several files are full meanwhile.
-        let (mut often, mut seldom) = (Reader::after(&store, 0), Reader::after(&store, 3));
+        let store = Store::open(dir.path(), Listener::silent());
+        let log = EventLog::open(&store, EventLogLimits { max_file_size: 250, max_full_files: 99 });
+        // One reader polls after each event, the other after every fifth, so that multiple rotations happen
+        // in between.
+        let (mut often, mut seldom) =
+            (EventReader::start_after(&store, 0), EventReader::start_after(&store, 3));
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for n in 1..=40 {
-            assert_eq!(log.add(Event::now(Name::LaneCreated, format!("{n}")), false).unwrap(), n);
+            assert_eq!(log.append(Event::new(EventName::LaneCreated, format!("{n}")), false).unwrap(), n);
             first.extend(often.poll().unwrap());
             if n % 5 == 0 {
                 second.extend(seldom.poll().unwrap());
             }
         }
-        assert!(store.layout().all_full_events().len() > 10);
+        assert!(store.layout().list_full_event_logs().len() > 10);
         assert_eq!(numbers(&first), (1..=40).collect::<Vec<_>>());
         assert_eq!(numbers(&second), (4..=40).collect::<Vec<_>>());
-        assert_eq!(all(&store), (1..=40).collect::<Vec<_>>());
-        assert_eq!(numbers(&Reader::after(&store, 38).poll().unwrap()), [39, 40]);
+        assert_eq!(all_numbers(&store), (1..=40).collect::<Vec<_>>());
+        assert_eq!(numbers(&EventReader::start_after(&store, 38).poll().unwrap()), [39, 40]);
     }
 
     #[test]
-    fn only_so_many_full_files_are_kept_and_the_numbers_go_on() {
+    fn keeps_limited_files_and_continues_numbers() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::at(dir.path(), Listener::silent());
-        let log = Log::of(&store, Room { size: 1, files: 2 });
+        let store = Store::open(dir.path(), Listener::silent());
+        let log = EventLog::open(&store, EventLogLimits { max_file_size: 1, max_full_files: 2 });
         for _ in 1..=9 {
-            log.add(Event::now(Name::LaneCreated, "made"), false).unwrap();
+            log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap();
         }
-        assert_eq!(all(&store), [7, 8, 9]);
-        assert_eq!(log.add(Event::now(Name::LaneCreated, "made"), false).unwrap(), 10);
-        let none = Log::of(&store, Room { size: 1, files: 0 });
-        assert_eq!(none.add(Event::now(Name::LaneCreated, "made"), false).unwrap(), 11);
-        assert_eq!(all(&store), [11]);
+        assert_eq!(all_numbers(&store), [7, 8, 9]);
+        assert_eq!(log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap(), 10);
+        let none = EventLog::open(&store, EventLogLimits { max_file_size: 1, max_full_files: 0 });
+        assert_eq!(none.append(Event::new(EventName::LaneCreated, "made"), false).unwrap(), 11);
+        assert_eq!(all_numbers(&store), [11]);
     }
 
     #[test]
-    fn what_is_not_handed_out_is_kept() {
+    fn undelivered_events_are_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::at(dir.path(), Listener::silent());
-        let log = Log::of(&store, Room { size: 1, files: 1 });
+        let store = Store::open(dir.path(), Listener::silent());
+        let log = EventLog::open(&store, EventLogLimits { max_file_size: 1, max_full_files: 1 });
         for n in 1..=9 {
-            log.add(Event::now(Name::LaneCreated, "made"), n == 4).unwrap();
+            log.append(Event::new(EventName::LaneCreated, "made"), n == 4).unwrap();
         }
-        assert_eq!(all(&store), (4..=9).collect::<Vec<_>>());
-        Cursor::end(&store).unwrap();
-        log.add(Event::now(Name::LaneCreated, "made"), false).unwrap();
-        assert_eq!(all(&store), [9, 10]);
+        assert_eq!(all_numbers(&store), (4..=9).collect::<Vec<_>>());
+        DispatchCursor::remove(&store).unwrap();
+        log.append(Event::new(EventName::LaneCreated, "made"), false).unwrap();
+        assert_eq!(all_numbers(&store), [9, 10]);
     }
 
-    /// What says to a process of the next test where to write, and how often.
-    const WRITE: &str = "PROQ_TEST_WRITE_EVENTS";
+    /// Environment variable that makes a process of the next test a writer, with the folder to write in.
+    const WRITER_DIR_ENV: &str = "PROQ_TEST_WRITE_EVENTS";
 
     #[test]
     fn many_writers_and_full_files_lose_no_event() {
-        const SMALL: Room = Room { size: 2000, files: 10_000 };
-        if let Some(dir) = std::env::var_os(WRITE) {
-            let store = Store::at(Path::new(&dir), Listener::silent());
+        const SMALL_LIMITS: EventLogLimits = EventLogLimits { max_file_size: 2000, max_full_files: 10_000 };
+        if let Some(dir) = std::env::var_os(WRITER_DIR_ENV) {
+            let store = Store::open(Path::new(&dir), Listener::silent());
             for _ in 0..50 {
-                Log::of(&store, SMALL).add(Event::now(Name::LaneCreated, "made"), false).unwrap();
+                EventLog::open(&store, SMALL_LIMITS)
+                    .append(Event::new(EventName::LaneCreated, "made"), false)
+                    .unwrap();
             }
             return;
         }
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::at(dir.path(), Listener::silent());
+        let store = Store::open(dir.path(), Listener::silent());
         let name = "event::log::tests::many_writers_and_full_files_lose_no_event";
         let start = |_| {
             let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-            command.args(["--exact", name]).env(WRITE, dir.path());
+            command.args(["--exact", name]).env(WRITER_DIR_ENV, dir.path());
             command.stdout(std::process::Stdio::null()).spawn().unwrap()
         };
         let mut writers: Vec<_> = (0..20).map(start).collect();
-        let mut reader = Reader::after(&store, 0);
+        let mut reader = EventReader::start_after(&store, 0);
         let mut followed = Vec::new();
         while followed.len() < 1000 {
             followed.extend(reader.poll().unwrap());
-            let over = writers.iter_mut().all(|w| w.try_wait().unwrap().is_some());
-            if over {
+            let all_exited = writers.iter_mut().all(|w| w.try_wait().unwrap().is_some());
+            if all_exited {
                 followed.extend(reader.poll().unwrap());
                 break;
             }
         }
         assert!(writers.iter_mut().all(|w| w.wait().unwrap().success()));
         assert_eq!(numbers(&followed), (1..=1000).collect::<Vec<_>>());
-        assert_eq!(all(&store), (1..=1000).collect::<Vec<_>>());
-        assert!(store.layout().all_full_events().len() > 20);
+        assert_eq!(all_numbers(&store), (1..=1000).collect::<Vec<_>>());
+        assert!(store.layout().list_full_event_logs().len() > 20);
     }
 }

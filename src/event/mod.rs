@@ -1,25 +1,27 @@
-//! Owns the event log: one numbered JSON line for everything that happens; handing it out to hooks and notifiers; and which
-//! commands of a repository's the user has approved.
+//! Event log, with one numbered JSON line for every event. Also delivery of events to hooks and notifiers,
+//! and approval of a repository's commands.
 
 mod approval;
 mod cursor;
 mod dispatch;
-mod held;
 mod hook;
 mod log;
 mod notify;
-mod post;
 mod reader;
 mod terminal;
 mod trigger;
+mod webhook;
+mod withheld_hooks;
 
-pub(crate) use approval::{Approvals, Command};
-use cursor::Cursor;
-pub(crate) use dispatch::{Current, Hooks, dispatch};
-pub(crate) use held::{hold_hooks, own_hook_lines};
-pub(crate) use hook::{About, Hook, log as log_hook, run as run_hook};
-pub(crate) use log::{Certainty, Event, Log, Name, last_number};
-pub(crate) use notify::without_program;
-pub(crate) use reader::Reader;
-pub(crate) use terminal::signal;
-pub(crate) use trigger::{has_hook, has_hooks, is_due, no_hooks, set_program, wake};
+pub(crate) use approval::{Approvals, ShellCommand};
+use cursor::DispatchCursor;
+pub(crate) use dispatch::{Hooks, OpenedRepo, dispatch};
+pub(crate) use hook::{Hook, HookContext, log as log_hook, run as run_hook};
+pub(crate) use log::{Certainty, Event, EventLog, EventName, last_event_number};
+pub(crate) use notify::settings_without_program;
+pub(crate) use reader::EventReader;
+pub(crate) use terminal::terminal_sequences;
+pub(crate) use trigger::{
+    are_hooks_disabled, has_hook, is_due, is_hook_event, set_program_info, start_dispatcher,
+};
+pub(crate) use withheld_hooks::{user_hook_lines, withhold_hooks};

@@ -1,4 +1,4 @@
-//! Owns reading the event log in the order of its numbers, also while it grows and while its file is changed for a new one.
+//! Event reader: reads the event log in the order of its numbers, even while it grows and is rotated.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,82 +8,83 @@ use std::path::Path;
 use super::Event;
 use crate::store::{Error, Store};
 
-/// A place in the log: everything up to some number has been read.
+/// Position in the event log: all events up to some number have been read.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct EventReader<'a> {
     store: &'a Store,
-    /// The number of the last event that was given out.
-    last: u64,
-    /// The file that grew when it was last looked at, and how much of it was read.
-    open: Option<(File, u64)>,
+    /// Number of the last event that was returned.
+    last_number: u64,
+    /// File that was current at the last poll, and the number of bytes read from it.
+    open_file: Option<(File, u64)>,
 }
 
-impl<'a> Reader<'a> {
-    /// A reader that begins with the event after number `last`.
-    pub(crate) fn after(store: &'a Store, last: u64) -> Reader<'a> {
-        Reader { store, last, open: None }
+impl<'a> EventReader<'a> {
+    /// Creates a reader that starts after the event with this number.
+    pub(crate) fn start_after(store: &'a Store, last_number: u64) -> EventReader<'a> {
+        EventReader { store, last_number, open_file: None }
     }
 
-    /// The number of the last event that was read, or that reading was to begin after.
-    pub(crate) fn last(&self) -> u64 {
-        self.last
+    /// Returns the number of the last event that was read, or after which reading starts.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.last_number
     }
 
-    /// The events that have come since, each once. One that is being written is left for the next time.
+    /// Returns the new events, each once. An incomplete line is left for the next call.
     ///
     /// # Errors
-    /// When a file of the log is there and cannot be read.
+    /// Fails when an existing file of the log cannot be read.
     pub(crate) fn poll(&mut self) -> Result<Vec<Event>, Error> {
         let mut out = Vec::new();
         self.drain(&mut out)?;
-        let path = self.store.layout().events();
-        // Opened before the full ones are listed: what is full by then is on the list, and what fills up later is held open.
-        let Some(current) = open(&path)? else {
-            if self.open.is_none() {
+        let path = self.store.layout().event_log();
+        // The current file is opened before the full ones are listed. A file that is already full is on the
+        // list; one that becomes full later stays open here.
+        let Some(current) = open_if_exists(&path)? else {
+            if self.open_file.is_none() {
                 self.catch_up(&mut out)?;
             }
             return Ok(out);
         };
-        if let Some((file, _)) = &self.open
-            && is_same(file, &current).map_err(Error::io("look at", &path))?
+        if let Some((file, _)) = &self.open_file
+            && is_same_file(file, &current).map_err(Error::io("look at", &path))?
         {
             return Ok(out);
         }
         self.catch_up(&mut out)?;
-        self.open = Some((current, 0));
+        self.open_file = Some((current, 0));
         self.drain(&mut out)?;
         Ok(out)
     }
 
-    /// Reads the files that are full, as far as they have anything new.
+    /// Reads the full files, as far as they have new events.
     fn catch_up(&mut self, out: &mut Vec<Event>) -> Result<(), Error> {
-        let full = self.store.layout().all_full_events();
-        for (at, (_, path)) in full.iter().enumerate() {
-            if full.get(at + 1).is_some_and(|(next, _)| *next <= self.last.saturating_add(1)) {
+        let full_logs = self.store.layout().list_full_event_logs();
+        for (index, (_, path)) in full_logs.iter().enumerate() {
+            if full_logs.get(index + 1).is_some_and(|(next, _)| *next <= self.last_number.saturating_add(1)) {
                 continue;
             }
-            // One that is too old to be kept may have gone meanwhile.
-            if let Some(file) = open(path)? {
-                self.open = Some((file, 0));
+            // A file that was too old may have been removed concurrently.
+            if let Some(file) = open_if_exists(path)? {
+                self.open_file = Some((file, 0));
                 self.drain(out)?;
             }
         }
         Ok(())
     }
 
-    /// Reads the open file as far as it has whole lines.
+    /// Reads the complete lines of the open file.
     fn drain(&mut self, out: &mut Vec<Event>) -> Result<(), Error> {
-        let Some((file, at)) = &mut self.open else { return Ok(()) };
+        let Some((file, offset)) = &mut self.open_file else { return Ok(()) };
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(*at))
+        file.seek(SeekFrom::Start(*offset))
             .and_then(|_| file.read_to_end(&mut bytes))
-            .map_err(Error::io("read", &self.store.layout().events()))?;
-        let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
-        *at += whole as u64;
-        for line in bytes[..whole].split(|b| *b == b'\n') {
+            .map_err(Error::io("read", &self.store.layout().event_log()))?;
+        let complete_len = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+        *offset += complete_len as u64;
+        for line in bytes[..complete_len].split(|b| *b == b'\n') {
             let Ok(event) = serde_json::from_slice::<Event>(line) else { continue };
-            if event.n > self.last {
-                self.last = event.n;
+            if event.n > self.last_number {
+                self.last_number = event.n;
                 out.push(event);
             }
         }
@@ -91,15 +92,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn open(path: &Path) -> Result<Option<File>, Error> {
-    match crate::regular_file::open_record(path) {
+fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
+    match crate::regular_file::open_store_file(path) {
         Ok(file) => Ok(Some(file)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", path)(e)),
     }
 }
 
-fn is_same(one: &File, other: &File) -> std::io::Result<bool> {
+fn is_same_file(first: &File, second: &File) -> std::io::Result<bool> {
     let id = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino()));
-    Ok(id(one)? == id(other)?)
+    Ok(id(first)? == id(second)?)
 }

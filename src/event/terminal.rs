@@ -1,43 +1,48 @@
-//! Owns what makes a terminal tell of an event: bell, title, and the sequences for notices. Who writes it there has that
-//! terminal; it is never somebody else's.
+//! Terminal notifications of an event: bell, title, and escape sequences for notices. A process writes them
+//! only to its own terminal.
 
 use std::path::Path;
 
 use super::Event;
-use super::notify::{finds_desktop, title};
-use crate::config::{Desktop, Notify};
+use super::notify::{has_desktop_notifier, notice_title};
+use crate::config::{DesktopNotifier, NotifySettings};
 
-/// So much of a message goes to a terminal.
-const LENGTH: usize = 200;
+/// Maximum length of a message in an escape sequence, in characters.
+const MAX_MESSAGE_CHARS: usize = 200;
 
-/// What to write to the terminal of this process at an event; empty when nothing is wanted.
-pub(crate) fn signal(notify: &Notify, event: &Event, dir: &Path) -> String {
-    if !notify.wants(&event.name.text(), event.state.as_deref()) {
+/// Returns the sequences to write to the terminal of this process at an event; empty when none are enabled.
+pub(crate) fn terminal_sequences(notify: &NotifySettings, event: &Event, dir: &Path) -> String {
+    if !notify.includes(&event.name.to_text(), event.state.as_deref()) {
         return String::new();
     }
     let desktop = match notify.desktop {
-        Desktop::Auto if finds_desktop(notify, dir) => Desktop::Off,
-        Desktop::Auto => understood(&|name| std::env::var(name).unwrap_or_default()),
+        DesktopNotifier::Auto if has_desktop_notifier(notify, dir) => DesktopNotifier::Off,
+        DesktopNotifier::Auto => supported_notice(&|name| std::env::var(name).unwrap_or_default()),
         other => other,
     };
     let inside_tmux = std::env::var_os("TMUX").is_some();
-    sequences(notify, desktop, event, inside_tmux)
+    build_sequences(notify, desktop, event, inside_tmux)
 }
 
-fn sequences(notify: &Notify, desktop: Desktop, event: &Event, inside_tmux: bool) -> String {
-    let (title, text) = (plain(&title(event)), plain(&event.message));
+fn build_sequences(
+    notify: &NotifySettings,
+    desktop: DesktopNotifier,
+    event: &Event,
+    inside_tmux: bool,
+) -> String {
+    let (title, text) = (strip_controls(&notice_title(event)), strip_controls(&event.message));
     let mut out = String::new();
     if notify.title {
         out.push_str(&format!("\x1b]2;{text}\x07"));
     }
     let notice = match desktop {
-        Desktop::Osc9 => format!("\x1b]9;{text}\x07"),
-        Desktop::Osc777 => format!("\x1b]777;notify;{};{text}\x07", title.replace(';', ",")),
-        Desktop::Off | Desktop::Auto | Desktop::NotifySend => String::new(),
+        DesktopNotifier::Osc9 => format!("\x1b]9;{text}\x07"),
+        DesktopNotifier::Osc777 => format!("\x1b]777;notify;{};{text}\x07", title.replace(';', ",")),
+        DesktopNotifier::Off | DesktopNotifier::Auto | DesktopNotifier::NotifySend => String::new(),
     };
     match (notice.as_str(), inside_tmux) {
         ("", _) => {}
-        // It hands on only what is wrapped, and only with its option allow-passthrough.
+        // tmux only forwards wrapped sequences, and only with its option allow-passthrough.
         (notice, true) => out.push_str(&format!("\x1bPtmux;{}\x1b\\", notice.replace('\x1b', "\x1b\x1b"))),
         (notice, false) => out.push_str(notice),
     }
@@ -47,66 +52,81 @@ fn sequences(notify: &Notify, desktop: Desktop, event: &Event, inside_tmux: bool
     out
 }
 
-/// The sequence that a terminal is known to understand.
-fn understood(env: &dyn Fn(&str) -> String) -> Desktop {
+/// Returns the notice sequence that the terminal is known to support.
+fn supported_notice(env: &dyn Fn(&str) -> String) -> DesktopNotifier {
     match (env("TERM_PROGRAM").as_str(), env("TERM").as_str()) {
-        ("iTerm.app" | "WezTerm" | "ghostty" | "WarpTerminal", _) => Desktop::Osc9,
-        (_, term) if term.starts_with("foot") || term.starts_with("rxvt") => Desktop::Osc777,
-        (_, "xterm-kitty" | "xterm-ghostty") => Desktop::Osc9,
-        _ => Desktop::Off,
+        ("iTerm.app" | "WezTerm" | "ghostty" | "WarpTerminal", _) => DesktopNotifier::Osc9,
+        (_, term) if term.starts_with("foot") || term.starts_with("rxvt") => DesktopNotifier::Osc777,
+        (_, "xterm-kitty" | "xterm-ghostty") => DesktopNotifier::Osc9,
+        _ => DesktopNotifier::Off,
     }
 }
 
-/// Text that ends no sequence and begins none.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(LENGTH).collect()
+/// Removes control characters, so that the text can neither end nor start a sequence.
+fn strip_controls(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE_CHARS).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Name;
+    use crate::event::EventName;
 
-    fn all() -> Notify {
-        Notify { bell: true, title: true, events: vec!["run.ended".to_owned()], ..Notify::default() }
+    fn all_enabled() -> NotifySettings {
+        NotifySettings {
+            bell: true,
+            title: true,
+            events: vec!["run.ended".to_owned()],
+            ..NotifySettings::default()
+        }
     }
 
     #[test]
-    fn a_terminal_is_told_as_it_understands_it() {
-        let mut event = Event::now(Name::RunEnded, "");
-        // A log may hold what no event of today's program does.
+    fn sequences_match_the_terminal() {
+        let mut event = Event::new(EventName::RunEnded, "");
+        // A log may contain characters that today's program never writes to an event.
         event.message = "lane 'a;b': \x1b]0;evil\x07done".to_owned();
         event.lane = Some("a;b".to_owned());
-        let said = |desktop, tmux| sequences(&all(), desktop, &event, tmux);
+        let output = |desktop, tmux| build_sequences(&all_enabled(), desktop, &event, tmux);
         let title = "\x1b]2;lane 'a;b': ]0;evildone\x07";
-        assert_eq!(said(Desktop::Off, false), format!("{title}\x07"));
-        assert_eq!(said(Desktop::Osc9, false), format!("{title}\x1b]9;lane 'a;b': ]0;evildone\x07\x07"));
+        assert_eq!(output(DesktopNotifier::Off, false), format!("{title}\x07"));
         assert_eq!(
-            said(Desktop::Osc777, false),
+            output(DesktopNotifier::Osc9, false),
+            format!("{title}\x1b]9;lane 'a;b': ]0;evildone\x07\x07")
+        );
+        assert_eq!(
+            output(DesktopNotifier::Osc777, false),
             format!("{title}\x1b]777;notify;git proq: a,b;lane 'a;b': ]0;evildone\x07\x07")
         );
         assert_eq!(
-            said(Desktop::Osc9, true),
+            output(DesktopNotifier::Osc9, true),
             format!("{title}\x1bPtmux;\x1b\x1b]9;lane 'a;b': ]0;evildone\x07\x1b\\\x07")
         );
     }
 
     #[test]
-    fn only_events_that_are_wanted_are_told() {
-        let quiet = Event::now(Name::RunStarted, "started");
-        assert_eq!(signal(&all(), &quiet, Path::new("/")), "");
-        let loud = Event::now(Name::RunEnded, "ended");
-        assert!(signal(&all(), &loud, Path::new("/")).ends_with('\x07'));
-        assert_eq!(signal(&Notify { bell: false, title: false, ..all() }, &loud, Path::new("/")), "");
+    fn only_wanted_events_give_sequences() {
+        let quiet = Event::new(EventName::RunStarted, "started");
+        assert_eq!(terminal_sequences(&all_enabled(), &quiet, Path::new("/")), "");
+        let loud = Event::new(EventName::RunEnded, "ended");
+        assert!(terminal_sequences(&all_enabled(), &loud, Path::new("/")).ends_with('\x07'));
+        assert_eq!(
+            terminal_sequences(
+                &NotifySettings { bell: false, title: false, ..all_enabled() },
+                &loud,
+                Path::new("/")
+            ),
+            ""
+        );
     }
 
     #[test]
-    fn the_sequence_goes_by_the_terminal() {
-        let by = |program: &str, term: &str| {
-            understood(&|name| if name == "TERM" { term.to_owned() } else { program.to_owned() })
+    fn notice_kind_follows_terminal() {
+        let detect = |program: &str, term: &str| {
+            supported_notice(&|name| if name == "TERM" { term.to_owned() } else { program.to_owned() })
         };
-        assert_eq!(by("WezTerm", "xterm-256color"), Desktop::Osc9);
-        assert_eq!(by("", "foot-extra"), Desktop::Osc777);
-        assert_eq!(by("", "xterm-256color"), Desktop::Off);
+        assert_eq!(detect("WezTerm", "xterm-256color"), DesktopNotifier::Osc9);
+        assert_eq!(detect("", "foot-extra"), DesktopNotifier::Osc777);
+        assert_eq!(detect("", "xterm-256color"), DesktopNotifier::Off);
     }
 }

@@ -1,150 +1,168 @@
-//! Owns making a worktree clean again once a snapshot holds what made it dirty. Nothing is deleted: files move aside.
+//! Cleaning of a worktree once a snapshot holds its dirty state. Nothing is deleted: files are parked.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use super::bring::write;
-use super::in_the_way::refuse_in_the_way;
-use super::index::{self, INDEX, IndexLock, NewIndex};
-use super::left_out::{against_patterns, had, leave_out};
-use super::make_way::{Stranger, save, stranger};
-use super::open_op::refuse_open;
+use super::fast_checkout::write_new_file;
+use super::ignored_obstructions::refuse_obstructions;
+use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
+use super::no_conversion::{is_portable_path, needs_no_conversion, verbatim_rule};
+use super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
+use super::open_operation::require_no_open_operation;
 use super::path::{self, nul_separated};
-use super::patterns::Patterns;
-use super::plain::{as_is, is_ordinary, is_plain};
-use super::quarantine::{Quarantine, is_blob, move_new, prune_below, prune_parents, stands};
-use super::renumber::Renumbered;
-use super::repair::is_from_git;
-use super::shut::refuse_shut;
-use super::transition::{Tree, attributes_for};
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
-use crate::fault;
+use super::preflight::refuse_unchangeable;
+use super::quarantine::{
+    Quarantine, exists_in_real_folder, matches_blob, move_without_replacing, remove_empty_parents,
+    remove_empty_tree,
+};
+use super::recovery::is_written_by_git;
+use super::refresh_index::IndexRefresh;
+use super::sparse_entries::{mark_skip_worktree, pattern_exceptions, present_files};
+use super::sparse_patterns::SparsePatterns;
+use super::transition::{WorktreeContext, tree_attribute_files};
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, index_flags, tree_changes};
+use crate::fail_points;
 
-/// Who keeps a commit with files that somebody has written, before others go back over them.
-pub(crate) type Keep<'a> = &'a dyn Fn(Oid) -> Result<(), Error>;
+/// Saves a commit with files that others have written before git-proq overwrites them.
+pub(crate) type SaveCommit<'a> = &'a dyn Fn(Oid) -> Result<(), Error>;
 
-/// Moves every path that the snapshot holds to `aside`, after comparing it with the snapshot, and puts HEAD's content
-/// in its place. On any failure everything is as it was; `keep` is given what was written in its place meanwhile.
+/// Moves every path of the snapshot to `parked_dir`, after comparing it with the snapshot, and writes HEAD's
+/// content in its place. Any failure restores the earlier state; `save_commit` receives a commit of what
+/// others wrote there in the meantime.
 ///
 /// # Errors
-/// [`Error::Raced`] when a file or the index changed since the snapshot was taken; [`Error::Shut`] and [`Error::Replaced`]
-/// before anything is touched.
-pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Keep<'_>) -> Result<(), Error> {
-    let lock = IndexLock::of(tree)?;
-    refuse_open(tree.dir, &tree.git_dir)?;
-    if snapshot.index_version.is_some() && lock.before() != snapshot.index_version {
-        return Err(raced(tree, vec![RepoPath::new("the index")]));
+/// Fails with [`Error::Raced`] when a file or the index changed since the snapshot was taken, and with
+/// [`Error::NotWritable`] or [`Error::Replaced`] before anything is touched.
+pub(crate) fn clear_worktree(
+    tree: &WorktreeContext<'_>,
+    snapshot: &Snapshot,
+    parked_dir: &Path,
+    save_commit: SaveCommit<'_>,
+) -> Result<(), Error> {
+    let lock = IndexLock::acquire_shared(tree)?;
+    require_no_open_operation(tree.dir, &tree.git_dir)?;
+    if snapshot.index_version.is_some() && lock.initial_version() != snapshot.index_version {
+        return Err(raced_error(tree, vec![RepoPath::new("the index")]));
     }
-    // It is the very index that the snapshot was taken of.
+    // The index is the one that the snapshot was taken of.
     let is_at_head = snapshot.index_version.is_some()
         && snapshot.index_tree == tree.repo.tree_of(snapshot.base)?
         && snapshot.intent_to_add.is_empty()
         && snapshot.stages.is_none();
-    let held = Held::to_clear(tree, snapshot)?;
-    refuse_shut(tree, &held.all())?;
-    refuse_in_the_way(tree, &held.tracked, &held.loose().map(|(path, _)| path).collect())?;
-    let aside = Quarantine::at(aside)?;
-    let done = held
-        .move_aside(tree, &aside)
-        .inspect(|()| fault::point("clear.moved"))
-        .and_then(|()| held.check(tree, snapshot, &aside))
-        .and_then(|()| held.fill(tree, snapshot, lock.index(), is_at_head));
-    let done = done.inspect(|_| fault::point("clear.filled")).and_then(|next| lock.install(next));
-    if let Err(e) = done {
-        if let Some(saved) = held.take_back(tree, &aside, &snapshot.empty_dirs)? {
-            keep(saved)?;
+    let files = SnapshotFiles::load_for_clearing(tree, snapshot)?;
+    refuse_unchangeable(tree, &files.all_changes())?;
+    refuse_obstructions(
+        tree,
+        &files.tracked,
+        &files.untracked_and_ignored().map(|(path, _)| path).collect(),
+    )?;
+    let parked = Quarantine::open(parked_dir)?;
+    let result = files
+        .park_files(tree, &parked)
+        .inspect(|()| fail_points::hit("clear.moved"))
+        .and_then(|()| files.require_unchanged(tree, snapshot, &parked))
+        .and_then(|()| files.write_head_files(tree, snapshot, lock.index(), is_at_head));
+    let result = result.inspect(|_| fail_points::hit("clear.filled")).and_then(|next| lock.install(next));
+    if let Err(e) = result {
+        if let Some(commit) = files.undo(tree, &parked, &snapshot.empty_dirs)? {
+            save_commit(commit)?;
         }
         return Err(e);
     }
-    fault::point("clear.installed");
+    fail_points::hit("clear.installed");
     Ok(())
 }
 
-fn raced(tree: &Tree<'_>, paths: Vec<RepoPath>) -> Error {
+fn raced_error(tree: &WorktreeContext<'_>, paths: Vec<RepoPath>) -> Error {
     Error::Raced { dir: tree.dir.to_owned(), paths }
 }
 
-/// What a snapshot says about the files of a worktree.
-pub(super) struct Held {
-    /// The commit that HEAD was at.
+/// Files of a worktree as a snapshot recorded them.
+pub(super) struct SnapshotFiles {
+    /// Commit that HEAD pointed to.
     base: Oid,
-    /// From HEAD to the tracked files as they were.
+    /// Changes from HEAD to the tracked files of the snapshot.
     pub(super) tracked: Vec<Change>,
-    /// The untracked files.
+    /// Untracked files.
     pub(super) untracked: Vec<(RepoPath, Side)>,
-    /// The ignored files that stand where HEAD has something else. No object has their content.
+    /// Ignored files at paths where HEAD has something else. No object has their content.
     pub(super) ignored: Vec<(RepoPath, Side)>,
 }
 
-impl Held {
-    /// Reads it from the snapshot's trees.
-    pub(super) fn of(tree: &Tree<'_>, snapshot: &Snapshot) -> Result<Held, Error> {
+impl SnapshotFiles {
+    /// Loads the files from the snapshot's trees.
+    pub(super) fn load(tree: &WorktreeContext<'_>, snapshot: &Snapshot) -> Result<SnapshotFiles, Error> {
         let mut tracked = tree_changes(tree.repo, snapshot.base, snapshot.work_tree)?;
-        // Submodules are transitions of their own: their folders stay.
+        // Submodules have separate transitions: their folders stay.
         tracked.retain(|c| ![c.old, c.new].into_iter().flatten().any(Side::is_gitlink));
         let untracked = match snapshot.untracked_tree {
             None => Vec::new(),
             Some(id) => diff::tree_files(tree.repo, id, &BTreeSet::new())?,
         };
         let ignored = snapshot.ignored.iter().map(|file| (file.path.clone(), file.side())).collect();
-        Ok(Held { base: snapshot.base, tracked, untracked, ignored })
+        Ok(SnapshotFiles { base: snapshot.base, tracked, untracked, ignored })
     }
 
-    /// What a snapshot says about the files of a worktree that is to be cleared: also those that a sparse checkout shows or leaves out
-    /// against its patterns. Who goes to another commit from a clear worktree finds it as git would have made it, and the snapshot's
-    /// index says what comes back.
-    pub(super) fn to_clear(tree: &Tree<'_>, snapshot: &Snapshot) -> Result<Held, Error> {
-        let mut held = Held::of(tree, snapshot)?;
-        if !flags::is_sparse(&tree.git_dir) {
-            return Ok(held);
+    /// Loads the files of a worktree that is about to be cleared, including those that a sparse checkout
+    /// shows or leaves out against its patterns. A later switch to another commit then finds the worktree as
+    /// git would have created it. The snapshot's index determines which of these files return.
+    pub(super) fn load_for_clearing(
+        tree: &WorktreeContext<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<SnapshotFiles, Error> {
+        let mut files = SnapshotFiles::load(tree, snapshot)?;
+        if !index_flags::has_sparse_file(&tree.git_dir) {
+            return Ok(files);
         }
-        let own: BTreeSet<RepoPath> = held.all().into_iter().map(|change| change.path).collect();
+        let snapshot_paths: BTreeSet<RepoPath> =
+            files.all_changes().into_iter().map(|change| change.path).collect();
         let staged = tree_changes(tree.repo, snapshot.base, snapshot.index_tree)?;
         let staged: BTreeSet<&RepoPath> =
             staged.iter().map(|c| &c.path).chain(&snapshot.intent_to_add).collect();
-        let is_of_head = |path: &RepoPath| !own.contains(path) && !staged.contains(path);
-        held.tracked.extend(against_patterns(tree, &snapshot.put_back, is_of_head)?);
-        Ok(held)
+        let is_from_head = |path: &RepoPath| !snapshot_paths.contains(path) && !staged.contains(path);
+        files.tracked.extend(pattern_exceptions(tree, &snapshot.present_skipped, is_from_head)?);
+        Ok(files)
     }
 
-    /// Every path that it has otherwise than HEAD.
-    pub(super) fn all(&self) -> Vec<Change> {
-        let fresh =
+    /// Returns every path whose snapshot version differs from HEAD.
+    pub(super) fn all_changes(&self) -> Vec<Change> {
+        let addition =
             |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
-        self.tracked.iter().cloned().chain(self.loose().map(fresh)).collect()
+        self.tracked.iter().cloned().chain(self.untracked_and_ignored().map(addition)).collect()
     }
 
-    /// The files that git does not track, ignored or not.
-    pub(super) fn loose(&self) -> impl Iterator<Item = &(RepoPath, Side)> {
+    /// Returns the files that git does not track, ignored or not.
+    pub(super) fn untracked_and_ignored(&self) -> impl Iterator<Item = &(RepoPath, Side)> {
         self.untracked.iter().chain(&self.ignored)
     }
 
-    /// No object has an ignored file: where it is not in our keeping any more, what stands in its place stays as it is.
-    pub(super) fn leave_lost(&mut self, holds: impl Fn(&RepoPath) -> bool) {
-        let all = std::mem::take(&mut self.ignored);
-        let (kept, lost): (Vec<_>, Vec<_>) = all.into_iter().partition(|(path, _)| holds(path));
-        self.ignored = kept;
+    /// Drops ignored files that are no longer parked. No object has their content, so the files now in their
+    /// place stay unchanged.
+    pub(super) fn drop_lost_ignored(&mut self, is_parked: impl Fn(&RepoPath) -> bool) {
+        let ignored = std::mem::take(&mut self.ignored);
+        let (parked, lost): (Vec<_>, Vec<_>) = ignored.into_iter().partition(|(path, _)| is_parked(path));
+        self.ignored = parked;
         self.tracked.retain(|c| c.new.is_some() || !lost.iter().any(|(path, _)| *path == c.path));
     }
 
-    /// Changes of tracked files, and with them the arrival of the others. Where one was taken out of the index but kept, it is
-    /// HEAD's that leaves first.
-    pub(super) fn with_loose(&self, changes: &[Change]) -> Vec<Change> {
-        let leaves = |path: &RepoPath| changes.iter().any(|c| c.path == *path && c.new.is_none());
-        let fresh = self.loose().filter(|(path, _)| !leaves(path));
-        let fresh = fresh.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) });
-        changes.iter().cloned().chain(fresh).collect()
+    /// Returns changes of tracked files, followed by additions of the untracked ones. For a file that was
+    /// removed from the index but stayed on disk, HEAD's version is removed first.
+    pub(super) fn with_untracked(&self, changes: &[Change]) -> Vec<Change> {
+        let is_removed = |path: &RepoPath| changes.iter().any(|c| c.path == *path && c.new.is_none());
+        let added = self.untracked_and_ignored().filter(|(path, _)| !is_removed(path));
+        let added = added.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) });
+        changes.iter().cloned().chain(added).collect()
     }
 
-    /// Every file that exists in the snapshot's worktree and not in HEAD in this form.
+    /// Returns every file that the snapshot's worktree has and HEAD does not have in this form.
     pub(super) fn files(&self) -> Vec<(RepoPath, Side)> {
-        self.tracked_files().chain(self.loose().cloned()).collect()
+        self.tracked_files().chain(self.untracked_and_ignored().cloned()).collect()
     }
 
-    /// Those of them whose content the snapshot's objects have.
-    pub(super) fn files_in_objects(&self) -> Vec<(RepoPath, Side)> {
+    /// Returns the changed files whose content is in the snapshot's objects.
+    pub(super) fn files_with_objects(&self) -> Vec<(RepoPath, Side)> {
         self.tracked_files().chain(self.untracked.iter().cloned()).collect()
     }
 
@@ -152,307 +170,366 @@ impl Held {
         self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.new?)))
     }
 
-    /// The `.gitattributes` files that were in force when the snapshot was taken.
-    pub(super) fn attributes(
+    /// Returns the `.gitattributes` files that were in effect when the snapshot was taken.
+    pub(super) fn attribute_files(
         &self,
-        tree: &Tree<'_>,
+        tree: &WorktreeContext<'_>,
         snapshot: &Snapshot,
     ) -> Result<Vec<(RepoPath, Side)>, Error> {
         let files = self.files();
-        let mut all = attributes_for(tree.repo, snapshot.work_tree, files.iter().map(|(p, _)| p))?;
-        let own = self.untracked.iter().filter(|(p, _)| p.ends_with_name(b".gitattributes"));
-        all.extend(own.cloned());
-        Ok(all)
+        let mut all_attributes =
+            tree_attribute_files(tree.repo, snapshot.work_tree, files.iter().map(|(p, _)| p))?;
+        let untracked_attributes = self.untracked.iter().filter(|(p, _)| p.ends_with_name(b".gitattributes"));
+        all_attributes.extend(untracked_attributes.cloned());
+        Ok(all_attributes)
     }
 
-    fn move_aside(&self, tree: &Tree<'_>, aside: &Quarantine) -> Result<(), Error> {
-        let mut gone = Vec::new();
+    fn park_files(&self, tree: &WorktreeContext<'_>, parked: &Quarantine) -> Result<(), Error> {
+        let mut missing = Vec::new();
         for (path, _) in self.files() {
-            if !aside.take(tree.dir, &path)? {
-                gone.push(path.clone());
+            if !parked.move_in(tree.dir, &path)? {
+                missing.push(path.clone());
             }
-            prune_parents(tree.dir, &path);
+            remove_empty_parents(tree.dir, &path);
         }
-        if gone.is_empty() { Ok(()) } else { Err(raced(tree, gone)) }
+        if missing.is_empty() { Ok(()) } else { Err(raced_error(tree, missing)) }
     }
 
-    fn check(&self, tree: &Tree<'_>, snapshot: &Snapshot, aside: &Quarantine) -> Result<(), Error> {
-        let attributes = || self.attributes(tree, snapshot);
-        let edited = aside.differing(tree, &self.files(), &attributes)?;
-        if edited.is_empty() { Ok(()) } else { Err(raced(tree, edited)) }
-    }
-
-    /// Brings HEAD's content to where files were taken away, and makes its index. The present one may be known to name what HEAD
-    /// has.
-    fn fill(
+    fn require_unchanged(
         &self,
-        tree: &Tree<'_>,
+        tree: &WorktreeContext<'_>,
+        snapshot: &Snapshot,
+        parked: &Quarantine,
+    ) -> Result<(), Error> {
+        let attributes = || self.attribute_files(tree, snapshot);
+        let edited = parked.differing_files(tree, &self.files(), &attributes)?;
+        if edited.is_empty() { Ok(()) } else { Err(raced_error(tree, edited)) }
+    }
+
+    /// Writes HEAD's content where files were parked, and creates HEAD's index. `is_at_head` is whether the
+    /// present index is known to match HEAD.
+    fn write_head_files(
+        &self,
+        tree: &WorktreeContext<'_>,
         snapshot: &Snapshot,
         index: &Path,
         is_at_head: bool,
     ) -> Result<NewIndex, Error> {
-        let next = tree.scratch.join(INDEX);
-        let wanted: Vec<(RepoPath, Side)> =
+        let next_index = tree.scratch.join(INDEX_NAME);
+        let head_files: Vec<(RepoPath, Side)> =
             self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
-        if is_at_head && let Some(made) = self.fill_in_process(tree, index, &next, &wanted)? {
-            return Ok(made);
+        if is_at_head
+            && let Some(new_index) =
+                self.write_head_files_in_process(tree, index, &next_index, &head_files)?
+        {
+            return Ok(new_index);
         }
-        index::copy(index, &next)?;
-        let call = || tree.repo.git_in(tree.dir).args(flags::AS_MARKED).index(&next);
+        index::copy(index, &next_index)?;
+        let git_command =
+            || tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG).index(&next_index);
         if !is_at_head {
-            // With the content of an empty file such an entry would pass for that file's, and stay.
-            let announced = nul_separated(&snapshot.intent_to_add);
-            if !announced.is_empty() {
-                call()
+            // An intent-to-add entry has the blob id of an empty file, so git would take it for that file and
+            // retain it.
+            let added_paths = nul_separated(&snapshot.intent_to_add);
+            if !added_paths.is_empty() {
+                git_command()
                     .args(["update-index", "--force-remove", "-z", "--stdin"])
-                    .input(announced)
-                    .changes()
+                    .input(added_paths)
+                    .mutating()
                     .run()?;
             }
-            call().args(["read-tree", "-i", "-m"]).arg(snapshot.base.to_string()).changes().run()?;
+            git_command().args(["read-tree", "-i", "-m"]).arg(snapshot.base.to_string()).mutating().run()?;
         }
-        let mut wanted: Vec<RepoPath> = wanted.into_iter().map(|(path, _)| path).collect();
-        let skipped: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?
+        let mut paths: Vec<RepoPath> = head_files.into_iter().map(|(path, _)| path).collect();
+        let skipped: BTreeSet<RepoPath> = index_flags::flagged_entries(tree.repo, tree.dir, &tree.git_dir)?
             .into_iter()
-            .filter(|f| f.skipped)
+            .filter(|f| f.skip_worktree)
             .map(|f| f.path)
             .collect();
-        if let Some(patterns) = Patterns::of(tree)? {
-            // Where git would have them. What was otherwise comes back with the snapshot.
-            let (out, rest): (Vec<_>, _) = wanted.into_iter().partition(|p| patterns.leave_out(p));
-            // An empty folder in the place of one is a change to git; the snapshot has noted it.
-            for path in &out {
-                prune_below(&path.under(tree.dir));
+        if let Some(patterns) = SparsePatterns::load_for_tree(tree)? {
+            // Follow git's patterns here. Files that differ from them return with the snapshot.
+            let (excluded, included): (Vec<_>, _) = paths.into_iter().partition(|p| patterns.excludes(p));
+            // Git treats an empty folder in place of a file as a change; the snapshot has recorded it.
+            for path in &excluded {
+                remove_empty_tree(&path.to_fs_path(tree.dir));
             }
-            leave_out(tree, &next, out.iter())?;
-            wanted = rest;
+            mark_skip_worktree(tree, &next_index, excluded.iter())?;
+            paths = included;
         }
-        let shown: Vec<RepoPath> = wanted.iter().filter(|p| skipped.contains(p)).cloned().collect();
-        flags::clear_flags(tree.repo, tree.dir, &next, &shown)?;
-        begin_filling(tree, &wanted)?;
-        let list = nul_separated(&wanted);
+        let to_unflag: Vec<RepoPath> = paths.iter().filter(|p| skipped.contains(p)).cloned().collect();
+        index_flags::clear_flags(tree.repo, tree.dir, &next_index, &to_unflag)?;
+        record_planned_writes(tree, &paths)?;
+        let list = nul_separated(&paths);
         if !list.is_empty() {
-            call().args(["checkout-index", "--index", "-z", "--stdin"]).input(list).changes().run()?;
+            git_command()
+                .args(["checkout-index", "--index", "-z", "--stdin"])
+                .input(list)
+                .mutating()
+                .run()?;
         }
-        Ok(NewIndex::At(next))
+        Ok(NewIndex::InFile(next_index))
     }
 
-    /// The same where nothing has a say in what git makes of these files, and `index` has what HEAD has. None when that is
-    /// git's to do: then nothing was done.
-    fn fill_in_process(
+    /// Writes HEAD's content in process where no filter, attribute or hook affects these files and `index`
+    /// matches HEAD. Returns `None`, with nothing done, when only git can do it.
+    fn write_head_files_in_process(
         &self,
-        tree: &Tree<'_>,
+        tree: &WorktreeContext<'_>,
         index: &Path,
-        next: &Path,
-        wanted: &[(RepoPath, Side)],
+        next_index: &Path,
+        head_files: &[(RepoPath, Side)],
     ) -> Result<Option<NewIndex>, Error> {
-        let as_they_were = |(path, side): &(RepoPath, Side)| Change {
+        let unchanged = |(path, side): &(RepoPath, Side)| Change {
             path: path.clone(),
             old: Some(*side),
             new: Some(*side),
         };
-        let changes: Vec<Change> = wanted.iter().map(as_they_were).collect();
-        // One with attributes that was taken away has a say in what git makes of the others.
-        if !self.files().iter().all(|(path, _)| is_ordinary(path)) || !is_plain(tree, &changes) {
+        let changes: Vec<Change> = head_files.iter().map(unchanged).collect();
+        // A parked `.gitattributes` file affects what git writes for the other files.
+        if !self.files().iter().all(|(path, _)| is_portable_path(path))
+            || !needs_no_conversion(tree, &changes)
+        {
             return Ok(None);
         }
-        let paths = wanted.iter().map(|(path, _)| path).collect();
-        let plan = Renumbered::plan(tree, index, &paths);
-        let Some(plan) = plan.filter(|plan| plan.writes_as_is(tree, wanted)) else { return Ok(None) };
-        begin_filling(tree, &wanted.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>())?;
-        for (path, side) in wanted {
-            write(tree, path, *side)?;
+        let paths = head_files.iter().map(|(path, _)| path).collect();
+        let plan = IndexRefresh::plan(tree, index, &paths);
+        let Some(plan) = plan.filter(|plan| plan.writes_verbatim(tree, head_files)) else { return Ok(None) };
+        record_planned_writes(tree, &head_files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>())?;
+        for (path, side) in head_files {
+            write_new_file(tree, path, *side)?;
         }
-        if let Some(made) = plan.made(tree) {
-            return Ok(Some(made));
+        if let Some(new_index) = plan.build(tree) {
+            return Ok(Some(new_index));
         }
-        index::copy(index, next)?;
-        flags::refresh(tree.repo, tree.dir, next)?;
-        Ok(Some(NewIndex::At(next.to_owned())))
+        index::copy(index, next_index)?;
+        index_flags::refresh(tree.repo, tree.dir, next_index)?;
+        Ok(Some(NewIndex::InFile(next_index.to_owned())))
     }
 
-    /// Puts everything back where it was. What was filled in goes; what somebody else has put in the place of a file that comes back
-    /// is kept: returns a commit with what one can hold, the rest has another name. A file that somebody made where the user
-    /// had deleted one stays.
-    pub(super) fn take_back(
+    /// Restores the parked files to their places and removes what was written there. Files that others put in
+    /// place of a restored file are saved: the function returns a commit with those that a commit can hold,
+    /// and the others get another name. A file created where the user had deleted one stays.
+    pub(super) fn undo(
         &self,
-        tree: &Tree<'_>,
-        aside: &Quarantine,
+        tree: &WorktreeContext<'_>,
+        parked: &Quarantine,
         empty_dirs: &[RepoPath],
     ) -> Result<Option<Oid>, Error> {
-        let noted: BTreeSet<RepoPath> = path::noted(&tree.scratch.join(FILLED))?.into_iter().collect();
-        let filled = Quarantine::fresh(tree.scratch, "filled")?;
-        // Before anything was filled in, every file was set aside. One that is not there any more has come back already, by a
-        // recovery that was cut short, and may look like a beginning of HEAD's.
+        let written_paths: BTreeSet<RepoPath> =
+            path::read_path_list(&tree.scratch.join(WRITTEN_LIST))?.into_iter().collect();
+        let removed = Quarantine::create_unused(tree.scratch, "filled")?;
+        // Every file was parked before anything was written. A file that is no longer parked was restored by
+        // an interrupted recovery, and may resemble a prefix of HEAD's file.
         let files = self.files();
-        let own: BTreeSet<&RepoPath> = files.iter().map(|(path, _)| path).collect();
-        for path in noted.iter().filter(|path| !own.contains(path) && self.is_filled(tree, path)) {
-            filled.take(tree.dir, path)?;
-            // A file may have to return to where this folder is.
-            prune_parents(tree.dir, path);
+        let snapshot_paths: BTreeSet<&RepoPath> = files.iter().map(|(path, _)| path).collect();
+        for path in written_paths
+            .iter()
+            .filter(|path| !snapshot_paths.contains(path) && self.is_written_head_file(tree, path))
+        {
+            removed.move_in(tree.dir, path)?;
+            // A file may have to return to the place of this folder.
+            remove_empty_parents(tree.dir, path);
         }
-        let saved = save(tree, self.strangers(tree, aside, &noted))?;
-        for (path, _) in files.iter().filter(|(p, _)| aside.holds(p)) {
-            aside.give_over(tree.dir, path)?;
-            fault::point("clear.given");
+        let saved_commit = preserve_obstructions(tree, self.foreign_files(tree, parked, &written_paths))?;
+        for (path, _) in files.iter().filter(|(p, _)| parked.contains(p)) {
+            parked.move_out_replacing(tree.dir, path)?;
+            fail_points::hit("clear.given");
         }
         for dir in empty_dirs {
-            // Where somebody has put a file meanwhile, that stays.
-            drop(std::fs::create_dir_all(dir.under(tree.dir)));
+            // A file that was put there in the meantime stays.
+            drop(std::fs::create_dir_all(dir.to_fs_path(tree.dir)));
         }
-        Ok(saved)
+        Ok(saved_commit)
     }
 
-    /// What stands where files come back to, and is neither such a file nor what was filled in.
-    fn strangers(&self, tree: &Tree<'_>, aside: &Quarantine, noted: &BTreeSet<RepoPath>) -> Vec<Stranger> {
-        let is_known = |found: &Stranger, side: Side| {
-            found.is_replaced
-                && (is_blob(tree.repo, &found.path.under(tree.dir), side)
-                    || (noted.contains(&found.path) && self.is_filled(tree, &found.path)))
+    /// Returns the files at paths to restore that are neither the snapshot's files nor the ones git-proq
+    /// wrote.
+    fn foreign_files(
+        &self,
+        tree: &WorktreeContext<'_>,
+        parked: &Quarantine,
+        written_paths: &BTreeSet<RepoPath>,
+    ) -> Vec<Obstruction> {
+        let is_known = |foreign: &Obstruction, side: Side| {
+            foreign.is_replaceable
+                && (matches_blob(tree.repo, &foreign.path.to_fs_path(tree.dir), side)
+                    || (written_paths.contains(&foreign.path)
+                        && self.is_written_head_file(tree, &foreign.path)))
         };
-        let coming = self.files().into_iter().filter(|(path, _)| aside.holds(path));
-        let found = coming.filter_map(|(path, side)| Some((stranger(tree.dir, &path)?, side)));
-        found.filter(|(found, side)| !is_known(found, *side)).map(|(found, _)| found).collect()
+        let to_restore = self.files().into_iter().filter(|(path, _)| parked.contains(path));
+        let foreign =
+            to_restore.filter_map(|(path, side)| Some((detect_obstruction(tree.dir, &path)?, side)));
+        foreign.filter(|(found, side)| !is_known(found, *side)).map(|(found, _)| found).collect()
     }
 
-    /// Whether what stands at a path that was noted before it was written is HEAD's file, or a beginning of it. Where git cannot
-    /// be asked, on a full disk, only what is byte for byte HEAD's is.
-    fn is_filled(&self, tree: &Tree<'_>, path: &RepoPath) -> bool {
-        let head = self.tracked.iter().find(|c| c.path == *path).and_then(|c| c.old);
-        let is_from = |side| is_from_git(tree, path, side, self.base).unwrap_or(false);
-        stands(tree.dir, path) && head.is_some_and(is_from)
+    /// Returns whether the file at a recorded path is HEAD's file or a prefix of it. Where git cannot run, on
+    /// a full disk, only a file that is byte for byte HEAD's counts.
+    fn is_written_head_file(&self, tree: &WorktreeContext<'_>, path: &RepoPath) -> bool {
+        let head_side = self.tracked.iter().find(|c| c.path == *path).and_then(|c| c.old);
+        let is_from_side = |side| is_written_by_git(tree, path, side, self.base).unwrap_or(false);
+        exists_in_real_folder(tree.dir, path) && head_side.is_some_and(is_from_side)
     }
 }
 
-/// The name in a step's folder of the list of files that it writes where files were moved away.
-const FILLED: &str = "filled";
+/// Name, in a step's folder, of the list of files that the step writes where files were parked.
+const WRITTEN_LIST: &str = "filled";
 
-/// Notes what will be written, before it is: only that is taken for this step's own when it is taken back. Nothing may stand
-/// there but empty folders, which the snapshot has noted.
-fn begin_filling(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<(), Error> {
-    let mut there: Vec<RepoPath> =
-        paths.iter().filter_map(|path| stranger(tree.dir, path)).map(|found| found.path).collect();
-    there.dedup();
-    if !there.is_empty() {
-        return Err(raced(tree, there));
+/// Records the paths to be written before writing them: an undo removes only recorded files. Nothing may
+/// exist there but empty folders, which the snapshot has recorded.
+fn record_planned_writes(tree: &WorktreeContext<'_>, paths: &[RepoPath]) -> Result<(), Error> {
+    let mut obstacles: Vec<RepoPath> =
+        paths.iter().filter_map(|path| detect_obstruction(tree.dir, path)).map(|found| found.path).collect();
+    obstacles.dedup();
+    if !obstacles.is_empty() {
+        return Err(raced_error(tree, obstacles));
     }
-    path::note(&tree.scratch.join(FILLED), paths)
+    path::write_path_list(&tree.scratch.join(WRITTEN_LIST), paths)
 }
 
-/// Takes up what was written into set-aside files since: through a descriptor that was open, by a logger or a server.
-/// Those bytes are the newest the user has. Returns the snapshot with them, or none when nothing was written. A file that was
-/// only cut short has nothing that the snapshot lacks: it moves to a folder of its own, which a warning names, and the
-/// snapshot's objects count.
-pub(crate) fn renew(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<Option<Snapshot>, Error> {
-    let held = Held::of(tree, snapshot)?;
-    let quarantine = Quarantine::at(aside)?;
-    let mut present = held.files_in_objects();
-    let own: BTreeSet<RepoPath> = held.all().into_iter().map(|change| change.path).collect();
-    let shown = had(tree, &aside.join("index"), &snapshot.put_back);
-    present.extend(shown.into_iter().filter(|(path, _)| !own.contains(path)));
-    present.retain(|(path, _)| quarantine.holds(path));
-    let attributes = || held.attributes(tree, snapshot);
-    let mut written = quarantine.differing(tree, &present, &attributes)?;
-    let short: Vec<RepoPath> = present
+/// Captures bytes written to parked files since, by a logger or a server through an open descriptor. These
+/// bytes are the newest the user has. Returns the snapshot with them, or `None` when nothing was written. A
+/// file that was only truncated has nothing that the snapshot lacks: it moves to a folder named in a warning,
+/// and the snapshot's objects count.
+pub(crate) fn capture_late_writes(
+    tree: &WorktreeContext<'_>,
+    snapshot: &Snapshot,
+    parked_dir: &Path,
+) -> Result<Option<Snapshot>, Error> {
+    let files = SnapshotFiles::load(tree, snapshot)?;
+    let parked = Quarantine::open(parked_dir)?;
+    let mut parked_files = files.files_with_objects();
+    let snapshot_paths: BTreeSet<RepoPath> =
+        files.all_changes().into_iter().map(|change| change.path).collect();
+    let sparse_files = present_files(tree, &parked_dir.join("index"), &snapshot.present_skipped);
+    parked_files.extend(sparse_files.into_iter().filter(|(path, _)| !snapshot_paths.contains(path)));
+    parked_files.retain(|(path, _)| parked.contains(path));
+    let attributes = || files.attribute_files(tree, snapshot);
+    let mut changed = parked.differing_files(tree, &parked_files, &attributes)?;
+    let truncated: Vec<RepoPath> = parked_files
         .iter()
-        .filter(|(path, _)| written.contains(path))
-        .filter(|(path, side)| is_cut_short(tree, &quarantine.place(path), (path, *side), snapshot.work_tree))
+        .filter(|(path, _)| changed.contains(path))
+        .filter(|(path, side)| is_truncated(tree, &parked.file_path(path), (path, *side), snapshot.work_tree))
         .map(|(path, _)| path.clone())
         .collect();
-    put_apart(tree, &quarantine, aside, &short)?;
-    written.retain(|path| !short.contains(path));
-    if written.is_empty() {
+    move_truncated_copies(tree, &parked, parked_dir, &truncated)?;
+    changed.retain(|path| !truncated.contains(path));
+    if changed.is_empty() {
         return Ok(None);
     }
-    let loose = |p: &&RepoPath| held.untracked.iter().any(|(u, _)| u == *p);
-    let (untracked, tracked): (Vec<_>, Vec<_>) = written.iter().partition(loose);
-    let mut new =
-        Snapshot { work_tree: quarantine.retree(tree, snapshot.work_tree, &tracked)?, ..snapshot.clone() };
-    if let Some(old) = snapshot.untracked_tree {
-        new.untracked_tree = Some(quarantine.retree(tree, old, &untracked)?);
+    let is_untracked = |p: &&RepoPath| files.untracked.iter().any(|(u, _)| u == *p);
+    let (untracked, tracked): (Vec<_>, Vec<_>) = changed.iter().partition(is_untracked);
+    let mut updated = Snapshot {
+        work_tree: parked.tree_with_files(tree, snapshot.work_tree, &tracked)?,
+        ..snapshot.clone()
+    };
+    if let Some(old_tree) = snapshot.untracked_tree {
+        updated.untracked_tree = Some(parked.tree_with_files(tree, old_tree, &untracked)?);
     }
-    new.recommit(tree.repo)?;
-    Ok(Some(new))
+    updated.rewrite_commit(tree.repo)?;
+    Ok(Some(updated))
 }
 
-/// Copies those files of a snapshot of this worktree to `aside` which git would not write byte for byte from its objects, because
-/// a filter or line ends may come in between, or because it ignores them.
-pub(crate) fn copy_filtered(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
-    let held = Held::of(tree, snapshot)?;
-    copy_unlike(tree, aside, &held.files_in_objects(), &held.ignored)
+/// Copies files of a snapshot of this worktree to `parked_dir` where git would not write the same bytes from
+/// its objects: a filter or line ends may intervene, or git ignores the file.
+pub(crate) fn copy_filtered_files(
+    tree: &WorktreeContext<'_>,
+    snapshot: &Snapshot,
+    parked_dir: &Path,
+) -> Result<(), Error> {
+    let files = SnapshotFiles::load(tree, snapshot)?;
+    copy_files_unlike_blobs(tree, parked_dir, &files.files_with_objects(), &files.ignored)
 }
 
-/// Copies those untracked files of a snapshot that came back to this worktree to `aside` which git would not write byte for byte
-/// from its objects, and those that it ignores: the next way back takes them from there.
-pub(crate) fn copy_untracked(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
-    let held = Held::of(tree, snapshot)?;
-    copy_unlike(tree, aside, &held.untracked, &held.ignored)
+/// Copies restored untracked files of a snapshot to `parked_dir` where git would not write the same bytes
+/// from its objects, and the ignored ones. The next undo takes them from there.
+pub(crate) fn copy_untracked_files(
+    tree: &WorktreeContext<'_>,
+    snapshot: &Snapshot,
+    parked_dir: &Path,
+) -> Result<(), Error> {
+    let files = SnapshotFiles::load(tree, snapshot)?;
+    copy_files_unlike_blobs(tree, parked_dir, &files.untracked, &files.ignored)
 }
 
-fn copy_unlike(
-    tree: &Tree<'_>,
-    aside: &Path,
+fn copy_files_unlike_blobs(
+    tree: &WorktreeContext<'_>,
+    parked_dir: &Path,
     files: &[(RepoPath, Side)],
     ignored: &[(RepoPath, Side)],
 ) -> Result<(), Error> {
-    let aside = Quarantine::at(aside)?;
+    let parked = Quarantine::open(parked_dir)?;
     let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.clone()).collect();
-    let is_plain = as_is(tree.repo, tree.dir, &paths).is_some();
-    let is_like =
-        |(path, side): &&(RepoPath, Side)| is_plain && is_blob(tree.repo, &path.under(tree.dir), *side);
-    let unlike = files.iter().filter(|file| !is_like(file)).chain(ignored);
-    for (path, _) in unlike.filter(|(path, _)| !aside.holds(path)) {
-        aside.copy(tree.dir, path)?;
+    let is_unconverted = verbatim_rule(tree.repo, tree.dir, &paths).is_some();
+    let matches_blob = |(path, side): &&(RepoPath, Side)| {
+        is_unconverted && matches_blob(tree.repo, &path.to_fs_path(tree.dir), *side)
+    };
+    let differing = files.iter().filter(|file| !matches_blob(file)).chain(ignored);
+    for (path, _) in differing.filter(|(path, _)| !parked.contains(path)) {
+        parked.copy_in(tree.dir, path)?;
     }
     Ok(())
 }
 
-/// Moves damaged copies to a new folder beside the set-aside files, and names it.
-fn put_apart(tree: &Tree<'_>, from: &Quarantine, aside: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+/// Moves truncated copies to a new folder next to the parked files, and names it in a warning.
+fn move_truncated_copies(
+    tree: &WorktreeContext<'_>,
+    parked: &Quarantine,
+    parked_dir: &Path,
+    paths: &[RepoPath],
+) -> Result<(), Error> {
     if paths.is_empty() {
         return Ok(());
     }
-    let free = |n: &u32| !aside.join(format!("cut-short-{n}")).exists();
-    let dir = aside.join(format!("cut-short-{}", (1..u32::MAX).find(free).unwrap_or_default()));
+    let is_free = |n: &u32| !parked_dir.join(format!("cut-short-{n}")).exists();
+    let dir = parked_dir.join(format!("cut-short-{}", (1..u32::MAX).find(is_free).unwrap_or_default()));
     for path in paths {
-        let to = path.under(&dir);
-        if let Some(parent) = to.parent() {
+        let target = path.to_fs_path(&dir);
+        if let Some(parent) = target.parent() {
             std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }
-        move_new(&from.place(path), &to)?;
+        move_without_replacing(&parked.file_path(path), &target)?;
         (tree.warn)(format!(
             "{path} was cut short while it was set aside; it comes from git's objects, and the short copy is kept as {}",
-            to.display()
+            target.display()
         ));
     }
     Ok(())
 }
 
-/// Whether a file is a beginning of what a snapshot has at a path, and not all of it: as git keeps it, with other line ends, or
-/// as its filters write it.
-fn is_cut_short(tree: &Tree<'_>, file: &Path, (path, side): (&RepoPath, Side), from: Oid) -> bool {
+/// Returns whether a file is a proper prefix of the snapshot's file at a path: as git stores it, with other
+/// line ends, or as its filters write it.
+fn is_truncated(
+    tree: &WorktreeContext<'_>,
+    file: &Path,
+    (path, side): (&RepoPath, Side),
+    attribute_source: Oid,
+) -> bool {
     if side.mode == 0o120_000 || !file.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
         return false;
     }
-    let Ok(there) = std::fs::read(file) else { return false };
-    let call = || tree.repo.git_in(tree.dir).env("GIT_ATTR_SOURCE", from.to_string());
-    let kept = call().args(["cat-file", "blob"]).arg(side.oid.to_string()).run();
-    let begins = |whole: &[u8], there: &[u8]| there.len() < whole.len() && whole.starts_with(there);
-    if kept.is_ok_and(|kept| begins(&kept.stdout, &there) || begins(&unix(&kept.stdout), &unix(&there))) {
+    let Ok(content) = std::fs::read(file) else { return false };
+    let git_command = || tree.repo.git_in(tree.dir).env("GIT_ATTR_SOURCE", attribute_source.to_string());
+    let stored = git_command().args(["cat-file", "blob"]).arg(side.oid.to_string()).run();
+    let is_proper_prefix = |full: &[u8], prefix: &[u8]| prefix.len() < full.len() && full.starts_with(prefix);
+    if stored.is_ok_and(|kept| {
+        is_proper_prefix(&kept.stdout, &content)
+            || is_proper_prefix(&with_unix_line_ends(&kept.stdout), &with_unix_line_ends(&content))
+    }) {
         return true;
     }
-    let mut filtered = OsString::from("--path=").into_vec();
-    filtered.extend_from_slice(path.as_bytes());
-    let written = call()
+    let mut path_arg = OsString::from("--path=").into_vec();
+    path_arg.extend_from_slice(path.as_bytes());
+    let converted = git_command()
         .args(["cat-file", "--filters"])
-        .arg(OsString::from_vec(filtered))
+        .arg(OsString::from_vec(path_arg))
         .arg(side.oid.to_string())
         .run();
-    written.is_ok_and(|written| begins(&written.stdout, &there))
+    converted.is_ok_and(|written| is_proper_prefix(&written.stdout, &content))
 }
 
-/// A text with the line ends of Unix. One that was cut amid a line end ends before it.
-fn unix(text: &[u8]) -> Vec<u8> {
-    let ends = |at: usize| text[at] == b'\r' && text.get(at + 1).is_none_or(|next| *next == b'\n');
-    (0..text.len()).filter(|at| !ends(*at)).map(|at| text[at]).collect()
+/// Converts a text to Unix line ends. A text that was truncated within a line end loses that line end's `\r`.
+fn with_unix_line_ends(text: &[u8]) -> Vec<u8> {
+    let is_cr_of_line_end =
+        |at: usize| text[at] == b'\r' && text.get(at + 1).is_none_or(|next| *next == b'\n');
+    (0..text.len()).filter(|at| !is_cr_of_line_end(*at)).map(|at| text[at]).collect()
 }

@@ -1,4 +1,4 @@
-//! Owns every start of the git program: no shell, fixed language, scrubbed environment, stderr kept.
+//! Git subprocess runner: no shell, fixed language, scrubbed environment, captured stderr.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,16 +17,17 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::failed_program::FailedProgram;
 use super::hook_output::{stderr_is_terminal, wait_and_forward};
-use super::{Error, Oid, Unusable, injected};
+use super::{Error, Oid, UnusableError, injected_config};
 
-/// Whether what is waited for is unwanted by now.
-pub(crate) type Unwanted<'a> = &'a (dyn Fn() -> bool + Sync);
+/// Returns whether the awaited result is no longer wanted.
+pub(crate) type CancelCheck<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Takes what git prints, a part at a time.
-pub(crate) type Print<'a> = &'a mut dyn FnMut(&[u8]);
+/// Receives git's output in chunks.
+pub(crate) type PrintChunk<'a> = &'a mut dyn FnMut(&[u8]);
 
-/// Variables of git's that describe the user or the machine, not one repository; all other `GIT_*` are dropped.
-const KEPT: &[&str] = &[
+/// Git variables that describe the user or the machine, not one repository. git-proq drops all other `GIT_*`
+/// variables.
+const KEPT_VARIABLES: &[&str] = &[
     "GIT_ASKPASS",
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_GLOBAL",
@@ -43,14 +44,14 @@ const KEPT: &[&str] = &[
     "GIT_TEST_ASSUME_DIFFERENT_OWNER",
 ];
 
-/// Prefixes of variables that are kept for the same reason.
+/// Prefixes of variables that git-proq passes on because they describe the user or the machine.
 const KEPT_PREFIXES: &[&str] =
     &["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_SSH", "GIT_TRACE"];
 
-/// How much of what git prints for a person goes on at once, in bytes.
-const PRINTED_AT_ONCE: usize = 64 * 1024;
+/// Maximum number of bytes of git's output passed on in one chunk.
+const PRINT_CHUNK_BYTES: usize = 64 * 1024;
 
-/// The git program, found once.
+/// The git program, located once.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     path: PathBuf,
@@ -62,71 +63,78 @@ impl Program {
         which::which("git").map(|path| Program { path }).map_err(|_| Error::NoGit)
     }
 
-    /// Where it lies.
+    /// Returns the path of the program.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A call in `dir`.
-    pub(crate) fn in_dir(&self, dir: &Path) -> Command {
+    /// Creates a git command that runs in `dir`.
+    pub(crate) fn command_in(&self, dir: &Path) -> Command {
         Command::new(&self.path, dir)
     }
 }
 
-/// What a successful call wrote.
+/// Output of a successful git command.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Its answer.
+    /// Bytes written to standard output.
     pub(crate) stdout: Vec<u8>,
-    /// Its exit code.
+    /// Exit code of the command.
     pub(crate) code: i32,
 }
 
 impl Output {
-    /// The answer as one trimmed line of text.
+    /// Returns standard output as text without trailing white space.
     pub(crate) fn line(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
 
-    /// The answer's NUL-separated fields.
+    /// Returns the non-empty NUL-separated fields of standard output.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &[u8]> {
         self.stdout.split(|b| *b == 0).filter(|f| !f.is_empty())
     }
 }
 
-/// One call of the git program.
+/// One git command to run.
 #[derive(Debug)]
 pub(crate) struct Command {
     inner: std::process::Command,
     args: Vec<OsString>,
     input: Option<Vec<u8>>,
-    accepted: Vec<i32>,
-    changes: bool,
-    carried: Option<Rc<File>>,
+    accepted_codes: Vec<i32>,
+    is_mutating: bool,
+    inherited_lock: Option<Rc<File>>,
 }
 
 impl Command {
     fn new(program: &Path, dir: &Path) -> Command {
         let mut inner = std::process::Command::new(program);
-        scrub(&mut inner);
-        date(&mut inner);
+        scrub_environment(&mut inner);
+        set_fallback_date(&mut inner);
         inner
             .current_dir(dir)
             .env("LC_ALL", "C")
-            // A worktree whose `.git` is gone must not be taken for a part of the repository around it.
+            // A worktree whose `.git` is missing must not count as part of the surrounding repository.
             .env("GIT_CEILING_DIRECTORIES", dir.parent().unwrap_or(dir))
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Command { inner, args: Vec::new(), input: None, accepted: vec![0], changes: false, carried: None }
+        Command {
+            inner,
+            args: Vec::new(),
+            input: None,
+            accepted_codes: vec![0],
+            is_mutating: false,
+            inherited_lock: None,
+        }
     }
 
-    /// An open file that the program inherits if it changes something: its kernel lock is free only once that program
-    /// has ended too.
-    pub(super) fn carry(mut self, file: Option<Rc<File>>) -> Self {
-        self.carried = file;
+    /// Sets an open lock file that the program inherits if it is mutating: the kernel lock is released only
+    /// once that program has exited too.
+    pub(super) fn inherit_lock(mut self, file: Option<Rc<File>>) -> Self {
+        self.inherited_lock = file;
         self
     }
 
@@ -136,13 +144,13 @@ impl Command {
         self
     }
 
-    /// Adds several arguments.
+    /// Adds arguments.
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
         self
     }
 
-    /// Sets a variable for this call only.
+    /// Sets a variable for this command only.
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.inner.env(key, value);
         self
@@ -160,10 +168,10 @@ impl Command {
         self
     }
 
-    /// Marks a call that changes something: a process group of its own, so that a Ctrl-C meant for us
-    /// does not stop it half-way, and submodules left to transitions of their own.
-    pub(crate) fn changes(mut self) -> Self {
-        self.changes = true;
+    /// Marks a command that changes something. It gets its own process group, so that Ctrl-C does not stop it
+    /// half-way, and leaves submodules to their own transitions.
+    pub(crate) fn mutating(mut self) -> Self {
+        self.is_mutating = true;
         self.inner.process_group(0);
         self.inner.env_remove("GIT_OPTIONAL_LOCKS");
         self.args.splice(
@@ -173,7 +181,8 @@ impl Command {
         self
     }
 
-    /// Makes new objects and refs durable before the call returns; git's default skips loose objects.
+    /// Makes git write new objects and refs durably before the command returns; git's default skips loose
+    /// objects.
     pub(crate) fn durable(mut self) -> Self {
         self.args.splice(
             0..0,
@@ -182,298 +191,321 @@ impl Command {
         self
     }
 
-    /// Exit codes that are answers, not failures. Zero always is.
+    /// Adds exit codes that count as success. Zero always counts.
     pub(crate) fn accept(mut self, codes: &[i32]) -> Self {
-        self.accepted.extend_from_slice(codes);
+        self.accepted_codes.extend_from_slice(codes);
         self
     }
 
-    /// Runs it to the end.
+    /// Runs the command to its end.
     pub(crate) fn run(self) -> Result<Output, Error> {
-        self.run_watched(None)
+        self.run_with_watchdog(None)
     }
 
-    /// The same, but ends it, with all that it started, when it takes longer than that or `is_unwanted` by now. It must be one that
-    /// changes something: those have a process group of their own.
-    pub(super) fn run_within(self, limit: Duration, is_unwanted: Unwanted<'_>) -> Result<Output, Error> {
-        self.run_watched(Some(&Patience { limit, is_unwanted }))
+    /// Runs the command, and kills its process group when it exceeds `limit` or `is_cancelled` returns true.
+    /// The command must be mutating, because only those have their own process group.
+    pub(super) fn run_with_timeout(
+        self,
+        limit: Duration,
+        is_cancelled: CancelCheck<'_>,
+    ) -> Result<Output, Error> {
+        self.run_with_watchdog(Some(&Watchdog { limit, is_cancelled }))
     }
 
-    /// Runs it to the end, unless it `is_unwanted` by then: it is ended then, with all that it started. What it says on stderr goes
-    /// line by line to `tell`, and is kept as an error where that returns false. It must be one that changes something, and that
-    /// has no answer.
+    /// Runs the command to its end, and kills its process group once `is_cancelled` returns true. Each line
+    /// of stderr goes to `on_line`; lines for which that returns false become the error text. The command
+    /// must be mutating and must not print to stdout.
     pub(super) fn run_with_progress(
         mut self,
-        is_unwanted: Unwanted<'_>,
-        tell: &dyn Fn(&str) -> bool,
+        is_cancelled: CancelCheck<'_>,
+        on_line: &dyn Fn(&str) -> bool,
     ) -> Result<(), Error> {
         self.inner.stdout(Stdio::null());
-        let mut child = self.start()?;
-        let (group, ended) = (child.id(), AtomicBool::new(false));
-        let patience = Patience { limit: Duration::MAX, is_unwanted };
+        let mut child = self.spawn()?;
+        let (group, killed) = (child.id(), AtomicBool::new(false));
+        let watchdog = Watchdog { limit: Duration::MAX, is_cancelled };
         let (status, stderr) = std::thread::scope(|scope| {
-            let (over, is_over) = mpsc::channel();
-            let ended = &ended;
-            scope.spawn(move || ended.store(patience.watch(group, &is_over), Ordering::Relaxed));
-            let stderr = child.stderr.take().map_or_else(String::new, |stderr| remainder(stderr, tell));
+            let (finished_sender, finished) = mpsc::channel();
+            let killed = &killed;
+            scope.spawn(move || killed.store(watchdog.kill_when_due(group, &finished), Ordering::Relaxed));
+            let stderr =
+                child.stderr.take().map_or_else(String::new, |stderr| forward_lines(stderr, on_line));
             let status = child.wait();
-            drop::<mpsc::Sender<()>>(over);
+            drop::<mpsc::Sender<()>>(finished_sender);
             (status, stderr)
         });
-        let status = status.map_err(|e| self.not_started(&e))?;
+        let status = status.map_err(|e| self.io_failure(&e))?;
         if status.success() {
             return Ok(());
         }
-        Err(Error::Command { args: self.shown(), status: told(ended.into_inner(), status), stderr })
+        Err(Error::Command {
+            args: self.display_args(),
+            status: describe_exit(killed.into_inner(), status),
+            stderr,
+        })
     }
 
-    fn run_watched(mut self, patience: Option<&Patience<'_>>) -> Result<Output, Error> {
+    fn run_with_watchdog(mut self, watchdog: Option<&Watchdog<'_>>) -> Result<Output, Error> {
         let input = self.input.take();
         if input.is_some() {
             self.inner.stdin(Stdio::piped());
         }
-        let mut child = self.start()?;
+        let mut child = self.spawn()?;
         let (stdin, group) = (child.stdin.take(), child.id());
-        let (ended, unwritten) = (AtomicBool::new(false), OnceLock::new());
-        // Both pipes can fill up, so the input is written beside the reading.
+        let (killed, write_error) = (AtomicBool::new(false), OnceLock::new());
+        // Both pipes can fill up, so another thread writes the input.
         let output = std::thread::scope(|scope| {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {
-                let unwritten = &unwritten;
+                let write_error = &write_error;
                 scope.spawn(move || {
-                    // A child that ends early closes the pipe; its exit status says why. After any other error it would take a part of
-                    // the input for all of it.
+                    // A child that exits early closes the pipe; its exit status gives the reason. After any
+                    // other error, the child would take part of the input for all of it.
                     if let Err(e) = stdin.write_all(&input)
                         && e.kind() != ErrorKind::BrokenPipe
                     {
-                        drop(unwritten.set(e));
+                        drop(write_error.set(e));
                     }
                 });
             }
-            let (over, is_over) = mpsc::channel();
-            if let Some(patience) = patience {
-                let ended = &ended;
-                scope.spawn(move || ended.store(patience.watch(group, &is_over), Ordering::Relaxed));
+            let (finished_sender, finished) = mpsc::channel();
+            if let Some(watchdog) = watchdog {
+                let killed = &killed;
+                scope
+                    .spawn(move || killed.store(watchdog.kill_when_due(group, &finished), Ordering::Relaxed));
             }
             let output = child.wait_with_output();
-            drop::<mpsc::Sender<()>>(over);
+            drop::<mpsc::Sender<()>>(finished_sender);
             output
         })
-        .map_err(|e| self.not_started(&e))?;
-        if let Some(e) = unwritten.get() {
-            return Err(self.not_started(e));
+        .map_err(|e| self.io_failure(&e))?;
+        if let Some(e) = write_error.get() {
+            return Err(self.io_failure(e));
         }
         let code = output.status.code().unwrap_or(-1);
-        if self.accepted.contains(&code) {
+        if self.accepted_codes.contains(&code) {
             return Ok(Output { stdout: output.stdout, code });
         }
-        let status = told(ended.into_inner(), output.status);
+        let status = describe_exit(killed.into_inner(), output.status);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let dir = self.inner.get_current_dir().unwrap_or(Path::new(""));
-        if let Some(filter) = FailedProgram::clean_filter(dir, &stderr) {
+        if let Some(filter) = FailedProgram::from_clean_filter(dir, &stderr) {
             return Err(Error::Program(filter));
         }
-        match Unusable::from_stderr(&stderr) {
+        match UnusableError::from_stderr(&stderr) {
             Some(unusable) => Err(Error::Unusable(unusable)),
-            None => Err(Error::Command { args: self.shown(), status, stderr }),
+            None => Err(Error::Command { args: self.display_args(), status, stderr }),
         }
     }
 
-    /// Runs it, to be answered with the id of what it made.
+    /// Runs a command that prints the id of the object it created, and returns that id.
     pub(super) fn run_for_id(self) -> Result<Oid, Error> {
-        let shown = self.shown();
+        let command_line = self.display_args();
         let line = self.run()?.line();
-        Oid::from_hex(line.as_bytes()).ok_or(Error::Answer { args: shown, what: line })
+        Oid::from_hex(line.as_bytes()).ok_or(Error::UnexpectedOutput { args: command_line, output: line })
     }
 
-    /// Runs a hook by git: its output, which git sends to standard error, goes to this process's own, made printable for a
-    /// terminal. Waits for git alone: a background process of the hook may keep the stream open.
-    pub(crate) fn run_beside(mut self) -> Result<(), Error> {
-        let failed = |command: &Self, e: &std::io::Error| command.not_started(e);
+    /// Runs a hook through git and forwards its output, which git sends to stderr, to this process's stderr,
+    /// made printable for a terminal. Waits for git only: a background process of the hook may hold the
+    /// stream open.
+    pub(crate) fn run_forwarding_output(mut self) -> Result<(), Error> {
+        let io_failure_of = |command: &Self, e: &std::io::Error| command.io_failure(e);
         self.inner.stdout(Stdio::null());
         let status = if stderr_is_terminal() {
-            let (output, stderr) = std::io::pipe().map_err(|e| failed(&self, &e))?;
+            let (output, stderr) = std::io::pipe().map_err(|e| io_failure_of(&self, &e))?;
             self.inner.stderr(stderr);
-            let mut child = self.start()?;
+            let mut child = self.spawn()?;
             // Closes this process's copy of the writing end.
             self.inner.stderr(Stdio::null());
-            wait_and_forward(&mut child, output).map_err(|e| failed(&self, &e))?
+            wait_and_forward(&mut child, output).map_err(|e| io_failure_of(&self, &e))?
         } else {
             self.inner.stderr(Stdio::inherit());
-            self.start().and_then(|mut c| c.wait().map_err(|e| failed(&self, &e)))?
+            self.spawn().and_then(|mut c| c.wait().map_err(|e| io_failure_of(&self, &e)))?
         };
         if status.success() {
             return Ok(());
         }
-        Err(Error::Command { args: self.shown(), status: in_words(status), stderr: String::new() })
+        Err(Error::Command {
+            args: self.display_args(),
+            status: describe_status(status),
+            stderr: String::new(),
+        })
     }
 
-    /// Runs it with this process's own terminal, pager included. A pager that is quit early is no failure.
+    /// Runs the command on this process's terminal, pager included. Quitting the pager early is not a
+    /// failure.
     pub(crate) fn run_on_terminal(mut self) -> Result<(), Error> {
-        self.speak_to_a_person().stdout(Stdio::inherit());
-        let status = self.start().and_then(|mut c| c.wait().map_err(|e| self.not_started(&e)))?;
-        self.shown_to_a_person(status)
+        self.use_terminal_stdio().stdout(Stdio::inherit());
+        let status = self.spawn().and_then(|mut c| c.wait().map_err(|e| self.io_failure(&e)))?;
+        self.check_terminal_exit(status)
     }
 
-    /// Runs it for a person without a pager: input and errors are this process's own, and what it prints goes to `print`, a part at a
-    /// time.
-    pub(super) fn run_printing(mut self, print: Print<'_>) -> Result<(), Error> {
-        self.speak_to_a_person().stdout(Stdio::piped());
-        let mut child = self.start()?;
+    /// Runs the command for the user without a pager: stdin and stderr are this process's, and output goes to
+    /// `print` in chunks.
+    pub(super) fn run_printing(mut self, print: PrintChunk<'_>) -> Result<(), Error> {
+        self.use_terminal_stdio().stdout(Stdio::piped());
+        let mut child = self.spawn()?;
         if let Some(mut output) = child.stdout.take() {
-            let mut part = vec![0; PRINTED_AT_ONCE];
+            let mut chunk = vec![0; PRINT_CHUNK_BYTES];
             loop {
-                match output.read(&mut part) {
+                match output.read(&mut chunk) {
                     Ok(0) => break,
-                    Ok(length) => print(&part[..length]),
+                    Ok(length) => print(&chunk[..length]),
                     Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                    Err(e) => return Err(self.not_started(&e)),
+                    Err(e) => return Err(self.io_failure(&e)),
                 }
             }
         }
-        let status = child.wait().map_err(|e| self.not_started(&e))?;
-        self.shown_to_a_person(status)
+        let status = child.wait().map_err(|e| self.io_failure(&e))?;
+        self.check_terminal_exit(status)
     }
 
-    /// Lets it use this process's input and errors, in the user's language.
-    fn speak_to_a_person(&mut self) -> &mut std::process::Command {
+    /// Makes the command inherit this process's stdin and stderr, and use the user's language.
+    fn use_terminal_stdio(&mut self) -> &mut std::process::Command {
         self.inner.stdin(Stdio::inherit()).stderr(Stdio::inherit()).env_remove("LC_ALL");
-        if let Some(own) = std::env::var_os("LC_ALL") {
-            self.inner.env("LC_ALL", own);
+        if let Some(locale) = std::env::var_os("LC_ALL") {
+            self.inner.env("LC_ALL", locale);
         }
         &mut self.inner
     }
 
-    fn shown_to_a_person(&self, status: ExitStatus) -> Result<(), Error> {
+    fn check_terminal_exit(&self, status: ExitStatus) -> Result<(), Error> {
         if status.success() || status.signal() == Some(13) {
             return Ok(());
         }
-        Err(Error::Command { args: self.shown(), status: in_words(status), stderr: String::new() })
+        Err(Error::Command {
+            args: self.display_args(),
+            status: describe_status(status),
+            stderr: String::new(),
+        })
     }
 
-    /// Starts it in a process group of its own, deaf and mute, and does not wait for it.
-    pub(super) fn leave_running(mut self) -> Result<(), Error> {
+    /// Starts the command in its own process group, without input or output, and does not wait for it.
+    pub(super) fn spawn_detached(mut self) -> Result<(), Error> {
         self.inner.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        self.start().map(drop)
+        self.spawn().map(drop)
     }
 
-    /// Starts it with open pipes, for a conversation.
-    pub(crate) fn converse(mut self) -> Result<Child, Error> {
+    /// Starts the command with open pipes, for an exchange of requests and replies.
+    pub(crate) fn spawn_with_pipes(mut self) -> Result<Child, Error> {
         self.inner.stdin(Stdio::piped());
-        self.start()
+        self.spawn()
     }
 
-    fn start(&mut self) -> Result<Child, Error> {
+    fn spawn(&mut self) -> Result<Child, Error> {
         self.inner.args(&self.args);
-        let carried = self.carried.as_deref().filter(|_| self.changes);
-        // Only for this one start: nothing else that is started may keep the lock alive.
-        inherit(carried, FdFlags::empty());
-        let started = self.inner.spawn();
-        inherit(carried, FdFlags::CLOEXEC);
-        started.map_err(|e| self.not_started(&e))
+        let lock_file = self.inherited_lock.as_deref().filter(|_| self.is_mutating);
+        // Applies to this start only: no other child process may hold the lock.
+        set_descriptor_flags(lock_file, FdFlags::empty());
+        let child = self.inner.spawn();
+        set_descriptor_flags(lock_file, FdFlags::CLOEXEC);
+        child.map_err(|e| self.io_failure(&e))
     }
 
-    fn not_started(&self, source: &std::io::Error) -> Error {
-        Error::Command { args: self.shown(), status: source.to_string(), stderr: String::new() }
+    fn io_failure(&self, source: &std::io::Error) -> Error {
+        Error::Command { args: self.display_args(), status: source.to_string(), stderr: String::new() }
     }
 
-    /// The arguments as a person would type them, without the settings this program adds.
-    pub(crate) fn shown(&self) -> String {
-        let mut words = Vec::new();
+    /// Returns the arguments as the user would type them, without the `-c` settings that git-proq adds.
+    pub(crate) fn display_args(&self) -> String {
+        let mut visible_args = Vec::new();
         let mut args = self.args.iter();
         while let Some(arg) = args.next() {
             if arg == "-c" {
                 args.next();
             } else {
-                words.push(arg.to_string_lossy());
+                visible_args.push(arg.to_string_lossy());
             }
         }
-        words.join(" ")
+        visible_args.join(" ")
     }
 }
 
-/// How a program has ended, which may have been `ended` by us.
-fn told(ended: bool, status: ExitStatus) -> String {
-    match ended {
+/// Describes how a program exited, or that git-proq killed it.
+fn describe_exit(killed: bool, status: ExitStatus) -> String {
+    match killed {
         true => "it was ended: it took too long, or this was to be stopped".to_owned(),
-        false => in_words(status),
+        false => describe_status(status),
     }
 }
 
-/// Reads until the end, and hands out each line, which may end for a terminal only. What is left of them: those that were not
-/// taken.
-fn remainder(stderr: impl Read, tell: &dyn Fn(&str) -> bool) -> String {
-    let (mut left, mut line) = (Vec::new(), Vec::new());
+/// Reads to the end and passes each line to `on_line`; a line may also end in `\r`, as for a terminal.
+/// Returns the lines for which that returned false.
+fn forward_lines(stderr: impl Read, on_line: &dyn Fn(&str) -> bool) -> String {
+    let (mut unhandled, mut line) = (Vec::new(), Vec::new());
     let mut bytes = BufReader::new(stderr).bytes();
     loop {
         let byte = bytes.next().and_then(Result::ok);
         line.extend(byte);
         if matches!(byte, None | Some(b'\r' | b'\n')) {
-            if !tell(String::from_utf8_lossy(&line).trim_end()) {
-                left.append(&mut line);
+            if !on_line(String::from_utf8_lossy(&line).trim_end()) {
+                unhandled.append(&mut line);
             }
             line.clear();
         }
         if byte.is_none() {
-            return String::from_utf8_lossy(&left).into_owned();
+            return String::from_utf8_lossy(&unhandled).into_owned();
         }
     }
 }
 
-/// How long somebody waits for a program that runs what others wrote.
-struct Patience<'a> {
+/// Watchdog of a program that may run code from the repository, such as hooks and filters.
+struct Watchdog<'a> {
     limit: Duration,
-    is_unwanted: Unwanted<'a>,
+    is_cancelled: CancelCheck<'a>,
 }
 
-impl Patience<'_> {
-    /// How often it is looked whether somebody asks.
-    const GLANCE: Duration = Duration::from_millis(100);
-    /// How long it may take to tidy up.
-    const GRACE: Duration = Duration::from_secs(2);
+impl Watchdog<'_> {
+    /// Interval at which the watchdog checks for cancellation.
+    const POLL_INTERVAL: Duration = Duration::from_millis(100);
+    /// Time between SIGTERM and SIGKILL, for the program to clean up.
+    const KILL_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-    /// Waits until it is over, or ends its group; whether it did that.
-    fn watch(&self, group: u32, is_over: &mpsc::Receiver<()>) -> bool {
-        let begin = Instant::now();
-        while begin.elapsed() < self.limit && !(self.is_unwanted)() {
-            if is_over.recv_timeout(Patience::GLANCE) != Err(RecvTimeoutError::Timeout) {
+    /// Waits until the program has finished or is due to be killed, and returns whether its process group was
+    /// killed.
+    fn kill_when_due(&self, group: u32, finished: &mpsc::Receiver<()>) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < self.limit && !(self.is_cancelled)() {
+            if finished.recv_timeout(Watchdog::POLL_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 return false;
             }
         }
         let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) else { return false };
-        // It may end by itself at this moment.
-        let _asked = kill_process_group(group, Signal::TERM);
-        if is_over.recv_timeout(Patience::GRACE) == Err(RecvTimeoutError::Timeout) {
-            let _ended = kill_process_group(group, Signal::KILL);
+        // The program may exit at this moment.
+        let _terminated = kill_process_group(group, Signal::TERM);
+        if finished.recv_timeout(Watchdog::KILL_GRACE_PERIOD) == Err(RecvTimeoutError::Timeout) {
+            let _killed = kill_process_group(group, Signal::KILL);
         }
         true
     }
 }
 
-fn inherit(file: Option<&File>, flags: FdFlags) {
+fn set_descriptor_flags(file: Option<&File>, flags: FdFlags) {
     if let Some(file) = file {
-        // It cannot fail for an open descriptor; if it did, the lock would only tell of this process alone.
+        // This cannot fail for an open descriptor; if it did, the lock would only cover this process.
         let _ = fcntl_setfd(file, flags);
     }
 }
 
-/// Takes every `GIT_*` variable out that ties a call to some other repository, and the hooks of an agent's run.
-fn scrub(command: &mut std::process::Command) {
+/// Removes every `GIT_*` variable that ties a command to another repository, and the hooks injected into an
+/// agent's run.
+fn scrub_environment(command: &mut std::process::Command) {
     for (key, _) in std::env::vars_os() {
         let Some(name) = key.to_str() else { continue };
-        let kept = KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|p| name.starts_with(p));
+        let kept = KEPT_VARIABLES.contains(&name) || KEPT_PREFIXES.iter().any(|p| name.starts_with(p));
         if name.starts_with("GIT_") && !kept {
             command.env_remove(name);
         }
     }
-    // What an agent in a lane may not do itself, this program may: it has rules and a journal of its own.
-    match injected::own_parameters() {
-        Some(parameters) => command.env(injected::VARIABLE, parameters),
-        None => command.env_remove(injected::VARIABLE),
+    // git-proq may do what an agent in a lane may not, because it has its own rules and journal.
+    match injected_config::user_parameters() {
+        Some(parameters) => command.env(injected_config::CONFIG_VARIABLE, parameters),
+        None => command.env_remove(injected_config::CONFIG_VARIABLE),
     };
 }
 
-/// Gives git the first moment that it knows where the clock shows an earlier one: `git fsck` calls a commit of then broken.
-fn date(command: &mut std::process::Command) {
+/// Sets the earliest date git knows when the clock shows an earlier one: `git fsck` reports a commit of such
+/// a date as broken.
+fn set_fallback_date(command: &mut std::process::Command) {
     if std::time::SystemTime::now() >= std::time::UNIX_EPOCH {
         return;
     }
@@ -484,8 +516,8 @@ fn date(command: &mut std::process::Command) {
     }
 }
 
-/// An exit status in words, a signal included.
-pub(super) fn in_words(status: ExitStatus) -> String {
+/// Describes an exit status, a signal included.
+pub(super) fn describe_status(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         (None, Some(signal)) => format!("killed by signal {signal}"),

@@ -1,63 +1,71 @@
-//! Owns writing commits without a checkout, and committing named paths in one.
+//! Commit creation without a checkout, and commits of named paths in a worktree.
 
 use std::path::Path;
 use std::time::Duration;
 
 use gix::actor::Signature;
 
-use super::command::Unwanted;
+use super::command::CancelCheck;
 use super::failed_program::FailedProgram;
-use super::index::FormerIndex;
+use super::index::IndexBackup;
 use super::path::nul_separated;
-use super::{Error, Oid, Repo, RepoPath, Staged, ThrowAway};
+use super::{Error, Oid, Repo, RepoPath, StagedEntries, TempObjectStore};
 
-/// What tells the commits of git-proq's own from a person's.
-pub(super) const KEEPER_EMAIL: &str = "git-proq@localhost";
+/// E-mail address that marks git-proq's own commits.
+pub(super) const PROQ_EMAIL: &str = "git-proq@localhost";
 
-/// Their name.
-const KEEPER_NAME: &str = "git-proq";
+/// Author and committer name of git-proq's own commits.
+const PROQ_NAME: &str = "git-proq";
 
-/// Who signs commits that are only a way to keep things, so that no identity needs to be configured.
-const KEEPER: [(&str, &str); 4] = [
-    ("GIT_AUTHOR_NAME", KEEPER_NAME),
-    ("GIT_AUTHOR_EMAIL", KEEPER_EMAIL),
-    ("GIT_COMMITTER_NAME", KEEPER_NAME),
-    ("GIT_COMMITTER_EMAIL", KEEPER_EMAIL),
+/// Identity variables for commits that only retain objects, so that you need no configured identity.
+const PROQ_IDENTITY_ENV: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", PROQ_NAME),
+    ("GIT_AUTHOR_EMAIL", PROQ_EMAIL),
+    ("GIT_COMMITTER_NAME", PROQ_NAME),
+    ("GIT_COMMITTER_EMAIL", PROQ_EMAIL),
 ];
 
 /// A commit to be written.
 #[derive(Debug, Clone)]
 pub(crate) struct NewCommit<'a> {
-    /// Its tree.
+    /// Tree of the commit.
     pub(crate) tree: Oid,
-    /// Its parents, in order.
+    /// Parents of the commit, in order.
     pub(crate) parents: &'a [Oid],
-    /// Its whole message.
+    /// Full commit message.
     pub(crate) message: &'a str,
 }
 
 impl NewCommit<'_> {
-    /// Writes it in the user's name, signed when `commit.gpgSign` asks for it.
-    pub(crate) fn write(&self, repo: &Repo, into: Option<&ThrowAway>) -> Result<Oid, Error> {
+    /// Writes the commit in the user's name, signed when `commit.gpgSign` is set.
+    pub(crate) fn write(&self, repo: &Repo, temp_objects: Option<&TempObjectStore>) -> Result<Oid, Error> {
         let sign = repo.setting_bool("commit.gpgSign") == Some(true);
-        if let (false, None, Some((author, committer))) = (sign, into, repo.people()) {
-            return self.write_as(repo, author, committer);
+        if let (false, None, Some((author, committer))) = (sign, temp_objects, repo.author_and_committer()) {
+            return self.write_in_process(repo, author, committer);
         }
-        let call = ThrowAway::apply(into, repo.git()).args(["commit-tree"]);
-        let call = if sign && into.is_none() { call.arg("-S") } else { call };
-        self.finish(call).map_err(FailedProgram::signature)
+        let command = TempObjectStore::redirect_writes(temp_objects, repo.git()).args(["commit-tree"]);
+        let command = if sign && temp_objects.is_none() { command.arg("-S") } else { command };
+        self.run_commit_tree(command).map_err(FailedProgram::map_signing_error)
     }
 
-    /// Writes it in git-proq's own name: for snapshots and anchors.
-    pub(crate) fn write_as_keeper(&self, repo: &Repo, into: Option<&ThrowAway>) -> Result<Oid, Error> {
-        if let (None, Some((author, committer))) = (into, repo.people_named(KEEPER_NAME, KEEPER_EMAIL)) {
-            return self.write_as(repo, author, committer);
+    /// Writes the commit in git-proq's name: for snapshots and anchors.
+    pub(crate) fn write_as_proq(
+        &self,
+        repo: &Repo,
+        temp_objects: Option<&TempObjectStore>,
+    ) -> Result<Oid, Error> {
+        if let (None, Some((author, committer))) =
+            (temp_objects, repo.signatures_with_name(PROQ_NAME, PROQ_EMAIL))
+        {
+            return self.write_in_process(repo, author, committer);
         }
-        self.finish(ThrowAway::apply(into, as_keeper(repo.git())).arg("commit-tree"))
+        self.run_commit_tree(
+            TempObjectStore::redirect_writes(temp_objects, with_proq_identity(repo.git())).arg("commit-tree"),
+        )
     }
 
-    /// Writes it in process, as `git commit-tree` would.
-    fn write_as(&self, repo: &Repo, author: Signature, committer: Signature) -> Result<Oid, Error> {
+    /// Writes the commit in process, as `git commit-tree` would.
+    fn write_in_process(&self, repo: &Repo, author: Signature, committer: Signature) -> Result<Oid, Error> {
         repo.write_durably(&gix::objs::Commit {
             tree: self.tree.0,
             parents: self.parents.iter().map(|id| id.0).collect(),
@@ -69,111 +77,116 @@ impl NewCommit<'_> {
         })
     }
 
-    fn finish(&self, mut call: super::Command) -> Result<Oid, Error> {
+    fn run_commit_tree(&self, mut command: super::Command) -> Result<Oid, Error> {
         for parent in self.parents {
-            call = call.arg("-p").arg(parent.to_string());
+            command = command.arg("-p").arg(parent.to_string());
         }
-        let call = call.args(["-F", "-"]).arg(self.tree.to_string()).input(self.message);
-        call.changes().durable().run_for_id()
+        let command = command.args(["-F", "-"]).arg(self.tree.to_string()).input(self.message);
+        command.mutating().durable().run_for_id()
     }
 }
 
-fn as_keeper(call: super::Command) -> super::Command {
-    KEEPER.iter().fold(call, |call, (key, value)| call.env(key, value))
+fn with_proq_identity(command: super::Command) -> super::Command {
+    PROQ_IDENTITY_ENV.iter().fold(command, |command, (key, value)| command.env(key, value))
 }
 
-/// Stages exactly `paths` of a worktree, as they are there: added, changed or removed.
-pub(crate) fn stage(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Result<(), Error> {
-    add(repo, dir, paths, None)
+/// Stages exactly `paths` of a worktree in their current state: added, changed or removed.
+pub(crate) fn stage_paths(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    add_paths(repo, dir, paths, None)
 }
 
-fn add(repo: &Repo, dir: &Path, paths: &[RepoPath], more: Option<&str>) -> Result<(), Error> {
-    let (there, gone): (Vec<_>, Vec<_>) =
-        paths.iter().cloned().partition(|path| path.under(dir).symlink_metadata().is_ok());
-    // git refuses a path of which nothing is left: one whose removal is staged already.
-    let staged = Staged::read(repo, dir, &gone)?;
+fn add_paths(repo: &Repo, dir: &Path, paths: &[RepoPath], extra_arg: Option<&str>) -> Result<(), Error> {
+    let (present, missing): (Vec<_>, Vec<_>) =
+        paths.iter().cloned().partition(|path| path.to_fs_path(dir).symlink_metadata().is_ok());
+    // Git refuses a path that exists neither on disk nor in the index, as after a staged removal.
+    let staged = StagedEntries::read(repo, dir, &missing)?;
     let paths: Vec<RepoPath> =
-        there.into_iter().chain(gone.into_iter().filter(|path| staged.has(path))).collect();
-    // Without a path git would take them all.
+        present.into_iter().chain(missing.into_iter().filter(|path| staged.contains(path))).collect();
+    // Without a path, git would add all of them.
     if paths.is_empty() {
         return Ok(());
     }
     repo.git_in(dir)
         .args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"])
-        .args(more)
+        .args(extra_arg)
         .env("GIT_LITERAL_PATHSPECS", "1")
         .input(nul_separated(&paths))
-        .changes()
+        .mutating()
         .run()
         .map(drop)
 }
 
-/// How long the repository's own hooks may take at a commit that nobody waits for in front of a terminal.
-const PATIENCE: Duration = Duration::from_mins(30);
+/// Time limit of the repository's hooks at a commit that nobody watches on a terminal.
+const HOOK_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// Commits what is staged in a worktree. The repository's own commit hooks run, as for any commit; they are ended when it
-/// `is_unwanted`. The message that a person may be writing there just now stays.
+/// Commits the staged changes of a worktree. The repository's commit hooks run, as for any commit, and are
+/// killed when `is_cancelled` returns true. A message that the user is just editing there is retained.
 pub(crate) fn commit_staged(
     repo: &Repo,
     dir: &Path,
     message: &str,
-    is_unwanted: Unwanted<'_>,
+    is_cancelled: CancelCheck<'_>,
 ) -> Result<(), Error> {
-    let draft = repo.git_dir_of(dir)?.join("COMMIT_EDITMSG");
-    let former = std::fs::read(&draft);
-    let call = repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes();
-    let done = call.run_within(PATIENCE, is_unwanted).map(drop).map_err(FailedProgram::signature);
-    if let Ok(former) = former {
-        // The commit is what counts.
-        drop(std::fs::write(&draft, former));
+    let message_file = repo.worktree_git_dir(dir)?.join("COMMIT_EDITMSG");
+    let old_message = std::fs::read(&message_file);
+    let command = repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).mutating();
+    let result = command
+        .run_with_timeout(HOOK_TIMEOUT, is_cancelled)
+        .map(drop)
+        .map_err(FailedProgram::map_signing_error);
+    if let Ok(old_message) = old_message {
+        // Only the commit matters.
+        drop(std::fs::write(&message_file, old_message));
     }
-    done
+    result
 }
 
-/// Commits exactly `paths` of a lane's worktree (added, changed or removed) on top of what is staged already, in a sparse one
-/// also what lies outside of its folders.
-/// The repository's own commit hooks run, as for any commit.
+/// Commits exactly `paths` of a lane's worktree (added, changed or removed) on top of the staged changes,
+/// including paths outside of a sparse checkout. The repository's commit hooks run, as for any commit.
 pub(crate) fn stage_and_commit(
     repo: &Repo,
     dir: &Path,
     paths: &[RepoPath],
     message: &str,
-    is_unwanted: Unwanted<'_>,
+    is_cancelled: CancelCheck<'_>,
 ) -> Result<(), Error> {
-    let (head, before) = (repo.head_of(dir)?, FormerIndex::of(&repo.git_dir_of(dir)?));
-    let added = add(repo, dir, paths, Some("--sparse"));
-    let after = staged(repo, dir);
-    // What was staged may come to nothing with what is on top: git would refuse to commit that.
-    let is_nothing = || head.is_some_and(|head| repo.index_is_at(dir, head).unwrap_or(false));
-    let done = added.and_then(|()| match is_nothing() {
+    let (head, old_index) = (repo.head_commit(dir)?, IndexBackup::read(&repo.worktree_git_dir(dir)?));
+    let add_result = add_paths(repo, dir, paths, Some("--sparse"));
+    let staged_after = staged_entries(repo, dir);
+    // Staged and added changes may cancel out: git would refuse an empty commit.
+    let has_no_changes = || head.is_some_and(|head| repo.index_matches(dir, head).unwrap_or(false));
+    let result = add_result.and_then(|()| match has_no_changes() {
         true => Ok(()),
-        false => commit_staged(repo, dir, message, is_unwanted),
+        false => commit_staged(repo, dir, message, is_cancelled),
     });
-    // What somebody has staged there is theirs; that it was added on top is no part of a commit that was refused. One that was made in
-    // spite of its failure, as before its last hook, has the index that belongs to it; and so has whoever staged something since.
-    if let (Err(_), Ok(before), Some(after)) = (&done, before, after)
-        && repo.head_of(dir).is_ok_and(|now| now == head)
+    // After a refused commit, restore the index to the user's staged changes, without the added paths. A
+    // commit created despite the failure, as before its last hook, has the right index already. The index
+    // also stays when another process has staged something since.
+    if let (Err(_), Ok(old_index), Some(staged_after)) = (&result, old_index, staged_after)
+        && repo.head_commit(dir).is_ok_and(|current_head| current_head == head)
     {
-        before.put_back(repo, || staged(repo, dir).as_ref() == Some(&after));
+        old_index.restore(repo, || staged_entries(repo, dir).as_ref() == Some(&staged_after));
     }
-    done.map_err(|e| match &e {
+    result.map_err(|e| match &e {
         Error::Command { stderr, .. } if stderr.contains("index.lock': File exists") => {
-            repo.index_lock(dir).unwrap_or(e)
+            repo.index_lock_error(dir).unwrap_or(e)
         }
         _ => e,
     })
 }
 
-/// The entries of a worktree's index as `git ls-files --stage` lists them, so without the times of files; none when git fails.
-fn staged(repo: &Repo, dir: &Path) -> Option<Vec<u8>> {
+/// Returns the entries of a worktree's index as `git ls-files --stage` lists them, without file times; `None`
+/// when git fails.
+fn staged_entries(repo: &Repo, dir: &Path) -> Option<Vec<u8>> {
     Some(repo.git_in(dir).args(["ls-files", "--stage", "-z"]).run().ok()?.stdout)
 }
 
 impl Repo {
-    /// Writes a commit of git-proq's own that has all of `tips` as parents: one ref to it keeps them all.
-    pub(crate) fn keeper_of(&self, tips: &[Oid], message: &str) -> Result<Oid, Error> {
-        let none = || Error::Answer { args: "commit-tree".into(), what: "nothing to keep".into() };
-        let tree = self.tree_of(*tips.first().ok_or_else(none)?)?;
-        NewCommit { tree, parents: tips, message }.write_as_keeper(self, None)
+    /// Writes a commit of git-proq's that has all of `tips` as parents: one ref to it retains them all.
+    pub(crate) fn write_keeper_commit(&self, tips: &[Oid], message: &str) -> Result<Oid, Error> {
+        let no_tips =
+            || Error::UnexpectedOutput { args: "commit-tree".into(), output: "nothing to keep".into() };
+        let tree = self.tree_of(*tips.first().ok_or_else(no_tips)?)?;
+        NewCommit { tree, parents: tips, message }.write_as_proq(self, None)
     }
 }

@@ -1,35 +1,38 @@
-//! Owns having git write its graph of commits, in the background, where a long history has none: with it, what two branches have
-//! in common is found without reading their commits.
+//! Background creation of git's commit-graph file for a long history without one: with the file, git-proq
+//! finds the common ancestors of two branches without reading their commits.
 
 use super::{Error, Repo};
 
-/// As many objects in packs stand for some ten thousand commits. With fewer there is nothing to be gained that anybody notices.
-const MANY: u64 = 100_000;
+/// Minimum number of packed objects, about ten thousand commits. Below that, the file has no noticeable
+/// effect.
+const MIN_PACKED_OBJECTS: u64 = 100_000;
 
 impl Repo {
-    /// Whether there is no graph of commits, and one would be of use. Git writes none of a history that is shallow or has commits
-    /// in others' places; `core.commitGraph` and `gc.writeCommitGraph` say whether the user wants one.
+    /// Returns whether the repository has no commit-graph file and would benefit from one. Git writes none
+    /// for a shallow history or one with replaced commits; `core.commitGraph` and `gc.writeCommitGraph` let
+    /// the user turn it off.
     pub(crate) fn lacks_commit_graph(&self) -> bool {
         let info = self.gix.objects.store_ref().path().join("info");
-        let is_wanted = |key: &&str| self.setting_bool(key) != Some(false);
+        let is_enabled = |key: &&str| self.setting_bool(key) != Some(false);
         !info.join("commit-graph").exists()
             && !info.join("commit-graphs/commit-graph-chain").exists()
-            && ["core.commitGraph", "gc.writeCommitGraph"].iter().all(is_wanted)
-            && self.gix.objects.packed_object_count().is_ok_and(|count| count >= many())
-            && self.has_made_up_history().is_ok_and(|made_up| !made_up)
+            && ["core.commitGraph", "gc.writeCommitGraph"].iter().all(is_enabled)
+            && self.gix.objects.packed_object_count().is_ok_and(|count| count >= min_packed_objects())
+            && self.has_altered_history().is_ok_and(|is_altered| !is_altered)
     }
 
-    /// Has git begin to write one. Nobody waits for it; cut short, it leaves nothing that counts.
+    /// Starts `git commit-graph write` in the background. Nothing waits for it, and an interrupted run leaves
+    /// no partial file in use.
     ///
     /// # Errors
-    /// When git cannot be started.
-    pub(crate) fn begin_commit_graph(&self) -> Result<(), Error> {
-        self.git().args(["commit-graph", "write", "--reachable", "--no-progress"]).leave_running()
+    /// Fails when git cannot be started.
+    pub(crate) fn start_writing_commit_graph(&self) -> Result<(), Error> {
+        self.git().args(["commit-graph", "write", "--reachable", "--no-progress"]).spawn_detached()
     }
 }
 
-/// How many objects are many. A test says it with `PROQ_TEST_MANY_OBJECTS`.
-fn many() -> u64 {
-    let said = || std::env::var("PROQ_TEST_MANY_OBJECTS").ok().and_then(|said| said.parse().ok());
-    cfg!(debug_assertions).then(said).flatten().unwrap_or(MANY)
+/// Returns the minimum number of packed objects. Tests set it with `PROQ_TEST_MANY_OBJECTS`.
+fn min_packed_objects() -> u64 {
+    let from_env = || std::env::var("PROQ_TEST_MANY_OBJECTS").ok().and_then(|value| value.parse().ok());
+    cfg!(debug_assertions).then(from_env).flatten().unwrap_or(MIN_PACKED_OBJECTS)
 }

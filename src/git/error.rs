@@ -1,26 +1,26 @@
-//! Owns what can go wrong with git, in the user's words.
+//! Errors of git operations, worded for the user.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::failed_program::{FailedProgram, filter_line};
-use super::refs::after_not_moved;
-use super::{Oid, Remedy, RepoPath, Unusable};
-use crate::explain::{Exit, Explain, quoted_path};
+use super::failed_program::{FailedProgram, filter_error_line};
+use super::refs::ref_failure_hint;
+use super::{LocalChangesHint, Oid, RepoPath, UnusableError};
+use crate::explain::{Exit, Explain, shell_quote_path};
 
-/// How many names a one-line message lists before it counts the rest.
-const NAMED: usize = 4;
+/// Maximum number of paths that a one-line message lists before it counts the others.
+const MAX_PATHS_NAMED: usize = 4;
 
-/// How many characters are shown of an answer that is not understood.
-const SHOWN: usize = 200;
+/// Maximum number of characters shown of output that git-proq cannot parse.
+const MAX_OUTPUT_CHARS_SHOWN: usize = 200;
 
-/// An error from git, or from reading and changing what git keeps.
+/// Error from git, or from reading and changing a repository.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No git program on `PATH`.
     #[error("git was not found on PATH")]
     NoGit,
-    /// The git program is older than what this program relies on.
+    /// The git program is older than the version git-proq requires.
     #[error("git {found} is too old; git-proq needs {needed} or newer")]
     TooOld {
         /// The version found.
@@ -28,47 +28,47 @@ pub enum Error {
         /// The oldest version that works.
         needed: &'static str,
     },
-    /// There is no repository here.
+    /// The folder is not in a repository.
     #[error("not a git repository: {}", dir.display())]
     NoRepository {
-        /// Where the search began, or what `GIT_DIR` names.
+        /// Folder where the search started, or the value of `GIT_DIR`.
         dir: PathBuf,
-        /// Whether it is what `GIT_DIR` names.
-        by_variable: bool,
+        /// Whether `dir` is the value of `GIT_DIR`.
+        named_by_git_dir_variable: bool,
     },
-    /// Variables name a worktree and a repository that do not belong together.
+    /// Environment variables name a worktree and a repository that do not belong together.
     #[error("{} is no worktree of {}, which GIT_DIR names; nothing was changed", dir.display(), git_dir.display())]
-    Mixture {
-        /// The worktree.
+    MismatchedGitDir {
+        /// Worktree that the variables name.
         dir: PathBuf,
-        /// The repository.
+        /// Repository that `GIT_DIR` names.
         git_dir: PathBuf,
     },
     /// Another user owns the repository, and git makes no exception for it.
     #[error("cannot use the repository at {}: git detected dubious ownership; nothing of it was read or run", dir.display())]
     Untrusted {
-        /// Its worktree, or its git directory.
+        /// Worktree of the repository, or its git directory.
         dir: PathBuf,
-        /// The command that makes an exception.
+        /// Command that adds the exception.
         advice: String,
     },
-    /// A bare repository that nobody named, where git wants that.
+    /// A bare repository was discovered but not named explicitly, and git's settings require that.
     #[error("cannot use the bare repository at {}: safe.bareRepository is 'explicit'; nothing of it was read or run", dir.display())]
-    BareUnnamed {
-        /// Its git directory.
+    BareNotNamedExplicitly {
+        /// Git directory of the repository.
         dir: PathBuf,
     },
     /// The command needs a main checkout and the repository is bare.
     #[error("this is a bare repository; it has no main checkout")]
     Bare,
-    /// A git program call failed.
-    #[error("`git {args}` failed: {}", first_line(stderr, status))]
+    /// A git command failed.
+    #[error("`git {args}` failed: {}", first_error_line(stderr, status))]
     Command {
-        /// The arguments, joined for reading.
+        /// Arguments, joined for display.
         args: String,
-        /// Exit status or signal, in words.
+        /// Exit status or signal as text.
         status: String,
-        /// Everything it wrote to its error stream.
+        /// Complete standard error output.
         stderr: String,
     },
     /// A partial clone lacks files, and they could not be fetched.
@@ -76,225 +76,229 @@ pub enum Error {
         "{count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was changed"
     )]
     NotFetched {
-        /// How many.
+        /// Number of missing files.
         count: usize,
-        /// The remote that has them.
+        /// Remote that has them.
         remote: String,
-        /// What git said.
+        /// Error of the fetch.
         #[source]
         source: Box<Error>,
     },
-    /// A filter of the user's, which git sends files through, failed.
-    #[error("a filter that git sends files through failed: {}; nothing was changed", filter_line(stderr))]
+    /// One of the user's filters that git applies to files failed.
+    #[error(
+        "a filter that git sends files through failed: {}; nothing was changed",
+        filter_error_line(stderr)
+    )]
     Filter {
-        /// Everything that git and the filter wrote.
+        /// Complete standard error output of git and the filter.
         stderr: String,
-        /// Whether it is that of git-lfs.
+        /// Whether the filter is git-lfs.
         is_lfs: bool,
     },
-    /// The git program answered in a form that is not understood.
-    #[error("`git {args}` {}", answer(what))]
-    Answer {
-        /// The arguments, joined for reading.
+    /// Git printed output that git-proq cannot parse.
+    #[error("`git {args}` {}", describe_output(output))]
+    UnexpectedOutput {
+        /// Arguments, joined for display.
         args: String,
-        /// What was wrong with the answer, or the answer; empty where there was none.
-        what: String,
+        /// Description of the fault, or the output itself; empty when git printed nothing.
+        output: String,
     },
     /// A name that resolves to nothing.
     #[error("'{rev}' is not a commit in this repository")]
     NoRev {
-        /// What was asked for.
+        /// Revision that was requested.
         rev: String,
     },
-    /// A repository or a worktree lacks what is needed to work with it at all.
+    /// The repository or worktree lacks something git-proq requires.
     #[error(transparent)]
-    Unusable(Unusable),
-    /// What is to be a glob of files is none.
-    #[error("'{glob}' names no files: {why}; nothing was made")]
-    Glob {
-        /// What was given.
+    Unusable(UnusableError),
+    /// A file pattern is invalid.
+    #[error("'{glob}' names no files: {reason}; nothing was made")]
+    InvalidGlob {
+        /// Pattern as given.
         glob: String,
-        /// What is wrong with it.
-        why: &'static str,
+        /// Fault of the pattern.
+        reason: &'static str,
     },
     /// An object could not be read.
-    #[error("could not read {what}")]
+    #[error("could not read {object}")]
     Object {
-        /// What was being read.
-        what: String,
-        /// Why.
+        /// Description of the object, such as `history of <id>`.
+        object: String,
+        /// Cause of the failure.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A file could not be read, written or moved.
     #[error("could not {verb} {}", path.display())]
     Io {
-        /// What was attempted, as a verb.
+        /// Failed action, as a verb.
         verb: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: std::io::Error,
     },
     /// An index has unmerged paths.
-    #[error("{} has unmerged paths: {}", dir.display(), names(paths))]
+    #[error("{} has unmerged paths: {}", dir.display(), list_paths(paths))]
     Unmerged {
-        /// The worktree.
+        /// Worktree of the index.
         dir: PathBuf,
         /// The unmerged paths.
         paths: Vec<RepoPath>,
     },
-    /// Tracked files that cannot be read, so that their content cannot be kept.
-    #[error("files in {} cannot be read: {}; nothing was changed", dir.display(), names(paths))]
+    /// Tracked files cannot be read, so their content cannot be saved.
+    #[error("files in {} cannot be read: {}; nothing was changed", dir.display(), list_paths(paths))]
     Unreadable {
-        /// The worktree.
+        /// Worktree of the files.
         dir: PathBuf,
-        /// The files.
+        /// Unreadable files.
         paths: Vec<RepoPath>,
     },
-    /// Folders in which nothing can be changed, or files that cannot be taken away.
-    #[error("{} cannot be changed in {}: its rights, or those of the file system, do not let you; nothing was changed", names(paths), dir.display())]
-    Shut {
-        /// The worktree.
+    /// Folders cannot be changed, or files cannot be removed.
+    #[error("{} cannot be changed in {}: its rights, or those of the file system, do not let you; nothing was changed", list_paths(paths), dir.display())]
+    NotWritable {
+        /// Worktree of the paths.
         dir: PathBuf,
-        /// The folders and files.
+        /// Folders and files that cannot be changed.
         paths: Vec<RepoPath>,
     },
-    /// `git replace` has other content in the place of that of files.
-    #[error("`git replace` exchanges the content of files in {}: {}; nothing was changed", dir.display(), names(paths))]
+    /// `git replace` replaces the content of files.
+    #[error("`git replace` exchanges the content of files in {}: {}; nothing was changed", dir.display(), list_paths(paths))]
     Replaced {
-        /// The worktree.
+        /// Worktree of the files.
         dir: PathBuf,
-        /// The first of the contents.
+        /// Id of the first replaced blob.
         oid: Oid,
-        /// The files.
+        /// Files with replaced content.
         paths: Vec<RepoPath>,
     },
-    /// Something else stands where git has files.
+    /// Something that is not a regular file or symlink is at a path where git has a file.
     #[error("in {} stands what git cannot keep where it has a file: {}; nothing was changed", dir.display(), paths.join(", "))]
-    NoFile {
-        /// The worktree.
+    NotAFile {
+        /// Worktree of the paths.
         dir: PathBuf,
-        /// Where, and what it is.
+        /// Paths, each with the kind of what is there.
         paths: Vec<String>,
     },
-    /// A merge, rebase or the like is under way.
-    #[error("a {what} is under way in {}; nothing was changed", dir.display())]
+    /// A merge, rebase or similar operation is in progress.
+    #[error("a {operation} is under way in {}; nothing was changed", dir.display())]
     OpenOperation {
-        /// Which one.
-        what: &'static str,
-        /// The worktree.
+        /// Name of the operation, such as `merge`.
+        operation: &'static str,
+        /// Worktree of the operation.
         dir: PathBuf,
     },
     /// Local changes would be overwritten.
-    #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), names(paths))]
-    Overlap {
-        /// The worktree.
+    #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(paths))]
+    LocalChanges {
+        /// Worktree with the changes.
         dir: PathBuf,
-        /// The paths that both sides change.
+        /// Paths that both sides change.
         paths: Vec<RepoPath>,
-        /// What gets them out of the way.
-        remedy: Remedy,
+        /// Way to move the changes out of the way.
+        hint: LocalChangesHint,
     },
     /// Untracked or ignored files would be overwritten.
-    #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), names(paths))]
+    #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(paths))]
     Obstructed {
-        /// The worktree.
+        /// Worktree of the files.
         dir: PathBuf,
-        /// The files.
+        /// Files that would be overwritten.
         paths: Vec<RepoPath>,
     },
-    /// Somebody else holds git's own lock on this index.
+    /// Another process holds git's lock on this index.
     #[error("another git command is running in {} ({} exists); nothing was changed", dir.display(), lock.display())]
     IndexLocked {
-        /// The worktree.
+        /// Worktree of the index.
         dir: PathBuf,
         /// The lock file.
         lock: PathBuf,
     },
-    /// The index or its lock changed under us.
+    /// The index or its lock was replaced while git-proq held the lock.
     #[error("the index of {} was replaced while its lock was held; it was left as it is", dir.display())]
     IndexReplaced {
-        /// The worktree.
+        /// Worktree of the index.
         dir: PathBuf,
     },
-    /// Files changed between being looked at and being moved.
-    #[error("{} changed while git-proq was at work: {}; they were put back", dir.display(), names(paths))]
+    /// Files changed between being checked and being moved.
+    #[error("{} changed while git-proq was at work: {}; they were put back", dir.display(), list_paths(paths))]
     Raced {
-        /// The worktree.
+        /// Worktree of the files.
         dir: PathBuf,
-        /// The files.
+        /// Files that changed.
         paths: Vec<RepoPath>,
     },
-    /// Something failed, and putting files back failed too.
-    #[error("files of {} could not all be put back; those that are missing are in {}", dir.display(), kept.display())]
-    Stuck {
-        /// The worktree.
+    /// An operation failed, and so did restoring the files.
+    #[error("files of {} could not all be put back; those that are missing are in {}", dir.display(), saved_dir.display())]
+    RestoreFailed {
+        /// Worktree of the files.
         dir: PathBuf,
-        /// Where the files are.
-        kept: PathBuf,
-        /// What kept them from going back.
+        /// Folder that holds the missing files.
+        saved_dir: PathBuf,
+        /// Cause of the failed restore.
         #[source]
         source: Box<Error>,
     },
-    /// Another git command holds a lock that a ref's move needs.
+    /// Another git command holds a lock that moving a ref requires.
     #[error("'{name}' could not be moved: another git command holds {}; nothing was changed", lock.display())]
     RefLocked {
-        /// The ref.
+        /// Name of the ref.
         name: String,
         /// The lock file.
         lock: PathBuf,
     },
-    /// A ref was not where it was expected, or could not be locked.
-    #[error("'{name}' could not be moved: {why}; nothing was changed")]
-    RefMoved {
-        /// The ref.
+    /// A ref did not have its expected value, or could not be locked.
+    #[error("'{name}' could not be moved: {reason}; nothing was changed")]
+    RefNotMoved {
+        /// Name of the ref.
         name: String,
-        /// What git said.
-        why: String,
+        /// Message from git.
+        reason: String,
     },
-    /// Reftable repositories need git's symref verbs to switch HEAD.
+    /// Switching HEAD in a reftable repository requires the symref commands of a newer git.
     #[error("git {found} cannot switch branches safely in a reftable repository")]
     NeedsSymref {
-        /// The version found.
+        /// Version of git that was found.
         found: String,
     },
-    /// A program of the user's failed or refused.
+    /// One of the user's programs failed or refused.
     #[error(transparent)]
     Program(FailedProgram),
 }
 
 impl Error {
-    /// Wraps an IO error with what was attempted and where.
+    /// Returns a function that wraps an I/O error with the failed action and the path.
     pub(crate) fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { verb, path, source }
     }
 
-    /// Wraps a library error with what was being read.
-    pub(crate) fn object<E>(what: impl Into<String>) -> impl FnOnce(E) -> Error
+    /// Returns a function that wraps a library error with a description of the object.
+    pub(crate) fn object<E>(description: impl Into<String>) -> impl FnOnce(E) -> Error
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let what = what.into();
-        move |e| Error::Object { what, source: e.into() }
+        let description = description.into();
+        move |e| Error::Object { object: description, source: e.into() }
     }
 }
 
 impl Error {
-    /// Whether somebody's own changes or programs are in the way, rather than that something could not be done now.
+    /// Returns whether the user's own changes or programs are in the way, as opposed to a failure that may
+    /// pass.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(
             self,
-            Error::Overlap { .. }
+            Error::LocalChanges { .. }
                 | Error::Obstructed { .. }
-                | Error::NoFile { .. }
+                | Error::NotAFile { .. }
                 | Error::OpenOperation { .. }
                 | Error::Raced { .. }
-                | Error::RefMoved { .. }
+                | Error::RefNotMoved { .. }
                 | Error::Unmerged { .. }
-                | Error::Shut { .. }
+                | Error::NotWritable { .. }
                 | Error::Replaced { .. }
                 | Error::Unreadable { .. }
                 | Error::Program(_)
@@ -302,31 +306,33 @@ impl Error {
     }
 }
 
-/// The first names of a list and how many more there are.
-pub(crate) fn names(paths: &[RepoPath]) -> String {
-    let mut out = paths.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    if paths.len() > NAMED {
-        out.push_str(&format!(" and {} more", paths.len() - NAMED));
+/// Lists the first paths and counts the others.
+pub(crate) fn list_paths(paths: &[RepoPath]) -> String {
+    let mut out = paths.iter().take(MAX_PATHS_NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if paths.len() > MAX_PATHS_NAMED {
+        out.push_str(&format!(" and {} more", paths.len() - MAX_PATHS_NAMED));
     }
     out
 }
 
-/// How an answer is shown that is not understood: no more of it than a person reads.
-fn answer(what: &str) -> String {
-    if what.is_empty() {
+/// Describes output that git-proq cannot parse, with an excerpt of it.
+fn describe_output(output: &str) -> String {
+    if output.is_empty() {
         return "ended well and answered nothing: what it wrote was lost".to_owned();
     }
-    let shown: String = what.chars().take(SHOWN).collect();
-    match what.len() - shown.len() {
-        0 => format!("gave an answer that is not understood: {shown}"),
-        more => format!("gave an answer that is not understood: {shown}… and {more} more bytes"),
+    let excerpt: String = output.chars().take(MAX_OUTPUT_CHARS_SHOWN).collect();
+    match output.len() - excerpt.len() {
+        0 => format!("gave an answer that is not understood: {excerpt}"),
+        more => format!("gave an answer that is not understood: {excerpt}… and {more} more bytes"),
     }
 }
 
-/// What helps where a filter failed.
-fn of_filter(stderr: &str, is_lfs: bool) -> Vec<Cow<'static, str>> {
+/// Returns hints for a failed filter.
+fn filter_hints(stderr: &str, is_lfs: bool) -> Vec<Cow<'static, str>> {
     match is_lfs {
-        true if no_lfs(stderr) => vec!["git-lfs is not on PATH here; install it: https://git-lfs.com".into()],
+        true if is_lfs_missing(stderr) => {
+            vec!["git-lfs is not on PATH here; install it: https://git-lfs.com".into()]
+        }
         true => vec![
             "fetch what is missing, which says more: git lfs fetch".into(),
             "or have pointers in lanes: git config proq.lane.lfs pointer".into(),
@@ -335,13 +341,13 @@ fn of_filter(stderr: &str, is_lfs: bool) -> Vec<Cow<'static, str>> {
     }
 }
 
-/// Whether there is no git-lfs.
-fn no_lfs(stderr: &str) -> bool {
+/// Returns whether a filter failed because git-lfs is not installed.
+fn is_lfs_missing(stderr: &str) -> bool {
     ["git-lfs: not found", "git-lfs: command not found"].iter().any(|text| stderr.contains(text))
 }
 
-/// The line of `stderr` that says why, or the status when there is none.
-pub(super) fn first_line(stderr: &str, status: &str) -> String {
+/// Returns the line of `stderr` that gives the reason, or `status` when there is none.
+pub(super) fn first_error_line(stderr: &str, status: &str) -> String {
     let line = stderr
         .lines()
         .find(|l| l.starts_with("fatal:") || l.starts_with("error:"))
@@ -352,45 +358,45 @@ pub(super) fn first_line(stderr: &str, status: &str) -> String {
     }
 }
 
-/// The command that ends what is under way without keeping it.
-pub(crate) fn give_up(what: &str) -> String {
-    if what == "bisect" { "git bisect reset".to_owned() } else { format!("git {what} --abort") }
+/// Returns the command that aborts the operation in progress.
+pub(crate) fn abort_command(operation: &str) -> String {
+    if operation == "bisect" { "git bisect reset".to_owned() } else { format!("git {operation} --abort") }
 }
 
-/// What to do about a remote that git could not fetch from.
-fn unreached(remote: &str) -> String {
+/// Returns the hint for a remote that git could not fetch from.
+fn fetch_hint(remote: &str) -> String {
     format!("look whether it can be reached, then run this again: git fetch {remote}")
 }
 
-fn status_in(dir: &Path) -> String {
-    format!("git -C {} status", quoted_path(dir))
+fn status_command(dir: &Path) -> String {
+    format!("git -C {} status", shell_quote_path(dir))
 }
 
 impl Error {
-    /// What helps where a repository, or what git answers, cannot be relied on.
-    fn hints_on_trust(&self) -> Vec<Cow<'static, str>> {
+    /// Returns hints for a repository, or output of git, that cannot be trusted.
+    fn trust_hints(&self) -> Vec<Cow<'static, str>> {
         vec![match self {
             Error::Untrusted { advice, .. } => format!("if you trust who owns it: {advice}").into(),
-            Error::BareUnnamed { dir } => {
-                format!("name it, if you trust it: git --git-dir={} proq", quoted_path(dir)).into()
+            Error::BareNotNamedExplicitly { dir } => {
+                format!("name it, if you trust it: git --git-dir={} proq", shell_quote_path(dir)).into()
             }
-            Error::Answer { what, .. } if what.is_empty() => {
+            Error::UnexpectedOutput { output, .. } if output.is_empty() => {
                 "see whether the disk is full, or a limit was reached: df -h; ulimit -a".into()
             }
-            Error::Answer { .. } => "see which git it is: git --version; type -a git".into(),
+            Error::UnexpectedOutput { .. } => "see which git it is: git --version; type -a git".into(),
             _ => return Vec::new(),
         }]
     }
 
-    /// What helps with files that cannot be kept or changed.
-    fn hints_on_files(&self) -> Vec<Cow<'static, str>> {
+    /// Returns hints for files that cannot be saved or changed.
+    fn file_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::Unreadable { dir, paths } => {
-                let first = paths.first().map(|p| quoted_path(&p.under(dir))).unwrap_or_default();
+                let first = paths.first().map(|p| shell_quote_path(&p.to_fs_path(dir))).unwrap_or_default();
                 vec![format!("make them readable for you: chmod u+r {first}").into()]
             }
-            Error::Shut { dir, paths } => {
-                let first = paths.first().map(|p| quoted_path(&p.under(dir))).unwrap_or_default();
+            Error::NotWritable { dir, paths } => {
+                let first = paths.first().map(|p| shell_quote_path(&p.to_fs_path(dir))).unwrap_or_default();
                 vec![
                     format!("make it writable for you: chmod u+rwx {first}").into(),
                     format!("or, where chattr has made it immutable: chattr -i {first}").into(),
@@ -399,7 +405,7 @@ impl Error {
             Error::Replaced { oid, .. } => {
                 vec![format!("take the replacement away first: git replace -d {oid}").into()]
             }
-            Error::NoFile { .. } => vec!["move these away, then try again".into()],
+            Error::NotAFile { .. } => vec!["move these away, then try again".into()],
             _ => Vec::new(),
         }
     }
@@ -410,51 +416,52 @@ impl Explain for Error {
         match self {
             Error::NoGit => vec!["install git 2.39 or newer".into()],
             Error::TooOld { .. } => vec!["upgrade git, or put a newer one first on PATH".into()],
-            Error::NoRepository { by_variable: true, .. } => {
+            Error::NoRepository { named_by_git_dir_variable: true, .. } => {
                 vec!["GIT_DIR is set and names no repository: unset GIT_DIR".into()]
             }
             Error::NoRepository { .. } => {
                 vec!["run it inside a repository, or make one: git init".into()]
             }
             Error::Unusable(e) => e.hints(),
-            Error::Mixture { .. } => {
+            Error::MismatchedGitDir { .. } => {
                 vec!["without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …".into()]
             }
-            Error::Untrusted { .. } | Error::BareUnnamed { .. } | Error::Answer { .. } => {
-                self.hints_on_trust()
-            }
-            Error::NotFetched { remote, .. } => vec![unreached(remote).into()],
-            Error::Filter { stderr, is_lfs } => of_filter(stderr, *is_lfs),
+            Error::Untrusted { .. }
+            | Error::BareNotNamedExplicitly { .. }
+            | Error::UnexpectedOutput { .. } => self.trust_hints(),
+            Error::NotFetched { remote, .. } => vec![fetch_hint(remote).into()],
+            Error::Filter { stderr, is_lfs } => filter_hints(stderr, *is_lfs),
             Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],
             Error::NoRev { .. } => vec!["see what there is: git branch --all; git tag".into()],
-            Error::Glob { .. } => {
+            Error::InvalidGlob { .. } => {
                 vec!["name files from the top of the repository: --scope src/pay/ --scope '*.md'".into()]
             }
             Error::Unmerged { .. } => vec!["finish the merge first: git status".into()],
-            Error::Unreadable { .. } | Error::Shut { .. } | Error::Replaced { .. } | Error::NoFile { .. } => {
-                self.hints_on_files()
+            Error::Unreadable { .. }
+            | Error::NotWritable { .. }
+            | Error::Replaced { .. }
+            | Error::NotAFile { .. } => self.file_hints(),
+            Error::OpenOperation { operation: what, .. } => {
+                vec![format!("finish it, or give it up: {}", abort_command(what)).into()]
             }
-            Error::OpenOperation { what, .. } => {
-                vec![format!("finish it, or give it up: {}", give_up(what)).into()]
-            }
-            Error::Overlap { dir, remedy, .. } => remedy.hints(dir),
+            Error::LocalChanges { dir, hint: remedy, .. } => remedy.hints(dir),
             Error::Program(e) => e.hints(),
             Error::Obstructed { .. } => vec!["move these files away, then try again".into()],
             Error::IndexLocked { lock, .. } | Error::RefLocked { lock, .. } => vec![
                 "wait for it to end, then try again".into(),
-                format!("if no git runs there any more: rm {}", quoted_path(lock)).into(),
+                format!("if no git runs there any more: rm {}", shell_quote_path(lock)).into(),
             ],
             Error::IndexReplaced { dir } => {
-                vec![format!("look at it first: {}", status_in(dir)).into()]
+                vec![format!("look at it first: {}", status_command(dir)).into()]
             }
             Error::Raced { .. } => vec!["run the command again".into()],
-            Error::RefMoved { name, why } => vec![after_not_moved(name, why)],
+            Error::RefNotMoved { name, reason: why } => vec![ref_failure_hint(name, why)],
             Error::NeedsSymref { .. } => vec!["upgrade git to 2.46 or newer".into()],
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]
             }
-            Error::Stuck { dir, .. } => {
-                vec![format!("make room, put them back by hand, then look: {}", status_in(dir)).into()]
+            Error::RestoreFailed { dir, .. } => {
+                vec![format!("make room, put them back by hand, then look: {}", status_command(dir)).into()]
             }
             Error::Command { stderr, .. } if stderr.contains("No space left on device") => {
                 vec!["make room on the disk, then run the command again".into()]
@@ -465,7 +472,7 @@ impl Explain for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Glob { .. } => Exit::Usage,
+            Error::InvalidGlob { .. } => Exit::Usage,
             Error::IndexLocked { .. } | Error::RefLocked { .. } => Exit::Locked,
             _ => Exit::Refused,
         }
@@ -477,15 +484,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_answer_no_more_is_shown_than_a_person_reads() {
-        let shown = |what: &str| Error::Answer { args: "write-tree".into(), what: what.to_owned() };
+    fn truncates_unexpected_output() {
+        let error_for =
+            |what: &str| Error::UnexpectedOutput { args: "write-tree".into(), output: what.to_owned() };
         assert_eq!(
-            shown("").to_string(),
+            error_for("").to_string(),
             "`git write-tree` ended well and answered nothing: what it wrote was lost"
         );
-        assert_eq!(shown("ab").to_string(), "`git write-tree` gave an answer that is not understood: ab");
-        let long = shown(&"x".repeat(100_000)).to_string();
+        assert_eq!(error_for("ab").to_string(), "`git write-tree` gave an answer that is not understood: ab");
+        let long = error_for(&"x".repeat(100_000)).to_string();
         assert!(long.len() < 300 && long.ends_with("… and 99800 more bytes"), "{long}");
-        assert!(shown("").exit() == Exit::Refused && shown("ab").exit() == Exit::Refused);
+        assert!(error_for("").exit() == Exit::Refused && error_for("ab").exit() == Exit::Refused);
     }
 }

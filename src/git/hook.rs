@@ -1,80 +1,82 @@
-//! Owns running the repository's own hooks where a plain git command would have run them.
+//! Runs the repository's own hooks where a plain git command would have run them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Oid, Repo};
 
-/// The variable that names the hook that runs, for commands that it starts.
-const HOOK: &str = "PROQ_GIT_HOOK";
+/// Environment variable that names the running hook, for the commands that the hook starts.
+const HOOK_VARIABLE: &str = "PROQ_GIT_HOOK";
 
-/// What git runs between a merge and its message.
-const BEFORE_MERGE: &str = "pre-merge-commit";
+/// Hook that git runs between a merge and its commit message.
+const PRE_MERGE_HOOK: &str = "pre-merge-commit";
 
-/// Runs one hook of the repository in a worktree, if it has it.
+/// Runs one hook of the repository in a worktree, if it exists.
 ///
 /// # Errors
-/// When the hook itself failed; what it said is in the error.
+/// Fails if the hook failed; the error contains its output.
 pub(crate) fn run_hook(repo: &Repo, dir: &Path, name: &str, args: &[&str]) -> Result<(), Error> {
     if !repo.may_have_hook(dir, name) {
         return Ok(());
     }
-    let call = repo.git_in(dir).env(HOOK, name);
-    call.args(["hook", "run", "--ignore-missing", name, "--"]).args(args).changes().run_beside()
+    let call = repo.git_in(dir).env(HOOK_VARIABLE, name);
+    call.args(["hook", "run", "--ignore-missing", name, "--"]).args(args).mutating().run_forwarding_output()
 }
 
 impl Repo {
-    /// The folder of the repository's hooks if there is one in it that git runs before the message of a merge. It is the one
-    /// that the main checkout has, whatever a lane brings along. Where nothing hints at one, no git is started.
+    /// Returns the hook folder of the main checkout if it has a hook that git runs before a merge commit.
+    /// Hooks in a lane do not count. Does not start git where nothing indicates a hook.
     ///
     /// # Errors
-    /// When git cannot say where its hooks are.
-    pub(crate) fn hook_before_merge(&self) -> Result<Option<PathBuf>, Error> {
-        if !self.may_have_hook(self.home(), BEFORE_MERGE) {
+    /// Fails if git cannot report its hook folder.
+    pub(crate) fn pre_merge_hook_folder(&self) -> Result<Option<PathBuf>, Error> {
+        if !self.may_have_hook(self.command_dir(), PRE_MERGE_HOOK) {
             return Ok(None);
         }
-        let folder = self.home().join(self.git().args(["rev-parse", "--git-path", "hooks"]).run()?.line());
-        let mode = folder.join(BEFORE_MERGE).metadata().map(|m| m.permissions().mode());
-        let there = mode.is_ok_and(|mode| mode & 0o111 != 0) || self.has_hook_settings();
-        Ok(there.then_some(folder))
+        let folder =
+            self.command_dir().join(self.git().args(["rev-parse", "--git-path", "hooks"]).run()?.line());
+        let mode = folder.join(PRE_MERGE_HOOK).metadata().map(|m| m.permissions().mode());
+        let has_hook = mode.is_ok_and(|mode| mode & 0o111 != 0) || self.has_hook_sections();
+        Ok(has_hook.then_some(folder))
     }
 
-    /// Runs that hook in a worktree whose HEAD is what is merged into, and whose index and files are the merge, with what `git
-    /// merge` gives it: its index, no editor, and what it is a merge of. Returns the tree of the index as the hook leaves it,
-    /// which is what git commits.
+    /// Runs the pre-merge hook in a worktree whose HEAD is the merge target, and whose index and files are
+    /// the merge result. The hook gets the environment that `git merge` gives it: the index, no editor, and
+    /// the merged branch. Returns the tree of the index after the hook, which is what git commits.
     ///
     /// # Errors
-    /// When the hook failed, or left an index that is no tree.
-    pub(crate) fn run_hook_before_merge(
+    /// Fails if the hook failed, or left an index that cannot be written as a tree.
+    pub(crate) fn run_pre_merge_hook(
         &self,
         dir: &Path,
-        hooks: &Path,
+        hook_folder: &Path,
         (tip, branch): (Oid, &str),
     ) -> Result<Oid, Error> {
-        let mut path = std::ffi::OsString::from("core.hooksPath=");
-        path.push(hooks);
-        let git_dir = self.git_dir_of(dir)?;
+        let mut hooks_path_setting = std::ffi::OsString::from("core.hooksPath=");
+        hooks_path_setting.push(hook_folder);
+        let git_dir = self.worktree_git_dir(dir)?;
         self.git_in(dir)
             .arg("-c")
-            .arg(path)
-            .args(["hook", "run", "--ignore-missing", BEFORE_MERGE])
+            .arg(hooks_path_setting)
+            .args(["hook", "run", "--ignore-missing", PRE_MERGE_HOOK])
             .index(&git_dir.join("index"))
-            .env(HOOK, BEFORE_MERGE)
+            .env(HOOK_VARIABLE, PRE_MERGE_HOOK)
             .env("GIT_EDITOR", ":")
             .env("GIT_REFLOG_ACTION", format!("merge {branch}"))
             .env(&format!("GITHEAD_{tip}"), branch)
-            .changes()
-            .run_beside()?;
-        // The hook may have left a `.git` that names another index.
-        self.git_bound(dir, &git_dir).arg("write-tree").changes().durable().run_for_id()
+            .mutating()
+            .run_forwarding_output()?;
+        // The hook may have left a `.git` that points to another index.
+        self.git_with_git_dir(dir, &git_dir).arg("write-tree").mutating().durable().run_for_id()
     }
 
-    /// Whether hooks are configured by section, as newer gits have it.
-    fn has_hook_settings(&self) -> bool {
+    /// Returns whether hooks are configured in `hook` sections, as newer versions of git allow.
+    fn has_hook_sections(&self) -> bool {
         self.gix.config_snapshot().sections_by_name("hook").is_some_and(|mut all| all.next().is_some())
     }
 
-    /// Whether git could find a hook for a worktree: a file of that name in its folder, or hooks configured by section.
+    /// Returns whether git could find a hook for a worktree: a file with its name in the hook folder, or
+    /// hooks configured in sections.
     pub(crate) fn may_have_hook(&self, dir: &Path, name: &str) -> bool {
         let config = self.gix.config_snapshot();
         let folder = match config.trusted_path("core.hooksPath") {
@@ -82,8 +84,8 @@ impl Repo {
             Ok(None) => self.common_dir().join("hooks"),
             Err(_) => return true,
         };
-        // A worktree's own settings are git's to read.
-        let own_settings = config.boolean("extensions.worktreeConfig") == Some(true);
-        own_settings || folder.join(name).exists() || self.has_hook_settings()
+        // Only git reads a worktree's own configuration.
+        let has_worktree_config = config.boolean("extensions.worktreeConfig") == Some(true);
+        has_worktree_config || folder.join(name).exists() || self.has_hook_sections()
     }
 }

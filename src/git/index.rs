@@ -1,4 +1,4 @@
-//! Owns the index file: copies that keep git's race detection intact, and git's own lock on it.
+//! Index files: copies that keep git's race detection intact, and git's own lock on the index.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -7,14 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::transition::Tree;
+use super::transition::WorktreeContext;
 use super::{Error, Repo};
 
-/// How long a git command of somebody else may hold the index before we give up.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time for which git-proq waits while another git command holds the index lock.
+const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(3);
 
-/// Copies an index. The copy gets the original's modification time: git compares that with the files' times to
-/// know which entries could have changed in the same tick, and a younger copy would call edited files clean.
+/// Copies an index with its modification time. Git compares that with the files' times to find entries that
+/// could have changed in the same tick. A newer copy would report edited files as clean.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     std::fs::copy(from, to).map_err(Error::io("copy the index to", to))?;
     let time = std::fs::metadata(from).and_then(|m| m.modified()).map_err(Error::io("look at", from))?;
@@ -25,64 +25,66 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
         .map_err(Error::io("set the time of", to))
 }
 
-/// Removes an index of our own that an earlier try may have left, and with it the lock of a git that was killed over it.
-pub(super) fn forget(index: &Path) {
+/// Removes a scratch index of git-proq that an earlier attempt may have left, and the lock of a git that was
+/// killed while it used that index.
+pub(super) fn remove_scratch_index(index: &Path) {
     let mut lock = index.as_os_str().to_owned();
     lock.push(".lock");
     drop(std::fs::remove_file(index));
     drop(std::fs::remove_file(lock));
 }
 
-/// An index that is to go in another's place.
+/// Index that is to replace another one.
 pub(super) enum NewIndex {
-    /// It lies there.
-    At(PathBuf),
-    /// It is nowhere yet; with the time that its file is to have.
-    Of(Vec<u8>, SystemTime),
+    /// Path of a file with the new index.
+    InFile(PathBuf),
+    /// Bytes of the new index, and the modification time for its file.
+    InMemory(Vec<u8>, SystemTime),
 }
 
 impl NewIndex {
     fn read(self) -> Result<(Vec<u8>, SystemTime), Error> {
         match self {
-            NewIndex::At(path) => read_with_time(&path),
-            NewIndex::Of(bytes, time) => Ok((bytes, time)),
+            NewIndex::InFile(path) => read_bytes_and_time(&path),
+            NewIndex::InMemory(bytes, time) => Ok((bytes, time)),
         }
     }
 }
 
-/// Where the new index is that a step with this scratch folder had staged in a lock that somebody took away; none where it did
-/// not come to that.
-pub(super) fn left(scratch: &Path) -> Result<Option<PathBuf>, Error> {
-    let (mark, other) = (scratch.join(INDEX_MARK), scratch.join(INDEX));
-    // A new lock needs that name.
-    if is_whole(&mark) {
-        std::fs::rename(&mark, &other).map_err(Error::io("rename", &mark))?;
+/// Returns the path of the new index that a step with this scratch folder had staged in a lock that was then
+/// deleted; `None` if nothing was staged.
+pub(super) fn find_staged_index(scratch: &Path) -> Result<Option<PathBuf>, Error> {
+    let (mark, scratch_index) = (scratch.join(LOCK_MARK_NAME), scratch.join(INDEX_NAME));
+    // A new lock needs the mark's name.
+    if holds_index(&mark) {
+        std::fs::rename(&mark, &scratch_index).map_err(Error::io("rename", &mark))?;
     }
-    Ok(is_whole(&other).then_some(other))
+    Ok(holds_index(&scratch_index).then_some(scratch_index))
 }
 
-/// The time by the clock that files in `dir`, which must be a scratch folder, are noted with.
-pub(super) fn time_in(dir: &Path) -> Result<SystemTime, Error> {
+/// Returns the current time by the file system's clock in `dir`, which must be a scratch folder.
+pub(super) fn file_system_time(dir: &Path) -> Result<SystemTime, Error> {
     let file = dir.join("clock");
     drop(std::fs::remove_file(&file));
-    let time = File::create_new(&file).and_then(|made| made.metadata()?.modified());
+    let time = File::create_new(&file).and_then(|clock_file| clock_file.metadata()?.modified());
     time.map_err(Error::io("create", &file))
 }
 
-/// What identifies one version of a file. Content hashes do not: under `index.skipHash` the trailer is zero.
+/// Identity of one version of a file. A content hash cannot identify it: with `index.skipHash` the trailer is
+/// zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Version {
+pub(super) struct FileVersion {
     inode: u64,
     size: u64,
     seconds: i64,
     nanos: i64,
 }
 
-impl Version {
-    /// Looks at a file; none when it does not exist.
-    pub(super) fn of(path: &Path) -> Result<Option<Version>, Error> {
+impl FileVersion {
+    /// Reads the version of a file; `None` if the file does not exist.
+    pub(super) fn read(path: &Path) -> Result<Option<FileVersion>, Error> {
         match std::fs::symlink_metadata(path) {
-            Ok(m) => Ok(Some(Version {
+            Ok(m) => Ok(Some(FileVersion {
                 inode: m.ino(),
                 size: m.size(),
                 seconds: m.mtime(),
@@ -94,15 +96,15 @@ impl Version {
     }
 }
 
-/// The name in a step's folder of an index that git works on, or that has no other place there.
-pub(super) const INDEX: &str = "index";
-/// The name in a step's folder of the file that `index.lock` is a second name of.
-const INDEX_MARK: &str = "mark-index";
-/// What that file is called once the new index is in it, whole, and goes into place next.
-const READY_MARK: &str = "mark-index-ready";
+/// Name in a step's scratch folder of an index that git works on, or that has no other place there.
+pub(super) const INDEX_NAME: &str = "index";
+/// Name in a step's scratch folder of the file to which `index.lock` is a hard link.
+const LOCK_MARK_NAME: &str = "mark-index";
+/// Name of the mark file once it holds the complete new index and is about to be renamed into place.
+const READY_MARK_NAME: &str = "mark-index-ready";
 
-/// Makes a lock file that must not exist, as a second name of `mark` where the file system has such.
-pub(super) fn lock_file(lock: &Path, mark: &Path) -> std::io::Result<File> {
+/// Creates a lock file that must not exist, as a hard link to `mark` where the file system supports it.
+pub(super) fn create_lock_file(lock: &Path, mark: &Path) -> std::io::Result<File> {
     drop(std::fs::remove_file(mark));
     let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(mark)?;
     file.write_all(format!("git-proq {}\n", std::process::id()).as_bytes())?;
@@ -113,77 +115,78 @@ pub(super) fn lock_file(lock: &Path, mark: &Path) -> std::io::Result<File> {
     }
 }
 
-/// Which file a name stands for.
+/// Device and inode number of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileId(u64, u64);
 
 impl FileId {
-    /// Looks at a name; none when nothing has it.
-    pub(super) fn of(path: &Path) -> Option<FileId> {
+    /// Reads the id of the file at a path; `None` if there is none.
+    pub(super) fn read(path: &Path) -> Option<FileId> {
         path.symlink_metadata().ok().map(|m| FileId(m.dev(), m.ino()))
     }
 }
 
-/// Whether two names are of one file.
+/// Returns whether two paths are the same file.
 pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
-    FileId::of(a).is_some_and(|id| Some(id) == FileId::of(b))
+    FileId::read(a).is_some_and(|id| Some(id) == FileId::read(b))
 }
 
-/// What became of the index lock that a step took, seen from outside.
+/// State of the index lock that a step acquired, as another process sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LockFate {
-    /// It is held still, and the new index is not in it yet.
+pub(super) enum LockOutcome {
+    /// The lock is held, and does not contain the new index yet.
     Held,
-    /// It is held still, and the new index is in it, whole.
+    /// The lock is held, and contains the complete new index.
     Ready,
-    /// It has become the index.
+    /// The lock file was renamed to the index.
     Installed,
-    /// It was given back, was never taken, or somebody took it away.
-    Gone,
+    /// The lock was released, never acquired, or deleted by another process.
+    Absent,
 }
 
-/// Looks at what became of the index lock that a step with this scratch folder took.
-pub(super) fn lock_fate(git_dir: &Path, scratch: &Path) -> LockFate {
+/// Returns the state of the index lock that a step with this scratch folder acquired.
+pub(super) fn lock_outcome(git_dir: &Path, scratch: &Path) -> LockOutcome {
     let lock = git_dir.join("index.lock");
-    let (mark, ready) = (scratch.join(INDEX_MARK), scratch.join(READY_MARK));
+    let (mark, ready) = (scratch.join(LOCK_MARK_NAME), scratch.join(READY_MARK_NAME));
     if ready.exists() {
-        if is_same_file(&ready, &lock) { LockFate::Ready } else { LockFate::Installed }
+        if is_same_file(&ready, &lock) { LockOutcome::Ready } else { LockOutcome::Installed }
     } else if is_same_file(&mark, &lock) {
-        LockFate::Held
+        LockOutcome::Held
     } else {
-        LockFate::Gone
+        LockOutcome::Absent
     }
 }
 
-/// Whether a lock file holds an index rather than only the name of its owner.
-pub(super) fn is_whole(lock: &Path) -> bool {
-    let mut start = [0; 4];
-    File::open(lock).and_then(|mut f| f.read_exact(&mut start)).is_ok() && &start == b"DIRC"
+/// Returns whether a lock file contains an index rather than only the name of its owner.
+pub(super) fn holds_index(lock: &Path) -> bool {
+    let mut signature = [0; 4];
+    File::open(lock).and_then(|mut f| f.read_exact(&mut signature)).is_ok() && &signature == b"DIRC"
 }
 
-/// Ends what a dead process had begun to do with the index lock: a new index that is whole goes into place, else the
-/// lock is given back. Returns whether the new index is, or was, in place.
-pub(super) fn settle_lock(git_dir: &Path, scratch: &Path) -> Result<bool, Error> {
+/// Finishes or reverts what a killed process did with the index lock. A complete new index is renamed into
+/// place; otherwise the lock is removed. Returns whether the new index is in place.
+pub(super) fn recover_lock(git_dir: &Path, scratch: &Path) -> Result<bool, Error> {
     let (lock, index) = (git_dir.join("index.lock"), git_dir.join("index"));
-    match lock_fate(git_dir, scratch) {
-        LockFate::Held => std::fs::remove_file(&lock).map_err(Error::io("remove", &lock)).map(|()| false),
-        LockFate::Ready => {
+    match lock_outcome(git_dir, scratch) {
+        LockOutcome::Held => std::fs::remove_file(&lock).map_err(Error::io("remove", &lock)).map(|()| false),
+        LockOutcome::Ready => {
             std::fs::rename(&lock, &index).map_err(Error::io("replace", &index)).map(|()| true)
         }
-        LockFate::Installed => Ok(true),
-        LockFate::Gone => Ok(false),
+        LockOutcome::Installed => Ok(true),
+        LockOutcome::Absent => Ok(false),
     }
 }
 
 impl Repo {
-    /// The error of a worktree whose index a git has locked, one that was killed included; none where it is free.
-    pub(crate) fn index_lock(&self, dir: &Path) -> Option<Error> {
-        let lock = self.git_dir_of(dir).ok()?.join("index.lock");
+    /// Returns the error for a worktree whose index is locked, also by a git that was killed; `None` if it is
+    /// not locked.
+    pub(crate) fn index_lock_error(&self, dir: &Path) -> Option<Error> {
+        let lock = self.worktree_git_dir(dir).ok()?.join("index.lock");
         lock.symlink_metadata().ok().map(|_| Error::IndexLocked { dir: dir.to_owned(), lock })
     }
 }
 
-/// Git's own lock on one worktree's index. While it is held no `add`, `commit` or `switch` of anybody begins.
+/// Git's own lock on one worktree's index. While it is held, no other `add`, `commit` or `switch` can start.
 #[must_use]
 pub(super) struct IndexLock {
     dir: PathBuf,
@@ -192,22 +195,23 @@ pub(super) struct IndexLock {
     scratch: PathBuf,
     file: File,
     inode: u64,
-    before: Option<Version>,
-    /// Dropping this leaves the lock in place.
-    stays: Cell<bool>,
+    version: Option<FileVersion>,
+    /// Whether the lock file stays when this value is dropped.
+    keep_on_drop: Cell<bool>,
 }
 
 impl IndexLock {
-    /// Takes `index.lock` below `git_dir`, waiting a little for a `git status` of an editor to end. The lock is a second
-    /// name of a file in `scratch`, so that it is known as ours from its first moment on, whoever looks and whenever.
-    pub(super) fn take(dir: &Path, git_dir: &Path, scratch: &Path) -> Result<IndexLock, Error> {
+    /// Acquires `index.lock` in `git_dir`, and waits briefly for the `git status` of an editor to finish. The
+    /// lock is a hard link to a file in `scratch`, so that every process can recognize it from its first
+    /// moment on.
+    pub(super) fn acquire(dir: &Path, git_dir: &Path, scratch: &Path) -> Result<IndexLock, Error> {
         let (index, lock) = (git_dir.join("index"), git_dir.join("index.lock"));
-        let since = Instant::now();
+        let started = Instant::now();
         let file = loop {
-            match lock_file(&lock, &scratch.join(INDEX_MARK)) {
+            match create_lock_file(&lock, &scratch.join(LOCK_MARK_NAME)) {
                 Ok(file) => break file,
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-                    if since.elapsed() > PATIENCE {
+                    if started.elapsed() > LOCK_WAIT_LIMIT {
                         return Err(Error::IndexLocked { dir: dir.to_owned(), lock });
                     }
                     std::thread::sleep(Duration::from_millis(10));
@@ -223,83 +227,85 @@ impl IndexLock {
             scratch: scratch.to_owned(),
             file,
             inode,
-            before: None,
-            stays: Cell::new(false),
+            version: None,
+            keep_on_drop: Cell::new(false),
         };
-        held.before = Version::of(&held.index)?;
+        held.version = FileVersion::read(&held.index)?;
         Ok(held)
     }
 
-    /// Takes the lock of a tree's index as [`IndexLock::take`] does. The index that goes into place from it can be used by everybody
-    /// who shares the repository.
-    pub(super) fn of(tree: &Tree<'_>) -> Result<IndexLock, Error> {
-        let held = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
-        tree.repo.sharing().adjust_open(&held.file).map_err(Error::io("write", &held.lock))?;
+    /// Acquires the lock of a tree's index as [`IndexLock::acquire`] does. The installed index is accessible
+    /// to all users who share the repository.
+    pub(super) fn acquire_shared(tree: &WorktreeContext<'_>) -> Result<IndexLock, Error> {
+        let held = IndexLock::acquire(tree.dir, &tree.git_dir, tree.scratch)?;
+        tree.repo.sharing().adjust_open_file(&held.file).map_err(Error::io("write", &held.lock))?;
         Ok(held)
     }
 
-    /// The index that this lock protects.
+    /// Returns the path of the index that this lock protects.
     pub(super) fn index(&self) -> &Path {
         &self.index
     }
 
-    /// The index as it was when the lock was taken.
-    pub(super) fn before(&self) -> Option<Version> {
-        self.before
+    /// Returns the version of the index from when the lock was acquired.
+    pub(super) fn initial_version(&self) -> Option<FileVersion> {
+        self.version
     }
 
-    /// Writes `next` into the lock file and makes it durable: everything that can fail, before anything has moved.
-    /// Refuses when the lock or the index was replaced meanwhile: people and agents delete lock files.
-    pub(super) fn stage(mut self, next: NewIndex) -> Result<StagedIndex, Error> {
-        if !self.is_ours() || Version::of(&self.index)? != self.before {
+    /// Writes `new_index` into the lock file and syncs it: everything that can fail happens before any
+    /// rename. Refuses if the lock or the index was replaced, because users and agents delete lock files.
+    pub(super) fn stage(mut self, new_index: NewIndex) -> Result<StagedIndex, Error> {
+        if !self.is_held() || FileVersion::read(&self.index)? != self.version {
             return Err(Error::IndexReplaced { dir: self.dir.clone() });
         }
-        let is_there = matches!(next, NewIndex::At(_));
-        let (bytes, time) = next.read()?;
-        write_whole(&mut self.file, &bytes, time).map_err(Error::io("write", &self.lock))?;
-        if !is_there && !is_same_file(&self.scratch.join(INDEX_MARK), &self.lock) {
-            // Whoever takes the lock away takes away the only one.
-            let other = self.scratch.join(INDEX);
-            let written = File::create(&other).and_then(|mut file| write_whole(&mut file, &bytes, time));
-            written.map_err(Error::io("write", &other))?;
+        let is_in_file = matches!(new_index, NewIndex::InFile(_));
+        let (bytes, time) = new_index.read()?;
+        write_bytes_and_time(&mut self.file, &bytes, time).map_err(Error::io("write", &self.lock))?;
+        if !is_in_file && !is_same_file(&self.scratch.join(LOCK_MARK_NAME), &self.lock) {
+            // Another process that deletes the lock would delete the only copy.
+            let scratch_index = self.scratch.join(INDEX_NAME);
+            let written = File::create(&scratch_index)
+                .and_then(|mut file| write_bytes_and_time(&mut file, &bytes, time));
+            written.map_err(Error::io("write", &scratch_index))?;
         }
         Ok(StagedIndex { lock: self, bytes, time })
     }
 
-    /// Puts `next` in the index's place and releases the lock, where nothing else moves.
-    pub(super) fn install(self, next: NewIndex) -> Result<(), Error> {
-        self.stage(next)?.install()
+    /// Replaces the index with `new_index` and releases the lock, where nothing else has to move.
+    pub(super) fn install(self, new_index: NewIndex) -> Result<(), Error> {
+        self.stage(new_index)?.install()
     }
 
-    /// The last step: from the first rename on it is known to whoever comes later that the new index is the right one.
-    fn put_in_place(&self) -> Result<(), Error> {
-        let (mark, ready) = (self.scratch.join(INDEX_MARK), self.scratch.join(READY_MARK));
-        // Without a second name (not every file system has them) there is nothing to tell it by.
-        let marked = std::fs::rename(&mark, &ready).is_ok();
+    /// Renames the lock to the index. From the first rename on, recovery knows that the new index is the
+    /// right one.
+    fn rename_into_place(&self) -> Result<(), Error> {
+        let (mark, ready) = (self.scratch.join(LOCK_MARK_NAME), self.scratch.join(READY_MARK_NAME));
+        // Without hard links, which some file systems lack, the lock cannot be recognized.
+        let is_marked = std::fs::rename(&mark, &ready).is_ok();
         std::fs::rename(&self.lock, &self.index).map_err(|e| {
-            // A lock that stays keeps its second name too: that tells whoever puts things right that it is to go in.
-            if marked && !self.stays.get() && std::fs::rename(&ready, &mark).is_err() {
+            // A lock that stays also keeps its mark, which makes recovery install it.
+            if is_marked && !self.keep_on_drop.get() && std::fs::rename(&ready, &mark).is_err() {
                 drop(std::fs::remove_file(&ready));
             }
             Error::io("replace", &self.index)(e)
         })
     }
 
-    fn is_ours(&self) -> bool {
+    fn is_held(&self) -> bool {
         std::fs::symlink_metadata(&self.lock).is_ok_and(|m| m.ino() == self.inode)
     }
 }
 
-fn read_with_time(path: &Path) -> Result<(Vec<u8>, SystemTime), Error> {
+fn read_bytes_and_time(path: &Path) -> Result<(Vec<u8>, SystemTime), Error> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|mut f| {
+    let time = File::open(path).and_then(|mut f| {
         f.read_to_end(&mut bytes)?;
         f.metadata()?.modified()
     });
-    read.map(|time| (bytes, time)).map_err(Error::io("read", path))
+    time.map(|time| (bytes, time)).map_err(Error::io("read", path))
 }
 
-fn write_whole(file: &mut File, bytes: &[u8], time: SystemTime) -> std::io::Result<()> {
+fn write_bytes_and_time(file: &mut File, bytes: &[u8], time: SystemTime) -> std::io::Result<()> {
     file.set_len(0)?;
     std::io::Seek::rewind(file)?;
     file.write_all(bytes)?;
@@ -307,36 +313,39 @@ fn write_whole(file: &mut File, bytes: &[u8], time: SystemTime) -> std::io::Resu
     file.sync_all()
 }
 
-/// The index of a worktree as it was before git was asked to change it.
-pub(super) struct FormerIndex {
+/// Backup of a worktree's index from before git was run to change it.
+pub(super) struct IndexBackup {
     index: PathBuf,
     bytes: Vec<u8>,
-    /// By its time git tells which files may have changed since, so it is part of it.
+    /// Modification time. Git uses it to detect which files may have changed since, so it belongs to the
+    /// index.
     time: SystemTime,
 }
 
-impl FormerIndex {
-    /// Reads the index of the worktree whose git directory this is.
+impl IndexBackup {
+    /// Reads the index of the worktree with this git directory.
     ///
     /// # Errors
-    /// When it cannot be read, as where there is none.
-    pub(super) fn of(git_dir: &Path) -> Result<FormerIndex, Error> {
+    /// Fails if the index cannot be read or does not exist.
+    pub(super) fn read(git_dir: &Path) -> Result<IndexBackup, Error> {
         let index = git_dir.join("index");
-        read_with_time(&index).map(|(bytes, time)| FormerIndex { index, bytes, time })
+        read_bytes_and_time(&index).map(|(bytes, time)| IndexBackup { index, bytes, time })
     }
 
-    /// Puts it in place again, unless somebody holds the lock of the index, or `is_ours` says that somebody has changed it.
-    pub(super) fn put_back(&self, repo: &super::Repo, is_ours: impl Fn() -> bool) {
+    /// Restores the index, unless its lock is held or `is_unchanged` reports that another process changed the
+    /// index.
+    pub(super) fn restore(&self, repo: &super::Repo, is_unchanged: impl Fn() -> bool) {
         let lock = self.index.with_extension("lock");
         let Ok(mut file) = File::options().write(true).create_new(true).open(&lock) else { return };
-        let done = write_whole(&mut file, &self.bytes, self.time).and_then(|()| repo.share(&lock));
-        if !is_ours() || done.and_then(|()| std::fs::rename(&lock, &self.index)).is_err() {
+        let written = write_bytes_and_time(&mut file, &self.bytes, self.time)
+            .and_then(|()| repo.share_permissions(&lock));
+        if !is_unchanged() || written.and_then(|()| std::fs::rename(&lock, &self.index)).is_err() {
             drop(std::fs::remove_file(&lock));
         }
     }
 }
 
-/// A new index that waits in the lock file for one rename.
+/// New index in the lock file, ready to be renamed into place.
 #[must_use]
 pub(super) struct StagedIndex {
     lock: IndexLock,
@@ -345,48 +354,50 @@ pub(super) struct StagedIndex {
 }
 
 impl StagedIndex {
-    /// Renames it into place, which also releases the lock.
+    /// Renames the new index into place, which also releases the lock.
     ///
     /// # Errors
-    /// [`Error::IndexReplaced`] when lock or index were replaced meanwhile; then nothing was installed.
+    /// Returns [`Error::IndexReplaced`] if the lock or the index was replaced; then nothing was installed.
     pub(super) fn install(self) -> Result<(), Error> {
-        if !self.lock.is_ours() || Version::of(&self.lock.index)? != self.lock.before {
+        if !self.lock.is_held() || FileVersion::read(&self.lock.index)? != self.lock.version {
             return Err(Error::IndexReplaced { dir: self.lock.dir.clone() });
         }
-        self.lock.put_in_place()
+        self.lock.rename_into_place()
     }
 
-    /// The same where the ref has moved and there is no way back: an index that somebody else put there meanwhile is
-    /// kept beside it, and its name returned. (With the old index the next commit would revert what just moved.)
-    pub(super) fn install_whatever(self) -> Result<Option<PathBuf>, Error> {
-        let IndexLock { index, before, .. } = &self.lock;
-        let mut kept = None;
-        if Version::of(index)? != *before && index.exists() {
-            let aside = index.with_file_name(format!("index.replaced-{}", std::process::id()));
-            std::fs::copy(index, &aside).map_err(Error::io("copy the index to", &aside))?;
-            kept = Some(aside);
+    /// Installs the new index after the ref has moved and nothing can be undone. An index that another
+    /// process wrote is copied to a sibling file, whose path is returned. (With the old index the next commit
+    /// would revert what just moved.)
+    pub(super) fn install_forced(self) -> Result<Option<PathBuf>, Error> {
+        let IndexLock { index, version: before, .. } = &self.lock;
+        let mut saved_copy = None;
+        if FileVersion::read(index)? != *before && index.exists() {
+            let backup = index.with_file_name(format!("index.replaced-{}", std::process::id()));
+            std::fs::copy(index, &backup).map_err(Error::io("copy the index to", &backup))?;
+            saved_copy = Some(backup);
         }
-        if self.lock.is_ours() {
-            // Whatever happens, what is in the lock is the only right index from here on.
-            self.lock.stays.set(true);
-            self.lock.put_in_place()?;
-            return Ok(kept);
+        if self.lock.is_held() {
+            // From here on the lock holds the only right index, whatever happens.
+            self.lock.keep_on_drop.set(true);
+            self.lock.rename_into_place()?;
+            return Ok(saved_copy);
         }
-        // Somebody deleted our lock. A new file of our own goes into place; another's lock is left to its owner.
-        let beside = index.with_file_name(format!("index.proq-{}", std::process::id()));
-        let written = File::create(&beside).and_then(|mut f| {
+        // Another process deleted the lock. A new file is renamed into place; a foreign lock stays with its
+        // owner.
+        let sibling = index.with_file_name(format!("index.proq-{}", std::process::id()));
+        let written = File::create(&sibling).and_then(|mut f| {
             f.set_permissions(self.lock.file.metadata()?.permissions())?;
-            write_whole(&mut f, &self.bytes, self.time)
+            write_bytes_and_time(&mut f, &self.bytes, self.time)
         });
-        written.and_then(|()| std::fs::rename(&beside, index)).map_err(Error::io("replace", index))?;
-        Ok(kept)
+        written.and_then(|()| std::fs::rename(&sibling, index)).map_err(Error::io("replace", index))?;
+        Ok(saved_copy)
     }
 }
 
 impl Drop for IndexLock {
     fn drop(&mut self) {
-        // After `install` the name is gone; a lock that somebody else made since is not ours to remove.
-        if !self.stays.get() && self.is_ours() {
+        // After `install` the lock file is gone; a lock that another process created since must stay.
+        if !self.keep_on_drop.get() && self.is_held() {
             drop(std::fs::remove_file(&self.lock));
         }
     }
@@ -397,37 +408,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_was_deleted_and_taken_by_another_is_not_installed_over() {
+    fn refuses_install_over_foreign_lock() {
         let dir = tempfile::tempdir().unwrap();
         let (index, next) = (dir.path().join("index"), dir.path().join("next"));
         std::fs::write(&index, "old").unwrap();
         std::fs::write(&next, "new").unwrap();
-        let lock = IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap();
+        let lock = IndexLock::acquire(dir.path(), dir.path(), dir.path()).unwrap();
         std::fs::remove_file(dir.path().join("index.lock")).unwrap();
         std::fs::write(dir.path().join("index.lock"), "theirs").unwrap();
-        assert!(matches!(lock.install(NewIndex::At(next)), Err(Error::IndexReplaced { .. })));
+        assert!(matches!(lock.install(NewIndex::InFile(next)), Err(Error::IndexReplaced { .. })));
         assert_eq!(std::fs::read(&index).unwrap(), b"old");
         assert_eq!(std::fs::read(dir.path().join("index.lock")).unwrap(), b"theirs");
     }
 
     #[test]
-    fn an_index_that_somebody_replaced_is_not_overwritten() {
+    fn refuses_install_over_replaced_index() {
         let dir = tempfile::tempdir().unwrap();
         let (index, next) = (dir.path().join("index"), dir.path().join("next"));
         std::fs::write(&index, "old").unwrap();
         std::fs::write(&next, "new").unwrap();
-        let lock = IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap();
+        let lock = IndexLock::acquire(dir.path(), dir.path(), dir.path()).unwrap();
         std::fs::write(&index, "somebody's").unwrap();
-        assert!(matches!(lock.install(NewIndex::At(next)), Err(Error::IndexReplaced { .. })));
+        assert!(matches!(lock.install(NewIndex::InFile(next)), Err(Error::IndexReplaced { .. })));
         assert_eq!(std::fs::read(&index).unwrap(), b"somebody's");
         assert!(!dir.path().join("index.lock").exists());
     }
 
     #[test]
-    fn the_time_is_that_of_files_that_are_made_before_and_after() {
+    fn file_system_time_lies_between_file_times() {
         let dir = tempfile::tempdir().unwrap();
         for n in 0..200 {
-            let made = |name: &str| {
+            let new_file_time = |name: &str| {
                 File::create_new(dir.path().join(format!("{name}{n}")))
                     .unwrap()
                     .metadata()
@@ -435,13 +446,14 @@ mod tests {
                     .modified()
                     .unwrap()
             };
-            let (before, time, after) = (made("before"), time_in(dir.path()).unwrap(), made("after"));
+            let (before, time, after) =
+                (new_file_time("before"), file_system_time(dir.path()).unwrap(), new_file_time("after"));
             assert!(before <= time && time <= after, "{n}: {before:?} {time:?} {after:?}");
         }
     }
 
     #[test]
-    fn the_copy_and_the_installed_index_keep_the_time() {
+    fn copy_and_install_preserve_mtime() {
         let dir = tempfile::tempdir().unwrap();
         let (index, next) = (dir.path().join("index"), dir.path().join("next"));
         std::fs::write(&index, "old").unwrap();
@@ -449,23 +461,28 @@ mod tests {
         File::options().write(true).open(&index).unwrap().set_modified(past).unwrap();
         copy(&index, &next).unwrap();
         assert_eq!(std::fs::metadata(&next).unwrap().modified().unwrap(), past);
-        IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().install(NewIndex::At(next)).unwrap();
+        IndexLock::acquire(dir.path(), dir.path(), dir.path())
+            .unwrap()
+            .install(NewIndex::InFile(next))
+            .unwrap();
         assert_eq!(std::fs::metadata(&index).unwrap().modified().unwrap(), past);
     }
 
     #[test]
-    fn an_index_that_must_go_in_and_cannot_yet_is_known_to_whoever_comes_later() {
+    fn recovers_forced_install_that_failed() {
         let dir = tempfile::tempdir().unwrap();
         let (index, next) = (dir.path().join("index"), dir.path().join("next"));
         std::fs::write(&next, "DIRC new").unwrap();
-        // No file can go to where a folder is.
+        // A file cannot replace a folder.
         std::fs::create_dir(&index).unwrap();
-        let staged =
-            IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().stage(NewIndex::At(next)).unwrap();
-        assert!(staged.install_whatever().is_err());
-        assert_eq!(lock_fate(dir.path(), dir.path()), LockFate::Ready);
+        let staged = IndexLock::acquire(dir.path(), dir.path(), dir.path())
+            .unwrap()
+            .stage(NewIndex::InFile(next))
+            .unwrap();
+        assert!(staged.install_forced().is_err());
+        assert_eq!(lock_outcome(dir.path(), dir.path()), LockOutcome::Ready);
         std::fs::remove_dir(&index).unwrap();
-        assert!(settle_lock(dir.path(), dir.path()).unwrap());
+        assert!(recover_lock(dir.path(), dir.path()).unwrap());
         assert_eq!(std::fs::read(&index).unwrap(), b"DIRC new");
     }
 }

@@ -1,94 +1,108 @@
-//! Owns refusing a main checkout that git's own settings hide, put where git does not find the repository, or have all worktrees be.
+//! Refusal of main checkouts that git's settings hide, move to where git does not find the repository, or
+//! share among all worktrees.
 
 use std::path::{Path, PathBuf};
 
 use gix::index::decode::Options;
 
-use super::hook_place::git_dir_in;
-use super::{Error, Repo, RepoPath, Unusable, settings};
+use super::hook_repo::find_git_dir;
+use super::{Error, Repo, RepoPath, UnusableError, settings};
 
-/// Refuses a repository that has a checkout and is called bare all the same. A branch that moves there would leave the files of
-/// the checkout behind, and the next commit would take back what has landed. What `git clone --bare` makes has no index.
+/// Refuses a repository that has a checkout although it is configured as bare. If a branch moved there, the
+/// checkout's files would stay behind, and the next commit would revert what has landed. A repository from
+/// `git clone --bare` has no index.
 ///
 /// # Errors
-/// [`Unusable::HiddenCheckout`].
-pub(super) fn refuse_hidden(gix: &gix::Repository, common_dir: &Path, dir: &Path) -> Result<(), Error> {
-    let is_top = |top: &&Path| git_dir_in(top).is_some_and(|git_dir| is_same(&git_dir, common_dir));
+/// Returns [`UnusableError::HiddenCheckout`].
+pub(super) fn refuse_hidden_checkout(
+    gix: &gix::Repository,
+    common_dir: &Path,
+    dir: &Path,
+) -> Result<(), Error> {
+    let is_top = |top: &&Path| find_git_dir(top).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir));
     let Some(top) = common_dir.parent().into_iter().chain(dir.ancestors()).find(is_top) else {
         return Ok(());
     };
     let index = gix::index::File::at(common_dir.join("index"), gix.object_hash(), true, Options::default());
-    let has_file = index.is_ok_and(|index| {
+    let has_tracked_file = index.is_ok_and(|index| {
         let mut paths = index.entries().iter().map(|entry| gix::path::from_bstr(entry.path(&index)));
         paths.any(|path| path.is_ok_and(|path| top.join(path).symlink_metadata().is_ok()))
     });
-    match has_file && top != common_dir {
-        true => Err(Error::Unusable(Unusable::HiddenCheckout {
+    match has_tracked_file && top != common_dir {
+        true => Err(Error::Unusable(UnusableError::HiddenCheckout {
             dir: top.to_owned(),
-            config: file_with(gix, "bare", common_dir),
+            config: deciding_config_file(gix, "bare", common_dir),
         })),
         false => Ok(()),
     }
 }
 
-/// Refuses a main checkout that `core.worktree` puts into a folder from which git does not find the repository: commands run
-/// there.
+/// Refuses a main checkout that `core.worktree` moves to a folder from which git does not find the
+/// repository. Commands run there.
 ///
 /// # Errors
-/// [`Unusable::CheckoutElsewhere`].
-pub(super) fn refuse_elsewhere(gix: &gix::Repository, common_dir: &Path, main: &Path) -> Result<(), Error> {
+/// Returns [`UnusableError::CheckoutElsewhere`].
+pub(super) fn refuse_moved_checkout(
+    gix: &gix::Repository,
+    common_dir: &Path,
+    main_dir: &Path,
+) -> Result<(), Error> {
     let is_set = gix.config_snapshot().string("core.worktree").is_some();
-    let by_variable = std::env::var_os("GIT_WORK_TREE").is_some();
-    if !is_set || by_variable || git_dir_in(main).is_some_and(|git_dir| is_same(&git_dir, common_dir)) {
+    let is_from_env = std::env::var_os("GIT_WORK_TREE").is_some();
+    if !is_set
+        || is_from_env
+        || find_git_dir(main_dir).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir))
+    {
         return Ok(());
     }
-    Err(Error::Unusable(Unusable::CheckoutElsewhere {
+    Err(Error::Unusable(UnusableError::CheckoutElsewhere {
         git_dir: common_dir.to_owned(),
-        dir: main.to_owned(),
-        config: file_with(gix, "worktree", common_dir),
+        dir: main_dir.to_owned(),
+        config: deciding_config_file(gix, "worktree", common_dir),
     }))
 }
 
-/// Refuses a repository whose `core.worktree` is the folder of every worktree: with `extensions.worktreeConfig` git takes it from the
-/// settings that all of them share. In a lane git would change the files of the main checkout then.
+/// Refuses a repository whose `core.worktree` applies to every worktree: with `extensions.worktreeConfig` git
+/// reads it from the shared settings. In a lane, git would then change the main checkout's files.
 ///
 /// # Errors
-/// [`Unusable::SharedWorktree`].
-pub(super) fn refuse_shared(gix: &gix::Repository, common_dir: &Path) -> Result<(), Error> {
-    let set = gix.config_snapshot();
-    if set.boolean("extensions.worktreeConfig") != Some(true) || set.string("core.worktree").is_none() {
+/// Returns [`UnusableError::SharedWorktree`].
+pub(super) fn refuse_shared_worktree(gix: &gix::Repository, common_dir: &Path) -> Result<(), Error> {
+    let config = gix.config_snapshot();
+    if config.boolean("extensions.worktreeConfig") != Some(true) || config.string("core.worktree").is_none() {
         return Ok(());
     }
-    // Git reads the setting from these files alone, without what they include.
-    let read = |name: &str| {
+    // Git reads this setting only from these files, without their includes.
+    let read_worktree = |name: &str| {
         let file =
             gix::config::File::from_path_no_includes(common_dir.join(name), gix::config::Source::Local);
         Some(RepoPath::new(file.ok()?.string("core.worktree")?.to_vec()))
     };
-    let Some(worktree) = read("config") else { return Ok(()) };
-    Err(Error::Unusable(Unusable::SharedWorktree {
+    let Some(worktree) = read_worktree("config") else { return Ok(()) };
+    Err(Error::Unusable(UnusableError::SharedWorktree {
         git_dir: common_dir.to_owned(),
-        worktree: worktree.under(Path::new("")),
-        is_set_apart: read("config.worktree").is_some(),
+        worktree: worktree.to_fs_path(Path::new("")),
+        is_set_for_main: read_worktree("config.worktree").is_some(),
     }))
 }
 
 impl Repo {
-    /// Refuses to go on where a command has changed in which folder git has the main checkout: it would change files there.
+    /// Refuses to continue if a command has changed the main checkout's folder in git's settings: git would
+    /// change files there.
     ///
     /// # Errors
-    /// [`Unusable::CheckoutElsewhere`], [`Unusable::SharedWorktree`].
+    /// Returns [`UnusableError::CheckoutElsewhere`] or [`UnusableError::SharedWorktree`].
     pub(crate) fn require_same_checkout(&self) -> Result<(), Error> {
-        let Some(now) = settings::open(self.gix.git_dir()) else { return Ok(()) };
-        refuse_shared(&now, self.common_dir())?;
-        let place =
-            |gix: &gix::Repository| gix.config_snapshot().string("core.worktree").map(|set| set.to_vec());
-        match place(&now) {
-            Some(set) if place(&self.gix).as_ref() != Some(&set) => {
-                Err(Error::Unusable(Unusable::CheckoutElsewhere {
+        let Some(current) = settings::open(self.gix.git_dir()) else { return Ok(()) };
+        refuse_shared_worktree(&current, self.common_dir())?;
+        let worktree_setting =
+            |gix: &gix::Repository| gix.config_snapshot().string("core.worktree").map(|value| value.to_vec());
+        match worktree_setting(&current) {
+            Some(setting) if worktree_setting(&self.gix).as_ref() != Some(&setting) => {
+                Err(Error::Unusable(UnusableError::CheckoutElsewhere {
                     git_dir: self.common_dir().to_owned(),
-                    dir: RepoPath::new(set).under(self.common_dir()),
-                    config: file_with(&now, "worktree", self.common_dir()),
+                    dir: RepoPath::new(setting).to_fs_path(self.common_dir()),
+                    config: deciding_config_file(&current, "worktree", self.common_dir()),
                 }))
             }
             _ => Ok(()),
@@ -96,15 +110,15 @@ impl Repo {
     }
 }
 
-fn is_same(one: &Path, common_dir: &Path) -> bool {
-    one.canonicalize().is_ok_and(|one| one == common_dir)
+fn is_same_dir(path: &Path, common_dir: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real_path| real_path == common_dir)
 }
 
-/// The file that has the last word on a setting of `core`.
-fn file_with(gix: &gix::Repository, name: &str, common_dir: &Path) -> PathBuf {
+/// Returns the configuration file whose value of a `core` setting applies.
+fn deciding_config_file(gix: &gix::Repository, name: &str, common_dir: &Path) -> PathBuf {
     let snapshot = gix.config_snapshot();
     let sections = snapshot.plumbing().sections_by_name("core").into_iter().flatten();
-    let setting = sections.filter(|section| section.body().contains_value_name(name));
-    let file = setting.last().and_then(|section| section.meta().path.as_ref()?.canonicalize().ok());
+    let setting_sections = sections.filter(|section| section.body().contains_value_name(name));
+    let file = setting_sections.last().and_then(|section| section.meta().path.as_ref()?.canonicalize().ok());
     file.unwrap_or_else(|| common_dir.join("config"))
 }

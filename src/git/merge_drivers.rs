@@ -1,57 +1,58 @@
-//! Owns how git runs the user's merge drivers where it merges in memory: what they write is no part of its answer, and they find the
-//! checkout where git itself merges in a folder that holds attributes only.
+//! Settings for the user's merge drivers in merges without a checkout. The drivers' output is kept out of
+//! git's answer. They run in the checkout, even where git merges in a folder that holds only attributes.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::{Command, Repo};
-use crate::explain::quoted_path;
+use crate::explain::shell_quote_path;
 
-/// Files that git makes for a driver, in the folder in which it merges.
-const FILES: &[char] = &['O', 'A', 'B'];
+/// Letters of the placeholders for files that git creates for a driver, in the folder in which git merges.
+const DRIVER_FILE_LETTERS: &[char] = &['O', 'A', 'B'];
 
-/// Has a driver's standard output, which is git's own, go to standard error.
-const OUTPUT: &str = "exec 1>&2";
+/// Shell command that redirects a driver's standard output, which is git's own, to standard error.
+const STDOUT_TO_STDERR: &str = "exec 1>&2";
 
-/// Settings for a git that merges.
+/// Options and environment variables for a git command that merges.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Drivers {
+pub(super) struct MergeDrivers {
     options: Vec<OsString>,
     variables: Vec<(String, OsString)>,
 }
 
-impl Drivers {
-    /// The user's drivers. Where git merges in `dir`, which stands in for the checkout, each driver runs in the checkout's top, with
-    /// the files that git made for it, and a path of an attributes file that begins there is one from there.
-    pub(super) fn of(repo: &Repo, dir: Option<&Path>) -> Drivers {
+impl MergeDrivers {
+    /// Loads the user's drivers. If git merges in `merge_dir` in place of the checkout, each driver runs at
+    /// the checkout's top, with paths to the files that git created for it. A relative path of an attributes
+    /// file is then resolved from there.
+    pub(super) fn load(repo: &Repo, merge_dir: Option<&Path>) -> MergeDrivers {
         let snapshot = repo.gix.config_snapshot();
-        let mut out = Drivers::default();
+        let mut drivers = MergeDrivers::default();
         for section in snapshot.sections_by_name("merge").into_iter().flatten() {
             let Some(name) = section.header().subsection_name().map(ToString::to_string) else { continue };
             let driver = section.body().value("driver").map(|driver| driver.to_string());
-            // git fails to start an empty one, which counts as a conflict.
+            // Git fails to start an empty driver, which counts as a conflict.
             if let Some(driver) = driver.filter(|driver| !driver.trim().is_empty()) {
-                let line = match dir {
-                    Some(dir) => in_checkout(&driver, repo.home(), dir),
-                    None => format!("{OUTPUT}\n{driver}"),
+                let line = match merge_dir {
+                    Some(dir) => wrap_driver_command(&driver, repo.command_dir(), dir),
+                    None => format!("{STDOUT_TO_STDERR}\n{driver}"),
                 };
-                out.set(&format!("merge.{name}.driver"), line.into());
+                drivers.add_setting(&format!("merge.{name}.driver"), line.into());
             }
         }
         let file = snapshot.string("core.attributesFile").map(|file| PathBuf::from(file.to_string()));
-        // `~` and `%(prefix)` are git's to fill in.
-        let is_from_top =
-            |file: &PathBuf| !file.is_absolute() && !file.starts_with("~") && !starts_with_sign(file);
-        if let Some(file) = file.filter(|file| dir.is_some() && is_from_top(file)) {
-            out.set("core.attributesFile", repo.home().join(file).into_os_string());
+        // Git expands `~` and `%(prefix)`.
+        let is_relative_to_top =
+            |file: &PathBuf| !file.is_absolute() && !file.starts_with("~") && !starts_with_expansion(file);
+        if let Some(file) = file.filter(|file| merge_dir.is_some() && is_relative_to_top(file)) {
+            drivers.add_setting("core.attributesFile", repo.command_dir().join(file).into_os_string());
         }
-        out
+        drivers
     }
 
-    fn set(&mut self, key: &str, value: OsString) {
+    fn add_setting(&mut self, key: &str, value: OsString) {
         let mut setting = OsString::from(format!("{key}="));
         if key.contains('=') {
-            // `-c` takes the key to end at its first sign of that kind, this option at the last.
+            // `-c` ends the key at its first `=`, `--config-env` at the last.
             let variable = format!("PROQ_MERGE_DRIVER_{}", self.variables.len());
             setting.push(&variable);
             self.variables.push((variable, value));
@@ -63,45 +64,46 @@ impl Drivers {
         self.options.push(setting);
     }
 
-    /// Adds them to a call whose command is not named yet.
+    /// Adds the settings to a git call that has no subcommand yet.
     pub(super) fn apply(&self, call: Command) -> Command {
         let call = call.args(&self.options);
         self.variables.iter().fold(call, |call, (name, value)| call.env(name, value))
     }
 }
 
-fn starts_with_sign(file: &Path) -> bool {
+fn starts_with_expansion(file: &Path) -> bool {
     file.to_str().is_some_and(|text| text.starts_with(['~', '%']) || text.is_empty())
 }
 
-/// A driver's command line that changes to `top` first, and writes nothing to standard output. Where it names a file that git made, it is named in `dir`.
-fn in_checkout(driver: &str, top: &Path, dir: &Path) -> String {
-    // Below the checkout the way there is of names of git-proq's own, which no shell takes apart.
-    let files = match dir.strip_prefix(top) {
-        Ok(below) => percent(&below.display().to_string()),
-        Err(_) => percent(&quoted_path(dir)),
+/// Returns a driver's command line that changes to `top` first and writes nothing to standard output. Files
+/// that git created are named by their path in `merge_dir`.
+fn wrap_driver_command(driver: &str, top: &Path, merge_dir: &Path) -> String {
+    // A relative path in the checkout consists of git-proq's own names, which need no quoting.
+    let files = match merge_dir.strip_prefix(top) {
+        Ok(relative) => escape_percent(&relative.display().to_string()),
+        Err(_) => escape_percent(&shell_quote_path(merge_dir)),
     };
     let mut line = String::new();
-    let mut rest = driver.chars();
-    while let Some(sign) = rest.next() {
-        if sign != '%' {
-            line.push(sign);
+    let mut chars = driver.chars();
+    while let Some(next_char) = chars.next() {
+        if next_char != '%' {
+            line.push(next_char);
             continue;
         }
-        match rest.next() {
-            Some(letter) if FILES.contains(&letter) => {
+        match chars.next() {
+            Some(letter) if DRIVER_FILE_LETTERS.contains(&letter) => {
                 line.extend([files.as_str(), "/%", letter.encode_utf8(&mut [0; 4])]);
             }
             Some(other) => line.extend(['%', other]),
             None => line.push('%'),
         }
     }
-    let top = percent(&quoted_path(top));
-    format!("unset GIT_DIR GIT_WORK_TREE; cd {top} && {{\n{OUTPUT}\n{line}\n}}")
+    let top = escape_percent(&shell_quote_path(top));
+    format!("unset GIT_DIR GIT_WORK_TREE; cd {top} && {{\n{STDOUT_TO_STDERR}\n{line}\n}}")
 }
 
-/// A text in which git fills nothing in.
-fn percent(text: &str) -> String {
+/// Escapes percent signs, so that git expands nothing.
+fn escape_percent(text: &str) -> String {
     text.replace('%', "%%")
 }
 
@@ -110,12 +112,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_driver_is_brought_to_the_checkout_and_its_files_to_it() {
+    fn wraps_driver_to_run_in_checkout() {
         let (top, below) = (Path::new("/re%po's"), Path::new("/re%po's/.git/proq/x"));
         assert_eq!(
-            in_checkout("drv %A \"%B\" %P %%A", top, below),
+            wrap_driver_command("drv %A \"%B\" %P %%A", top, below),
             "unset GIT_DIR GIT_WORK_TREE; cd '/re%%po'\\''s' && {\nexec 1>&2\ndrv .git/proq/x/%A \".git/proq/x/%B\" %P %%A\n}"
         );
-        assert!(in_checkout("d %O", top, Path::new("/a b")).ends_with("\nd '/a b'/%O\n}"));
+        assert!(wrap_driver_command("d %O", top, Path::new("/a b")).ends_with("\nd '/a b'/%O\n}"));
     }
 }

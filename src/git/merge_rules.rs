@@ -1,6 +1,8 @@
-//! Owns which paths of a repository may be merged by anything but git's own text merge, by attributes and settings.
+//! Merge rules of a repository: which paths may be merged by something other than git's own text merge, by
+//! attributes and settings.
 //!
-//! It errs on one side: a path that some rule could give a merge driver counts as special, whichever rule would win.
+//! The result errs on one side: a path that some rule could give a merge driver counts as special, whichever
+//! rule would win.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,46 +12,48 @@ use std::rc::Rc;
 use gix::bstr::{BStr, ByteSlice};
 use gix::glob::{Pattern, pattern::Case, wildmatch::Mode};
 
-use super::trees::Reader;
+use super::tree_reader::TreeReader;
 use super::{Error, Repo};
 
-/// The file in a folder that gives its paths attributes.
-const FILE: &[u8] = b".gitattributes";
+/// Name of the file that sets the attributes of the paths in its folder.
+const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
 
-/// Where git looks for everybody's attributes.
-const SYSTEM: &str = "/etc/gitattributes";
+/// File of the attributes that git reads for all users.
+const SYSTEM_ATTRIBUTES: &str = "/etc/gitattributes";
 
-/// A pattern whose paths are special; none where it cannot be read here, which is all paths.
+/// Pattern whose paths may use a merge driver; `None` for a pattern that cannot be parsed here, which matches
+/// all paths.
 pub(super) type Rule = Option<Pattern>;
 
-/// What holds for all trees of one repository.
+/// Merge rules that hold for all trees of one repository.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Everywhere {
+pub(super) struct GlobalMergeRules {
     rules: Vec<Rule>,
-    /// The settings and files that this was read from, for comparing.
+    /// Text of the settings and files that these rules were read from; two sets of rules with equal text are
+    /// equal.
     pub(super) source: Vec<u8>,
 }
 
-impl Everywhere {
-    /// Reads the settings about merges, and the attributes that no tree holds.
-    pub(super) fn read(repo: &Repo) -> Everywhere {
-        let mut out = Everywhere::default();
+impl GlobalMergeRules {
+    /// Reads the merge settings and the attribute files that no tree contains.
+    pub(super) fn read(repo: &Repo) -> GlobalMergeRules {
+        let mut out = GlobalMergeRules::default();
         for (key, value) in repo.merge_settings() {
             out.source.extend_from_slice(format!("{key}={value}\0").as_bytes());
-            let by_setting = match key.as_str() {
+            let is_special = match key.as_str() {
                 "merge.default" => value != "text",
                 "merge.renormalize" => value != "false",
-                // Other styles refine a conflict in another way.
+                // Other conflict styles refine a conflict in another way.
                 "merge.conflictstyle" => value != "merge",
                 _ => false,
             };
-            if by_setting {
+            if is_special {
                 out.rules.push(None);
             }
         }
         for file in attribute_files(repo) {
             if let Ok(text) = std::fs::read(&file) {
-                out.rules.extend(parse(&text));
+                out.rules.extend(parse_merge_rules(&text));
                 out.source.extend_from_slice(&text);
                 out.source.push(0);
             }
@@ -58,47 +62,48 @@ impl Everywhere {
     }
 }
 
-/// The files with attributes that belong to no tree.
+/// Returns the paths of the attribute files that belong to no tree: of the system, of the repository and of
+/// the user.
 pub(super) fn attribute_files(repo: &Repo) -> Vec<PathBuf> {
     let user = repo.gix.config_snapshot().trusted_path("core.attributesFile").ok().flatten();
-    // git looks from where it stands, which is the top of a checkout.
-    let user = user.map(|path| repo.home().join(path));
+    // git resolves the path against its working directory, which is the top of a checkout.
+    let user = user.map(|path| repo.command_dir().join(path));
     let user = user.or_else(|| {
-        let own = std::env::var_os("XDG_CONFIG_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
-        Some(own.or_else(|| Some(std::env::home_dir()?.join(".config")))?.join("git/attributes"))
+        let config_home = std::env::var_os("XDG_CONFIG_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
+        Some(config_home.or_else(|| Some(std::env::home_dir()?.join(".config")))?.join("git/attributes"))
     });
-    let mut out = vec![PathBuf::from(SYSTEM), repo.common_dir().join("info/attributes")];
+    let mut out = vec![PathBuf::from(SYSTEM_ATTRIBUTES), repo.common_dir().join("info/attributes")];
     out.extend(user);
     out
 }
 
-/// The rules of some trees, each file of theirs read once.
-pub(super) struct Rules {
-    everywhere: Everywhere,
-    files: RefCell<HashMap<gix::ObjectId, Rc<Vec<Rule>>>>,
+/// Merge rules of trees: the global ones and a cache of parsed `.gitattributes` blobs, each read once.
+pub(super) struct MergeRules {
+    global: GlobalMergeRules,
+    rules_by_file: RefCell<HashMap<gix::ObjectId, Rc<Vec<Rule>>>>,
 }
 
-impl Rules {
-    /// On top of what holds everywhere.
-    pub(super) fn new(everywhere: Everywhere) -> Rules {
-        Rules { everywhere, files: RefCell::default() }
+impl MergeRules {
+    /// Creates the rules from the global ones, with an empty cache.
+    pub(super) fn new(global: GlobalMergeRules) -> MergeRules {
+        MergeRules { global, rules_by_file: RefCell::default() }
     }
 
-    /// Whether `path` of the tree `root` may be merged by something else than git's text merge.
-    pub(super) fn is_special(
+    /// Returns whether `path` of the tree `root` may be merged by something other than git's text merge.
+    pub(super) fn may_use_merge_driver(
         &self,
-        reader: &Reader,
+        reader: &TreeReader,
         root: gix::ObjectId,
         path: &[u8],
     ) -> Result<bool, Error> {
-        if any_matches(&self.everywhere.rules, path) {
+        if any_matches(&self.global.rules, path) {
             return Ok(true);
         }
         let (mut folder, mut below) = (root, path);
         loop {
             let items = reader.tree(folder)?;
-            if let Some(file) = items.get(FILE).filter(|item| item.mode.is_blob())
-                && any_matches(&self.of_file(reader, file.id)?, below)
+            if let Some(file) = items.get(ATTRIBUTES_FILE).filter(|item| item.mode.is_blob())
+                && any_matches(&self.rules_of_file(reader, file.id)?, below)
             {
                 return Ok(true);
             }
@@ -110,12 +115,12 @@ impl Rules {
         }
     }
 
-    fn of_file(&self, reader: &Reader, id: gix::ObjectId) -> Result<Rc<Vec<Rule>>, Error> {
-        if let Some(known) = self.files.borrow().get(&id) {
+    fn rules_of_file(&self, reader: &TreeReader, id: gix::ObjectId) -> Result<Rc<Vec<Rule>>, Error> {
+        if let Some(known) = self.rules_by_file.borrow().get(&id) {
             return Ok(Rc::clone(known));
         }
-        let rules = Rc::new(parse(&reader.blob(id)?));
-        self.files.borrow_mut().insert(id, Rc::clone(&rules));
+        let rules = Rc::new(parse_merge_rules(&reader.blob(id)?));
+        self.rules_by_file.borrow_mut().insert(id, Rc::clone(&rules));
         Ok(rules)
     }
 }
@@ -134,34 +139,36 @@ pub(super) fn any_matches(rules: &[Rule], path: &[u8]) -> bool {
     })
 }
 
-/// The lines of a file with attributes that say something about merging.
-fn parse(text: &[u8]) -> Vec<Rule> {
+/// Parses an attribute file and returns a rule for each line that sets a merge attribute.
+fn parse_merge_rules(text: &[u8]) -> Vec<Rule> {
     let mut out = Vec::new();
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     for line in text.lines().map(<[u8]>::trim).filter(|line| !line.starts_with(b"#")) {
         let quoted = line.starts_with(b"\"");
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let Some(first) = words.next() else { continue };
-        // Where a quoted pattern ends is git's to know; a word of it that looks like an attribute does no harm.
-        if !words.any(is_about_merging) {
+        // Only git knows where a quoted pattern ends; a word of the pattern that reads like an attribute does
+        // no harm.
+        if !words.any(is_merge_attribute) {
             continue;
         }
-        // A macro is a word for attributes, on whatever lines it is used.
-        let whole = quoted || first.starts_with(b"[attr]");
-        out.push(if whole { None } else { Pattern::from_bytes_without_negation(first) });
+        // A macro is a name for attributes and may be used on any line.
+        let matches_all = quoted || first.starts_with(b"[attr]");
+        out.push(if matches_all { None } else { Pattern::from_bytes_without_negation(first) });
     }
     out
 }
 
-/// `merge`, `-merge`, `merge=union`, and `binary`, which is a word for `-merge` among others.
-fn is_about_merging(word: &[u8]) -> bool {
+/// Returns whether an attribute concerns merging: `merge`, `-merge`, `merge=union`, or `binary`, a macro that
+/// includes `-merge`.
+fn is_merge_attribute(word: &[u8]) -> bool {
     let word = word.strip_prefix(b"-").or_else(|| word.strip_prefix(b"!")).unwrap_or(word);
     let name = word.split(|b| *b == b'=').next().unwrap_or(word);
     name == b"merge" || name == b"binary"
 }
 
 impl Repo {
-    /// The settings that a merge goes by, in git's order.
+    /// Returns the settings that affect a merge as keys and values, in git's order.
     fn merge_settings(&self) -> Vec<(String, String)> {
         let snapshot = self.gix.config_snapshot();
         let mut out = Vec::new();
@@ -185,23 +192,29 @@ impl Repo {
 mod tests {
     use super::*;
 
-    fn special(text: &str, path: &str) -> bool {
-        any_matches(&parse(text.as_bytes()), path.as_bytes())
+    fn may_use_driver(text: &str, path: &str) -> bool {
+        any_matches(&parse_merge_rules(text.as_bytes()), path.as_bytes())
     }
 
     #[test]
-    fn only_lines_about_merging_count() {
-        assert!(!special("* text=auto\n*.rs diff=rust\n# *.rs merge=union\n", "a.rs"));
-        assert!(special("*.md merge=union\n", "docs/a.md") && !special("*.md merge=union\n", "a.rs"));
-        assert!(special("/CHANGES -merge", "CHANGES") && !special("/CHANGES -merge", "docs/CHANGES"));
-        assert!(special("*.bin binary", "a.bin") && special("*.txt !merge", "a.txt"));
-        assert!(special("docs/** merge", "docs/x/y") && !special("docs/** merge", "x/y"));
+    fn reads_only_merge_attributes() {
+        assert!(!may_use_driver("* text=auto\n*.rs diff=rust\n# *.rs merge=union\n", "a.rs"));
+        assert!(
+            may_use_driver("*.md merge=union\n", "docs/a.md")
+                && !may_use_driver("*.md merge=union\n", "a.rs")
+        );
+        assert!(
+            may_use_driver("/CHANGES -merge", "CHANGES")
+                && !may_use_driver("/CHANGES -merge", "docs/CHANGES")
+        );
+        assert!(may_use_driver("*.bin binary", "a.bin") && may_use_driver("*.txt !merge", "a.txt"));
+        assert!(may_use_driver("docs/** merge", "docs/x/y") && !may_use_driver("docs/** merge", "x/y"));
     }
 
     #[test]
-    fn what_cannot_be_told_here_is_special() {
-        assert!(special("[attr]mine merge=ours\n*.x mine", "whatever"));
-        assert!(special("\"a b\" merge=union", "whatever"));
-        assert!(special("\u{feff}*.md merge=union", "a.md"));
+    fn unsupported_pattern_matches_all_paths() {
+        assert!(may_use_driver("[attr]mine merge=ours\n*.x mine", "whatever"));
+        assert!(may_use_driver("\"a b\" merge=union", "whatever"));
+        assert!(may_use_driver("\u{feff}*.md merge=union", "a.md"));
     }
 }

@@ -1,192 +1,200 @@
-//! Owns everything that knows git: the library for reading, the program for changing.
+//! Access to git: the gix library for reading, the git program for changes.
 
-mod ahead;
-mod ahead_by_git;
-mod as_edited;
-mod bring;
-mod brought;
-mod by_hand;
-mod clean;
+mod align_mtimes;
+mod broken_worktree;
 mod clear;
 mod command;
 mod commit;
+mod commit_description;
 mod commit_graph;
-mod conflicts;
-mod connected;
-mod cut;
+mod connectivity;
 mod deletions;
 mod diff;
-mod durable;
-mod entries;
+mod equivalent_changes;
 mod error;
-mod exact;
+mod exact_merge;
 mod failed_program;
+mod fast_checkout;
 mod file_copy;
-mod fill;
-mod flags;
-mod folders;
-mod glance;
-mod graft;
+mod file_modes;
+mod folder_stamps;
+mod forecast;
+mod fork_points;
+mod fsync;
+mod full_index;
+mod git_forecast;
 mod graph;
-mod half_added;
 mod head_file;
+mod health_probe;
 mod hook;
 mod hook_output;
-mod hook_place;
-mod ignored;
-mod in_the_way;
-mod include;
-mod incomplete;
+mod hook_repo;
+mod identity;
+mod ignore_rules;
+mod ignored_obstructions;
+mod included_files;
 mod index;
-mod index_facts;
-mod injected;
-mod kept_files;
-mod lane_modules;
-mod left_out;
+mod index_flags;
+mod injected_config;
+mod lane_submodules;
+mod lfs_pointers;
+mod local_changes_hint;
 mod local_state;
-mod loose;
-mod loose_folders;
+mod loose_objects;
 mod main_checkout;
-mod make_way;
 mod merge_drivers;
 mod merge_rules;
 mod misplaced;
-mod modes;
-mod nested_work;
+mod nested_repo;
 mod new_branch;
+mod new_worktree;
+mod no_conversion;
 mod objects;
+mod obstructions;
 mod oid;
-mod open_op;
+mod open_operation;
 mod ownership;
+mod parallel;
+mod partial_clone;
 mod patch_id;
 mod path;
-mod patterns;
-mod people;
 mod pick;
-#[cfg(test)]
-mod place;
-mod plain;
-mod pointers;
-mod pristine;
-mod promised;
+mod populate;
+mod preconditions;
+mod preflight;
 mod push;
 mod quarantine;
-mod rebuilt;
-mod ref_log;
-mod ref_move;
+mod raw_index;
+mod rebuilt_files;
+mod recovery;
+mod ref_transaction;
+mod reflog;
+mod refresh_index;
 mod refs;
-mod refusal;
-mod register;
-mod remade;
-mod remedy;
-mod renumber;
-mod repair;
 mod repo;
 mod resolve;
-mod restage;
 mod restore;
-mod restore_plan;
-mod same_snapshot;
-mod same_times;
+mod restore_forecast;
+mod restored_index;
+mod restored_stamps;
 mod scope;
-mod seen;
 mod settings;
-mod shared;
-mod shut;
+mod shared_repository;
 mod signature;
 mod snapshot;
-mod sparse;
-mod special;
-mod staged;
-mod stale;
+mod snapshot_compare;
+mod sparse_checkout;
+mod sparse_entries;
+mod sparse_patterns;
+mod special_files;
+mod staged_entries;
+mod stale_locks;
+mod stat_scan;
 mod status;
+mod status_walk;
 mod submodule;
-mod survey;
+#[cfg(test)]
+mod test_repo;
 mod text_merge;
-mod threads;
-mod touched;
+mod touched_paths;
 mod transition;
+mod tree_edit;
 mod tree_merge;
-mod trees;
-mod truncated;
+mod tree_reader;
+mod truncated_files;
 mod uncommitted;
+mod unfinished_worktree;
+mod unmerged_paths;
 mod untracked;
+mod untracked_folders;
 mod unusable;
+mod verbatim_restore;
+mod verify_worktree;
 mod version;
-mod warm;
 mod worktree;
+mod worktree_reset;
+mod worktree_scan;
 mod worktree_stamp;
+mod worktree_tree;
 
-pub(crate) use crate::explain::quoted;
-pub(crate) use ahead::Clash;
-pub(crate) use ahead::{Three, circumstances, look_ahead};
-pub(crate) use ahead_by_git::{ByGit, ask_git, commit_aside};
-pub(crate) use brought::is_untouched;
-pub(crate) use clear::{clear, copy_filtered, copy_untracked, renew};
-pub(crate) use command::{Command, Print, Program};
-pub(crate) use commit::{NewCommit, commit_staged, stage, stage_and_commit};
-pub(crate) use cut::{Common, Cuts, Fork};
-pub(crate) use deletions::{LEAST_FILES, mass_deletion};
-pub(crate) use diff::{Change, FileLines, Side, There, files_of, tree_changes, tree_files};
-pub(crate) use durable::sync_file_system;
-pub(crate) use error::{Error, give_up, names};
-pub(crate) use fill::{Filled, Kept, Left, Sizes, SoFar, Tell};
-pub(crate) use flags::{
-    has_flags_of_any, has_same_flags, has_same_flags_left, has_same_flags_set, hidden_changes, hidden_edits,
-    is_flagged, shown_and_hidden,
-};
-pub(crate) use graft::Graft;
+pub(crate) use crate::explain::shell_quote_bytes;
+pub(crate) use align_mtimes::align_mtimes;
+pub(crate) use broken_worktree::WorktreeDefect;
+pub(crate) use clear::{capture_late_writes, clear_worktree, copy_filtered_files, copy_untracked_files};
+pub(crate) use command::{Command, PrintChunk, Program};
+pub(crate) use commit::{NewCommit, commit_staged, stage_and_commit, stage_paths};
+pub(crate) use deletions::{MIN_FILES_FOR_MASS_DELETION, detect_mass_deletion};
+pub(crate) use diff::{Change, DiffWorktree, FileLineCounts, Side, tree_changes, tree_files, tree_paths};
+pub(crate) use error::{Error, abort_command, list_paths};
+pub(crate) use forecast::PathConflict;
+pub(crate) use forecast::{MergeInput, forecast_environment, forecast_merges};
+pub(crate) use fork_points::{BranchFork, CommonAncestor, ForkPoints};
+pub(crate) use fsync::sync_file_system;
+pub(crate) use git_forecast::{GitForecast, forecast_with_git, write_temporary_commit};
 pub(crate) use graph::Distance;
+pub(crate) use health_probe::{WorktreeRegistration, installed_git, is_in_repository, lock_owner};
 pub(crate) use hook::run_hook;
-pub(crate) use hook_place::{HookPlace, own_hook};
-pub(crate) use in_the_way::IgnoredFile;
-pub(crate) use include::{Giver, Included, Patterns, exclude_line, inside, is_ignored};
-pub(crate) use incomplete::Missing;
-pub(crate) use injected::{VARIABLE as HOOKS_VARIABLE, hooks_setting, own_parameters};
-pub(crate) use left_out::is_odd;
+pub(crate) use hook_repo::{HookRepo, find_repo_hook};
+pub(crate) use ignored_obstructions::IgnoredFile;
+pub(crate) use included_files::{
+    IncludePatterns, IncludeSource, IncludedPath, exclude_line, is_ignored, list_folder,
+};
+pub(crate) use index_flags::{
+    has_manual_flags, has_only_known_flags, has_same_flags, has_same_manual_flags, hidden_changes,
+    hidden_edits, keeps_manual_flags, split_flagged_edits,
+};
+pub(crate) use injected_config::{CONFIG_VARIABLE as HOOKS_VARIABLE, hooks_path_parameter, user_parameters};
+pub use local_changes_hint::LocalChangesHint;
 pub(crate) use local_state::LocalState;
-pub(crate) use loose_folders::empty_folders;
 pub(crate) use misplaced::WorktreeId;
-pub(crate) use nested_work::Nested;
-pub(crate) use objects::ThrowAway;
+pub(crate) use nested_repo::NestedRepo;
+pub(crate) use objects::TempObjectStore;
 pub use oid::Oid;
-pub(crate) use open_op::{has_autostash, open_operation};
+pub(crate) use open_operation::{find_open_operation, has_autostash};
 pub use path::RepoPath;
-pub(crate) use pick::{Ancestry, Picked, pick};
-pub(crate) use push::NotPushed;
-pub(crate) use quarantine::{give_back, is_blob, is_pruned, prune_folders};
-pub(crate) use ref_log::Move;
-pub use ref_move::Head;
-pub(crate) use ref_move::RefMove;
-pub(crate) use refs::removal as ref_removal;
-pub(crate) use refusal::{require_free, require_free_once_clean};
-pub use remedy::Remedy;
-pub(crate) use repair::{
-    is_beginning_of_file, note_deletions, release_locks, settle_clear, settle_deletions, settle_own_ref,
-    settle_ref, settle_restore, settle_transition, settle_without_files,
+pub(crate) use pick::{CommitWithParents, PickOutcome, pick};
+pub(crate) use populate::{
+    BlobSizes, OnProgress, PopulateOutcome, PopulateProgress, RetiredWorktree, ReusePlan,
 };
+pub(crate) use preconditions::{require_unobstructed, require_unobstructed_when_clean};
+pub(crate) use push::PushFailure;
+pub(crate) use quarantine::{matches_blob, remove_empty_parked_dir, remove_if_empty, restore_parked_files};
+pub(crate) use recovery::{
+    is_partial_copy, record_deletions, recover_clear, recover_deletion_locks, recover_private_ref_lock,
+    recover_ref_locks, recover_restore, recover_transition, recover_without_worktree, release_step_locks,
+};
+pub use ref_transaction::Head;
+pub(crate) use ref_transaction::RefMove;
+pub(crate) use reflog::ReflogEntry;
+pub(crate) use refs::ref_removal_command as ref_removal;
 pub(crate) use repo::Repo;
-pub(crate) use resolve::{Laid, laid_out};
-pub(crate) use restore::{Restored, restore};
-pub(crate) use restore_plan::{foresee, staged_beside};
-pub(crate) use same_times::same_times;
+pub(crate) use resolve::{WorktreeContents, capture_worktree_contents};
+pub(crate) use restore::{RestoreOutcome, restore};
+pub(crate) use restore_forecast::{forecast_restore, foreign_staged_paths};
+pub(crate) use restored_stamps::is_unchanged_since_restore;
 pub(crate) use scope::Scope;
-pub(crate) use seen::Seen;
 pub(crate) use snapshot::{
-    Snapshot, keep_index, take as take_snapshot, take_unchanged, take_unmerged, tracked_tree,
+    Snapshot, capture as take_snapshot, capture_unchanged, capture_unmerged, save_index_commit,
+    write_tracked_tree,
 };
-pub(crate) use special::{LeftOut, unreadable};
-pub(crate) use staged::Staged;
-pub(crate) use status::{Dirt, Entry, Kind, Sight, sights, status, statuses};
-pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
-pub(crate) use text_merge::Lines;
-pub(crate) use touched::{Touched, touched};
-pub(crate) use transition::{Tree, transition};
+pub(crate) use sparse_entries::deviates_from_patterns;
+pub(crate) use special_files::{UncapturedPath, unreadable_paths};
+pub(crate) use staged_entries::StagedEntries;
+pub(crate) use status::{
+    ScanRequest, StatusEntry, StatusKind, WorktreeStatus, query_statuses, scan_statuses, status,
+};
+pub(crate) use text_merge::LineRange;
+pub(crate) use touched_paths::{TouchedPaths, touched_paths};
+pub(crate) use transition::{WorktreeContext, transition};
+pub(crate) use tree_edit::TreeEdit;
 pub(crate) use tree_merge::{
-    Merged, Stage, merge_commits, merge_exactly, merge_trees, merge_with_base, would_conflict,
+    TreeMergeOutcome, UnmergedStage, exact_merge_tree, merge_commits, merge_trees, merge_with_diff3_markers,
+    would_conflict,
 };
-pub(crate) use truncated::{Wrote, complete, sync_written};
-pub(crate) use uncommitted::{Uncommitted, trees_of};
-pub use unusable::Unusable;
+pub(crate) use truncated_files::{WorktreeStep, repair_truncated_files, sync_written_files};
+pub(crate) use uncommitted::{UncommittedWorktree, write_uncommitted_trees};
+pub(crate) use untracked_folders::empty_folders;
+pub use unusable::UnusableError;
 pub(crate) use worktree::{Worktree, WorktreeList};
+pub(crate) use worktree_scan::WorktreeScan;
 pub(crate) use worktree_stamp::WorktreeStamp;

@@ -1,107 +1,117 @@
-//! Owns making a branch without starting git, by its own protocol of lock, log and rename, wherever no setting, hook or name asks
-//! for more than that.
+//! Creation of a branch without starting git, by git's own protocol of lock, log and rename, if no setting,
+//! hook or name requires more than that.
 
 use std::fs::File;
 use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
 
 use super::head_file::read_head;
-use super::refs::HEADS;
-use super::register::is_ordinary;
+use super::new_worktree::is_plain_ref_component;
+use super::refs::BRANCH_PREFIX;
 use super::{Oid, Repo};
-use crate::fault;
+use crate::fail_points;
 
-/// The lock of a ref, given back if it does not become the ref.
-struct Lock {
+/// Lock file of a ref, removed on drop unless it was renamed to the ref.
+struct RefLock {
     file: File,
     path: PathBuf,
-    held: bool,
+    is_held: bool,
 }
 
-impl Lock {
-    fn take(path: PathBuf) -> Option<Lock> {
+impl RefLock {
+    fn acquire(path: PathBuf) -> Option<RefLock> {
         let file = File::create_new(&path).ok()?;
-        Some(Lock { file, path, held: true })
+        Some(RefLock { file, path, is_held: true })
     }
 
-    fn becomes(mut self, place: &Path) -> Result<()> {
-        std::fs::rename(&self.path, place)?;
-        self.held = false;
+    fn rename_to_ref(mut self, ref_path: &Path) -> Result<()> {
+        std::fs::rename(&self.path, ref_path)?;
+        self.is_held = false;
         Ok(())
     }
 }
 
-impl Drop for Lock {
+impl Drop for RefLock {
     fn drop(&mut self) {
-        if self.held {
+        if self.is_held {
             drop(std::fs::remove_file(&self.path));
         }
     }
 }
 
-/// Adds a line to a log and does what it is about. If that fails the log is as it was: what was not made has none, nor the
-/// beginning of a line that git's own would be joined to.
-fn logged(log: &Path, line: &[u8], work: impl FnOnce() -> Result<()>) -> Result<()> {
+/// Appends a line to a reflog and runs `action`. If `action` fails, the log is restored: a ref that was not
+/// created has no log, and no partial line is left that git's next line would be joined to.
+fn with_log_line(log: &Path, line: &[u8], action: impl FnOnce() -> Result<()>) -> Result<()> {
     std::fs::create_dir_all(log.parent().unwrap_or(log))?;
     let mut file = File::options().append(true).create(true).open(log)?;
-    let before = file.metadata()?.len();
-    file.write_all(line).and_then(|()| work()).or_else(|e| {
-        // An empty one would be in the way of branches below this name. Whoever wrote to it held the ref's lock, which is held here.
-        if before == 0 { std::fs::remove_file(log) } else { file.set_len(before) }.and(Err(e))
+    let old_len = file.metadata()?.len();
+    file.write_all(line).and_then(|()| action()).or_else(|e| {
+        // An empty log would block branches below this name. Every writer of the log holds the ref's lock,
+        // and this process holds it now.
+        if old_len == 0 { std::fs::remove_file(log) } else { file.set_len(old_len) }.and(Err(e))
     })
 }
 
 impl Repo {
-    /// Makes the branch of a full ref name that must not exist, at a commit, durably and with `why` in its log. None where that
-    /// is git's to do, which also knows the words for what is wrong; then it was not made.
-    pub(super) fn make_branch(&self, name: &str, new: Oid, why: &str) -> Option<()> {
-        let short = name.strip_prefix(HEADS)?;
-        let ordinary = short.split('/').all(|part| is_ordinary(part.as_bytes()));
-        let plain = |b: u8| matches!(b, b' '..=b'~');
+    /// Creates the branch with the full ref name `name`, which must not exist, at a commit, durably and with
+    /// `message` in its reflog. Returns `None`, without creating the branch, for cases that are left to git,
+    /// which also has the error messages.
+    pub(super) fn create_branch_natively(&self, name: &str, new: Oid, message: &str) -> Option<()> {
+        let short = name.strip_prefix(BRANCH_PREFIX)?;
+        let has_ordinary_parts = short.split('/').all(|part| is_plain_ref_component(part.as_bytes()));
+        let is_printable = |b: u8| matches!(b, b' '..=b'~');
         let is_logged = self.setting_text("core.logAllRefUpdates").is_none_or(|set| set == "true");
-        if !ordinary || !why.bytes().all(plain) || !is_logged || !self.keeps_plain_refs() {
+        if !has_ordinary_parts
+            || !message.bytes().all(is_printable)
+            || !is_logged
+            || !self.has_plain_file_refs()
+        {
             return None;
         }
         let kind = self.gix.find_header(new.0).ok()?.kind();
         let common = self.common_dir();
-        // Of a branch that is there in name only, HEAD keeps a log too.
+        // HEAD keeps a reflog too for an unborn branch that it names.
         let head = read_head(common).ok()?;
         if kind != gix::object::Kind::Commit || head == format!("ref: {name}") {
             return None;
         }
         let mut line = format!("{} {new} ", new.null()).into_bytes();
         self.committer()?.to_ref(&mut gix::date::parse::TimeBuf::default()).write_to(&mut line).ok()?;
-        line.extend_from_slice(format!("\t{why}\n").as_bytes());
+        line.extend_from_slice(format!("\t{message}\n").as_bytes());
 
-        let (place, log) = (common.join(name), common.join("logs").join(name));
-        // A file where a folder is needed is a branch that makes this one impossible.
-        std::fs::create_dir_all(place.parent()?).ok()?;
-        let mut lock = Lock::take(common.join(format!("{name}.lock")))?;
-        // A folder holds branches below this one, or is about to be removed.
-        if place.symlink_metadata().is_ok() || log.is_dir() || self.is_packed(name)? {
+        let (ref_path, log) = (common.join(name), common.join("logs").join(name));
+        // A file where a folder is needed is a branch that conflicts with this one.
+        std::fs::create_dir_all(ref_path.parent()?).ok()?;
+        let mut lock = RefLock::acquire(common.join(format!("{name}.lock")))?;
+        // A folder contains branches below this one, or is about to be removed.
+        if ref_path.symlink_metadata().is_ok() || log.is_dir() || self.conflicts_with_packed_ref(name)? {
             return None;
         }
         lock.file.write_all(format!("{new}\n").as_bytes()).and_then(|()| lock.file.sync_all()).ok()?;
-        fault::point("branch.locked");
-        let place = || {
-            fault::point("branch.logged");
-            lock.becomes(&place)
+        fail_points::hit("branch.locked");
+        let publish = || {
+            fail_points::hit("branch.logged");
+            lock.rename_to_ref(&ref_path)
         };
-        logged(&log, &line, place).ok()
+        with_log_line(&log, &line, publish).ok()
     }
 
-    /// Whether a packed ref has this name, or one that makes it impossible; none when that cannot be read.
-    fn is_packed(&self, name: &str) -> Option<bool> {
-        // Read anew: what was read before counts as good for as long as the file's time is the same, be it by a tick.
-        let Some(all) = self.gix.refs.open_packed_buffer().ok()? else { return Some(false) };
-        let above =
-            name.match_indices('/').map(|(at, _)| &name[..at]).filter(|above| above.len() > HEADS.len());
-        for above in above {
-            if all.try_find(above).ok()?.is_some() {
+    /// Returns whether a packed ref has this name or one that conflicts with it; `None` if the packed refs
+    /// cannot be read.
+    fn conflicts_with_packed_ref(&self, name: &str) -> Option<bool> {
+        // A cached buffer counts as valid as long as the file's time is unchanged, even within one clock
+        // tick, so the file is read again.
+        let Some(packed_refs) = self.gix.refs.open_packed_buffer().ok()? else { return Some(false) };
+        let parent_names = name
+            .match_indices('/')
+            .map(|(at, _)| &name[..at])
+            .filter(|parent| parent.len() > BRANCH_PREFIX.len());
+        for parent in parent_names {
+            if packed_refs.try_find(parent).ok()?.is_some() {
                 return Some(true);
             }
         }
-        for found in all.iter_prefixed(name.into()).ok()? {
+        for found in packed_refs.iter_prefixed(name.into()).ok()? {
             let found = found.ok()?;
             let rest = &found.name.as_bstr()[name.len()..];
             if rest.is_empty() || rest.starts_with(b"/") {
@@ -115,146 +125,147 @@ impl Repo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::place::Place;
+    use crate::git::test_repo::TestRepo;
 
-    struct Scene(Place);
+    struct BranchFixture(TestRepo);
 
-    impl Scene {
-        fn new() -> Scene {
-            let scene = Scene(Place::new());
-            scene.git("config user.name a");
-            scene.git("config user.email a@b");
-            scene.git("commit -q --allow-empty -m x");
-            scene
+    impl BranchFixture {
+        fn new() -> BranchFixture {
+            let fixture = BranchFixture(TestRepo::new());
+            fixture.git("config user.name a");
+            fixture.git("config user.email a@b");
+            fixture.git("commit -q --allow-empty -m x");
+            fixture
         }
 
-        fn git(&self, words: &str) -> String {
-            self.0.sh("repo", &format!("git {words}"))
+        fn git(&self, args: &str) -> String {
+            self.0.run_script("repo", &format!("git {args}"))
         }
 
-        /// The repository as a new process sees it.
-        fn fresh(&self) -> Repo {
+        /// Opens the repository as a new process would.
+        fn reopen_repo(&self) -> Repo {
             Repo::discover(&self.0.top.join("repo")).unwrap()
         }
 
         fn tip(&self) -> Oid {
-            self.fresh().ref_tip("refs/heads/main").unwrap().unwrap()
+            self.reopen_repo().ref_tip("refs/heads/main").unwrap().unwrap()
         }
 
-        fn in_git_dir(&self, path: &str) -> PathBuf {
+        fn path_in_git_dir(&self, path: &str) -> PathBuf {
             self.0.top.join("repo/.git").join(path)
         }
 
-        fn makes(&self, branch: &str) -> bool {
-            let name = format!("{HEADS}{branch}");
-            let done = self.fresh().make_branch(&name, self.tip(), "git-proq: spawn").is_some();
-            assert!(!self.in_git_dir(&format!("{name}.lock")).exists(), "{branch}");
-            done
+        fn creates_branch(&self, branch: &str) -> bool {
+            let name = format!("{BRANCH_PREFIX}{branch}");
+            let created =
+                self.reopen_repo().create_branch_natively(&name, self.tip(), "git-proq: spawn").is_some();
+            assert!(!self.path_in_git_dir(&format!("{name}.lock")).exists(), "{branch}");
+            created
         }
     }
 
     #[test]
-    fn a_branch_is_what_git_would_have_made() {
-        let scene = Scene::new();
-        assert!(scene.makes("lanes/one"));
-        scene.git(&format!("update-ref -m 'git-proq: spawn' refs/heads/lanes/two HEAD {}", "0".repeat(40)));
-        let read = |path: &str| std::fs::read_to_string(scene.in_git_dir(path)).unwrap();
+    fn creates_same_branch_as_git() {
+        let fixture = BranchFixture::new();
+        assert!(fixture.creates_branch("lanes/one"));
+        fixture.git(&format!("update-ref -m 'git-proq: spawn' refs/heads/lanes/two HEAD {}", "0".repeat(40)));
+        let read = |path: &str| std::fs::read_to_string(fixture.path_in_git_dir(path)).unwrap();
         assert_eq!(read("refs/heads/lanes/one"), read("refs/heads/lanes/two"));
         let log = |name: &str| {
             let text = read(&format!("logs/refs/heads/lanes/{name}"));
-            let (who, rest) = text.split_once("> ").unwrap();
+            let (ids_and_identity, rest) = text.split_once("> ").unwrap();
             let (time, rest) = rest.split_once(' ').unwrap();
             assert!(time.parse::<u64>().unwrap() > 1_700_000_000);
-            format!("{who}> {rest}")
+            format!("{ids_and_identity}> {rest}")
         };
         assert_eq!(log("one"), log("two"));
-        assert_eq!(scene.git("reflog lanes/one --format=%gs"), "git-proq: spawn");
-        scene.git("fsck");
-        scene.git("branch -d lanes/one");
+        assert_eq!(fixture.git("reflog lanes/one --format=%gs"), "git-proq: spawn");
+        fixture.git("fsck");
+        fixture.git("branch -d lanes/one");
     }
 
     #[test]
-    fn a_name_that_is_taken_is_left_to_git() {
-        let scene = Scene::new();
-        assert!(!scene.makes("main"));
-        scene.git("branch packed");
-        scene.git("branch deep/er/packed");
-        scene.git("pack-refs --all");
+    fn leaves_taken_name_to_git() {
+        let fixture = BranchFixture::new();
+        assert!(!fixture.creates_branch("main"));
+        fixture.git("branch packed");
+        fixture.git("branch deep/er/packed");
+        fixture.git("pack-refs --all");
         for taken in
             ["packed", "packed/x", "packed/x/y", "deep", "deep/er", "deep/er/packed", "deep/er/packed/x"]
         {
-            assert!(!scene.makes(taken), "{taken}");
+            assert!(!fixture.creates_branch(taken), "{taken}");
         }
-        scene.git("branch loose");
-        scene.git("branch fold/er");
+        fixture.git("branch loose");
+        fixture.git("branch fold/er");
         for taken in ["loose", "loose/x", "fold"] {
-            assert!(!scene.makes(taken), "{taken}");
+            assert!(!fixture.creates_branch(taken), "{taken}");
         }
-        let lock = scene.in_git_dir("refs/heads/held.lock");
+        let lock = fixture.path_in_git_dir("refs/heads/held.lock");
         std::fs::write(&lock, "").unwrap();
-        let made = scene.fresh().make_branch("refs/heads/held", scene.tip(), "x");
-        assert!(made.is_none() && lock.exists());
+        let created = fixture.reopen_repo().create_branch_natively("refs/heads/held", fixture.tip(), "x");
+        assert!(created.is_none() && lock.exists());
         std::fs::remove_file(lock).unwrap();
         for free in ["pack", "packed-too", "deep/e", "deep/er/packe", "held"] {
-            assert!(scene.makes(free), "{free}");
+            assert!(fixture.creates_branch(free), "{free}");
         }
-        scene.git("fsck");
+        fixture.git("fsck");
     }
 
     #[test]
-    fn what_was_packed_since_is_seen() {
-        let scene = Scene::new();
-        scene.git("branch first");
-        scene.git("pack-refs --all");
-        let (repo, packed) = (scene.fresh(), scene.in_git_dir("packed-refs"));
-        assert_eq!(repo.ref_tip("refs/heads/first").unwrap(), Some(scene.tip()));
+    fn notices_ref_packed_since_last_read() {
+        let fixture = BranchFixture::new();
+        fixture.git("branch first");
+        fixture.git("pack-refs --all");
+        let (repo, packed) = (fixture.reopen_repo(), fixture.path_in_git_dir("packed-refs"));
+        assert_eq!(repo.ref_tip("refs/heads/first").unwrap(), Some(fixture.tip()));
         let time = packed.metadata().unwrap().modified().unwrap();
-        scene.git("branch second");
-        scene.git("pack-refs --all");
-        // As when both are of one tick of the clock.
+        fixture.git("branch second");
+        fixture.git("pack-refs --all");
+        // Simulates two writes in one tick of the clock.
         File::options().write(true).open(&packed).unwrap().set_modified(time).unwrap();
-        assert!(repo.make_branch("refs/heads/second", scene.tip(), "x").is_none());
+        assert!(repo.create_branch_natively("refs/heads/second", fixture.tip(), "x").is_none());
     }
 
     #[test]
-    fn what_could_not_be_made_has_no_log() {
+    fn failed_creation_leaves_no_log() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("deep/log");
         let fails = || Err(std::io::ErrorKind::StorageFull.into());
-        assert!(logged(&log, b"never\n", fails).is_err());
+        assert!(with_log_line(&log, b"never\n", fails).is_err());
         assert!(!log.exists());
-        logged(&log, b"one\n", || Ok(())).unwrap();
-        assert!(logged(&log, b"never\n", fails).is_err());
-        logged(&log, b"two\n", || Ok(())).unwrap();
+        with_log_line(&log, b"one\n", || Ok(())).unwrap();
+        assert!(with_log_line(&log, b"never\n", fails).is_err());
+        with_log_line(&log, b"two\n", || Ok(())).unwrap();
         assert_eq!(std::fs::read(&log).unwrap(), b"one\ntwo\n");
     }
 
     #[test]
-    fn what_asks_for_more_is_left_to_git() {
-        let scene = Scene::new();
-        let tip = scene.tip();
+    fn leaves_unsupported_cases_to_git() {
+        let fixture = BranchFixture::new();
+        let tip = fixture.tip();
         for name in
             ["refs/heads/a b", "refs/heads/.x", "refs/heads/x.lock", "refs/heads/\u{fc}", "refs/proq/x"]
         {
-            assert!(scene.fresh().make_branch(name, tip, "x").is_none(), "{name}");
+            assert!(fixture.reopen_repo().create_branch_natively(name, tip, "x").is_none(), "{name}");
         }
-        let tree = scene.fresh().tree_of(tip).unwrap();
-        assert!(scene.fresh().make_branch("refs/heads/x", tree, "x").is_none());
-        assert!(scene.fresh().make_branch("refs/heads/x", tip.null(), "x").is_none());
-        assert!(scene.fresh().make_branch("refs/heads/x", tip, "two\nlines").is_none());
+        let tree = fixture.reopen_repo().tree_of(tip).unwrap();
+        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tree, "x").is_none());
+        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tip.null(), "x").is_none());
+        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tip, "two\nlines").is_none());
         for (key, value) in [
             ("core.logAllRefUpdates", "false"),
             ("core.sharedRepository", "group"),
             ("extensions.worktreeConfig", "true"),
             ("user.name", "."),
         ] {
-            scene.git(&format!("config {key} {value}"));
-            assert!(!scene.makes("x"), "{key}");
-            scene.git(&format!("config --unset {key}"));
+            fixture.git(&format!("config {key} {value}"));
+            assert!(!fixture.creates_branch("x"), "{key}");
+            fixture.git(&format!("config --unset {key}"));
         }
-        scene.git("config user.name a");
-        scene.git("symbolic-ref HEAD refs/heads/unborn");
-        assert!(!scene.makes("unborn"));
-        assert!(scene.makes("x"));
+        fixture.git("config user.name a");
+        fixture.git("symbolic-ref HEAD refs/heads/unborn");
+        assert!(!fixture.creates_branch("unborn"));
+        assert!(fixture.creates_branch("x"));
     }
 }

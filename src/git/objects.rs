@@ -1,5 +1,5 @@
-//! Owns reading blobs, and where new objects go: into the repository for good, or into a throw-away folder, so that looking
-//! ahead leaves nothing behind.
+//! Objects: reads blobs, and writes new objects either into the repository or into a temporary store, so that
+//! a forecast leaves nothing behind.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -7,79 +7,83 @@ use std::path::{Path, PathBuf};
 
 use gix::objs::WriteTo;
 
-use super::{Command, Error, Oid, Repo, loose};
+use super::{Command, Error, Oid, Repo, loose_objects};
 
-/// What an error calls an object that is not there yet.
-const NEW: &str = "a new object";
+/// Name in error messages of an object that is not written yet.
+const NEW_OBJECT_LABEL: &str = "a new object";
 
 impl Repo {
-    /// The bytes of a blob.
+    /// Returns the bytes of a blob.
     pub(crate) fn blob(&self, id: Oid) -> Result<Vec<u8>, Error> {
-        self.reader().blob(id.0)
+        self.tree_reader().blob(id.0)
     }
 
-    /// The bytes of a blob that is no longer than `most`; none when it is longer, or not there.
-    pub(crate) fn small_blob(&self, id: Oid, most: u64) -> Option<Vec<u8>> {
-        self.reader().small_blob(id.0, most).ok().flatten()
+    /// Returns the bytes of a blob of at most `max_bytes`; `None` if it is longer or missing.
+    pub(crate) fn small_blob(&self, id: Oid, max_bytes: u64) -> Option<Vec<u8>> {
+        self.tree_reader().small_blob(id.0, max_bytes).ok().flatten()
     }
 
-    /// The bytes of a blob that is no longer than `most`; none when it is longer. Git fetches one that a partial clone lacks.
+    /// Returns the bytes of a blob of at most `max_bytes`; `None` if it is longer. git fetches a blob that a
+    /// partial clone lacks.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub(crate) fn blob_within(&self, id: Oid, most: u64) -> Result<Option<Vec<u8>>, Error> {
-        if let Ok(found) = self.reader().small_blob(id.0, most) {
+    /// Fails if git cannot read or fetch the blob.
+    pub(crate) fn fetch_small_blob(&self, id: Oid, max_bytes: u64) -> Result<Option<Vec<u8>>, Error> {
+        if let Ok(found) = self.tree_reader().small_blob(id.0, max_bytes) {
             return Ok(found);
         }
         let size = self.git().args(["cat-file", "-s"]).arg(id.to_string()).run()?.line();
-        if size.parse::<u64>().is_ok_and(|size| size > most) {
+        if size.parse::<u64>().is_ok_and(|size| size > max_bytes) {
             return Ok(None);
         }
         Ok(Some(self.git().args(["cat-file", "blob"]).arg(id.to_string()).run()?.stdout))
     }
 
-    /// How long an object is; none for one that is not there.
-    pub(super) fn size_of(&self, id: Oid) -> Option<u64> {
+    /// Returns the size of an object in bytes; `None` if it is missing.
+    pub(super) fn object_size(&self, id: Oid) -> Option<u64> {
         self.gix.find_header(id.0).ok().map(|header| header.size())
     }
 
-    /// Writes an object that is on disk when this returns, as git does with `core.fsync=objects`. One that was there
-    /// before is left alone.
+    /// Writes an object that is on disk when this returns, as git does with `core.fsync=objects`. An existing
+    /// loose object is left unchanged.
     pub(super) fn write_durably(&self, object: &impl WriteTo) -> Result<Oid, Error> {
-        let (id, bytes) = self.encode(object)?;
-        // Asking for one that is not there makes the library look for new packs, each time.
-        if self.has_loose(id) {
-            // Somebody who was killed may have come to write it, and not to share it.
-            drop(self.share_loose(id));
+        let (id, bytes) = self.encode_object(object)?;
+        // A lookup of a missing object makes gix scan for new packs each time.
+        if self.has_loose_object(id) {
+            // A process that was killed may have written the object without sharing it.
+            drop(self.share_loose_object(id));
             return Ok(id);
         }
         let objects = self.common_dir().join("objects");
-        if !loose::write(&objects, id, object.kind(), &bytes).map_err(Error::io("write to", &objects))? {
-            self.write_by_library(id, object.kind(), &bytes)?;
+        if !loose_objects::write(&objects, id, object.kind(), &bytes)
+            .map_err(Error::io("write to", &objects))?
+        {
+            self.write_object_with_gix(id, object.kind(), &bytes)?;
         }
-        match self.share_loose(id) {
-            // In a pack by now.
+        match self.share_loose_object(id) {
+            // The object is in a pack by now.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(id),
-            done => done.map(|()| id).map_err(Error::io("write", &self.loose_file(id))),
+            done => done.map(|()| id).map_err(Error::io("write", &self.loose_object_path(id))),
         }
     }
 
-    fn share_loose(&self, id: Oid) -> std::io::Result<()> {
-        let file = self.loose_file(id);
-        // A folder that somebody else made is theirs to share.
-        drop(file.parent().map(|folder| self.share(folder)));
-        self.share(&file)
+    fn share_loose_object(&self, id: Oid) -> std::io::Result<()> {
+        let file = self.loose_object_path(id);
+        // A folder that another user created is for that user to share.
+        drop(file.parent().map(|folder| self.share_permissions(folder)));
+        self.share_permissions(&file)
     }
 
-    /// Writes an object by the library's hand, and makes it durable.
+    /// Writes an object with gix and makes it durable; after repeated failures, with git.
     ///
     /// # Errors
-    /// When the folder that it goes to is removed again and again, as by `git gc` when it is empty, and for any other reason.
-    fn write_by_library(&self, id: Oid, kind: gix::objs::Kind, bytes: &[u8]) -> Result<Oid, Error> {
-        const TRIES: u32 = 5;
-        let file = self.loose_file(id);
+    /// Fails if the object's folder is removed again and again, as `git gc` removes an empty one, and for any
+    /// other reason.
+    fn write_object_with_gix(&self, id: Oid, kind: gix::objs::Kind, bytes: &[u8]) -> Result<Oid, Error> {
+        const MAX_ATTEMPTS: u32 = 5;
+        let file = self.loose_object_path(id);
         let folder = file.parent().unwrap_or(&file);
-        for _ in 1..TRIES {
+        for _ in 1..MAX_ATTEMPTS {
             let written = gix::objs::Write::write_buf(&self.gix.objects, kind, bytes);
             let synced = || [&*file, folder].iter().try_for_each(|path| File::open(path)?.sync_all());
             match written {
@@ -88,60 +92,61 @@ impl Repo {
                     done => return done.map(|()| id).map_err(Error::io("write", &file)),
                 },
                 Err(_) if !folder.is_dir() => {}
-                Err(e) => return Err(Error::object(NEW)(e)),
+                Err(e) => return Err(Error::object(NEW_OBJECT_LABEL)(e)),
             }
         }
-        // Git tries again by itself, and has the words for what is wrong.
-        self.write_by_git(kind, bytes)
+        // git retries automatically and reports what is wrong.
+        self.write_object_with_git(kind, bytes)
     }
 
-    fn write_by_git(&self, kind: gix::objs::Kind, bytes: &[u8]) -> Result<Oid, Error> {
+    fn write_object_with_git(&self, kind: gix::objs::Kind, bytes: &[u8]) -> Result<Oid, Error> {
         let call = self.git().args(["hash-object", "-w", "--stdin", "--literally", "-t"]);
-        let call = call.arg(kind.to_string()).input(bytes).changes().durable();
+        let call = call.arg(kind.to_string()).input(bytes).mutating().durable();
         let line = call.run()?.line();
-        Oid::from_hex(line.as_bytes()).ok_or_else(|| Error::Answer { args: "hash-object".into(), what: line })
+        Oid::from_hex(line.as_bytes())
+            .ok_or_else(|| Error::UnexpectedOutput { args: "hash-object".into(), output: line })
     }
 
-    /// Whether an object is in a file of its own.
-    pub(super) fn has_loose(&self, id: Oid) -> bool {
-        self.loose_file(id).is_file()
+    /// Returns whether an object is stored as a loose object.
+    pub(super) fn has_loose_object(&self, id: Oid) -> bool {
+        self.loose_object_path(id).is_file()
     }
 
-    pub(super) fn loose_file(&self, id: Oid) -> PathBuf {
+    pub(super) fn loose_object_path(&self, id: Oid) -> PathBuf {
         let hex = id.to_string();
         let (folder, file) = hex.split_at(2);
         self.common_dir().join("objects").join(folder).join(file)
     }
 
-    /// The id that an object has, and its bytes. Nothing is written.
-    pub(super) fn encode(&self, object: &impl WriteTo) -> Result<(Oid, Vec<u8>), Error> {
+    /// Returns the id that an object would have, and its bytes, without writing anything.
+    pub(super) fn encode_object(&self, object: &impl WriteTo) -> Result<(Oid, Vec<u8>), Error> {
         let mut bytes = Vec::new();
-        object.write_to(&mut bytes).map_err(Error::object(NEW))?;
+        object.write_to(&mut bytes).map_err(Error::object(NEW_OBJECT_LABEL))?;
         let id = gix::objs::compute_hash(self.gix.object_hash(), object.kind(), &bytes);
-        Ok((Oid(id.map_err(Error::object(NEW))?), bytes))
+        Ok((Oid(id.map_err(Error::object(NEW_OBJECT_LABEL))?), bytes))
     }
 }
 
-/// A folder that new objects go to and that is removed when dropped. Nothing made in it may ever land.
+/// Temporary object store that is removed on drop. No object in it may land.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct ThrowAway {
+pub(crate) struct TempObjectStore {
     dir: PathBuf,
-    real: PathBuf,
+    repo_objects: PathBuf,
 }
 
-impl ThrowAway {
-    /// Uses `dir`, which is made here.
-    pub(crate) fn new(repo: &Repo, dir: &Path) -> Result<ThrowAway, Error> {
+impl TempObjectStore {
+    /// Creates the store in the folder `dir`, which is created if it is missing.
+    pub(crate) fn new(repo: &Repo, dir: &Path) -> Result<TempObjectStore, Error> {
         std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-        Ok(ThrowAway { dir: dir.to_owned(), real: repo.common_dir().join("objects") })
+        Ok(TempObjectStore { dir: dir.to_owned(), repo_objects: repo.common_dir().join("objects") })
     }
 
-    /// Opens it for reading, with the repository's own objects behind it.
+    /// Opens the store for reading, with the repository's objects as its alternate.
     pub(super) fn open(&self, repo: &Repo) -> Result<gix::OdbHandle, Error> {
         let info = self.dir.join("info");
         let alternates = info.join("alternates");
-        let mut line = self.real.as_os_str().as_bytes().to_owned();
+        let mut line = self.repo_objects.as_os_str().as_bytes().to_owned();
         line.push(b'\n');
         let written = std::fs::create_dir_all(&info).and_then(|()| std::fs::write(&alternates, line));
         written.map_err(Error::io("write", &alternates))?;
@@ -149,18 +154,18 @@ impl ThrowAway {
         Ok(store.into())
     }
 
-    /// Sends the new objects of a call here, if there is a here.
-    pub(super) fn apply(here: Option<&ThrowAway>, call: Command) -> Command {
-        match here {
+    /// Redirects the new objects of a git command to the temporary store, if there is one.
+    pub(super) fn redirect_writes(temp_store: Option<&TempObjectStore>, call: Command) -> Command {
+        match temp_store {
             None => call,
-            Some(here) => call
-                .env("GIT_OBJECT_DIRECTORY", &here.dir)
-                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &here.real),
+            Some(temp_store) => call
+                .env("GIT_OBJECT_DIRECTORY", &temp_store.dir)
+                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &temp_store.repo_objects),
         }
     }
 }
 
-impl Drop for ThrowAway {
+impl Drop for TempObjectStore {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.dir));
     }

@@ -1,40 +1,40 @@
-//! Owns the object id newtype, so that nothing outside `git` names the library's own.
+//! Object id newtype, so that nothing outside `git` names the type of the library.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A full object id, SHA-1 or SHA-256.
+/// Full object id, SHA-1 or SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Oid(pub(super) gix::ObjectId);
 
 impl Oid {
-    /// The first eight hex digits, for people. More when they would be a plain number, which git commands such as
-    /// `stash apply` read as something else.
+    /// Returns the abbreviated id for display: the first eight hex digits, or more if those are all decimal
+    /// digits, because git commands such as `stash apply` read a number as something else.
     #[must_use]
     pub fn short(self) -> String {
-        let whole = self.0.to_string();
-        let letter = whole.find(|c: char| !c.is_ascii_digit()).unwrap_or(whole.len() - 1);
-        whole[..=letter.max(7)].to_owned()
+        let hex = self.0.to_string();
+        let first_letter = hex.find(|c: char| !c.is_ascii_digit()).unwrap_or(hex.len() - 1);
+        hex[..=first_letter.max(7)].to_owned()
     }
 
-    /// The all-zero id of the same kind, which git reads as "does not exist".
+    /// Returns the all-zero id of the same hash kind, which git reads as "does not exist".
     pub(crate) fn null(self) -> Oid {
         Oid(self.0.kind().null())
     }
 
-    /// Whether this is the all-zero id.
+    /// Returns whether this is the all-zero id.
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// Its bytes.
+    /// Returns the raw bytes of the id.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
 
-    /// Reads an id from the raw hex bytes of git's output.
+    /// Parses an id from the hex bytes of git's output.
     pub(crate) fn from_hex(hex: &[u8]) -> Option<Oid> {
         gix::ObjectId::from_hex(hex).ok().map(Oid)
     }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_id_is_never_a_plain_number() {
+    fn short_id_is_never_all_digits() {
         let id = |start: &str| Oid::from_hex(format!("{start:0<40}").as_bytes()).unwrap();
         assert_eq!(id("12a4567890").short(), "12a45678");
         assert_eq!(id("1234567890f").short(), "1234567890f");

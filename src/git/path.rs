@@ -1,4 +1,4 @@
-//! Owns paths as git names them: bytes with `/`, relative to the top of a worktree.
+//! Paths as git names them: bytes with `/`, relative to the top of a worktree.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,44 +9,45 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A path inside a repository. Any bytes but NUL; never starts with `/`.
+/// Path inside a repository. Any bytes but NUL; never starts with `/`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RepoPath(Vec<u8>);
 
 impl RepoPath {
-    /// Takes the bytes as git printed them.
+    /// Creates a path from the bytes that git printed.
     pub(crate) fn new(bytes: impl Into<Vec<u8>>) -> Self {
         RepoPath(bytes.into())
     }
 
-    /// The raw bytes.
+    /// Returns the raw bytes of the path.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The path of something inside a worktree; none for the worktree itself.
-    pub(crate) fn of(path: &Path) -> Option<RepoPath> {
+    /// Converts a path relative to the top of a worktree; `None` for the empty path, which is the worktree
+    /// itself.
+    pub(crate) fn from_path(path: &Path) -> Option<RepoPath> {
         let bytes = path.as_os_str().as_bytes();
         (!bytes.is_empty()).then(|| RepoPath(bytes.to_vec()))
     }
 
-    /// Reads back what is shown of a path.
+    /// Parses a path from its displayed form, which escapes control characters.
     pub(crate) fn from_text(text: &str) -> Option<RepoPath> {
         unescape(text).map(RepoPath)
     }
 
-    /// The path below `root`.
-    pub(crate) fn under(&self, root: &Path) -> PathBuf {
+    /// Returns the file system path of this path below `root`.
+    pub(crate) fn to_fs_path(&self, root: &Path) -> PathBuf {
         root.join(OsStr::from_bytes(&self.0))
     }
 
-    /// The folders above it, nearest the top first.
+    /// Returns the parent folders of the path, from the top down.
     pub(crate) fn parents(&self) -> impl Iterator<Item = RepoPath> + '_ {
         self.0.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(i, _)| RepoPath(self.0[..i].to_vec()))
     }
 
-    /// The path of `name` below this folder.
+    /// Returns the path of `name` inside this folder.
     pub(crate) fn join(&self, name: &[u8]) -> RepoPath {
         let mut bytes = self.0.clone();
         bytes.push(b'/');
@@ -54,13 +55,13 @@ impl RepoPath {
         RepoPath(bytes)
     }
 
-    /// Whether the last component is exactly `name`.
+    /// Returns whether the last component is exactly `name`.
     pub(crate) fn ends_with_name(&self, name: &[u8]) -> bool {
         self.0.rsplit(|b| *b == b'/').next() == Some(name)
     }
 }
 
-/// The paths as git's `-z` input wants them.
+/// Encodes paths as git's `-z` input expects them.
 pub(super) fn nul_separated<'p>(paths: impl IntoIterator<Item = &'p RepoPath>) -> Vec<u8> {
     let mut out = Vec::new();
     for path in paths {
@@ -70,33 +71,33 @@ pub(super) fn nul_separated<'p>(paths: impl IntoIterator<Item = &'p RepoPath>) -
     out
 }
 
-/// Notes paths in a file, for whoever comes after a crash or a power cut: it is on disk before anything happens to them. Where there
-/// are none, no file is needed.
-pub(super) fn note(list: &Path, paths: &[RepoPath]) -> Result<(), super::Error> {
-    if paths.is_empty() && !list.exists() {
+/// Writes paths to a file for recovery after a crash or a power cut. The list is on disk before anything
+/// happens to the paths. An empty list creates no file.
+pub(super) fn write_path_list(file_path: &Path, paths: &[RepoPath]) -> Result<(), super::Error> {
+    if paths.is_empty() && !file_path.exists() {
         return Ok(());
     }
-    let written = File::create(list).and_then(|mut file| {
+    let written = File::create(file_path).and_then(|mut file| {
         file.write_all(&nul_separated(paths))?;
         file.sync_all()
     });
-    written.map_err(super::Error::io("write", list))
+    written.map_err(super::Error::io("write", file_path))
 }
 
-/// The paths that were noted in a file; none when there is no such file. What has no end may be the beginning of a name, as a full disk
-/// leaves it: nothing has happened to that path.
-pub(super) fn noted(list: &Path) -> Result<Vec<RepoPath>, super::Error> {
-    match std::fs::read(list) {
+/// Reads the paths from a list file; none if the file is missing. An entry without a terminator may be the
+/// start of a name, as a full disk leaves it: nothing has happened to that path, so it is skipped.
+pub(super) fn read_path_list(file_path: &Path) -> Result<Vec<RepoPath>, super::Error> {
+    match std::fs::read(file_path) {
         Ok(text) => {
-            let whole = text.split_inclusive(|b| *b == 0).filter_map(|path| path.strip_suffix(&[0]));
-            Ok(whole.filter(|path| !path.is_empty()).map(RepoPath::new).collect())
+            let terminated = text.split_inclusive(|b| *b == 0).filter_map(|path| path.strip_suffix(&[0]));
+            Ok(terminated.filter(|path| !path.is_empty()).map(RepoPath::new).collect())
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(super::Error::io("read", list)(e)),
+        Err(e) => Err(super::Error::io("read", file_path)(e)),
     }
 }
 
-/// Control characters and bytes that are not UTF-8 are escaped, so that a name stays on one line.
+/// Escapes control characters and bytes that are not UTF-8, so that a path stays on one line.
 impl fmt::Display for RepoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
@@ -134,7 +135,7 @@ impl<'de> Deserialize<'de> for RepoPath {
     }
 }
 
-/// The inverse of `Display`.
+/// Parses the escaped form that `Display` writes.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.chars();
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_reads_back() {
+    fn displayed_path_parses_back() {
         for bytes in [
             &b"a/b c"[..],
             b"tab\there",
@@ -184,20 +185,20 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_its_end_was_not_noted() {
+    fn ignores_name_without_terminator() {
         let dir = tempfile::tempdir().unwrap();
         let list = dir.path().join("list");
         for (text, paths) in
             [(&b"a\0b/c\0a.js"[..], &["a", "b/c"][..]), (b"a.js", &[]), (b"a\0", &["a"]), (b"", &[])]
         {
             std::fs::write(&list, text).unwrap();
-            let noted: Vec<String> = noted(&list).unwrap().iter().map(ToString::to_string).collect();
+            let noted: Vec<String> = read_path_list(&list).unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(noted, paths);
         }
     }
 
     #[test]
-    fn parents_come_from_the_top_down() {
+    fn parents_start_at_top() {
         let all: Vec<String> = RepoPath::new("a/b/c").parents().map(|p| p.to_string()).collect();
         assert_eq!(all, ["a", "a/b"]);
     }

@@ -1,4 +1,4 @@
-//! Owns applying one commit on top of another in memory: what a rebase does, without a checkout.
+//! Application of one commit on top of another in memory: a rebase step without a checkout.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,75 +7,82 @@ use std::path::Path;
 use gix::bstr::BString;
 
 use super::tree_merge::merge_trees;
-use super::{Error, Oid, Repo, RepoPath, ThrowAway};
+use super::{Error, Oid, Repo, RepoPath, TempObjectStore};
 
-/// What came of a commit on top of another.
+/// Outcome of applying a commit on top of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Picked {
-    /// It is this commit now, with this tree.
+pub(crate) enum PickOutcome {
+    /// The new commit and its tree.
     Commit(Oid, Oid),
-    /// All that it changed was there already.
+    /// The target already contains all changes of the commit.
     Empty,
-    /// It conflicts in these paths.
+    /// The commit conflicts in these paths.
     Conflict(Vec<RepoPath>),
 }
 
-/// A commit and its parents.
+/// Commit and its parents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ancestry {
-    /// The commit.
+pub(crate) struct CommitWithParents {
+    /// Id of the commit.
     pub(crate) id: Oid,
-    /// Its parents, in order.
+    /// Parents of the commit, in order.
     pub(crate) parents: Vec<Oid>,
 }
 
-/// What of a commit outlives a change of its parent.
-struct Kept {
+/// Parts of a commit that a change of its parent preserves.
+struct CommitMetadata {
     author: gix::actor::Signature,
     message: BString,
     encoding: Option<BString>,
 }
 
-/// Puts what `commit` changed of `parent` on top of `onto`, whose tree is `tree`: with the same author, date and message,
-/// committed by the user now, and signed when `commit.gpgSign` asks for it. With `into`, nothing is written to the
-/// repository.
+/// Applies the changes from `parent` to `commit` on top of `onto`, whose tree is `tree`. The new commit has
+/// the same author, date and message; the user is its committer, and it is signed if `commit.gpgSign` is set.
+/// With `temp_store`, nothing is written to the repository and nothing is signed.
 ///
 /// # Errors
-/// When an object cannot be read, or git cannot merge.
+/// Fails if an object cannot be read, or git cannot merge.
 pub(crate) fn pick(
     repo: &Repo,
     (parent, commit): (Oid, Oid),
     (onto, tree): (Oid, Oid),
     scratch: &Path,
-    into: Option<&ThrowAway>,
-) -> Result<Picked, Error> {
-    let merged = merge_trees(repo, (repo.tree_of(parent)?, tree, repo.tree_of(commit)?), scratch, into)?;
-    if !merged.clean {
-        return Ok(Picked::Conflict(merged.paths()));
+    temp_store: Option<&TempObjectStore>,
+) -> Result<PickOutcome, Error> {
+    let merged =
+        merge_trees(repo, (repo.tree_of(parent)?, tree, repo.tree_of(commit)?), scratch, temp_store)?;
+    if !merged.is_clean {
+        return Ok(PickOutcome::Conflict(merged.conflicted_paths()));
     }
     if merged.tree == tree {
-        return Ok(Picked::Empty);
+        return Ok(PickOutcome::Empty);
     }
-    let kept = Kept::of(repo, commit)?;
-    kept.write(repo, merged.tree, onto, into).map(|id| Picked::Commit(id, merged.tree))
+    let metadata = CommitMetadata::read(repo, commit)?;
+    metadata.write_commit(repo, merged.tree, onto, temp_store).map(|id| PickOutcome::Commit(id, merged.tree))
 }
 
-impl Kept {
-    fn of(repo: &Repo, commit: Oid) -> Result<Kept, Error> {
-        let what = || format!("commit {}", commit.short());
-        let found = repo.gix.find_commit(commit.0).map_err(Error::object(what()))?;
-        let decoded = found.decode().map_err(Error::object(what()))?;
-        let author = decoded.author().map_err(Error::object(what()))?;
-        Ok(Kept {
-            author: author.to_owned().map_err(Error::object(what()))?,
+impl CommitMetadata {
+    fn read(repo: &Repo, commit: Oid) -> Result<CommitMetadata, Error> {
+        let label = || format!("commit {}", commit.short());
+        let found = repo.gix.find_commit(commit.0).map_err(Error::object(label()))?;
+        let decoded = found.decode().map_err(Error::object(label()))?;
+        let author = decoded.author().map_err(Error::object(label()))?;
+        Ok(CommitMetadata {
+            author: author.to_owned().map_err(Error::object(label()))?,
             message: decoded.message.to_owned(),
             encoding: decoded.encoding.map(ToOwned::to_owned),
         })
     }
 
-    fn write(self, repo: &Repo, tree: Oid, parent: Oid, into: Option<&ThrowAway>) -> Result<Oid, Error> {
-        let sign = repo.setting_bool("commit.gpgSign") == Some(true) && into.is_none();
-        if let (false, None, Some((_, committer))) = (sign, into, repo.people()) {
+    fn write_commit(
+        self,
+        repo: &Repo,
+        tree: Oid,
+        parent: Oid,
+        temp_store: Option<&TempObjectStore>,
+    ) -> Result<Oid, Error> {
+        let sign = repo.setting_bool("commit.gpgSign") == Some(true) && temp_store.is_none();
+        if let (false, None, Some((_, committer))) = (sign, temp_store, repo.author_and_committer()) {
             return repo.write_durably(&gix::objs::Commit {
                 tree: tree.0,
                 parents: std::iter::once(parent.0).collect(),
@@ -88,51 +95,56 @@ impl Kept {
         }
         let encoding = self.encoding.map_or_else(|| "UTF-8".into(), |name| name.to_string());
         let mut call = repo.git().arg("-c").arg(format!("i18n.commitEncoding={encoding}"));
-        let date = format!("@{} {}", self.author.time.seconds, offset(self.author.time.offset));
-        call = ThrowAway::apply(into, call)
+        let date = format!("@{} {}", self.author.time.seconds, format_utc_offset(self.author.time.offset));
+        call = TempObjectStore::redirect_writes(temp_store, call)
             .env("GIT_AUTHOR_NAME", OsStr::from_bytes(&self.author.name))
             .env("GIT_AUTHOR_EMAIL", OsStr::from_bytes(&self.author.email))
             .env("GIT_AUTHOR_DATE", date)
             .arg("commit-tree");
         call = if sign { call.arg("-S") } else { call };
         call = call.args(["-p", &parent.to_string(), "-F", "-", &tree.to_string()]);
-        call.input(Vec::from(self.message)).changes().durable().run_for_id()
+        call.input(Vec::from(self.message)).mutating().durable().run_for_id()
     }
 }
 
-/// Seconds east of Greenwich as git writes them: `+0130`.
-fn offset(seconds: i32) -> String {
+/// Formats a UTC offset in seconds as git does: `+0130`.
+fn format_utc_offset(seconds: i32) -> String {
     let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
     format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
 }
 
 impl Repo {
-    /// The commits of `tip` that `base` lacks, each after its parents. The base may be in `into` only.
+    /// Returns the commits of `tip` that `base` lacks, each after its parents. The base may exist only in
+    /// `temp_store`.
     pub(crate) fn commits_since(
         &self,
         base: Oid,
         tip: Oid,
-        into: Option<&ThrowAway>,
-    ) -> Result<Vec<Ancestry>, Error> {
-        let call =
-            ThrowAway::apply(into, self.git()).args(["rev-list", "--reverse", "--topo-order", "--parents"]);
+        temp_store: Option<&TempObjectStore>,
+    ) -> Result<Vec<CommitWithParents>, Error> {
+        let call = TempObjectStore::redirect_writes(temp_store, self.git()).args([
+            "rev-list",
+            "--reverse",
+            "--topo-order",
+            "--parents",
+        ]);
         let out = call.args([format!("{base}..{tip}"), "--".to_owned()]).run()?;
-        let line = |line: &[u8]| {
+        let parse_line = |line: &[u8]| {
             let mut ids = line.split(|b| *b == b' ').filter_map(Oid::from_hex);
-            Some(Ancestry { id: ids.next()?, parents: ids.collect() })
+            Some(CommitWithParents { id: ids.next()?, parents: ids.collect() })
         };
-        Ok(out.stdout.split(|b| *b == b'\n').filter_map(line).collect())
+        Ok(out.stdout.split(|b| *b == b'\n').filter_map(parse_line).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::offset;
+    use super::format_utc_offset;
 
     #[test]
-    fn offsets_are_written_as_git_does() {
-        assert_eq!(offset(0), "+0000");
-        assert_eq!(offset(5400), "+0130");
-        assert_eq!(offset(-12_600), "-0330");
+    fn formats_utc_offset_as_git_does() {
+        assert_eq!(format_utc_offset(0), "+0000");
+        assert_eq!(format_utc_offset(5400), "+0130");
+        assert_eq!(format_utc_offset(-12_600), "-0330");
     }
 }

@@ -1,4 +1,5 @@
-//! Owns files on their way: set aside by rename or by hard link, checked by content, put back without loss.
+//! Quarantine of files in transit: parked by rename or by hard link, checked by content, restored without
+//! loss.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,57 +14,59 @@ use gix::index::entry::stat::Options;
 use gix::index::fs::Metadata;
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
-use super::file_copy::{copy_file, is_alike, is_copy, remove_drafts};
+use super::file_copy::{copy_file, is_copy_on_other_device, is_identical, remove_temp_copies};
 use super::index;
 use super::path::nul_separated;
-use super::transition::Tree;
-use super::{Change, Error, Oid, Repo, RepoPath, Side, flags};
-use crate::fault;
+use super::transition::WorktreeContext;
+use super::{Change, Error, Oid, Repo, RepoPath, Side, index_flags};
+use crate::fail_points;
 
-/// The name of the folder in it that has the files.
-pub(super) const FILES: &str = "files";
+/// Name of the folder in a quarantine that contains the files.
+pub(super) const FILES_DIR: &str = "files";
 
-/// A folder below `proq/` that mirrors the paths of one worktree.
+/// Folder below `proq/` that mirrors the paths of one worktree.
 pub(super) struct Quarantine {
     dir: PathBuf,
     files: PathBuf,
 }
 
 impl Quarantine {
-    /// Uses `dir`, which is made when missing.
-    pub(super) fn at(dir: &Path) -> Result<Quarantine, Error> {
-        let files = dir.join(FILES);
+    /// Opens the quarantine in `dir`, which is created if it is missing.
+    pub(super) fn open(dir: &Path) -> Result<Quarantine, Error> {
+        let files = dir.join(FILES_DIR);
         std::fs::create_dir_all(&files).map_err(Error::io("create", &files))?;
         Ok(Quarantine { dir: dir.to_owned(), files })
     }
 
-    /// Uses a folder of this name in `scratch` that no earlier try has put anything in.
-    pub(super) fn fresh(scratch: &Path, name: &str) -> Result<Quarantine, Error> {
-        let free = (1..u32::MAX).map(|n| scratch.join(format!("{name}-{n}"))).find(|dir| !dir.exists());
-        Quarantine::at(&free.unwrap_or_else(|| scratch.join(name)))
+    /// Creates a quarantine in `scratch` under a numbered name that no earlier attempt has used.
+    pub(super) fn create_unused(scratch: &Path, name: &str) -> Result<Quarantine, Error> {
+        let unused = (1..u32::MAX).map(|n| scratch.join(format!("{name}-{n}"))).find(|dir| !dir.exists());
+        Quarantine::open(&unused.unwrap_or_else(|| scratch.join(name)))
     }
 
-    /// The folder that it was made for, in which others keep what belongs to the files.
+    /// Returns the folder of the quarantine, in which callers also save data about the files.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where the file of `path` lies here.
-    pub(super) fn place(&self, path: &RepoPath) -> PathBuf {
-        path.under(&self.files)
+    /// Returns the location of the file of `path` in the quarantine.
+    pub(super) fn file_path(&self, path: &RepoPath) -> PathBuf {
+        path.to_fs_path(&self.files)
     }
 
-    /// Removes what a killed process left in the worktree of copies of files that lie here still.
-    pub(super) fn remove_drafts<'p>(&self, worktree: &Path, paths: impl Iterator<Item = &'p RepoPath>) {
+    /// Removes partial copies in the worktree that a killed process left of files which are still in the
+    /// quarantine.
+    pub(super) fn remove_temp_copies<'p>(&self, worktree: &Path, paths: impl Iterator<Item = &'p RepoPath>) {
         paths
-            .filter(|path| self.holds(path))
-            .for_each(|path| remove_drafts(&self.place(path), &path.under(worktree)));
+            .filter(|path| self.contains(path))
+            .for_each(|path| remove_temp_copies(&self.file_path(path), &path.to_fs_path(worktree)));
     }
 
-    /// Whether a file of `path` lies here. A folder is there for files below `path`. One that cannot be looked at counts as there:
-    /// whoever is to bring it back meets the error, and nothing is taken for done that is not.
-    pub(super) fn holds(&self, path: &RepoPath) -> bool {
-        match self.place(path).symlink_metadata() {
+    /// Returns whether the quarantine contains a file of `path`; a folder only holds files below `path`. A
+    /// file that cannot be inspected counts as present: the later restore reports the error, and no
+    /// unfinished work counts as done.
+    pub(super) fn contains(&self, path: &RepoPath) -> bool {
+        match self.file_path(path).symlink_metadata() {
             Ok(meta) => !meta.is_dir(),
             Err(e) => !matches!(
                 e.kind(),
@@ -72,20 +75,21 @@ impl Quarantine {
         }
     }
 
-    /// Removes the file of `path`, of which there is another copy.
-    pub(super) fn forget(&self, path: &RepoPath) -> Result<(), Error> {
-        let place = self.place(path);
-        std::fs::remove_file(&place).map_err(Error::io("remove", &place))
+    /// Removes the file of `path`, of which another copy exists.
+    pub(super) fn remove_file(&self, path: &RepoPath) -> Result<(), Error> {
+        let file = self.file_path(path);
+        std::fs::remove_file(&file).map_err(Error::io("remove", &file))
     }
 
-    /// Gives the file a second name here, so that an edit made through the first one is not lost when git replaces
-    /// it. On another file system it is a copy. Returns whether there was a file.
-    pub(super) fn link(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
-        let (from, to) = (path.under(worktree), self.place(path));
-        if !stands_no_folder(worktree, path) {
+    /// Creates a hard link to the file in the quarantine, so that an edit through the first name is not lost
+    /// when git replaces the file. On another file system it creates a copy. Returns whether there was a
+    /// file.
+    pub(super) fn link_in(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        let (from, to) = (path.to_fs_path(worktree), self.file_path(path));
+        if !is_file_in_real_folder(worktree, path) {
             return Ok(false);
         }
-        make_parents_like(worktree, &self.files, path)?;
+        create_parents_like(worktree, &self.files, path)?;
         match std::fs::hard_link(&from, &to) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
@@ -93,110 +97,119 @@ impl Quarantine {
         }
     }
 
-    /// Copies the file here, if there is one.
-    pub(super) fn copy(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
-        if !stands_no_folder(worktree, path) {
+    /// Copies the file from the worktree to the quarantine, if it exists.
+    pub(super) fn copy_in(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
+        if !is_file_in_real_folder(worktree, path) {
             return Ok(());
         }
-        make_parents_like(worktree, &self.files, path)?;
-        copy_file(&path.under(worktree), &self.place(path))
+        create_parents_like(worktree, &self.files, path)?;
+        copy_file(&path.to_fs_path(worktree), &self.file_path(path))
     }
 
-    /// Copies the file here that another quarantine holds.
-    pub(super) fn copy_of(&self, other: &Quarantine, path: &RepoPath) -> Result<(), Error> {
-        self.copy(&other.files, path)
+    /// Copies the file of another quarantine to this one.
+    pub(super) fn copy_from_other(&self, other: &Quarantine, path: &RepoPath) -> Result<(), Error> {
+        self.copy_in(&other.files, path)
     }
 
-    /// Moves the file here. Returns whether there was a file.
-    pub(super) fn take(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
-        let (from, to) = (path.under(worktree), self.place(path));
-        if !stands_no_folder(worktree, path) {
+    /// Moves the file from the worktree to the quarantine. Returns whether there was a file.
+    pub(super) fn move_in(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        let (from, to) = (path.to_fs_path(worktree), self.file_path(path));
+        if !is_file_in_real_folder(worktree, path) {
             return Ok(false);
         }
-        make_parents_like(worktree, &self.files, path)?;
-        move_new(&from, &to).map(|()| true)
+        create_parents_like(worktree, &self.files, path)?;
+        move_without_replacing(&from, &to).map(|()| true)
     }
 
-    /// Removes the file of `path` in the worktree if it is a copy of the one that is held here, as it is when somebody was killed
-    /// who moved it from one file system to the other. Returns whether it was one.
-    pub(super) fn drop_copy(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
-        let (here, there) = (self.place(path), path.under(worktree));
-        if !stands_no_folder(worktree, path) || !is_copy(&there, &here).unwrap_or(false) {
+    /// Removes the file of `path` in the worktree if it is a copy of the quarantined one. A process that was
+    /// killed while it moved the file between file systems leaves such a copy. Returns whether it was one.
+    pub(super) fn remove_worktree_copy(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        let (quarantined, in_worktree) = (self.file_path(path), path.to_fs_path(worktree));
+        if !is_file_in_real_folder(worktree, path)
+            || !is_copy_on_other_device(&in_worktree, &quarantined).unwrap_or(false)
+        {
             return Ok(false);
         }
-        std::fs::remove_file(&there).map_err(Error::io("remove", &there)).map(|()| true)
+        std::fs::remove_file(&in_worktree).map_err(Error::io("remove", &in_worktree)).map(|()| true)
     }
 
-    /// Moves the file here again, from where it was put. Returns whether it had been put there, as far as can be known.
-    pub(super) fn take_again(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
-        if self.holds(path) {
-            self.drop_copy(worktree, path)
+    /// Moves the file from the worktree to the quarantine again. Returns whether it had been moved to the
+    /// worktree, as far as that can be known.
+    pub(super) fn move_in_again(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        if self.contains(path) {
+            self.remove_worktree_copy(worktree, path)
         } else {
-            self.take(worktree, path).map(|_| true)
+            self.move_in(worktree, path).map(|_| true)
         }
     }
 
-    /// Moves the file to the worktree, where nothing may stand in its place.
-    pub(super) fn give(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
-        let to = path.under(worktree);
-        make_parents_like(&self.files, worktree, path)?;
-        move_new(&self.place(path), &to)
+    /// Moves the file to the worktree, where its path must be free.
+    pub(super) fn move_out(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
+        let to = path.to_fs_path(worktree);
+        create_parents_like(&self.files, worktree, path)?;
+        move_without_replacing(&self.file_path(path), &to)
     }
 
-    /// Moves the file to the worktree over whatever stands there, for going back.
-    pub(super) fn give_over(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
-        let (from, to) = (self.place(path), path.under(worktree));
-        make_parents_like(&self.files, worktree, path)?;
+    /// Moves the file to the worktree and replaces any file there, to undo a step.
+    pub(super) fn move_out_replacing(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
+        let (from, to) = (self.file_path(path), path.to_fs_path(worktree));
+        create_parents_like(&self.files, worktree, path)?;
         match std::fs::rename(&from, &to) {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == ErrorKind::CrossesDevices => {
                 copy_file(&from, &to)?;
-                self.forget(path)
+                self.remove_file(path)
             }
             Err(e) => Err(Error::io("put back", &to)(e)),
         }
     }
 
-    /// Removes files that `changes` take away and that git left, with the folders this empties: `read-tree` ends well when
-    /// it cannot remove something. A file that somebody else put there meanwhile stays.
+    /// Removes files that `changes` delete and that git left, and the folders that become empty: `read-tree`
+    /// succeeds even if it cannot remove a file. A file that another process created there concurrently
+    /// stays.
     pub(super) fn finish_removals(&self, worktree: &Path, changes: &[Change]) -> Result<(), Error> {
         for Change { path, .. } in changes.iter().filter(|c| c.new.is_none()) {
             if self.is_same_file(worktree, path) {
-                let file = path.under(worktree);
+                let file = path.to_fs_path(worktree);
                 std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
             }
-            prune_parents(worktree, path);
+            remove_empty_parents(worktree, path);
         }
         Ok(())
     }
 
-    /// The paths whose file here is no longer what `expected` says, compared as git would add them.
-    /// `attributes` finds the `.gitattributes` files that decide about filters; it is asked only when they matter.
-    pub(super) fn differing(
+    /// Returns the paths whose quarantined file differs from `expected`, compared as git would add the files.
+    /// `attributes` finds the `.gitattributes` files that select filters; it is called only when they matter.
+    pub(super) fn differing_files(
         &self,
-        tree: &Tree<'_>,
+        tree: &WorktreeContext<'_>,
         expected: &[(RepoPath, Side)],
         attributes: &dyn Fn() -> Result<Vec<(RepoPath, Side)>, Error>,
     ) -> Result<Vec<RepoPath>, Error> {
-        // Not in this folder, which may outlive the step: a git that is killed leaves its lock.
+        // The index is not in the quarantine, which may outlive the step: a killed git leaves its lock.
         let index = tree.scratch.join("check-aside");
-        differing(tree.repo, &tree.git_dir, &self.files, &index, expected, attributes)
+        differing_files(tree.repo, &tree.git_dir, &self.files, &index, expected, attributes)
     }
 
-    /// A tree with the files of `paths` as they are here, and otherwise as it was.
-    pub(super) fn retree(&self, tree: &Tree<'_>, old: Oid, paths: &[&RepoPath]) -> Result<Oid, Error> {
+    /// Writes a tree that equals `old` except for the files of `paths`, which are taken from the quarantine.
+    pub(super) fn tree_with_files(
+        &self,
+        tree: &WorktreeContext<'_>,
+        old: Oid,
+        paths: &[&RepoPath],
+    ) -> Result<Oid, Error> {
         if paths.is_empty() {
             return Ok(old);
         }
         let index = tree.scratch.join(format!("retree-{old}"));
-        index::forget(&index);
+        index::remove_scratch_index(&index);
         let call = || {
             tree.repo
                 .git_in(&self.files)
                 .env("GIT_DIR", &tree.git_dir)
                 .env("GIT_WORK_TREE", &self.files)
                 .index(&index)
-                .changes()
+                .mutating()
         };
         call().args(["read-tree", "--no-sparse-checkout"]).arg(old.to_string()).run()?;
         let list = nul_separated(paths.iter().copied());
@@ -208,45 +221,49 @@ impl Quarantine {
         call().arg("write-tree").durable().run_for_id()
     }
 
-    /// Whether the file that is held for `path` is byte for byte what a blob says.
-    pub(super) fn is_blob(&self, repo: &Repo, path: &RepoPath, side: Side) -> bool {
-        is_blob(repo, &self.place(path), side)
+    /// Returns whether the quarantined file of `path` equals a blob byte for byte.
+    pub(super) fn matches_blob(&self, repo: &Repo, path: &RepoPath, side: Side) -> bool {
+        matches_blob(repo, &self.file_path(path), side)
     }
 
-    /// Whether the file of `path` is one and the same here and in the worktree.
+    /// Returns whether the quarantine and the worktree have the same file (device and inode) at `path`.
     pub(super) fn is_same_file(&self, worktree: &Path, path: &RepoPath) -> bool {
-        let here = self.place(path).symlink_metadata();
-        let there = path.under(worktree).symlink_metadata();
-        matches!((here, there), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
+        let quarantined = self.file_path(path).symlink_metadata();
+        let in_worktree = path.to_fs_path(worktree).symlink_metadata();
+        matches!((quarantined, in_worktree), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
     }
 
-    /// Whether what stands at `path` in the worktree is the file that is held here, or like it in kind, mode and contents: somebody may
-    /// have had git write it once more, and across file systems there is only a copy.
-    pub(super) fn is_like(&self, worktree: &Path, path: &RepoPath) -> bool {
+    /// Returns whether the file at `path` in the worktree is the quarantined one, or equals it in kind, mode
+    /// and contents: the user may have had git write it again, and across file systems there is only a copy.
+    pub(super) fn is_same_or_alike(&self, worktree: &Path, path: &RepoPath) -> bool {
         self.is_same_file(worktree, path)
-            || is_alike(&path.under(worktree), &self.place(path)).unwrap_or(false)
+            || is_identical(&path.to_fs_path(worktree), &self.file_path(path)).unwrap_or(false)
     }
 
-    /// Removes the folder with everything in it.
+    /// Removes the quarantine with everything in it.
     pub(super) fn discard(self) {
         drop(std::fs::remove_dir_all(&self.dir));
     }
 }
 
-/// Moves files that are set aside in `aside` to a worktree, where nothing stands in their places.
-pub(crate) fn give_back(worktree: &Path, aside: &Path, paths: &[RepoPath]) -> Result<(), Error> {
-    let aside = Quarantine::at(aside)?;
+/// Moves parked files from `parked_dir` to a worktree, except those whose paths are occupied.
+pub(crate) fn restore_parked_files(
+    worktree: &Path,
+    parked_dir: &Path,
+    paths: &[RepoPath],
+) -> Result<(), Error> {
+    let quarantine = Quarantine::open(parked_dir)?;
     let is_free = |path: &RepoPath| {
-        path.under(worktree).symlink_metadata().is_err() && is_below_folders(worktree, path)
+        path.to_fs_path(worktree).symlink_metadata().is_err() && has_real_parents(worktree, path)
     };
     paths
         .iter()
-        .filter(|path| aside.holds(path) && is_free(path))
-        .try_for_each(|path| aside.give(worktree, path))
+        .filter(|path| quarantine.contains(path) && is_free(path))
+        .try_for_each(|path| quarantine.move_out(worktree, path))
 }
 
-/// The paths below `root` whose content is not what `expected` says. Missing files count.
-pub(super) fn differing(
+/// Returns the paths below `root` whose content differs from `expected`, including missing files.
+pub(super) fn differing_files(
     repo: &Repo,
     git_dir: &Path,
     root: &Path,
@@ -256,12 +273,12 @@ pub(super) fn differing(
 ) -> Result<Vec<RepoPath>, Error> {
     let expected: Vec<&(RepoPath, Side)> = expected
         .iter()
-        .filter(|(path, side)| !side.is_gitlink() && !is_blob(repo, &path.under(root), *side))
+        .filter(|(path, side)| !side.is_gitlink() && !matches_blob(repo, &path.to_fs_path(root), *side))
         .collect();
     if expected.is_empty() {
         return Ok(Vec::new());
     }
-    index::forget(index);
+    index::remove_scratch_index(index);
     let mut input = Vec::new();
     for (path, side) in attributes()?.iter().chain(expected.iter().copied()) {
         input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
@@ -269,19 +286,20 @@ pub(super) fn differing(
         input.push(0);
     }
     let call = || repo.git_in(root).env("GIT_DIR", git_dir).env("GIT_WORK_TREE", root).index(index);
-    call().args(["update-index", "-z", "--index-info"]).input(input).changes().run()?;
-    call().args(["update-index", "-q", "--refresh"]).changes().accept(&[1]).run()?;
+    call().args(["update-index", "-z", "--index-info"]).input(input).mutating().run()?;
+    call().args(["update-index", "-q", "--refresh"]).mutating().accept(&[1]).run()?;
     let out =
         call().args(["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"]).run()?;
     let wanted: HashSet<&RepoPath> = expected.iter().map(|(p, _)| p).collect();
-    let all = out.fields().map(RepoPath::new).filter(|p| wanted.contains(p)).collect();
-    index::forget(index);
-    Ok(all)
+    let changed = out.fields().map(RepoPath::new).filter(|p| wanted.contains(p)).collect();
+    index::remove_scratch_index(index);
+    Ok(changed)
 }
 
-/// Whether a file is byte for byte what a blob says, its kind and executable bit included. With filters in play a file
-/// may be unchanged and yet differ from its blob: that is git's to judge. A file that equals its blob has nothing to lose.
-pub(crate) fn is_blob(repo: &Repo, file: &Path, side: Side) -> bool {
+/// Returns whether a file equals a blob byte for byte, including its kind and executable bit. With filters a
+/// file may be unchanged and still differ from its blob; git decides that. A file that equals its blob has
+/// nothing to lose.
+pub(crate) fn matches_blob(repo: &Repo, file: &Path, side: Side) -> bool {
     let Ok(meta) = file.symlink_metadata() else { return false };
     let bytes = match side.mode {
         0o120_000 if meta.is_symlink() => {
@@ -299,49 +317,49 @@ pub(crate) fn is_blob(repo: &Repo, file: &Path, side: Side) -> bool {
     bytes.is_ok_and(|bytes| repo.blob_id(&bytes) == Some(side.oid))
 }
 
-/// Lets git, called with the settings returned, take for unchanged what was unchanged before links were made, which moved
-/// the files' ctime on. Where nothing else differs from what an index copy notes of `linked`, git is told not to look at that
-/// time; else it compares the copy's entries with their files again.
-pub(super) fn settle<'p>(
+/// Returns settings with which git treats files as unchanged although hard links updated their ctime. If
+/// nothing else differs from the entries of `linked` in an index copy, the settings make git ignore the
+/// ctime. Otherwise git compares the copy's entries with their files again.
+pub(super) fn ignore_link_ctime<'p>(
     repo: &Repo,
     dir: &Path,
     index: &Path,
     mut linked: impl Iterator<Item = &'p RepoPath>,
 ) -> Result<&'static [&'static str], Error> {
-    let by_all_else = Options { trust_ctime: false, check_stat: true, use_nsec: true, use_stdev: false };
-    let read =
+    let without_ctime = Options { trust_ctime: false, check_stat: true, use_nsec: true, use_stdev: false };
+    let index_file =
         gix::index::File::at(index, repo.gix.object_hash(), true, gix::index::decode::Options::default());
-    let as_noted = read.is_ok_and(|read| {
+    let is_unchanged = index_file.is_ok_and(|index_file| {
         linked.all(|path| {
-            let entry = read.entry_by_path(path.as_bytes().into());
-            let meta = Metadata::from_path_no_follow(&path.under(dir));
+            let entry = index_file.entry_by_path(path.as_bytes().into());
+            let meta = Metadata::from_path_no_follow(&path.to_fs_path(dir));
             let stat = meta.ok().and_then(|meta| Stat::from_fs(&meta).ok());
-            entry.is_some_and(|entry| stat.is_some_and(|stat| entry.stat.matches(&stat, by_all_else)))
+            entry.is_some_and(|entry| stat.is_some_and(|stat| entry.stat.matches(&stat, without_ctime)))
         })
     });
-    if as_noted {
+    if is_unchanged {
         return Ok(&["-c", "core.trustctime=false"]);
     }
-    flags::refresh(repo, dir, index).map(|()| &[][..])
+    index_flags::refresh(repo, dir, index).map(|()| &[][..])
 }
 
-/// Whether a regular file or a link stands there, its parents being real folders.
-pub(super) fn stands_no_folder(root: &Path, path: &RepoPath) -> bool {
-    path.under(root).symlink_metadata().is_ok_and(|m| !m.is_dir()) && is_below_folders(root, path)
+/// Returns whether `path` is a file or link below `root` and all its parents are real folders.
+pub(super) fn is_file_in_real_folder(root: &Path, path: &RepoPath) -> bool {
+    path.to_fs_path(root).symlink_metadata().is_ok_and(|m| !m.is_dir()) && has_real_parents(root, path)
 }
 
-/// Whether anything stands there, its parents being real folders.
-pub(super) fn stands(root: &Path, path: &RepoPath) -> bool {
-    path.under(root).symlink_metadata().is_ok() && is_below_folders(root, path)
+/// Returns whether `path` exists below `root` and all its parents are real folders.
+pub(super) fn exists_in_real_folder(root: &Path, path: &RepoPath) -> bool {
+    path.to_fs_path(root).symlink_metadata().is_ok() && has_real_parents(root, path)
 }
 
-/// Whether what is above a path are real folders, as far as anything is there: a link would lead elsewhere.
-pub(super) fn is_below_folders(root: &Path, path: &RepoPath) -> bool {
-    path.parents().all(|up| up.under(root).symlink_metadata().map_or(true, |meta| meta.is_dir()))
+/// Returns whether all existing parents of a path are real folders; a link would lead elsewhere.
+pub(super) fn has_real_parents(root: &Path, path: &RepoPath) -> bool {
+    path.parents().all(|parent| parent.to_fs_path(root).symlink_metadata().map_or(true, |meta| meta.is_dir()))
 }
 
-/// Renames without replacing; across file systems copies, then removes.
-pub(super) fn move_new(from: &Path, to: &Path) -> Result<(), Error> {
+/// Renames a file without replacing another; across file systems, copies and then removes it.
+pub(super) fn move_without_replacing(from: &Path, to: &Path) -> Result<(), Error> {
     let failed = |e: std::io::Error| Error::io("move a file to", to)(e);
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
@@ -350,10 +368,10 @@ pub(super) fn move_new(from: &Path, to: &Path) -> Result<(), Error> {
                 return Err(failed(ErrorKind::AlreadyExists.into()));
             }
             copy_file(from, to)?;
-            fault::point("file.twice");
+            fail_points::hit("file.twice");
             std::fs::remove_file(from).map_err(Error::io("remove", from))
         }
-        // Some file systems cannot refuse to replace in a rename; a link can.
+        // Some file systems cannot rename without replacing; a hard link never replaces.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
             std::fs::hard_link(from, to).map_err(failed)?;
             std::fs::remove_file(from).map_err(Error::io("remove", from))
@@ -362,18 +380,18 @@ pub(super) fn move_new(from: &Path, to: &Path) -> Result<(), Error> {
     }
 }
 
-/// Makes the folders above a path where they are missing, with the modes they have below `from`.
-fn make_parents_like(from: &Path, to: &Path, path: &RepoPath) -> Result<(), Error> {
-    for up in path.parents() {
-        let dir = up.under(to);
+/// Creates the missing parent folders of a path below `to`, with the modes that they have below `from`.
+fn create_parents_like(from: &Path, to: &Path, path: &RepoPath) -> Result<(), Error> {
+    for parent in path.parents() {
+        let dir = parent.to_fs_path(to);
         match std::fs::create_dir(&dir) {
             Ok(()) => {
-                if let Ok(meta) = up.under(from).metadata() {
+                if let Ok(meta) = parent.to_fs_path(from).metadata() {
                     drop(std::fs::set_permissions(&dir, meta.permissions()));
-                    keep_open(&dir, meta.permissions());
+                    ensure_writable_folder(&dir, meta.permissions());
                 }
             }
-            // A link would lead elsewhere.
+            // A link would lead elsewhere, so only a real folder is accepted.
             Err(e)
                 if e.kind() == ErrorKind::AlreadyExists
                     && dir.symlink_metadata().is_ok_and(|m| m.is_dir()) => {}
@@ -383,56 +401,57 @@ fn make_parents_like(from: &Path, to: &Path, path: &RepoPath) -> Result<(), Erro
     Ok(())
 }
 
-/// Sees to it that files can be put into a folder that was just made, whatever rights it was to have.
-fn keep_open(dir: &Path, mut rights: Permissions) {
+/// Adds owner access to a new folder if files could not be created in it with its intended permissions.
+fn ensure_writable_folder(dir: &Path, mut permissions: Permissions) {
     if access(dir, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        rights.set_mode(rights.mode() | 0o700);
-        drop(std::fs::set_permissions(dir, rights));
+        permissions.set_mode(permissions.mode() | 0o700);
+        drop(std::fs::set_permissions(dir, permissions));
     }
 }
 
-/// Removes the empty folders above `path`, up to and without `root`. Stops at the first that is not empty.
-pub(super) fn prune_parents(root: &Path, path: &RepoPath) {
+/// Removes the empty parent folders of `path` below `root`, up to the first that is not empty.
+pub(super) fn remove_empty_parents(root: &Path, path: &RepoPath) {
     let mut parents: Vec<RepoPath> = path.parents().collect();
     while let Some(parent) = parents.pop() {
         if parent.as_bytes() == OsStr::new("").as_encoded_bytes() {
             break;
         }
-        if !is_pruned(&parent.under(root)) {
+        if !remove_if_empty(&parent.to_fs_path(root)) {
             break;
         }
     }
 }
 
-/// Removes a folder that has nothing but empty folders in it; files stop it.
-pub(super) fn prune_below(dir: &Path) {
+/// Removes a folder if it contains only empty folders; files keep their parent folders.
+pub(super) fn remove_empty_tree(dir: &Path) {
     if !dir.symlink_metadata().is_ok_and(|m| m.is_dir()) {
         return;
     }
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        prune_below(&entry.path());
+        remove_empty_tree(&entry.path());
     }
-    drop(remove_empty(dir));
+    drop(remove_empty_folder(dir));
 }
 
-/// Removes a folder of set-aside files if none of them is left in it.
-pub(crate) fn prune_folders(dir: &Path) {
-    prune_below(dir);
+/// Removes a folder of parked files if no file is left in it.
+pub(crate) fn remove_empty_parked_dir(dir: &Path) {
+    remove_empty_tree(dir);
 }
 
-/// Removes a folder if it is empty, and returns whether it is gone. One that was gone before counts: whoever removed it may
-/// have been cut off before it came to the folder above.
-pub(crate) fn is_pruned(dir: &Path) -> bool {
-    remove_empty(dir).map_or_else(|e| e.kind() == ErrorKind::NotFound, |()| true)
+/// Removes a folder if it is empty, and returns whether it no longer exists. A folder that was missing before
+/// counts: the process that removed it may have stopped before it removed the parent.
+pub(crate) fn remove_if_empty(dir: &Path) -> bool {
+    remove_empty_folder(dir).map_or_else(|e| e.kind() == ErrorKind::NotFound, |()| true)
 }
 
-/// Removes a folder if it is empty. What fails for once is worth a second try: nobody comes back to it.
-pub(super) fn remove_empty(dir: &Path) -> std::io::Result<()> {
-    in_two_tries(|| std::fs::remove_dir(dir))
+/// Removes a folder if it is empty. A temporary failure is worth a second attempt, because no later step
+/// removes the folder.
+pub(super) fn remove_empty_folder(dir: &Path) -> std::io::Result<()> {
+    retry_removal_once(|| std::fs::remove_dir(dir))
 }
 
-/// Removes, once more if the first try failed for a reason that can pass.
-fn in_two_tries(mut remove: impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
+/// Runs a removal, and repeats it once if it failed for a reason that may be temporary.
+fn retry_removal_once(mut remove: impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
     remove().or_else(|e| match e.kind() {
         ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound | ErrorKind::NotADirectory => Err(e),
         _ => remove(),
@@ -443,27 +462,27 @@ fn in_two_tries(mut remove: impl FnMut() -> std::io::Result<()>) -> std::io::Res
 mod tests {
     use std::io::{Error, ErrorKind};
 
-    use super::{RepoPath, in_two_tries, prune_parents};
+    use super::{RepoPath, remove_empty_parents, retry_removal_once};
 
     #[test]
-    fn a_folder_whose_only_one_was_removed_by_somebody_cut_off_goes_too() {
+    fn removes_empty_parent_of_missing_folder() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("deep")).unwrap();
-        prune_parents(root.path(), &RepoPath::new(b"deep/er/file"));
+        remove_empty_parents(root.path(), &RepoPath::new(b"deep/er/file"));
         assert!(!root.path().join("deep").exists());
-        // Not one that has another.
+        // A folder with another entry stays.
         std::fs::create_dir_all(root.path().join("deep/other")).unwrap();
-        prune_parents(root.path(), &RepoPath::new(b"deep/er/file"));
+        remove_empty_parents(root.path(), &RepoPath::new(b"deep/er/file"));
         assert!(root.path().join("deep/other").exists());
     }
 
     #[test]
-    fn a_folder_that_could_not_be_removed_once_is_tried_again() {
-        let mut answers = vec![Ok(()), Err(Error::other("input/output error"))];
-        assert!(in_two_tries(|| answers.pop().unwrap()).is_ok());
-        assert!(answers.is_empty());
-        let mut answers = vec![Ok(()), Err(Error::from(ErrorKind::DirectoryNotEmpty))];
-        assert!(in_two_tries(|| answers.pop().unwrap()).is_err());
-        assert_eq!(answers.len(), 1);
+    fn retries_failed_removal_once() {
+        let mut results = vec![Ok(()), Err(Error::other("input/output error"))];
+        assert!(retry_removal_once(|| results.pop().unwrap()).is_ok());
+        assert!(results.is_empty());
+        let mut results = vec![Ok(()), Err(Error::from(ErrorKind::DirectoryNotEmpty))];
+        assert!(retry_removal_once(|| results.pop().unwrap()).is_err());
+        assert_eq!(results.len(), 1);
     }
 }

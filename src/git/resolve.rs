@@ -1,37 +1,37 @@
-//! Owns a merge that is laid out in a worktree of its own to be resolved there: begun by git itself, so that rerere and
-//! merge drivers act, and read back path by path.
+//! Merge in a separate worktree where conflicts are resolved: git itself starts it, so that rerere and merge
+//! drivers act, and the result is read path by path.
 
 use std::path::Path;
 
 use super::path::nul_separated;
-use super::status::Kind;
-use super::tree_merge::{Stage, parse_stage};
-use super::{Error, Oid, Repo, RepoPath, Tree, index, status};
+use super::status::StatusKind;
+use super::tree_merge::{UnmergedStage, parse_stage};
+use super::{Error, Oid, Repo, RepoPath, WorktreeContext, index, status};
 
-/// What a worktree holds now, staged or not.
+/// Current contents of a worktree, staged or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Laid {
-    /// Its tree. Unmerged paths are in it as their files are.
+pub(crate) struct WorktreeContents {
+    /// Tree of the contents. Unmerged paths are in it as their files are.
     pub(crate) tree: Oid,
     /// Paths that are unmerged in the index.
     pub(crate) unmerged: Vec<RepoPath>,
-    /// What no tree can hold: repositories inside of it.
+    /// Nested repositories, which no tree can hold.
     pub(crate) nested: Vec<RepoPath>,
 }
 
-/// Writes what a worktree holds to a tree, through a copy of its index: the index itself stays as it is. The paths are
-/// named one by one; ignored files are not among them.
-pub(crate) fn laid_out(tree: &Tree<'_>) -> Result<Laid, Error> {
-    let copy = tree.scratch.join("index");
-    index::copy(&tree.git_dir.join("index"), &copy)?;
-    let dirt = status(tree.repo, tree.dir, true)?;
+/// Writes the contents of a worktree to a tree, through a copy of its index: the index itself stays
+/// unchanged. The paths are named one by one; ignored files are not included.
+pub(crate) fn capture_worktree_contents(tree: &WorktreeContext<'_>) -> Result<WorktreeContents, Error> {
+    let index_copy = tree.scratch.join("index");
+    index::copy(&tree.git_dir.join("index"), &index_copy)?;
+    let worktree_status = status(tree.repo, tree.dir, true)?;
     let (mut paths, mut nested) = (Vec::new(), Vec::new());
-    for entry in &dirt.entries {
-        // What is staged only is in the copy already.
+    for entry in &worktree_status.entries {
+        // Paths that are only staged are in the copy already.
         let to_add = match entry.kind {
-            Kind::Unmerged => true,
-            Kind::Untracked => !entry.nested,
-            Kind::Tracked { unstaged, .. } => unstaged && !entry.is_inside_submodule(),
+            StatusKind::Unmerged => true,
+            StatusKind::Untracked => !entry.nested,
+            StatusKind::Tracked { unstaged, .. } => unstaged && !entry.is_inside_submodule(),
         };
         if entry.nested {
             nested.push(entry.path.clone());
@@ -40,120 +40,126 @@ pub(crate) fn laid_out(tree: &Tree<'_>) -> Result<Laid, Error> {
             paths.push(entry.path.clone());
         }
     }
-    let here = || tree.repo.git_in(tree.dir).index(&copy);
+    let git_command = || tree.repo.git_in(tree.dir).index(&index_copy);
     if !paths.is_empty() {
-        here()
+        git_command()
             .args(["add", "--all", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"])
             .env("GIT_LITERAL_PATHSPECS", "1")
             .input(nul_separated(&paths))
-            .changes()
+            .mutating()
             .durable()
             .run()?;
     }
-    let id = here().arg("write-tree").changes().durable().run_for_id()?;
-    Ok(Laid { tree: id, unmerged: dirt.unmerged(), nested })
+    let id = git_command().arg("write-tree").mutating().durable().run_for_id()?;
+    Ok(WorktreeContents { tree: id, unmerged: worktree_status.unmerged(), nested })
 }
 
 impl Repo {
-    /// Merges `other`, the tip of `branch`, into what a clean worktree is at, and leaves the result there uncommitted. Returns
-    /// what git says of each conflict.
-    pub(crate) fn begin_merge(&self, dir: &Path, branch: &str, other: Oid) -> Result<Vec<String>, Error> {
-        // By its name, since that is what markers are labelled with; a tag may have the same.
-        let named = self.require_commit(branch).is_ok_and(|id| id == other) && !branch.starts_with('-');
-        if named {
-            let conflicts = self.merge_uncommitted(dir, branch)?;
-            if self.merge_head(dir)? == Some(other) {
+    /// Merges `other_tip`, the tip of `branch`, into the commit of a clean worktree, and leaves the result
+    /// there uncommitted. Returns git's message for each conflict.
+    ///
+    /// # Errors
+    /// [`Error::UnexpectedOutput`] when git merged another commit or none.
+    pub(crate) fn start_merge(&self, dir: &Path, branch: &str, other_tip: Oid) -> Result<Vec<String>, Error> {
+        // The branch name labels the conflict markers. A tag may have the same name.
+        let is_branch_at_tip =
+            self.require_commit(branch).is_ok_and(|id| id == other_tip) && !branch.starts_with('-');
+        if is_branch_at_tip {
+            let conflicts = self.merge_without_commit(dir, branch)?;
+            if self.merge_head(dir)? == Some(other_tip) {
                 return Ok(conflicts);
             }
-            // Somebody moved the branch between the two looks at it.
-            self.git_in(dir).args(["reset", "-q", "--merge"]).changes().run()?;
+            // The branch moved between the two reads.
+            self.git_in(dir).args(["reset", "-q", "--merge"]).mutating().run()?;
         }
-        let conflicts = self.merge_uncommitted(dir, &other.to_string())?;
-        match self.merge_head(dir)? == Some(other) {
+        let conflicts = self.merge_without_commit(dir, &other_tip.to_string())?;
+        match self.merge_head(dir)? == Some(other_tip) {
             true => Ok(conflicts),
-            false => Err(Error::Answer {
-                args: format!("merge {other}"),
-                what: "it merged something else, or nothing".into(),
+            false => Err(Error::UnexpectedOutput {
+                args: format!("merge {other_tip}"),
+                output: "it merged something else, or nothing".into(),
             }),
         }
     }
 
-    /// Has git merge a commit, by whatever names it, and returns what it says of each conflict.
-    fn merge_uncommitted(&self, dir: &Path, commit: &str) -> Result<Vec<String>, Error> {
+    /// Has git merge a commit, named as in `commit`, and returns git's message for each conflict.
+    fn merge_without_commit(&self, dir: &Path, commit: &str) -> Result<Vec<String>, Error> {
         let out = self
             .git_in(dir)
             .args(["merge", "--no-ff", "--no-commit", "--no-edit", "--no-stat", "--no-verify-signatures"])
             .args(["--no-autostash", "--no-squash", "--", commit])
             .accept(&[1])
-            .changes()
+            .mutating()
             .durable()
             .run()?;
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
         Ok(text.lines().filter(|l| l.starts_with("CONFLICT")).map(ToOwned::to_owned).collect())
     }
 
-    /// The commit that is being merged into what a worktree is at.
+    /// Returns the commit that is being merged into a worktree.
     pub(crate) fn merge_head(&self, dir: &Path) -> Result<Option<Oid>, Error> {
-        self.pseudo_ref(dir, "MERGE_HEAD")
+        self.read_pseudo_ref(dir, "MERGE_HEAD")
     }
 
-    /// The tree that git's automatic merge made in a worktree, with markers; its index where nothing conflicted.
-    pub(crate) fn automatic_tree(&self, dir: &Path) -> Result<Oid, Error> {
-        if let Some(tree) = self.pseudo_ref(dir, "AUTO_MERGE")? {
+    /// Returns the tree that git's automatic merge created in a worktree, with conflict markers; the tree of
+    /// its index when nothing conflicted.
+    pub(crate) fn auto_merge_tree(&self, dir: &Path) -> Result<Oid, Error> {
+        if let Some(tree) = self.read_pseudo_ref(dir, "AUTO_MERGE")? {
             return Ok(tree);
         }
-        self.git_in(dir).arg("write-tree").changes().durable().run_for_id()
+        self.git_in(dir).arg("write-tree").mutating().durable().run_for_id()
     }
 
-    fn pseudo_ref(&self, dir: &Path, name: &str) -> Result<Option<Oid>, Error> {
+    fn read_pseudo_ref(&self, dir: &Path, name: &str) -> Result<Option<Oid>, Error> {
         let out = self.git_in(dir).args(["rev-parse", "--verify", "--quiet", name]).accept(&[1]).run()?;
         Ok(Oid::from_hex(out.line().as_bytes()))
     }
 
-    /// Every side of every unmerged path of a worktree's index.
-    pub(crate) fn unmerged(&self, dir: &Path) -> Result<Vec<Stage>, Error> {
+    /// Returns every stage of every unmerged path in a worktree's index.
+    pub(crate) fn unmerged_stages(&self, dir: &Path) -> Result<Vec<UnmergedStage>, Error> {
         let out = self.git_in(dir).args(["ls-files", "--unmerged", "--full-name", "-z"]).run()?;
         Ok(out.fields().filter_map(parse_stage).collect())
     }
 
-    /// Lets rerere note how the conflicts of a worktree were resolved, where it is in use.
-    pub(crate) fn note_resolution(&self, dir: &Path) -> Result<(), Error> {
-        self.git_in(dir).arg("rerere").changes().run().map(drop)
+    /// Lets rerere record how the conflicts of a worktree were resolved, if rerere is enabled.
+    pub(crate) fn record_resolution(&self, dir: &Path) -> Result<(), Error> {
+        self.git_in(dir).arg("rerere").mutating().run().map(drop)
     }
 
-    /// Runs the user's merge tool on the terminal. It leaves no backups: they would count as new files.
-    pub(crate) fn merge_tool(&self, dir: &Path, tool: Option<&str>) -> Result<(), Error> {
-        let call = self.git_in(dir).args(["-c", "mergetool.keepBackup=false", "mergetool"]);
+    /// Runs the user's merge tool on the terminal. It leaves no backup files, which would count as new files.
+    pub(crate) fn run_merge_tool(&self, dir: &Path, tool: Option<&str>) -> Result<(), Error> {
+        let command = self.git_in(dir).args(["-c", "mergetool.keepBackup=false", "mergetool"]);
         match tool.filter(|tool| !tool.is_empty()) {
-            Some(tool) => call.arg(format!("--tool={tool}")),
-            None => call,
+            Some(tool) => command.arg(format!("--tool={tool}")),
+            None => command,
         }
         .run_on_terminal()
     }
 
-    /// Commits of `tip` that `other` lacks and that touch one of these paths, newest first, as `(id, subject, body)`.
-    pub(crate) fn commits_on(
+    /// Returns commits of `tip` that `other` lacks and that touch one of these paths, newest first, as `(id,
+    /// subject, body)`.
+    pub(crate) fn commits_touching(
         &self,
         tip: Oid,
         other: Oid,
         paths: &[RepoPath],
-        most: usize,
+        max_count: usize,
     ) -> Result<Vec<(String, String, String)>, Error> {
         use std::os::unix::ffi::OsStrExt;
-        let names = paths.iter().map(|p| std::ffi::OsStr::from_bytes(p.as_bytes()).to_owned());
+        let path_args = paths.iter().map(|p| std::ffi::OsStr::from_bytes(p.as_bytes()).to_owned());
         let out = self
             .git()
-            .args(["log", "--no-merges", "-z", "--format=%h%n%s%n%b", &format!("--max-count={most}")])
+            .args(["log", "--no-merges", "-z", "--format=%h%n%s%n%b", &format!("--max-count={max_count}")])
             .args([tip.to_string(), format!("^{other}")])
             .arg("--")
-            .args(names)
+            .args(path_args)
             .env("GIT_LITERAL_PATHSPECS", "1")
             .run()?;
-        let commit = |field: &[u8]| {
+        let parse_commit = |field: &[u8]| {
             let text = String::from_utf8_lossy(field).into_owned();
             let mut parts = text.splitn(3, '\n').map(|part| part.trim().to_owned());
             Some((parts.next()?, parts.next()?, parts.next().unwrap_or_default()))
         };
-        Ok(out.fields().filter_map(commit).collect())
+        Ok(out.fields().filter_map(parse_commit).collect())
     }
 }

@@ -1,497 +1,600 @@
-//! Owns bringing a snapshot back: exactly where HEAD is what it was, by a three-way merge where it has moved.
+//! Restoring a snapshot: exactly if HEAD's tree is unchanged, by a three-way merge if HEAD has moved.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::as_edited::AsEdited;
-use super::clear::Held;
-use super::index::{self, INDEX, IndexLock, NewIndex};
-use super::left_out::{Visible, leave_out};
-use super::make_way::{Stranger, move_beside, save, stranger, stranger_above};
-use super::modes::give_modes;
-use super::open_op::refuse_open;
+use super::clear::SnapshotFiles;
+use super::file_modes::apply_modes;
+use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
+use super::obstructions::{
+    Obstruction, detect_obstruction, obstruction_above, preserve_obstructions, rename_to_free_names,
+};
+use super::open_operation::require_no_open_operation;
 use super::path;
-use super::patterns::Against;
+use super::preconditions::{LocalChanges, refuse_overlap};
 use super::quarantine::{
-    Quarantine, differing, is_below_folders, is_blob, prune_below, prune_parents, stands, stands_no_folder,
+    Quarantine, differing_files, exists_in_real_folder, has_real_parents, is_file_in_real_folder,
+    matches_blob, remove_empty_parents, remove_empty_tree,
 };
-use super::rebuilt::Rebuilt;
-use super::refusal::{Local, refuse_overlap};
-use super::renumber::{Renumbered, forget_lengths, resized};
-use super::restage::restage;
-use super::restore_plan::{conflict_in_place, merged_onto, refuse_staged};
-use super::status::is_surely_at;
+use super::rebuilt_files::RebuiltFiles;
+use super::refresh_index::{IndexRefresh, clear_entry_stats, files_with_other_size};
+use super::restore_forecast::{find_obstruction, merge_snapshot_tree, refuse_staged};
+use super::restored_index::write_restored_index;
+use super::sparse_entries::{SparseAdjustments, mark_skip_worktree};
+use super::sparse_patterns::SparseExceptions;
+use super::status::is_certainly_at;
 use super::transition::{
-    Moved, Tree, attributes_for, bring_files, new_folders, note_new_folders, remove_new_folders,
+    AppliedChanges, WorktreeContext, apply_files, read_new_folders, record_new_folders, remove_new_folders,
+    tree_attribute_files,
 };
-use super::truncated::is_cut_short;
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, brought, flags, tree_changes};
-use crate::fault;
+use super::truncated_files::is_truncated_file;
+use super::verbatim_restore::VerbatimRestore;
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, index_flags, restored_stamps, tree_changes};
+use crate::fail_points;
 
-/// How a snapshot came back.
+/// Outcome of restoring a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Restored {
+pub(crate) enum RestoreOutcome {
     /// Files, modes and index are as they were.
-    Exactly,
-    /// HEAD had moved and the changes were merged into what it is now.
+    Exact,
+    /// HEAD had moved and the changes were merged into its commit.
     Merged,
     /// HEAD had moved and these paths conflict. Nothing was changed; the snapshot still holds everything.
     Conflict(Vec<RepoPath>),
 }
 
-/// Brings `snapshot` back to a worktree whose HEAD is at `now`. `aside` is where `clear` put the files (what is missing
-/// or altered there comes from the snapshot's objects), `raw_index` the index it kept.
+/// Restores `snapshot` in a worktree whose HEAD is at `head`. `parked_dir` is the folder to which `clear`
+/// moved the files; files missing or altered there come from the snapshot's objects. `raw_index` is the saved
+/// index.
 ///
 /// # Errors
-/// [`Error::Overlap`] or [`Error::Obstructed`] when something new stands where the snapshot's files belong: refused.
+/// [`Error::LocalChanges`] or [`Error::Obstructed`] when something new exists at the path of a snapshot's file.
+/// Nothing is changed then.
 pub(crate) fn restore(
-    tree: &Tree<'_>,
+    tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
-    now: Oid,
-    aside: &Path,
+    head: Oid,
+    parked_dir: &Path,
     raw_index: &Path,
-) -> Result<Restored, Error> {
-    let mut work = Work::of(tree, snapshot, aside, raw_index)?;
-    work.held.leave_lost(|path| work.aside.holds(path));
-    let done = if tree.repo.tree_of(now)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
-        work.exactly(raw_index, now).map(|()| Restored::Exactly)
+) -> Result<RestoreOutcome, Error> {
+    let mut restoration = SnapshotRestore::new(tree, snapshot, parked_dir, raw_index)?;
+    restoration.snapshot_files.drop_lost_ignored(|path| restoration.parked.contains(path));
+    let outcome = if tree.repo.tree_of(head)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
+        restoration.restore_exactly(raw_index, head).map(|()| RestoreOutcome::Exact)
     } else {
-        work.merged(now, raw_index)
+        restoration.restore_merged(head, raw_index)
     };
-    fault::point("restore.installed");
-    done
+    fail_points::hit("restore.installed");
+    outcome
 }
 
-/// The name in a step's folder of HEAD's own files that made way.
-const CURRENT: &str = "current";
+/// Folder, within a step's folder, of HEAD's own files that were moved out of the way.
+const HEAD_FILES_DIR: &str = "current";
 
-/// The name in a step's folder of the list of set-aside files that the step puts in place.
-const GIVEN: &str = "given";
+/// List, within a step's folder, of parked files that the step puts in place.
+const MOVED_LIST: &str = "given";
 
-/// The name in a step's folder of the list of files that the step writes from the snapshot's objects.
-const WRITTEN: &str = "written";
+/// List, within a step's folder, of files that the step writes from the snapshot's objects.
+const WRITTEN_LIST: &str = "written";
 
 /// Files that a restore puts in place.
 #[derive(Default)]
-struct Given {
-    /// The files that were set aside, which are moved.
-    own: Vec<RepoPath>,
+struct PlacedFiles {
+    /// Parked files, which are moved into place.
+    moved: Vec<RepoPath>,
     /// Files that are written from the snapshot's objects.
     written: Vec<RepoPath>,
 }
 
-/// A snapshot that goes back to a worktree.
-pub(super) struct Work<'a> {
-    tree: &'a Tree<'a>,
+/// Restore of one snapshot in a worktree.
+pub(super) struct SnapshotRestore<'a> {
+    tree: &'a WorktreeContext<'a>,
     snapshot: &'a Snapshot,
-    held: Held,
-    aside: Quarantine,
-    /// What a sparse checkout has to show and to leave out besides.
-    visible: Visible,
+    snapshot_files: SnapshotFiles,
+    parked: Quarantine,
+    /// Files that a sparse checkout has to show, and files that it has to leave out, in addition.
+    sparse_changes: SparseAdjustments,
 }
 
-impl<'a> Work<'a> {
-    /// The work of bringing `snapshot` with `raw_index` back from `aside`.
-    pub(super) fn of(
-        tree: &'a Tree<'a>,
+impl<'a> SnapshotRestore<'a> {
+    /// Prepares to restore `snapshot` with `raw_index` from `parked_dir`.
+    pub(super) fn new(
+        tree: &'a WorktreeContext<'a>,
         snapshot: &'a Snapshot,
-        aside: &Path,
+        parked_dir: &Path,
         raw_index: &Path,
-    ) -> Result<Work<'a>, Error> {
-        let held = Held::of(tree, snapshot)?;
-        let own: HashSet<RepoPath> = held.all().into_iter().map(|change| change.path).collect();
-        let current = tree.scratch.join(CURRENT).join("files");
-        let is_taken = |path: &RepoPath| path.under(&current).symlink_metadata().is_ok();
-        let visible = Visible::of(tree, raw_index, &snapshot.put_back, |path| own.contains(path), is_taken);
-        Ok(Work { tree, snapshot, held, aside: Quarantine::at(aside)?, visible })
-    }
-
-    /// Takes back what a killed process had begun, found from its scratch folder. Returns commits with files that somebody wrote
-    /// since and that had to make way.
-    pub(super) fn take_back(&self, now: Oid) -> Result<Vec<Oid>, Error> {
-        let given = self.given()?;
-        self.aside.remove_drafts(self.tree.dir, given.own.iter());
-        let keep = |strangers| save(self.tree, strangers);
-        if !self.tree.scratch.join(super::transition::REPLACED).exists() {
-            let leaving = self.held.tracked.iter().filter(|c| c.old.is_some());
-            let leaving: Vec<Change> = leaving.chain(&self.visible.leaving).cloned().collect();
-            let current = Quarantine::at(&self.tree.scratch.join(CURRENT))?;
-            let given = self.come(given, &leaving, &current)?;
-            let written = keep(self.written_since(&given))?;
-            let in_place = self.undo(&leaving, &current, given, keep)?;
-            return Ok(written.into_iter().chain(in_place).collect());
-        }
-        let moved = match merged_onto(self.tree, self.snapshot, now, self.snapshot.work_tree)? {
-            Ok(work) => Some(Moved::found(self.tree, tree_changes(self.tree.repo, now, work)?, work)?),
-            Err(_) => None,
-        };
-        let written = keep(self.written_since(&given))?;
-        self.take_again(&given)?;
-        AsEdited::of(self.tree, &self.aside)?.take_again()?;
-        let in_place = moved.map_or(Ok(None), |moved| moved.undo_and_save(self.tree))?;
-        Ok(written.into_iter().chain(in_place).collect())
-    }
-
-    /// Files that stand where this step put some and that are not the snapshot's: somebody wrote them since. An ignored one is set
-    /// aside again as it is.
-    fn written_since(&self, given: &Given) -> Vec<Stranger> {
-        let is_there = |path: &RepoPath| {
-            let brought =
-                !given.written.contains(path) || self.rebuilt(path).is_none_or(|r| r.has_brought(path));
-            brought && !self.aside.holds(path) && stands_no_folder(self.tree.dir, path)
-        };
-        let mut expected = self.held.files_in_objects();
-        expected
-            .retain(|(path, _)| (given.own.contains(path) || given.written.contains(path)) && is_there(path));
-        let attributes = || self.held.attributes(self.tree, self.snapshot);
-        let index = self.tree.scratch.join("check-given");
-        let Tree { repo, git_dir, dir, .. } = self.tree;
-        let differing = differing(repo, git_dir, dir, &index, &expected, &attributes);
-        let all = differing.unwrap_or_else(|_| {
-            let is_other = |(path, side): &&(RepoPath, Side)| !is_blob(repo, &path.under(dir), *side);
-            expected.iter().filter(is_other).map(|(path, _)| path.clone()).collect()
-        });
-        let written = all.into_iter().filter(|path| !is_cut_short(self.tree, self.snapshot, path, &expected));
-        written.map(|path| Stranger { path, is_replaced: true }).collect()
-    }
-
-    /// The files that HEAD does not have as they were taken away: somebody wrote into them since. Where git cannot be asked, all
-    /// that are not byte for byte HEAD's.
-    fn written_away(&self, leaving: &[&Change], current: &Quarantine) -> Vec<RepoPath> {
-        let expected: Vec<_> = leaving.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
-        let attributes =
-            || attributes_for(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
-        let differing = current.differing(self.tree, &expected, &attributes);
-        differing.unwrap_or_else(|_| {
-            let is_other = |(path, side): &&(RepoPath, Side)| !current.is_blob(self.tree.repo, path, *side);
-            expected.iter().filter(is_other).map(|(path, _)| path.clone()).collect()
+    ) -> Result<SnapshotRestore<'a>, Error> {
+        let snapshot_files = SnapshotFiles::load(tree, snapshot)?;
+        let snapshot_paths: HashSet<RepoPath> =
+            snapshot_files.all_changes().into_iter().map(|change| change.path).collect();
+        let head_files_dir = tree.scratch.join(HEAD_FILES_DIR).join("files");
+        let is_displaced = |path: &RepoPath| path.to_fs_path(&head_files_dir).symlink_metadata().is_ok();
+        let sparse_changes = SparseAdjustments::compare(
+            tree,
+            raw_index,
+            &snapshot.present_skipped,
+            |path| snapshot_paths.contains(path),
+            is_displaced,
+        );
+        Ok(SnapshotRestore {
+            tree,
+            snapshot,
+            snapshot_files,
+            parked: Quarantine::open(parked_dir)?,
+            sparse_changes,
         })
     }
 
-    /// Notes which of `files` will be put in place by this step, for whoever has to take it back: the others are there
-    /// already.
-    fn note_given(&self, files: &[(RepoPath, Side)]) -> Result<Given, Error> {
-        let fresh = files.iter().filter(|(path, side)| !self.is_back(path, Some(*side)));
-        let (own, written) = fresh.map(|(path, _)| path.clone()).partition(|path| self.aside.holds(path));
-        let given = Given { own, written };
-        // A folder counts as one that something is put into.
-        let folders: Vec<RepoPath> = self.snapshot.empty_dirs.iter().map(|dir| dir.join(b"-")).collect();
-        note_new_folders(self.tree, given.own.iter().chain(&given.written).chain(&folders))?;
-        for (name, paths) in [(WRITTEN, &given.written), (GIVEN, &given.own)] {
-            path::note(&self.tree.scratch.join(name), paths)?;
+    /// Undoes the work of a killed process, found from its scratch folder. Returns commits with files that
+    /// others wrote since and that had to be moved.
+    pub(super) fn undo_interrupted(&self, head: Oid) -> Result<Vec<Oid>, Error> {
+        let placed = self.read_placed_files()?;
+        self.parked.remove_temp_copies(self.tree.dir, placed.moved.iter());
+        let save_obstructions = |obstructions| preserve_obstructions(self.tree, obstructions);
+        if !self.tree.scratch.join(super::transition::REPLACED_DIR).exists() {
+            let displaced = self.snapshot_files.tracked.iter().filter(|c| c.old.is_some());
+            let displaced: Vec<Change> = displaced.chain(&self.sparse_changes.removed).cloned().collect();
+            let head_files = Quarantine::open(&self.tree.scratch.join(HEAD_FILES_DIR))?;
+            let placed = self.retain_arrived(placed, &displaced, &head_files)?;
+            let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
+            let obstruction_commit = self.undo(&displaced, &head_files, placed, save_obstructions)?;
+            return Ok(foreign_commit.into_iter().chain(obstruction_commit).collect());
         }
-        Ok(given)
-    }
-
-    /// What was noted; nothing when it did not come to that.
-    fn given(&self) -> Result<Given, Error> {
-        let noted = |name| path::noted(&self.tree.scratch.join(name));
-        Ok(Given { own: noted(GIVEN)?, written: noted(WRITTEN)? })
-    }
-
-    /// Those of `given` that stand where this step puts them: not HEAD's own file of that path, which is there until it was taken away,
-    /// unless it was left out.
-    fn come(&self, mut given: Given, leaving: &[Change], current: &Quarantine) -> Result<Given, Error> {
-        let may_be_heads = |path: &RepoPath| leaving.iter().any(|c| c.path == *path) && !current.holds(path);
-        given.own.retain(|path| !may_be_heads(path) || !self.aside.holds(path));
-        let returned = self.returned()?;
-        let has_come = |path: &RepoPath| {
-            self.rebuilt(path).is_some_and(|rebuilt| rebuilt.has_brought(path)) && !returned.holds(path)
+        let applied = match merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)? {
+            Ok(merged_tree) => Some(AppliedChanges::from_scratch(
+                self.tree,
+                tree_changes(self.tree.repo, head, merged_tree)?,
+                merged_tree,
+            )?),
+            Err(_) => None,
         };
-        given.written.retain(|path| !may_be_heads(path) || has_come(path));
-        Ok(given)
+        let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
+        self.remove_placed_files(&placed)?;
+        VerbatimRestore::open(self.tree, &self.parked)?.remove_copies()?;
+        let obstruction_commit = applied.map_or(Ok(None), |applied| applied.undo_and_save(self.tree))?;
+        Ok(foreign_commit.into_iter().chain(obstruction_commit).collect())
     }
 
-    /// Where files go that were written from the snapshot's objects and are taken away again.
-    fn returned(&self) -> Result<Quarantine, Error> {
-        Quarantine::at(&self.tree.scratch.join("returned"))
+    /// Returns files at the paths of this step that differ from the snapshot's: others wrote them since. An
+    /// ignored one is parked again unchanged.
+    fn find_foreign_files(&self, placed: &PlacedFiles) -> Vec<Obstruction> {
+        let is_placed = |path: &RepoPath| {
+            let was_written = !placed.written.contains(path)
+                || self.object_writer(path).is_none_or(|r| r.was_moved_to_worktree(path));
+            was_written && !self.parked.contains(path) && is_file_in_real_folder(self.tree.dir, path)
+        };
+        let mut expected = self.snapshot_files.files_with_objects();
+        expected.retain(|(path, _)| {
+            (placed.moved.contains(path) || placed.written.contains(path)) && is_placed(path)
+        });
+        let attributes = || self.snapshot_files.attribute_files(self.tree, self.snapshot);
+        let index_file = self.tree.scratch.join("check-given");
+        let WorktreeContext { repo, git_dir, dir, .. } = self.tree;
+        let changed = differing_files(repo, git_dir, dir, &index_file, &expected, &attributes);
+        let changed = changed.unwrap_or_else(|_| {
+            let has_changed =
+                |(path, side): &&(RepoPath, Side)| !matches_blob(repo, &path.to_fs_path(dir), *side);
+            expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
+        });
+        let foreign =
+            changed.into_iter().filter(|path| !is_truncated_file(self.tree, self.snapshot, path, &expected));
+        foreign.map(|path| Obstruction { path, is_replaceable: true }).collect()
     }
 
-    /// Takes files that were put in place away again: those that had been set aside are set aside again, and those that were
-    /// written from the snapshot's objects go, since the objects still have them.
-    fn take_again(&self, given: &Given) -> Result<(), Error> {
-        for path in &given.own {
-            if self.aside.take_again(self.tree.dir, path)? {
-                prune_parents(self.tree.dir, path);
+    /// Returns the displaced files that no longer match HEAD: others wrote into them since. If git cannot be
+    /// run, these are all files that are not byte for byte HEAD's.
+    fn edited_while_displaced(&self, displaced: &[&Change], head_files: &Quarantine) -> Vec<RepoPath> {
+        let expected: Vec<_> = displaced.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
+        let attributes =
+            || tree_attribute_files(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
+        let changed = head_files.differing_files(self.tree, &expected, &attributes);
+        changed.unwrap_or_else(|_| {
+            let has_changed =
+                |(path, side): &&(RepoPath, Side)| !head_files.matches_blob(self.tree.repo, path, *side);
+            expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
+        })
+    }
+
+    /// Records which of `files` this step will put in place, so that the step can be undone. The others are
+    /// in place already.
+    fn record_placed_files(&self, files: &[(RepoPath, Side)]) -> Result<PlacedFiles, Error> {
+        let pending = files.iter().filter(|(path, side)| !self.is_restored(path, Some(*side)));
+        let (moved, written) =
+            pending.map(|(path, _)| path.clone()).partition(|path| self.parked.contains(path));
+        let placed = PlacedFiles { moved, written };
+        // A folder is recorded as if a file were put into it.
+        let folders: Vec<RepoPath> = self.snapshot.empty_dirs.iter().map(|dir| dir.join(b"-")).collect();
+        record_new_folders(self.tree, placed.moved.iter().chain(&placed.written).chain(&folders))?;
+        for (name, paths) in [(WRITTEN_LIST, &placed.written), (MOVED_LIST, &placed.moved)] {
+            path::write_path_list(&self.tree.scratch.join(name), paths)?;
+        }
+        Ok(placed)
+    }
+
+    /// Reads the recorded list of placed files; empty when the step stopped before it was recorded.
+    fn read_placed_files(&self) -> Result<PlacedFiles, Error> {
+        let read_list = |name| path::read_path_list(&self.tree.scratch.join(name));
+        Ok(PlacedFiles { moved: read_list(MOVED_LIST)?, written: read_list(WRITTEN_LIST)? })
+    }
+
+    /// Retains the entries of `placed` that this step has put in place. HEAD's own file of such a path is
+    /// there until it is moved away, unless a sparse checkout left it out.
+    fn retain_arrived(
+        &self,
+        mut placed: PlacedFiles,
+        displaced: &[Change],
+        head_files: &Quarantine,
+    ) -> Result<PlacedFiles, Error> {
+        let may_be_head_file =
+            |path: &RepoPath| displaced.iter().any(|c| c.path == *path) && !head_files.contains(path);
+        placed.moved.retain(|path| !may_be_head_file(path) || !self.parked.contains(path));
+        let discarded = self.discard_quarantine()?;
+        let has_arrived = |path: &RepoPath| {
+            self.object_writer(path).is_some_and(|rebuilt| rebuilt.was_moved_to_worktree(path))
+                && !discarded.contains(path)
+        };
+        placed.written.retain(|path| !may_be_head_file(path) || has_arrived(path));
+        Ok(placed)
+    }
+
+    /// Returns the quarantine of files that were written from the snapshot's objects and are removed again.
+    fn discard_quarantine(&self) -> Result<Quarantine, Error> {
+        Quarantine::open(&self.tree.scratch.join("returned"))
+    }
+
+    /// Removes files that were put in place. Parked files are parked again. Files written from the snapshot's
+    /// objects are discarded, since the objects still hold them.
+    fn remove_placed_files(&self, placed: &PlacedFiles) -> Result<(), Error> {
+        for path in &placed.moved {
+            if self.parked.move_in_again(self.tree.dir, path)? {
+                remove_empty_parents(self.tree.dir, path);
             }
         }
-        let returned = self.returned()?;
-        for path in &given.written {
-            if self.rebuilt(path).map_or(Ok(false), |rebuilt| rebuilt.take_again(path, &returned))? {
-                prune_parents(self.tree.dir, path);
+        let discarded = self.discard_quarantine()?;
+        for path in &placed.written {
+            if self.object_writer(path).map_or(Ok(false), |rebuilt| rebuilt.move_back(path, &discarded))? {
+                remove_empty_parents(self.tree.dir, path);
             }
         }
         remove_new_folders(self.tree);
         Ok(())
     }
 
-    fn exactly(&self, raw_index: &Path, now: Oid) -> Result<(), Error> {
-        let lock = self.lock()?;
-        // Nobody else writes to the index any more.
-        let is_at = |changes| is_surely_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, now, changes);
-        let local = if is_at(&self.held.all()) { Local::None } else { Local::FromHead };
-        if local != Local::None {
-            refuse_staged(self.tree, now, self.snapshot)?;
+    fn restore_exactly(&self, raw_index: &Path, head: Oid) -> Result<(), Error> {
+        let lock = self.lock_index()?;
+        // No other process writes to the index while it is locked.
+        let is_at_head =
+            |changes| is_certainly_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, head, changes);
+        let local = if is_at_head(&self.snapshot_files.all_changes()) {
+            LocalChanges::None
+        } else {
+            LocalChanges::SinceHead
+        };
+        if local != LocalChanges::None {
+            refuse_staged(self.tree, head, self.snapshot)?;
         }
-        let leaving: Vec<Change> = self
-            .held
+        let displaced: Vec<Change> = self
+            .snapshot_files
             .tracked
             .iter()
-            .filter(|c| c.old.is_some() && !self.is_back(&c.path, self.side_of(c)))
-            .chain(&self.visible.leaving)
+            .filter(|c| c.old.is_some() && !self.is_restored(&c.path, self.expected_side(c)))
+            .chain(&self.sparse_changes.removed)
             .cloned()
             .collect();
-        self.refuse_in_the_way(&leaving, local)?;
-        let current = Quarantine::at(&self.tree.scratch.join(CURRENT))?;
-        let files = [self.held.files(), self.visible.arriving.clone()].concat();
-        let given = self.note_given(&files)?;
-        let done = self.take_current(&leaving, &current);
-        let done = done.inspect(|()| fault::point("restore.taken"));
-        let done = done.and_then(|()| self.give_back(&files));
-        let done = done.and_then(|()| self.refreshed(raw_index, lock.index()));
-        let done = done.and_then(|next| lock.install(next));
-        if let Err(e) = done {
-            let beside = |strangers: Vec<_>| move_beside(self.tree, &strangers);
-            self.undo(&leaving, &current, given, beside)?;
+        self.refuse_obstructions(&displaced, local)?;
+        let head_files = Quarantine::open(&self.tree.scratch.join(HEAD_FILES_DIR))?;
+        let files = [self.snapshot_files.files(), self.sparse_changes.added.clone()].concat();
+        let placed = self.record_placed_files(&files)?;
+        let result = self.displace_head_files(&displaced, &head_files);
+        let result = result.inspect(|()| fail_points::hit("restore.taken"));
+        let result = result.and_then(|()| self.place_files(&files));
+        let result = result.and_then(|()| self.build_refreshed_index(raw_index, lock.index()));
+        let result = result.and_then(|next| lock.install(next));
+        if let Err(e) = result {
+            let rename_obstructions = |obstructions: Vec<_>| rename_to_free_names(self.tree, &obstructions);
+            self.undo(&displaced, &head_files, placed, rename_obstructions)?;
             return Err(e);
         }
-        brought::note(self.tree.dir, &self.aside, &self.held, &self.held.tracked);
+        restored_stamps::write_stamps(
+            self.tree.dir,
+            &self.parked,
+            &self.snapshot_files,
+            &self.snapshot_files.tracked,
+        );
         Ok(())
     }
 
-    /// Makes of the raw index the one that is to be: it notes what the files are like by now. What has been written since is in
-    /// the `current` one, or was given back.
-    fn refreshed(&self, raw_index: &Path, current: &Path) -> Result<NewIndex, Error> {
-        let files = self.held.files();
+    /// Builds the new index from the raw index, with the current stat data of the files. Content written
+    /// since is in the `current_index`, or was restored.
+    fn build_refreshed_index(&self, raw_index: &Path, current_index: &Path) -> Result<NewIndex, Error> {
+        let files = self.snapshot_files.files();
         let paths = files.iter().map(|(path, _)| path).collect();
-        let plan = Renumbered::plan_like(self.tree, raw_index, current, &paths);
-        if let Some(made) = plan.and_then(|plan| plan.made(self.tree)) {
-            return Ok(made);
+        let plan = IndexRefresh::plan_from_later_index(self.tree, raw_index, current_index, &paths);
+        if let Some(new_index) = plan.and_then(|plan| plan.build(self.tree)) {
+            return Ok(new_index);
         }
-        let next = self.tree.scratch.join(INDEX);
-        index::copy(raw_index, &next)?;
-        forget_lengths(self.tree, &next, &resized(self.tree.repo, raw_index, current))?;
-        flags::refresh(self.tree.repo, self.tree.dir, &next)?;
-        leave_out(self.tree, &next, self.snapshot.put_back.iter())?;
-        Ok(NewIndex::At(next))
+        let index_file = self.tree.scratch.join(INDEX_NAME);
+        index::copy(raw_index, &index_file)?;
+        clear_entry_stats(
+            self.tree,
+            &index_file,
+            &files_with_other_size(self.tree.repo, raw_index, current_index),
+        )?;
+        index_flags::refresh(self.tree.repo, self.tree.dir, &index_file)?;
+        mark_skip_worktree(self.tree, &index_file, self.snapshot.present_skipped.iter())?;
+        Ok(NewIndex::InFile(index_file))
     }
 
-    /// Refuses what stands where the snapshot's files belong, apart from those that are back already: somebody may have
-    /// been cut off half-way.
-    fn refuse_in_the_way(&self, leaving: &[Change], local: Local) -> Result<(), Error> {
-        let mut all: Vec<Change> =
-            self.held.tracked.iter().filter(|c| !self.is_back(&c.path, self.side_of(c))).cloned().collect();
-        // A file taken out of the index but kept stands in HEAD's place, which leaves first.
-        all.extend(self.visible.leaving.iter().cloned());
-        let fresh = |path: &RepoPath| !leaving.iter().any(|c| c.path == *path);
-        let arriving = self.held.loose().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
-        all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
-        match refuse_overlap(self.tree, &all, local, &Against::default()) {
-            Err(Error::Overlap { dir, mut paths, remedy }) => {
-                // What is gone here and lies in our keeping is no change of anybody's, nor what is announced again.
-                let is_ours = |p: &RepoPath| self.aside.holds(p) || self.snapshot.intent_to_add.contains(p);
-                paths.retain(|p| stranger(self.tree.dir, p).is_some() || !is_ours(p));
-                if paths.is_empty() { Ok(()) } else { Err(Error::Overlap { dir, paths, remedy }) }
+    /// Refuses if something exists where the snapshot's files belong. Files that are restored already are
+    /// skipped: an earlier restore may have been interrupted.
+    fn refuse_obstructions(&self, displaced: &[Change], local: LocalChanges) -> Result<(), Error> {
+        let mut pending_changes: Vec<Change> = self
+            .snapshot_files
+            .tracked
+            .iter()
+            .filter(|c| !self.is_restored(&c.path, self.expected_side(c)))
+            .cloned()
+            .collect();
+        // A file that was removed from the index only stands at the path of HEAD's file, which leaves first.
+        pending_changes.extend(self.sparse_changes.removed.iter().cloned());
+        let is_not_displaced = |path: &RepoPath| !displaced.iter().any(|c| c.path == *path);
+        let arriving = self
+            .snapshot_files
+            .untracked_and_ignored()
+            .filter(|(p, side)| is_not_displaced(p) && !self.is_restored(p, Some(*side)));
+        pending_changes.extend(arriving.map(|(path, side)| Change {
+            path: path.clone(),
+            old: None,
+            new: Some(*side),
+        }));
+        match refuse_overlap(self.tree, &pending_changes, local, &SparseExceptions::default()) {
+            Err(Error::LocalChanges { dir, mut paths, hint: remedy }) => {
+                // A file that is missing here but parked is no user's change, and neither is one that will be
+                // intent-to-add again.
+                let is_retained =
+                    |p: &RepoPath| self.parked.contains(p) || self.snapshot.intent_to_add.contains(p);
+                paths.retain(|p| detect_obstruction(self.tree.dir, p).is_some() || !is_retained(p));
+                if paths.is_empty() { Ok(()) } else { Err(Error::LocalChanges { dir, paths, hint: remedy }) }
             }
             other => other,
         }
     }
 
-    /// What the snapshot has at the path of a change: a file that was taken out of the index may be there still.
-    fn side_of(&self, change: &Change) -> Option<Side> {
-        let loose = || self.held.loose().find(|(path, _)| *path == change.path).map(|(_, side)| *side);
-        change.new.or_else(loose)
+    /// Returns the snapshot's file at the path of a change: a file that was removed from the index may still
+    /// exist.
+    fn expected_side(&self, change: &Change) -> Option<Side> {
+        let untracked_side = || {
+            self.snapshot_files
+                .untracked_and_ignored()
+                .find(|(path, _)| *path == change.path)
+                .map(|(_, side)| *side)
+        };
+        change.new.or_else(untracked_side)
     }
 
-    /// Whether a path is as the snapshot has it, and nothing else of it is left in our keeping. The same file may be: a way back
-    /// that was cut short brought what was there before, and git takes no file with a flag away.
-    fn is_back(&self, path: &RepoPath, side: Option<Side>) -> bool {
-        let stands = stands(self.tree.dir, path);
-        let has = |side| is_blob(self.tree.repo, &path.under(self.tree.dir), side);
+    /// Returns whether a path is as the snapshot has it, and no other copy of it is parked. An identical
+    /// parked copy is accepted: an interrupted undo restored the earlier file, and git removes no file with a
+    /// flag.
+    fn is_restored(&self, path: &RepoPath, side: Option<Side>) -> bool {
+        let exists = exists_in_real_folder(self.tree.dir, path);
+        let has_content = |side| matches_blob(self.tree.repo, &path.to_fs_path(self.tree.dir), side);
         match side {
             Some(side) => {
-                let kept_alike = || self.aside.is_blob(self.tree.repo, path, side);
-                stands && has(side) && (!self.aside.holds(path) || kept_alike())
+                let parked_matches = || self.parked.matches_blob(self.tree.repo, path, side);
+                exists && has_content(side) && (!self.parked.contains(path) || parked_matches())
             }
-            None => !stands,
+            None => !exists,
         }
     }
 
-    fn lock(&self) -> Result<IndexLock, Error> {
-        let lock = IndexLock::of(self.tree)?;
-        refuse_open(self.tree.dir, &self.tree.git_dir)?;
+    fn lock_index(&self) -> Result<IndexLock, Error> {
+        let lock = IndexLock::acquire_shared(self.tree)?;
+        require_no_open_operation(self.tree.dir, &self.tree.git_dir)?;
         Ok(lock)
     }
 
-    /// Moves HEAD's own files out of the way, after comparing them with HEAD.
-    fn take_current(&self, leaving: &[Change], current: &Quarantine) -> Result<(), Error> {
+    /// Moves HEAD's own files out of the way, and then compares them with HEAD.
+    ///
+    /// # Errors
+    /// [`Error::Raced`] when a file was edited.
+    fn displace_head_files(&self, displaced: &[Change], head_files: &Quarantine) -> Result<(), Error> {
         let mut expected = Vec::new();
-        for change in leaving {
-            if current.take(self.tree.dir, &change.path)? {
+        for change in displaced {
+            if head_files.move_in(self.tree.dir, &change.path)? {
                 expected.extend(change.old.map(|side| (change.path.clone(), side)));
             }
-            prune_parents(self.tree.dir, &change.path);
+            remove_empty_parents(self.tree.dir, &change.path);
         }
         let attributes =
-            || attributes_for(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
-        let edited = current.differing(self.tree, &expected, &attributes)?;
+            || tree_attribute_files(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
+        let edited = head_files.differing_files(self.tree, &expected, &attributes)?;
         if edited.is_empty() {
             return Ok(());
         }
         Err(Error::Raced { dir: self.tree.dir.to_owned(), paths: edited })
     }
 
-    /// Puts the snapshot's files in place: the very files that were set aside, and from the snapshot's objects those
-    /// that are missing there.
-    fn give_back(&self, files: &[(RepoPath, Side)]) -> Result<(), Error> {
+    /// Puts the snapshot's files in place: moves the parked files, and writes missing ones from the
+    /// snapshot's objects.
+    fn place_files(&self, files: &[(RepoPath, Side)]) -> Result<(), Error> {
         let mut missing = Vec::new();
         for (path, side) in files {
-            if is_below_folders(self.tree.dir, path) {
-                // As git does where it writes a file, but not behind a link that was put above it since it was looked at; whoever goes
-                // back from here knows of the folder.
-                prune_below(&path.under(self.tree.dir));
+            if has_real_parents(self.tree.dir, path) {
+                // Git prunes these too when it writes a file, but not behind a link that was created above
+                // since the check. The undo knows of the folder.
+                remove_empty_tree(&path.to_fs_path(self.tree.dir));
             }
-            match (self.is_back(path, Some(*side)), self.aside.holds(path)) {
-                (true, true) => self.aside.forget(path)?,
+            match (self.is_restored(path, Some(*side)), self.parked.contains(path)) {
+                (true, true) => self.parked.remove_file(path)?,
                 (true, false) => {}
-                (false, true) => self.aside.give(self.tree.dir, path)?,
+                (false, true) => self.parked.move_out(self.tree.dir, path)?,
                 (false, false) => missing.push(path.clone()),
             }
         }
-        self.rebuild(&missing)?;
-        // Where HEAD has moved there may be a file now.
-        let is_taken = |dir: &RepoPath| {
-            stranger_above(self.tree.dir, dir).is_some() || stands_no_folder(self.tree.dir, dir)
+        self.write_from_objects(&missing)?;
+        // If HEAD has moved, a file may exist there now.
+        let is_obstructed = |dir: &RepoPath| {
+            obstruction_above(self.tree.dir, dir).is_some() || is_file_in_real_folder(self.tree.dir, dir)
         };
-        for dir in self.snapshot.empty_dirs.iter().filter(|dir| !is_taken(dir)) {
-            let dir = dir.under(self.tree.dir);
+        for dir in self.snapshot.empty_dirs.iter().filter(|dir| !is_obstructed(dir)) {
+            let dir = dir.to_fs_path(self.tree.dir);
             std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         }
-        self.give_modes(|path| self.snapshot.empty_dirs.contains(path))?;
-        fault::point("restore.given");
+        self.apply_saved_modes(|path| self.snapshot.empty_dirs.contains(path))?;
+        fail_points::hit("restore.given");
         Ok(())
     }
 
-    /// Gives what `is_meant` of files and new folders the permission bits that they had when the snapshot was taken.
-    fn give_modes(&self, is_meant: impl Fn(&RepoPath) -> bool) -> Result<(), Error> {
+    /// Sets the permission bits of the snapshot on files and new folders that `is_selected` accepts.
+    fn apply_saved_modes(&self, is_selected: impl Fn(&RepoPath) -> bool) -> Result<(), Error> {
         let mut modes = self.snapshot.modes.clone();
-        modes.retain(|mode| is_meant(&mode.path));
+        modes.retain(|mode| is_selected(&mode.path));
         if modes.is_empty() {
             return Ok(());
         }
-        let new = new_folders(self.tree)?;
-        give_modes(self.tree.dir, &modes, |folder| new.contains(folder)).map(drop)
+        let created_dirs = read_new_folders(self.tree)?;
+        apply_modes(self.tree.dir, &modes, |folder| created_dirs.contains(folder)).map(drop)
     }
 
     /// Writes files from the snapshot's trees.
-    fn rebuild(&self, paths: &[RepoPath]) -> Result<(), Error> {
-        let (loose, tracked): (Vec<_>, Vec<_>) = paths.iter().partition(|p| self.is_loose(p));
-        self.written_from(self.snapshot.work_tree).bring(&tracked)?;
+    fn write_from_objects(&self, paths: &[RepoPath]) -> Result<(), Error> {
+        let (untracked, tracked): (Vec<_>, Vec<_>) = paths.iter().partition(|p| self.is_untracked(p));
+        self.tree_writer(self.snapshot.work_tree).write_to_worktree(&tracked)?;
         match self.snapshot.untracked_tree {
-            Some(id) => self.written_from(id).bring(&loose),
+            Some(id) => self.tree_writer(id).write_to_worktree(&untracked),
             None => Ok(()),
         }
     }
 
-    fn is_loose(&self, path: &RepoPath) -> bool {
-        self.held.untracked.iter().any(|(p, _)| p == path)
+    fn is_untracked(&self, path: &RepoPath) -> bool {
+        self.snapshot_files.untracked.iter().any(|(p, _)| p == path)
     }
 
-    /// Where a path is written from; none for one that no tree of the snapshot has.
-    fn rebuilt(&self, path: &RepoPath) -> Option<Rebuilt<'_>> {
-        let from =
-            if self.is_loose(path) { self.snapshot.untracked_tree } else { Some(self.snapshot.work_tree) };
-        from.map(|id| self.written_from(id))
+    /// Returns the writer for a path; none when no tree of the snapshot has the path.
+    fn object_writer(&self, path: &RepoPath) -> Option<RebuiltFiles<'_>> {
+        let source_tree = if self.is_untracked(path) {
+            self.snapshot.untracked_tree
+        } else {
+            Some(self.snapshot.work_tree)
+        };
+        source_tree.map(|id| self.tree_writer(id))
     }
 
-    fn written_from(&self, id: Oid) -> Rebuilt<'_> {
-        Rebuilt::of(self.tree, id, &self.snapshot.modes)
+    fn tree_writer(&self, tree_id: Oid) -> RebuiltFiles<'_> {
+        RebuiltFiles::new(self.tree, tree_id, &self.snapshot.modes)
     }
 
-    /// Takes back what was put in place and brings back what was there. `keep` keeps what others have put in its place.
+    /// Undoes the placement and restores the displaced files. `save` saves files that others put in their
+    /// place.
     fn undo<T>(
         &self,
-        leaving: &[Change],
-        current: &Quarantine,
-        given: Given,
-        keep: impl FnOnce(Vec<Stranger>) -> Result<T, Error>,
+        displaced: &[Change],
+        head_files: &Quarantine,
+        placed: PlacedFiles,
+        save: impl FnOnce(Vec<Obstruction>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let given = self.come(given, leaving, current)?;
-        self.take_again(&given)?;
-        let away: Vec<&Change> = leaving.iter().filter(|c| current.holds(&c.path)).collect();
-        let (mut strangers, mut coming, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
-        for change in away {
-            match stranger(self.tree.dir, &change.path) {
-                Some(there) if there.is_replaced => replaced.push((change, there)),
-                there => {
-                    strangers.extend(there);
-                    coming.push(&change.path);
+        let placed = self.retain_arrived(placed, displaced, head_files)?;
+        self.remove_placed_files(&placed)?;
+        let moved_away: Vec<&Change> = displaced.iter().filter(|c| head_files.contains(&c.path)).collect();
+        let (mut obstructions, mut returning, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
+        for change in moved_away {
+            match detect_obstruction(self.tree.dir, &change.path) {
+                Some(obstruction) if obstruction.is_replaceable => replaced.push((change, obstruction)),
+                obstruction => {
+                    obstructions.extend(obstruction);
+                    returning.push(&change.path);
                 }
             }
         }
         let changes: Vec<&Change> = replaced.iter().map(|(change, _)| *change).collect();
-        let written = self.written_away(&changes, current);
-        // A file that somebody made where HEAD's own was is the newer one, and stays, unless somebody wrote into that as well.
-        for (change, there) in replaced.into_iter().filter(|(change, _)| written.contains(&change.path)) {
-            strangers.push(there);
-            coming.push(&change.path);
+        let edited = self.edited_while_displaced(&changes, head_files);
+        // A new file at the path of HEAD's file is newer and stays, unless HEAD's displaced file was edited
+        // too.
+        for (change, obstruction) in replaced.into_iter().filter(|(change, _)| edited.contains(&change.path))
+        {
+            obstructions.push(obstruction);
+            returning.push(&change.path);
         }
-        let kept = keep(strangers)?;
-        for path in coming {
-            current.give_over(self.tree.dir, path)?;
+        let saved = save(obstructions)?;
+        for path in returning {
+            head_files.move_out_replacing(self.tree.dir, path)?;
         }
-        Ok(kept)
+        Ok(saved)
     }
 
-    fn merged(&self, now: Oid, raw_index: &Path) -> Result<Restored, Error> {
-        let work = merged_onto(self.tree, self.snapshot, now, self.snapshot.work_tree)?;
-        let staged = merged_onto(self.tree, self.snapshot, now, self.snapshot.index_tree)?;
-        let (work, staged) = match (work, staged) {
-            (Ok(work), Ok(staged)) => (work, staged),
-            (Err(paths), _) | (_, Err(paths)) => return Ok(Restored::Conflict(paths)),
+    fn restore_merged(&self, head: Oid, raw_index: &Path) -> Result<RestoreOutcome, Error> {
+        let merged_work = merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)?;
+        let merged_index = merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.index_tree)?;
+        let (merged_work, merged_index) = match (merged_work, merged_index) {
+            (Ok(merged_work), Ok(merged_index)) => (merged_work, merged_index),
+            (Err(paths), _) | (_, Err(paths)) => return Ok(RestoreOutcome::Conflict(paths)),
         };
-        let changes = tree_changes(self.tree.repo, now, work)?;
-        let lock = self.lock()?;
-        refuse_staged(self.tree, now, self.snapshot)?;
-        if let Some(conflict) = conflict_in_place(self.tree, &self.held, (self.snapshot.base, now), &changes)?
+        let changes = tree_changes(self.tree.repo, head, merged_work)?;
+        let lock = self.lock_index()?;
+        refuse_staged(self.tree, head, self.snapshot)?;
+        if let Some(conflict) =
+            find_obstruction(self.tree, &self.snapshot_files, (self.snapshot.base, head), &changes)?
         {
             return Ok(conflict);
         }
-        // What was changed since, or has something in its place, is left out as git would.
-        let since = match self.visible.arriving.is_empty() {
+        // Files that changed since, or whose place is taken, are left out as git does.
+        let head_changes = match self.sparse_changes.added.is_empty() {
             true => Vec::new(),
-            false => tree_changes(self.tree.repo, self.snapshot.base, now)?,
+            false => tree_changes(self.tree.repo, self.snapshot.base, head)?,
         };
-        let since: HashSet<&RepoPath> = since.iter().map(|c| &c.path).collect();
-        let is_as_it_was = |path: &RepoPath| !since.contains(path) && stranger(self.tree.dir, path).is_none();
-        let shown: Vec<_> = self.visible.arriving.iter().filter(|(path, _)| is_as_it_was(path)).collect();
-        let files: Vec<(RepoPath, Side)> = self.held.loose().chain(shown.iter().copied()).cloned().collect();
-        let given = self.note_given(&files)?;
-        // Wherever the merge has brought it.
-        let edited: Vec<RepoPath> =
+        let changed_paths: HashSet<&RepoPath> = head_changes.iter().map(|c| &c.path).collect();
+        let is_unchanged = |path: &RepoPath| {
+            !changed_paths.contains(path) && detect_obstruction(self.tree.dir, path).is_none()
+        };
+        let newly_visible: Vec<_> =
+            self.sparse_changes.added.iter().filter(|(path, _)| is_unchanged(path)).collect();
+        let files: Vec<(RepoPath, Side)> = self
+            .snapshot_files
+            .untracked_and_ignored()
+            .chain(newly_visible.iter().copied())
+            .cloned()
+            .collect();
+        let placed = self.record_placed_files(&files)?;
+        // Includes every path that the merge writes.
+        let written_paths: Vec<RepoPath> =
             changes.iter().filter(|c| c.new.is_some()).map(|c| c.path.clone()).collect();
-        let mut here: HashSet<&RepoPath> = edited.iter().collect();
-        let coming = changes.clone();
-        let against = Against { shown: here.clone(), ..Against::default() };
-        let moved = bring_files(self.tree, lock.index(), (now, work), coming, Local::FromHead, &against)?;
-        let as_edited = AsEdited::of(self.tree, &self.aside)?;
-        here.extend(shown.iter().map(|(path, _)| path));
-        let next = self.tree.scratch.join(INDEX);
-        let done = self
-            .give_back(&files)
-            .and_then(|()| as_edited.give(&self.held, &changes, &next))
-            .and_then(|()| self.give_modes(|path| !self.is_loose(path)))
-            .and_then(|()| restage(self.tree, self.snapshot, (&next, staged), raw_index, &here))
-            .and_then(|()| lock.install(NewIndex::At(next)));
-        if let Err(e) = done {
-            self.take_again(&given)?;
-            as_edited.take_again()?;
-            moved.undo(self.tree)?;
+        let mut visible_paths: HashSet<&RepoPath> = written_paths.iter().collect();
+        let incoming = changes.clone();
+        let against = SparseExceptions { included: visible_paths.clone(), ..SparseExceptions::default() };
+        let applied = apply_files(
+            self.tree,
+            lock.index(),
+            (head, merged_work),
+            incoming,
+            LocalChanges::SinceHead,
+            &against,
+        )?;
+        let as_edited = VerbatimRestore::open(self.tree, &self.parked)?;
+        visible_paths.extend(newly_visible.iter().map(|(path, _)| path));
+        let index_file = self.tree.scratch.join(INDEX_NAME);
+        let result = self
+            .place_files(&files)
+            .and_then(|()| as_edited.replace_converted_files(&self.snapshot_files, &changes, &index_file))
+            .and_then(|()| self.apply_saved_modes(|path| !self.is_untracked(path)))
+            .and_then(|()| {
+                write_restored_index(
+                    self.tree,
+                    self.snapshot,
+                    (&index_file, merged_index),
+                    raw_index,
+                    &visible_paths,
+                )
+            })
+            .and_then(|()| lock.install(NewIndex::InFile(index_file)));
+        if let Err(e) = result {
+            self.remove_placed_files(&placed)?;
+            as_edited.remove_copies()?;
+            applied.undo(self.tree)?;
             return Err(e);
         }
-        moved.keep();
-        brought::note(self.tree.dir, &self.aside, &self.held, &changes);
-        Ok(Restored::Merged)
+        applied.accept();
+        restored_stamps::write_stamps(self.tree.dir, &self.parked, &self.snapshot_files, &changes);
+        Ok(RestoreOutcome::Merged)
     }
 }

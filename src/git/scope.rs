@@ -1,4 +1,4 @@
-//! Owns globs that say which files of a repository something is about, and whether two lists of them meet.
+//! Scopes: globs that select files of a repository, and the overlap of two scopes.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use gix::glob::{Pattern, wildmatch::Mode};
 
 use super::{Error, RepoPath};
 
-/// What makes more of a word than the name of a file. A backslash takes the meaning of the others away.
-const SPECIAL: &[u8] = br"*?[\";
+/// Characters that make a pattern of a file name. A backslash removes the meaning of the others.
+const GLOB_CHARS: &[u8] = br"*?[\";
 
-/// Globs, each from the top of the repository as `git diff -- GLOB` takes it there: a file, a folder with all below it, or a
-/// pattern. `*` and `?` stand for a slash too, and `**/` for no folder as well. Upper and lower case are the same, since they
-/// are on some disks.
+/// Globs, each relative to the top of the repository, as `git diff -- GLOB` reads it there: a file, a folder
+/// with everything below it, or a pattern. `*` and `?` also match a slash, and `**/` also matches no folder.
+/// Case is ignored, since some disks ignore it.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     globs: Vec<Glob>,
@@ -20,149 +20,159 @@ pub(crate) struct Scope {
 
 #[derive(Debug, Clone)]
 struct Glob {
-    /// As it was given.
+    /// Glob as the user wrote it.
     text: String,
-    /// A path that it matches, or that lies below a folder that it matches, is in it. Without one, all paths are.
+    /// Pattern that matches a path of the glob, or a folder above it; none when every path is in the glob.
     pattern: Option<Pattern>,
-    /// Whether it ends in a slash: then a file of that name is not in it.
-    only_below: bool,
-    /// The folder, or the file, that is in it as a whole, if that is all that it says; empty for the top.
-    whole: Option<Vec<u8>>,
-    /// The deepest folder that all of it lies in; the file where it names one.
-    home: Vec<u8>,
+    /// Whether the glob ends in a slash: a file of that name does not match then.
+    dir_only: bool,
+    /// Folder or file that is included entirely, if the glob selects nothing else; empty for the top.
+    entire_path: Option<Vec<u8>>,
+    /// Deepest folder that contains every match, or the file that the glob names.
+    literal_prefix: Vec<u8>,
 }
 
 impl Scope {
-    /// Reads globs.
+    /// Parses globs.
     ///
     /// # Errors
-    /// [`Error::Glob`] for the first one that is none.
-    pub(crate) fn read(globs: &[String]) -> Result<Scope, Error> {
-        let globs = globs.iter().map(|text| Glob::read(text)).collect::<Result<_, _>>()?;
+    /// [`Error::InvalidGlob`] for the first invalid one.
+    pub(crate) fn parse(globs: &[String]) -> Result<Scope, Error> {
+        let globs = globs.iter().map(|text| Glob::parse(text)).collect::<Result<_, _>>()?;
         Ok(Scope { globs })
     }
 
-    /// The first glob that a path is in.
-    pub(crate) fn holds(&self, path: &RepoPath) -> Option<&str> {
-        self.globs.iter().find(|glob| glob.holds(path.as_bytes())).map(|glob| glob.text.as_str())
+    /// Returns the first glob that contains a path.
+    pub(crate) fn matching_glob(&self, path: &RepoPath) -> Option<&str> {
+        self.globs.iter().find(|glob| glob.contains(path.as_bytes())).map(|glob| glob.text.as_str())
     }
 
-    /// The folders that what it names lies in, or would lie in, none within another. What is at the top has none.
-    pub(crate) fn folders(&self, files: &[RepoPath]) -> Vec<RepoPath> {
-        let above = |path: &[u8]| path.rfind_byte(b'/').map(|at| path[..at].to_vec());
-        let held = files.iter().filter(|path| self.holds(path).is_some());
-        let mut found: BTreeSet<Vec<u8>> = held.filter_map(|path| above(path.as_bytes())).collect();
+    /// Returns the folders that contain the matches of the scope, or would contain them, none nested in
+    /// another. A match at the top has none.
+    pub(crate) fn containing_folders(&self, files: &[RepoPath]) -> Vec<RepoPath> {
+        let parent = |path: &[u8]| path.rfind_byte(b'/').map(|at| path[..at].to_vec());
+        let matching = files.iter().filter(|path| self.matching_glob(path).is_some());
+        let mut folders: BTreeSet<Vec<u8>> = matching.filter_map(|path| parent(path.as_bytes())).collect();
         for glob in &self.globs {
-            let below = [glob.home.as_slice(), b"/"].concat();
-            let is_folder = glob.only_below || files.iter().any(|path| path.as_bytes().starts_with(&below));
-            let folder = if is_folder { Some(glob.home.clone()) } else { above(&glob.home) };
-            found.extend(folder.filter(|folder| !folder.is_empty()));
+            let folder_prefix = [glob.literal_prefix.as_slice(), b"/"].concat();
+            let is_folder =
+                glob.dir_only || files.iter().any(|path| path.as_bytes().starts_with(&folder_prefix));
+            let folder =
+                if is_folder { Some(glob.literal_prefix.clone()) } else { parent(&glob.literal_prefix) };
+            folders.extend(folder.filter(|folder| !folder.is_empty()));
         }
         let is_within = |path: &[u8]| {
             let mut slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/');
-            slashes.any(|(at, _)| found.contains(&path[..at]))
+            slashes.any(|(at, _)| folders.contains(&path[..at]))
         };
-        found.iter().filter(|path| !is_within(path)).map(|path| RepoPath::new(path.clone())).collect()
+        folders.iter().filter(|path| !is_within(path)).map(|path| RepoPath::new(path.clone())).collect()
     }
 
-    /// Whether what it shares with others cannot always be told by names alone.
+    /// Returns whether a glob has a pattern, so that names alone do not always decide whether the scope
+    /// overlaps others.
     pub(crate) fn has_patterns(&self) -> bool {
-        self.globs.iter().any(|glob| glob.whole.is_none())
+        self.globs.iter().any(|glob| glob.entire_path.is_none())
     }
 
-    /// The first that it names without a wildcard and that is neither among these files nor a folder that one of them is in.
-    pub(crate) fn absent_from(&self, files: &[RepoPath]) -> Option<&str> {
-        let is_there = |glob: &Glob| {
-            let mut rests =
-                files.iter().filter_map(|path| path.as_bytes().strip_prefix(glob.home.as_slice()));
-            rests.any(|rest| rest.first().map_or(!glob.only_below, |next| *next == b'/'))
+    /// Returns the first glob without a wildcard that is neither one of these files nor a folder above one of
+    /// them.
+    pub(crate) fn first_absent(&self, files: &[RepoPath]) -> Option<&str> {
+        let exists = |glob: &Glob| {
+            let mut suffixes =
+                files.iter().filter_map(|path| path.as_bytes().strip_prefix(glob.literal_prefix.as_slice()));
+            suffixes.any(|suffix| suffix.first().map_or(!glob.dir_only, |next_byte| *next_byte == b'/'))
         };
         let mut names = self.globs.iter().filter(|glob| glob.is_name());
-        names.find(|glob| !is_there(glob)).map(|glob| glob.text.as_str())
+        names.find(|glob| !exists(glob)).map(|glob| glob.text.as_str())
     }
 
-    /// Two globs of which one is a folder or a file as a whole and the other lies in it: `(of this one, of the other one)`.
-    /// What they share need not exist yet.
+    /// Returns two globs of which one is an entire folder or file and the other lies in it: `(of this scope,
+    /// of the other one)`. The shared files need not exist yet.
     ///
-    /// Together with [`Scope::meets_at`] no file is missed that is in both and exists: it is looked at there. What neither
-    /// tells is whether two patterns such as `src/*.rs` and `*test*` will both match a file that somebody makes one day.
-    pub(crate) fn meets<'a>(&'a self, other: &'a Scope) -> Option<(&'a str, &'a str)> {
+    /// Together with [`Scope::overlapping_globs_at`], which checks existing files, no existing file in both
+    /// scopes is missed. Neither method reports that two patterns such as `src/*.rs` and `*test*` may both
+    /// match a future file.
+    pub(crate) fn overlapping_globs<'a>(&'a self, other: &'a Scope) -> Option<(&'a str, &'a str)> {
         let pairs = self.globs.iter().flat_map(|one| other.globs.iter().map(move |two| (one, two)));
-        let mut met = pairs.filter(|(one, two)| one.encloses(two) || two.encloses(one));
-        met.next().map(|(one, two)| (one.text.as_str(), two.text.as_str()))
+        let mut overlaps = pairs.filter(|(one, two)| one.encloses(two) || two.encloses(one));
+        overlaps.next().map(|(one, two)| (one.text.as_str(), two.text.as_str()))
     }
 
-    /// The globs of both that the first of these files is in that is in both.
-    pub(crate) fn meets_at<'a>(&'a self, other: &'a Scope, files: &[RepoPath]) -> Option<(&'a str, &'a str)> {
-        files.iter().find_map(|path| Some((self.holds(path)?, other.holds(path)?)))
+    /// Returns the globs of both scopes that contain the first of these files that is in both.
+    pub(crate) fn overlapping_globs_at<'a>(
+        &'a self,
+        other: &'a Scope,
+        files: &[RepoPath],
+    ) -> Option<(&'a str, &'a str)> {
+        files.iter().find_map(|path| Some((self.matching_glob(path)?, other.matching_glob(path)?)))
     }
 }
 
 impl Glob {
-    fn read(text: &str) -> Result<Glob, Error> {
-        let refused = |why| Err(Error::Glob { glob: text.to_owned(), why });
+    fn parse(text: &str) -> Result<Glob, Error> {
+        let refuse = |why| Err(Error::InvalidGlob { glob: text.to_owned(), reason: why });
         if text.trim().is_empty() {
-            return refused("it names nothing");
+            return refuse("it names nothing");
         }
         if text.starts_with(['!', ':']) {
-            return refused("a scope knows no exceptions and no pathspec magic");
+            return refuse("a scope knows no exceptions and no pathspec magic");
         }
         if text.chars().any(char::is_control) {
-            return refused("it holds a control character");
+            return refuse("it holds a control character");
         }
-        let words: Vec<&str> = text.split('/').filter(|word| !word.is_empty() && *word != ".").collect();
-        if words.contains(&"..") {
-            return refused("it is read from the top of the repository and cannot leave it");
+        let components: Vec<&str> = text.split('/').filter(|word| !word.is_empty() && *word != ".").collect();
+        if components.contains(&"..") {
+            return refuse("it is read from the top of the repository and cannot leave it");
         }
-        let path = words.join("/").into_bytes();
+        let path = components.join("/").into_bytes();
         Ok(Glob {
             text: text.to_owned(),
             pattern: Pattern::from_bytes_without_negation(&path),
-            only_below: text.ends_with('/') && !path.is_empty(),
-            whole: whole(&path),
-            home: home(&words),
+            dir_only: text.ends_with('/') && !path.is_empty(),
+            entire_path: entire_path(&path),
+            literal_prefix: literal_prefix(&components),
         })
     }
 
-    fn holds(&self, path: &[u8]) -> bool {
+    fn contains(&self, path: &[u8]) -> bool {
         let Some(pattern) = &self.pattern else { return true };
         let matches = |path: &[u8]| {
-            // What `**/` means to most people, it means only where `*` stays within a folder.
-            let ways = [Mode::empty(), Mode::NO_MATCH_SLASH_LITERAL];
-            ways.into_iter().any(|way| pattern.matches(BStr::new(path), way | Mode::IGNORE_CASE))
+            // The common meaning of `**/` holds only where `*` stays within a folder.
+            let modes = [Mode::empty(), Mode::NO_MATCH_SLASH_LITERAL];
+            modes.into_iter().any(|mode| pattern.matches(BStr::new(path), mode | Mode::IGNORE_CASE))
         };
         let mut folders = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at]);
-        (!self.only_below && matches(path)) || folders.any(matches)
+        (!self.dir_only && matches(path)) || folders.any(matches)
     }
 
-    /// Whether it names one file or one folder, and is no pattern.
+    /// Returns whether the glob names one file or one folder, and is no pattern.
     fn is_name(&self) -> bool {
-        self.pattern.is_some() && self.text.as_bytes().find_byteset(SPECIAL).is_none()
+        self.pattern.is_some() && self.text.as_bytes().find_byteset(GLOB_CHARS).is_none()
     }
 
-    /// Whether this one is a folder, or a file, in which all of the other one lies.
+    /// Returns whether this glob is a folder or file that contains every match of the other one.
     fn encloses(&self, other: &Glob) -> bool {
-        self.whole.as_ref().is_some_and(|whole| is_within(&other.home, whole))
+        self.entire_path.as_ref().is_some_and(|whole| is_within(&other.literal_prefix, whole))
     }
 }
 
-/// The folder or file that a pattern is about as a whole.
-fn whole(path: &[u8]) -> Option<Vec<u8>> {
-    let mut rest = path;
-    while let Some(folder) = rest.strip_suffix(b"/**").or_else(|| rest.strip_suffix(b"/*")) {
-        rest = folder;
+/// Returns the folder or file that a pattern includes entirely.
+fn entire_path(path: &[u8]) -> Option<Vec<u8>> {
+    let mut prefix = path;
+    while let Some(folder) = prefix.strip_suffix(b"/**").or_else(|| prefix.strip_suffix(b"/*")) {
+        prefix = folder;
     }
-    match rest {
+    match prefix {
         b"*" | b"**" => Some(Vec::new()),
-        _ if rest.find_byteset(SPECIAL).is_some() => None,
-        _ => Some(rest.to_vec()),
+        _ if prefix.find_byteset(GLOB_CHARS).is_some() => None,
+        _ => Some(prefix.to_vec()),
     }
 }
 
-/// The words of a pattern up to the first that could match more than itself.
-fn home(words: &[&str]) -> Vec<u8> {
-    let plain = words.iter().take_while(|word| word.as_bytes().find_byteset(SPECIAL).is_none());
-    plain.copied().collect::<Vec<_>>().join("/").into_bytes()
+/// Returns the path components of a pattern before the first one with a glob character.
+fn literal_prefix(components: &[&str]) -> Vec<u8> {
+    let literal = components.iter().take_while(|word| word.as_bytes().find_byteset(GLOB_CHARS).is_none());
+    literal.copied().collect::<Vec<_>>().join("/").into_bytes()
 }
 
 fn is_within(path: &[u8], folder: &[u8]) -> bool {
@@ -176,48 +186,59 @@ mod tests {
     use super::*;
 
     fn scope(globs: &[&str]) -> Scope {
-        Scope::read(&globs.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>()).unwrap()
+        Scope::parse(&globs.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>()).unwrap()
     }
 
-    fn holds(glob: &str, path: &str) -> bool {
-        scope(&[glob]).holds(&RepoPath::new(path)).is_some()
+    fn contains(glob: &str, path: &str) -> bool {
+        scope(&[glob]).matching_glob(&RepoPath::new(path)).is_some()
     }
 
-    fn meets(one: &str, other: &str) -> bool {
-        scope(&[one]).meets(&scope(&[other])).is_some()
+    fn overlaps(one: &str, other: &str) -> bool {
+        scope(&[one]).overlapping_globs(&scope(&[other])).is_some()
     }
 
     #[test]
-    fn a_glob_is_read_from_the_top() {
+    fn matches_globs_from_repository_top() {
         for glob in ["src/pay", "src/pay/", "/src/pay", "./src//pay/", "src/pay/**", "src/pay/*", "SRC/Pay"] {
-            assert!(holds(glob, "src/pay/api.rs") && holds(glob, "src/pay/x/y"), "{glob}");
-            assert!(!holds(glob, "src/payments") && !holds(glob, "x/src/pay/api.rs"), "{glob}");
+            assert!(contains(glob, "src/pay/api.rs") && contains(glob, "src/pay/x/y"), "{glob}");
+            assert!(!contains(glob, "src/payments") && !contains(glob, "x/src/pay/api.rs"), "{glob}");
         }
-        assert!(holds("src/pay", "src/pay") && !holds("src/pay/", "src/pay"));
-        assert!(holds("README.md", "README.md") && !holds("README.md", "docs/README.md"));
-        assert!(holds("*.md", "README.md") && holds("*.md", "docs/deep/a.md") && !holds("*.md", "a.rs"));
-        assert!(holds("**/test", "test") && holds("**/test", "a/b/test/c") && !holds("**/test", "tests"));
+        assert!(contains("src/pay", "src/pay") && !contains("src/pay/", "src/pay"));
+        assert!(contains("README.md", "README.md") && !contains("README.md", "docs/README.md"));
+        assert!(
+            contains("*.md", "README.md") && contains("*.md", "docs/deep/a.md") && !contains("*.md", "a.rs")
+        );
+        assert!(
+            contains("**/test", "test") && contains("**/test", "a/b/test/c") && !contains("**/test", "tests")
+        );
         for path in ["src/a.rs", "src/a/b/c.rs"] {
-            assert!(holds("src/**/*.rs", path) && holds("**/*.rs", path) && holds("src/**", path), "{path}");
+            assert!(
+                contains("src/**/*.rs", path) && contains("**/*.rs", path) && contains("src/**", path),
+                "{path}"
+            );
         }
-        assert!(holds("src/[ab]?.rs", "src/a1.rs") && holds(r"odd\*", "odd*") && !holds(r"odd\*", "odd1"));
+        assert!(
+            contains("src/[ab]?.rs", "src/a1.rs")
+                && contains(r"odd\*", "odd*")
+                && !contains(r"odd\*", "odd1")
+        );
         for all in [".", "/", "./", "*", "**", "**/*"] {
-            assert!(holds(all, "a") && holds(all, "a/b"), "{all}");
+            assert!(contains(all, "a") && contains(all, "a/b"), "{all}");
         }
     }
 
     #[test]
-    fn what_is_no_glob_is_refused() {
+    fn refuses_invalid_globs() {
         for bad in ["", "  ", "!src", ":(exclude)src", "../x", "a/../b", "a\nb"] {
-            assert!(Scope::read(&[bad.to_owned()]).is_err(), "{bad:?}");
+            assert!(Scope::parse(&[bad.to_owned()]).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn what_is_named_and_not_there_is_found() {
+    fn finds_named_paths_that_are_absent() {
         let files = ["src/pay/api.rs", "README.md"].map(RepoPath::new);
-        let absent = |globs: &[&str]| scope(globs).absent_from(&files).map(ToOwned::to_owned);
-        for there in [
+        let first_absent = |globs: &[&str]| scope(globs).first_absent(&files).map(ToOwned::to_owned);
+        for existing in [
             &["README.md"][..],
             &["./src/pay/api.rs", "src/pay/", "new/*.md"],
             &["src"],
@@ -225,15 +246,15 @@ mod tests {
             &["."],
             &[],
         ] {
-            assert_eq!(absent(there), None, "{there:?}");
+            assert_eq!(first_absent(existing), None, "{existing:?}");
         }
-        for lacking in ["new.rs", "src/pa", "src/pay/api", "README.md/", "docs/"] {
-            assert_eq!(absent(&["README.md", lacking, "other"]).as_deref(), Some(lacking));
+        for missing in ["new.rs", "src/pa", "src/pay/api", "README.md/", "docs/"] {
+            assert_eq!(first_absent(&["README.md", missing, "other"]).as_deref(), Some(missing));
         }
     }
 
     #[test]
-    fn folders_meet_with_what_lies_in_them() {
+    fn finds_overlap_of_folders_and_patterns() {
         for (one, other) in [
             ("src/pay/", "src/pay/**"),
             ("src", "src/pay/*.rs"),
@@ -242,24 +263,24 @@ mod tests {
             ("README.md", "readme.MD"),
             ("src/pay/*", "src/pay/*.rs"),
         ] {
-            assert!(meets(one, other) && meets(other, one), "{one} {other}");
+            assert!(overlaps(one, other) && overlaps(other, one), "{one} {other}");
         }
         for (one, other) in
             [("src/pay/", "src/payments/"), ("src/*.rs", "src/*.md"), ("src/pay", "*.md"), ("a", "b")]
         {
-            assert!(!meets(one, other) && !meets(other, one), "{one} {other}");
+            assert!(!overlaps(one, other) && !overlaps(other, one), "{one} {other}");
         }
         let (one, other) = (scope(&["docs", "*.rs"]), scope(&["src/p*/"]));
         let files = ["a.rs", "src/pay/a.md", "src/pay/a.rs"].map(RepoPath::new);
-        assert_eq!(one.meets_at(&other, &files), Some(("*.rs", "src/p*/")));
-        assert_eq!(one.meets_at(&other, &files[..2]), None);
+        assert_eq!(one.overlapping_globs_at(&other, &files), Some(("*.rs", "src/p*/")));
+        assert_eq!(one.overlapping_globs_at(&other, &files[..2]), None);
     }
 
     #[test]
-    fn folders_are_those_that_what_is_named_lies_in() {
+    fn lists_folders_containing_named_paths() {
         let files = ["top", "a/x", "a/b/y", "a-b/z", "c/d/e/w.md"].map(RepoPath::new);
         let folders = |globs: &[&str]| {
-            let found = scope(globs).folders(&files);
+            let found = scope(globs).containing_folders(&files);
             found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
         for (globs, expected) in [

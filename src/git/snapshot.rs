@@ -1,250 +1,289 @@
-//! Owns keeping everything that differs from HEAD in a worktree: one commit in the shape of a stash, and the raw index.
+//! Snapshot of everything that differs from HEAD in a worktree: one commit in the shape of a stash, and the
+//! raw index.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::commit::NewCommit;
-use super::conflicts::Conflicts;
-use super::in_the_way::{ignored_in_place, ignored_in_the_way};
-use super::index::{self, Version};
-use super::index_facts::Facts;
-use super::kept_files::tree_with;
-use super::left_out::{put_back, staged_without_file};
-use super::loose_folders::{empty_folders, loose_folders};
-use super::modes::{PathMode, unusual_modes};
+use super::file_modes::{PathMode, unusual_modes};
+use super::full_index::FullIndex;
+use super::ignored_obstructions::{find_ignored_obstructions, ignored_in_clean_worktree};
+use super::index::{self, FileVersion};
 use super::path::nul_separated;
-use super::quarantine::stands_no_folder;
-use super::seen::{All, Seen};
-use super::special::{self, LeftOut};
-use super::status::{Dirt, Entry, Kind, ask, status};
-use super::transition::Tree;
-use super::{Error, IgnoredFile, Oid, Repo, RepoPath, flags};
+use super::quarantine::is_file_in_real_folder;
+use super::sparse_entries::{find_present_skipped, staged_absent_paths};
+use super::special_files::{self, UncapturedPath};
+use super::status::{StatusEntry, StatusKind, WorktreeStatus, query_git_status, status};
+use super::transition::WorktreeContext;
+use super::unmerged_paths::UnmergedPaths;
+use super::untracked_folders::{empty_folders, scan_untracked_folders};
+use super::worktree_scan::{ScanFacts, WorktreeScan};
+use super::worktree_tree::build_tree;
+use super::{Error, IgnoredFile, Oid, Repo, RepoPath, index_flags};
 
-/// What was kept of one worktree. Its commit has a stash's shape, so plain `git stash apply <commit>` reads it.
+/// Saved changes of one worktree. The commit has a stash's shape, so plain `git stash apply <commit>` reads
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
-    /// The stash-shaped commit.
+    /// Stash-shaped commit.
     pub(crate) commit: Oid,
-    /// The commit HEAD was at.
+    /// Commit of HEAD when the snapshot was taken.
     pub(crate) base: Oid,
-    /// The tree of what was staged.
+    /// Tree of the staged content.
     pub(crate) index_tree: Oid,
-    /// The tree of the tracked files as they were.
+    /// Tree of the tracked files as they were on disk.
     pub(crate) work_tree: Oid,
-    /// The tree of the untracked files.
+    /// Tree of the untracked files.
     pub(crate) untracked_tree: Option<Oid>,
-    /// The sides of conflicts that were resolved, which an index names until the next commit: `1/path`, `2/path`, `3/path`.
+    /// Tree of the sides of resolved conflicts, which an index names until the next commit: `1/path`,
+    /// `2/path`, `3/path`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stages: Option<Oid>,
-    /// Files whose content was announced with `git add -N`.
+    /// Files with an intent-to-add entry (`git add -N`).
     #[serde(default)]
     pub(crate) intent_to_add: Vec<RepoPath>,
-    /// Empty folders, which git forgets.
+    /// Empty folders, which git does not track.
     #[serde(default)]
     pub(crate) empty_dirs: Vec<RepoPath>,
-    /// Ignored files that stand where HEAD has something else.
+    /// Ignored files at paths where HEAD has another file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored: Vec<IgnoredFile>,
-    /// How many files differed from HEAD.
+    /// Number of files that differed from HEAD.
     #[serde(default)]
     pub(crate) files: usize,
-    /// What no snapshot can hold; it stays where it is.
+    /// Paths that no snapshot can hold; they stay in place.
     #[serde(default)]
-    pub(crate) left: Vec<LeftOut>,
-    /// Files of a sparse checkout that were there, though marked skip-worktree.
+    #[serde(rename = "left")]
+    pub(crate) uncaptured: Vec<UncapturedPath>,
+    /// Files of a sparse checkout that existed although they are marked skip-worktree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) put_back: Vec<RepoPath>,
-    /// Permission bits of these files and folders that are not what git gives a new one.
+    #[serde(rename = "put_back")]
+    pub(crate) present_skipped: Vec<RepoPath>,
+    /// Permission bits of these files and folders that differ from those that git gives a new one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) modes: Vec<PathMode>,
-    /// Which index this was taken from; only known to the process that took it.
+    /// Version of the index that the snapshot was taken from; known only to the process that took it.
     #[serde(skip)]
-    pub(super) index_version: Option<Version>,
+    pub(super) index_version: Option<FileVersion>,
 }
 
-/// Keeps what differs from HEAD, by what was `seen`. None when nothing does. The raw index is left as `raw-index` in the tree's
-/// scratch. Untracked files at or below `spare` stay where they are.
+/// Saves what differs from HEAD, according to `scan`. Returns none when nothing differs. The raw index is
+/// left as `raw-index` in the tree's scratch folder. Untracked files at or below `spared` stay in place.
 ///
 /// # Errors
-/// [`Error::Unmerged`] when a merge is unresolved, and whatever git says about files it cannot read.
-pub(crate) fn take(
-    tree: &Tree<'_>,
+/// [`Error::Unmerged`] when a merge is unresolved, and git's errors for files that it cannot read.
+pub(crate) fn capture(
+    tree: &WorktreeContext<'_>,
     base: Oid,
     message: &str,
-    spare: &[RepoPath],
-    seen: &Seen,
+    spared: &[RepoPath],
+    scan: &WorktreeScan,
 ) -> Result<Option<Snapshot>, Error> {
-    take_with(tree, (base, message), spare, seen, Conflicts::refuse)
+    capture_with(tree, (base, message), spared, scan, UnmergedPaths::refuse)
 }
 
-/// As [`take`], of a worktree in which a merge may be unresolved, too: what is unmerged is kept as its files are, and as if the index had
-/// our side of it.
+/// Captures a worktree like [`capture`], but accepts an unresolved merge. Unmerged paths are saved as their
+/// files are, and as if the index had our side.
 ///
 /// # Errors
-/// Whatever git says about files it cannot read.
-pub(crate) fn take_unmerged(
-    tree: &Tree<'_>,
+/// git's errors for files that it cannot read.
+pub(crate) fn capture_unmerged(
+    tree: &WorktreeContext<'_>,
     base: Oid,
     message: &str,
-    seen: &Seen,
+    scan: &WorktreeScan,
 ) -> Result<Option<Snapshot>, Error> {
-    take_with(tree, (base, message), &[], seen, Conflicts::take)
+    capture_with(tree, (base, message), &[], scan, UnmergedPaths::count_as_ours)
 }
 
-fn take_with(
-    tree: &Tree<'_>,
+fn capture_with(
+    tree: &WorktreeContext<'_>,
     (base, message): (Oid, &str),
-    spare: &[RepoPath],
-    seen: &Seen,
-    conflicts: impl FnOnce(&Tree<'_>, &Path, &mut Dirt) -> Result<Conflicts, Error>,
+    spared: &[RepoPath],
+    scan: &WorktreeScan,
+    handle_conflicts: impl FnOnce(
+        &WorktreeContext<'_>,
+        &Path,
+        &mut WorktreeStatus,
+    ) -> Result<UnmergedPaths, Error>,
 ) -> Result<Option<Snapshot>, Error> {
-    let (git_index, index_version) = own_index(tree)?;
-    let known = seen.at(index_version, base);
-    let mut dirt = changed(tree, known, spare)?;
-    let conflicts = conflicts(tree, &git_index, &mut dirt)?;
-    let mut hidden = hidden(tree, known)?;
-    let mut files = hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count();
-    hidden.extend(staged_without_file(tree, &git_index, &dirt)?);
-    let loose = dirt.untracked().any(|e| !e.nested);
-    if hidden.is_empty() && !loose && dirt.tracked().all(Entry::is_inside_submodule) {
+    let (git_index, index_version) = index_with_version(tree)?;
+    let facts = scan.facts_if_current(index_version, base);
+    let mut worktree_status = collect_changes(tree, facts, spared)?;
+    let conflicts = handle_conflicts(tree, &git_index, &mut worktree_status)?;
+    let mut hidden = hidden_paths(tree, facts)?;
+    let mut files = hidden.len() + worktree_status.entries.iter().filter(|e| !e.nested).count();
+    hidden.extend(staged_absent_paths(tree, &git_index, &worktree_status)?);
+    let has_untracked = worktree_status.untracked().any(|e| !e.nested);
+    if hidden.is_empty() && !has_untracked && worktree_status.tracked().all(StatusEntry::is_inside_submodule)
+    {
         return Ok(None);
     }
-    let raw = tree.scratch.join("raw-index");
-    index::copy(&git_index, &raw)?;
-    // Nothing is staged, if what was looked at is what was copied, beside that commit.
-    let same = Version::of(&git_index)? == index_version && tree.repo.head_of(tree.dir)? == Some(base);
-    let keeper = Keeper { tree, raw: &raw, known: known.filter(|_| same) };
-    keeper.unsplit()?;
-    conflicts.leave(tree, &raw)?;
-    let index_tree = match same && dirt.staged().next().is_none() {
+    let raw_index = tree.scratch.join("raw-index");
+    index::copy(&git_index, &raw_index)?;
+    // Nothing is staged, if the scanned index is the copied one and HEAD is still at `base`.
+    let is_unchanged =
+        FileVersion::read(&git_index)? == index_version && tree.repo.head_commit(tree.dir)? == Some(base);
+    let writer = TreeWriter { tree, raw_index: &raw_index, facts: facts.filter(|_| is_unchanged) };
+    writer.unsplit_index()?;
+    conflicts.write_to_index(tree, &raw_index)?;
+    let index_tree = match is_unchanged && worktree_status.staged().next().is_none() {
         true => tree.repo.tree_of(base)?,
-        false => keeper.index_tree()?,
+        false => writer.write_index_tree()?,
     };
-    let work_tree = keeper.work_tree(&dirt, &hidden, Some(index_tree).filter(|_| keeper.known.is_some()))?;
-    let (untracked_tree, unread) = keeper.untracked_tree(&dirt)?;
-    files -= unread.len();
-    if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(Entry::is_inside_submodule) {
-        unread.into_iter().map(LeftOut::unreadable).for_each(|left| warn_of(tree, &left));
+    let work_tree = writer.write_work_tree(
+        &worktree_status,
+        &hidden,
+        Some(index_tree).filter(|_| writer.facts.is_some()),
+    )?;
+    let (untracked_tree, unreadable) = writer.write_untracked_tree(&worktree_status)?;
+    files -= unreadable.len();
+    if untracked_tree.is_none()
+        && hidden.is_empty()
+        && worktree_status.tracked().all(StatusEntry::is_inside_submodule)
+    {
+        unreadable.into_iter().map(UncapturedPath::unreadable).for_each(|item| warn_uncaptured(tree, &item));
         return Ok(None);
     }
-    let (empty_dirs, left) = keeper.rest(&dirt, &hidden, seen, unread)?;
+    let (empty_dirs, uncaptured) = writer.collect_uncaptured(&worktree_status, &hidden, scan, unreadable)?;
     let mut snapshot = Snapshot {
         commit: base,
         base,
         index_tree,
         work_tree,
         untracked_tree,
-        intent_to_add: keeper.announced()?,
+        intent_to_add: writer.intent_to_add_paths()?,
         empty_dirs,
-        ignored: ignored_in_the_way(tree, &dirt, &hidden, (base, work_tree), seen.brought())?,
-        put_back: put_back(tree, &raw)?,
+        ignored: find_ignored_obstructions(
+            tree,
+            &worktree_status,
+            &hidden,
+            (base, work_tree),
+            scan.restored_ignored(),
+        )?,
+        present_skipped: find_present_skipped(tree, &raw_index)?,
         files,
-        left,
+        uncaptured,
         modes: Vec::new(),
         index_version,
-        stages: keeper.stages()?,
+        stages: writer.write_resolved_stages()?,
     };
-    let of_git = dirt.entries.iter().filter(|e| !e.nested).map(|e| &e.path).chain(&hidden);
-    snapshot.modes = snapshot.modes_in(tree, of_git);
+    let shown_by_git = worktree_status.entries.iter().filter(|e| !e.nested).map(|e| &e.path).chain(&hidden);
+    snapshot.modes = snapshot.collect_modes(tree, shown_by_git);
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(Some(snapshot))
 }
 
-fn warn_of(tree: &Tree<'_>, LeftOut { path, what }: &LeftOut) {
+fn warn_uncaptured(tree: &WorktreeContext<'_>, UncapturedPath { path, kind: what }: &UncapturedPath) {
     (tree.warn)(format!("{path} is {what}: it is in no snapshot"));
 }
 
-/// What git shows as changed, without untracked files at or below `spare`.
-fn changed(tree: &Tree<'_>, known: Option<&All>, spare: &[RepoPath]) -> Result<Dirt, Error> {
-    let mut dirt = match known {
-        Some(all) => all.dirt(),
-        None => ask(tree.repo.program(), tree.dir, true)?,
+/// Returns the changes that git shows, without untracked files at or below `spared`.
+fn collect_changes(
+    tree: &WorktreeContext<'_>,
+    facts: Option<&ScanFacts>,
+    spared: &[RepoPath],
+) -> Result<WorktreeStatus, Error> {
+    let mut worktree_status = match facts {
+        Some(all) => all.worktree_status(),
+        None => query_git_status(tree.repo.program(), tree.dir, true)?,
     };
-    dirt.entries.retain(|e| e.kind != Kind::Untracked || !is_spared(&e.path, spare));
-    Ok(dirt)
+    worktree_status.entries.retain(|e| e.kind != StatusKind::Untracked || !is_spared(&e.path, spared));
+    Ok(worktree_status)
 }
 
-/// The index of a worktree, and which version of it is there.
-fn own_index(tree: &Tree<'_>) -> Result<(std::path::PathBuf, Option<Version>), Error> {
+/// Returns the path of a worktree's index and its current version.
+fn index_with_version(
+    tree: &WorktreeContext<'_>,
+) -> Result<(std::path::PathBuf, Option<FileVersion>), Error> {
     tree.repo.require_index(tree.dir)?;
     let index = tree.git_dir.join("index");
-    let version = Version::of(&index)?;
+    let version = FileVersion::read(&index)?;
     Ok((index, version))
 }
 
-/// Changes that git does not show, since it was told not to look. Where all is known there are none.
-fn hidden(tree: &Tree<'_>, known: Option<&All>) -> Result<Vec<RepoPath>, Error> {
-    match known {
+/// Returns changes that git does not show because of index flags. If the scan yielded facts, there are none.
+fn hidden_paths(tree: &WorktreeContext<'_>, facts: Option<&ScanFacts>) -> Result<Vec<RepoPath>, Error> {
+    match facts {
         Some(_) => Ok(Vec::new()),
-        None => flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch),
+        None => index_flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch),
     }
 }
 
-/// Makes the snapshot of a worktree in which nothing differs from HEAD, which is at `base`: for files that are kept beside it,
-/// for empty folders, and for what a sparse checkout shows. The raw index is left as by [`take`].
+/// Creates the snapshot of a worktree in which nothing differs from HEAD, which is at `base`. It covers
+/// ignored files, empty folders, and files that a sparse checkout shows. The raw index is left as by
+/// [`capture`].
 ///
 /// # Errors
-/// When the index cannot be copied, or an object not be written.
-pub(crate) fn take_unchanged(
-    tree: &Tree<'_>,
+/// Fails if the index cannot be copied, or an object cannot be written.
+pub(crate) fn capture_unchanged(
+    tree: &WorktreeContext<'_>,
     base: Oid,
     message: &str,
-    seen: &Seen,
+    scan: &WorktreeScan,
 ) -> Result<Snapshot, Error> {
     tree.repo.require_index(tree.dir)?;
     index::copy(&tree.git_dir.join("index"), &tree.scratch.join("raw-index"))?;
-    let at_base = tree.repo.tree_of(base)?;
+    let base_tree = tree.repo.tree_of(base)?;
     let mut snapshot = Snapshot {
         commit: base,
         base,
-        index_tree: at_base,
-        work_tree: at_base,
+        index_tree: base_tree,
+        work_tree: base_tree,
         untracked_tree: None,
         stages: None,
         intent_to_add: Vec::new(),
-        empty_dirs: empty_folders(tree, seen)?,
-        ignored: ignored_in_place(tree, seen.brought())?,
-        put_back: put_back(tree, &tree.scratch.join("raw-index"))?,
+        empty_dirs: empty_folders(tree, scan)?,
+        ignored: ignored_in_clean_worktree(tree, scan.restored_ignored())?,
+        present_skipped: find_present_skipped(tree, &tree.scratch.join("raw-index"))?,
         files: 0,
-        left: Vec::new(),
+        uncaptured: Vec::new(),
         modes: Vec::new(),
         index_version: None,
     };
-    snapshot.modes = snapshot.modes_in(tree, std::iter::empty());
+    snapshot.modes = snapshot.collect_modes(tree, std::iter::empty());
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(snapshot)
 }
 
 impl Snapshot {
-    /// The permission bits of files that git shows, and of the others that the snapshot has.
-    fn modes_in<'p>(&'p self, tree: &Tree<'_>, of_git: impl Iterator<Item = &'p RepoPath>) -> Vec<PathMode> {
+    /// Returns the unusual permission bits of files that git shows, and of the other files in the snapshot.
+    fn collect_modes<'p>(
+        &'p self,
+        tree: &WorktreeContext<'_>,
+        shown_by_git: impl Iterator<Item = &'p RepoPath>,
+    ) -> Vec<PathMode> {
         if !tree.repo.trusts_file_modes() {
             return Vec::new();
         }
         let ignored = self.ignored.iter().map(|file| &file.path);
-        unusual_modes(tree.dir, of_git.chain(ignored).chain(&self.put_back).chain(&self.empty_dirs))
+        unusual_modes(
+            tree.dir,
+            shown_by_git.chain(ignored).chain(&self.present_skipped).chain(&self.empty_dirs),
+        )
     }
 
-    /// Writes the stash-shaped commit anew, after a tree has changed.
-    pub(super) fn recommit(&mut self, repo: &Repo) -> Result<(), Error> {
-        let message = repo.subject_of(self.commit)?;
+    /// Writes the stash-shaped commit again, after a tree has changed.
+    pub(super) fn rewrite_commit(&mut self, repo: &Repo) -> Result<(), Error> {
+        let message = repo.commit_subject(self.commit)?;
         self.commit = self.stash_commit(repo, &message)?;
         Ok(())
     }
 
-    /// The stash shape: the worktree's tree on top of HEAD, the index's commit, the untracked files' commit. What only
-    /// has to be kept hangs on the index's commit, of which git reads nothing but the tree.
+    /// Writes the commits of the stash shape: the worktree's tree on top of HEAD, the index's commit, the
+    /// untracked files' commit. Objects that only have to be retained are parents of the index's commit, of
+    /// which git reads only the tree.
     fn stash_commit(&self, repo: &Repo, message: &str) -> Result<Oid, Error> {
         let write = |tree, parents: &[Oid], message: &str| {
-            NewCommit { tree, parents, message }.write_as_keeper(repo, None)
+            NewCommit { tree, parents, message }.write_as_proq(repo, None)
         };
-        let mut below = vec![self.base];
+        let mut index_parents = vec![self.base];
         if let Some(tree) = self.stages {
-            below.push(write(tree, &[], &format!("sides of resolved conflicts on {message}"))?);
+            index_parents.push(write(tree, &[], &format!("sides of resolved conflicts on {message}"))?);
         }
-        let staged = write(self.index_tree, &below, &format!("index on {message}"))?;
-        let mut parents = vec![self.base, staged];
+        let index_commit = write(self.index_tree, &index_parents, &format!("index on {message}"))?;
+        let mut parents = vec![self.base, index_commit];
         if let Some(tree) = self.untracked_tree {
             parents.push(write(tree, &[], &format!("untracked files on {message}"))?);
         }
@@ -252,104 +291,114 @@ impl Snapshot {
     }
 }
 
-fn is_spared(path: &RepoPath, spare: &[RepoPath]) -> bool {
-    !spare.is_empty() && (spare.contains(path) || path.parents().any(|up| spare.contains(&up)))
+fn is_spared(path: &RepoPath, spared: &[RepoPath]) -> bool {
+    !spared.is_empty() && (spared.contains(path) || path.parents().any(|up| spared.contains(&up)))
 }
 
-/// The tree of a worktree's tracked files as they are now, staged or not. What git was told not to look at is as it was staged.
-pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
+/// Writes the tree of a worktree's tracked files as they are now, staged or not. Files that index flags hide
+/// from git are written as they were staged.
+pub(crate) fn write_tracked_tree(tree: &WorktreeContext<'_>) -> Result<Oid, Error> {
     let unmerged = status(tree.repo, tree.dir, false)?.unmerged();
     if !unmerged.is_empty() {
         return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
     }
-    let raw = tree.scratch.join("raw-index");
-    index::copy(&tree.git_dir.join("index"), &raw)?;
-    let dirt = status(tree.repo, tree.dir, false)?;
-    let (flagged, _) = flags::shown_and_hidden(tree.repo, tree.dir, tree.scratch, &dirt)?;
-    Keeper { tree, raw: &raw, known: None }.work_tree(&dirt, &flagged, None)
+    let raw_index = tree.scratch.join("raw-index");
+    index::copy(&tree.git_dir.join("index"), &raw_index)?;
+    let worktree_status = status(tree.repo, tree.dir, false)?;
+    let (flagged, _) = index_flags::split_flagged_edits(tree.repo, tree.dir, tree.scratch, &worktree_status)?;
+    TreeWriter { tree, raw_index: &raw_index, facts: None }.write_work_tree(&worktree_status, &flagged, None)
 }
 
-/// A commit that keeps whatever a worktree's index names, at all stages: of an index with conflicts there is no snapshot.
-/// None when it names nothing.
-pub(crate) fn keep_index(tree: &Tree<'_>, message: &str) -> Result<Option<Oid>, Error> {
-    let raw = tree.git_dir.join("index");
-    let kept = Keeper { tree, raw: &raw, known: None }.by_stage(&["--stage", "--resolve-undo"])?;
-    kept.map(|tree_id| NewCommit { tree: tree_id, parents: &[], message }.write_as_keeper(tree.repo, None))
+/// Writes a commit that retains everything that a worktree's index names, in every stage, since an index with
+/// conflicts allows no snapshot. Returns none when the index names nothing.
+pub(crate) fn save_index_commit(tree: &WorktreeContext<'_>, message: &str) -> Result<Option<Oid>, Error> {
+    let index_file = tree.git_dir.join("index");
+    let saved_tree = TreeWriter { tree, raw_index: &index_file, facts: None }
+        .write_stage_tree(&["--stage", "--resolve-undo"])?;
+    saved_tree
+        .map(|tree_id| NewCommit { tree: tree_id, parents: &[], message }.write_as_proq(tree.repo, None))
         .transpose()
 }
 
-/// Writes trees from copies of one raw index.
-struct Keeper<'a> {
-    tree: &'a Tree<'a>,
-    raw: &'a Path,
-    /// What is certain of the worktree and of this very index.
-    known: Option<&'a All>,
+/// Writer of trees from copies of one raw index.
+struct TreeWriter<'a> {
+    tree: &'a WorktreeContext<'a>,
+    raw_index: &'a Path,
+    /// Certain facts about the worktree and this very index.
+    facts: Option<&'a ScanFacts>,
 }
 
-impl Keeper<'_> {
+impl TreeWriter<'_> {
     fn repo(&self) -> &Repo {
         self.tree.repo
     }
 
-    fn copy(&self, name: &str) -> Result<std::path::PathBuf, Error> {
-        let to = self.tree.scratch.join(name);
-        index::copy(self.raw, &to)?;
-        Ok(to)
+    fn copy_index(&self, name: &str) -> Result<std::path::PathBuf, Error> {
+        let target = self.tree.scratch.join(name);
+        index::copy(self.raw_index, &target)?;
+        Ok(target)
     }
 
-    /// Whether the index is known to have what HEAD has, in a file that has nothing else in it.
+    /// Returns whether the index is known to match HEAD, in a file without other extensions.
     fn is_simple(&self) -> bool {
-        self.known.is_some_and(|all| all.is_simple)
+        self.facts.is_some_and(|all| all.is_simple)
     }
 
-    /// Files that are only announced.
-    fn announced(&self) -> Result<Vec<RepoPath>, Error> {
-        match self.known {
+    /// Returns files with an intent-to-add entry.
+    fn intent_to_add_paths(&self) -> Result<Vec<RepoPath>, Error> {
+        match self.facts {
             Some(_) => Ok(Vec::new()),
-            None => self.repo().announced(self.tree.dir, Some(self.raw)),
+            None => self.repo().intent_to_add_paths(self.tree.dir, Some(self.raw_index)),
         }
     }
 
-    /// Shared index files expire; the copy must stand alone.
-    fn unsplit(&self) -> Result<(), Error> {
-        if self.is_simple() || Facts::of(self.repo(), self.raw).is_some() || !self.mentions(*b"link")? {
+    /// Makes the copied index stand alone, since shared index files expire.
+    fn unsplit_index(&self) -> Result<(), Error> {
+        if self.is_simple()
+            || FullIndex::read(self.repo(), self.raw_index).is_some()
+            || !self.may_have_extension(*b"link")?
+        {
             return Ok(());
         }
-        let time = std::fs::metadata(self.raw).and_then(|m| m.modified());
+        let modified_time = std::fs::metadata(self.raw_index).and_then(|m| m.modified());
         self.repo()
             .git_in(self.tree.dir)
             .args(["update-index", "--no-split-index"])
-            .index(self.raw)
-            .changes()
+            .index(self.raw_index)
+            .mutating()
             .run()?;
-        let set = std::fs::File::options().write(true).open(self.raw);
-        set.and_then(|f| f.set_modified(time?)).map_err(Error::io("set the time of", self.raw))
+        let opened = std::fs::File::options().write(true).open(self.raw_index);
+        opened
+            .and_then(|f| f.set_modified(modified_time?))
+            .map_err(Error::io("set the time of", self.raw_index))
     }
 
-    /// Whether an index that the library does not know may have an extension: a path that holds its name costs only a call.
-    fn mentions(&self, extension: [u8; 4]) -> Result<bool, Error> {
-        let bytes = std::fs::read(self.raw).map_err(Error::io("read", self.raw))?;
+    /// Returns whether the index may have an extension that the library does not know. A path that contains
+    /// its name costs only one more call of git.
+    fn may_have_extension(&self, extension: [u8; 4]) -> Result<bool, Error> {
+        let bytes = std::fs::read(self.raw_index).map_err(Error::io("read", self.raw_index))?;
         Ok(bytes.windows(4).any(|w| w == extension.as_slice()))
     }
 
-    /// The blobs that the index's record of resolved conflicts names. Without them `git gc` fails once the raw index is
-    /// back.
-    fn stages(&self) -> Result<Option<Oid>, Error> {
+    /// Writes a tree of the blobs that the index's record of resolved conflicts names. Without them `git gc`
+    /// fails once the raw index is restored.
+    fn write_resolved_stages(&self) -> Result<Option<Oid>, Error> {
         if self.is_simple()
-            || Facts::of(self.repo(), self.raw).is_some_and(|facts| !facts.has_resolved())
-            || !self.mentions(*b"REUC")?
+            || FullIndex::read(self.repo(), self.raw_index).is_some_and(|facts| !facts.has_resolve_undo())
+            || !self.may_have_extension(*b"REUC")?
         {
             return Ok(None);
         }
-        self.by_stage(&["--resolve-undo"])
+        self.write_stage_tree(&["--resolve-undo"])
     }
 
-    /// A tree with what the lists of `ls-files` name, each blob at `STAGE/PATH`. None when they name nothing.
-    fn by_stage(&self, lists: &[&str]) -> Result<Option<Oid>, Error> {
-        let call = || self.repo().git_in(self.tree.dir);
+    /// Writes a tree of the entries that `ls-files` lists with these options, each blob at `STAGE/PATH`.
+    /// Returns none when there are no entries.
+    fn write_stage_tree(&self, list_options: &[&str]) -> Result<Option<Oid>, Error> {
+        let git_command = || self.repo().git_in(self.tree.dir);
         let mut entries = Vec::new();
-        for list in lists {
-            let out = call().args(["ls-files", list, "-z"]).index(self.raw).run()?;
+        for option in list_options {
+            let out = git_command().args(["ls-files", option, "-z"]).index(self.raw_index).run()?;
             // `<mode> <id> <stage>\t<path>`
             for field in out.fields() {
                 let Some(tab) = field.iter().position(|b| *b == b'\t').filter(|tab| *tab > 0) else {
@@ -367,133 +416,158 @@ impl Keeper<'_> {
             return Ok(None);
         }
         let index = self.tree.scratch.join("stages");
-        call().args(["update-index", "-z", "--index-info"]).index(&index).input(entries).changes().run()?;
+        git_command()
+            .args(["update-index", "-z", "--index-info"])
+            .index(&index)
+            .input(entries)
+            .mutating()
+            .run()?;
         self.write_tree(&index).map(Some)
     }
 
     fn write_tree(&self, index: &Path) -> Result<Oid, Error> {
-        self.repo().git_in(self.tree.dir).arg("write-tree").index(index).changes().durable().run_for_id()
+        self.repo().git_in(self.tree.dir).arg("write-tree").index(index).mutating().durable().run_for_id()
     }
 
-    fn update(&self, index: &Path, how: &[&str], paths: &[RepoPath]) -> Result<(), Error> {
+    fn update_index(&self, index: &Path, options: &[&str], paths: &[RepoPath]) -> Result<(), Error> {
         if paths.is_empty() {
             return Ok(());
         }
         self.repo()
             .git_in(self.tree.dir)
-            // The files themselves stay as they are: nothing happens to line ends that could not be undone.
+            // The files themselves stay unchanged, so a conversion of line ends loses nothing.
             .args(["-c", "core.safecrlf=false", "update-index"])
-            .args(how)
+            .args(options)
             .args(["-z", "--stdin"])
             .index(index)
             .input(nul_separated(paths))
-            .changes()
+            .mutating()
             .durable()
             .run()
             .map(drop)
     }
 
-    fn index_tree(&self) -> Result<Oid, Error> {
-        if let Some(tree) = Facts::of(self.repo(), self.raw).and_then(|facts| facts.tree(self.repo())) {
+    fn write_index_tree(&self) -> Result<Oid, Error> {
+        if let Some(tree) =
+            FullIndex::read(self.repo(), self.raw_index).and_then(|facts| facts.cached_tree(self.repo()))
+        {
             return Ok(tree);
         }
-        let index = self.copy("staged")?;
+        let index = self.copy_index("staged")?;
         self.write_tree(&index)
     }
 
-    /// The tree of the tracked files. `staged` is that of the index, if nobody told git to look away from any of its files.
-    fn work_tree(&self, dirt: &Dirt, hidden: &[RepoPath], staged: Option<Oid>) -> Result<Oid, Error> {
-        let (mut changed, mut gone): (Vec<RepoPath>, Vec<RepoPath>) =
-            // To git a folder in place of a file is as good as nothing.
-            hidden.iter().cloned().partition(|p| stands_no_folder(self.tree.dir, p));
-        for entry in dirt.tracked() {
+    /// Writes the tree of the tracked files. `staged_tree` is the tree of the index, if no index flag hides a
+    /// file from git.
+    fn write_work_tree(
+        &self,
+        worktree_status: &WorktreeStatus,
+        hidden: &[RepoPath],
+        staged_tree: Option<Oid>,
+    ) -> Result<Oid, Error> {
+        let (mut changed, mut removed): (Vec<RepoPath>, Vec<RepoPath>) =
+            // git treats a folder in place of a file as a missing file.
+            hidden.iter().cloned().partition(|p| is_file_in_real_folder(self.tree.dir, p));
+        for entry in worktree_status.tracked() {
             match entry.kind {
-                Kind::Tracked { deleted: true, .. } => gone.push(entry.path.clone()),
-                Kind::Tracked { unstaged: true, .. } => changed.push(entry.path.clone()),
+                StatusKind::Tracked { deleted: true, .. } => removed.push(entry.path.clone()),
+                StatusKind::Tracked { unstaged: true, .. } => changed.push(entry.path.clone()),
                 _ => {}
             }
         }
-        self.refuse_unreadable(&gone)?;
-        self.refuse_no_files(&changed)?;
-        if staged.is_some()
-            && let Some(made) = tree_with(self.tree, staged, &changed, &gone)?
+        self.refuse_unreadable(&removed)?;
+        self.refuse_special_files(&changed)?;
+        if staged_tree.is_some()
+            && let Some(tree_id) = build_tree(self.tree, staged_tree, &changed, &removed)?
         {
-            return Ok(made);
+            return Ok(tree_id);
         }
-        let index = self.copy("worktree")?;
+        let index = self.copy_index("worktree")?;
         if !hidden.is_empty() {
-            flags::clear_flags(self.repo(), self.tree.dir, &index, hidden)?;
+            index_flags::clear_flags(self.repo(), self.tree.dir, &index, hidden)?;
         }
-        self.update(&index, &["--force-remove"], &gone)?;
-        if let Err(e) = self.update(&index, &["--add", "--remove", "--replace"], &changed) {
+        self.update_index(&index, &["--force-remove"], &removed)?;
+        if let Err(e) = self.update_index(&index, &["--add", "--remove", "--replace"], &changed) {
             self.refuse_unreadable(&changed)?;
             return Err(e);
         }
         self.write_tree(&index)
     }
 
-    /// Git knows no other kinds of things.
-    fn refuse_no_files(&self, paths: &[RepoPath]) -> Result<(), Error> {
-        let paths = special::no_files(self.tree.dir, paths);
-        if paths.is_empty() { Ok(()) } else { Err(Error::NoFile { dir: self.tree.dir.to_owned(), paths }) }
+    /// Refuses paths that are special files, which git cannot store.
+    fn refuse_special_files(&self, paths: &[RepoPath]) -> Result<(), Error> {
+        let paths = special_files::describe_special_files(self.tree.dir, paths);
+        if paths.is_empty() { Ok(()) } else { Err(Error::NotAFile { dir: self.tree.dir.to_owned(), paths }) }
     }
 
-    /// What git could not read has content that nobody can keep.
+    /// Refuses unreadable files, whose content cannot be saved.
     fn refuse_unreadable(&self, paths: &[RepoPath]) -> Result<(), Error> {
-        let paths = special::unreadable(self.tree.dir, paths);
+        let paths = special_files::unreadable_paths(self.tree.dir, paths);
         if paths.is_empty() {
             return Ok(());
         }
         Err(Error::Unreadable { dir: self.tree.dir.to_owned(), paths })
     }
 
-    /// The tree of the untracked files, and those of them that cannot be read.
-    fn untracked_tree(&self, dirt: &Dirt) -> Result<(Option<Oid>, Vec<RepoPath>), Error> {
+    /// Writes the tree of the untracked files. Also returns those that cannot be read.
+    fn write_untracked_tree(
+        &self,
+        worktree_status: &WorktreeStatus,
+    ) -> Result<(Option<Oid>, Vec<RepoPath>), Error> {
         let mut paths: Vec<RepoPath> =
-            dirt.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
-        if self.known.is_some()
+            worktree_status.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
+        if self.facts.is_some()
             && !paths.is_empty()
-            && let Some(made) = tree_with(self.tree, None, &paths, &[])?
+            && let Some(tree_id) = build_tree(self.tree, None, &paths, &[])?
         {
-            return Ok((Some(made), Vec::new()));
+            return Ok((Some(tree_id), Vec::new()));
         }
         let index = self.tree.scratch.join("untracked");
-        let mut unread = Vec::new();
-        if let Err(e) = self.update(&index, &["--add", "--remove"], &paths) {
-            unread = special::unreadable(self.tree.dir, &paths);
-            if unread.is_empty() {
+        let mut unreadable = Vec::new();
+        if let Err(e) = self.update_index(&index, &["--add", "--remove"], &paths) {
+            unreadable = special_files::unreadable_paths(self.tree.dir, &paths);
+            if unreadable.is_empty() {
                 return Err(e);
             }
-            paths.retain(|p| !unread.contains(p));
-            self.update(&index, &["--add", "--remove"], &paths)?;
+            paths.retain(|p| !unreadable.contains(p));
+            self.update_index(&index, &["--add", "--remove"], &paths)?;
         }
         if paths.is_empty() {
-            return Ok((None, unread));
+            return Ok((None, unreadable));
         }
-        Ok((Some(self.write_tree(&index)?), unread))
+        Ok((Some(self.write_tree(&index)?), unreadable))
     }
 
-    /// The empty folders, and what stays where it is: named to the user, since a snapshot without it is not all.
-    fn rest(
+    /// Collects the empty folders and the uncaptured paths. The user is warned about uncaptured paths, since
+    /// the snapshot is incomplete without them.
+    fn collect_uncaptured(
         &self,
-        dirt: &Dirt,
+        worktree_status: &WorktreeStatus,
         hidden: &[RepoPath],
-        seen: &Seen,
-        unread: Vec<RepoPath>,
-    ) -> Result<(Vec<RepoPath>, Vec<LeftOut>), Error> {
-        let loose = loose_folders(self.tree, dirt, hidden, seen, self.known.and_then(All::folders))?;
-        let mut left = match self.known {
-            // There is nothing that would have been in doubt.
+        scan: &WorktreeScan,
+        unreadable: Vec<RepoPath>,
+    ) -> Result<(Vec<RepoPath>, Vec<UncapturedPath>), Error> {
+        let folders = scan_untracked_folders(
+            self.tree,
+            worktree_status,
+            hidden,
+            scan,
+            self.facts.and_then(ScanFacts::untracked_folders),
+        )?;
+        let mut uncaptured = match self.facts {
+            // The facts exclude uncaptured paths.
             Some(_) => Vec::new(),
-            None => special::beside_tracked(self.tree, self.raw)?,
+            None => special_files::special_files_beside_tracked(self.tree, self.raw_index)?,
         };
-        left.extend(loose.left);
-        left.extend(unread.into_iter().map(LeftOut::unreadable));
-        let mut left = special::without_ignored(self.tree, left)?;
-        left.extend(dirt.untracked().filter(|e| e.nested).map(|e| LeftOut::nested(e.path.clone())));
-        for left in &left {
-            warn_of(self.tree, left);
+        uncaptured.extend(folders.non_files);
+        uncaptured.extend(unreadable.into_iter().map(UncapturedPath::unreadable));
+        let mut uncaptured = special_files::without_ignored(self.tree, uncaptured)?;
+        uncaptured.extend(
+            worktree_status.untracked().filter(|e| e.nested).map(|e| UncapturedPath::nested(e.path.clone())),
+        );
+        for item in &uncaptured {
+            warn_uncaptured(self.tree, item);
         }
-        Ok((loose.empty, left))
+        Ok((folders.empty, uncaptured))
     }
 }

@@ -1,4 +1,4 @@
-//! Owns what differs from HEAD in a worktree, as git sees it.
+//! Status of a worktree: paths that differ from HEAD, as git reports them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -6,208 +6,224 @@ use std::time::SystemTime;
 
 use gix::index::decode::Options;
 
-use super::glance::Glance;
+use super::full_index::{self, FullIndex};
 use super::head_file::read_head;
-use super::index_facts::{self, Facts};
-use super::threads::while_in_threads;
+use super::parallel::parallel_map_with;
+use super::stat_scan::StatScan;
 use super::{Change, Error, Oid, Program, Repo, RepoPath, tree_changes};
 
-/// How a path differs.
+/// Kind of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Known to git and changed in the index, the worktree or both.
+pub(crate) enum StatusKind {
+    /// Path known to git and changed in the index, the worktree or both.
     Tracked {
-        /// The index differs from HEAD.
+        /// Whether the index differs from HEAD.
         staged: bool,
-        /// The worktree differs from the index.
+        /// Whether the worktree differs from the index.
         unstaged: bool,
-        /// The worktree has no such file.
+        /// Whether the file is missing in the worktree.
         deleted: bool,
     },
-    /// Has conflict stages in the index.
+    /// Path with conflict stages in the index.
     Unmerged,
-    /// Not known to git and not ignored. An embedded repository ends in `/`.
+    /// Path that is not known to git and not ignored. git prints an embedded repository with a trailing `/`.
     Untracked,
 }
 
 /// One path that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    /// How.
-    pub(crate) kind: Kind,
-    /// Which. A folder that is an embedded repository has lost its trailing `/` here.
+pub(crate) struct StatusEntry {
+    /// Kind of the difference.
+    pub(crate) kind: StatusKind,
+    /// Path from the top of the worktree, without the trailing `/` of an embedded repository.
     pub(crate) path: RepoPath,
-    /// An embedded repository, which git cannot add as files.
+    /// Whether the path is an embedded repository, which git cannot add as files.
     pub(crate) nested: bool,
-    /// A submodule.
+    /// Whether the path is a submodule.
     pub(crate) submodule: bool,
 }
 
-impl Entry {
-    /// Whether only something inside a submodule differs, or which of its commits is checked out: that stays there with its
-    /// folder, whatever the index says of it.
+impl StatusEntry {
+    /// Returns whether only the content or the checked-out commit of a submodule differs. That change stays
+    /// in the submodule's folder, whatever the index records.
     pub(crate) fn is_inside_submodule(&self) -> bool {
-        self.submodule && !matches!(self.kind, Kind::Tracked { staged: true, .. })
+        self.submodule && !matches!(self.kind, StatusKind::Tracked { staged: true, .. })
     }
 }
 
-/// All that differs in one worktree.
+/// All paths that differ in one worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Dirt {
-    /// The paths, in git's order.
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct WorktreeStatus {
+    /// Entries in git's order.
+    pub(crate) entries: Vec<StatusEntry>,
 }
 
-impl Dirt {
-    /// Whether nothing differs.
+impl WorktreeStatus {
+    /// Returns whether nothing differs.
     pub(crate) fn is_clean(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Paths with changes to tracked files.
-    pub(crate) fn tracked(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|e| matches!(e.kind, Kind::Tracked { .. }))
+    /// Returns entries with changes to tracked files.
+    pub(crate) fn tracked(&self) -> impl Iterator<Item = &StatusEntry> {
+        self.entries.iter().filter(|e| matches!(e.kind, StatusKind::Tracked { .. }))
     }
 
-    /// Untracked files, embedded repositories included.
-    pub(crate) fn untracked(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|e| e.kind == Kind::Untracked)
+    /// Returns untracked files, including embedded repositories.
+    pub(crate) fn untracked(&self) -> impl Iterator<Item = &StatusEntry> {
+        self.entries.iter().filter(|e| e.kind == StatusKind::Untracked)
     }
 
-    /// Paths that the index has otherwise than HEAD.
-    pub(crate) fn staged(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|e| matches!(e.kind, Kind::Tracked { staged: true, .. }))
+    /// Returns entries whose index content differs from HEAD.
+    pub(crate) fn staged(&self) -> impl Iterator<Item = &StatusEntry> {
+        self.entries.iter().filter(|e| matches!(e.kind, StatusKind::Tracked { staged: true, .. }))
     }
 
-    /// Paths with conflict stages.
+    /// Returns paths with conflict stages.
     pub(crate) fn unmerged(&self) -> Vec<RepoPath> {
-        self.entries.iter().filter(|e| e.kind == Kind::Unmerged).map(|e| e.path.clone()).collect()
+        self.entries.iter().filter(|e| e.kind == StatusKind::Unmerged).map(|e| e.path.clone()).collect()
     }
 
-    /// All paths.
+    /// Returns all paths, each once.
     pub(crate) fn paths(&self) -> Vec<RepoPath> {
-        // A file that was taken out of the index and stays is both removed and untracked.
-        let mut known = HashSet::new();
-        self.entries.iter().filter(|e| known.insert(&e.path)).map(|e| e.path.clone()).collect()
+        // A file that was removed from the index but still exists is both removed and untracked.
+        let mut listed = HashSet::new();
+        self.entries.iter().filter(|e| listed.insert(&e.path)).map(|e| e.path.clone()).collect()
     }
 }
 
-/// The state of one worktree. `untracked` decides whether files that git does not know are looked for. Git is asked unless
-/// it is certain that nothing differs.
-pub(crate) fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
-    if Glance::at(repo, dir).is_some_and(|glance| glance.finds_nothing(untracked, true)) {
-        return Ok(Dirt::default());
+/// Returns the status of one worktree. `untracked` decides whether untracked files are searched. git is run
+/// unless it is certain that nothing differs.
+pub(crate) fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<WorktreeStatus, Error> {
+    if StatScan::open(repo, dir).is_some_and(|scan| scan.is_clean(untracked, true)) {
+        return Ok(WorktreeStatus::default());
     }
-    ask(repo.program(), dir, untracked)
+    query_git_status(repo.program(), dir, untracked)
 }
 
-/// Whether the index holds a commit's tree, and the files of `changes` are surely as the index has them, whatever HEAD is.
-pub(super) fn is_surely_at(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid, changes: &[Change]) -> bool {
-    let glance = Glance::with(repo, dir, git_dir, commit);
-    glance.is_some_and(|glance| glance.finds_as_it_was(changes.iter().map(|change| &change.path)))
+/// Returns whether the index certainly holds a commit's tree, and the files of `changes` match the index.
+/// HEAD is not considered.
+pub(super) fn is_certainly_at(
+    repo: &Repo,
+    dir: &Path,
+    git_dir: &Path,
+    commit: Oid,
+    changes: &[Change],
+) -> bool {
+    let scan = StatScan::with_commit(repo, dir, git_dir, commit);
+    scan.is_some_and(|scan| scan.has_unchanged_files(changes.iter().map(|change| &change.path)))
 }
 
-/// The states of many worktrees, untracked files included; none where there is no such folder or git fails. Beside them
-/// what `meanwhile` answers, which does not have to wait for the disk.
-pub(crate) fn statuses<M>(
+/// Returns the statuses of many worktrees, untracked files included; none if the folder is missing or git
+/// fails. Also returns the result of `concurrent`, which runs at the same time and does not have to wait for
+/// the disk.
+pub(crate) fn query_statuses<M>(
     repo: &Repo,
     dirs: &[PathBuf],
-    meanwhile: impl FnOnce() -> M,
-) -> (Vec<Option<Dirt>>, M) {
+    concurrent: impl FnOnce() -> M,
+) -> (Vec<Option<WorktreeStatus>>, M) {
     let program = repo.program();
-    let alone = dirs.len() == 1;
-    let all = dirs.iter().map(|dir| (dir, Glance::at(repo, dir)));
-    let look = |(dir, glance): (&PathBuf, Option<Glance>)| {
-        if glance.as_ref().is_some_and(|glance| glance.finds_nothing(true, alone)) {
-            return Some(Dirt::default());
+    let is_single = dirs.len() == 1;
+    let scans = dirs.iter().map(|dir| (dir, StatScan::open(repo, dir)));
+    let check = |(dir, scan): (&PathBuf, Option<StatScan>)| {
+        if scan.as_ref().is_some_and(|scan| scan.is_clean(true, is_single)) {
+            return Some(WorktreeStatus::default());
         }
-        dir.exists().then(|| ask(program, dir, true).ok()).flatten()
+        dir.exists().then(|| query_git_status(program, dir, true).ok()).flatten()
     };
-    while_in_threads(all, look, meanwhile)
+    parallel_map_with(scans, check, concurrent)
 }
 
-/// A worktree that is looked at often.
-pub(crate) struct Sight<'a> {
-    /// Its top.
+/// Request to scan a worktree that is scanned often.
+pub(crate) struct ScanRequest<'a> {
+    /// Top of the worktree.
     pub(crate) dir: &'a Path,
-    /// What an earlier look left to be kept.
-    pub(crate) before: Option<Vec<u8>>,
+    /// Cache data that an earlier scan returned.
+    pub(crate) cached_scan: Option<Vec<u8>>,
 }
 
-/// Looks into many worktrees for whoever only shows what there is: as [`statuses`], but what surely differs is listed here as
-/// well, and git is asked about less. `each` is told what was found in each worktree, by its number, and what that look leaves
-/// to be kept.
-pub(crate) fn sights<'a, M>(
+/// Scans many worktrees for display. Unlike [`query_statuses`], certain differences are listed without git,
+/// so git is run less often. `on_status` receives the number of each worktree, its status, and the cache data
+/// for the next scan.
+pub(crate) fn scan_statuses<'a, M>(
     repo: &Repo,
-    all: impl ExactSizeIterator<Item = Sight<'a>>,
-    each: impl Fn(usize, Option<&Dirt>, Option<&[u8]>) + Sync,
-    meanwhile: impl FnOnce() -> M,
+    requests: impl ExactSizeIterator<Item = ScanRequest<'a>>,
+    on_status: impl Fn(usize, Option<&WorktreeStatus>, Option<&[u8]>) + Sync,
+    concurrent: impl FnOnce() -> M,
 ) -> M {
     let program = repo.program();
-    let all = all.enumerate().map(|(at, sight)| (at, Glance::at(repo, sight.dir), sight));
-    let look = |(at, glance, Sight { dir, before }): (usize, Option<Glance>, Sight<'a>)| {
-        // Somebody waits for each answer: where a look breaks off, git gives one.
-        let look = || glance.map(|glance| glance.finds(before, SystemTime::now()));
-        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
-        let (found, kept) = looked.ok().flatten().unwrap_or_default();
-        let by_git = || dir.exists().then(|| ask(program, dir, true).ok()).flatten();
-        let by_git = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(by_git)).ok().flatten();
-        each(at, found.map(|entries| Dirt { entries }).or_else(by_git).as_ref(), kept.as_deref());
+    let scans = requests.enumerate().map(|(at, request)| (at, StatScan::open(repo, request.dir), request));
+    let check = |(at, scan, ScanRequest { dir, cached_scan }): (usize, Option<StatScan>, ScanRequest<'a>)| {
+        // The caller waits for each status. If a scan panics, git provides the status.
+        let run_scan = || scan.map(|scan| scan.find_changes(cached_scan, SystemTime::now()));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run_scan));
+        let (found, new_cache) = result.ok().flatten().unwrap_or_default();
+        let query_git = || dir.exists().then(|| query_git_status(program, dir, true).ok()).flatten();
+        let query_git = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(query_git)).ok().flatten();
+        on_status(
+            at,
+            found.map(|entries| WorktreeStatus { entries }).or_else(query_git).as_ref(),
+            new_cache.as_deref(),
+        );
     };
-    while_in_threads(all, look, meanwhile).1
+    parallel_map_with(scans, check, concurrent).1
 }
 
-/// What git says of a worktree.
-pub(super) fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
+/// Runs `git status` in a worktree and parses its output.
+pub(super) fn query_git_status(
+    program: &Program,
+    dir: &Path,
+    untracked: bool,
+) -> Result<WorktreeStatus, Error> {
     let out = program
-        .in_dir(dir)
+        .command_in(dir)
         .args(["-c", "status.relativePaths=false", "status", "--porcelain=v2", "-z", "--no-renames"])
         .arg(if untracked { "--untracked-files=all" } else { "--untracked-files=no" })
         .args(["--ignore-submodules=none", "--no-ahead-behind"])
         .run()?;
-    Ok(Dirt { entries: out.fields().filter_map(parse).collect() })
+    Ok(WorktreeStatus { entries: out.fields().filter_map(parse_status_line).collect() })
 }
 
-fn parse(field: &[u8]) -> Option<Entry> {
+fn parse_status_line(field: &[u8]) -> Option<StatusEntry> {
     let (path_at, kind) = match field.first()? {
         b'1' => {
             let (staged, worktree) = (field.get(2)? != &b'.', *field.get(3)?);
             let (unstaged, deleted) = (worktree != b'.', worktree == b'D');
-            (8, Kind::Tracked { staged, unstaged, deleted })
+            (8, StatusKind::Tracked { staged, unstaged, deleted })
         }
-        b'u' => (10, Kind::Unmerged),
-        b'?' => (1, Kind::Untracked),
+        b'u' => (10, StatusKind::Unmerged),
+        b'?' => (1, StatusKind::Untracked),
         _ => return None,
     };
     let path = field.splitn(path_at + 1, |b| *b == b' ').nth(path_at)?;
-    let nested = kind == Kind::Untracked && path.ends_with(b"/");
-    Some(Entry {
+    let nested = kind == StatusKind::Untracked && path.ends_with(b"/");
+    Some(StatusEntry {
         kind,
         path: RepoPath::new(path.strip_suffix(b"/").unwrap_or(path)),
         nested,
-        submodule: kind != Kind::Untracked && field.get(5) == Some(&b'S'),
+        submodule: kind != StatusKind::Untracked && field.get(5) == Some(&b'S'),
     })
 }
 
-/// Tracked paths that differ between `commit`, the index and the worktree, whatever HEAD is.
-pub(super) fn changed_since(repo: &Repo, dir: &Path, commit: Oid) -> Result<Vec<RepoPath>, Error> {
-    let plain = ["-z", "--name-only", "--no-renames", "--ignore-submodules=none"];
+/// Returns tracked paths that differ between `commit`, the index and the worktree. HEAD is not considered.
+pub(super) fn changed_paths_since(repo: &Repo, dir: &Path, commit: Oid) -> Result<Vec<RepoPath>, Error> {
+    let options = ["-z", "--name-only", "--no-renames", "--ignore-submodules=none"];
     let staged = repo
         .git_in(dir)
         .args(["diff-index", "--cached"])
-        .args(plain)
+        .args(options)
         .arg(commit.to_string())
         .arg("--")
         .run()?;
-    // Unlike `diff-files` this looks at a file again whose times alone are different.
-    let unstaged = repo.git_in(dir).args(["diff", "--no-ext-diff"]).args(plain).arg("--").run()?;
+    // Unlike `diff-files`, this reads a file again whose times alone are different.
+    let unstaged = repo.git_in(dir).args(["diff", "--no-ext-diff"]).args(options).arg("--").run()?;
     Ok(staged.fields().chain(unstaged.fields()).map(RepoPath::new).collect())
 }
 
 impl Repo {
-    /// The commit HEAD of a worktree is at; none on an unborn branch.
-    pub(crate) fn head_of(&self, dir: &Path) -> Result<Option<Oid>, Error> {
-        if let Some(commit) = self.head_read(dir).filter(|commit| self.tree_of(*commit).is_ok()) {
+    /// Returns the commit of a worktree's HEAD; none on an unborn branch.
+    pub(crate) fn head_commit(&self, dir: &Path) -> Result<Option<Oid>, Error> {
+        if let Some(commit) = self.read_head_commit(dir).filter(|commit| self.tree_of(*commit).is_ok()) {
             return Ok(Some(commit));
         }
         let out = self
@@ -218,22 +234,24 @@ impl Repo {
         Ok(Oid::from_hex(out.line().as_bytes()))
     }
 
-    /// The same as the files say it; none where only git can read them, or HEAD is on no commit.
-    pub(super) fn head_read(&self, dir: &Path) -> Option<Oid> {
+    /// Reads the commit of a worktree's HEAD from files; none when only git can read them, or HEAD is at no
+    /// commit.
+    pub(super) fn read_head_commit(&self, dir: &Path) -> Option<Oid> {
         if self.is_reftable() {
             return None;
         }
-        let git_dir = self.git_dir_of(dir).ok()?;
+        let git_dir = self.worktree_git_dir(dir).ok()?;
         match self.head_branch(dir, &git_dir).ok()? {
             Some(branch) => self.branch_tip(&branch).ok()?,
             None => Oid::from_hex(read_head(&git_dir).ok()?.as_bytes()),
         }
     }
 
-    /// Whether the index of a worktree holds exactly this tree. A file that is only announced (`git add -N`) is not in it.
-    pub(crate) fn index_is_at(&self, dir: &Path, commit: Oid) -> Result<bool, Error> {
-        let facts = Facts::of(self, &self.git_dir_of(dir)?.join("index"));
-        if let Some(tree) = facts.and_then(|facts| facts.tree(self))
+    /// Returns whether the index of a worktree holds exactly this tree. Intent-to-add files (`git add -N`) do
+    /// not count.
+    pub(crate) fn index_matches(&self, dir: &Path, commit: Oid) -> Result<bool, Error> {
+        let facts = FullIndex::read(self, &self.worktree_git_dir(dir)?.join("index"));
+        if let Some(tree) = facts.and_then(|facts| facts.cached_tree(self))
             && (tree == commit || self.tree_of(commit).is_ok_and(|wanted| wanted == tree))
         {
             return Ok(true);
@@ -248,40 +266,48 @@ impl Repo {
         Ok(out.code == 0)
     }
 
-    /// Whether the index of a worktree has what `to` has wherever that differs from `from`, whatever else is staged there.
-    pub(crate) fn index_has(&self, dir: &Path, from: Oid, to: Oid) -> Result<bool, Error> {
-        if self.index_is_at(dir, to)? {
+    /// Returns whether the index of a worktree matches `to` at every path where `to` differs from `from`,
+    /// whatever else is staged.
+    pub(crate) fn index_includes(&self, dir: &Path, from: Oid, to: Oid) -> Result<bool, Error> {
+        if self.index_matches(dir, to)? {
             return Ok(true);
         }
         let changed: HashSet<RepoPath> =
             tree_changes(self, from, to)?.into_iter().map(|change| change.path).collect();
-        let call = self.git_in(dir).args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
-        let call = call.args(["--ignore-submodules=none", "--ita-invisible-in-index"]).arg(to.to_string());
-        Ok(!call.arg("--").run()?.fields().any(|path| changed.contains(&RepoPath::new(path))))
+        let command = self.git_in(dir).args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
+        let command =
+            command.args(["--ignore-submodules=none", "--ita-invisible-in-index"]).arg(to.to_string());
+        Ok(!command.arg("--").run()?.fields().any(|path| changed.contains(&RepoPath::new(path))))
     }
 
-    /// Files announced with `git add -N`, there or not, by an index of the worktree at `dir`. Of an index that the library cannot
-    /// read git lists those that are there.
-    pub(crate) fn announced(&self, dir: &Path, index: Option<&Path>) -> Result<Vec<RepoPath>, Error> {
+    /// Returns intent-to-add files (`git add -N`) of an index of the worktree at `dir`, whether they exist or
+    /// not. If the library cannot read the index, git lists only those that exist.
+    pub(crate) fn intent_to_add_paths(
+        &self,
+        dir: &Path,
+        index: Option<&Path>,
+    ) -> Result<Vec<RepoPath>, Error> {
         let file = match index {
             Some(index) => index.to_owned(),
-            None => self.git_dir_of(dir)?.join("index"),
+            None => self.worktree_git_dir(dir)?.join("index"),
         };
-        if let Some(facts) = Facts::of(self, &file) {
-            return Ok(facts.announced());
+        if let Some(facts) = FullIndex::read(self, &file) {
+            return Ok(facts.intent_to_add_paths());
         }
-        if let Ok(read) = gix::index::File::at(&file, self.gix.object_hash(), true, Options::default()) {
-            return Ok(index_facts::announced(&read));
+        if let Ok(index_file) = gix::index::File::at(&file, self.gix.object_hash(), true, Options::default())
+        {
+            return Ok(full_index::list_intent_to_add(&index_file));
         }
-        // Only an announced file is an addition between index and worktree.
-        let call =
+        // Only an intent-to-add file is an addition between index and worktree.
+        let command =
             self.git_in(dir).args(["diff-files", "-z", "--name-only", "--diff-filter=A", "--no-renames"]);
-        Ok(call.index(&file).run()?.fields().map(RepoPath::new).collect())
+        Ok(command.index(&file).run()?.fields().map(RepoPath::new).collect())
     }
 
-    /// Commits that a worktree leads to beside its branch: HEAD and its reflog, ORIG_HEAD, a rebase's autostash.
-    /// `git_dir` is the worktree's own git directory; ids that are gone are left out.
-    pub(crate) fn worktree_commits(&self, dir: &Path, git_dir: &Path) -> Vec<Oid> {
+    /// Returns commits that a worktree refers to apart from its branch: HEAD and its reflog, ORIG_HEAD, a
+    /// rebase's autostash. `git_dir` is the worktree's private git directory. Ids of missing commits are left
+    /// out.
+    pub(crate) fn worktree_log_commits(&self, dir: &Path, git_dir: &Path) -> Vec<Oid> {
         let mut found = Vec::new();
         if self.is_reftable() {
             let log = self.git_in(dir).args(["reflog", "show", "--format=%H", "HEAD", "--"]).run();
@@ -296,8 +322,8 @@ impl Repo {
             let text = std::fs::read(git_dir.join(name)).unwrap_or_default();
             found.extend(Oid::from_hex(text.trim_ascii()));
         }
-        let mut seen = std::collections::HashSet::new();
-        found.retain(|id| !id.is_null() && seen.insert(*id) && self.tree_of(*id).is_ok());
+        let mut unique = std::collections::HashSet::new();
+        found.retain(|id| !id.is_null() && unique.insert(*id) && self.tree_of(*id).is_ok());
         found
     }
 }
@@ -307,16 +333,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_line_is_read() {
+    fn parses_each_kind_of_status_line() {
         let id = "0".repeat(40);
-        let tracked = parse(format!("1 .M N... 100644 100644 100644 {id} {id} a b").as_bytes()).unwrap();
-        assert_eq!(tracked.kind, Kind::Tracked { staged: false, unstaged: true, deleted: false });
+        let tracked =
+            parse_status_line(format!("1 .M N... 100644 100644 100644 {id} {id} a b").as_bytes()).unwrap();
+        assert_eq!(tracked.kind, StatusKind::Tracked { staged: false, unstaged: true, deleted: false });
         assert_eq!(tracked.path, RepoPath::new("a b"));
-        let unmerged = parse(format!("u UU N... 1 2 3 4 {id} {id} {id} x y").as_bytes()).unwrap();
-        assert_eq!((unmerged.kind, unmerged.path), (Kind::Unmerged, RepoPath::new("x y")));
-        let nested = parse(b"? sub repo/").unwrap();
+        let unmerged = parse_status_line(format!("u UU N... 1 2 3 4 {id} {id} {id} x y").as_bytes()).unwrap();
+        assert_eq!((unmerged.kind, unmerged.path), (StatusKind::Unmerged, RepoPath::new("x y")));
+        let nested = parse_status_line(b"? sub repo/").unwrap();
         assert!(nested.nested);
         assert_eq!(nested.path, RepoPath::new("sub repo"));
-        assert!(parse(format!("1 .M SC.. 160000 160000 160000 {id} {id} sub").as_bytes()).unwrap().submodule);
+        assert!(
+            parse_status_line(format!("1 .M SC.. 160000 160000 160000 {id} {id} sub").as_bytes())
+                .unwrap()
+                .submodule
+        );
     }
 }

@@ -1,21 +1,23 @@
-//! Owns submodules whose commit a transition changes: the index follows, their folders are transitions of their own.
+//! Submodules whose commit a transition changes: the index is updated, and the submodule folders are left to
+//! `git submodule update`.
 
-use super::{Change, Oid, RepoPath, Tree};
+use super::{Change, Oid, RepoPath, WorktreeContext};
 
 impl Change {
-    /// Whether it goes from one commit of a submodule to another.
-    pub(super) fn is_in_submodule(&self) -> bool {
+    /// Returns whether the change moves a submodule from one commit to another.
+    pub(super) fn is_submodule_update(&self) -> bool {
         self.old.is_some_and(super::Side::is_gitlink) && self.new.is_some_and(super::Side::is_gitlink)
     }
 }
 
-/// Says which submodules are at another commit now than the worktree's index has.
-pub(super) fn tell_left_behind(tree: &Tree<'_>, changes: &[Change]) {
-    let stays = |change: &&Change| {
+/// Warns about submodules whose folder is at another commit than the worktree's index.
+pub(super) fn warn_stale_submodules(tree: &WorktreeContext<'_>, changes: &[Change]) {
+    let is_stale = |change: &&Change| {
         let wanted = change.new.map(|side| side.oid);
-        change.is_in_submodule() && head_at(tree, &change.path).is_some_and(|head| Some(head) != wanted)
+        change.is_submodule_update()
+            && submodule_head(tree, &change.path).is_some_and(|head| Some(head) != wanted)
     };
-    let names: Vec<String> = changes.iter().filter(stays).map(|c| c.path.to_string()).collect();
+    let names: Vec<String> = changes.iter().filter(is_stale).map(|c| c.path.to_string()).collect();
     if !names.is_empty() {
         (tree.warn)(format!(
             "the folder of submodule {} stays as it is; to have it follow: git submodule update",
@@ -24,13 +26,13 @@ pub(super) fn tell_left_behind(tree: &Tree<'_>, changes: &[Change]) {
     }
 }
 
-/// The commit that a submodule's folder is at; none when there is nothing checked out in it.
-fn head_at(tree: &Tree<'_>, path: &RepoPath) -> Option<Oid> {
-    let dir = path.under(tree.dir);
+/// Returns the commit of a submodule's folder; none when the folder has no checkout.
+fn submodule_head(tree: &WorktreeContext<'_>, path: &RepoPath) -> Option<Oid> {
+    let dir = path.to_fs_path(tree.dir);
     if !dir.join(".git").exists() {
         return None;
     }
     let out =
-        tree.repo.program().in_dir(&dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]).run().ok()?;
+        tree.repo.program().command_in(&dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]).run().ok()?;
     Oid::from_hex(out.line().as_bytes())
 }

@@ -1,443 +1,525 @@
-//! Owns the one way a working tree changes: from commit A to commit B, or not at all.
+//! Transition of a working tree from one commit to another: either complete, or without any change. No other
+//! code changes a working tree.
 //!
-//! Order of steps: lock the index, lock the refs, refuse what would lose something, give every touched file a second
-//! name, let git bring files and a second index over, compare what was replaced, move the ref, install the index.
-//! Whatever fails before the ref has moved is taken back by renames alone, so that a full disk cannot stop it.
+//! Order of steps: lock the index, lock the refs, refuse to lose changes, give every touched file a second
+//! name, let git write files and a second index, compare the replaced files, move the ref, install the index.
+//! A failure before the ref has moved is undone by renames alone, so that a full disk cannot prevent the
+//! undo.
 //!
-//! Limits: while git itself writes the files, which takes as long as their filters take, a file that an editor replaces by
-//! rename, or that appears at a path which is about to be added, is overwritten and cannot be seen.
+//! Limits: git itself writes the files, for as long as their filters take. During that time, an editor may
+//! replace a file by rename, or create one at a path that is about to be added. Such a file is overwritten,
+//! and the loss cannot be detected.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::bring::bring;
-use super::index::{self, INDEX, IndexLock, NewIndex};
-use super::left_out::{LeftOut, unfold};
-use super::make_way::{Stranger, save, stranger};
-use super::modes::{PathMode, give_modes};
-use super::open_op::refuse_open;
+use super::fast_checkout::checkout_changes;
+use super::file_modes::{PathMode, apply_modes};
+use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
+use super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
+use super::open_operation::require_no_open_operation;
 use super::path;
-use super::patterns::Against;
-use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle, stands};
-use super::ref_move::{self, Prepared, RefMove};
-use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
-use super::repair::{clear_locks, has_moved, is_from_git, let_go, note_untouched};
-use super::status::is_surely_at;
-use super::submodule::tell_left_behind;
-use super::{Change, Error, LocalState, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
-use crate::fault;
+use super::preconditions::{LocalChanges, refuse_already_moved, refuse_overlap, refuse_stale_head};
+use super::quarantine::{
+    Quarantine, differing_files, exists_in_real_folder, ignore_link_ctime, matches_blob, remove_empty_folder,
+};
+use super::recovery::{
+    clear_ref_locks, has_ref_moved, is_written_by_git, mark_untouched, release_keeper_ref,
+};
+use super::ref_transaction::{self, PreparedMove, RefMove};
+use super::sparse_entries::{SparseSwitch, expand_sparse_folders};
+use super::sparse_patterns::SparseExceptions;
+use super::status::is_certainly_at;
+use super::submodule::warn_stale_submodules;
+use super::{Change, Error, LocalState, Oid, Repo, RepoPath, Side, diff, index_flags, tree_changes};
+use crate::fail_points;
 
-/// A working tree that is about to change. The caller holds its transition lock.
-pub(crate) struct Tree<'a> {
-    /// The repository.
+/// Working tree that is about to change. The caller holds its transition lock.
+pub(crate) struct WorktreeContext<'a> {
+    /// Repository of the worktree.
     pub(crate) repo: &'a Repo,
-    /// The top of the worktree.
+    /// Top of the worktree.
     pub(crate) dir: &'a Path,
-    /// Its git directory.
+    /// Git directory of the worktree.
     pub(crate) git_dir: PathBuf,
-    /// An existing empty folder below `proq/` for what is on its way.
+    /// Existing empty folder below `proq/` for temporary files.
     pub(crate) scratch: &'a Path,
-    /// A folder of the worktree that no commit may write to: the one that holds other worktrees.
+    /// Folder of the worktree that contains other worktrees, to which no commit may write.
     pub(crate) off_limits: Option<RepoPath>,
-    /// Where remarks go.
+    /// Receiver of warnings.
     pub(crate) warn: &'a dyn Fn(String),
 }
 
-/// Changes a working tree and the ref that names it from `from` to `to`. Changes of the user that do not overlap stay
-/// as they are, staged state included. `brings` are flags and permission bits that files get with their arrival. Where HEAD goes to
-/// something else, the index has no other flags that somebody set by hand than those: they belong to what is left.
+/// Moves a working tree and the ref that HEAD names from `from` to `to`. Changes of the user that do not
+/// overlap are retained, including staged ones. `local_state` holds flags and permission bits to set on files
+/// that are written. If HEAD switches to another ref, other flags that were set by hand are removed from the
+/// index: they belong to the ref that is left.
 ///
 /// # Errors
-/// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`], [`Error::IndexLocked`], [`Error::RefMoved`]:
-/// refused, nothing changed. [`Error::Raced`]: files changed meanwhile and everything was put back.
+/// - [`Error::OpenOperation`], [`Error::LocalChanges`], [`Error::Obstructed`], [`Error::IndexLocked`],
+///   [`Error::RefNotMoved`]: refused, and nothing was changed
+/// - [`Error::Raced`]: files changed concurrently, and everything was restored
 pub(crate) fn transition(
-    tree: &Tree<'_>,
+    tree: &WorktreeContext<'_>,
     (from, to): (Oid, Oid),
     mv: &RefMove,
-    why: &str,
-    brings: &LocalState,
+    reason: &str,
+    local_state: &LocalState,
 ) -> Result<(), Error> {
-    refuse_done(tree, from, to, mv)?;
+    refuse_already_moved(tree, from, to, mv)?;
     tree.repo.require_index(tree.dir)?;
     tree.repo.sync_new_objects(to, from)?;
-    let lock = IndexLock::of(tree)?;
-    let untouched = |e| note_untouched(tree).err().unwrap_or(e);
-    let asked = ref_move::ask(tree, mv, (from, to), why).map_err(untouched)?;
-    // Our lock keeps the index as it is, and HEAD does not matter here: this can be found out while git starts.
+    let lock = IndexLock::acquire_shared(tree)?;
+    let record_untouched = |e| mark_untouched(tree).err().unwrap_or(e);
+    let requested = ref_transaction::start_move(tree, mv, (from, to), reason).map_err(record_untouched)?;
+    // The lock protects the index, and HEAD does not matter here, so this is computed while git starts.
     let changes = tree_changes(tree.repo, from, to);
-    let clean =
-        changes.as_ref().is_ok_and(|changes| is_surely_at(tree.repo, tree.dir, &tree.git_dir, from, changes));
-    let prepared = asked.prepared().map_err(untouched)?;
-    fault::point("transition.locked");
-    refuse_stale(tree, from, mv)?;
-    refuse_open(tree.dir, &tree.git_dir)?;
+    let is_clean = changes
+        .as_ref()
+        .is_ok_and(|changes| is_certainly_at(tree.repo, tree.dir, &tree.git_dir, from, changes));
+    let prepared = requested.wait_until_prepared().map_err(record_untouched)?;
+    fail_points::hit("transition.locked");
+    refuse_stale_head(tree, from, mv)?;
+    require_no_open_operation(tree.dir, &tree.git_dir)?;
     let changes = changes?;
-    let (marks, modes) = (Marks::of(tree, mv, lock.index(), brings, &changes)?, brings.modes_of(&changes));
-    if changes.is_empty() && marks.change_nothing {
-        return make_move(tree, prepared, (from, to), mv);
+    let (flag_changes, modes) = (
+        FlagChanges::compare(tree, mv, lock.index(), local_state, &changes)?,
+        local_state.changed_file_modes(&changes),
+    );
+    if changes.is_empty() && flag_changes.is_noop {
+        return move_ref(tree, prepared, (from, to), mv);
     }
-    // What is done in process sets neither.
-    let is_plain = clean && marks.change_nothing && modes.is_empty();
-    let local = if is_plain { Local::None } else { Local::beside(from, mv) };
-    let against = against_patterns(mv, brings);
+    // The in-process path sets neither flags nor modes.
+    let is_simple = is_clean && flag_changes.is_noop && modes.is_empty();
+    let local = if is_simple { LocalChanges::None } else { LocalChanges::from_move(from, mv) };
+    let against = against_patterns(mv, local_state);
     refuse_overlap(tree, &changes, local, &against)?;
-    let mut moved = bring_files(tree, lock.index(), (from, to), changes, local, &against)?;
-    // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
-    let marked = mark(tree, &moved.next, &modes, &marks);
-    let staged = match marked.and_then(|()| lock.stage(moved.take_index())) {
-        Ok(staged) => staged,
+    let mut applied = apply_files(tree, lock.index(), (from, to), changes, local, &against)?;
+    // Every step that can fail on a full disk, or because the lock was deleted, comes before the ref moves.
+    let mark_result = apply_modes_and_flags(tree, &applied.index_file, &modes, &flag_changes);
+    let staged_index = match mark_result.and_then(|()| lock.stage(applied.take_index())) {
+        Ok(staged_index) => staged_index,
         Err(e) => {
-            moved.undo(tree)?;
+            applied.undo(tree)?;
             return Err(e);
         }
     };
-    fault::point("transition.staged");
-    if let Err(e) = make_move(tree, prepared, (from, to), mv) {
-        moved.undo(tree)?;
+    fail_points::hit("transition.staged");
+    if let Err(e) = move_ref(tree, prepared, (from, to), mv) {
+        applied.undo(tree)?;
         return Err(e);
     }
-    tree.repo.sync_tables(&tree.git_dir);
-    fault::point("transition.moved");
-    let installed = staged.install_whatever().map_err(|source| moved.stuck(tree, source))?;
-    fault::point("transition.installed");
-    tell_left_behind(tree, &moved.changes);
-    moved.keep();
-    if let Some(kept) = installed {
-        warn_of_kept_index(tree, &kept);
+    tree.repo.sync_reftables(&tree.git_dir);
+    fail_points::hit("transition.moved");
+    let installed = staged_index.install_forced().map_err(|source| applied.stuck_error(tree, source))?;
+    fail_points::hit("transition.installed");
+    warn_stale_submodules(tree, &applied.changes);
+    applied.accept();
+    if let Some(saved_index) = installed {
+        warn_replaced_index(tree, &saved_index);
     }
     Ok(())
 }
 
-/// What a sparse checkout is to have against its patterns. Where HEAD goes to something else, a snapshot brings that.
-fn against_patterns<'b>(mv: &RefMove, brings: &'b LocalState) -> Against<'b> {
+/// Returns the exceptions from the patterns of a sparse checkout. If HEAD switches to another ref, a snapshot
+/// restores them.
+fn against_patterns<'b>(mv: &RefMove, local_state: &'b LocalState) -> SparseExceptions<'b> {
     match mv {
-        RefMove::Switch { .. } => Against::default(),
-        _ => brings.against_patterns(),
+        RefMove::Switch { .. } => SparseExceptions::default(),
+        _ => local_state.pattern_exceptions(),
     }
 }
 
-/// The flags that entries of the index get by a transition.
-struct Marks {
-    flagged: Vec<flags::Flagged>,
-    /// Whether they are all that the index may have, rather than some more.
-    are_all: bool,
-    /// Whether the index has them already.
-    change_nothing: bool,
+/// Flags to set on index entries during a transition.
+struct FlagChanges {
+    flagged: Vec<index_flags::FlaggedEntry>,
+    /// Whether the index gets exactly these flags, rather than these in addition.
+    replaces_all: bool,
+    /// Whether the index has these flags already.
+    is_noop: bool,
 }
 
-impl Marks {
-    /// What `brings` says about them, compared with what `index` has.
-    fn of(
-        tree: &Tree<'_>,
+impl FlagChanges {
+    /// Compares the flags in `local_state` with those of `index`.
+    fn compare(
+        tree: &WorktreeContext<'_>,
         mv: &RefMove,
         index: &Path,
-        brings: &LocalState,
+        local_state: &LocalState,
         changes: &[Change],
-    ) -> Result<Marks, Error> {
+    ) -> Result<FlagChanges, Error> {
         if !matches!(mv, RefMove::Switch { .. }) {
-            let flagged = brings.flags_of(changes);
-            return Ok(Marks { change_nothing: flagged.is_empty(), flagged, are_all: false });
+            let flagged = local_state.changed_file_flags(changes);
+            return Ok(FlagChanges { is_noop: flagged.is_empty(), flagged, replaces_all: false });
         }
-        let flagged = brings.flags();
-        let there = flags::set_by_hand(tree.repo, tree.dir, &tree.git_dir, index)?;
-        let names = |has: fn(&flags::Flagged) -> bool| {
-            let of = |all: &[flags::Flagged]| -> BTreeSet<RepoPath> {
+        let flagged = local_state.all_flags();
+        let current = index_flags::manual_flags(tree.repo, tree.dir, &tree.git_dir, index)?;
+        let has_same_paths = |has: fn(&index_flags::FlaggedEntry) -> bool| {
+            let paths_with_flag = |all: &[index_flags::FlaggedEntry]| -> BTreeSet<RepoPath> {
                 all.iter().filter(|entry| has(entry)).map(|entry| entry.path.clone()).collect()
             };
-            of(&flagged) == of(&there)
+            paths_with_flag(&flagged) == paths_with_flag(&current)
         };
-        let change_nothing = names(|entry| entry.assumed) && names(|entry| entry.skipped);
-        Ok(Marks { flagged, are_all: true, change_nothing })
+        let change_nothing =
+            has_same_paths(|entry| entry.assume_unchanged) && has_same_paths(|entry| entry.skip_worktree);
+        Ok(FlagChanges { flagged, replaces_all: true, is_noop: change_nothing })
     }
 }
 
-/// Gives files that were brought over the permission bits that they are to have, and entries of the index `next` the flags.
-fn mark(tree: &Tree<'_>, next: &Path, modes: &[PathMode], marks: &Marks) -> Result<(), Error> {
+/// Sets permission bits on files that were written, and flags on the entries of the index `index_file`.
+fn apply_modes_and_flags(
+    tree: &WorktreeContext<'_>,
+    index_file: &Path,
+    modes: &[PathMode],
+    flag_changes: &FlagChanges,
+) -> Result<(), Error> {
     if !modes.is_empty() {
-        let new = new_folders(tree)?;
-        if give_modes(tree.dir, modes, |folder| new.contains(folder))? {
-            flags::refresh(tree.repo, tree.dir, next)?;
+        let created_dirs = read_new_folders(tree)?;
+        if apply_modes(tree.dir, modes, |folder| created_dirs.contains(folder))? {
+            index_flags::refresh(tree.repo, tree.dir, index_file)?;
         }
     }
-    if marks.change_nothing {
+    if flag_changes.is_noop {
         return Ok(());
     }
-    if marks.are_all {
-        flags::keep_only(tree, next, &marks.flagged)?;
+    if flag_changes.replaces_all {
+        index_flags::clear_other_flags(tree, index_file, &flag_changes.flagged)?;
     }
-    flags::flag_again(tree.repo, tree.dir, next, &marks.flagged)
+    index_flags::restore_flags(tree.repo, tree.dir, index_file, &flag_changes.flagged)
 }
 
-fn warn_of_kept_index(tree: &Tree<'_>, kept: &Path) {
+fn warn_replaced_index(tree: &WorktreeContext<'_>, saved_index: &Path) {
     (tree.warn)(format!(
         "somebody changed the index of {} meanwhile, in spite of its lock; theirs is kept as {}",
         tree.dir.display(),
-        kept.display()
+        saved_index.display()
     ));
 }
 
-/// Moves the ref, or says why not: then nothing has moved. Git may fail over its log after that, or be killed, and then there is no way
-/// back: the locks that it has left go.
-fn make_move(tree: &Tree<'_>, prepared: Prepared, (from, to): (Oid, Oid), mv: &RefMove) -> Result<(), Error> {
+/// Moves the ref. On an error, the ref has not moved. git may fail to write the reflog afterwards, or be
+/// killed. The move then stands, and the locks that git left are removed.
+fn move_ref(
+    tree: &WorktreeContext<'_>,
+    prepared: PreparedMove,
+    (from, to): (Oid, Oid),
+    mv: &RefMove,
+) -> Result<(), Error> {
     match prepared.commit() {
         Ok(false) => return Ok(()),
         Ok(true) => {}
-        Err(e) if has_moved(tree, from, to, mv).unwrap_or(false) => (tree.warn)(e.to_string()),
+        Err(e) if has_ref_moved(tree, from, to, mv).unwrap_or(false) => (tree.warn)(e.to_string()),
         Err(e) => return Err(e),
     }
-    if let Err(e) = clear_locks(tree, to, mv) {
+    if let Err(e) = clear_ref_locks(tree, to, mv) {
         (tree.warn)(e.to_string());
     }
-    let_go(tree.repo, tree.scratch);
+    release_keeper_ref(tree.repo, tree.scratch);
     Ok(())
 }
 
-/// Files that were brought over and can still be taken back.
+/// Files that were written to a worktree and can still be undone.
 #[must_use]
-pub(super) struct Moved<'a> {
+pub(super) struct AppliedChanges<'a> {
     dir: &'a Path,
     changes: Vec<Change>,
-    held: Quarantine,
-    /// Where git makes the index.
-    next: PathBuf,
-    /// That which was made in process.
-    made: Option<NewIndex>,
-    to: Oid,
+    replaced: Quarantine,
+    /// File to which git writes the index.
+    index_file: PathBuf,
+    /// Index that was created in process.
+    new_index: Option<NewIndex>,
+    target: Oid,
 }
 
-/// Brings the files from one tree to another and makes of `index` a second one. `local` is what the user changed and does not
-/// meet `changes`. A sparse checkout is then `against` its patterns.
-pub(super) fn bring_files<'a>(
-    tree: &Tree<'a>,
+/// Writes the files that differ between two trees, and creates a second index from `index`. `local` describes
+/// changes of the user, which do not overlap `changes`. `against` holds the exceptions from the patterns of a
+/// sparse checkout.
+pub(super) fn apply_files<'a>(
+    tree: &WorktreeContext<'a>,
     index: &Path,
     (from, to): (Oid, Oid),
     changes: Vec<Change>,
-    local: Local,
-    against: &Against<'_>,
-) -> Result<Moved<'a>, Error> {
-    note_new_folders(tree, changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path))?;
-    let held = Quarantine::at(&tree.scratch.join(REPLACED))?;
-    for change in changes.iter().filter(|c| is_replaced(c)) {
-        held.link(tree.dir, &change.path)?;
+    local: LocalChanges,
+    against: &SparseExceptions<'_>,
+) -> Result<AppliedChanges<'a>, Error> {
+    record_new_folders(tree, changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path))?;
+    let replaced = Quarantine::open(&tree.scratch.join(REPLACED_DIR))?;
+    for change in changes.iter().filter(|c| replaces_file(c)) {
+        replaced.link_in(tree.dir, &change.path)?;
     }
-    let is_absent =
-        |c: &&Change| is_replaced(c) && against.shown.contains(&c.path) && !stands(tree.dir, &c.path);
-    let absent: Vec<RepoPath> = changes.iter().filter(is_absent).map(|c| c.path.clone()).collect();
-    path::note(&tree.scratch.join(ABSENT), &absent)?;
-    fault::point("transition.linked");
-    let next = tree.scratch.join(INDEX);
-    let mut moved = Moved { dir: tree.dir, changes, held, next, made: None, to };
-    let here = match local {
-        Local::None => bring(tree, &moved.held, index, &moved.changes, to),
-        Local::FromHead | Local::From(_) => Ok(None),
+    let is_absent = |c: &&Change| {
+        replaces_file(c) && against.included.contains(&c.path) && !exists_in_real_folder(tree.dir, &c.path)
     };
-    let brought = here
-        .and_then(|made| {
-            moved.made = made;
-            if moved.made.is_some() { Ok(()) } else { moved.bring_by_git(tree, index, from, against) }
+    let absent: Vec<RepoPath> = changes.iter().filter(is_absent).map(|c| c.path.clone()).collect();
+    path::write_path_list(&tree.scratch.join(ABSENT_LIST), &absent)?;
+    fail_points::hit("transition.linked");
+    let index_file = tree.scratch.join(INDEX_NAME);
+    let mut applied =
+        AppliedChanges { dir: tree.dir, changes, replaced, index_file, new_index: None, target: to };
+    let in_process = match local {
+        LocalChanges::None => checkout_changes(tree, &applied.replaced, index, &applied.changes, to),
+        LocalChanges::SinceHead | LocalChanges::SinceCommit(_) => Ok(None),
+    };
+    let result = in_process
+        .and_then(|new_index| {
+            applied.new_index = new_index;
+            if applied.new_index.is_some() {
+                Ok(())
+            } else {
+                applied.apply_by_git(tree, index, from, against)
+            }
         })
-        .and_then(|()| moved.held.finish_removals(tree.dir, &moved.changes));
-    if let Err(e) = brought {
-        moved.undo(tree)?;
+        .and_then(|()| applied.replaced.finish_removals(tree.dir, &applied.changes));
+    if let Err(e) = result {
+        applied.undo(tree)?;
         return Err(e);
     }
-    fault::point("transition.brought");
-    let paths = moved.edited(tree, from)?;
+    fail_points::hit("transition.brought");
+    let paths = applied.edited_files(tree, from)?;
     if paths.is_empty() {
-        return Ok(moved);
+        return Ok(applied);
     }
-    moved.undo(tree)?;
+    applied.undo(tree)?;
     Err(Error::Raced { dir: tree.dir.to_owned(), paths })
 }
 
-/// The name in a step's folder of the second names of files that are replaced; it is there from before the first one is.
-pub(super) const REPLACED: &str = "replaced";
+/// Folder, within a step's folder, of second names of files that are replaced. It exists before the first
+/// file is replaced.
+pub(super) const REPLACED_DIR: &str = "replaced";
 
-/// The name in a step's folder of the list of changed files that a sparse checkout is to show and that were left out before.
-const ABSENT: &str = "absent";
+/// List, within a step's folder, of changed files that a sparse checkout has to show and that were left out
+/// before.
+const ABSENT_LIST: &str = "absent";
 
-/// The name in a step's folder of the list of folders that git will have to make.
-const NEW_FOLDERS: &str = "new-folders";
+/// List, within a step's folder, of folders that git has to create.
+const NEW_FOLDERS_LIST: &str = "new-folders";
 
-/// Notes which folders have to be made for `arriving`: going back removes those, and no empty one that was there before.
-pub(super) fn note_new_folders<'p>(
-    tree: &Tree<'_>,
+/// Records which folders have to be created for `arriving`. An undo removes those, and no empty folder that
+/// existed before.
+pub(super) fn record_new_folders<'p>(
+    tree: &WorktreeContext<'_>,
     arriving: impl Iterator<Item = &'p RepoPath>,
 ) -> Result<(), Error> {
     let mut missing: BTreeSet<RepoPath> = arriving.flat_map(|p| p.parents().collect::<Vec<_>>()).collect();
-    // A file in its place goes before.
-    missing.retain(|folder| !folder.under(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()));
-    let list = tree.scratch.join(NEW_FOLDERS);
-    // An earlier try of the same step may have made some.
-    let mut all = path::noted(&list)?;
-    all.extend(missing);
-    path::note(&list, &all)
+    // A file at the path of a folder is removed first.
+    missing.retain(|folder| !folder.to_fs_path(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()));
+    let list = tree.scratch.join(NEW_FOLDERS_LIST);
+    // An earlier attempt of the same step may have created some.
+    let mut recorded = path::read_path_list(&list)?;
+    recorded.extend(missing);
+    path::write_path_list(&list, &recorded)
 }
 
-/// The folders that have to be made.
-pub(super) fn new_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
-    path::noted(&tree.scratch.join(NEW_FOLDERS))
+/// Reads the recorded list of folders that have to be created.
+pub(super) fn read_new_folders(tree: &WorktreeContext<'_>) -> Result<Vec<RepoPath>, Error> {
+    path::read_path_list(&tree.scratch.join(NEW_FOLDERS_LIST))
 }
 
-/// Removes the folders that had to be made, as far as they are empty.
-pub(super) fn remove_new_folders(tree: &Tree<'_>) {
-    let mut folders = new_folders(tree).unwrap_or_default();
-    // The deepest first.
+/// Removes the folders that had to be created, if they are empty.
+pub(super) fn remove_new_folders(tree: &WorktreeContext<'_>) {
+    let mut folders = read_new_folders(tree).unwrap_or_default();
+    // Deepest folders first.
     folders.sort_by(|a, b| b.cmp(a));
     for folder in folders {
-        drop(remove_empty(&folder.under(tree.dir)));
+        drop(remove_empty_folder(&folder.to_fs_path(tree.dir)));
     }
 }
 
-/// Takes the flags off the entries that `changes` replaces: git compares no file with such an entry again, and calls
-/// one that was given a second name, or was only touched, "not uptodate". Returns those whose flags come back later.
-fn unflag(tree: &Tree<'_>, index: &Path, changes: &[Change]) -> Result<Vec<flags::Flagged>, Error> {
-    let touched: HashMap<&RepoPath, &Change> = changes.iter().map(|c| (&c.path, c)).collect();
-    let mut flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
-    flagged.retain(|f| touched.contains_key(&f.path) && f.path.under(tree.dir).symlink_metadata().is_ok());
+/// Clears the flags of entries that `changes` replaces. git never compares a file with a flagged entry again,
+/// and reports a file that got a second name or was only touched as "not uptodate". Returns the entries whose
+/// flags are set again later.
+fn clear_replaced_flags(
+    tree: &WorktreeContext<'_>,
+    index: &Path,
+    changes: &[Change],
+) -> Result<Vec<index_flags::FlaggedEntry>, Error> {
+    let change_by_path: HashMap<&RepoPath, &Change> = changes.iter().map(|c| (&c.path, c)).collect();
+    let mut flagged = index_flags::flagged_entries_in(tree.repo, tree.dir, index)?;
+    flagged.retain(|f| {
+        change_by_path.contains_key(&f.path) && f.path.to_fs_path(tree.dir).symlink_metadata().is_ok()
+    });
     if flagged.is_empty() {
         return Ok(Vec::new());
     }
     let paths: Vec<RepoPath> = flagged.iter().map(|f| f.path.clone()).collect();
-    flags::clear_flags(tree.repo, tree.dir, index, &paths)?;
-    flagged.retain(|f| touched.get(&f.path).is_some_and(|c| c.new.is_some()));
+    index_flags::clear_flags(tree.repo, tree.dir, index, &paths)?;
+    flagged.retain(|f| change_by_path.get(&f.path).is_some_and(|c| c.new.is_some()));
     Ok(flagged)
 }
 
-/// Whether a file stands there that git will replace or remove.
-fn is_replaced(change: &Change) -> bool {
+/// Returns whether the change replaces or removes a file.
+fn replaces_file(change: &Change) -> bool {
     change.old.is_some_and(|side| !side.is_gitlink())
 }
 
-impl<'a> Moved<'a> {
-    /// Lets git bring the files and a copy of `index` over.
-    fn bring_by_git(
+impl<'a> AppliedChanges<'a> {
+    /// Lets git write the files and a copy of `index`.
+    fn apply_by_git(
         &self,
-        tree: &Tree<'_>,
+        tree: &WorktreeContext<'_>,
         index: &Path,
         from: Oid,
-        against: &Against<'_>,
+        against: &SparseExceptions<'_>,
     ) -> Result<(), Error> {
-        index::copy(index, &self.next)?;
-        unfold(tree, &self.next, &self.changes)?;
-        let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
-        let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
-        let flagged = unflag(tree, &self.next, &self.changes)?;
-        let left_out = LeftOut::bring(tree, &self.next, &self.changes, (from, self.to), against)?;
-        let (start, end) = left_out.as_ref().map_or((from, self.to), |left_out| (left_out.from, left_out.to));
-        let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(flags::AS_MARKED).args([
-            "read-tree",
-            "-m",
-            "-u",
-        ]);
-        let done = call
+        index::copy(index, &self.index_file)?;
+        expand_sparse_folders(tree, &self.index_file, &self.changes)?;
+        let linked = self.changes.iter().filter(|c| replaces_file(c)).map(|c| &c.path);
+        let git_options = ignore_link_ctime(tree.repo, tree.dir, &self.index_file, linked)?;
+        let flagged = clear_replaced_flags(tree, &self.index_file, &self.changes)?;
+        let left_out =
+            SparseSwitch::prepare(tree, &self.index_file, &self.changes, (from, self.target), against)?;
+        let (start, end) =
+            left_out.as_ref().map_or((from, self.target), |left_out| (left_out.from_tree, left_out.to_tree));
+        let command = tree
+            .repo
+            .git_in(tree.dir)
+            .args(git_options.iter().copied())
+            .args(index_flags::KEEP_FLAGS_CONFIG)
+            .args(["read-tree", "-m", "-u"]);
+        let result = command
             .args(left_out.as_ref().map(|_| "--no-sparse-checkout"))
             .args([start.to_string(), end.to_string()])
-            .index(&self.next)
-            .changes()
+            .index(&self.index_file)
+            .mutating()
             .run();
-        done.map_err(|e| tree.repo.not_made(e, self.to))?;
-        left_out.map_or(Ok(()), |left_out| left_out.finish(tree, &self.next))?;
-        flags::flag_again(tree.repo, tree.dir, &self.next, &flagged)
+        result.map_err(|e| tree.repo.classify_checkout_error(e, self.target))?;
+        left_out.map_or(Ok(()), |left_out| left_out.finish(tree, &self.index_file))?;
+        index_flags::restore_flags(tree.repo, tree.dir, &self.index_file, &flagged)
     }
 
-    /// What a killed process had brought over, found from its scratch folder.
-    pub(super) fn found(tree: &Tree<'a>, changes: Vec<Change>, to: Oid) -> Result<Moved<'a>, Error> {
-        let held = Quarantine::at(&tree.scratch.join(REPLACED))?;
-        Ok(Moved { dir: tree.dir, changes, held, next: tree.scratch.join(INDEX), made: None, to })
+    /// Recovers the changes of a killed process from its scratch folder.
+    pub(super) fn from_scratch(
+        tree: &WorktreeContext<'a>,
+        changes: Vec<Change>,
+        to: Oid,
+    ) -> Result<AppliedChanges<'a>, Error> {
+        let replaced = Quarantine::open(&tree.scratch.join(REPLACED_DIR))?;
+        Ok(AppliedChanges {
+            dir: tree.dir,
+            changes,
+            replaced,
+            index_file: tree.scratch.join(INDEX_NAME),
+            new_index: None,
+            target: to,
+        })
     }
 
-    /// What stands where files come back to, and is neither the file that was there nor what git was bringing. Where git cannot be
-    /// asked, only what is byte for byte what was to come counts as that.
-    fn strangers(&self, tree: &Tree<'_>) -> Vec<Stranger> {
-        let is_known = |found: &Stranger, change: &Change| {
-            let is_from = |side| is_from_git(tree, &found.path, side, self.to).unwrap_or(false);
-            found.is_replaced && (self.held.is_like(self.dir, &found.path) || change.new.is_some_and(is_from))
+    /// Returns obstructions at the paths of files that are restored: files that are neither the original nor
+    /// what git was writing. If git cannot be run, only a file that is byte for byte the new content counts
+    /// as written by git.
+    fn find_obstructions(&self, tree: &WorktreeContext<'_>) -> Vec<Obstruction> {
+        let is_known = |obstruction: &Obstruction, change: &Change| {
+            let is_from =
+                |side| is_written_by_git(tree, &obstruction.path, side, self.target).unwrap_or(false);
+            obstruction.is_replaceable
+                && (self.replaced.is_same_or_alike(self.dir, &obstruction.path)
+                    || change.new.is_some_and(is_from))
         };
-        let coming = self.changes.iter().filter(|c| self.held.holds(&c.path));
-        let found = coming.filter_map(|change| Some((stranger(self.dir, &change.path)?, change)));
-        found.filter(|(found, change)| !is_known(found, change)).map(|(found, _)| found).collect()
+        let returning = self.changes.iter().filter(|c| self.replaced.contains(&c.path));
+        let obstructions =
+            returning.filter_map(|change| Some((detect_obstruction(self.dir, &change.path)?, change)));
+        obstructions.filter(|(found, change)| !is_known(found, change)).map(|(found, _)| found).collect()
     }
 
-    /// Files that were written to between being checked and being replaced: their old name was gone by then, the
-    /// second one still shows the edit.
-    fn edited(&self, tree: &Tree<'_>, from: Oid) -> Result<Vec<RepoPath>, Error> {
+    /// Returns files that were edited between the check and the replacement. Their original name no longer
+    /// exists, but the second name shows the edit.
+    fn edited_files(&self, tree: &WorktreeContext<'_>, from: Oid) -> Result<Vec<RepoPath>, Error> {
         let expected: Vec<(RepoPath, Side)> = self
             .changes
             .iter()
-            .filter(|c| is_replaced(c) && self.held.holds(&c.path))
+            .filter(|c| replaces_file(c) && self.replaced.contains(&c.path))
             .filter_map(|c| Some((c.path.clone(), c.old?)))
             .collect();
         if expected.is_empty() {
             return Ok(Vec::new());
         }
-        let attributes = || attributes_for(tree.repo, from, expected.iter().map(|(p, _)| p));
-        self.held.differing(tree, &expected, &attributes)
+        let attributes = || tree_attribute_files(tree.repo, from, expected.iter().map(|(p, _)| p));
+        self.replaced.differing_files(tree, &expected, &attributes)
     }
 
-    /// Takes everything back: what git put there is set aside, what was there returns, by renames. A file that is not
-    /// what git would have put there is somebody's own and stays.
+    /// Undoes everything by renames: files that git wrote are set aside, and the originals are restored. A
+    /// file with other content than git's belongs to the user and stays.
     ///
     /// # Errors
-    /// [`Error::Stuck`] when that failed too; it says where the files are, which are not deleted then.
-    pub(super) fn undo(self, tree: &Tree<'_>) -> Result<(), Error> {
-        let undone = self.take_arrived(tree).and_then(|()| self.give_back(tree, &self.strangers(tree)));
-        undone.map_err(|source| self.stuck(tree, source))
+    /// [`Error::RestoreFailed`] when the undo failed too. The error names the folder of the files, which are not
+    /// deleted then.
+    pub(super) fn undo(self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
+        let result = self
+            .remove_arrived(tree)
+            .and_then(|()| self.restore_replaced(tree, &self.find_obstructions(tree)));
+        result.map_err(|source| self.stuck_error(tree, source))
     }
 
-    /// The same where all that is somebody's own makes way for what was there. Returns a commit with it, as far as one can hold it.
+    /// Undoes everything, and moves the user's files out of the way of the originals. Returns a commit with
+    /// these files, as far as a commit can hold them.
     ///
     /// # Errors
-    /// As above.
-    pub(super) fn undo_and_save(self, tree: &Tree<'_>) -> Result<Option<Oid>, Error> {
-        let undone = self.take_arrived(tree).and_then(|()| save(tree, self.strangers(tree)));
-        let undone = undone.and_then(|saved| self.give_back(tree, &[]).map(|()| saved));
-        undone.map_err(|source| self.stuck(tree, source))
+    /// [`Error::RestoreFailed`] when the undo failed too.
+    pub(super) fn undo_and_save(self, tree: &WorktreeContext<'_>) -> Result<Option<Oid>, Error> {
+        let result = self
+            .remove_arrived(tree)
+            .and_then(|()| preserve_obstructions(tree, self.find_obstructions(tree)));
+        let result = result.and_then(|saved| self.restore_replaced(tree, &[]).map(|()| saved));
+        result.map_err(|source| self.stuck_error(tree, source))
     }
 
-    fn stuck(&self, tree: &Tree<'_>, source: Error) -> Error {
-        Error::Stuck { dir: self.dir.to_owned(), kept: tree.scratch.to_owned(), source: Box::new(source) }
+    fn stuck_error(&self, tree: &WorktreeContext<'_>, source: Error) -> Error {
+        Error::RestoreFailed {
+            dir: self.dir.to_owned(),
+            saved_dir: tree.scratch.to_owned(),
+            source: Box::new(source),
+        }
     }
 
-    /// Takes away the new files that git put there.
-    fn take_arrived(&self, tree: &Tree<'_>) -> Result<(), Error> {
-        let arrived = Quarantine::fresh(tree.scratch, "arrived")?;
-        let absent: HashSet<RepoPath> = path::noted(&tree.scratch.join(ABSENT))?.into_iter().collect();
+    /// Removes the new files that git wrote.
+    fn remove_arrived(&self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
+        let arrived = Quarantine::create_unused(tree.scratch, "arrived")?;
+        let absent: HashSet<RepoPath> =
+            path::read_path_list(&tree.scratch.join(ABSENT_LIST))?.into_iter().collect();
         let is_new = |c: &&Change| c.old.is_none() || absent.contains(&c.path);
         let expected: Vec<(RepoPath, Side)> = self
             .changes
             .iter()
-            .filter(|c| is_new(c) && stands(self.dir, &c.path))
+            .filter(|c| is_new(c) && exists_in_real_folder(self.dir, &c.path))
             .filter_map(|c| Some((c.path.clone(), c.new?)))
             .collect();
-        // On a full disk git cannot be asked; then only what is byte for byte git's is taken for git's.
-        let own = self.foreign(tree, &expected).map(|own| self.without_cut_short(tree, own, &expected));
-        let own = own.unwrap_or_else(|_| {
-            let strange =
-                |(path, side): &&(RepoPath, Side)| !is_blob(tree.repo, &path.under(self.dir), *side);
-            expected.iter().filter(strange).map(|(path, _)| path.clone()).collect()
+        // On a full disk git cannot be run. Then only a file that is byte for byte git's counts as git's.
+        let foreign = self
+            .find_foreign(tree, &expected)
+            .map(|foreign| self.without_truncated(tree, foreign, &expected));
+        let foreign = foreign.unwrap_or_else(|_| {
+            let has_changed = |(path, side): &&(RepoPath, Side)| {
+                !matches_blob(tree.repo, &path.to_fs_path(self.dir), *side)
+            };
+            expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
         });
-        for (path, _) in expected.iter().filter(|(p, _)| !own.contains(p)) {
-            arrived.take(self.dir, path)?;
+        for (path, _) in expected.iter().filter(|(p, _)| !foreign.contains(p)) {
+            arrived.move_in(self.dir, path)?;
         }
         remove_new_folders(tree);
         Ok(())
     }
 
-    /// Brings back what was there, but for what would go over `strangers`.
-    fn give_back(&self, tree: &Tree<'_>, strangers: &[Stranger]) -> Result<(), Error> {
-        let is_in_the_way = |path: &RepoPath| {
-            strangers.iter().any(|s| s.path == *path || path.parents().any(|up| up == s.path))
+    /// Restores the replaced files, except where `obstructions` are in the way.
+    fn restore_replaced(
+        &self,
+        tree: &WorktreeContext<'_>,
+        obstructions: &[Obstruction],
+    ) -> Result<(), Error> {
+        let is_obstructed = |path: &RepoPath| {
+            obstructions.iter().any(|s| s.path == *path || path.parents().any(|up| up == s.path))
         };
         let mut edited = Vec::new();
-        for change in self.changes.iter().filter(|c| self.held.holds(&c.path)) {
-            if self.held.is_same_file(self.dir, &change.path) {
+        for change in self.changes.iter().filter(|c| self.replaced.contains(&c.path)) {
+            if self.replaced.is_same_file(self.dir, &change.path) {
                 continue;
             }
-            if !is_in_the_way(&change.path) {
-                self.held.give_over(self.dir, &change.path)?;
-            } else if change.old.is_some_and(|side| !self.held.is_blob(tree.repo, &change.path, side)) {
-                // Somebody wrote to what was there, and then put another file in its place: both are kept.
+            if !is_obstructed(&change.path) {
+                self.replaced.move_out_replacing(self.dir, &change.path)?;
+            } else if change
+                .old
+                .is_some_and(|side| !self.replaced.matches_blob(tree.repo, &change.path, side))
+            {
+                // The original was edited, and another file was then created in its place: both are retained.
                 edited.push(change.path.clone());
             }
         }
@@ -447,41 +529,47 @@ impl<'a> Moved<'a> {
         }
     }
 
-    /// The paths without those that git was writing when it was killed: such a file ends somewhere.
-    fn without_cut_short(
+    /// Returns the paths without those that git was writing when it was killed. Such a file holds only a
+    /// beginning of its content.
+    fn without_truncated(
         &self,
-        tree: &Tree<'_>,
+        tree: &WorktreeContext<'_>,
         mut paths: Vec<RepoPath>,
         expected: &[(RepoPath, Side)],
     ) -> Vec<RepoPath> {
         paths.retain(|path| {
             let side = expected.iter().find(|(p, _)| p == path).map(|(_, side)| *side);
-            !side.is_some_and(|side| is_from_git(tree, path, side, self.to).unwrap_or(false))
+            !side.is_some_and(|side| is_written_by_git(tree, path, side, self.target).unwrap_or(false))
         });
         paths
     }
 
-    /// Of files that stand where git was to put new ones, those that are something else.
-    fn foreign(&self, tree: &Tree<'_>, expected: &[(RepoPath, Side)]) -> Result<Vec<RepoPath>, Error> {
-        let check = tree.scratch.join("check-arrived");
+    /// Returns the files at paths of new files whose content differs from git's.
+    fn find_foreign(
+        &self,
+        tree: &WorktreeContext<'_>,
+        expected: &[(RepoPath, Side)],
+    ) -> Result<Vec<RepoPath>, Error> {
+        let index_file = tree.scratch.join("check-arrived");
         let paths = || expected.iter().map(|(p, _)| p);
-        let attributes = || attributes_for(tree.repo, self.to, paths());
-        differing(tree.repo, &tree.git_dir, self.dir, &check, expected, &attributes)
+        let attributes = || tree_attribute_files(tree.repo, self.target, paths());
+        differing_files(tree.repo, &tree.git_dir, self.dir, &index_file, expected, &attributes)
     }
 
-    /// The index to install.
+    /// Returns the index to install, and leaves none in its place.
     fn take_index(&mut self) -> NewIndex {
-        self.made.take().unwrap_or_else(|| NewIndex::At(self.next.clone()))
+        self.new_index.take().unwrap_or_else(|| NewIndex::InFile(self.index_file.clone()))
     }
 
-    /// Accepts what was done.
-    pub(super) fn keep(self) {
-        self.held.discard();
+    /// Accepts the changes, and discards the second names of replaced files.
+    pub(super) fn accept(self) {
+        self.replaced.discard();
     }
 }
 
-/// The `.gitattributes` files of a tree that can speak about `paths`: they decide how a file's bytes become a blob.
-pub(super) fn attributes_for<'p>(
+/// Returns the `.gitattributes` files of a tree that can apply to `paths`: they determine how a file's bytes
+/// become a blob.
+pub(super) fn tree_attribute_files<'p>(
     repo: &Repo,
     tree: Oid,
     paths: impl Iterator<Item = &'p RepoPath>,
@@ -489,7 +577,7 @@ pub(super) fn attributes_for<'p>(
     diff::tree_files(repo, tree, &attribute_paths(paths))
 }
 
-/// Where files with attributes lie that can speak about `paths`.
+/// Returns the paths of `.gitattributes` files that can apply to `paths`.
 pub(super) fn attribute_paths<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> BTreeSet<RepoPath> {
     let mut all = BTreeSet::from([RepoPath::new(".gitattributes")]);
     for path in paths {

@@ -1,71 +1,80 @@
-//! Owns the tree that a worktree would commit as it lies there, made without a change to the repository, the index or a file.
+//! Tree of a worktree's uncommitted content, written without changing the repository, the index or a file.
 
 use std::path::Path;
 
+use super::parallel::parallel_map;
 use super::path::nul_separated;
-use super::status::{Dirt, Kind};
-use super::threads::in_threads;
-use super::{Error, Oid, Program, Repo, RepoPath, ThrowAway, index};
+use super::status::{StatusKind, WorktreeStatus};
+use super::{Error, Oid, Program, Repo, RepoPath, TempObjectStore, index};
 
-/// A worktree with uncommitted work.
+/// Worktree with uncommitted work.
 #[derive(Debug)]
-pub(crate) struct Uncommitted<'a> {
-    /// Its top.
+pub(crate) struct UncommittedWorktree<'a> {
+    /// Top of the worktree.
     pub(crate) dir: &'a Path,
-    /// Its own git directory.
+    /// Private git directory of the worktree.
     pub(crate) git_dir: std::path::PathBuf,
-    /// What differs from HEAD in it.
-    pub(crate) dirt: &'a Dirt,
+    /// Differences from HEAD.
+    pub(crate) status: &'a WorktreeStatus,
 }
 
-/// The trees of many worktrees. Objects go to `into`, copies of their indexes to `scratch`.
-pub(crate) fn trees_of(
+/// Writes the trees of many worktrees. Objects go to `temp_objects`, copies of the indexes to `scratch`.
+pub(crate) fn write_uncommitted_trees(
     repo: &Repo,
-    into: &ThrowAway,
+    temp_objects: &TempObjectStore,
     scratch: &Path,
-    all: &[Uncommitted<'_>],
+    worktrees: &[UncommittedWorktree<'_>],
 ) -> Vec<Result<Oid, Error>> {
     let program = repo.program();
-    let numbered: Vec<(usize, &Uncommitted<'_>)> = all.iter().enumerate().collect();
-    in_threads(&numbered, |(at, one)| {
+    let numbered: Vec<(usize, &UncommittedWorktree<'_>)> = worktrees.iter().enumerate().collect();
+    parallel_map(&numbered, |(at, worktree)| {
         let index = scratch.join(format!("index-{at}"));
-        tree_of(program, into, &index, one)
+        write_uncommitted_tree(program, temp_objects, &index, worktree)
     })
 }
 
-fn tree_of(program: &Program, into: &ThrowAway, index: &Path, one: &Uncommitted<'_>) -> Result<Oid, Error> {
-    index::copy(&one.git_dir.join("index"), index)?;
-    let call = |args: &[&str]| {
-        // A shared index would be written beside the real one.
-        let call =
-            program.in_dir(one.dir).args(["-c", "core.splitIndex=false", "-c", "core.fsmonitor=false"]);
-        ThrowAway::apply(Some(into), call).args(args).index(index)
+fn write_uncommitted_tree(
+    program: &Program,
+    temp_objects: &TempObjectStore,
+    index: &Path,
+    worktree: &UncommittedWorktree<'_>,
+) -> Result<Oid, Error> {
+    index::copy(&worktree.git_dir.join("index"), index)?;
+    let git_command = |args: &[&str]| {
+        // A split index would write its shared file next to the real index.
+        let command = program.command_in(worktree.dir).args([
+            "-c",
+            "core.splitIndex=false",
+            "-c",
+            "core.fsmonitor=false",
+        ]);
+        TempObjectStore::redirect_writes(Some(temp_objects), command).args(args).index(index)
     };
-    let paths = changed(one.dirt);
+    let paths = changed_paths(worktree.status);
     if !paths.is_empty() {
-        call(&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"])
+        git_command(&["update-index", "--add", "--remove", "--replace", "-z", "--stdin"])
             .input(nul_separated(&paths))
             .run()?;
     }
-    let made = call(&["write-tree"]).run_for_id();
+    let tree_id = git_command(&["write-tree"]).run_for_id();
     drop(std::fs::remove_file(index));
-    made
+    tree_id
 }
 
-/// The paths whose files are not in the index as they lie there. Repositories of their own stay out, as with a commit.
-fn changed(dirt: &Dirt) -> Vec<RepoPath> {
-    let differs = dirt.entries.iter().filter(|entry| match entry.kind {
-        Kind::Tracked { unstaged, deleted, .. } => (unstaged || deleted) && !entry.submodule,
-        Kind::Unmerged => !entry.submodule,
-        Kind::Untracked => !entry.nested,
+/// Returns the paths whose files differ from the index. Nested repositories are left out, as in a commit.
+fn changed_paths(status: &WorktreeStatus) -> Vec<RepoPath> {
+    let differs = status.entries.iter().filter(|entry| match entry.kind {
+        StatusKind::Tracked { unstaged, deleted, .. } => (unstaged || deleted) && !entry.submodule,
+        StatusKind::Unmerged => !entry.submodule,
+        StatusKind::Untracked => !entry.nested,
     });
     differs.map(|entry| entry.path.clone()).collect()
 }
 
 impl Repo {
-    /// Whether HEAD of the worktree at `dir` names this branch.
-    pub(crate) fn is_on(&self, dir: &Path, branch: &str) -> bool {
-        let git_dir = self.git_dir_of(dir);
+    /// Returns whether HEAD of the worktree at `dir` names this branch.
+    pub(crate) fn is_head_on_branch(&self, dir: &Path, branch: &str) -> bool {
+        let git_dir = self.worktree_git_dir(dir);
         git_dir
             .and_then(|git_dir| self.head_branch(dir, &git_dir))
             .is_ok_and(|b| b.as_deref() == Some(branch))

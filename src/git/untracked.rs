@@ -1,4 +1,5 @@
-//! Owns what is in a worktree and is to be in no commit: whether git ignores it, and taking it out again without touching the files.
+//! Files of a worktree that should be in no commit: whether git ignores them, and untracking them without
+//! touching the files.
 
 use std::path::Path;
 
@@ -6,31 +7,38 @@ use super::path::nul_separated;
 use super::{Error, Repo, RepoPath};
 
 impl Repo {
-    /// The files at or below a path of a worktree that its index has.
-    pub(crate) fn tracked_below(&self, dir: &Path, path: &RepoPath) -> Result<Vec<RepoPath>, Error> {
-        let call =
-            self.git_in(dir).args(["ls-files", "-z", "--full-name", "--"]).arg(path.under(Path::new("")));
-        let out = call.env("GIT_LITERAL_PATHSPECS", "1").run()?;
+    /// Returns the files at or below a path that the worktree's index has.
+    pub(crate) fn tracked_paths_below(&self, dir: &Path, path: &RepoPath) -> Result<Vec<RepoPath>, Error> {
+        let command = self
+            .git_in(dir)
+            .args(["ls-files", "-z", "--full-name", "--"])
+            .arg(path.to_fs_path(Path::new("")));
+        let out = command.env("GIT_LITERAL_PATHSPECS", "1").run()?;
         Ok(out.fields().map(RepoPath::new).collect())
     }
 
-    /// Those of these paths of a worktree that a rule keeps git from adding by itself, whether it has them already or not.
-    pub(crate) fn ignores(&self, dir: &Path, paths: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
-        let call = self
+    /// Returns those of these paths that ignore rules match, tracked or not.
+    pub(crate) fn ignored_among(&self, dir: &Path, paths: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
+        let command = self
             .git_in(dir)
             .args(["check-ignore", "--no-index", "-z", "--stdin"])
             .input(nul_separated(paths));
-        // With 1, none of them.
-        let out = call.accept(&[1]).run()?;
+        // Exit code 1 means that no path matches.
+        let out = command.accept(&[1]).run()?;
         Ok(out.fields().map(RepoPath::new).collect())
     }
 
-    /// Commits that these files of a worktree are not tracked any more. They stay where they are.
-    pub(crate) fn untrack(&self, dir: &Path, paths: &[RepoPath], message: &str) -> Result<(), Error> {
-        let call = self.git_in(dir).args(["rm", "--cached", "--quiet", "-r", "--ignore-unmatch", "-f"]);
-        let call =
-            call.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).env("GIT_LITERAL_PATHSPECS", "1");
-        call.input(nul_separated(paths)).changes().run()?;
-        self.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes().run().map(drop)
+    /// Commits that these files of a worktree are no longer tracked. The files stay in place.
+    pub(crate) fn commit_untracking(
+        &self,
+        dir: &Path,
+        paths: &[RepoPath],
+        message: &str,
+    ) -> Result<(), Error> {
+        let command = self.git_in(dir).args(["rm", "--cached", "--quiet", "-r", "--ignore-unmatch", "-f"]);
+        let command =
+            command.args(["--pathspec-from-file=-", "--pathspec-file-nul"]).env("GIT_LITERAL_PATHSPECS", "1");
+        command.input(nul_separated(paths)).mutating().run()?;
+        self.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).mutating().run().map(drop)
     }
 }

@@ -1,43 +1,44 @@
-//! Owns which git this is, and what can be relied on.
+//! Version of the git program, and the features that depend on it.
 
 use super::{Error, Program};
 
-/// The oldest git that everything works with.
-pub(crate) const OLDEST: Version = Version(2, 39);
-const OLDEST_TEXT: &str = "2.39";
+/// Oldest supported git version.
+pub(crate) const MINIMUM_VERSION: Version = Version(2, 39);
+const MINIMUM_VERSION_TEXT: &str = "2.39";
 
-/// A git version, major and minor.
+/// git version, major and minor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(pub(crate) u32, pub(crate) u32);
 
 impl Version {
-    /// Asks the program.
-    pub(super) fn of(program: &Program, dir: &std::path::Path) -> Result<Version, Error> {
-        let text = program.in_dir(dir).arg("--version").run()?.line();
-        Version::parse(&text).ok_or_else(|| Error::Answer { args: "--version".into(), what: text })
+    /// Runs `git --version` and parses the output.
+    pub(super) fn detect(program: &Program, dir: &std::path::Path) -> Result<Version, Error> {
+        let text = program.command_in(dir).arg("--version").run()?.line();
+        Version::parse(&text)
+            .ok_or_else(|| Error::UnexpectedOutput { args: "--version".into(), output: text })
     }
 
-    /// Reads `git version 2.47.3 (Apple Git-1)` and a bare `2.47`.
+    /// Parses `git version 2.47.3 (Apple Git-1)` and a bare `2.47`.
     pub(super) fn parse(text: &str) -> Option<Version> {
         let number = text.split_whitespace().find(|w| w.starts_with(|c: char| c.is_ascii_digit()))?;
         let mut parts = number.split('.').map(|p| p.parse().ok());
         Some(Version(parts.next()??, parts.next()??))
     }
 
-    /// Refuses what is too old.
-    pub(super) fn require(self) -> Result<Version, Error> {
-        if self >= OLDEST {
+    /// Refuses a version older than [`MINIMUM_VERSION`].
+    pub(super) fn require_supported(self) -> Result<Version, Error> {
+        if self >= MINIMUM_VERSION {
             return Ok(self);
         }
-        Err(Error::TooOld { found: self.to_string(), needed: OLDEST_TEXT })
+        Err(Error::TooOld { found: self.to_string(), needed: MINIMUM_VERSION_TEXT })
     }
 
-    /// `update-ref --stdin` knows `symref-update`.
+    /// Returns whether `update-ref --stdin` supports `symref-update`.
     pub(super) fn has_symref_verbs(self) -> bool {
         self >= Version(2, 46)
     }
 
-    /// `git --attr-source=<tree>` exists.
+    /// Returns whether `git --attr-source=<tree>` is supported.
     pub(super) fn has_attr_source(self) -> bool {
         self >= Version(2, 41)
     }
@@ -54,22 +55,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_many_vendors_are_read() {
-        for (text, want) in [
+    fn parses_versions_of_vendors() {
+        for (text, expected) in [
             ("git version 2.47.3", Version(2, 47)),
             ("git version 2.39.5 (Apple Git-154)", Version(2, 39)),
             ("git version 2.50.0.windows.1", Version(2, 50)),
             ("git version 3.0.0-rc1", Version(3, 0)),
         ] {
-            assert_eq!(Version::parse(text), Some(want), "{text}");
+            assert_eq!(Version::parse(text), Some(expected), "{text}");
         }
         assert_eq!(Version::parse("nonsense"), None);
     }
 
     #[test]
-    fn an_old_git_is_refused_with_both_numbers() {
-        let error = Version(2, 38).require().unwrap_err().to_string();
+    fn refuses_old_git_with_both_versions() {
+        let error = Version(2, 38).require_supported().unwrap_err().to_string();
         assert_eq!(error, "git 2.38 is too old; git-proq needs 2.39 or newer");
-        assert!(OLDEST.require().is_ok());
+        assert!(MINIMUM_VERSION.require_supported().is_ok());
     }
 }

@@ -1,65 +1,67 @@
-//! Owns a cheap summary of what is uncommitted in a worktree, from which a change since the last reading is known.
+//! Cheap summary of a worktree's uncommitted state, to detect a change since the last reading.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::entries::Entries;
-use super::glance::Glance;
-use super::index::Version;
-use super::seen::ignored_by_git;
-use super::status::ask;
+use super::index::FileVersion;
+use super::raw_index::RawIndex;
+use super::stat_scan::StatScan;
+use super::status::query_git_status;
+use super::worktree_scan::query_ignored;
 use super::{Error, Repo, RepoPath};
 
-/// What is uncommitted in a worktree at one moment.
+/// Summary of the uncommitted state of a worktree at one moment.
 #[derive(Debug)]
 pub(crate) struct WorktreeStamp {
-    /// Equal for two readings between which HEAD, the staged content and every file that differs stayed the same.
+    /// Hash that is equal for two readings if HEAD, the staged content and every differing file stayed the
+    /// same.
     pub(crate) value: u64,
-    /// Ignored files and folders; a folder stands for all that is in it.
+    /// Ignored files and folders; a folder stands for everything in it.
     pub(crate) ignored: Vec<RepoPath>,
 }
 
 impl WorktreeStamp {
-    /// Reads the stamp of the worktree whose top is `dir`. A file counts by its mode, size, inode and times (of its content and
-    /// of its last change, in nanoseconds), the index by what its entries name: that git refreshed it changes nothing.
+    /// Reads the stamp of the worktree whose top is `dir`. A file is hashed by its mode, size, inode and
+    /// times (of content and of last change, in nanoseconds). The index is hashed by the content of its
+    /// entries: a refresh by git changes nothing.
     ///
-    /// No git process is started, unless the worktree has something in it that only git can judge (skip-worktree entries,
-    /// submodules, nested repositories).
+    /// No git process is started, unless the worktree has entries that only git can judge (skip-worktree
+    /// entries, submodules, nested repositories).
     ///
     /// # Errors
-    /// Whatever git says where it had to be started.
+    /// Fails if git has to be started and fails.
     pub(crate) fn read(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<WorktreeStamp, Error> {
         let index = git_dir.join("index");
-        let in_process = Glance::at(repo, dir).and_then(|glance| glance.finds_all_beside_index());
-        let (dirty, mut ignored) = match in_process {
+        let in_process = StatScan::open(repo, dir).and_then(|glance| glance.compare_with_index());
+        let (dirty_entries, mut ignored) = match in_process {
             Some((entries, beside)) => (entries, beside.ignored),
-            None => (ask(repo.program(), dir, true)?.entries, ignored_by_git(repo, dir)?),
+            None => (query_git_status(repo.program(), dir, true)?.entries, query_ignored(repo, dir)?),
         };
-        let mut dirty: Vec<RepoPath> = dirty.into_iter().map(|entry| entry.path).collect();
-        dirty.sort();
+        let mut dirty_paths: Vec<RepoPath> = dirty_entries.into_iter().map(|entry| entry.path).collect();
+        dirty_paths.sort();
         ignored.sort();
         let mut hasher = DefaultHasher::new();
-        repo.head_of(dir)?.map(|head| head.to_string()).hash(&mut hasher);
-        match Entries::read(&index, repo.gix.object_hash()) {
+        repo.head_commit(dir)?.map(|head| head.to_string()).hash(&mut hasher);
+        match RawIndex::read(&index, repo.gix.object_hash()) {
             Some(entries) => hash_entries(&entries, &mut hasher),
-            None => Version::of(&index)?.hash(&mut hasher),
+            None => FileVersion::read(&index)?.hash(&mut hasher),
         }
-        for path in &dirty {
-            hash_file(&path.under(dir), &mut hasher);
+        for path in &dirty_paths {
+            hash_file(&path.to_fs_path(dir), &mut hasher);
         }
         Ok(WorktreeStamp { value: hasher.finish(), ignored })
     }
 }
 
-fn hash_entries(entries: &Entries, hasher: &mut DefaultHasher) {
-    for at in entries.all() {
+fn hash_entries(entries: &RawIndex, hasher: &mut DefaultHasher) {
+    for at in entries.offsets() {
         let entry = entries.entry(*at);
-        (entry.path(), entry.mode(), entry.id(), entry.is_seen()).hash(hasher);
+        (entry.path(), entry.mode(), entry.id(), entry.is_checked()).hash(hasher);
     }
 }
 
-/// Adds the name of a file and what `lstat` answers of it.
+/// Hashes the name of a file and its `lstat` data.
 fn hash_file(file: &Path, hasher: &mut DefaultHasher) {
     file.hash(hasher);
     if let Ok(meta) = file.symlink_metadata() {

@@ -1,78 +1,83 @@
-//! Owns checking where things are kept: who may look, what the file system can do, room on the disk, what git ignores.
+//! Health checks of the storage: access rights, features of the file system, free space, and ignore rules.
 
 use std::path::{Path, PathBuf};
 
+use super::check_context::{CheckContext, quoted};
 use super::finding::Finding;
 use super::repair::Repair;
-use super::scene::{Scene, quoted};
-use crate::lane::not_kept_out;
-use crate::store::{free_space, try_out};
+use crate::lane::files_missing_exclude;
+use crate::store::{free_space, probe_file_system};
 
-/// Less free space than this stops a landing sooner or later, and now.
-const SCARCE: u64 = 1 << 30;
-const NONE_LEFT: u64 = 100 << 20;
+/// Free space below which a landing will fail sooner or later ([`LOW_SPACE_BYTES`]), and below which commands
+/// fail now ([`CRITICAL_SPACE_BYTES`]).
+const LOW_SPACE_BYTES: u64 = 1 << 30;
+const CRITICAL_SPACE_BYTES: u64 = 100 << 20;
 
-/// The folder `proq/`, its file system, and the lanes' folder.
-pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
+/// Checks the folder `proq/`, its file system, and the folders of the lanes.
+pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
-    out.extend(access(scene));
-    out.extend(abilities(scene));
-    let mut seen = Vec::new();
-    for dir in places(scene) {
-        if dir.exists() && !seen.contains(&device(&dir)) {
-            seen.push(device(&dir));
-            out.extend(free_space(&dir).and_then(|free| space(&dir, free)));
+    out.extend(check_access(context));
+    out.extend(check_file_system(context));
+    let mut checked_devices = Vec::new();
+    for dir in storage_folders(context) {
+        if dir.exists() && !checked_devices.contains(&device_id(&dir)) {
+            checked_devices.push(device_id(&dir));
+            out.extend(free_space(&dir).and_then(|free| check_free_space(&dir, free)));
         }
     }
-    out.extend(ignored(scene));
-    out.extend(clean(scene));
+    out.extend(check_ignored(context));
+    out.extend(git_clean_note(context));
     out
 }
 
-/// The repository, and where lanes lie.
-fn places(scene: &Scene<'_>) -> Vec<PathBuf> {
-    let project = scene.project;
-    let set = project.location().ok().map(|location| location.folder().to_owned());
-    let lanes = scene.lanes.iter().filter_map(|lane| lane.path.parent()).map(Path::to_owned);
-    [project.repo.common_dir().to_owned(), project.lanes_dir()].into_iter().chain(set).chain(lanes).collect()
+/// Returns the folders to check for free space: the repository, and every folder that contains lanes.
+fn storage_folders(context: &CheckContext<'_>) -> Vec<PathBuf> {
+    let project = context.project;
+    let configured = project.location().ok().map(|location| location.folder().to_owned());
+    let lanes = context.lanes.iter().filter_map(|lane| lane.path.parent()).map(Path::to_owned);
+    [project.repo.common_dir().to_owned(), project.lanes_dir()]
+        .into_iter()
+        .chain(configured)
+        .chain(lanes)
+        .collect()
 }
 
-fn device(path: &Path) -> Option<u64> {
+fn device_id(path: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(path).ok().map(|meta| meta.dev())
 }
 
-fn access(scene: &Scene<'_>) -> Option<Finding> {
-    let layout = scene.project.store.layout();
+fn check_access(context: &CheckContext<'_>) -> Option<Finding> {
+    let layout = context.project.store.layout();
     let (found, root) = (layout.access()?, layout.root());
     let subject = root.display().to_string();
-    if !found.mine {
+    if !found.is_owned {
         let message =
             format!("{} belongs to another user; what you do here may fail half-way", root.display());
         return Some(
             Finding::error("permissions", subject, message)
-                .help(format!("sudo chown -R \"$USER\" {}", quoted(root)))
-                .left("only its owner may change that"),
+                .with_help(format!("sudo chown -R \"$USER\" {}", quoted(root)))
+                .with_left_reason("only its owner may change that"),
         );
     }
-    if found.private {
+    if found.is_private {
         return None;
     }
     let message =
         format!("others may look into {}: prompts, logs, files that were set aside", root.display());
     Some(
         Finding::error("permissions", subject, message)
-            .help(format!("chmod 700 {}", quoted(root)))
-            .repair(Repair::ClosePrivate),
+            .with_help(format!("chmod 700 {}", quoted(root)))
+            .with_repair(Repair::RestrictToOwner),
     )
 }
 
-fn abilities(scene: &Scene<'_>) -> Vec<Finding> {
-    let root = scene.project.store.layout().root();
-    let dir = if root.exists() { root } else { scene.project.repo.common_dir() };
+fn check_file_system(context: &CheckContext<'_>) -> Vec<Finding> {
+    let root = context.project.store.layout().root();
+    let dir = if root.exists() { root } else { context.project.repo.common_dir() };
     let subject = dir.display().to_string();
     let mut out = Vec::new();
-    let found = match try_out(dir) {
+    let features = match probe_file_system(dir) {
         Ok(found) => found,
         Err(e) => {
             let message =
@@ -80,69 +85,75 @@ fn abilities(scene: &Scene<'_>) -> Vec<Finding> {
             return vec![Finding::warning("writable", subject, message)];
         }
     };
-    let mut wrong = |check, what: &str| {
-        let message = format!("the file system of {} {what}", dir.display());
+    let mut report = |check, problem: &str| {
+        let message = format!("the file system of {} {problem}", dir.display());
         let found = Finding::error(check, subject.clone(), message);
-        out.push(found.help("move the repository to a local disk").left("it is how that disk is mounted"));
+        out.push(
+            found
+                .with_help("move the repository to a local disk")
+                .with_left_reason("it is how that disk is mounted"),
+        );
     };
-    if !found.locks {
-        wrong("locks", "does not keep locks, so two commands at once may undo each other's work");
+    if !features.locks {
+        report("locks", "does not keep locks, so two commands at once may undo each other's work");
     }
-    if !found.careful_rename {
-        wrong("rename", "cannot rename without replacing, so a file made at the wrong moment may be lost");
+    if !features.rename_no_replace {
+        report("rename", "cannot rename without replacing, so a file made at the wrong moment may be lost");
     }
-    if !found.hard_links {
-        wrong(
+    if !features.hard_links {
+        report(
             "hard-links",
             "has no hard links, which keep your files while a preview or landing changes them",
         );
     }
-    if found.ignores_case {
+    if features.ignores_case {
         let message =
             "upper and lower case are the same here: names of files that differ in nothing else collide";
         out.push(Finding::info("case", subject.clone(), message));
     }
-    if found.merges_accents {
+    if features.normalizes_accents {
         let message = "names with accents have two spellings here that are the same file";
         out.push(Finding::info("accents", subject, message));
     }
     out
 }
 
-fn space(dir: &Path, free: u64) -> Option<Finding> {
+fn check_free_space(dir: &Path, free: u64) -> Option<Finding> {
     let text = format!("{} MB are free on the disk of {}", free >> 20, dir.display());
     let subject = dir.display().to_string();
     let help = "git proq cleanup";
     match free {
-        0..NONE_LEFT => {
+        0..CRITICAL_SPACE_BYTES => {
             let message = format!("only {text}: commands will stop half-way and take back what they did");
             Some(
                 Finding::error("disk-space", subject, message)
-                    .help(help)
-                    .left("what can go is for you to say"),
+                    .with_help(help)
+                    .with_left_reason("what can go is for you to say"),
             )
         }
-        NONE_LEFT..SCARCE => Some(Finding::warning("disk-space", subject, format!("only {text}")).help(help)),
-        SCARCE.. => None,
+        CRITICAL_SPACE_BYTES..LOW_SPACE_BYTES => {
+            Some(Finding::warning("disk-space", subject, format!("only {text}")).with_help(help))
+        }
+        LOW_SPACE_BYTES.. => None,
     }
 }
 
-fn ignored(scene: &Scene<'_>) -> Vec<Finding> {
-    let missing = not_kept_out(scene.project);
+fn check_ignored(context: &CheckContext<'_>) -> Vec<Finding> {
+    let missing = files_missing_exclude(context.project);
     let found = missing.into_iter().map(|file| {
         let message =
             format!("{} does not keep the lanes' folder out of git status and git add", file.display());
         Finding::error("ignored", file.display().to_string(), message)
-            .help("git proq doctor --fix")
-            .repair(Repair::KeepOut)
+            .with_help("git proq doctor --fix")
+            .with_repair(Repair::IgnoreLanesFolder)
     });
     found.collect()
 }
 
-fn clean(scene: &Scene<'_>) -> Option<Finding> {
-    let main = scene.project.repo.main_worktree()?;
-    let inside = scene.lanes.iter().filter(|lane| lane.path.starts_with(main)).count();
-    if inside == 0 {
+fn git_clean_note(context: &CheckContext<'_>) -> Option<Finding> {
+    let main = context.project.repo.main_worktree()?;
+    let lanes_inside = context.lanes.iter().filter(|lane| lane.path.starts_with(main)).count();
+    if lanes_inside == 0 {
         return None;
     }
     let message =
@@ -156,11 +167,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn little_room_is_a_warning_and_none_an_error() {
-        let of = |free| space(Path::new("/x"), free).map(|found| found.severity);
-        assert_eq!(of(2 << 30), None);
-        assert_eq!(of(500 << 20), Some(Severity::Warning));
-        assert_eq!(of(99 << 20), Some(Severity::Error));
-        assert_eq!(of(0), Some(Severity::Error));
+    fn low_space_is_warning_and_almost_none_is_error() {
+        let severity_of = |free| check_free_space(Path::new("/x"), free).map(|found| found.severity);
+        assert_eq!(severity_of(2 << 30), None);
+        assert_eq!(severity_of(500 << 20), Some(Severity::Warning));
+        assert_eq!(severity_of(99 << 20), Some(Severity::Error));
+        assert_eq!(severity_of(0), Some(Severity::Error));
     }
 }

@@ -1,4 +1,5 @@
-//! Owns the whole examination: what is looked at in which order, when to look again, what is repaired.
+//! The complete health examination: order of the checks, when they are repeated, and which findings are
+//! repaired.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -7,64 +8,69 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::check_context::CheckContext;
 use super::finding::{Finding, Severity};
-use super::scene::Scene;
 use super::{
-    batches, checkouts, conflicts, disk, lanes, leftovers, objects, operations, pool, preview, program,
-    settings, snaps, strays, trash,
+    batches, conflicts, disk, git_program, lanes, leftovers, main_checkout, objects, operations, pool,
+    preview, settings, snapshots, trash, unrecorded,
 };
+use crate::diagnostics::{Listener, Note};
 use crate::git::{self, Repo};
 use crate::lane::{Error, Project};
-use crate::note::{Listener, Note};
 use crate::store::Store;
 
-/// How long is looked again while nobody is at work and what is found changes.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// How long is waited for commands that are just at work: half of what they do looks wrong.
-const BUSY: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(60);
+/// How long the checks are repeated while no command is running and the findings change.
+const RECHECK_LIMIT: Duration = Duration::from_secs(3);
+/// How long to wait for running commands, whose partial changes appear as problems.
+const BUSY_RECHECK_LIMIT: Duration = Duration::from_secs(20);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(60);
 
-/// What was looked at.
+/// What an examination covered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Checked {
-    /// Whether there was a repository.
+pub(crate) struct CheckedItems {
+    /// Whether the folder is in a repository.
     pub(crate) repository: bool,
-    /// Git's version.
-    pub(crate) git: Option<String>,
-    /// Agents on `PATH`.
+    /// Version of git, if it is installed.
+    #[serde(rename = "git")]
+    pub(crate) git_version: Option<String>,
+    /// Known agents that are installed on `PATH`.
     pub(crate) agents: Vec<String>,
-    /// Lanes.
+    /// Number of lanes.
     pub(crate) lanes: usize,
-    /// Removed lanes.
-    pub(crate) history: usize,
-    /// Snapshots.
+    /// Number of removed lanes on record.
+    #[serde(rename = "history")]
+    pub(crate) removed_lanes: usize,
+    /// Number of snapshots.
     pub(crate) snapshots: usize,
-    /// Captured conflicts.
+    /// Number of captured conflicts.
     pub(crate) conflicts: usize,
-    /// Entries of the trash.
+    /// Number of entries in the trash.
     pub(crate) trash: usize,
-    /// Those whose folders the next lane may be given, by lane, the youngest first.
-    pub(crate) waiting: Vec<String>,
-    /// Refs that keep commits of removed lanes.
-    pub(crate) saved: usize,
-    /// Operations in the log.
+    /// Landed lanes whose folders the next lane may reuse, most recent first.
+    #[serde(rename = "waiting")]
+    pub(crate) reusable_folders: Vec<String>,
+    /// Number of refs that keep the commits of removed lanes.
+    #[serde(rename = "saved")]
+    pub(crate) saved_refs: usize,
+    /// Number of operations in the operation log.
     pub(crate) operations: usize,
     /// Whether a preview is open.
-    pub(crate) preview: bool,
+    #[serde(rename = "preview")]
+    pub(crate) is_preview_open: bool,
 }
 
-/// What was found and what was looked at.
+/// Result of an examination: the findings, and what was checked.
 #[derive(Debug, Clone)]
 #[must_use]
 pub(crate) struct Report {
-    /// The findings, worst first.
+    /// Findings, worst first.
     pub(crate) findings: Vec<Finding>,
-    /// What was looked at.
-    pub(crate) checked: Checked,
+    /// Counts of the checked items.
+    pub(crate) checked: CheckedItems,
 }
 
 impl Report {
-    /// Whether nothing is wrong any more.
+    /// Returns whether no error is left unrepaired.
     pub(crate) fn is_ok(&self) -> bool {
         !self.findings.iter().any(|f| f.severity == Severity::Error && !f.fixed)
     }
@@ -79,198 +85,210 @@ impl Report {
     }
 }
 
-/// Examines the repository that `dir` lies in, or what there is outside of one. With `fix` safe repairs are made.
+/// Examines the repository that contains `dir`, or only git, agents and settings outside of one. With `fix`,
+/// applies the safe repairs.
 pub(crate) fn examine(dir: &Path, fix: bool) -> Report {
-    let (version, mut around) = program::version(dir);
-    let (agents, remark) = settings::agents(dir);
-    around.extend(remark);
-    let base = Checked { git: version, agents, ..Checked::default() };
-    let remarks = Remarks::default();
-    let project = open(dir, remarks.listener(), &mut around);
+    let (version, mut general_findings) = git_program::installed_version(dir);
+    let (agents, agents_finding) = settings::installed_agents(dir);
+    general_findings.extend(agents_finding);
+    let initial = CheckedItems { git_version: version, agents, ..CheckedItems::default() };
+    let recovery_log = RecoveryLog::default();
+    let project = open_repository(dir, recovery_log.listener(), &mut general_findings);
     let mut report = match &project {
-        Some(project) => settled(project, &base, &remarks),
-        None => Report { findings: Vec::new(), checked: base.clone() },
+        Some(project) => stable_report(project, &initial, &recovery_log),
+        None => Report { findings: Vec::new(), checked: initial.clone() },
     };
     if let Some(project) = project.filter(|_| fix) {
-        let (repaired, failed) = repair(&project, &report);
+        let (repaired, failed) = apply_repairs(&project, &report);
         if !repaired.is_empty() {
-            report = settled(&project, &base, &remarks);
+            report = stable_report(&project, &initial, &recovery_log);
         }
-        let remains =
+        let is_still_found =
             |f: &Finding| report.findings.iter().any(|r| (r.check, &r.subject) == (f.check, &f.subject));
-        let repaired: Vec<Finding> = repaired.into_iter().filter(|f| !remains(f)).collect();
+        let repaired: Vec<Finding> = repaired.into_iter().filter(|f| !is_still_found(f)).collect();
         for finding in &mut report.findings {
-            let why = failed.iter().find(|(f, _)| (f.check, &f.subject) == (finding.check, &finding.subject));
-            finding.left = why.map(|(_, why)| why.clone()).or_else(|| finding.left.take());
+            let failure =
+                failed.iter().find(|(f, _)| (f.check, &f.subject) == (finding.check, &finding.subject));
+            finding.left_reason =
+                failure.map(|(_, reason)| reason.clone()).or_else(|| finding.left_reason.take());
         }
         report.findings.extend(repaired.into_iter().map(|f| Finding { fixed: true, ..f }));
     }
-    report.findings.extend(around);
-    report
-        .findings
-        .extend(remarks.kept.take().into_iter().map(|text| Finding::info("recovery", "recovery", text)));
+    report.findings.extend(general_findings);
+    report.findings.extend(
+        recovery_log.messages.take().into_iter().map(|text| Finding::info("recovery", "recovery", text)),
+    );
     report.findings.sort_by_key(|f| (f.fixed, f.severity));
     report
 }
 
-/// Opens the repository as far as that is possible; what stands in the way is a finding.
-fn open(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Option<Project> {
+/// Opens the repository as far as possible, and adds a finding for each obstacle.
+fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Option<Project> {
     let repo = match Repo::discover(dir) {
         Ok(repo) => Some(repo),
-        // Said already, with git's version.
+        // The check of git's version has already reported this.
         Err(git::Error::NoGit) => None,
-        Err(git::Error::NoRepository { by_variable: false, .. }) if !git::knows_repository(dir) => {
+        Err(git::Error::NoRepository { named_by_git_dir_variable: false, .. })
+            if !git::is_in_repository(dir) =>
+        {
             let message = "not in a repository, so only git, agents and settings were looked at";
             out.push(Finding::info("repository", dir.display().to_string(), message));
             None
         }
-        Err(git::Error::NoRepository { by_variable: false, .. }) => {
+        Err(git::Error::NoRepository { named_by_git_dir_variable: false, .. }) => {
             let message = "git knows a repository here, but it is of a kind that git-proq cannot read";
             let help = "git config --get-regexp '^extensions'";
-            out.push(Finding::error("repository", dir.display().to_string(), message).help(help));
+            out.push(Finding::error("repository", dir.display().to_string(), message).with_help(help));
             None
         }
         Err(e) => {
-            out.push(Finding::of_error("repository", dir.display().to_string(), &e));
+            out.push(Finding::from_error("repository", dir.display().to_string(), &e));
             None
         }
     };
     if let Some(Err(e)) = repo.as_ref().map(|repo| Store::refuse_links(repo.common_dir())) {
-        out.push(Finding::of_error("store", dir.display().to_string(), &e));
+        out.push(Finding::from_error("store", dir.display().to_string(), &e));
         return None;
     }
-    let layers = Project::layers_of(repo.as_ref()).unwrap_or_else(|e| {
-        out.push(Finding::of_error("setting", "settings", &e).left("the file is yours"));
+    let layers = Project::load_layers(repo.as_ref()).unwrap_or_else(|e| {
+        out.push(Finding::from_error("setting", "settings", &e).with_left_reason("the file is yours"));
         crate::config::Layers::default()
     });
-    out.extend(settings::unknown(&layers));
-    let project = repo.map(|repo| Project::with(repo, layers, listener))?;
+    out.extend(settings::unknown_settings(&layers));
+    let project = repo.map(|repo| Project::with_layers(repo, layers, listener))?;
     if let Err(e) = project.repo.require_writable() {
         let dir = project.repo.common_dir().display().to_string();
-        out.push(Finding::of_error("rights", dir, &e).left("whose it is to be is for you to say"));
+        out.push(
+            Finding::from_error("rights", dir, &e).with_left_reason("whose it is to be is for you to say"),
+        );
     }
-    out.extend(settings::silent(&project.settings.notify, project.repo.home()));
+    out.extend(settings::missing_notifiers(&project.settings.notify, project.repo.command_dir()));
     Some(project)
 }
 
-/// What recovery says, kept for the report. What else is said while looking is a finding anyway.
+/// Collects the warnings of recovery for the report. Other warnings during the examination are findings
+/// anyway.
 #[derive(Default)]
-struct Remarks {
-    heard: Rc<RefCell<Vec<String>>>,
-    kept: RefCell<Vec<String>>,
+struct RecoveryLog {
+    pending: Rc<RefCell<Vec<String>>>,
+    messages: RefCell<Vec<String>>,
 }
 
-impl Remarks {
+impl RecoveryLog {
     fn listener(&self) -> Listener {
-        let heard = Rc::clone(&self.heard);
+        let pending = Rc::clone(&self.pending);
         Listener::new(move |note| {
             if let Note::Warning(text) = note {
-                heard.borrow_mut().push(text.clone());
+                pending.borrow_mut().push(text.clone());
             }
         })
     }
 
-    fn put_right(&self, project: &Project) -> Vec<Finding> {
-        self.heard.take();
-        let found = operations::put_right(project);
-        self.kept.borrow_mut().extend(self.heard.take());
+    fn recover(&self, project: &Project) -> Vec<Finding> {
+        self.pending.take();
+        let found = operations::recover_operations(project);
+        self.messages.borrow_mut().extend(self.pending.take());
         found
     }
 }
 
-/// Looks until what is wrong stays wrong while nobody is at work.
-fn settled(project: &Project, base: &Checked, remarks: &Remarks) -> Report {
-    let since = Instant::now();
-    let mut report = look(project, base, remarks);
+/// Repeats the checks until the problems stay the same while no command is running.
+fn stable_report(project: &Project, initial: &CheckedItems, recovery_log: &RecoveryLog) -> Report {
+    let started = Instant::now();
+    let mut report = run_checks(project, initial, recovery_log);
     while report.has_problems() {
-        std::thread::sleep(PAUSE);
-        let busy = operations::at_work(project);
-        let again = look(project, base, remarks);
-        let same = again.problems() == report.problems();
-        report = again;
-        match busy {
-            None if same || since.elapsed() > PATIENCE => break,
-            Some(who) if since.elapsed() > BUSY => return in_doubt(report, &who),
+        std::thread::sleep(RECHECK_INTERVAL);
+        let running = operations::running_command(project);
+        let rechecked = run_checks(project, initial, recovery_log);
+        let is_unchanged = rechecked.problems() == report.problems();
+        report = rechecked;
+        match running {
+            None if is_unchanged || started.elapsed() > RECHECK_LIMIT => break,
+            Some(command) if started.elapsed() > BUSY_RECHECK_LIMIT => {
+                return mark_uncertain(report, &command);
+            }
             _ => {}
         }
     }
     report
 }
 
-/// While somebody is at work for so long, what looks wrong may be half of what that command does.
-fn in_doubt(mut report: Report, who: &str) -> Report {
+/// Downgrades the problems to warnings that cannot be repaired. While `command` runs for so long, an apparent
+/// problem may be a partial change of it.
+fn mark_uncertain(mut report: Report, command: &str) -> Report {
     for finding in report.findings.iter_mut().filter(|f| f.is_problem()) {
         finding.severity = Severity::Warning;
         finding.fixable = false;
         finding.repair = None;
-        finding.left = Some(format!("{who} is at work, and it may be half of what that does"));
+        finding.left_reason = Some(format!("{command} is at work, and it may be half of what that does"));
     }
-    let message = format!("{who} is at work; what looks wrong may be half of what it does");
-    report.findings.push(Finding::info("at-work", "at work", message).help("git proq doctor"));
+    let message = format!("{command} is at work; what looks wrong may be half of what it does");
+    report.findings.push(Finding::info("at-work", "at work", message).with_help("git proq doctor"));
     report
 }
 
-fn look(project: &Project, base: &Checked, remarks: &Remarks) -> Report {
-    let unfinished = remarks.put_right(project);
-    let scene = match Scene::look(project) {
-        Ok(scene) => scene,
+fn run_checks(project: &Project, initial: &CheckedItems, recovery_log: &RecoveryLog) -> Report {
+    let unfinished = recovery_log.recover(project);
+    let context = match CheckContext::read(project) {
+        Ok(context) => context,
         Err(e) => {
             return Report {
-                findings: unfinished.into_iter().chain([unseen(&e)]).collect(),
-                checked: base.clone(),
+                findings: unfinished.into_iter().chain([unreadable_repository(&e)]).collect(),
+                checked: initial.clone(),
             };
         }
     };
     let mut findings = unfinished;
-    findings.extend(scene.unreadable.iter().cloned());
+    findings.extend(context.unreadable.iter().cloned());
     for check in [
         lanes::check,
         batches::check,
-        strays::check,
-        snaps::check,
+        unrecorded::check,
+        snapshots::check,
         preview::check,
-        checkouts::check,
+        main_checkout::check,
         conflicts::check,
         trash::check,
         objects::check,
         operations::check,
         leftovers::check,
         disk::check,
-        program::check,
+        git_program::check,
     ] {
-        findings.extend(check(&scene));
+        findings.extend(check(&context));
     }
-    let (waiting, found) = pool::look(&scene);
+    let (waiting, found) = pool::check_pool(&context);
     findings.extend(found);
-    let checked = Checked {
+    let checked = CheckedItems {
         repository: true,
-        waiting,
-        lanes: scene.lane_names.len(),
-        history: project.store.layout().names_in("history").len(),
-        snapshots: scene.snaps.len(),
-        conflicts: scene.below(conflicts::REFS).count(),
-        trash: project.store.layout().names_in("trash").len(),
-        saved: scene.below("refs/proq/saved/").count(),
+        reusable_folders: waiting,
+        lanes: context.lane_names.len(),
+        removed_lanes: project.store.layout().entry_names("history").len(),
+        snapshots: context.snapshots.len(),
+        conflicts: context.refs_below(conflicts::CONFLICT_REFS).count(),
+        trash: project.store.layout().entry_names("trash").len(),
+        saved_refs: context.refs_below("refs/proq/saved/").count(),
         operations: project.store.layout().operation_numbers().len(),
-        preview: scene.preview.is_some(),
-        ..base.clone()
+        is_preview_open: context.preview.is_some(),
+        ..initial.clone()
     };
     Report { findings, checked }
 }
 
-fn unseen(e: &Error) -> Finding {
-    Finding::of_error("repository", "the repository", e).left("nothing could be looked at")
+fn unreadable_repository(e: &Error) -> Finding {
+    Finding::from_error("repository", "the repository", e).with_left_reason("nothing could be looked at")
 }
 
-/// Makes every safe repair. Returns what was repaired, and what could not be with why.
-fn repair(project: &Project, report: &Report) -> (Vec<Finding>, Vec<(Finding, String)>) {
-    let (mut done, mut failed) = (Vec::new(), Vec::new());
+/// Applies every safe repair. Returns the repaired findings, and those that could not be repaired with the
+/// reason.
+fn apply_repairs(project: &Project, report: &Report) -> (Vec<Finding>, Vec<(Finding, String)>) {
+    let (mut repaired, mut failed) = (Vec::new(), Vec::new());
     for finding in &report.findings {
         match finding.repair.as_ref().map(|repair| repair.apply(project)) {
-            Some(Ok(())) => done.push(finding.clone()),
+            Some(Ok(())) => repaired.push(finding.clone()),
             Some(Err(e)) => failed.push((finding.clone(), e.to_string())),
             None => {}
         }
     }
-    (done, failed)
+    (repaired, failed)
 }

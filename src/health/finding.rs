@@ -1,42 +1,42 @@
-//! Owns one thing that was found: how bad it is, what it means, and what helps.
+//! A finding of a health check: severity, meaning, and the command that helps.
 
 use serde::Serialize;
 
 use super::repair::Repair;
 use crate::explain::Explain;
 
-/// How bad a finding is.
+/// Severity of a finding, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Severity {
-    /// Something is lost, or will be, or does not work.
+    /// Data is lost or will be, or a feature does not work.
     Error,
-    /// Nothing is wrong yet.
+    /// No damage yet, but it may follow.
     Warning,
-    /// Good to know.
+    /// Information only.
     Info,
 }
 
-/// One thing that was found.
+/// One result of a health check.
 #[derive(Debug, Clone, Serialize)]
 #[must_use]
 pub(crate) struct Finding {
-    /// Which check found it.
+    /// Name of the check.
     pub(crate) check: &'static str,
-    /// How bad it is.
     pub(crate) severity: Severity,
-    /// What it is about.
+    /// The item that the finding is about, such as `lane 'a'`.
     pub(crate) subject: String,
     /// What is wrong and what that means, in one line.
     pub(crate) message: String,
-    /// The one command that helps.
+    /// The single most useful command.
     pub(crate) help: Option<String>,
-    /// Whether a repair is safe.
+    /// Whether a safe repair exists.
     pub(crate) fixable: bool,
-    /// Whether it was repaired.
+    /// Whether git-proq has repaired it.
     pub(crate) fixed: bool,
-    /// Why it is left as it is by a repair.
-    pub(crate) left: Option<String>,
+    /// Reason why no repair changes it.
+    #[serde(rename = "left")]
+    pub(crate) left_reason: Option<String>,
     #[serde(skip)]
     pub(super) repair: Option<Repair>,
 }
@@ -56,12 +56,12 @@ impl Finding {
             help: None,
             fixable: false,
             fixed: false,
-            left: None,
+            left_reason: None,
             repair: None,
         }
     }
 
-    /// Something that is wrong.
+    /// Creates a finding about damage.
     pub(super) fn error(
         check: &'static str,
         subject: impl Into<String>,
@@ -70,7 +70,7 @@ impl Finding {
         Finding::new(check, Severity::Error, subject, message)
     }
 
-    /// Something that may become wrong.
+    /// Creates a finding about possible damage.
     pub(super) fn warning(
         check: &'static str,
         subject: impl Into<String>,
@@ -79,7 +79,7 @@ impl Finding {
         Finding::new(check, Severity::Warning, subject, message)
     }
 
-    /// Something good to know.
+    /// Creates a finding that is information only.
     pub(super) fn info(
         check: &'static str,
         subject: impl Into<String>,
@@ -88,8 +88,13 @@ impl Finding {
         Finding::new(check, Severity::Info, subject, message)
     }
 
-    /// Something that could not even be looked at.
-    pub(super) fn of_error(check: &'static str, subject: impl Into<String>, error: &dyn Explain) -> Finding {
+    /// Creates a finding about something that could not be checked, with the causes and the first hint of the
+    /// error.
+    pub(super) fn from_error(
+        check: &'static str,
+        subject: impl Into<String>,
+        error: &dyn Explain,
+    ) -> Finding {
         let mut message = error.to_string();
         let mut next = error.source();
         while let Some(cause) = next {
@@ -105,26 +110,26 @@ impl Finding {
         found
     }
 
-    /// The command that helps.
-    pub(super) fn help(mut self, command: impl Into<String>) -> Finding {
+    /// Adds the command that helps.
+    pub(super) fn with_help(mut self, command: impl Into<String>) -> Finding {
         self.help = Some(command.into());
         self
     }
 
-    /// Why no repair touches it.
-    pub(super) fn left(mut self, why: impl Into<String>) -> Finding {
-        self.left = Some(why.into());
+    /// Adds the reason why no repair changes it.
+    pub(super) fn with_left_reason(mut self, reason: impl Into<String>) -> Finding {
+        self.left_reason = Some(reason.into());
         self
     }
 
-    /// What repairs it.
-    pub(super) fn repair(mut self, repair: Repair) -> Finding {
+    /// Adds a safe repair and marks the finding as fixable.
+    pub(super) fn with_repair(mut self, repair: Repair) -> Finding {
         self.fixable = true;
         self.repair = Some(repair);
         self
     }
 
-    /// Whether it calls for something.
+    /// Returns whether the finding is an error or a warning.
     pub(crate) fn is_problem(&self) -> bool {
         self.severity != Severity::Info
     }

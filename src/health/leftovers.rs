@@ -1,85 +1,87 @@
-//! Owns checking for what processes that died left behind: git's lock files and half-written records.
+//! Health checks for leftovers of crashed processes: git's lock files and partly written records.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use super::check_context::{CheckContext, quoted};
 use super::finding::Finding;
 use super::repair::Repair;
-use super::scene::{Scene, quoted};
 use crate::git::lock_owner;
-use crate::process::birth_of;
-use crate::store::maker_of;
+use crate::process::start_time_of;
+use crate::store::id_process;
 use crate::store::records::LaneRecord;
 
-/// No git command that is alive keeps a lock file for so long, unless somebody sits in its editor.
-const LONG: Duration = Duration::from_mins(5);
+/// Age at which a git lock file counts as stale. No running git command holds one for so long, unless its
+/// editor is open.
+const STALE_LOCK_AGE: Duration = Duration::from_mins(5);
 
-/// What is older than this nobody comes back to.
-const OLD: Duration = Duration::from_hours(24);
+/// Age from which a partly written file may be moved out of the way.
+const PARK_MIN_AGE: Duration = Duration::from_hours(24);
 
-/// Lock files and half-written files.
-pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
+/// Checks lock files and partly written files.
+pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
-    for lock in scene.project.repo.lock_files() {
-        out.extend(lock_file(scene, &lock));
+    for lock in context.project.repo.lock_files() {
+        out.extend(check_lock_file(context, &lock));
     }
-    out.extend(half_written(scene));
+    out.extend(unfinished_files(context));
     out
 }
 
 fn age(path: &Path) -> Option<Duration> {
-    let changed = path.symlink_metadata().ok()?.modified().ok()?;
-    Some(SystemTime::now().duration_since(changed).unwrap_or_default())
+    let modified = path.symlink_metadata().ok()?.modified().ok()?;
+    Some(SystemTime::now().duration_since(modified).unwrap_or_default())
 }
 
-fn is_dead(pid: u32) -> bool {
-    birth_of(pid).is_none()
+fn has_exited(pid: u32) -> bool {
+    start_time_of(pid).is_none()
 }
 
-/// The lane whose last run left a lock on its index: it was there when the run's end was written down, and nobody is at work there.
-fn left_by(scene: &Scene<'_>, lock: &Path) -> Option<String> {
-    let project = scene.project;
-    let is_of = |lane: &&LaneRecord| {
-        let index = project.repo.git_dir_of(&lane.path).map(|git_dir| git_dir.join("index.lock"));
+/// Returns the lane whose last run left this lock on its index: the lock is older than the record of the
+/// run's end, and no agent works in the lane.
+fn lane_of_lock(context: &CheckContext<'_>, lock: &Path) -> Option<String> {
+    let project = context.project;
+    let owns_lock = |lane: &&LaneRecord| {
+        let index = project.repo.worktree_git_dir(&lane.path).map(|git_dir| git_dir.join("index.lock"));
         index.is_ok_and(|index| index == lock)
     };
-    let lane = scene.lanes.iter().filter(|lane| !scene.is_held(&lane.name)).find(is_of)?;
-    let time = |path: &Path| path.symlink_metadata().ok()?.modified().ok();
-    let ended = time(&project.store.layout().run_record(&lane.name, lane.attempt))?;
-    (time(lock)? <= ended).then(|| lane.name.clone())
+    let lane = context.lanes.iter().filter(|lane| !context.is_locked(&lane.name)).find(owns_lock)?;
+    let modified_at = |path: &Path| path.symlink_metadata().ok()?.modified().ok();
+    let run_end = modified_at(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    (modified_at(lock)? <= run_end).then(|| lane.name.clone())
 }
 
-fn lock_file(scene: &Scene<'_>, lock: &Path) -> Option<Finding> {
+fn check_lock_file(context: &CheckContext<'_>, lock: &Path) -> Option<Finding> {
     let age = age(lock)?;
     let owner = lock_owner(lock);
-    let whose = match owner {
-        Some(pid) if is_dead(pid) => format!("of git-proq process {pid}, which is dead"),
-        None if age > LONG => format!("{} minutes old", age.as_secs() / 60),
-        None => format!("left by the last run of lane '{}', which has ended", left_by(scene, lock)?),
+    let origin = match owner {
+        Some(pid) if has_exited(pid) => format!("of git-proq process {pid}, which is dead"),
+        None if age > STALE_LOCK_AGE => format!("{} minutes old", age.as_secs() / 60),
+        None => format!("left by the last run of lane '{}', which has ended", lane_of_lock(context, lock)?),
         _ => return None,
     };
-    let message = format!("{} ({whose}) keeps git from changing what it locks", lock.display());
+    let message = format!("{} ({origin}) keeps git from changing what it locks", lock.display());
     Some(
         Finding::error("git-lock", lock.display().to_string(), message)
-            .help(format!("rm {}", quoted(lock)))
-            .left("only you can tell that no git command is at work there"),
+            .with_help(format!("rm {}", quoted(lock)))
+            .with_left_reason("only you can tell that no git command is at work there"),
     )
 }
 
-fn half_written(scene: &Scene<'_>) -> Vec<Finding> {
+fn unfinished_files(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
-    for file in scene.project.store.layout().half_written() {
+    for file in context.project.store.layout().unfinished_files() {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !maker_of(&name).is_some_and(is_dead) {
+        if !id_process(&name).is_some_and(has_exited) {
             continue;
         }
         let message =
             format!("{} was being written when its process died; the record itself is whole", file.display());
-        let found = Finding::warning("half-written", name, message).help("git proq doctor --fix");
-        out.push(if age(&file).is_some_and(|a| a > OLD) {
-            found.repair(Repair::PutAside(file))
+        let found = Finding::warning("half-written", name, message).with_help("git proq doctor --fix");
+        out.push(if age(&file).is_some_and(|a| a > PARK_MIN_AGE) {
+            found.with_repair(Repair::ParkFile(file))
         } else {
-            found.left("it is less than a day old")
+            found.with_left_reason("it is less than a day old")
         });
     }
     out

@@ -1,90 +1,102 @@
-//! Owns checking operations: those that were cut short are put right first, and the log of those that ended can be read.
+//! Health checks of operations: recovers unfinished ones first, then checks that the log of finished ones can
+//! be read.
 
+use super::check_context::{CheckContext, quoted};
 use super::finding::{Finding, Severity};
-use super::scene::{Scene, quoted};
-use crate::lane::{self, Error, Project, Stuck};
-use crate::store::{self, Entry};
+use crate::lane::{self, Error, Project, StuckOperation};
+use crate::store::{self, OperationEntry};
 
-const CHECK: &str = "operation";
+const OPERATION_CHECK: &str = "operation";
 
-/// Puts right what dead processes left, as every command does first. What could not be is told.
-pub(super) fn put_right(project: &Project) -> Vec<Finding> {
-    let failed = lane::recover(project).err();
-    let stuck = match lane::stuck(project) {
+/// Recovers the operations that crashed processes left unfinished, as every command does first. Returns a
+/// finding for each one that cannot be recovered.
+pub(super) fn recover_operations(project: &Project) -> Vec<Finding> {
+    let recovery_error = lane::recover(project).err();
+    let stuck = match lane::stuck_operations(project) {
         Ok(stuck) => stuck,
         Err(e) => {
-            return vec![Finding::of_error(CHECK, "operations", &e).left("they could not be looked at")];
+            return vec![
+                Finding::from_error(OPERATION_CHECK, "operations", &e)
+                    .with_left_reason("they could not be looked at"),
+            ];
         }
     };
     let mut out: Vec<Finding> =
-        stuck.iter().map(|stuck| unfinished(project, stuck, failed.as_ref())).collect();
-    if let (true, Some(e)) = (out.is_empty(), &failed) {
-        out.push(Finding::of_error(CHECK, "operations", e).left("the next command tries again"));
+        stuck.iter().map(|stuck| unfinished_finding(project, stuck, recovery_error.as_ref())).collect();
+    if let (true, Some(e)) = (out.is_empty(), &recovery_error) {
+        out.push(
+            Finding::from_error(OPERATION_CHECK, "operations", e)
+                .with_left_reason("the next command tries again"),
+        );
     }
     out
 }
 
-fn unfinished(project: &Project, stuck: &Stuck, failed: Option<&Error>) -> Finding {
+fn unfinished_finding(project: &Project, stuck: &StuckOperation, recovery_error: Option<&Error>) -> Finding {
     let id = stuck.dir.file_name().unwrap_or_default().to_string_lossy();
     let subject = format!("operation {id}");
     let entry = match &stuck.journal {
         Ok(entry) => entry,
         Err(e) => {
-            let found = Finding::of_error(CHECK, subject, e).left("files of yours may lie beside it");
+            let found = Finding::from_error(OPERATION_CHECK, subject, e)
+                .with_left_reason("files of yours may lie beside it");
             return match e {
-                // As a whole: without the journal nobody knows of what lies beside it.
+                // The complete folder: without the journal, git-proq does not know about the files beside it.
                 store::Error::Broken { .. } => {
-                    let aside = project.store.layout().aside(&id);
-                    found.help(format!("mv {} {}", quoted(&stuck.dir), quoted(&aside)))
+                    let parked_path = project.store.layout().parked_work_dir(&id);
+                    found.with_help(format!("mv {} {}", quoted(&stuck.dir), quoted(&parked_path)))
                 }
                 _ => found,
             };
         }
     };
     let header = &entry.header;
-    let why = match failed {
-        // Its git process lives, and may yet end well.
+    let reason = match recovery_error {
+        // The git process of the operation is still running and may finish normally.
         Some(e @ Error::Store(store::Error::Locked { .. })) => {
-            let found = Finding::of_error(CHECK, subject, e).left("it is not over");
+            let found = Finding::from_error(OPERATION_CHECK, subject, e).with_left_reason("it is not over");
             return Finding { severity: Severity::Warning, ..found };
         }
-        Some(e @ Error::Unfinished { command, .. }) if *command == header.command => {
-            return Finding::of_error(CHECK, subject, e).left("going on might overwrite something");
+        Some(e @ Error::RecoveryFailed { command, .. }) if *command == header.command => {
+            return Finding::from_error(OPERATION_CHECK, subject, e)
+                .with_left_reason("going on might overwrite something");
         }
         Some(e) => format!(" ({e})"),
         None => String::new(),
     };
     let message = format!(
-        "`{}` (process {}, begun {}) was cut short and is not put right yet{why}",
+        "`{}` (process {}, begun {}) was cut short and is not put right yet{reason}",
         header.command, header.pid, header.at
     );
-    Finding::error(CHECK, subject, message).help("git proq doctor").left("the next command tries again")
+    Finding::error(OPERATION_CHECK, subject, message)
+        .with_help("git proq doctor")
+        .with_left_reason("the next command tries again")
 }
 
-/// The log of operations that ended.
-pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
-    let layout = scene.project.store.layout();
+/// Checks the log of finished operations.
+pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
+    let layout = context.project.store.layout();
     let mut out = Vec::new();
     for number in layout.operation_numbers() {
         let (path, subject) = (layout.operation(number), format!("operation {number}"));
-        let look = format!("cat {}", quoted(&path));
-        match Entry::read(&path) {
+        let show_command = format!("cat {}", quoted(&path));
+        match OperationEntry::read(&path) {
             Err(e) => {
-                let why = "what it did stands; only taking it back needs this file";
-                out.push(Finding::of_error("operation-log", subject, &e).left(why));
+                let reason = "what it did stands; only taking it back needs this file";
+                out.push(Finding::from_error("operation-log", subject, &e).with_left_reason(reason));
             }
-            // It expired between the two looks, or lost its content.
+            // The file expired between listing and reading, or is empty.
             Ok(None) if !path.exists() => {}
             Ok(None) => {
                 let message =
                     format!("{} is empty, so operation {number} cannot be taken back", path.display());
                 out.push(
                     Finding::error("operation-log", subject, message)
-                        .help(look)
-                        .left("it cannot be made again"),
+                        .with_help(show_command)
+                        .with_left_reason("it cannot be made again"),
                 );
             }
-            Ok(Some(entry)) if entry.end.is_none() => {
+            Ok(Some(entry)) if entry.finished.is_none() => {
                 let message = format!(
                     "{} has lost its end, so operation {number} (`{}`) may not be whole",
                     path.display(),
@@ -92,8 +104,8 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
                 );
                 out.push(
                     Finding::error("operation-log", subject, message)
-                        .help(look)
-                        .left("it cannot be made again"),
+                        .with_help(show_command)
+                        .with_left_reason("it cannot be made again"),
                 );
             }
             Ok(Some(_)) => {}
@@ -102,13 +114,14 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
     out
 }
 
-/// Who is at work just now, in words.
-pub(super) fn at_work(project: &Project) -> Option<String> {
-    let dirs = project.store.layout().at_work();
-    let entry = |dir: &std::path::PathBuf| Entry::read(&crate::store::Journal::file_in(dir)).ok().flatten();
-    match dirs.iter().find_map(entry) {
+/// Returns the command that is running now, described as text.
+pub(super) fn running_command(project: &Project) -> Option<String> {
+    let dirs = project.store.layout().live_work_dirs();
+    let read_entry =
+        |dir: &std::path::PathBuf| OperationEntry::read(&crate::store::Journal::path_in(dir)).ok().flatten();
+    match dirs.iter().find_map(read_entry) {
         Some(entry) => Some(format!("`{}` (process {})", entry.header.command, entry.header.pid)),
-        None if !dirs.is_empty() || project.store.locks().anybody_at_work() => {
+        None if !dirs.is_empty() || project.store.locks().is_any_command_lock_held() => {
             Some("another command".to_owned())
         }
         None => None,

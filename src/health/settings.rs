@@ -1,48 +1,50 @@
-//! Owns checking what the user chose: settings that nobody knows, and which agents are installed.
+//! Health checks of the user's choices: unknown settings, missing notification programs, and installed
+//! agents.
 
 use std::path::Path;
 
 use super::finding::Finding;
-use crate::agent::profiles;
-use crate::config::{Layers, Notify};
+use crate::agent::load_profiles;
+use crate::config::{Layers, NotifySettings};
 use crate::event;
 use crate::lane::Project;
 use crate::process;
 
-/// Settings that have no effect.
-pub(super) fn unknown(layers: &Layers) -> Vec<Finding> {
-    let found = layers.unknown().iter().map(|key| {
+/// Reports settings that are unknown and have no effect.
+pub(super) fn unknown_settings(layers: &Layers) -> Vec<Finding> {
+    let found = layers.unknown_keys().iter().map(|key| {
         let message = format!("setting {key} is unknown and has no effect");
-        Finding::warning("setting", key.clone(), message).help("git proq config list")
+        Finding::warning("setting", key.clone(), message).with_help("git proq config list")
     });
     found.collect()
 }
 
-/// Notices and sounds that were asked for and that nothing here can make.
-pub(super) fn silent(notify: &Notify, dir: &Path) -> Vec<Finding> {
-    let missing = event::without_program(notify, dir).into_iter().map(|(setting, wanted)| {
+/// Reports notifications and sounds that are enabled but for which no program is installed.
+pub(super) fn missing_notifiers(notify: &NotifySettings, dir: &Path) -> Vec<Finding> {
+    let missing = event::settings_without_program(notify, dir).into_iter().map(|(setting, wanted)| {
         let message = format!("{setting} is set, and no program for it is installed: {wanted}");
         Finding::warning("setting", setting, message)
     });
     missing.collect()
 }
 
-/// The known agents that are on `PATH`, and a remark when none is, or when what the user says of them cannot be used.
-pub(super) fn agents(dir: &Path) -> (Vec<String>, Option<Finding>) {
-    // Only the user's own file may say which agents there are.
-    let layers = Project::layers_of(None).unwrap_or_default();
-    let known = match profiles(&layers) {
+/// Returns the known agents on `PATH`, and a finding if there is none or the user's agent profiles are
+/// invalid.
+pub(super) fn installed_agents(dir: &Path) -> (Vec<String>, Option<Finding>) {
+    // Only the user's own file may define agents.
+    let layers = Project::load_layers(None).unwrap_or_default();
+    let agent_profiles = match load_profiles(&layers) {
         Ok(known) => known,
         Err(e) => return (Vec::new(), Some(Finding::warning("agents", "agents", e.to_string()))),
     };
-    let installed: Vec<String> = known
+    let installed: Vec<String> = agent_profiles
         .into_iter()
-        .filter(|(_, profile)| process::find(&profile.program, dir).is_ok())
+        .filter(|(_, profile)| process::find_executable(&profile.program, dir).is_ok())
         .map(|(name, _)| name)
         .collect();
-    let none = installed.is_empty().then(|| {
+    let none_found = installed.is_empty().then(|| {
         let message = "no known agent is on PATH; any other program works too";
-        Finding::info("agents", "agents", message).help("git proq agents")
+        Finding::info("agents", "agents", message).with_help("git proq agents")
     });
-    (installed, none)
+    (installed, none_found)
 }

@@ -1,57 +1,61 @@
-//! Owns groups: lanes that are several attempts at one task, made together, of which one is to land.
+//! Groups of lanes: attempts at one task, created together, of which one is to land.
 
 use super::{Error, Project};
 use crate::store::records::{AnyLane, LaneRecord};
 
-/// What sorts lanes so that the attempts of one group stand together, in the order of their numbers, and those of a batch, after
-/// all others.
-pub(crate) fn in_groups<P>(lane: &LaneRecord<P>) -> (String, bool, usize, String) {
-    if let Some(of) = &lane.batch {
-        // No name begins so, and it comes behind all that are names.
-        return (format!("~{}", of.batch), true, of.lane, lane.name.clone());
+/// Returns the sort key that puts the attempts of one group next to each other, in the order of their
+/// numbers. The lanes of a batch come after all others.
+pub(crate) fn group_sort_key<P>(lane: &LaneRecord<P>) -> (String, bool, usize, String) {
+    if let Some(in_batch) = &lane.batch {
+        // No lane name begins with `~`, and it sorts after every lane name.
+        return (format!("~{}", in_batch.batch), true, in_batch.lane, lane.name.clone());
     }
     let first = lane.group.as_ref().unwrap_or(&lane.name);
     (first.clone(), lane.group.is_some(), lane.name.len(), lane.name.clone())
 }
 
-/// The attempts of a group that are there, in the order of their numbers.
+/// Returns the existing attempts of a group, in the order of their numbers.
 ///
 /// # Errors
-/// When the lanes cannot be read.
-pub(crate) fn attempts(project: &Project, group: &str) -> Result<Vec<LaneRecord>, Error> {
+/// Fails when the lanes cannot be read.
+pub(crate) fn group_attempts(project: &Project, group: &str) -> Result<Vec<LaneRecord>, Error> {
     let mut lanes = project.lanes()?;
     lanes.retain(|lane| lane.group.as_deref() == Some(group));
-    lanes.sort_by_key(in_groups);
+    lanes.sort_by_key(group_sort_key);
     Ok(lanes)
 }
 
-/// Lanes by their names, and, where no lane has it, all attempts of a group by its name; each once, in the order in which they were named.
+/// Returns the lanes with these names. A name that no lane has stands for all attempts of the group with that
+/// name. Each lane appears once, in the order of the names.
 ///
 /// # Errors
-/// [`Error::Unknown`] when a name is neither.
-pub(crate) fn named(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
-    each_once(names, |name| project.lane(name), |group| attempts(project, group))
+/// [`Error::UnknownLane`] when a name is neither a lane nor a group.
+pub(crate) fn lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
+    resolve_names(names, |name| project.lane(name), |group| group_attempts(project, group))
 }
 
-/// The same of any lanes.
+/// Returns the lanes with these names, as [`lanes_by_name`] does, but of every kind.
 ///
 /// # Errors
-/// As [`named`].
-pub(crate) fn any_named(project: &Project, names: &[String]) -> Result<Vec<AnyLane>, Error> {
-    let group = |group: &str| Ok(attempts(project, group)?.into_iter().map(LaneRecord::any).collect());
-    each_once(names, |name| project.any_lane(name), group)
+/// As [`lanes_by_name`].
+pub(crate) fn any_lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<AnyLane>, Error> {
+    let find_attempts =
+        |group: &str| Ok(group_attempts(project, group)?.into_iter().map(LaneRecord::into_any).collect());
+    resolve_names(names, |name| project.any_lane(name), find_attempts)
 }
 
-fn each_once<P>(
+fn resolve_names<P>(
     names: &[String],
-    find: impl Fn(&str) -> Result<LaneRecord<P>, Error>,
-    attempts: impl Fn(&str) -> Result<Vec<LaneRecord<P>>, Error>,
+    find_lane: impl Fn(&str) -> Result<LaneRecord<P>, Error>,
+    find_attempts: impl Fn(&str) -> Result<Vec<LaneRecord<P>>, Error>,
 ) -> Result<Vec<LaneRecord<P>>, Error> {
     let mut out: Vec<LaneRecord<P>> = Vec::new();
     for name in names {
-        let mut found = match find(name) {
+        let mut found = match find_lane(name) {
             Ok(lane) => vec![lane],
-            Err(unknown) => Some(attempts(name)?).filter(|all| !all.is_empty()).ok_or(unknown)?,
+            Err(unknown_name) => {
+                Some(find_attempts(name)?).filter(|all| !all.is_empty()).ok_or(unknown_name)?
+            }
         };
         found.retain(|lane| out.iter().all(|known| known.name != lane.name));
         out.extend(found);

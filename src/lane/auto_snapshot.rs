@@ -1,88 +1,89 @@
-//! Owns automatic snapshots: while agents are at work, what is uncommitted in the main checkout and in lanes is copied again and
-//! again, so that what an agent's `git reset --hard`, `git clean -fdx` or `git worktree remove --force` deletes there can be
-//! brought back. A lane whose own agent is at work is copied less often, and missed only when its folder is gone.
+//! Automatic snapshots: while agents run, git-proq regularly copies uncommitted changes in the main checkout
+//! and in lanes. So what an agent's `git reset --hard`, `git clean -fdx` or `git worktree remove --force`
+//! deletes there can be restored. A lane whose own agent runs is copied less often, and its loss is reported
+//! only when its folder is missing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::ignored_files::IgnoredFiles;
-use super::in_place::at_work_in_place;
+use super::in_place::lane_running_in_place;
 use super::{
-    Checkout, Error, Project, changed_settings, effective_state, last_ended, recover, set_aside_since,
-    shared_settings, snaps,
+    Error, LockedWorktree, Project, changed_settings, effective_state, last_finished_operation, recover,
+    shared_settings, snapshot_store, worktrees_parked_since,
 };
-use crate::event::{Event, Name};
-use crate::explain::quoted_path;
+use crate::event::{Event, EventName};
+use crate::explain::shell_quote_path;
 use crate::git::{Oid, WorktreeStamp, has_autostash};
-use crate::store::records::{Automatic, LaneRecord, SnapRecord, Step};
+use crate::store::records::{AutomaticInfo, LaneRecord, SnapshotRecord, Step};
 use crate::store::{LockName, Moment, new_id, now};
 
-/// How much of the time passes may take: one part in so many. A pass works in two threads at most, so that all of them together
-/// take less than 2 % of a processor.
-const SHARE: u32 = 100;
+/// Divisor of the share of time that passes may take. A pass works in two threads at most, so all passes
+/// together take less than 2 % of a processor.
+const TIME_SHARE_DIVISOR: u32 = 100;
 
-/// How long passes may take before that limit counts.
-const BURST: Duration = Duration::from_secs(1);
+/// Total time of passes before the limit of [`TIME_SHARE_DIVISOR`] applies.
+const UNTHROTTLED_TIME: Duration = Duration::from_secs(1);
 
-/// How old the lock on an index may be.
-const LOCKED: Duration = Duration::from_secs(5);
+/// Age up to which a lock on an index counts as held by a running git.
+const MAX_INDEX_LOCK_AGE: Duration = Duration::from_secs(5);
 
-/// So many snapshots of a worktree are kept, whatever their age.
-const NEWEST: usize = 5;
+/// Number of snapshots of a worktree that are retained whatever their age.
+const NEWEST_SNAPSHOTS_RETAINED: usize = 5;
 
-/// Of older ones, one for each span of this length is kept.
-const SPAN: Duration = Duration::from_mins(10);
+/// Length of the spans for each of which one older snapshot is retained.
+const SNAPSHOT_SPACING: Duration = Duration::from_mins(10);
 
-/// One pass in so many looks at lanes whose own agent is at work.
-const SELDOM: usize = 3;
+/// Number of passes per scan of a lane whose own agent runs.
+const BUSY_LANE_PASS_INTERVAL: usize = 3;
 
-/// A lane whose agent writes all the time is copied at one look in so many.
-const RESTLESS: usize = 4;
+/// Number of changed scans after which a lane is copied although its agent still writes to it.
+const MAX_CHANGED_SCANS: usize = 4;
 
-/// Those that no event names are deleted at this age.
-const LONGEST: Duration = Duration::from_hours(24);
+/// Age at which a snapshot is deleted unless an event names it.
+const MAX_SNAPSHOT_AGE: Duration = Duration::from_hours(24);
 
-/// Takes automatic snapshots until no agent is at work, unless another process does so. `first_taken` is called once each worktree
-/// has been looked at.
+/// Takes automatic snapshots until no agent runs, unless another process does so. Calls `after_pass` after
+/// each pass over all worktrees.
 ///
 /// # Errors
-/// When the lanes cannot be listed. What cannot be copied of one worktree is left out and tried again.
-pub(crate) fn take_automatically(project: &Project, mut first_taken: impl FnMut()) -> Result<(), Error> {
+/// Fails when the lanes cannot be listed. A worktree that cannot be copied is skipped and tried again.
+pub(crate) fn run_auto_snapshots(project: &Project, mut after_pass: impl FnMut()) -> Result<(), Error> {
     let mut snapshots = AutoSnapshots::default();
     let (start, mut spent) = (Instant::now(), Duration::ZERO);
-    while let Some(lock) = project.store.locks().try_take(&LockName::Snapshots)? {
+    while let Some(lock) = project.store.locks().try_acquire(&LockName::Snapshots)? {
         loop {
-            let begin = Instant::now();
-            snapshots.pass(project)?;
-            first_taken();
-            if !agents_are_at_work(project)? {
+            let pass_start = Instant::now();
+            snapshots.run_pass(project)?;
+            after_pass();
+            if !is_any_agent_running(project)? {
                 break;
             }
-            let interval = project.settings.snapshot_interval.unwrap_or(SPAN);
-            spent += begin.elapsed();
+            let interval = project.settings.snapshot_interval.unwrap_or(SNAPSHOT_SPACING);
+            spent += pass_start.elapsed();
             std::thread::sleep(interval.max(pause_after(spent, start.elapsed())));
         }
         drop(lock);
-        // A supervisor that began meanwhile saw that the lock was held.
-        if !agents_are_at_work(project)? {
+        // A supervisor that started in between saw that the lock was held.
+        if !is_any_agent_running(project)? {
             break;
         }
     }
     Ok(())
 }
 
-/// How long to wait at least when passes took `spent` of the `elapsed` time.
+/// Returns the minimum pause after passes that took `spent` of the `elapsed` time.
 fn pause_after(spent: Duration, elapsed: Duration) -> Duration {
-    (spent.saturating_sub(BURST) * SHARE).saturating_sub(elapsed)
+    (spent.saturating_sub(UNTHROTTLED_TIME) * TIME_SHARE_DIVISOR).saturating_sub(elapsed)
 }
 
-/// Whether an agent is at work in any lane.
+/// Returns whether an agent is running in any lane.
 ///
 /// # Errors
-/// When the lanes cannot be listed.
-pub(crate) fn agents_are_at_work(project: &Project) -> Result<bool, Error> {
-    for lane in project.every_lane()? {
+/// Fails when the lanes cannot be listed.
+pub(crate) fn is_any_agent_running(project: &Project) -> Result<bool, Error> {
+    for lane in project.all_lanes()? {
         if effective_state(project, &lane)?.0.is_busy() {
             return Ok(true);
         }
@@ -90,136 +91,152 @@ pub(crate) fn agents_are_at_work(project: &Project) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Whether git is at work on the index of a worktree. A lock that is older is one that a killed git left, or waits for an editor.
-fn is_locked(git_dir: &Path) -> bool {
-    let made = git_dir.join("index.lock").symlink_metadata().and_then(|meta| meta.modified());
-    made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age < LOCKED))
+/// Returns whether git is working on the index of a worktree. An older lock is left from a killed git, or
+/// waits for an editor.
+fn is_index_locked(git_dir: &Path) -> bool {
+    let modified_at = git_dir.join("index.lock").symlink_metadata().and_then(|meta| meta.modified());
+    modified_at.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age < MAX_INDEX_LOCK_AGE))
 }
 
-/// What is known of the worktrees since the first pass.
+/// State of the worktrees and of the repository across passes.
 #[derive(Default)]
 struct AutoSnapshots {
-    /// By lane; none for the main checkout.
-    worktrees: HashMap<Option<String>, Known>,
-    /// By name, the lanes whose own agent is at work.
-    at_work: HashMap<String, AtWork>,
-    /// How many passes there have been.
-    passes: usize,
-    marks: Option<Marks>,
-    /// What all worktrees share, as [`shared_settings`] gives it.
-    shared: Option<BTreeMap<String, String>>,
-    /// Lanes by name, and for how many passes their worktrees have been gone.
-    gone: BTreeMap<String, usize>,
+    /// State by lane name; the key is none for the main checkout.
+    worktree_states: HashMap<Option<String>, SnapshottedState>,
+    /// The lanes whose own agent runs, by name.
+    busy_lanes: HashMap<String, BusyLane>,
+    /// Number of passes so far.
+    pass_count: usize,
+    park_markers: Option<ParkMarkers>,
+    /// Settings that all worktrees share, as [`shared_settings()`] returned them at the last pass.
+    known_settings: Option<BTreeMap<String, String>>,
+    /// Number of passes in which a lane's worktree has been missing, by lane name.
+    missing_passes: BTreeMap<String, usize>,
 }
 
-/// What is known of one worktree.
+/// State of one worktree at its last snapshot.
 #[derive(Clone)]
-struct Known {
-    value: u64,
-    /// The id of the snapshot that was taken of it; none when nothing was uncommitted.
+struct SnapshottedState {
+    fingerprint: u64,
+    /// Id of the snapshot taken in this state; none when nothing was uncommitted.
     snapshot: Option<String>,
 }
 
-/// What is known of a lane whose own agent is at work.
+/// State of a lane whose own agent runs.
 #[derive(Default)]
-struct AtWork {
-    /// The value of the last look.
-    seen: u64,
-    /// How many looks since the last copy found something else each time.
-    restless: usize,
-    /// The last copy, and the value of the look that it was taken at.
-    copied: Option<Known>,
+struct BusyLane {
+    /// Fingerprint of the last scan.
+    last_fingerprint: u64,
+    /// Number of consecutive scans since the last copy that each found a change.
+    changed_scans: usize,
+    /// The last copy, with the fingerprint of the scan from which it was taken.
+    last_copy: Option<SnapshottedState>,
 }
 
-/// What changes when somebody sets changes aside on purpose.
-struct Marks {
-    /// The number of git-proq's last operation that had ended.
-    operation: u64,
-    /// The entries of the stash.
-    stash: Vec<Oid>,
+/// Markers that change when a user or git-proq parks changes on purpose.
+struct ParkMarkers {
+    /// Number of git-proq's last finished operation.
+    last_operation: u64,
+    /// Commits of the stash entries.
+    stash_entries: Vec<Oid>,
 }
 
-impl Marks {
-    /// Those of now, and the worktrees in which changes were set aside since `before`: by operations of git-proq, and by a stash
-    /// on top of the commit that is checked out there.
-    fn read(project: &Project, before: Option<&Marks>) -> Result<(Marks, SetAside), Error> {
+impl ParkMarkers {
+    /// Reads the present markers, and the worktrees in which changes were parked since `before`: by git-proq
+    /// operations, and by a stash on top of the commit that is checked out there.
+    fn read(project: &Project, before: Option<&ParkMarkers>) -> Result<(ParkMarkers, ParkedChanges), Error> {
         let last = match before {
-            Some(marks) => marks.operation,
-            None => last_ended(project),
+            Some(marks) => marks.last_operation,
+            None => last_finished_operation(project),
         };
-        let (worktrees, operation) = set_aside_since(project, last);
+        let (worktrees, operation) = worktrees_parked_since(project, last);
         let newest = project.repo.ref_tip("refs/stash")?;
-        // One that was there before is the newest again once those above it are gone.
-        let is_new = |stash: &Oid| before.is_some_and(|marks| !marks.stash.contains(stash));
-        let on = newest.filter(is_new).map(|stash| project.repo.require_commit(&format!("{stash}^1")));
-        let marks = Marks { operation, stash: project.repo.stash_entries() };
-        Ok((marks, SetAside { worktrees, until: operation, stashed_on: on.and_then(Result::ok) }))
+        // An older stash becomes the newest again once those above it are dropped.
+        let is_new = |stash: &Oid| before.is_some_and(|marks| !marks.stash_entries.contains(stash));
+        let stash_base =
+            newest.filter(is_new).map(|stash| project.repo.require_commit(&format!("{stash}^1")));
+        let marks = ParkMarkers { last_operation: operation, stash_entries: project.repo.stash_entries() };
+        Ok((
+            marks,
+            ParkedChanges {
+                worktrees,
+                last_operation: operation,
+                stashed_on: stash_base.and_then(Result::ok),
+            },
+        ))
     }
 }
 
-/// Where changes were set aside on purpose.
-struct SetAside {
+/// Worktrees in which changes were parked on purpose.
+struct ParkedChanges {
     worktrees: BTreeSet<PathBuf>,
-    /// The number of the last operation that it knows of.
-    until: u64,
-    /// The commit that was checked out when the newest stash was made.
+    /// Number of the last operation that this covers.
+    last_operation: u64,
+    /// The commit that was checked out when the newest stash was created.
     stashed_on: Option<Oid>,
 }
 
-impl SetAside {
-    fn holds(&self, project: &Project, dir: &Path) -> Result<bool, Error> {
-        let is_stashed = self.stashed_on.is_some() && project.repo.head_of(dir)? == self.stashed_on;
-        // One that began since this was read, and ended since or has not yet: in this order, or it ends between the two.
-        let is_since = || {
-            recover::is_under_way(project, |step| match step {
-                Step::Clear { dir: of, .. } | Step::Restore { dir: of, .. } => of == dir,
+impl ParkedChanges {
+    fn contains(&self, project: &Project, dir: &Path) -> Result<bool, Error> {
+        let is_stashed = self.stashed_on.is_some() && project.repo.head_commit(dir)? == self.stashed_on;
+        // Checks operations that started later: running ones first, then finished ones. In the other order,
+        // one could finish between the two checks.
+        let is_parked_since = || {
+            recover::is_operation_running(project, |step| match step {
+                Step::ClearWorktree { dir: changed_dir, .. }
+                | Step::RestoreSnapshot { dir: changed_dir, .. } => changed_dir == dir,
                 _ => false,
-            }) || set_aside_since(project, self.until).0.contains(dir)
+            }) || worktrees_parked_since(project, self.last_operation).0.contains(dir)
         };
-        Ok(is_stashed || self.worktrees.contains(dir) || is_since())
+        Ok(is_stashed || self.worktrees.contains(dir) || is_parked_since())
     }
 }
 
-/// A worktree that is looked at.
-pub(super) struct Place<'a> {
-    /// None for the main checkout.
+/// A worktree that automatic snapshots cover.
+pub(super) struct WatchedWorktree<'a> {
+    /// The lane of the worktree; none for the main checkout.
     pub(super) lane: Option<&'a LaneRecord>,
     pub(super) dir: &'a Path,
-    set_aside: &'a SetAside,
+    parked_changes: &'a ParkedChanges,
 }
 
 impl AutoSnapshots {
-    /// Looks at the main checkout and at the lanes, and takes a snapshot of what has changed since the last pass.
-    fn pass(&mut self, project: &Project) -> Result<(), Error> {
-        let (marks, set_aside) = Marks::read(project, self.marks.as_ref())?;
-        self.marks = Some(marks);
+    /// Scans the main checkout and the lanes, and takes a snapshot of each that has changed since the last
+    /// pass.
+    fn run_pass(&mut self, project: &Project) -> Result<(), Error> {
+        let (park_markers, parked_changes) = ParkMarkers::read(project, self.park_markers.as_ref())?;
+        self.park_markers = Some(park_markers);
         if let Some(dir) = project.repo.main_worktree()
-            && at_work_in_place(project, None)?.is_none()
+            && lane_running_in_place(project, None)?.is_none()
         {
-            self.try_worktree(project, &Place { lane: None, dir, set_aside: &set_aside });
+            self.snapshot_or_warn(
+                project,
+                &WatchedWorktree { lane: None, dir, parked_changes: &parked_changes },
+            );
         }
-        self.report_shared(project);
+        self.report_changed_settings(project);
         let lanes = project.lanes()?;
         for lane in &lanes {
-            self.report_gone(project, lane, set_aside.worktrees.contains(&lane.path));
+            self.report_missing_worktree(project, lane, parked_changes.worktrees.contains(&lane.path));
         }
-        self.gone.retain(|name, _| lanes.iter().any(|lane| lane.name == *name));
-        self.worktrees
+        self.missing_passes.retain(|name, _| lanes.iter().any(|lane| lane.name == *name));
+        self.worktree_states
             .retain(|lane, _| lane.as_ref().is_none_or(|lane| lanes.iter().any(|known| known.name == *lane)));
-        self.at_work.retain(|name, _| lanes.iter().any(|lane| lane.name == *name));
-        self.passes += 1;
+        self.busy_lanes.retain(|name, _| lanes.iter().any(|lane| lane.name == *name));
+        self.pass_count += 1;
         for lane in &lanes {
-            let place = Place { lane: Some(lane), dir: &lane.path, set_aside: &set_aside };
-            if place.is_gone() && place.is_being_removed(project) {
+            let worktree =
+                WatchedWorktree { lane: Some(lane), dir: &lane.path, parked_changes: &parked_changes };
+            if worktree.is_missing() && worktree.is_being_removed(project) {
                 continue;
             }
             if !effective_state(project, lane)?.0.is_busy() {
-                self.try_worktree(project, &place);
+                self.snapshot_or_warn(project, &worktree);
                 continue;
             }
-            self.worktrees.remove(&Some(lane.name.clone()));
-            if (place.is_gone() || self.passes.is_multiple_of(SELDOM))
-                && let Err(e) = self.lane_at_work(project, &place, &lane.name)
+            self.worktree_states.remove(&Some(lane.name.clone()));
+            if (worktree.is_missing() || self.pass_count.is_multiple_of(BUSY_LANE_PASS_INTERVAL))
+                && let Err(e) = self.snapshot_busy_lane(project, &worktree, &lane.name)
             {
                 project.listener.warn(e.to_string());
             }
@@ -227,202 +244,222 @@ impl AutoSnapshots {
         Ok(())
     }
 
-    /// Takes a snapshot of a lane whose own agent is at work, once it has left its files alone since the last look, or has not done so for
-    /// long. What it deletes there is its own affair.
-    fn lane_at_work(&mut self, project: &Project, place: &Place<'_>, name: &str) -> Result<(), Error> {
-        if place.is_gone() {
-            return self.report_gone_at_work(project, place, name);
+    /// Takes a snapshot of a lane whose own agent runs, once the agent has not changed files since the last
+    /// scan, or after many changed scans. What the agent deletes there is not reported.
+    fn snapshot_busy_lane(
+        &mut self,
+        project: &Project,
+        worktree: &WatchedWorktree<'_>,
+        name: &str,
+    ) -> Result<(), Error> {
+        if worktree.is_missing() {
+            return self.report_missing_busy_lane(project, worktree, name);
         }
-        let lane = self.at_work.entry(name.to_owned()).or_default();
-        let Some(look) = place.look(project)? else { return Ok(()) };
-        if lane.copied.as_ref().is_some_and(|known| known.value == look.value) {
+        let lane = self.busy_lanes.entry(name.to_owned()).or_default();
+        let Some(scan) = worktree.scan(project)? else { return Ok(()) };
+        if lane.last_copy.as_ref().is_some_and(|known| known.fingerprint == scan.fingerprint) {
             return Ok(());
         }
-        if std::mem::replace(&mut lane.seen, look.value) != look.value {
-            lane.restless += 1;
-            if lane.restless < RESTLESS {
+        if std::mem::replace(&mut lane.last_fingerprint, scan.fingerprint) != scan.fingerprint {
+            lane.changed_scans += 1;
+            if lane.changed_scans < MAX_CHANGED_SCANS {
                 return Ok(());
             }
         }
-        lane.restless = 0;
-        let newest = lane.copied.take().and_then(|known| known.snapshot);
-        lane.copied = Some(place.take(project, &look, newest.as_deref())?);
-        prune(project, Some(name))
+        lane.changed_scans = 0;
+        let previous_id = lane.last_copy.take().and_then(|known| known.snapshot);
+        lane.last_copy = Some(worktree.take_snapshot(project, &scan, previous_id.as_deref())?);
+        prune_snapshots(project, Some(name))
     }
 
-    /// Writes an event if the folder of a lane is gone with what was copied while its agent was at work.
-    fn report_gone_at_work(&mut self, project: &Project, place: &Place<'_>, name: &str) -> Result<(), Error> {
-        let known = self.at_work.remove(name).and_then(|lane| lane.copied);
-        known.and_then(|known| known.snapshot).map_or(Ok(()), |id| place.report_loss(project, &id, None))
+    /// Emits an event if the folder of a lane is missing, and with it changes that were copied while its
+    /// agent ran.
+    fn report_missing_busy_lane(
+        &mut self,
+        project: &Project,
+        worktree: &WatchedWorktree<'_>,
+        name: &str,
+    ) -> Result<(), Error> {
+        let known = self.busy_lanes.remove(name).and_then(|lane| lane.last_copy);
+        known.and_then(|known| known.snapshot).map_or(Ok(()), |id| worktree.report_loss(project, &id, None))
     }
 
-    /// Writes an event if settings or hooks of the repository have changed since the last pass.
-    fn report_shared(&mut self, project: &Project) {
-        let now = shared_settings(project);
-        let before = self.shared.replace(now.clone());
-        if let Some(changed) = before.and_then(|before| changed_settings(&before, &now)) {
+    /// Emits an event if settings or hooks of the repository have changed since the last pass.
+    fn report_changed_settings(&mut self, project: &Project) {
+        let settings = shared_settings(project);
+        let before = self.known_settings.replace(settings.clone());
+        if let Some(changed) = before.and_then(|before| changed_settings(&before, &settings)) {
             let message = format!("{changed} of the repository changed while agents were at work");
-            project.tell_event(Event::now(Name::RepositoryChanged, message));
+            project.emit_event(Event::new(EventName::RepositoryChanged, message));
         }
     }
 
-    /// Writes an event if a lane's worktree has been gone for two passes, in which git-proq did nothing: what removes a lane takes
-    /// a moment. What was uncommitted there has an event of its own.
-    fn report_gone(&mut self, project: &Project, lane: &LaneRecord, on_purpose: bool) {
-        let is_there = lane.path.join(".git").exists() && project.repo.is_own_worktree(&lane.path);
-        let Some(passes) = self.gone.get_mut(&lane.name) else {
-            if is_there {
-                self.gone.insert(lane.name.clone(), 0);
+    /// Emits an event if a lane's worktree has been missing for two passes in which git-proq did nothing: a
+    /// command that removes a lane takes a moment. Lost uncommitted changes have their own event.
+    fn report_missing_worktree(&mut self, project: &Project, lane: &LaneRecord, is_intended: bool) {
+        let exists = lane.path.join(".git").exists() && project.repo.is_registered_worktree(&lane.path);
+        let Some(passes) = self.missing_passes.get_mut(&lane.name) else {
+            if exists {
+                self.missing_passes.insert(lane.name.clone(), 0);
             }
             return;
         };
-        *passes = if is_there || on_purpose { 0 } else { *passes + 1 };
+        *passes = if exists || is_intended { 0 } else { *passes + 1 };
         if *passes == 2 {
-            let (path, branch) = (quoted_path(&lane.path), &lane.place.branch);
+            let (path, branch) = (shell_quote_path(&lane.path), &lane.kind.branch);
             let message = format!(
                 "the worktree of lane '{}' is gone; bring it back: git worktree add -f {path} {branch}",
                 lane.name
             );
-            let mut event = Event::now(Name::RepositoryChanged, message);
+            let mut event = Event::new(EventName::RepositoryChanged, message);
             event.lane = Some(lane.name.clone());
-            project.tell_event(event);
+            project.emit_event(event);
         }
     }
 
-    fn try_worktree(&mut self, project: &Project, place: &Place<'_>) {
-        if let Err(e) = self.worktree(project, place) {
+    fn snapshot_or_warn(&mut self, project: &Project, worktree: &WatchedWorktree<'_>) {
+        if let Err(e) = self.snapshot_worktree(project, worktree) {
             project.listener.warn(e.to_string());
         }
     }
 
-    fn worktree(&mut self, project: &Project, place: &Place<'_>) -> Result<(), Error> {
-        let name = place.lane.map(|lane| lane.name.clone());
-        if place.is_gone() {
-            if let Some(id) = self.worktrees.remove(&name).and_then(|known| known.snapshot) {
-                place.report_loss(project, &id, None)?;
+    fn snapshot_worktree(&mut self, project: &Project, worktree: &WatchedWorktree<'_>) -> Result<(), Error> {
+        let name = worktree.lane.map(|lane| lane.name.clone());
+        if worktree.is_missing() {
+            if let Some(id) = self.worktree_states.remove(&name).and_then(|known| known.snapshot) {
+                worktree.report_loss(project, &id, None)?;
             }
-            return name.map_or(Ok(()), |name| self.report_gone_at_work(project, place, &name));
+            return name.map_or(Ok(()), |name| self.report_missing_busy_lane(project, worktree, &name));
         }
         if let Some(name) = &name {
-            self.at_work.remove(name);
+            self.busy_lanes.remove(name);
         }
-        let before = self.worktrees.get(&name).cloned();
-        let Some(look) = place.look(project)? else { return Ok(()) };
-        if before.as_ref().is_some_and(|known| known.value == look.value) {
+        let previous = self.worktree_states.get(&name).cloned();
+        let Some(scan) = worktree.scan(project)? else { return Ok(()) };
+        if previous.as_ref().is_some_and(|known| known.fingerprint == scan.fingerprint) {
             return Ok(());
         }
-        let newest = before.and_then(|known| known.snapshot);
-        if let Some(id) = &newest
-            && !has_autostash(&look.git_dir)
-            && !place.set_aside.holds(project, place.dir)?
+        let previous_id = previous.and_then(|known| known.snapshot);
+        if let Some(id) = &previous_id
+            && !has_autostash(&scan.git_dir)
+            && !worktree.parked_changes.contains(project, worktree.dir)?
         {
-            place.report_loss(project, id, Some(&look.git_dir))?;
+            worktree.report_loss(project, id, Some(&scan.git_dir))?;
         }
-        let known = place.take(project, &look, newest.as_deref())?;
-        self.worktrees.insert(name, known);
-        prune(project, place.lane.map(|lane| &*lane.name))
+        let known = worktree.take_snapshot(project, &scan, previous_id.as_deref())?;
+        self.worktree_states.insert(name, known);
+        prune_snapshots(project, worktree.lane.map(|lane| &*lane.name))
     }
 }
 
-/// How a worktree looks at one moment.
-struct Look {
+/// State of a worktree at one moment.
+struct ScanResult {
     git_dir: PathBuf,
     ignored: IgnoredFiles,
-    /// Differs where anything that is copied does.
-    value: u64,
+    /// Hash that differs where anything that a snapshot copies differs.
+    fingerprint: u64,
 }
 
-impl Place<'_> {
-    pub(super) fn in_words(&self) -> String {
+impl WatchedWorktree<'_> {
+    pub(super) fn describe(&self) -> String {
         self.lane.map_or_else(|| "the main checkout".to_owned(), |lane| format!("lane '{}'", lane.name))
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_missing(&self) -> bool {
         self.dir.join(".git").symlink_metadata().is_err()
     }
 
-    /// Whether git-proq itself removes the lane, or has done so.
+    /// Returns whether git-proq is removing the lane, or has removed it.
     fn is_being_removed(&self, project: &Project) -> bool {
         let Some(lane) = self.lane else { return false };
-        let moves = |step: &Step| matches!(step, Step::Move { from, .. } if *from == lane.path);
-        let is_gone = project.lane(&lane.name).map_or(true, |now| now.created != lane.created);
-        is_gone || recover::is_under_way(project, moves)
+        let moves_worktree = |step: &Step| matches!(step, Step::MovePath { from, .. } if *from == lane.path);
+        let is_removed = project.lane(&lane.name).map_or(true, |now| now.created != lane.created);
+        is_removed || recover::is_operation_running(project, moves_worktree)
     }
 
-    /// None where git is at work there: half of what it writes may be there.
-    fn look(&self, project: &Project) -> Result<Option<Look>, Error> {
-        let git_dir = project.repo.git_dir_of(self.dir)?;
-        if is_locked(&git_dir) {
+    /// Scans the worktree; none while git works there, because its files may be half written.
+    fn scan(&self, project: &Project) -> Result<Option<ScanResult>, Error> {
+        let git_dir = project.repo.worktree_git_dir(self.dir)?;
+        if is_index_locked(&git_dir) {
             return Ok(None);
         }
         let stamp = WorktreeStamp::read(&project.repo, self.dir, &git_dir)?;
-        let limit = project.settings.snapshot_ignored;
-        let ignored = IgnoredFiles::find(self.dir, &stamp.ignored, &project.lanes_dir(), limit);
-        let value = stamp.value ^ ignored.value.rotate_left(1);
-        Ok(Some(Look { git_dir, ignored, value }))
+        let byte_limit = project.settings.snapshot_ignored;
+        let ignored = IgnoredFiles::scan(self.dir, &stamp.ignored, &project.lanes_dir(), byte_limit);
+        let fingerprint = stamp.value ^ ignored.fingerprint.rotate_left(1);
+        Ok(Some(ScanResult { git_dir, ignored, fingerprint }))
     }
 
-    /// Takes a snapshot if anything is uncommitted. `before` is the one before it.
-    fn take(&self, project: &Project, look: &Look, before: Option<&str>) -> Result<Known, Error> {
-        let Look { ignored, value, .. } = look;
-        let Some(head) = project.repo.head_of(self.dir)? else {
-            return Ok(Known { value: *value, snapshot: None });
+    /// Takes a snapshot if anything is uncommitted. `previous_id` is the worktree's previous snapshot.
+    fn take_snapshot(
+        &self,
+        project: &Project,
+        scan: &ScanResult,
+        previous_id: Option<&str>,
+    ) -> Result<SnapshottedState, Error> {
+        let ScanResult { ignored, fingerprint: value, .. } = scan;
+        let Some(head) = project.repo.head_commit(self.dir)? else {
+            return Ok(SnapshottedState { fingerprint: *value, snapshot: None });
         };
         let layout = project.store.layout();
-        let why = format!("uncommitted in {} while agents were at work", self.in_words());
-        let checkout = Checkout::lock(project, self.dir)?;
+        let reason = format!("uncommitted in {} while agents were at work", self.describe());
+        let checkout = LockedWorktree::lock(project, self.dir)?;
         let id = new_id();
-        let copies = before.map(|id| layout.snapshot_ignored(id));
-        let copied = ignored.copy(self.dir, &layout.snapshot_ignored(&id), copies.as_deref())?;
-        // What was written to at the same time is copied at the next pass.
-        let value = if copied.len() == ignored.files.len() { *value } else { !*value };
+        let previous_copies = previous_id.map(|id| layout.snapshot_ignored(id));
+        let copied = ignored.copy_to(self.dir, &layout.snapshot_ignored(&id), previous_copies.as_deref())?;
+        // A file that was written to during the copy is copied at the next pass.
+        let fingerprint = if copied.len() == ignored.files.len() { *value } else { !*value };
         let nothing_ignored = copied.is_empty();
-        let automatic = Automatic {
+        let automatic = AutomaticInfo {
             lane: self.lane.map(|lane| lane.name.clone()),
-            named: false,
+            is_in_event: false,
             ignored: copied,
             too_large: ignored.too_large.clone(),
         };
-        let keep = |snapshot, raw: &Path| {
-            let record =
-                SnapRecord { id: id.clone(), automatic: Some(automatic), ..SnapRecord::copy(&why, snapshot) };
-            snaps::put(project, &record, raw)
+        let save = |snapshot, raw_index: &Path| {
+            let record = SnapshotRecord {
+                id: id.clone(),
+                automatic: Some(automatic),
+                ..SnapshotRecord::new_copy(&reason, snapshot)
+            };
+            snapshot_store::save_snapshot(project, &record, raw_index)
         };
-        let taken = checkout.describe_unmerged(head, &why, !nothing_ignored, keep)?;
-        Ok(Known { value, snapshot: taken.map(|()| id) })
+        let taken = checkout.write_unmerged_snapshot(head, &reason, !nothing_ignored, save)?;
+        Ok(SnapshottedState { fingerprint, snapshot: taken.map(|()| id) })
     }
 }
 
-/// Deletes automatic snapshots of a worktree that newer ones stand for, and those that are very old.
-fn prune(project: &Project, lane: Option<&str>) -> Result<(), Error> {
+/// Deletes automatic snapshots of a worktree that newer ones replace, and very old ones.
+fn prune_snapshots(project: &Project, lane: Option<&str>) -> Result<(), Error> {
     let mut all = Vec::new();
     for id in project.snap_ids()?.into_iter().rev() {
         let Ok(Some(record)) = project.find_any_snap(&id) else { continue };
-        // One that came back to a worktree is kept like any other: an undo may want it.
-        let is_own = |automatic: &Automatic| automatic.lane.as_deref() == lane && !automatic.named;
-        if record.copy && record.automatic.as_ref().is_some_and(is_own) {
+        // A snapshot that was restored to a worktree is kept like any other: an undo may need it.
+        let is_own = |automatic: &AutomaticInfo| automatic.lane.as_deref() == lane && !automatic.is_in_event;
+        if record.is_copy && record.automatic.as_ref().is_some_and(is_own) {
             all.push((id, record.at));
         }
     }
     let moments: Vec<Moment> = all.iter().map(|(_, at)| *at).collect();
-    for ((id, _), stays) in all.iter().zip(which_stay(&moments, now())) {
-        if !stays {
-            snaps::delete_automatic(project, id)?;
+    for ((id, _), is_retained) in all.iter().zip(select_retained(&moments, now())) {
+        if !is_retained {
+            snapshot_store::delete_automatic(project, id)?;
         }
     }
     Ok(())
 }
 
-/// Which of the snapshots of these moments, the newest first, are kept.
-fn which_stay(moments: &[Moment], now: Moment) -> Vec<bool> {
+/// Returns for each of the snapshot times, newest first, whether its snapshot is retained.
+fn select_retained(moments: &[Moment], now: Moment) -> Vec<bool> {
     let mut last: Option<Moment> = None;
     let decide = |(n, at): (usize, &Moment)| {
-        let is_apart = last.is_none_or(|last| last.since(*at) >= SPAN);
-        let stays = n < NEWEST || (is_apart && now.since(*at) < LONGEST);
-        if stays {
+        let is_spaced = last.is_none_or(|last| last.duration_since(*at) >= SNAPSHOT_SPACING);
+        let is_retained =
+            n < NEWEST_SNAPSHOTS_RETAINED || (is_spaced && now.duration_since(*at) < MAX_SNAPSHOT_AGE);
+        if is_retained {
             last = Some(*at);
         }
-        stays
+        is_retained
     };
     moments.iter().enumerate().map(decide).collect()
 }
@@ -432,19 +469,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_are_kept_and_of_older_ones_one_for_each_span() {
+    fn retains_newest_and_one_per_span() {
         let now = now();
         let minutes = |ages: &[u64]| -> Vec<Moment> {
-            ages.iter().map(|age| now.before(Duration::from_mins(*age))).collect()
+            ages.iter().map(|age| now.saturating_sub(Duration::from_mins(*age))).collect()
         };
         let ages = [0, 0, 1, 1, 2, 3, 11, 12, 13, 22, 40, 24 * 60 - 1, 24 * 60 + 1];
-        let kept = which_stay(&minutes(&ages), now);
+        let kept = select_retained(&minutes(&ages), now);
         let kept: Vec<u64> = ages.iter().zip(kept).filter(|(_, stays)| *stays).map(|(age, _)| *age).collect();
         assert_eq!(kept, [0, 0, 1, 1, 2, 12, 22, 40, 24 * 60 - 1]);
     }
 
     #[test]
-    fn all_passes_together_take_a_small_share_of_the_time() {
+    fn pauses_to_limit_share_of_time() {
         let seconds = Duration::from_secs;
         assert_eq!(pause_after(seconds(1), seconds(1)), Duration::ZERO);
         assert_eq!(pause_after(seconds(3), seconds(20)), seconds(180));

@@ -1,393 +1,413 @@
-//! Owns making a lane: name, branch, worktree, files, record; a failure at any step takes back all before it.
+//! Creation of a lane: name, branch, worktree, files, record; a failure at any step rolls back all steps
+//! before it.
 
 use std::path::{Path, PathBuf};
 
-use super::files::{self, Filled, Folder};
-use super::remove::remove_held;
-use super::set_up::{SetUp, reserved_ports};
+use super::populate_lanes::{self, EmptyWorktree, PopulateOutcome};
+use super::remove::remove_locked;
+use super::set_up::{LaneSetUp, reserved_ports};
 use super::{
-    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, kind, operate, place,
-    require_approved,
+    Base, Error, LaneName, LockedWorktree, Operation, Project, RemovalReason, RemovedLane, SetUpLevel,
+    checkout_mode, lanes_folder, operate, require_set_up_approved, rollback_create,
 };
 use crate::event;
-use crate::explain::word;
-use crate::fault;
+use crate::explain::shell_quote;
+use crate::fail_points;
 use crate::git::{Head, NewCommit, Oid, merge_trees, ref_removal, run_hook};
-use crate::store::records::{InBatch, LaneRecord, Step, Tree};
-use crate::store::{Guard, LockName, make_private, remove_tree, write_first};
+use crate::store::records::{BatchLane, LaneRecord, LaneWorktree, Step};
+use crate::store::{LockGuard, LockName, create_private_dir, remove_tree, write_without_dir_sync};
 
-/// How often a name made from a prompt is numbered up before giving up.
-pub(super) const TRIES: u32 = 1000;
+/// Number of suffixes tried for a name made from a prompt before giving up.
+pub(super) const MAX_NAME_ATTEMPTS: u32 = 1000;
 
-/// What a lane is asked for with.
+/// Request for a new lane.
 #[derive(Debug, Clone)]
 pub(crate) struct NewLane<'a> {
-    /// Its name; made from the prompt when none is given.
-    pub(crate) name: Option<Name>,
-    /// What its agent will be asked.
+    /// Name of the lane; made from the prompt when none is given.
+    pub(crate) name: Option<LaneName>,
+    /// Prompt that the agent will get.
     pub(crate) prompt: Option<&'a str>,
-    /// What it is called after, and titled, where there is no prompt.
-    pub(crate) words: Option<&'a str>,
-    /// The agent that will work in it.
+    /// Text from which name and title are made where there is no prompt.
+    pub(crate) name_hint: Option<&'a str>,
+    /// Agent that will work in the lane.
     pub(crate) agent: Option<String>,
-    /// Where it starts and lands.
+    /// Start commit and target branch.
     pub(crate) base: Base,
-    /// Uncommitted changes of tracked files at this worktree become its first commit.
+    /// Worktree whose uncommitted changes of tracked files become the lane's first commit.
     pub(crate) carry: Option<PathBuf>,
-    /// Shell command lines that must succeed with it before it lands.
+    /// Shell command lines that must succeed on the lane before it lands.
     pub(crate) checks: Vec<String>,
-    /// The files that it is expected to touch, as globs.
+    /// Globs of the files that the lane is expected to change.
     pub(crate) scope: Vec<String>,
-    /// Only the folders of those files are checked out.
+    /// Whether only the folders of the files in `scope` are checked out.
     pub(crate) sparse: bool,
-    /// It lands by itself when its run is done.
+    /// Whether the lane lands automatically when its run is done.
     pub(crate) auto_merge: bool,
-    /// The group that it is one attempt of.
+    /// Group of which the lane is one attempt.
     pub(crate) group: Option<String>,
-    /// Its place in a batch.
-    pub(crate) batch: Option<InBatch>,
-    /// What it is given besides the files of its commit.
-    pub(crate) given: Given,
+    /// Position of the lane in a batch.
+    pub(crate) batch: Option<BatchLane>,
+    /// How much of the configured set-up the lane gets, besides the files of its commit.
+    pub(crate) set_up: SetUpLevel,
 }
 
 impl NewLane<'_> {
-    /// What name and title are made from.
-    pub(super) fn called(&self) -> &str {
-        self.prompt.or(self.words).unwrap_or_default()
+    /// Returns the text from which name and title are made.
+    pub(super) fn name_source(&self) -> &str {
+        self.prompt.or(self.name_hint).unwrap_or_default()
     }
 }
 
-/// What will be made.
+/// A lane that is planned and not created yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan<'a> {
-    /// Its name, free when this was planned.
-    pub(crate) name: Name,
-    /// Its branch.
+pub(crate) struct LanePlan<'a> {
+    /// Name of the lane, free when it was planned.
+    pub(crate) name: LaneName,
+    /// Name of the lane's branch.
     pub(crate) branch: String,
-    /// Its worktree.
+    /// Path of the lane's worktree.
     pub(crate) path: PathBuf,
-    pub(super) asked: NewLane<'a>,
+    pub(super) request: NewLane<'a>,
 }
 
-/// A lane that was made, its name still held.
+/// A new lane whose name is still locked.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Created {
-    /// Its record.
+    /// Record of the lane.
     pub(crate) lane: LaneRecord,
-    /// The run lock of its name.
-    pub(crate) lock: Guard,
-    /// A checkout that was seen, on the way, to have no uncommitted changes of tracked files.
+    /// Run lock of the lane's name.
+    pub(crate) lock: LockGuard,
+    /// A checkout that was found, while the lane was created, to have no uncommitted changes of tracked
+    /// files.
     pub(crate) unchanged: Option<PathBuf>,
 }
 
-/// Checks what is asked for and chooses the name, without making anything.
-pub(crate) fn plan<'a>(project: &Project, asked: NewLane<'a>) -> Result<Plan<'a>, Error> {
-    let prefix = &project.settings.prefix;
+/// Checks a request for a lane and chooses its name, without creating anything.
+pub(crate) fn plan_lane<'a>(project: &Project, request: NewLane<'a>) -> Result<LanePlan<'a>, Error> {
+    let prefix = &project.settings.branch_prefix;
     if project.repo.branch_tip(prefix)?.is_some() {
         return Err(Error::PrefixTaken { prefix: prefix.clone() });
     }
-    let name = choose_name(project, asked.name.as_ref(), asked.called())?;
-    Plan::new(project, name, asked)
+    let name = choose_name(project, request.name.as_ref(), request.name_source())?;
+    LanePlan::new(project, name, request)
 }
 
-/// The name that was asked for, which has to be free, or one made from what the lane is called.
-pub(super) fn choose_name(project: &Project, asked: Option<&Name>, called: &str) -> Result<Name, Error> {
-    let Some(name) = asked else { return free_name(project, &Name::from_prompt(called)) };
-    // What stands there while the name is held belongs to a lane that is being made or removed. Another spawn can take the name
-    // between two of these looks: a branch or folder of no lane is only one that is there with the name free after it.
-    let taken = || Error::Taken { name: name.to_string() };
+/// Returns the requested name, which has to be free, or one made from `name_source`.
+pub(super) fn choose_name(
+    project: &Project,
+    requested: Option<&LaneName>,
+    name_source: &str,
+) -> Result<LaneName, Error> {
+    let Some(name) = requested else { return find_free_name(project, &LaneName::from_prompt(name_source)) };
+    // While a name is locked, what exists under it belongs to a lane that is being created or removed.
+    // Another spawn can take the name between two of these checks. So a branch or folder belongs to no lane
+    // only if it exists while the name is free afterwards.
+    let name_taken = || Error::NameTaken { name: name.to_string() };
     let is_held = || project.store.locks().is_held(&LockName::Run(name.to_string()));
     if is_held()? {
-        return Err(taken());
+        return Err(name_taken());
     }
-    if let Err(e) = require_free(project, name) {
+    if let Err(e) = require_free_name(project, name) {
         let is_lane = is_held()? || project.store.layout().lane(name.as_str()).exists();
-        return Err(if is_lane { taken() } else { e });
+        return Err(if is_lane { name_taken() } else { e });
     }
     Ok(name.clone())
 }
 
-impl<'a> Plan<'a> {
-    fn new(project: &Project, name: Name, mut asked: NewLane<'a>) -> Result<Plan<'a>, Error> {
-        asked.sparse |= project.settings.checkouts.sparse && !asked.scope.is_empty();
-        let branch = project.branch_of(&name);
-        let path = project.require_location()?.place_of(&name);
-        Ok(Plan { name, branch, path, asked })
+impl<'a> LanePlan<'a> {
+    fn new(project: &Project, name: LaneName, mut request: NewLane<'a>) -> Result<LanePlan<'a>, Error> {
+        request.sparse |= project.settings.lane_checkout.sparse && !request.scope.is_empty();
+        let branch = project.lane_branch(&name);
+        let path = project.require_location()?.worktree_path(&name);
+        Ok(LanePlan { name, branch, path, request })
     }
 
-    /// Where it starts and lands.
+    /// Returns the start commit and target branch.
     pub(crate) fn base(&self) -> &Base {
-        &self.asked.base
+        &self.request.base
     }
 
-    /// What must succeed with it before it lands.
+    /// Returns the checks that must succeed on the lane before it lands.
     pub(crate) fn checks(&self) -> &[String] {
-        &self.asked.checks
+        &self.request.checks
     }
 
-    /// The globs of files that it is expected to touch.
+    /// Returns the globs of the files that the lane is expected to change.
     pub(crate) fn scope(&self) -> &[String] {
-        &self.asked.scope
+        &self.request.scope
     }
 
-    /// Whether only the folders of those are checked out.
+    /// Returns whether only the folders of the files in scope are checked out.
     pub(crate) fn is_sparse(&self) -> bool {
-        self.asked.sparse
+        self.request.sparse
     }
 
-    /// The group that it is one attempt of.
+    /// Returns the group of which the lane is one attempt.
     pub(crate) fn group(&self) -> Option<&str> {
-        self.asked.group.as_deref()
+        self.request.group.as_deref()
     }
 
-    /// Whether it lands when its run is done, without anybody asking for it.
-    pub(crate) fn lands_by_itself(&self) -> bool {
-        self.asked.auto_merge
+    /// Returns whether the lane lands automatically when its run is done.
+    pub(crate) fn has_auto_merge(&self) -> bool {
+        self.request.auto_merge
     }
 }
 
-fn require_free(project: &Project, name: &Name) -> Result<(), Error> {
+fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
     if project.store.layout().lane(name.as_str()).exists() {
-        return Err(Error::Taken { name: name.to_string() });
+        return Err(Error::NameTaken { name: name.to_string() });
     }
-    let branch = project.branch_of(name);
-    if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken(&branch) {
-        return Err(taken(project, branch));
+    let branch = project.lane_branch(name);
+    if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken_branch(&branch) {
+        return Err(branch_taken(project, branch));
     }
-    let path = project.location()?.place_of(name);
+    let path = project.location()?.worktree_path(name);
     if path.symlink_metadata().is_ok() {
         return Err(Error::PathTaken { path });
     }
     Ok(())
 }
 
-/// The error of a branch that is there already, with the command that frees its name.
-fn taken(project: &Project, branch: String) -> Error {
+/// Returns the error for a branch that exists already, with the command that frees its name.
+fn branch_taken(project: &Project, branch: String) -> Error {
     let name = format!("refs/heads/{branch}");
-    let free = if project.repo.alias_of(&branch).is_ok_and(|alias| alias.is_some()) {
-        format!("remove the symbolic ref: git symbolic-ref -d {}", word(&name))
-    } else if project.repo.is_broken(&branch) {
+    let free_command = if project.repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
+        format!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
+    } else if project.repo.is_broken_branch(&branch) {
         format!("remove its file, which holds no commit: {}", ref_removal(&name))
     } else {
-        format!("rename the branch: git branch -m {} NEW-NAME", word(&branch))
+        format!("rename the branch: git branch -m {} NEW-NAME", shell_quote(&branch))
     };
-    Error::BranchTaken { branch, free }
+    Error::BranchTaken { branch, free_command }
 }
 
-fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {
-    for n in 1..TRIES {
-        let name = wish.numbered(n);
-        let held = project.store.locks().is_held(&LockName::Run(name.to_string()))?;
-        if !held && require_free(project, &name).is_ok() {
+fn find_free_name(project: &Project, preferred: &LaneName) -> Result<LaneName, Error> {
+    for n in 1..MAX_NAME_ATTEMPTS {
+        let name = preferred.numbered(n);
+        let is_held = project.store.locks().is_held(&LockName::Run(name.to_string()))?;
+        if !is_held && require_free_name(project, &name).is_ok() {
             return Ok(name);
         }
     }
-    Err(Error::Taken { name: wish.to_string() })
+    Err(Error::NameTaken { name: preferred.to_string() })
 }
 
-/// Makes the lane. When another process takes a name that was not asked for by name, the next one is used.
-pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Error> {
-    require_approved(project, plan.asked.given)?;
-    project.ask_to_spawn(plan.name.as_str(), &plan.asked.base.branch)?;
-    make_private(project.store.layout().root())?;
-    let (plan, lock) = hold_plan(project, plan)?;
-    let (lane, unchanged) = operate(project, "spawn", |op| make_one(op, &plan))?;
+/// Creates the lane. When another process takes a name that the user did not request, the next free one is
+/// used.
+pub(crate) fn create_lane(project: &Project, plan: &LanePlan<'_>) -> Result<Created, Error> {
+    require_set_up_approved(project, plan.request.set_up)?;
+    project.run_pre_spawn_hooks(plan.name.as_str(), &plan.request.base.branch)?;
+    create_private_dir(project.store.layout().root())?;
+    let (plan, lock) = lock_plan_name(project, plan)?;
+    let (lane, unchanged) = operate(project, "spawn", |op| create_one(op, &plan))?;
     Ok(Created { lane, lock, unchanged })
 }
 
-/// Removes a lane, with everything in it saved, and makes it anew as `asked`, under its name and in one operation. `lock` is
-/// its run lock.
-pub(crate) fn make_anew(
+/// Removes a lane, with everything in it saved, and creates it again as requested, under its name and in one
+/// operation. The caller holds its run lock.
+pub(crate) fn recreate_lane(
     op: &Operation<'_>,
     old: &LaneRecord,
-    asked: NewLane<'_>,
-) -> Result<(Removed, LaneRecord), Error> {
-    require_approved(op.project, asked.given)?;
-    let removed = remove_held(op, old, Why::Discard, true)?;
-    let plan = Plan::new(op.project, Name::parse(&old.name)?, asked)?;
-    Ok((removed, make_one(op, &plan)?.0))
+    request: NewLane<'_>,
+) -> Result<(RemovedLane, LaneRecord), Error> {
+    require_set_up_approved(op.project, request.set_up)?;
+    let removed = remove_locked(op, old, RemovalReason::Discard, true)?;
+    let plan = LanePlan::new(op.project, LaneName::parse(&old.name)?, request)?;
+    Ok((removed, create_one(op, &plan)?.0))
 }
 
-pub(super) fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
-    let asked = &plan.asked;
-    let (name, lock) = hold_name(project, &plan.name, asked.name.as_ref(), asked.called())?;
-    let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone())? };
+pub(super) fn lock_plan_name<'a>(
+    project: &Project,
+    plan: &LanePlan<'a>,
+) -> Result<(LanePlan<'a>, LockGuard), Error> {
+    let request = &plan.request;
+    let (name, lock) = lock_name(project, &plan.name, request.name.as_ref(), request.name_source())?;
+    let plan = if name == plan.name { plan.clone() } else { LanePlan::new(project, name, request.clone())? };
     Ok((plan, lock))
 }
 
-/// Takes the run lock of a name that was free a moment ago, or of another one where none was asked for.
-pub(super) fn hold_name(
+/// Takes the run lock of a name that was free a moment ago, or of another name where the user requested none.
+pub(super) fn lock_name(
     project: &Project,
-    name: &Name,
-    asked: Option<&Name>,
-    called: &str,
-) -> Result<(Name, Guard), Error> {
+    name: &LaneName,
+    requested: Option<&LaneName>,
+    name_source: &str,
+) -> Result<(LaneName, LockGuard), Error> {
     let mut name = name.clone();
-    for _ in 0..TRIES {
-        let held = project.store.locks().try_take(&LockName::Run(name.to_string()))?;
-        let free = require_free(project, &name);
-        match (held, free, asked) {
+    for _ in 0..MAX_NAME_ATTEMPTS {
+        let held = project.store.locks().try_acquire(&LockName::Run(name.to_string()))?;
+        let free = require_free_name(project, &name);
+        match (held, free, requested) {
             (Some(guard), Ok(()), _) => return Ok((name, guard)),
-            (None, _, Some(name)) => return Err(Error::Taken { name: name.to_string() }),
+            (None, _, Some(name)) => return Err(Error::NameTaken { name: name.to_string() }),
             (Some(_), Err(e), Some(_)) => return Err(e),
             _ => {}
         }
-        name = free_name(project, &Name::from_prompt(called))?;
+        name = find_free_name(project, &LaneName::from_prompt(name_source))?;
     }
-    Err(Error::Taken { name: name.to_string() })
+    Err(Error::NameTaken { name: name.to_string() })
 }
 
-fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
-    let steps = Steps { op, plan };
-    let start = steps.begin()?;
-    let unchanged = make_ready(op, &[(plan, start)])?;
-    Ok((steps.finish(start)?, unchanged))
+fn create_one(op: &Operation<'_>, plan: &LanePlan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
+    let steps = LaneCreation { op, plan };
+    let start = steps.create_branch_and_worktree()?;
+    let unchanged = prepare_worktrees(op, &[(plan, start)])?;
+    Ok((steps.save_lane(start)?, unchanged))
 }
 
-/// Makes several lanes, whose files are made all at once.
-pub(super) fn make_all(
+/// Creates the planned lanes together; their files are written in one pass.
+pub(super) fn create_planned(
     op: &Operation<'_>,
-    plans: &[Plan<'_>],
+    plans: &[LanePlan<'_>],
 ) -> Result<(Vec<LaneRecord>, Option<PathBuf>), Error> {
-    let begin = |plan| Ok((plan, Steps { op, plan }.begin()?));
-    let begun = plans.iter().map(begin).collect::<Result<Vec<_>, Error>>()?;
-    let unchanged = make_ready(op, &begun)?;
-    let finish = |(plan, start)| Steps { op, plan }.finish(start);
-    Ok((begun.into_iter().map(finish).collect::<Result<_, _>>()?, unchanged))
+    let create_worktree = |plan| Ok((plan, LaneCreation { op, plan }.create_branch_and_worktree()?));
+    let started = plans.iter().map(create_worktree).collect::<Result<Vec<_>, Error>>()?;
+    let unchanged = prepare_worktrees(op, &started)?;
+    let save_lane = |(plan, start)| LaneCreation { op, plan }.save_lane(start);
+    Ok((started.into_iter().map(save_lane).collect::<Result<_, _>>()?, unchanged))
 }
 
-/// Gives lanes that were begun their files, and what else a new lane gets: a checkout that was seen to be unchanged. A failure
-/// takes all of them back.
-fn make_ready(op: &Operation<'_>, begun: &[(&Plan<'_>, Oid)]) -> Result<Option<PathBuf>, Error> {
+/// Writes the files of lanes whose worktrees exist, and runs their set-up. Returns a checkout that was found
+/// without changes. A failure removes all of the lanes.
+fn prepare_worktrees(op: &Operation<'_>, started: &[(&LanePlan<'_>, Oid)]) -> Result<Option<PathBuf>, Error> {
     let project = op.project;
-    let mut folders = Vec::with_capacity(begun.len());
-    for (plan, start) in begun {
-        folders.push(Folder { name: plan.name.as_str(), dir: &plan.path, start: *start });
+    let mut worktrees = Vec::with_capacity(started.len());
+    for (plan, start) in started {
+        worktrees.push(EmptyWorktree { name: plan.name.as_str(), dir: &plan.path, start: *start });
     }
-    let made = files::fill(op, &folders).and_then(|Filled { kept, unchanged }| {
-        for ((plan, _), kept) in begun.iter().zip(&kept) {
-            let (name, base) = (plan.name.as_str(), plan.asked.base.branch.as_str());
-            SetUp { project, name, branch: &plan.branch, base, dir: &plan.path, kept }
-                .run(plan.asked.given)?;
-        }
-        Ok(unchanged)
-    });
-    if made.is_err() {
-        for (plan, _) in begun {
-            remove(project, plan);
+    let prepared = populate_lanes::populate_lanes(op, &worktrees).and_then(
+        |PopulateOutcome { retained_paths: kept, unchanged }| {
+            for ((plan, _), kept) in started.iter().zip(&kept) {
+                let (name, base) = (plan.name.as_str(), plan.request.base.branch.as_str());
+                LaneSetUp { project, name, branch: &plan.branch, base, dir: &plan.path, retained: kept }
+                    .run(plan.request.set_up)?;
+            }
+            Ok(unchanged)
+        },
+    );
+    if prepared.is_err() {
+        for (plan, _) in started {
+            remove_created(project, plan);
         }
     }
-    made
+    prepared
 }
 
-/// Removes what was made of a lane. The name's lock is held, so nobody else is in it.
-fn remove(project: &Project, plan: &Plan<'_>) {
-    let _lock = project.store.locks().take(&LockName::Worktrees);
+/// Removes what was created of a lane. The name is locked, so no other process uses it.
+fn remove_created(project: &Project, plan: &LanePlan<'_>) {
+    let _lock = project.store.locks().acquire(&LockName::WorktreeList);
     drop(std::fs::remove_dir_all(project.store.layout().lane(plan.name.as_str())));
-    // Copies and commands may have left folders that are closed to writing.
+    // Copies and set-up commands may have left read-only folders.
     drop(remove_tree(&plan.path));
     drop(project.repo.forget_worktree(&plan.path));
 }
 
-struct Steps<'a, 'p> {
+struct LaneCreation<'a, 'p> {
     op: &'a Operation<'p>,
-    plan: &'a Plan<'a>,
+    plan: &'a LanePlan<'a>,
 }
 
-impl Steps<'_, '_> {
-    /// Makes the branch, and a worktree of it without files; the commit that they are at.
-    fn begin(&self) -> Result<Oid, Error> {
+impl LaneCreation<'_, '_> {
+    /// Creates the branch and a worktree of it without files; returns the commit that both are at.
+    fn create_branch_and_worktree(&self) -> Result<Oid, Error> {
         let (project, plan) = (self.op.project, self.plan);
-        let start = match &plan.asked.carry {
-            None => plan.asked.base.start,
-            Some(from) => self.carried(from)?,
+        let start = match &plan.request.carry {
+            None => plan.request.base.start,
+            Some(dir) => self.commit_carried_changes(dir)?,
         };
         {
-            let _lock = project.store.locks().take(&LockName::Worktrees)?;
-            place::prepare_for(project, &plan.path)?;
-            // Again, right before: what exists now was not made here and must not be taken back.
-            require_free(project, &plan.name)?;
-            self.op.create_ref(&format!("refs/heads/{}", plan.branch), start).map_err(|e| self.blocked(e))?;
+            let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
+            lanes_folder::create_parent_folder(project, &plan.path)?;
+            // Checked again right before the creation: what exists now was not created here, and a rollback
+            // must not remove it.
+            require_free_name(project, &plan.name)?;
+            self.op
+                .create_ref(&format!("refs/heads/{}", plan.branch), start)
+                .map_err(|e| self.explain_blocked_branch(e))?;
         }
-        let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
-        self.op.perform_by(step, |scratch| self.make_worktree(scratch, start))?;
+        let step = Step::CreateWorktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
+        self.op.perform_with(step, |scratch| self.create_worktree(scratch, start))?;
         Ok(start)
     }
 
-    /// Makes the lane of a worktree that has its files.
-    fn finish(&self, start: Oid) -> Result<LaneRecord, Error> {
+    /// Saves the record of a lane whose worktree has its files; schedules the post-checkout hook and emits
+    /// the event.
+    fn save_lane(&self, start: Oid) -> Result<LaneRecord, Error> {
         let plan = self.plan;
-        let lane = self.record()?;
+        let lane = self.save_record()?;
         let (path, zero, tip) = (plan.path.clone(), start.null().to_string(), start.to_string());
-        self.op.after(move |project| {
+        self.op.defer(move |project| {
             if let Err(e) = run_hook(&project.repo, &path, "post-checkout", &[&zero, &tip, "1"]) {
                 project.listener.warn(format!("the repository's post-checkout hook failed: {e}"));
             }
         });
         let message = format!("lane '{}' made from {}", lane.name, lane.base);
-        self.op.tell(event::Name::LaneCreated, Some(&lane), message);
+        self.op.emit(event::EventName::LaneCreated, Some(&lane), message);
         Ok(lane)
     }
 
-    /// Makes the folder in a way that fails where somebody else was faster. A failure takes it back.
-    fn make_worktree(&self, scratch: &Path, start: Oid) -> Result<(), Error> {
+    /// Creates the folder in a way that fails if another process creates it first. A failure rolls the
+    /// worktree back.
+    fn create_worktree(&self, scratch: &Path, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
-        half_made::make_folder(&plan.path, scratch)?;
-        let made = self.add_worktree(start);
-        if made.is_err() {
-            remove(project, plan);
+        rollback_create::create_folder(&plan.path, scratch)?;
+        let added = self.add_worktree(start);
+        if added.is_err() {
+            remove_created(project, plan);
         }
-        made
+        added
     }
 
     fn add_worktree(&self, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         {
-            let _lock = project.store.locks().take(&LockName::Worktrees)?;
+            let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
             project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
-            let cut = plan.asked.sparse.then_some(plan.scope());
-            kind::settle(project, &plan.path, start, cut)?;
+            let cone = plan.request.sparse.then_some(plan.scope());
+            checkout_mode::configure_checkout(project, &plan.path, start, cone)?;
         }
-        fault::point("worktree.added");
-        let prompt = plan.asked.prompt.unwrap_or_default();
+        fail_points::hit("worktree.added");
+        let prompt = plan.request.prompt.unwrap_or_default();
         // The lane's record follows, in the same folder.
-        write_first(&project.store.layout().task(plan.name.as_str()), prompt.as_bytes())?;
+        write_without_dir_sync(&project.store.layout().task_prompt(plan.name.as_str()), prompt.as_bytes())?;
         Ok(())
     }
 
-    /// Why no branch could be made: one `proq/x/y` makes `proq/x` impossible, which git says at length.
-    fn blocked(&self, e: Error) -> Error {
+    /// Returns a short error for a branch that git could not create: a branch `proq/x/y` makes `proq/x`
+    /// impossible, for which git's own message is long.
+    fn explain_blocked_branch(&self, e: Error) -> Error {
         let project = self.op.project;
         if let Ok(Some(_)) = project.repo.branch_tip(&self.plan.branch) {
-            return taken(project, self.plan.branch.clone());
+            return branch_taken(project, self.plan.branch.clone());
         }
-        let below = project.repo.refs_below(&format!("refs/heads/{}/", self.plan.branch));
+        let below = project.repo.refs_with_prefix(&format!("refs/heads/{}/", self.plan.branch));
         match below.ok().and_then(|refs| refs.into_iter().next()) {
-            Some((name, _)) => taken(project, name.trim_start_matches("refs/heads/").to_owned()),
+            Some((name, _)) => branch_taken(project, name.trim_start_matches("refs/heads/").to_owned()),
             None => e,
         }
     }
 
-    /// A commit of the uncommitted changes at `from`, on top of the starting point, which may be another commit than the
-    /// one they were made on.
-    fn carried(&self, from: &Path) -> Result<Oid, Error> {
-        let (start, project) = (self.plan.asked.base.start, self.op.project);
+    /// Commits the uncommitted changes of the worktree at `dir` on top of the start commit, which may differ
+    /// from the commit on which they were made.
+    fn commit_carried_changes(&self, dir: &Path) -> Result<Oid, Error> {
+        let (start, project) = (self.plan.request.base.start, self.op.project);
         let repo = &project.repo;
-        let checkout = Checkout::lock(project, from)?;
-        let Some(head) = repo.head_of(from)? else { return Ok(start) };
-        let (before, ours, after) = (repo.tree_of(head)?, repo.tree_of(start)?, checkout.tracked_tree()?);
-        let mut tree = after;
-        if before != ours {
-            let scratch = project.store.layout().scratch()?;
-            let merged = merge_trees(repo, (before, ours, after), scratch.path(), None)?;
-            if !merged.clean {
-                let base = self.plan.asked.base.branch.clone();
-                return Err(Error::Carry { base, paths: merged.paths() });
+        let checkout = LockedWorktree::lock(project, dir)?;
+        let Some(head) = repo.head_commit(dir)? else { return Ok(start) };
+        let (head_tree, start_tree, changed_tree) =
+            (repo.tree_of(head)?, repo.tree_of(start)?, checkout.write_tracked_tree()?);
+        let mut tree = changed_tree;
+        if head_tree != start_tree {
+            let scratch = project.store.layout().create_scratch()?;
+            let merged = merge_trees(repo, (head_tree, start_tree, changed_tree), scratch.path(), None)?;
+            if !merged.is_clean {
+                let base = self.plan.request.base.branch.clone();
+                return Err(Error::CarryConflict { base, paths: merged.conflicted_paths() });
             }
             tree = merged.tree;
         }
-        if tree == ours {
+        if tree == start_tree {
             return Ok(start);
         }
         let message = "Carry uncommitted changes over\n";
@@ -395,40 +415,40 @@ impl Steps<'_, '_> {
         Ok(commit.write(repo, None)?)
     }
 
-    fn record(&self) -> Result<LaneRecord, Error> {
+    fn save_record(&self) -> Result<LaneRecord, Error> {
         let (project, plan) = (self.op.project, self.plan);
-        let git_dir = project.repo.git_dir_of(&plan.path)?;
-        let (name, asked) = (plan.name.as_str(), &plan.asked);
-        let id = git_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-        let place = Tree { branch: plan.branch.clone(), worktree_id: id };
-        // What is carried over is the lane's own work.
-        let Base { branch: base, start } = asked.base.clone();
+        let git_dir = project.repo.worktree_git_dir(&plan.path)?;
+        let (name, request) = (plan.name.as_str(), &plan.request);
+        let worktree_id = git_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let place = LaneWorktree { branch: plan.branch.clone(), worktree_id };
+        // Carried changes are the lane's own work, so the recorded start is without them.
+        let Base { branch: base, start } = request.base.clone();
         let lane = LaneRecord {
-            title: title_of(asked.called()).unwrap_or_else(|| name.to_owned()),
-            agent: asked.agent.clone(),
-            checks: asked.checks.clone(),
-            scope: asked.scope.clone(),
-            auto_merge: asked.auto_merge,
-            group: asked.group.clone(),
-            batch: asked.batch.clone(),
-            port: reserved_ports(project, name),
+            title: title_from_prompt(request.name_source()).unwrap_or_else(|| name.to_owned()),
+            agent: request.agent.clone(),
+            checks: request.checks.clone(),
+            scope: request.scope.clone(),
+            auto_merge: request.auto_merge,
+            group: request.group.clone(),
+            batch: request.batch.clone(),
+            ports: reserved_ports(project, name),
             ..LaneRecord::new(name, place, plan.path.clone(), base, start)
         };
-        self.op.save(&lane, &project.store.layout().lane_record(&lane.name))?;
-        // What it said stands in the record now.
-        drop(std::fs::remove_file(project.store.layout().set_up(name)));
+        self.op.save_record(&lane, &project.store.layout().lane_record(&lane.name))?;
+        // The lane's record now holds the set-up result.
+        drop(std::fs::remove_file(project.store.layout().set_up_record(name)));
         Ok(lane)
     }
 }
 
-/// The first line of a prompt that says something, at most 120 characters.
-pub(super) fn title_of(prompt: &str) -> Option<String> {
+/// Returns the first line of a prompt that is not empty, as a title of at most 120 characters.
+pub(super) fn title_from_prompt(prompt: &str) -> Option<String> {
     let line = prompt.lines().map(str::trim).find(|l| !l.is_empty())?;
-    plain_title(line.trim_start_matches('#'))
+    clean_title(line.trim_start_matches('#'))
 }
 
-/// A title as it is kept: one line without control characters, of at most 120; none when nothing is left.
-pub(crate) fn plain_title(text: &str) -> Option<String> {
+/// Cleans a title: one line without control characters, of at most 120 characters; none when nothing is left.
+pub(crate) fn clean_title(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let line: String = lines.join(" ").chars().filter(|c| !c.is_control()).take(120).collect();
     Some(line.trim().to_owned()).filter(|title| !title.is_empty())
@@ -439,9 +459,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_are_one_plain_line() {
-        assert_eq!(title_of("\n  # Pay\x1b[31m ments \nmore"), Some("Pay[31m ments".into()));
-        assert_eq!(title_of(" \n\n"), None);
-        assert_eq!(title_of(&"x".repeat(500)).unwrap().len(), 120);
+    fn titles_are_one_line() {
+        assert_eq!(title_from_prompt("\n  # Pay\x1b[31m ments \nmore"), Some("Pay[31m ments".into()));
+        assert_eq!(title_from_prompt(" \n\n"), None);
+        assert_eq!(title_from_prompt(&"x".repeat(500)).unwrap().len(), 120);
     }
 }

@@ -1,94 +1,97 @@
-//! Owns making several lanes at once, as one operation: attempts at one task, or lanes of several.
+//! Creation of more than one lane in one operation: attempts at one task, or lanes of different tasks.
 
-use super::attempts::attempts;
-use super::create::{TRIES, hold_plan, make_all};
-use super::{Created, Error, Name, NewLane, Plan, Project, operate, plan, require_approved};
-use crate::store::make_private;
+use super::attempts::group_attempts;
+use super::create::{MAX_NAME_ATTEMPTS, create_planned, lock_plan_name};
+use super::{
+    Created, Error, LaneName, LanePlan, NewLane, Project, operate, plan_lane, require_set_up_approved,
+};
+use crate::store::create_private_dir;
 
-/// Checks several attempts at what is asked for, one for each of the `agents`, and chooses their names, without making
-/// anything: `name-1`, `name-2` and so on, in a group that is called by the name.
+/// Plans attempts at one task, one for each of the `agents`, and chooses their names, without creating
+/// anything: `name-1`, `name-2` and so on, in a group with that name.
 ///
 /// # Errors
-/// When one of the names is taken that were asked for.
+/// Fails when a requested name is taken.
 pub(crate) fn plan_attempts<'a>(
     project: &Project,
-    asked: &NewLane<'a>,
+    request: &NewLane<'a>,
     agents: &[Option<String>],
-) -> Result<Vec<Plan<'a>>, Error> {
-    let wish = asked.name.clone().unwrap_or_else(|| Name::from_prompt(asked.called()));
-    for n in 1..TRIES {
-        match plan_group(project, &wish.numbered(n), asked, agents) {
-            Err(e) if asked.name.is_none() && e.is_taken() => {}
+) -> Result<Vec<LanePlan<'a>>, Error> {
+    let preferred = request.name.clone().unwrap_or_else(|| LaneName::from_prompt(request.name_source()));
+    for n in 1..MAX_NAME_ATTEMPTS {
+        match plan_group(project, &preferred.numbered(n), request, agents) {
+            Err(e) if request.name.is_none() && e.is_taken() => {}
             other => return other,
         }
     }
-    Err(Error::Taken { name: wish.to_string() })
+    Err(Error::NameTaken { name: preferred.to_string() })
 }
 
 fn plan_group<'a>(
     project: &Project,
-    group: &Name,
-    asked: &NewLane<'a>,
+    group: &LaneName,
+    request: &NewLane<'a>,
     agents: &[Option<String>],
-) -> Result<Vec<Plan<'a>>, Error> {
+) -> Result<Vec<LanePlan<'a>>, Error> {
     if project.store.layout().lane(group.as_str()).exists() {
-        return Err(Error::Taken { name: group.to_string() });
+        return Err(Error::NameTaken { name: group.to_string() });
     }
-    if let Some(left) = attempts(project, group.as_str())?.first() {
-        return Err(Error::GroupTaken { group: group.to_string(), lane: left.name.clone() });
+    if let Some(existing) = group_attempts(project, group.as_str())?.first() {
+        return Err(Error::GroupTaken { group: group.to_string(), lane: existing.name.clone() });
     }
-    let one = |(agent, number): (&Option<String>, usize)| {
-        let name = Some(Name::parse(&format!("{group}-{number}"))?);
+    let plan_attempt = |(agent, number): (&Option<String>, usize)| {
+        let name = Some(LaneName::parse(&format!("{group}-{number}"))?);
         let (agent, group) = (agent.clone(), Some(group.to_string()));
-        plan(project, NewLane { name, agent, group, ..asked.clone() })
+        plan_lane(project, NewLane { name, agent, group, ..request.clone() })
     };
-    agents.iter().zip(1..).map(one).collect()
+    agents.iter().zip(1..).map(plan_attempt).collect()
 }
 
-/// Makes all attempts that were planned, or none of them, as one operation. Names that were not asked for are chosen anew
-/// where another process has taken one.
+/// Creates all planned attempts in one operation, or none of them. Chooses a new group name where another
+/// process has taken a name that the user did not request.
 ///
 /// # Errors
-/// When one of them cannot be made; then none is.
+/// Fails when one lane cannot be created; then none is.
 pub(crate) fn create_attempts<'a>(
     project: &Project,
-    asked: &NewLane<'a>,
+    request: &NewLane<'a>,
     agents: &[Option<String>],
-    mut plans: Vec<Plan<'a>>,
+    mut plans: Vec<LanePlan<'a>>,
 ) -> Result<Vec<Created>, Error> {
-    require_approved(project, asked.given)?;
+    require_set_up_approved(project, request.set_up)?;
     for plan in &plans {
-        project.ask_to_spawn(plan.name.as_str(), &asked.base.branch)?;
+        project.run_pre_spawn_hooks(plan.name.as_str(), &request.base.branch)?;
     }
-    make_private(project.store.layout().root())?;
+    create_private_dir(project.store.layout().root())?;
     let locks = loop {
-        let held: Result<Vec<_>, _> = plans.iter().map(|plan| hold_plan(project, plan)).collect();
-        match held {
-            Ok(held) => break held.into_iter().map(|(_, lock)| lock),
-            Err(e) if asked.name.is_none() && e.is_taken() => {
-                plans = plan_attempts(project, asked, agents)?;
+        let locked: Result<Vec<_>, _> = plans.iter().map(|plan| lock_plan_name(project, plan)).collect();
+        match locked {
+            Ok(locked) => break locked.into_iter().map(|(_, lock)| lock),
+            Err(e) if request.name.is_none() && e.is_taken() => {
+                plans = plan_attempts(project, request, agents)?;
             }
             Err(e) => return Err(e),
         }
     };
-    let (lanes, unchanged) = operate(project, "spawn", |op| make_all(op, &plans))?;
-    let created = |(lane, lock)| Created { lane, lock, unchanged: unchanged.clone() };
-    Ok(lanes.into_iter().zip(locks).map(created).collect())
+    let (lanes, unchanged) = operate(project, "spawn", |op| create_planned(op, &plans))?;
+    let to_created = |(lane, lock)| Created { lane, lock, unchanged: unchanged.clone() };
+    Ok(lanes.into_iter().zip(locks).map(to_created).collect())
 }
 
-/// Makes several lanes of which none was asked for by name, or none of them.
+/// Creates the planned lanes in one operation, or none of them. None of their names was requested by the
+/// user.
 ///
 /// # Errors
-/// When one of them cannot be made; then none is.
-pub(crate) fn create_all(project: &Project, plans: &[Plan<'_>]) -> Result<Vec<Created>, Error> {
+/// Fails when one lane cannot be created; then none is.
+pub(crate) fn create_lanes(project: &Project, plans: &[LanePlan<'_>]) -> Result<Vec<Created>, Error> {
     for plan in plans {
-        require_approved(project, plan.asked.given)?;
-        project.ask_to_spawn(plan.name.as_str(), &plan.base().branch)?;
+        require_set_up_approved(project, plan.request.set_up)?;
+        project.run_pre_spawn_hooks(plan.name.as_str(), &plan.base().branch)?;
     }
-    make_private(project.store.layout().root())?;
-    let held: Vec<_> = plans.iter().map(|plan| hold_plan(project, plan)).collect::<Result<_, _>>()?;
-    let (plans, locks): (Vec<_>, Vec<_>) = held.into_iter().unzip();
-    let (lanes, unchanged) = operate(project, "spawn", |op| make_all(op, &plans))?;
-    let created = |(lane, lock)| Created { lane, lock, unchanged: unchanged.clone() };
-    Ok(lanes.into_iter().zip(locks).map(created).collect())
+    create_private_dir(project.store.layout().root())?;
+    let locked: Vec<_> = plans.iter().map(|plan| lock_plan_name(project, plan)).collect::<Result<_, _>>()?;
+    let (plans, locks): (Vec<_>, Vec<_>) = locked.into_iter().unzip();
+    let (lanes, unchanged) = operate(project, "spawn", |op| create_planned(op, &plans))?;
+    let to_created = |(lane, lock)| Created { lane, lock, unchanged: unchanged.clone() };
+    Ok(lanes.into_iter().zip(locks).map(to_created).collect())
 }

@@ -1,304 +1,307 @@
-//! Owns what can go wrong with a lane, in the user's words.
+//! Errors of lane commands, with their messages and hints.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::{Alias, BrokenLane, LocationError, SetUpError, SnapshotError, UndoError};
+use super::{BrokenLane, LocationError, SetUpError, SnapshotError, SymbolicBranch, UndoError};
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
-use crate::store::records::Purpose;
+use crate::store::records::LanePurpose;
 use crate::{config, git, process, store};
 
-/// An error about a lane.
+/// An error of a lane command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name that no lane can have.
-    #[error("'{name}' cannot be a lane's name: {why}")]
-    Name {
-        /// What was given, shortened.
+    /// The name is not valid for a lane.
+    #[error("'{name}' cannot be a lane's name: {reason}")]
+    InvalidName {
+        /// The given name, shortened.
         name: String,
-        /// Why not.
-        why: &'static str,
+        /// Rule that the name breaks.
+        reason: &'static str,
     },
-    /// A lane of that name exists.
+    /// A lane with that name exists.
     #[error("a lane named '{name}' exists already; nothing was made")]
-    Taken {
-        /// The name.
+    NameTaken {
+        /// Name of the existing lane.
         name: String,
     },
-    /// Attempts of a group of that name are there.
+    /// Attempts of an older group with that name exist.
     #[error("lane '{lane}' is an attempt of an older group '{group}'; nothing was made")]
     GroupTaken {
-        /// The group.
+        /// Name of the group.
         group: String,
-        /// One of its lanes.
+        /// Name of one lane of the group.
         lane: String,
     },
-    /// A branch of the lane's name exists and belongs to nobody.
+    /// A branch with the new lane's branch name exists and belongs to no lane.
     #[error("branch '{branch}' exists already and belongs to no lane; nothing was made")]
     BranchTaken {
-        /// The branch.
+        /// Name of the existing branch.
         branch: String,
-        /// What frees the name.
-        free: String,
+        /// Description and command that free the branch name.
+        free_command: String,
     },
-    /// A branch named like the prefix makes every lane's branch impossible.
+    /// A branch has the name of the lane prefix, so git cannot create the branch of any lane.
     #[error("a branch named '{prefix}' exists, so no branch '{prefix}/…' can; nothing was made")]
     PrefixTaken {
-        /// The prefix.
+        /// Configured prefix of lane branches.
         prefix: String,
     },
-    /// Something stands where the worktree belongs.
+    /// A file or folder exists at the path of the new worktree.
     #[error("{} exists already and belongs to no lane; nothing was made", path.display())]
     PathTaken {
-        /// The folder.
+        /// Path of the new worktree.
         path: PathBuf,
     },
-    /// No such lane.
+    /// No lane has that name.
     #[error("there is no lane '{name}'")]
-    Unknown {
-        /// What was asked for.
+    UnknownLane {
+        /// The given name.
         name: String,
-        /// A lane with a similar name.
+        /// Name of an existing lane with a similar name.
         similar: Option<String>,
     },
-    /// It only looks, and what was asked for takes a branch.
-    #[error("lane '{name}' has no branch and no changes of its own: it is {}", super::look::with_article(*purpose))]
-    NoTree {
-        /// The lane.
+    /// The command needs a branch, and the lane has none.
+    #[error("lane '{name}' has no branch and no changes of its own: it is {}", super::read_only::purpose_phrase(*purpose))]
+    NoLaneBranch {
+        /// Name of the lane.
         name: String,
-        /// What it is for.
-        purpose: Purpose,
+        /// Purpose of the lane.
+        purpose: LanePurpose,
     },
-    /// A run cannot work in the main checkout, or something else cannot while one does.
-    #[error("{why}; nothing was changed")]
-    InPlace {
-        /// Why, as a sentence.
-        why: String,
-        /// What helps.
-        help: String,
+    /// A run cannot work in the main checkout, or a command cannot run while one does.
+    #[error("{reason}; nothing was changed")]
+    InPlaceRefused {
+        /// Reason, as a sentence.
+        reason: String,
+        /// Hint that resolves the situation.
+        hint: String,
     },
-    /// Its agent is at work.
+    /// The lane's agent is running.
     #[error("the agent of lane '{name}' is running; nothing was changed")]
     Busy {
-        /// The lane.
+        /// Name of the lane.
         name: String,
     },
-    /// A hook that is asked first said no.
-    #[error("{name} said no: {why}; nothing was changed")]
-    Vetoed {
-        /// The hook.
+    /// A hook vetoed the command.
+    #[error("{name} said no: {reason}; nothing was changed")]
+    HookVetoed {
+        /// Event name of the hook.
         name: &'static str,
-        /// Its words, or how it ended.
-        why: String,
+        /// Output of the hook, or its exit status.
+        reason: String,
     },
-    /// A hook that came with the repository and that nobody has approved.
+    /// A veto hook comes from the repository and is not approved.
     #[error("{} wants to be asked first ({name}: {line}), which you have not approved; nothing was changed", path.display())]
     UnapprovedHook {
-        /// The settings file.
+        /// Settings file that defines the hook.
         path: PathBuf,
-        /// The hook.
+        /// Event name of the hook.
         name: &'static str,
-        /// Its command line.
+        /// Command line of the hook.
         line: String,
     },
     /// The current branch has no commit.
     #[error("branch '{branch}' has no commit yet; a lane needs one to start from")]
-    Unborn {
-        /// The branch.
+    UnbornBranch {
+        /// Name of the branch.
         branch: String,
     },
-    /// A starting point that is no branch, and no branch to land on.
-    #[error("{why}, so it is not clear where the lane should land; nothing was made")]
+    /// The start commit is not a branch, and the user named no branch to land on.
+    #[error("{reason}, so it is not clear where the lane should land; nothing was made")]
     NeedsOnto {
-        /// What the starting point is instead, as a sentence.
-        why: String,
+        /// Description of the start commit, as a sentence.
+        reason: String,
     },
     /// The branch to land on does not exist.
     #[error("there is no branch '{branch}' to land on; nothing was changed")]
     NoBranch {
-        /// The branch.
+        /// Name of the missing branch.
         branch: String,
     },
-    /// Uncommitted changes that do not fit where the lane starts.
-    #[error("your uncommitted changes do not fit onto '{base}': {}; nothing was made", git::names(paths))]
-    Carry {
-        /// The branch.
+    /// Uncommitted changes to carry over conflict with the start commit of the lane.
+    #[error(
+        "your uncommitted changes do not fit onto '{base}': {}; nothing was made",
+        git::list_paths(paths)
+    )]
+    CarryConflict {
+        /// Name of the base branch.
         base: String,
-        /// The paths that conflict.
+        /// Paths with conflicts.
         paths: Vec<git::RepoPath>,
     },
-    /// A lane's branch cannot be a base.
+    /// The base is a branch of git-proq, which no lane can land on.
     #[error("'{branch}' is git-proq's own and cannot be a base; nothing was made")]
-    OwnBranch {
-        /// The branch.
+    ReservedBranch {
+        /// Name of the branch.
         branch: String,
     },
-    /// Removing would lose, or might lose, something.
+    /// Removing the lane would lose work, or might lose it.
     #[error("lane '{name}' was kept: {}", why.join("; "))]
-    Kept {
-        /// The lane.
+    RemovalRefused {
+        /// Name of the lane.
         name: String,
-        /// What stands in the way, one phrase each.
+        /// Reasons against the removal, one phrase each.
         why: Vec<String>,
-        /// Whether its agent is alive.
+        /// Whether the lane's agent is alive.
         busy: bool,
-        /// Whether `--force` would remove it, saving it all first.
+        /// Whether `--force` would remove the lane, saving everything first.
         force_helps: bool,
-        /// What else helps, as a hint.
-        help: Option<String>,
+        /// Further hint.
+        hint: Option<String>,
     },
-    /// Uncommitted work that must not be committed as it is.
+    /// The lane has uncommitted work that must not be committed as it is.
     #[error("lane '{name}' has work that cannot be committed: {}", why.join("; "))]
-    Leftover {
-        /// The lane.
+    UncommittableWork {
+        /// Name of the lane.
         name: String,
-        /// Which, one phrase each.
+        /// Work that cannot be committed, one phrase each.
         why: Vec<String>,
     },
-    /// Its worktree shows something else than its branch.
+    /// The lane's worktree is not on the lane's branch.
     #[error("the worktree of lane '{name}' is not on its branch {branch}; nothing was changed")]
     OffBranch {
-        /// The lane.
+        /// Name of the lane.
         name: String,
-        /// The branch that it should be on.
+        /// Branch on which the worktree should be.
         branch: String,
     },
-    /// The process stands in no lane.
-    #[error("this is no lane: {}{}", dir.display(), super::report::claim(claimed.as_deref()))]
+    /// The working directory of the process is in no lane.
+    #[error("this is no lane: {}{}", dir.display(), super::report::describe_claimed_lane(claimed.as_deref()))]
     NoLaneHere {
-        /// Where it stands.
+        /// Working directory of the process.
         dir: PathBuf,
-        /// The lane that its environment names.
+        /// Lane that `PROQ_LANE` names.
         claimed: Option<String>,
     },
-    /// The process stands in another lane than its environment says.
+    /// The working directory of the process is in another lane than `PROQ_LANE` names.
     #[error("this is lane '{here}', and PROQ_LANE says '{claimed}'; nothing was changed")]
-    OtherLane {
-        /// The lane that it stands in.
+    LaneMismatch {
+        /// Lane of the working directory.
         here: String,
-        /// The lane that its environment names.
+        /// Lane that `PROQ_LANE` names.
         claimed: String,
     },
-    /// A report that cannot be kept.
-    #[error("the report {why}; what was reported before stays")]
-    Report {
-        /// What is wrong with it.
-        why: String,
+    /// The agent's report cannot be saved.
+    #[error("the report {reason}; what was reported before stays")]
+    InvalidReport {
+        /// Problem with the report, as a phrase.
+        reason: String,
     },
-    /// No such snapshot.
+    /// No snapshot has that id.
     #[error("there is no snapshot '{id}'")]
-    NoSnap {
-        /// What was asked for.
+    UnknownSnapshot {
+        /// The given id.
         id: String,
     },
-    /// The beginning of several snapshots' ids.
+    /// The given id is the beginning of more than one snapshot id.
     #[error("'{id}' is the beginning of {} snapshots: {}", ids.len(), ids.join(", "))]
-    ManySnaps {
-        /// What was asked for.
+    AmbiguousSnapshot {
+        /// The given id.
         id: String,
-        /// The ids that begin so.
+        /// Ids that begin with the given one.
         ids: Vec<String>,
     },
-    /// The open preview brings it back.
+    /// The open preview will restore the snapshot when it is left.
     #[error("snapshot {id} comes back when the preview of '{lane}' is left; nothing was changed")]
-    SnapWaits {
-        /// The snapshot.
+    SnapshotAwaited {
+        /// Id of the snapshot.
         id: String,
-        /// The lane.
+        /// Lane of the open preview.
         lane: String,
     },
-    /// There is no worktree to bring a snapshot back to.
+    /// There is no worktree to which a snapshot could be restored.
     #[error("this is no worktree, so snapshot {id} cannot come back here; nothing was changed")]
     NoWorktree {
-        /// The snapshot.
+        /// Id of the snapshot.
         id: String,
     },
-    /// There is no commit to bring a snapshot back onto.
+    /// The worktree has no commit onto which a snapshot could be restored.
     #[error("this worktree has no commit yet to bring snapshot {id} back onto; nothing was changed")]
     NoHead {
-        /// The snapshot.
+        /// Id of the snapshot.
         id: String,
     },
     /// A file could not be read, written or moved.
     #[error("could not {verb} {}", path.display())]
     Io {
-        /// What was attempted, as a verb.
+        /// Attempted act, as a verb for the message.
         verb: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// What an operation had written says something else now.
+    /// A record that an operation wrote has been changed by another program since.
     #[error("{} was changed by something else meanwhile", path.display())]
-    Changed {
-        /// The record.
+    RecordChanged {
+        /// Path of the record.
         path: PathBuf,
     },
-    /// What an operation had put away is gone.
+    /// A worktree, or files that an operation put away, are missing or were replaced.
     #[error("{} is not {} any more", path.display(), if path.exists() { "what it was" } else { "there" })]
-    Expired {
-        /// Where it was.
+    PathMissing {
+        /// Former path.
         path: PathBuf,
     },
-    /// A snapshot that has to come back conflicts with what is there now.
-    #[error("set-aside changes do not fit onto {}: {}", dir.display(), git::names(paths))]
-    DoesNotFit {
-        /// The worktree.
+    /// A snapshot that has to be restored conflicts with the present files.
+    #[error("set-aside changes do not fit onto {}: {}", dir.display(), git::list_paths(paths))]
+    RestoreConflict {
+        /// Top folder of the worktree.
         dir: PathBuf,
-        /// The paths that conflict.
+        /// Paths with conflicts.
         paths: Vec<git::RepoPath>,
-        /// The commit that holds the changes, in a stash's shape.
+        /// Commit that holds the changes, in the format of a stash.
         snapshot: git::Oid,
     },
-    /// An operation of a dead process could not be put right.
+    /// An operation of a crashed process could not be recovered.
     #[error("`{command}` was cut short and could not be put right yet; nothing else was begun")]
-    Unfinished {
-        /// What was typed.
+    RecoveryFailed {
+        /// Command line that was interrupted.
         command: String,
-        /// Why not.
+        /// Reason why the recovery failed.
         #[source]
         source: Box<Error>,
     },
-    /// A step has gone half-way.
+    /// A step could be neither finished nor undone.
     #[error("something could neither be ended nor be taken back; nothing more was begun")]
-    Halfway,
-    /// From getting a lane ready.
+    StuckStep,
+    /// Error from the set-up of a lane.
     #[error(transparent)]
     SetUp(#[from] SetUpError),
-    /// From an undo.
+    /// Error from an undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
-    /// A branch that leads to another one.
+    /// A branch is a symbolic ref to another ref.
     #[error(transparent)]
-    Alias(#[from] Alias),
-    /// A worktree that is broken.
+    SymbolicBranch(#[from] SymbolicBranch),
+    /// The worktree of a lane is broken.
     #[error(transparent)]
     Broken(#[from] BrokenLane),
-    /// A single snapshot.
+    /// Error about a single snapshot.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// From choosing its place.
+    /// Error from choosing the location of lanes.
     #[error(transparent)]
     Location(#[from] LocationError),
-    /// From git.
+    /// Error from git.
     #[error(transparent)]
     Git(#[from] git::Error),
-    /// From the store.
+    /// Error from the store.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// From the configuration.
+    /// Error from the configuration.
     #[error(transparent)]
     Config(#[from] config::Error),
-    /// From another program.
+    /// Error from another program.
     #[error(transparent)]
     Process(#[from] process::Error),
 }
 
 impl Error {
-    /// Wraps an IO error with what was attempted and where.
+    /// Wraps an IO error with the attempted act and the path.
     pub(crate) fn io(verb: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { verb, path, source }
@@ -312,47 +315,50 @@ impl From<Interrupted> for Error {
 }
 
 impl Error {
-    /// The hints of errors about what is kept, and about taking things back.
-    fn hints_on_keeping(&self) -> Vec<Cow<'static, str>> {
+    /// Returns the hints of errors about refused removals, snapshots and recovery.
+    fn keep_and_restore_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::Kept { name, busy, force_helps, help, .. } => {
-                let stop = busy.then(|| format!("stop its agent: git proq stop {name}"));
-                let force = "remove it all the same, saving everything first: git proq discard --force";
-                let force = force_helps.then(|| format!("{force} {name}"));
-                let all = help.clone().into_iter().chain(stop).chain(force);
-                all.map(Cow::from).take(2).collect()
+            Error::RemovalRefused { name, busy, force_helps, hint: help, .. } => {
+                let stop_hint = busy.then(|| format!("stop its agent: git proq stop {name}"));
+                let force_command =
+                    "remove it all the same, saving everything first: git proq discard --force";
+                let force_hint = force_helps.then(|| format!("{force_command} {name}"));
+                let hints = help.clone().into_iter().chain(stop_hint).chain(force_hint);
+                hints.map(Cow::from).take(2).collect()
             }
-            Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
-            Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
-            Error::InPlace { help, .. } => vec![help.clone().into()],
-            Error::SnapWaits { .. } => vec!["go back: git proq preview --back".into()],
+            Error::UnknownSnapshot { .. } => vec!["see all: git proq snap list".into()],
+            Error::AmbiguousSnapshot { .. } => {
+                vec!["type more of the id; see all: git proq snap list".into()]
+            }
+            Error::InPlaceRefused { hint: help, .. } => vec![help.clone().into()],
+            Error::SnapshotAwaited { .. } => vec!["go back: git proq preview --back".into()],
             Error::NoWorktree { id } => vec![format!("name one: git proq -C DIR snap restore {id}").into()],
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]
             }
             Error::SetUp(e) => e.hints(),
             Error::Undo(e) => e.hints(),
-            Error::Alias(e) => e.hints(),
+            Error::SymbolicBranch(e) => e.hints(),
             Error::Broken(e) => e.hints(),
             Error::Location(e) => e.hints(),
             Error::Snapshot(e) => e.hints(),
-            Error::Expired { .. } => vec!["see which worktrees there are: git worktree list".into()],
-            Error::DoesNotFit { snapshot, .. } => {
+            Error::PathMissing { .. } => vec!["see which worktrees there are: git worktree list".into()],
+            Error::RestoreConflict { snapshot, .. } => {
                 vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
             }
-            Error::Unfinished { source, .. } => {
+            Error::RecoveryFailed { source, .. } => {
                 let mut hints = source.hints();
                 hints.push("nothing is lost; any git proq command tries again".into());
                 hints
             }
-            Error::Vetoed { name, .. } => vec![
+            Error::HookVetoed { name, .. } => vec![
                 "all that it wrote is in proq/hooks.log below the git directory".into(),
                 format!("or do it without asking {name}: --no-hooks").into(),
             ],
             Error::UnapprovedHook { .. } => {
                 vec!["let it run: git proq approve".into(), "or leave it out: --no-hooks".into()]
             }
-            Error::Halfway => vec!["have it put right, or see why it cannot be: git proq doctor".into()],
+            Error::StuckStep => vec!["have it put right, or see why it cannot be: git proq doctor".into()],
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
             Error::Config(e) => e.hints(),
@@ -363,24 +369,24 @@ impl Error {
 }
 
 impl Error {
-    /// Whether what was to be made is there already, under the name that was asked for.
+    /// Returns whether the requested name, branch, group or path is already in use.
     pub(crate) fn is_taken(&self) -> bool {
-        use Error::{BranchTaken, GroupTaken, PathTaken, Taken};
-        matches!(self, Taken { .. } | GroupTaken { .. } | BranchTaken { .. } | PathTaken { .. })
+        use Error::{BranchTaken, GroupTaken, NameTaken, PathTaken};
+        matches!(self, NameTaken { .. } | GroupTaken { .. } | BranchTaken { .. } | PathTaken { .. })
     }
 
-    /// Whether a step has gone half-way and could not go back.
+    /// Returns whether a step could be neither finished nor undone.
     pub(crate) fn is_stuck(&self) -> bool {
-        matches!(self, Error::Halfway | Error::Git(git::Error::Stuck { .. }))
+        matches!(self, Error::StuckStep | Error::Git(git::Error::RestoreFailed { .. }))
     }
 
-    /// Whether somebody's own changes are in the way, rather than that something could not be done now.
+    /// Returns whether the user's changes block the operation, rather than a temporary failure.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Error::Git(e) => e.is_refusal(),
-            Error::Changed { .. }
-            | Error::DoesNotFit { .. }
-            | Error::Expired { .. }
+            Error::RecordChanged { .. }
+            | Error::RestoreConflict { .. }
+            | Error::PathMissing { .. }
             | Error::PathTaken { .. } => true,
             _ => false,
         }
@@ -388,16 +394,16 @@ impl Error {
 }
 
 impl Error {
-    /// What helps an agent that cannot report.
-    fn hints_on_reporting(&self) -> Vec<Cow<'static, str>> {
+    /// Returns the hints for an agent whose report was refused.
+    fn report_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::NoLaneHere { .. } => {
                 vec!["do this in a lane's worktree; see the lanes: git proq list".into()]
             }
-            Error::OtherLane { claimed, .. } => {
+            Error::LaneMismatch { claimed, .. } => {
                 vec![format!("go back to the worktree of '{claimed}': git proq show {claimed}").into()]
             }
-            Error::Report { .. } => {
+            Error::InvalidReport { .. } => {
                 vec![
                     "say in short what a person has to know; put what is long into a file of the lane".into(),
                 ]
@@ -410,16 +416,18 @@ impl Error {
 impl Explain for Error {
     fn is_decision(&self) -> bool {
         match self {
-            // Somebody else removed it meanwhile.
-            Error::Unknown { .. }
+            // For an unknown lane: another process may have removed it.
+            Error::UnknownLane { .. }
             | Error::Busy { .. }
-            | Error::Kept { .. }
-            | Error::Leftover { .. }
-            | Error::Alias(_)
-            | Error::Vetoed { .. }
+            | Error::RemovalRefused { .. }
+            | Error::UncommittableWork { .. }
+            | Error::SymbolicBranch(_)
+            | Error::HookVetoed { .. }
             | Error::UnapprovedHook { .. }
             | Error::Git(
-                git::Error::Overlap { .. } | git::Error::Obstructed { .. } | git::Error::OpenOperation { .. },
+                git::Error::LocalChanges { .. }
+                | git::Error::Obstructed { .. }
+                | git::Error::OpenOperation { .. },
             ) => true,
             Error::SetUp(e) => e.is_decision(),
             _ => false,
@@ -428,11 +436,11 @@ impl Explain for Error {
 
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::Name { .. } => vec![
+            Error::InvalidName { .. } => vec![
                 "use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …"
                     .into(),
             ],
-            Error::Taken { name } => vec![
+            Error::NameTaken { name } => vec![
                 format!("look at it: git proq show {name}").into(),
                 "or choose another name with -n".into(),
             ],
@@ -440,7 +448,7 @@ impl Explain for Error {
                 format!("look at what is there: git proq compare {group}").into(),
                 "or choose another name with -n".into(),
             ],
-            Error::BranchTaken { free, .. } => {
+            Error::BranchTaken { free_command: free, .. } => {
                 vec!["choose another name with -n".into(), format!("or {free}").into()]
             }
             Error::PrefixTaken { prefix } => vec![
@@ -448,43 +456,43 @@ impl Explain for Error {
                 format!("or rename the branch: git branch -m {prefix} NEW-NAME").into(),
             ],
             Error::PathTaken { .. } => vec!["move it away, or choose another name with -n".into()],
-            Error::Unknown { similar: Some(similar), .. } => {
+            Error::UnknownLane { similar: Some(similar), .. } => {
                 vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
             }
-            Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
-            Error::NoTree { name, purpose: Purpose::InPlace } => {
+            Error::UnknownLane { similar: None, .. } => vec!["see all: git proq list".into()],
+            Error::NoLaneBranch { name, purpose: LanePurpose::InPlace } => {
                 vec![format!("see what it came to: git proq show {name}").into()]
             }
-            Error::NoTree { name, .. } => vec![format!("read it: git proq show {name}").into()],
+            Error::NoLaneBranch { name, .. } => vec![format!("read it: git proq show {name}").into()],
             Error::Busy { name } => vec![
                 format!("wait for it: git proq wait {name}").into(),
                 format!("or stop it: git proq stop {name}").into(),
             ],
-            Error::Unborn { .. } | Error::NoHead { .. } => {
+            Error::UnbornBranch { .. } | Error::NoHead { .. } => {
                 vec!["make a first commit: git commit --allow-empty -m 'Start'".into()]
             }
             Error::NeedsOnto { .. } => {
                 vec!["say where it lands: git proq spawn --onto BRANCH …".into()]
             }
-            Error::Carry { .. } => {
+            Error::CarryConflict { .. } => {
                 vec!["leave --carry out, or start from the branch that they were made on".into()]
             }
             Error::NoBranch { .. } => vec!["see what there is: git branch".into()],
-            Error::OwnBranch { .. } => vec!["name a branch of yours: --base main".into()],
-            Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
+            Error::ReservedBranch { .. } => vec!["name a branch of yours: --base main".into()],
+            Error::UncommittableWork { name, .. } | Error::OffBranch { name, .. } => {
                 vec![format!("look at it: git proq show {name}").into()]
             }
-            Error::NoLaneHere { .. } | Error::OtherLane { .. } | Error::Report { .. } => {
-                self.hints_on_reporting()
+            Error::NoLaneHere { .. } | Error::LaneMismatch { .. } | Error::InvalidReport { .. } => {
+                self.report_hints()
             }
-            other => other.hints_on_keeping(),
+            other => other.keep_and_restore_hints(),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Name { .. } | Error::NeedsOnto { .. } | Error::NoTree { .. } => Exit::Usage,
-            Error::Unfinished { source, .. } => source.exit(),
+            Error::InvalidName { .. } | Error::NeedsOnto { .. } | Error::NoLaneBranch { .. } => Exit::Usage,
+            Error::RecoveryFailed { source, .. } => source.exit(),
             Error::SetUp(e) => e.exit(),
             Error::Undo(e) => e.exit(),
             Error::Location(e) => e.exit(),

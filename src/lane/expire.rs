@@ -1,180 +1,189 @@
-//! Owns what is kept for a time only: finding what is old enough to go, and letting it go.
+//! Expiry of data that is kept for a limited time: finding items that are old enough, and deleting them.
 //!
-//! Old is what its own record says. What cannot be read is for a person to look at, and what lies ahead of the clock is
-//! young.
+//! The age of an item is what its own record states. An item that cannot be read is left for the user, and
+//! one dated in the future counts as young.
 
 use std::path::PathBuf;
 
-use super::{Error, Project, checks, drafts, op_log, saved, snaps, trash};
+use super::{
+    Error, Project, op_log_expiry, saved_refs, snapshot_store, temp_cleanup, trash, verify_cache_expiry,
+};
 use crate::explain::Explain;
 use crate::git::{self, Oid};
-use crate::store::records::SnapRecord;
+use crate::store::records::SnapshotRecord;
 use crate::store::{Moment, size_on_disk};
 
-/// A kind of thing that is kept for a time.
+/// A kind of item that is kept for a limited time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Removed lanes' folders.
+pub(crate) enum ExpiryKind {
+    /// Folders of removed lanes.
     Trash,
-    /// Snapshots that came back.
+    /// Snapshots that were restored.
     Snapshots,
     /// Operations in the log.
     Operations,
     /// Refs that keep commits which other refs keep too.
-    Saved,
-    /// Refs that kept objects for operations which are gone.
-    Keepers,
-    /// What checks found good.
-    Checks,
-    /// What dead processes had begun to write.
-    Drafts,
+    SavedRefs,
+    /// Refs that kept objects for operations which no longer exist.
+    KeeperRefs,
+    /// Cached results of passed checks.
+    VerifyCache,
+    /// Files that crashed processes left half written.
+    TempFiles,
 }
 
-impl Kind {
-    /// All, in the order in which they are looked at.
-    pub(crate) const ALL: [Kind; 7] = [
-        Kind::Trash,
-        Kind::Snapshots,
-        Kind::Operations,
-        Kind::Saved,
-        Kind::Keepers,
-        Kind::Checks,
-        Kind::Drafts,
+impl ExpiryKind {
+    /// All kinds, in the order in which they are scanned.
+    pub(crate) const ALL: [ExpiryKind; 7] = [
+        ExpiryKind::Trash,
+        ExpiryKind::Snapshots,
+        ExpiryKind::Operations,
+        ExpiryKind::SavedRefs,
+        ExpiryKind::KeeperRefs,
+        ExpiryKind::VerifyCache,
+        ExpiryKind::TempFiles,
     ];
 }
 
-/// Something that is old enough to go.
+/// An item that is old enough to delete.
 #[derive(Debug)]
-pub(crate) struct Spare {
-    /// Its name.
+pub(crate) struct ExpiredItem {
+    /// Name of the item.
     pub(crate) name: String,
-    /// Since when it could be missed.
-    pub(crate) at: Moment,
-    pub(super) what: What,
+    /// Time from which the age of the item counts.
+    pub(crate) since: Moment,
+    pub(super) source: ItemSource,
 }
 
-/// What it is, and what is needed to take it away.
+/// Type of an expired item, with the data that deleting it needs.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum ItemSource {
     /// An entry of the trash, and the folder on another disk that belongs to it.
-    Trash { dir: PathBuf, beside: Option<PathBuf> },
-    /// A snapshot.
+    Trash { dir: PathBuf, other_disk_dir: Option<PathBuf> },
+    /// A snapshot, by the item's name.
     Snapshot,
-    /// An operation.
+    /// An operation, by its number.
     Operation(u64),
-    /// A ref that keeps commits which other refs keep too.
-    Ref(Oid),
-    /// A ref of an operation that is gone.
-    Keeper(Oid),
+    /// A ref that keeps commits which other refs keep too, with its tip.
+    SavedRef(Oid),
+    /// A ref of an operation that no longer exists, with its tip.
+    KeeperRef(Oid),
     /// A file or folder.
-    Draft(PathBuf),
+    TempPath(PathBuf),
 }
 
-/// Something that is old and stays all the same.
+/// An item that is old but is retained.
 #[derive(Debug)]
-pub(crate) struct Stays {
-    /// Its name.
+pub(crate) struct RetainedItem {
+    /// Name of the item.
     pub(crate) name: String,
-    /// Why it stays.
-    pub(crate) why: String,
-    /// The command that takes it away, or helps.
-    pub(crate) help: Option<String>,
+    /// Reason why the item is retained.
+    pub(crate) reason: String,
+    /// Command that deletes the item or resolves the reason.
+    pub(crate) command: Option<String>,
 }
 
-impl Stays {
-    /// Something that cannot be read.
-    pub(super) fn unreadable(name: impl Into<String>, error: &dyn Explain) -> Stays {
-        let help = error.hints().first().map(ToString::to_string);
-        Stays { name: name.into(), why: error.to_string(), help }
+impl RetainedItem {
+    /// Creates the entry for an item that cannot be read.
+    pub(super) fn unreadable(name: impl Into<String>, error: &dyn Explain) -> RetainedItem {
+        let command = error.hints().first().map(ToString::to_string);
+        RetainedItem { name: name.into(), reason: error.to_string(), command }
     }
 }
 
-/// What is old of one kind.
+/// Old items of one kind.
 #[derive(Debug, Default)]
-pub(crate) struct Old {
-    /// What can go, oldest first.
-    pub(crate) spare: Vec<Spare>,
-    /// What stays.
-    pub(crate) stays: Vec<Stays>,
+pub(crate) struct ExpiryScan {
+    /// Items that can be deleted, oldest first.
+    pub(crate) expired: Vec<ExpiredItem>,
+    /// Items that are retained.
+    pub(crate) retained: Vec<RetainedItem>,
 }
 
-/// Looks for what is old enough to go. Nothing is changed.
-pub(crate) fn old(project: &Project, kind: Kind) -> Result<Old, Error> {
+/// Finds the items of one kind that are old enough to delete. Changes nothing.
+pub(crate) fn find_expired(project: &Project, kind: ExpiryKind) -> Result<ExpiryScan, Error> {
     match kind {
-        Kind::Trash => trash::old(project),
-        Kind::Snapshots => snaps::old(project),
-        Kind::Operations => Ok(op_log::old(project)),
-        Kind::Saved => saved::old(project),
-        Kind::Keepers => Ok(Old { spare: op_log::ownerless(project)?, stays: Vec::new() }),
-        Kind::Checks => Ok(checks::old(project)),
-        Kind::Drafts => Ok(drafts::old(project)),
+        ExpiryKind::Trash => trash::find_expired(project),
+        ExpiryKind::Snapshots => snapshot_store::find_expired(project),
+        ExpiryKind::Operations => Ok(op_log_expiry::expired_operations(project)),
+        ExpiryKind::SavedRefs => saved_refs::find_expired(project),
+        ExpiryKind::KeeperRefs => {
+            Ok(ExpiryScan { expired: op_log_expiry::expired_orphan_refs(project)?, retained: Vec::new() })
+        }
+        ExpiryKind::VerifyCache => Ok(verify_cache_expiry::find_expired(project)),
+        ExpiryKind::TempFiles => Ok(temp_cleanup::find_expired(project)),
     }
 }
 
-impl Spare {
-    /// The room that it takes. Objects are git's to free, once nothing keeps them.
-    pub(crate) fn size(&self, project: &Project) -> u64 {
+impl ExpiredItem {
+    /// Returns the disk space of the item, in bytes. Git objects count as zero: git frees them once no ref
+    /// keeps them.
+    pub(crate) fn disk_size(&self, project: &Project) -> u64 {
         let layout = project.store.layout();
-        match &self.what {
-            What::Trash { dir, beside } => size_on_disk(dir) + beside.as_deref().map_or(0, size_on_disk),
-            What::Snapshot => size_on_disk(&layout.snapshot(&self.name)),
-            What::Operation(number) => size_on_disk(&layout.operation(*number)),
-            What::Ref(_) | What::Keeper(_) => 0,
-            What::Draft(path) => size_on_disk(path),
+        match &self.source {
+            ItemSource::Trash { dir, other_disk_dir: beside } => {
+                size_on_disk(dir) + beside.as_deref().map_or(0, size_on_disk)
+            }
+            ItemSource::Snapshot => size_on_disk(&layout.snapshot(&self.name)),
+            ItemSource::Operation(number) => size_on_disk(&layout.operation(*number)),
+            ItemSource::SavedRef(_) | ItemSource::KeeperRef(_) => 0,
+            ItemSource::TempPath(path) => size_on_disk(path),
         }
     }
 
-    /// Lets it go, after another look. False when it is not there any more or not old any more.
-    pub(crate) fn free(&self, project: &Project) -> Result<bool, Error> {
-        let refs = self.refs(project)?;
+    /// Deletes the item after checking it again. Returns false when it no longer exists or is no longer old.
+    pub(crate) fn delete(&self, project: &Project) -> Result<bool, Error> {
+        let refs = self.refs_to_delete(project)?;
         if refs.is_empty() {
-            return self.free_now(project);
+            return self.delete_item(project);
         }
-        // By this folder the locks of a git that is killed with this process are known as its own.
-        let work = project.store.layout().scratch()?;
-        git::note_deletions(work.path(), &refs);
-        let freed = self.free_now(project);
-        if freed.is_err() {
-            git::settle_deletions(&project.repo, work.path())?;
+        // If git is killed with this process, this folder identifies its leftover locks.
+        let scratch = project.store.layout().create_scratch()?;
+        git::record_deletions(scratch.path(), &refs);
+        let deleted = self.delete_item(project);
+        if deleted.is_err() {
+            git::recover_deletion_locks(&project.repo, scratch.path())?;
         }
-        freed
+        deleted
     }
 
-    /// The refs that go with it.
-    fn refs(&self, project: &Project) -> Result<Vec<String>, Error> {
-        Ok(match &self.what {
-            What::Snapshot => vec![SnapRecord::ref_name(&self.name)],
-            What::Operation(number) => op_log::keepers(project, *number)?,
-            What::Ref(_) | What::Keeper(_) => vec![self.name.clone()],
-            What::Trash { .. } | What::Draft(_) => Vec::new(),
+    /// Returns the refs that are deleted with the item.
+    fn refs_to_delete(&self, project: &Project) -> Result<Vec<String>, Error> {
+        Ok(match &self.source {
+            ItemSource::Snapshot => vec![SnapshotRecord::ref_name(&self.name)],
+            ItemSource::Operation(number) => op_log_expiry::operation_refs(project, *number)?,
+            ItemSource::SavedRef(_) | ItemSource::KeeperRef(_) => vec![self.name.clone()],
+            ItemSource::Trash { .. } | ItemSource::TempPath(_) => Vec::new(),
         })
     }
 
-    fn free_now(&self, project: &Project) -> Result<bool, Error> {
-        match &self.what {
-            What::Trash { dir, beside } => trash::free(project, dir, beside.as_deref()),
-            What::Snapshot => snaps::free(project, &self.name),
-            What::Operation(number) => op_log::free(project, *number),
-            What::Ref(tip) => saved::free(project, &self.name, *tip),
-            What::Keeper(tip) => op_log::free_ownerless(project, &self.name, *tip),
-            What::Draft(path) => Ok(project.store.layout().bury(path).map(|()| true)?),
+    fn delete_item(&self, project: &Project) -> Result<bool, Error> {
+        match &self.source {
+            ItemSource::Trash { dir, other_disk_dir: beside } => {
+                trash::delete_expired(project, dir, beside.as_deref())
+            }
+            ItemSource::Snapshot => snapshot_store::delete_expired(project, &self.name),
+            ItemSource::Operation(number) => op_log_expiry::delete_operation(project, *number),
+            ItemSource::SavedRef(tip) => saved_refs::delete_if_redundant(project, &self.name, *tip),
+            ItemSource::KeeperRef(tip) => op_log_expiry::delete_orphan_ref(project, &self.name, *tip),
+            ItemSource::TempPath(path) => Ok(project.store.layout().delete(path).map(|()| true)?),
         }
     }
 }
 
-/// Lets go of what commands make as they are used. Costs a look into three folders when nothing is old. What fails does not
-/// keep the rest; the first failure is returned.
-pub(crate) fn expire(project: &Project) -> Result<(), Error> {
-    let mut failed = None;
-    for kind in [Kind::Trash, Kind::Snapshots, Kind::Operations] {
-        match old(project, kind) {
-            Ok(old) => {
-                for spare in old.spare {
-                    failed = failed.or(spare.free(project).err());
+/// Deletes expired items that commands create in normal use. Reads only three folders when nothing is old. A
+/// failure does not stop the deletion of other items; the first error is returned.
+pub(crate) fn delete_expired(project: &Project) -> Result<(), Error> {
+    let mut first_error = None;
+    for kind in [ExpiryKind::Trash, ExpiryKind::Snapshots, ExpiryKind::Operations] {
+        match find_expired(project, kind) {
+            Ok(found) => {
+                for item in found.expired {
+                    first_error = first_error.or(item.delete(project).err());
                 }
             }
-            Err(e) => failed = failed.or(Some(e)),
+            Err(e) => first_error = first_error.or(Some(e)),
         }
     }
-    failed.map_or(Ok(()), Err)
+    first_error.map_or(Ok(()), Err)
 }

@@ -1,86 +1,105 @@
-//! Owns committing what a run changed in the main checkout: as a person would do it, with the index that is there.
+//! Commit of the changes of an in-place run, with plain git and the main checkout's own index, as a user
+//! would do it.
 
 use std::collections::BTreeSet;
 
 use super::Error;
-use super::in_place::branch_of;
-use super::in_place_end::End;
-use super::leftovers::unfit;
-use crate::fault;
-use crate::git::{self, Dirt, Entry, Kind, Oid, RepoPath, Staged};
-use crate::interrupt::Asked;
+use super::in_place::checked_out_branch;
+use super::in_place_finish::InPlaceFinisher;
+use super::leftovers::uncommittable_reason;
+use crate::fail_points;
+use crate::git::{self, Oid, RepoPath, StagedEntries, StatusEntry, StatusKind, WorktreeStatus};
+use crate::interrupt::StopFlag;
 
-/// How often it is begun where files come and go meanwhile.
-const TRIES: u32 = 3;
+/// Maximum number of attempts to stage and commit while files appear and disappear concurrently.
+const MAX_COMMIT_ATTEMPTS: u32 = 3;
 
-impl End<'_> {
-    /// What was changed since the run began and git can commit: repositories of their own it cannot.
-    pub(super) fn committable(&self, dirt: &Dirt) -> (Vec<RepoPath>, Vec<RepoPath>) {
-        let nested: BTreeSet<&RepoPath> = dirt.entries.iter().filter(|e| e.nested).map(|e| &e.path).collect();
-        self.own(dirt).into_iter().partition(|path| !nested.contains(path))
+impl InPlaceFinisher<'_> {
+    /// Returns the paths that changed since the run started, split into those that git can commit and
+    /// embedded repositories, which it cannot.
+    pub(super) fn split_committable(&self, dirty: &WorktreeStatus) -> (Vec<RepoPath>, Vec<RepoPath>) {
+        let nested: BTreeSet<&RepoPath> =
+            dirty.entries.iter().filter(|e| e.nested).map(|e| &e.path).collect();
+        self.run_changes(dirty).into_iter().partition(|path| !nested.contains(path))
     }
 
-    /// Why nothing can be committed.
-    pub(super) fn why_not(&self, dirt: &Dirt, own: &[RepoPath]) -> Result<Option<String>, Error> {
-        let git_dir = self.project.repo.git_dir_of(&self.lane.path)?;
-        // Against an index that says nothing all files would seem to have been taken out of git.
+    /// Returns the reason why nothing can be committed, if there is one.
+    pub(super) fn commit_blocker(
+        &self,
+        dirty: &WorktreeStatus,
+        paths: &[RepoPath],
+    ) -> Result<Option<String>, Error> {
+        let git_dir = self.project.repo.worktree_git_dir(&self.lane.path)?;
+        // Compared with a missing index, all files would appear deleted.
         if !git_dir.join("index").exists() {
-            let why = "git's index is gone there, so nothing is committed for it; make it anew: git reset";
-            return Ok(Some(why.to_owned()));
+            let reason = "git's index is gone there, so nothing is committed for it; make it anew: git reset";
+            return Ok(Some(reason.to_owned()));
         }
-        if let Some(open) = git::open_operation(&git_dir) {
-            return Ok(Some(format!("a {} is under way there, so nothing is committed for it", open.what)));
+        if let Some(git_operation) = git::find_open_operation(&git_dir) {
+            return Ok(Some(format!(
+                "a {} is under way there, so nothing is committed for it",
+                git_operation.command
+            )));
         }
-        let unmerged = dirt.unmerged();
+        let unmerged = dirty.unmerged();
         if !unmerged.is_empty() {
-            let names = git::names(&unmerged);
+            let names = git::list_paths(&unmerged);
             return Ok(Some(format!("conflicts are open there, so nothing is committed for it: {names}")));
         }
-        let why: Vec<String> = own.iter().filter_map(|path| unfit(self.project, self.lane, path)).collect();
-        Ok((!why.is_empty()).then(|| format!("what it changed is not committed: {}", why.join("; "))))
+        let reasons: Vec<String> =
+            paths.iter().filter_map(|path| uncommittable_reason(self.project, self.lane, path)).collect();
+        Ok((!reasons.is_empty()).then(|| format!("what it changed is not committed: {}", reasons.join("; "))))
     }
 
-    /// Stages and commits these. Where git refuses, the index says of them what it said before.
-    pub(super) fn commit(&mut self, head: Oid, own: &[RepoPath], message: &str) -> Result<(), Error> {
+    /// Stages and commits `paths`. Where git refuses, the index entries of these paths are restored.
+    pub(super) fn commit(&mut self, head: Oid, paths: &[RepoPath], message: &str) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
-        let mut own = own.to_vec();
-        for left in (0..TRIES).rev() {
-            let before = Staged::read(repo, dir, &own)?;
-            fault::point("in-place.looked");
-            let staged = self.stage(&own);
-            fault::point("in-place.staged");
-            let since = Staged::read(repo, dir, &own)?;
-            let again = staged.is_err() && left > 0;
-            let Err(e) = staged.and_then(|()| self.commit_staged(head, &own, message)) else {
-                return self.look_at_commit(head);
+        let mut paths = paths.to_vec();
+        for attempts_left in (0..MAX_COMMIT_ATTEMPTS).rev() {
+            let index_before = StagedEntries::read(repo, dir, &paths)?;
+            fail_points::hit("in-place.looked");
+            let stage_result = self.stage(&paths);
+            fail_points::hit("in-place.staged");
+            let index_after = StagedEntries::read(repo, dir, &paths)?;
+            let may_retry = stage_result.is_err() && attempts_left > 0;
+            let Err(e) = stage_result.and_then(|()| self.commit_staged(head, &paths, message)) else {
+                return self.report_misplaced_commit(head);
             };
-            if repo.head_of(dir)? != Some(head) {
-                // That commit may hold what is staged here, and the old state of the index would take it back.
-                let was = head.short();
-                self.remark(format!(
-                    "git failed, and HEAD has moved meanwhile, so the index is as it was left: git log {was}.. ({e})"
+            if repo.head_commit(dir)? != Some(head) {
+                // The new commit may contain what is staged here, and restoring the index would stage its
+                // reversal.
+                let old_head = head.short();
+                self.add_note(format!(
+                    "git failed, and HEAD has moved meanwhile, so the index is as it was left: git log {old_head}.. ({e})"
                 ));
                 return Ok(());
             }
-            let put_back = before.put_back(repo, dir, &since);
-            let dirt = self.status()?;
-            let (now, _) = self.committable(&dirt);
-            // A file that was there a moment ago may be gone.
-            if again && now != own && !now.is_empty() && self.why_not(&dirt, &now)?.is_none() {
-                own = now;
+            let restore_result = index_before.restore(repo, dir, &index_after);
+            let dirty = self.status()?;
+            let (remaining, _) = self.split_committable(&dirty);
+            // A file may have disappeared since the paths were listed.
+            if may_retry
+                && remaining != paths
+                && !remaining.is_empty()
+                && self.commit_blocker(&dirty, &remaining)?.is_none()
+            {
+                paths = remaining;
                 continue;
             }
-            self.remark(format!("what it changed is not committed: {}; git refused: {e}", git::names(&own)));
-            match put_back {
+            self.add_note(format!(
+                "what it changed is not committed: {}; git refused: {e}",
+                git::list_paths(&paths)
+            ));
+            match restore_result {
                 Ok(others) if others.is_empty() => {}
                 Ok(others) => {
-                    self.remark(format!(
+                    self.add_note(format!(
                         "staged by somebody else meanwhile, and left so: {}",
-                        git::names(&others)
+                        git::list_paths(&others)
                     ));
                 }
-                Err(e) if since != before => {
-                    self.remark(format!("what was staged for it is staged still: {e}"));
+                Err(e) if index_after != index_before => {
+                    self.add_note(format!("what was staged for it is staged still: {e}"));
                 }
                 Err(_) => {}
             }
@@ -89,71 +108,75 @@ impl End<'_> {
         Ok(())
     }
 
-    fn stage(&self, own: &[RepoPath]) -> Result<(), Error> {
-        Ok(git::stage(&self.project.repo, &self.lane.path, &self.unstaged(own)?)?)
+    fn stage(&self, paths: &[RepoPath]) -> Result<(), Error> {
+        Ok(git::stage_paths(&self.project.repo, &self.lane.path, &self.not_fully_staged(paths)?)?)
     }
 
-    fn commit_staged(&mut self, head: Oid, own: &[RepoPath], message: &str) -> Result<(), Error> {
+    fn commit_staged(&mut self, head: Oid, paths: &[RepoPath], message: &str) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
-        // What was a file a moment ago may be a folder with files of the user's by now.
-        let dirt = git::status(repo, dir, false)?;
-        let theirs = self.staged_of_yours(&dirt);
-        if !theirs.is_empty() {
-            let why = format!("files of yours would go with it: {}", git::names(&theirs));
-            return Err(Error::InPlace { why, help: String::new() });
+        // A path that was a file when the paths were listed may be a folder with the user's files now.
+        let dirty = git::status(repo, dir, false)?;
+        let user_paths = self.staged_user_files(&dirty);
+        if !user_paths.is_empty() {
+            let reason = format!("files of yours would go with it: {}", git::list_paths(&user_paths));
+            return Err(Error::InPlaceRefused { reason, hint: String::new() });
         }
-        let branch = branch_of(self.project, dir)?;
+        let branch = checked_out_branch(self.project, dir)?;
         if branch.as_ref() != Some(&self.lane.base) {
-            let there = branch.unwrap_or_else(|| "no branch".to_owned());
-            return Err(Error::InPlace {
-                why: format!("the main checkout is on {there} by now"),
-                help: String::new(),
+            let branch_shown = branch.unwrap_or_else(|| "no branch".to_owned());
+            return Err(Error::InPlaceRefused {
+                reason: format!("the main checkout is on {branch_shown} by now"),
+                hint: String::new(),
             });
         }
-        let is_inside = |e: &&Entry| e.is_inside_submodule() && own.contains(&e.path);
-        let inside: Vec<RepoPath> = dirt.entries.iter().filter(is_inside).map(|e| e.path.clone()).collect();
-        if !inside.is_empty() {
-            self.remark(format!(
+        let is_inside = |e: &&StatusEntry| e.is_inside_submodule() && paths.contains(&e.path);
+        let submodule_paths: Vec<RepoPath> =
+            dirty.entries.iter().filter(is_inside).map(|e| e.path.clone()).collect();
+        if !submodule_paths.is_empty() {
+            self.add_note(format!(
                 "what it changed inside of submodules is not committed: {}",
-                git::names(&inside)
+                git::list_paths(&submodule_paths)
             ));
         }
-        // A time, or line endings, may be all that differed.
-        if !repo.index_is_at(dir, head)? {
-            let asked = Asked::listen();
-            git::commit_staged(repo, dir, message, &|| asked.is())?;
-            fault::point("in-place.committed");
+        // Only mtimes or line endings may have differed.
+        if !repo.index_matches(dir, head)? {
+            let interrupt = StopFlag::register();
+            git::commit_staged(repo, dir, message, &|| interrupt.is_set())?;
+            fail_points::hit("in-place.committed");
         }
         Ok(())
     }
 
-    /// Those of these that are not staged as they are. What was taken out of git, and is ignored since, stays out; what lies where
-    /// one of its folders was goes with that.
-    fn unstaged(&self, own: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
-        let dirt = self.status()?;
-        let is_done = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, unstaged: false, .. });
-        let mut done: BTreeSet<&RepoPath> = dirt.entries.iter().filter(is_done).map(|e| &e.path).collect();
-        for entry in dirt.untracked() {
-            done.remove(&entry.path);
+    /// Returns those of `paths` that are not fully staged. A path removed from git and ignored since stays
+    /// out. A path below another one of them is staged together with that one.
+    fn not_fully_staged(&self, paths: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
+        let dirty = self.status()?;
+        let is_fully_staged =
+            |e: &&StatusEntry| matches!(e.kind, StatusKind::Tracked { staged: true, unstaged: false, .. });
+        let mut staged_paths: BTreeSet<&RepoPath> =
+            dirty.entries.iter().filter(is_fully_staged).map(|e| &e.path).collect();
+        for entry in dirty.untracked() {
+            staged_paths.remove(&entry.path);
         }
-        let all: BTreeSet<&RepoPath> = own.iter().collect();
-        let is_below = |path: &RepoPath| path.parents().any(|up| all.contains(&up));
-        Ok(own.iter().filter(|path| !done.contains(path) && !is_below(path)).cloned().collect())
+        let path_set: BTreeSet<&RepoPath> = paths.iter().collect();
+        let is_below = |path: &RepoPath| path.parents().any(|up| path_set.contains(&up));
+        Ok(paths.iter().filter(|path| !staged_paths.contains(path) && !is_below(path)).cloned().collect())
     }
 
-    /// Says so where the commit is not where it was meant to be: plain git waits for nobody.
-    fn look_at_commit(&mut self, head: Oid) -> Result<(), Error> {
+    /// Adds a note when the commit is not on the expected branch or parent: plain git takes no lock of
+    /// git-proq.
+    fn report_misplaced_commit(&mut self, head: Oid) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
-        let Some(tip) = repo.head_of(dir)?.filter(|tip| *tip != head) else { return Ok(()) };
-        let branch = branch_of(self.project, dir)?;
+        let Some(tip) = repo.head_commit(dir)?.filter(|tip| *tip != head) else { return Ok(()) };
+        let branch = checked_out_branch(self.project, dir)?;
         if branch.as_ref() != Some(&self.lane.base) {
-            let there = branch.unwrap_or_else(|| "no branch".to_owned());
-            self.remark(format!(
-                "somebody switched to {there} at that moment, and what it changed is committed there: git show {}",
+            let branch_shown = branch.unwrap_or_else(|| "no branch".to_owned());
+            self.add_note(format!(
+                "somebody switched to {branch_shown} at that moment, and what it changed is committed there: git show {}",
                 tip.short()
             ));
         } else if repo.require_commit(&format!("{tip}^")).ok() != Some(head) {
-            self.remark(format!("somebody else committed at that moment too: git log {}..", head.short()));
+            self.add_note(format!("somebody else committed at that moment too: git log {}..", head.short()));
         }
         Ok(())
     }

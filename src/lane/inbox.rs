@@ -1,14 +1,17 @@
-//! Owns what was sent to a lane and that its agent has not been told yet. Each message is a file that names the conversation
-//! it is for; they are told in the order in which they were sent, and each to that conversation only.
+//! Inbox of a lane: messages to its agent that are not yet delivered. Each message is a file that names the
+//! conversation it is for. Messages are delivered in the order they were sent, and only to that conversation.
 //!
-//! A message waits until it is told, and it is told once:
+//! A message stays pending until it is delivered, and it is delivered once:
 //!
-//! 1. Whoever acts for the lane's run takes what waits for its conversation ([`Inbox::take`]): who holds the run lock between two
-//!    runs, a process of the run itself while that lasts. Nobody else takes anything of the lane until [`Taken`] is dropped.
+//! 1. The process that acts for the lane's run claims the messages pending for its conversation
+//!    ([`Inbox::claim`]): the holder of the run lock between two runs, a process of the run during a run.
+//!    Nobody else claims messages of the lane until [`ClaimedMessages`] is dropped.
 //! 2. It passes the text on.
-//! 3. Once the agent has it, and not before, [`Inbox::told`] writes that down: from this moment the messages are gone.
+//! 3. Once the agent has the text, and not before, [`Inbox::mark_delivered`] records that: from this moment
+//!    the messages are gone.
 //!
-//! Who is killed before that leaves them where they were, to be told by the next; killed after it, they are not told again.
+//! A process killed before step 3 leaves the messages pending, and the next process delivers them. A process
+//! killed after it does not cause a second delivery.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -16,194 +19,199 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Error, Project};
-use crate::fault;
-use crate::store::records::{MessageRecord, ToldRecord};
-use crate::store::{Guard, Layout, LockName, Record, new_id, write_there};
+use crate::fail_points;
+use crate::store::records::{DeliveredRecord, MessageRecord};
+use crate::store::{Layout, LockGuard, LockName, Record, new_id, write_in_existing_dir};
 
-/// The end of the names of messages.
-pub(super) const END: &str = ".toml";
+/// File name suffix of message files.
+pub(super) const MESSAGE_SUFFIX: &str = ".toml";
 
-/// The messages that wait for one lane's agent.
+/// Pending messages for one lane's agent.
 pub(crate) struct Inbox<'a> {
     pub(super) project: &'a Project,
     pub(super) lane: &'a str,
 }
 
-/// A message that waits.
+/// A pending message with its id.
 #[derive(Debug, Clone)]
-pub(crate) struct Letter {
-    /// Its name in the inbox.
+pub(crate) struct InboxMessage {
+    /// Id of the message: its file name in the inbox without the suffix.
     pub(crate) id: String,
-    /// The message.
-    pub(crate) message: MessageRecord,
+    /// Text and addressed conversation.
+    pub(crate) record: MessageRecord,
 }
 
-/// What waits for one conversation. As long as this is there, nobody else takes anything.
+/// Messages claimed for one conversation. While this value lives, nobody else claims messages of the lane.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Taken {
-    /// The messages, the oldest first.
-    pub(crate) letters: Vec<Letter>,
-    _lock: Guard,
+pub(crate) struct ClaimedMessages {
+    /// Messages, oldest first.
+    pub(crate) messages: Vec<InboxMessage>,
+    _lock: LockGuard,
 }
 
-impl Taken {
-    /// What the messages say.
+impl ClaimedMessages {
+    /// Returns the texts of the messages, oldest first.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.letters.iter().map(|letter| letter.message.text.as_str())
+        self.messages.iter().map(|message| message.record.text.as_str())
     }
 
-    /// Their names, for [`Inbox::told`].
+    /// Returns the ids of the messages, for [`Inbox::mark_delivered`].
     pub(crate) fn ids(&self) -> Vec<String> {
-        self.letters.iter().map(|letter| letter.id.clone()).collect()
+        self.messages.iter().map(|message| message.id.clone()).collect()
     }
 }
 
 impl<'a> Inbox<'a> {
-    /// The inbox of a lane.
-    pub(crate) fn of(project: &'a Project, lane: &'a str) -> Inbox<'a> {
+    /// Returns the inbox of a lane.
+    pub(crate) fn new(project: &'a Project, lane: &'a str) -> Inbox<'a> {
         Inbox { project, lane }
     }
 
-    /// How many messages wait, for whichever conversation.
+    /// Returns the number of pending messages of all conversations.
     pub(crate) fn count(&self) -> usize {
-        // What cannot be looked at may be there.
-        ids_in(&self.folder()).map_or(1, |ids| ids.len())
+        // An inbox that cannot be read may hold a message.
+        pending_ids(&self.lane_dir()).map_or(1, |ids| ids.len())
     }
 
-    /// What waits, the oldest first.
+    /// Returns the pending messages, oldest first.
     ///
     /// # Errors
-    /// When one cannot be read: nothing of it is passed over.
-    pub(crate) fn read(&self) -> Result<Vec<Letter>, Error> {
-        waiting_in(&self.folder())
+    /// Fails when one message cannot be read: none is skipped.
+    pub(crate) fn read(&self) -> Result<Vec<InboxMessage>, Error> {
+        pending_messages(&self.lane_dir())
     }
 
-    /// Whether anything waits for this conversation. What cannot be read may be for it.
-    pub(crate) fn has_for(&self, talk: u32) -> bool {
+    /// Returns whether a message is pending for this conversation. An unreadable inbox counts as one with a
+    /// message.
+    pub(crate) fn has_messages_for(&self, conversation: u32) -> bool {
         match self.read() {
-            Ok(letters) => letters.iter().any(|letter| letter.message.talk == talk),
+            Ok(messages) => messages.iter().any(|message| message.record.conversation == conversation),
             Err(_) => true,
         }
     }
 
-    /// Takes what waits for a conversation, and keeps everybody else from taking anything meanwhile. The caller acts for the
-    /// lane's run.
+    /// Claims the messages pending for a conversation, and keeps everybody else from claiming any until the
+    /// result is dropped. The caller acts for the lane's run.
     ///
     /// # Errors
-    /// When somebody else goes on telling what was sent, or a message cannot be read.
-    pub(crate) fn take(&self, talk: u32) -> Result<Taken, Error> {
-        let lock = self.project.store.locks().take(&LockName::Inbox(self.lane.to_owned()))?;
-        let letters = self.read()?.into_iter().filter(|letter| letter.message.talk == talk).collect();
-        Ok(Taken { letters, _lock: lock })
+    /// Fails while another process is delivering messages of the lane, or when a message cannot be read.
+    pub(crate) fn claim(&self, conversation: u32) -> Result<ClaimedMessages, Error> {
+        let lock = self.project.store.locks().acquire(&LockName::Inbox(self.lane.to_owned()))?;
+        let messages =
+            self.read()?.into_iter().filter(|message| message.record.conversation == conversation).collect();
+        Ok(ClaimedMessages { messages, _lock: lock })
     }
 
-    /// Adds a message. The caller holds the lock on records, and has found the lane on record since: who removes it moves its
-    /// folder, which must not be made anew.
-    pub(crate) fn put(&self, message: MessageRecord, _store: &Guard) -> Result<Letter, Error> {
-        // Names rise with time; two of the same moment differ.
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let id = format!("{at:024}-{}", new_id());
-        let dir = self.folder().join(Layout::INBOX);
+    /// Adds a message. The caller holds the lock on records and has checked under it that the lane is on
+    /// record: removing a lane moves its folder, which must not be created again.
+    pub(crate) fn add(&self, message: MessageRecord, _store: &LockGuard) -> Result<InboxMessage, Error> {
+        // Ids sort by time; the random part distinguishes two messages of the same moment.
+        let sent_nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let id = format!("{sent_nanos:024}-{}", new_id());
+        let dir = self.lane_dir().join(Layout::INBOX_DIR);
         match DirBuilder::new().mode(0o700).create(&dir) {
             Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
                 return Err(Error::io("create", &dir)(e));
             }
             _ => {}
         }
-        let path = dir.join(format!("{id}{END}"));
-        write_there(&path, message.text(&path)?.as_bytes())?;
-        Ok(Letter { id, message })
+        let path = dir.join(format!("{id}{MESSAGE_SUFFIX}"));
+        write_in_existing_dir(&path, message.to_toml(&path)?.as_bytes())?;
+        Ok(InboxMessage { id, record: message })
     }
 
-    /// Writes down that these were told. From the moment in which that is on disk none of them waits any more.
-    pub(crate) fn told(&self, ids: &[String]) -> Result<(), Error> {
+    /// Records that these messages were delivered. Once that record is on disk, none of them is pending.
+    pub(crate) fn mark_delivered(&self, ids: &[String]) -> Result<(), Error> {
         if ids.is_empty() {
             return Ok(());
         }
-        let _lock = self.project.store.locks().take(&LockName::Store)?;
-        let folder = self.folder();
-        let path = folder.join(Layout::TOLD);
-        let mut told = ToldRecord::find(&path)?.unwrap_or_default();
-        told.messages.extend_from_slice(ids);
-        write_there(&path, told.text(&path)?.as_bytes())?;
-        fault::point("inbox.told");
-        // Where one stays, so does the note that it was told.
-        drop(tidy(&folder));
+        let _lock = self.project.store.locks().acquire(&LockName::Store)?;
+        let folder = self.lane_dir();
+        let path = folder.join(Layout::DELIVERED_RECORD);
+        let mut delivered = DeliveredRecord::load_if_exists(&path)?.unwrap_or_default();
+        delivered.messages.extend_from_slice(ids);
+        write_in_existing_dir(&path, delivered.to_toml(&path)?.as_bytes())?;
+        fail_points::hit("inbox.told");
+        // When a message file remains, the record of its delivery remains too.
+        drop(remove_delivered(&folder));
         Ok(())
     }
 
-    /// Takes a message away that nobody was told, for whoever sent it.
-    pub(crate) fn take_back(&self, id: &str) -> Result<(), Error> {
-        let _lock = self.project.store.locks().take(&LockName::Store)?;
-        remove(&self.folder(), id)
+    /// Removes an undelivered message again, on behalf of its sender.
+    pub(crate) fn retract(&self, id: &str) -> Result<(), Error> {
+        let _lock = self.project.store.locks().acquire(&LockName::Store)?;
+        remove_message(&self.lane_dir(), id)
     }
 
-    pub(super) fn folder(&self) -> PathBuf {
+    pub(super) fn lane_dir(&self) -> PathBuf {
         self.project.store.layout().lane(self.lane)
     }
 }
 
-/// That so many messages of a lane, by its name, wait to be told.
-pub(crate) fn waits(lane: &str, count: usize) -> String {
-    let what = if count == 1 { "1 message" } else { &format!("{count} messages") };
-    let wait = if count == 1 { "waits" } else { "wait" };
-    format!("{what} in '{lane}' {wait} to be told: git proq send {lane} passes on what waits")
+/// Returns the text that `count` messages of a lane are pending, with the command that delivers them.
+pub(crate) fn pending_text(lane: &str, count: usize) -> String {
+    let count_text = if count == 1 { "1 message" } else { &format!("{count} messages") };
+    let verb = if count == 1 { "waits" } else { "wait" };
+    format!("{count_text} in '{lane}' {verb} to be told: git proq send {lane} passes on what waits")
 }
 
-/// Messages as one.
-pub(crate) fn joined<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+/// Joins message texts into one, separated by empty lines.
+pub(crate) fn join_texts<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     texts.map(str::trim_end).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What waits in a lane's folder, which may be that of a removed one; the oldest first.
-pub(crate) fn waiting_in(folder: &Path) -> Result<Vec<Letter>, Error> {
-    let letter = |id: String| {
-        let path = file_of(folder, &id);
-        // Told and taken away since its name was read.
-        Ok(MessageRecord::find(&path)?.map(|message| Letter { id, message }))
+/// Returns the pending messages in a lane's record folder, oldest first. The folder may be that of a removed
+/// lane.
+pub(crate) fn pending_messages(folder: &Path) -> Result<Vec<InboxMessage>, Error> {
+    let read_message = |id: String| {
+        let path = message_path(folder, &id);
+        // A message that was delivered and removed since its id was listed is skipped.
+        Ok(MessageRecord::load_if_exists(&path)?.map(|message| InboxMessage { id, record: message }))
     };
-    let ids = ids_in(folder)?.into_iter();
-    ids.map(letter).filter_map(Result::transpose).collect()
+    let ids = pending_ids(folder)?.into_iter();
+    ids.map(read_message).filter_map(Result::transpose).collect()
 }
 
-/// The names of what waits, in order.
-pub(super) fn ids_in(folder: &Path) -> Result<Vec<String>, Error> {
-    let dir = folder.join(Layout::INBOX);
+/// Returns the ids of the pending messages, oldest first.
+pub(super) fn pending_ids(folder: &Path) -> Result<Vec<String>, Error> {
+    let dir = folder.join(Layout::INBOX_DIR);
     let entries = match std::fs::read_dir(&dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Error::io("read", &dir)(e)),
     };
-    let name = |entry: std::fs::DirEntry| {
+    let message_id = |entry: std::fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        // A draft begins with a dot.
-        name.strip_suffix(END).filter(|id| !id.starts_with('.')).map(ToOwned::to_owned)
+        // Names of temporary files start with a dot.
+        name.strip_suffix(MESSAGE_SUFFIX).filter(|id| !id.starts_with('.')).map(ToOwned::to_owned)
     };
-    let mut ids: Vec<String> = entries.flatten().filter_map(name).collect();
+    let mut ids: Vec<String> = entries.flatten().filter_map(message_id).collect();
     if !ids.is_empty() {
-        let told = ToldRecord::find(&folder.join(Layout::TOLD))?.unwrap_or_default();
-        ids.retain(|id| !told.messages.contains(id));
+        let delivered =
+            DeliveredRecord::load_if_exists(&folder.join(Layout::DELIVERED_RECORD))?.unwrap_or_default();
+        ids.retain(|id| !delivered.messages.contains(id));
     }
     ids.sort();
     Ok(ids)
 }
 
-/// Removes what was told and is there still, and then the note that it was told. The caller holds the lock on records.
-pub(super) fn tidy(folder: &Path) -> Result<(), Error> {
-    let path = folder.join(Layout::TOLD);
-    let Some(told) = ToldRecord::find(&path)? else { return Ok(()) };
-    told.messages.iter().try_for_each(|id| remove(folder, id))?;
+/// Removes the files of delivered messages, and then the record of their delivery. The caller holds the lock
+/// on records.
+pub(super) fn remove_delivered(folder: &Path) -> Result<(), Error> {
+    let path = folder.join(Layout::DELIVERED_RECORD);
+    let Some(delivered) = DeliveredRecord::load_if_exists(&path)? else { return Ok(()) };
+    delivered.messages.iter().try_for_each(|id| remove_message(folder, id))?;
     std::fs::remove_file(&path).map_err(Error::io("remove", &path))
 }
 
-/// The file of a message of this name.
-pub(super) fn file_of(folder: &Path, id: &str) -> PathBuf {
-    folder.join(Layout::INBOX).join(format!("{id}{END}"))
+/// Returns the path of the message file with this id.
+pub(super) fn message_path(folder: &Path, id: &str) -> PathBuf {
+    folder.join(Layout::INBOX_DIR).join(format!("{id}{MESSAGE_SUFFIX}"))
 }
 
-fn remove(folder: &Path, id: &str) -> Result<(), Error> {
-    let path = file_of(folder, id);
+fn remove_message(folder: &Path, id: &str) -> Result<(), Error> {
+    let path = message_path(folder, id);
     match std::fs::remove_file(&path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path)(e)),
         _ => Ok(()),

@@ -1,5 +1,6 @@
-//! Owns which checks a landing on a branch has to pass. Those of the repository are in the `proq.toml` of the main checkout while
-//! that has the branch checked out, so that an edit there counts at once; elsewhere they are in the one of the branch's last commit.
+//! Checks that a landing on a branch has to pass. While the main checkout is on that branch, they come from
+//! its `proq.toml`, so that an edit applies at once. Otherwise they come from the `proq.toml` of the branch's
+//! last commit.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,43 +9,43 @@ use std::time::Duration;
 use super::{Error, Project, resolve_base};
 use crate::config::{self, Layers, Settings};
 use crate::git::{self, Oid, RepoPath};
-use crate::regular_file::{self, Links, SETTINGS};
+use crate::regular_file::{self, LinkPolicy, MAX_SETTINGS_BYTES};
 use crate::store::Record;
 use crate::store::records::{BatchBranches, SettingsFile};
 
-/// The file with the settings of a repository.
-const FILE: &str = "proq.toml";
+/// Name of a repository's settings file.
+const SETTINGS_FILE_NAME: &str = "proq.toml";
 
-/// The checks of landings on one branch.
+/// Checks of landings on one branch.
 #[derive(Debug)]
 pub(crate) struct LandingChecks<'p> {
-    /// The settings, with the checks of the branch.
+    /// Settings with the checks of the branch.
     pub(crate) layers: Cow<'p, Layers>,
-    /// `verify.commands`.
+    /// Value of `verify.commands`.
     pub(crate) commands: Vec<String>,
-    /// `verify.timeout`.
+    /// Value of `verify.timeout`.
     pub(crate) timeout: Duration,
 }
 
-/// The settings with the checks of landings on the branch that a command acts on when none is named. Without one they are as they
-/// lie in the main checkout.
+/// Returns the settings with the landing checks of the default base branch. Without such a branch, the
+/// settings are those of the main checkout.
 ///
 /// # Errors
-/// As for [`Project::checks_on`].
+/// See [`Project::landing_checks`].
 pub(crate) fn current_layers(project: &Project) -> Result<Cow<'_, Layers>, Error> {
     match resolve_base(project, None, None) {
-        Ok(base) => project.layers_on(&base.branch),
+        Ok(base) => project.branch_layers(&base.branch),
         Err(_) => Ok(Cow::Borrowed(&project.layers)),
     }
 }
 
 impl Project {
-    /// The checks that a landing on a branch has to pass.
+    /// Returns the checks that a landing on `branch` has to pass.
     ///
     /// # Errors
-    /// When the `proq.toml` of the branch cannot be read or used.
-    pub(crate) fn checks_on(&self, branch: &str) -> Result<LandingChecks<'_>, Error> {
-        let layers = self.layers_on(branch)?;
+    /// Fails when the `proq.toml` of the branch cannot be read or is invalid.
+    pub(crate) fn landing_checks(&self, branch: &str) -> Result<LandingChecks<'_>, Error> {
+        let layers = self.branch_layers(branch)?;
         let (commands, timeout) = match &layers {
             Cow::Borrowed(_) => (self.settings.verify_commands.clone(), self.settings.verify_timeout),
             Cow::Owned(layers) => {
@@ -55,110 +56,126 @@ impl Project {
         Ok(LandingChecks { layers, commands, timeout })
     }
 
-    fn layers_on(&self, branch: &str) -> Result<Cow<'_, Layers>, Error> {
-        let as_it_lies = Ok(Cow::Borrowed(&self.layers));
-        let branch = self.base_of_batch(branch)?.unwrap_or_else(|| branch.to_owned());
-        // A landing may have changed it since it was read. An edit since then does not count: an agent may have made it.
-        if self.lies_as_read() && self.repo.main_branch()?.as_ref() == Some(&branch) {
-            return as_it_lies;
+    fn branch_layers(&self, branch: &str) -> Result<Cow<'_, Layers>, Error> {
+        let checkout_layers = Ok(Cow::Borrowed(&self.layers));
+        let branch = self.batch_base(branch)?.unwrap_or_else(|| branch.to_owned());
+        // A landing may have changed the file since it was read. A later edit does not count, because an
+        // agent may have made it.
+        if self.is_checkout_file_unchanged() && self.repo.main_checkout_branch()?.as_ref() == Some(&branch) {
+            return checkout_layers;
         }
-        let Some(tip) = self.repo.branch_tip(&branch)? else { return as_it_lies };
-        let name = format!("{branch}:{FILE}");
-        let text = self.settings_file_of(tip, Path::new(&name))?;
-        // A file that no commit has is the user's own, whatever is checked out.
-        if text.is_none() && self.layers.in_checkout().is_some() && !self.is_of_commit()? {
-            return as_it_lies;
+        let Some(tip) = self.repo.branch_tip(&branch)? else { return checkout_layers };
+        let name = format!("{branch}:{SETTINGS_FILE_NAME}");
+        let text = self.committed_settings_text(tip, Path::new(&name))?;
+        // A file that is in no commit belongs to the user, whichever branch is checked out.
+        if text.is_none()
+            && self.layers.checkout_file_text().is_some()
+            && !self.is_settings_file_committed()?
+        {
+            return checkout_layers;
         }
-        Ok(Cow::Owned(self.layers.with_checks_of(text.as_deref().map(|text| (Path::new(&name), text)))?))
+        Ok(Cow::Owned(self.layers.with_commit_checks(text.as_deref().map(|text| (Path::new(&name), text)))?))
     }
 
-    /// Whether the main checkout has a `proq.toml`, and it is as it was when the settings were read.
-    fn lies_as_read(&self) -> bool {
-        let (Some(read), Some(main)) = (self.layers.in_checkout(), self.repo.main_worktree()) else {
+    /// Returns whether the main checkout has a `proq.toml` that is unchanged since the settings were read.
+    fn is_checkout_file_unchanged(&self) -> bool {
+        let (Some(text_read), Some(main)) = (self.layers.checkout_file_text(), self.repo.main_worktree())
+        else {
             return false;
         };
-        let now = regular_file::read_text(&main.join(FILE), SETTINGS, Links::Below(main));
-        now.is_ok_and(|now| now == read)
+        let current = regular_file::read_text(
+            &main.join(SETTINGS_FILE_NAME),
+            MAX_SETTINGS_BYTES,
+            LinkPolicy::FollowBelow(main),
+        );
+        current.is_ok_and(|now| now == text_read)
     }
 
-    /// The branch that a batch is for, where `branch` is the batch's own: what has landed there has still to land on that.
-    fn base_of_batch(&self, branch: &str) -> Result<Option<String>, Error> {
+    /// Returns the base of a batch if `branch` is the branch of a batch: changes that landed on it have yet
+    /// to land on that base.
+    fn batch_base(&self, branch: &str) -> Result<Option<String>, Error> {
         let id = branch.rsplit('/').next().and_then(|last| last.strip_prefix("batch-"));
-        let Some(id) = id.filter(|_| self.is_own_branch(branch)) else { return Ok(None) };
-        let batch = BatchBranches::find(&self.store.layout().batch_record(id))?;
+        let Some(id) = id.filter(|_| self.is_managed_branch(branch)) else { return Ok(None) };
+        let batch = BatchBranches::load_if_exists(&self.store.layout().batch_record(id))?;
         Ok(batch.filter(|batch| batch.branch == branch).map(|batch| batch.base))
     }
 
-    /// The `proq.toml` of the main checkout, as these `layers` have it, and that of its commit.
+    /// Returns the state of the main checkout's `proq.toml`: its branch, the blob id in its commit, and the
+    /// blob id of the text in `layers`.
     ///
     /// # Errors
-    /// When the commit cannot be read.
+    /// Fails when the commit cannot be read.
     pub(crate) fn settings_file(&self, layers: &Layers) -> Result<SettingsFile, Error> {
         let Some(main) = self.repo.main_worktree() else { return Ok(SettingsFile::default()) };
-        let branch = self.repo.main_branch()?;
-        let committed = self.committed_settings(self.repo.head_of(main)?)?;
-        let lies = layers.in_checkout().and_then(|text| self.id_of_text(text.as_bytes()));
-        Ok(SettingsFile { branch, committed, lies })
+        let branch = self.repo.main_checkout_branch()?;
+        let committed = self.committed_settings_id(self.repo.head_commit(main)?)?;
+        let checkout_id = layers.checkout_file_text().and_then(|text| self.text_blob_id(text.as_bytes()));
+        Ok(SettingsFile { branch, committed, on_disk: checkout_id })
     }
 
-    /// Whether the main checkout's `proq.toml` says `now` what it said `then`, and for the same branch, or is the commit's, as it was
-    /// then or since somebody committed it. No filter is asked, which could say anything.
+    /// Returns whether the main checkout's `proq.toml` is the same as `before`: it has the same text for the
+    /// same branch, or it is as committed, either in both states or because the earlier edit was committed
+    /// since. No git filter runs, since a filter could return anything.
     ///
     /// # Errors
-    /// When a commit cannot be read.
+    /// Fails when a commit cannot be read.
     pub(crate) fn is_same_settings_file(
         &self,
-        then: &SettingsFile,
-        now: &SettingsFile,
+        before: &SettingsFile,
+        current: &SettingsFile,
     ) -> Result<bool, Error> {
-        if now.lies == then.lies && now.branch == then.branch {
+        if current.on_disk == before.on_disk && current.branch == before.branch {
             return Ok(true);
         }
-        if now.is_edited() || !then.is_edited() {
-            return Ok(!now.is_edited());
+        if current.is_edited() || !before.is_edited() {
+            return Ok(!current.is_edited());
         }
-        let tip = then.branch.as_deref().map(|branch| self.repo.branch_tip(branch)).transpose()?.flatten();
-        // It may have another name by now.
-        let committed = if tip.is_some() { self.committed_settings(tip)? } else { now.committed };
-        Ok(committed == then.lies)
+        let tip = before.branch.as_deref().map(|branch| self.repo.branch_tip(branch)).transpose()?.flatten();
+        // The branch may have been renamed or deleted since.
+        let committed = if tip.is_some() { self.committed_settings_id(tip)? } else { current.committed };
+        Ok(committed == before.on_disk)
     }
 
-    /// The `proq.toml` of a commit, if that has one.
-    fn committed_settings(&self, commit: Option<Oid>) -> Result<Option<Oid>, Error> {
-        let side = commit.map(|commit| self.entry_of(commit)).transpose()?.flatten();
-        let Some(side) = side.filter(|side| side.is_file()) else { return Ok(None) };
-        Ok(self.repo.blob_within(side.oid, SETTINGS)?.and_then(|bytes| self.id_of_text(&bytes)))
+    /// Returns the blob id of a commit's `proq.toml` with normalized line endings, or `None` if the commit
+    /// has no such file.
+    fn committed_settings_id(&self, commit: Option<Oid>) -> Result<Option<Oid>, Error> {
+        let entry = commit.map(|commit| self.settings_file_entry(commit)).transpose()?.flatten();
+        let Some(entry) = entry.filter(|side| side.is_file()) else { return Ok(None) };
+        Ok(self
+            .repo
+            .fetch_small_blob(entry.oid, MAX_SETTINGS_BYTES)?
+            .and_then(|bytes| self.text_blob_id(&bytes)))
     }
 
-    fn id_of_text(&self, bytes: &[u8]) -> Option<Oid> {
+    fn text_blob_id(&self, bytes: &[u8]) -> Option<Oid> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.repo.blob_id(text.replace("\r\n", "\n").as_bytes()),
             Err(_) => self.repo.blob_id(bytes),
         }
     }
 
-    /// Whether the commit that the main checkout is on has a `proq.toml`.
-    fn is_of_commit(&self) -> Result<bool, Error> {
+    /// Returns whether the commit of the main checkout has a `proq.toml`.
+    fn is_settings_file_committed(&self) -> Result<bool, Error> {
         let Some(main) = self.repo.main_worktree() else { return Ok(false) };
-        let Some(head) = self.repo.head_of(main)? else { return Ok(false) };
-        Ok(self.entry_of(head)?.is_some())
+        let Some(head) = self.repo.head_commit(main)? else { return Ok(false) };
+        Ok(self.settings_file_entry(head)?.is_some())
     }
 
-    fn entry_of(&self, commit: Oid) -> Result<Option<git::Side>, Error> {
-        let only = std::iter::once(RepoPath::new(FILE.as_bytes())).collect();
-        let found = git::tree_files(&self.repo, commit, &only)?;
-        Ok(found.into_iter().next().map(|(_, side)| side))
+    fn settings_file_entry(&self, commit: Oid) -> Result<Option<git::Side>, Error> {
+        let paths = std::iter::once(RepoPath::new(SETTINGS_FILE_NAME.as_bytes())).collect();
+        let files = git::tree_files(&self.repo, commit, &paths)?;
+        Ok(files.into_iter().next().map(|(_, side)| side))
     }
 
-    /// The text of a commit's `proq.toml`, which errors call `name`; none when it has none.
-    fn settings_file_of(&self, commit: Oid, name: &Path) -> Result<Option<String>, Error> {
-        let Some(side) = self.entry_of(commit)? else { return Ok(None) };
-        let unusable = |source| config::Error::Read { path: name.to_owned(), source };
-        if !side.is_file() {
-            return Err(unusable(regular_file::refused("it is no regular file")).into());
+    /// Returns the text of a commit's `proq.toml`, or `None` if it has none. Errors name the file `name`.
+    fn committed_settings_text(&self, commit: Oid, name: &Path) -> Result<Option<String>, Error> {
+        let Some(entry) = self.settings_file_entry(commit)? else { return Ok(None) };
+        let read_error = |source| config::Error::Read { path: name.to_owned(), source };
+        if !entry.is_file() {
+            return Err(read_error(regular_file::invalid_input("it is no regular file")).into());
         }
-        let bytes = self.repo.blob_within(side.oid, SETTINGS)?;
-        let bytes = bytes.ok_or_else(|| unusable(regular_file::too_large(SETTINGS)))?;
-        Ok(Some(regular_file::as_text(bytes).map_err(unusable)?))
+        let bytes = self.repo.fetch_small_blob(entry.oid, MAX_SETTINGS_BYTES)?;
+        let bytes = bytes.ok_or_else(|| read_error(regular_file::too_large(MAX_SETTINGS_BYTES)))?;
+        Ok(Some(regular_file::to_utf8_text(bytes).map_err(read_error)?))
     }
 }

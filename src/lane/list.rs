@@ -1,224 +1,273 @@
-//! Owns what is known of all lanes at once, reconciled with git's own list of worktrees.
+//! Views of all lanes for lists: record, effective state, distance to the base and uncommitted changes,
+//! reconciled with git's list of worktrees.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::died::died;
-use super::looks::Looks;
-use super::{Error, Inbox, Project, became, conflict_now, said_last};
-use crate::fault;
-use crate::git::{Dirt, Distance, Missing, Oid, Sight, WorktreeList, sights as sights_of};
+use super::crash_reason::describe_crash;
+use super::status_cache::StatusCache;
+use super::{Error, Inbox, Project, conflict_validity, find_present_or_past, last_activity};
+use crate::fail_points;
+use crate::git::{
+    Distance, Oid, ScanRequest, WorktreeDefect, WorktreeList, WorktreeStatus, scan_statuses as sights_of,
+};
 use crate::store::LockName;
 use crate::store::records::{Activity, AnyLane, LaneRecord, LaneState};
 
 /// One lane as a list shows it.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
-    /// Its record.
+pub(crate) struct LaneView {
+    /// Record of the lane.
     pub(crate) lane: AnyLane,
-    /// Its state now, which the record alone does not tell.
+    /// Effective state, which depends on locks besides the record.
     pub(crate) state: LaneState,
-    /// More about the state.
+    /// Detail of the state, for the user.
     pub(crate) detail: Option<String>,
-    /// What its agent said last, while it runs.
+    /// Latest activity of the lane's agent, while it runs.
     pub(crate) activity: Option<Activity>,
-    /// Its branch's tip; none when the branch vanished.
+    /// Tip of the lane's branch, or `None` if the branch is gone.
     pub(crate) tip: Option<Oid>,
-    /// Whether its folder vanished.
-    pub(crate) folder_gone: bool,
-    /// What its worktree lacks, if it is broken.
-    pub(crate) broken: Option<Missing>,
-    /// How its branch and its base relate; none when one of them is gone.
+    /// Whether the lane's worktree folder is missing.
+    pub(crate) is_folder_missing: bool,
+    /// Missing part of the worktree, if the worktree is broken.
+    pub(crate) broken: Option<WorktreeDefect>,
+    /// Commits ahead of and behind the base, or `None` if the branch or the base is gone.
     pub(crate) distance: Option<Distance>,
-    /// How many messages wait to be told to its agent.
-    pub(crate) waiting: usize,
-    /// What is uncommitted in it; none when that could not be found out.
-    pub(crate) dirt: Option<Dirt>,
+    /// Number of messages that are not yet delivered to the lane's agent.
+    pub(crate) pending_messages: usize,
+    /// Uncommitted changes of the worktree, or `None` if they could not be determined.
+    pub(crate) dirty: Option<WorktreeStatus>,
 }
 
-/// What there is to say of a run between its agent's end and its result, which a full disk may hold up.
-const ENDED: &str = "its agent has ended; what came of it is being written";
+/// State detail between the exit of an agent and the write of its result, which a full disk may delay.
+const RESULT_PENDING_DETAIL: &str = "its agent has ended; what came of it is being written";
 
-/// The state of a lane, with what the locks say. `(state, detail)`.
+/// Returns a lane's state, checked against its locks, and the detail of that state.
 pub(crate) fn effective_state<P>(
     project: &Project,
     lane: &LaneRecord<P>,
 ) -> Result<(LaneState, Option<String>), Error> {
-    let claimed = lane.state.is_claimed();
+    let is_claimed = lane.state.is_claimed();
     let locks = project.store.locks();
-    if !claimed {
-        // Something that its agent started is not over, though the agent is.
-        if lane.attempt > 0 && locks.is_held(&LockName::Alive(lane.name.clone()))? {
+    if !is_claimed {
+        // A process that the agent started may outlive it.
+        if lane.attempt > 0 && locks.is_held(&LockName::AgentAlive(lane.name.clone()))? {
             return Ok((LaneState::Orphaned, Some("a process of its agent lives on".into())));
         }
         return Ok((lane.state, lane.detail.clone()));
     }
-    fault::point("state.claimed");
-    let alive = LockName::Alive(lane.name.clone());
+    fail_points::hit("state.claimed");
+    let alive = LockName::AgentAlive(lane.name.clone());
     if locks.is_held(&LockName::Run(lane.name.clone()))? {
         let detail = match lane.state == LaneState::Running && !locks.is_held(&alive)? {
-            true => lane.detail.clone().or_else(|| Some(ENDED.to_owned())),
-            false => super::activity::doing(project, lane).or_else(|| lane.detail.clone()),
+            true => lane.detail.clone().or_else(|| Some(RESULT_PENDING_DETAIL.to_owned())),
+            false => super::agent_activity::describe_activity(project, lane).or_else(|| lane.detail.clone()),
         };
         return Ok((lane.state, detail));
     }
-    fault::point("state.free");
-    // The supervisor writes its last word before it lets go, so read that again.
-    match became(project, lane) {
-        Ok((_, now)) if !now.state.is_claimed() => return Ok((now.state, now.detail)),
-        // That run is over, and another one has begun since the lock was looked at.
-        Ok((_, now)) if now.attempt != lane.attempt => return effective_state(project, &now),
+    fail_points::hit("state.free");
+    // The supervisor writes the final state before it releases the lock, so the record is read again.
+    match find_present_or_past(project, lane) {
+        Ok((_, current)) if !current.state.is_claimed() => return Ok((current.state, current.detail)),
+        // That run has finished, and another one has started since the lock was checked.
+        Ok((_, current)) if current.attempt != lane.attempt => return effective_state(project, &current),
         _ => {}
     }
     if locks.is_held(&alive)? {
         return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
     }
-    Ok((state_after(project, &lane.name, LaneState::Failed), Some(died(project, &lane.name))))
+    Ok((state_after_run(project, &lane.name, LaneState::Failed), Some(describe_crash(project, &lane.name))))
 }
 
-/// The state that a lane is in when a run has ended in `state`: one that was to resolve its conflict leaves it in conflict.
-pub(crate) fn state_after(project: &Project, lane: &str, state: LaneState) -> LaneState {
-    // One that cannot be read tells of a conflict all the same.
-    if project.store.layout().resolve(lane).exists() { LaneState::Conflict } else { state }
+/// Returns a lane's state after a run that finished in `state`. A run that was to resolve a conflict leaves
+/// the lane in conflict while the conflict's record exists.
+pub(crate) fn state_after_run(project: &Project, lane: &str, state: LaneState) -> LaneState {
+    // An unreadable record still means a conflict.
+    if project.store.layout().resolution_record(lane).exists() { LaneState::Conflict } else { state }
 }
 
-/// What is known of lanes while the rest is found out.
-pub(crate) struct Partly<'a, M> {
-    /// The lanes.
-    pub(crate) views: &'a [View],
-    /// So many of them have been compared with their bases, from the first on.
-    pub(crate) compared: usize,
-    /// Into which of them somebody has looked.
-    pub(crate) looked: &'a [bool],
-    /// What else was asked for.
-    pub(crate) other: Option<&'a M>,
+/// Partial result of [`lane_views_with_progress`], reported while the rest is computed.
+pub(crate) struct LaneViewProgress<'a, M> {
+    /// Views of all lanes, some of them incomplete.
+    pub(crate) views: &'a [LaneView],
+    /// Number of views, from the first on, that have been compared with their bases.
+    pub(crate) compared_count: usize,
+    /// For each view, whether its worktree has been inspected.
+    pub(crate) inspected: &'a [bool],
+    /// Result of the caller's extra work, once it is available.
+    pub(crate) extra: Option<&'a M>,
 }
 
-/// How often is told what is known, at least.
-const BEAT: Duration = Duration::from_millis(50);
+/// Maximum time between two progress reports.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Looks at every lane. In the checkout that others have, one that only looks has left nothing.
-pub(crate) fn views(project: &Project, lanes: Vec<AnyLane>) -> Result<Vec<View>, Error> {
-    views_while(project, lanes, &mut |_| {}, || ()).map(|(views, ())| views)
+/// Returns the views of all these lanes. A read-only lane in the main checkout leaves no uncommitted changes,
+/// so its checkout is not inspected.
+pub(crate) fn lane_views(project: &Project, lanes: Vec<AnyLane>) -> Result<Vec<LaneView>, Error> {
+    lane_views_with_progress(project, lanes, &mut |_| {}, || ()).map(|(views, ())| views)
 }
 
-/// The same, and what `meanwhile` answers, while the disk is waited for. `tell` is told again and again what is known so far.
-pub(crate) fn views_while<M>(
+/// Returns the views of all these lanes and the result of `extra_work`, which runs while the worktrees are
+/// inspected. `on_progress` is called repeatedly with the views so far.
+pub(crate) fn lane_views_with_progress<M>(
     project: &Project,
     lanes: Vec<AnyLane>,
-    tell: &mut dyn FnMut(&Partly<'_, M>),
-    meanwhile: impl FnOnce() -> M,
-) -> Result<(Vec<View>, M), Error> {
-    let own: Vec<usize> = (0..lanes.len()).filter(|at| lanes[*at].branch().is_some()).collect();
-    let looks = Looks::of(project, own.iter().map(|at| &lanes[*at].name));
-    let folders: Vec<PathBuf> = own.iter().map(|at| lanes[*at].path.clone()).collect();
-    let (found, hear) = mpsc::channel();
-    let each = |at: usize, dirt: Option<&Dirt>, left: Option<&[u8]>| {
-        drop(found.send((own[at], dirt.cloned())));
-        if let Some(bytes) = left {
-            looks.keep(at, bytes);
+    on_progress: &mut dyn FnMut(&LaneViewProgress<'_, M>),
+    extra_work: impl FnOnce() -> M,
+) -> Result<(Vec<LaneView>, M), Error> {
+    let worktree_lanes: Vec<usize> = (0..lanes.len()).filter(|at| lanes[*at].branch().is_some()).collect();
+    let cache = StatusCache::new(project, worktree_lanes.iter().map(|at| &lanes[*at].name));
+    let folders: Vec<PathBuf> = worktree_lanes.iter().map(|at| lanes[*at].path.clone()).collect();
+    let (results_tx, results) = mpsc::channel();
+    let on_inspected = |index: usize, dirty: Option<&WorktreeStatus>, cache_bytes: Option<&[u8]>| {
+        drop(results_tx.send((worktree_lanes[index], dirty.cloned())));
+        if let Some(bytes) = cache_bytes {
+            cache.save(index, bytes);
         }
     };
-    let sights = folders.iter().enumerate().map(|(at, dir)| Sight { dir, before: looks.read(at) });
-    let others = || {
-        let views: Result<Vec<View>, Error> = lanes.into_iter().map(|lane| view(project, lane)).collect();
-        let mut rest = Rest { looked: vec![false; views.as_ref().map_or(0, Vec::len)], views: views?, hear };
-        rest.compare(project, tell)?;
-        let other = meanwhile();
-        rest.wait(own.len(), &other, tell);
-        Ok::<_, Error>((rest.views, other))
+    let scans = folders.iter().enumerate().map(|(at, dir)| ScanRequest { dir, cached_scan: cache.read(at) });
+    let concurrent_work = || {
+        let views: Result<Vec<LaneView>, Error> =
+            lanes.into_iter().map(|lane| uninspected_view(project, lane)).collect();
+        let mut pending = PendingViews {
+            inspected: vec![false; views.as_ref().map_or(0, Vec::len)],
+            views: views?,
+            results,
+        };
+        pending.compare_with_bases(project, on_progress)?;
+        let extra = extra_work();
+        pending.wait_for_inspections(worktree_lanes.len(), &extra, on_progress);
+        Ok::<_, Error>((pending.views, extra))
     };
-    let (views, other) = sights_of(&project.repo, sights, each, others)?;
-    let views = views.into_iter().map(|view| tell_rest(project, view)).collect::<Result<_, Error>>()?;
-    Ok((views, other))
+    let (views, extra) = sights_of(&project.repo, scans, on_inspected, concurrent_work)?;
+    let views =
+        views.into_iter().map(|view| apply_resting_state(project, view)).collect::<Result<_, Error>>()?;
+    Ok((views, extra))
 }
 
-/// Lanes of which something is still to be found out.
-struct Rest {
-    views: Vec<View>,
-    looked: Vec<bool>,
-    /// What somebody found who looked into one.
-    hear: mpsc::Receiver<(usize, Option<Dirt>)>,
+/// Views of lanes whose worktrees are still being inspected.
+struct PendingViews {
+    views: Vec<LaneView>,
+    inspected: Vec<bool>,
+    /// Results of finished inspections: index of the view, and its uncommitted changes.
+    results: mpsc::Receiver<(usize, Option<WorktreeStatus>)>,
 }
 
-impl Rest {
-    /// Compares each with its base.
-    fn compare<M>(&mut self, project: &Project, tell: &mut dyn FnMut(&Partly<'_, M>)) -> Result<(), Error> {
+impl PendingViews {
+    /// Compares each lane with its base, and records inspection results that arrive in between.
+    fn compare_with_bases<M>(
+        &mut self,
+        project: &Project,
+        on_progress: &mut dyn FnMut(&LaneViewProgress<'_, M>),
+    ) -> Result<(), Error> {
         for at in 0..self.views.len() {
             let view = &self.views[at];
             let base = view.tip.map(|_| project.repo.branch_tip(&view.lane.base)).transpose()?.flatten();
             if let (Some(tip), Some(base)) = (view.tip, base) {
                 self.views[at].distance = Some(project.repo.distance(tip, base)?);
             }
-            while let Ok(found) = self.hear.try_recv() {
-                self.take(found);
+            while let Ok(result) = self.results.try_recv() {
+                self.record_result(result);
             }
-            tell(&Partly { views: &self.views, compared: at + 1, looked: &self.looked, other: None });
+            on_progress(&LaneViewProgress {
+                views: &self.views,
+                compared_count: at + 1,
+                inspected: &self.inspected,
+                extra: None,
+            });
         }
         Ok(())
     }
 
-    /// Waits until somebody has looked into so many of them.
-    fn wait<M>(&mut self, own: usize, other: &M, tell: &mut dyn FnMut(&Partly<'_, M>)) {
-        while self.looked.iter().filter(|looked| **looked).count() < own {
-            match self.hear.recv_timeout(BEAT) {
-                Ok(found) => self.take(found),
+    /// Waits until `expected_count` worktrees have been inspected.
+    fn wait_for_inspections<M>(
+        &mut self,
+        expected_count: usize,
+        extra: &M,
+        on_progress: &mut dyn FnMut(&LaneViewProgress<'_, M>),
+    ) {
+        while self.inspected.iter().filter(|looked| **looked).count() < expected_count {
+            match self.results.recv_timeout(PROGRESS_INTERVAL) {
+                Ok(result) => self.record_result(result),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             }
-            let (views, looked) = (&self.views, &self.looked);
-            tell(&Partly { views, compared: views.len(), looked, other: Some(other) });
+            let (views, inspected) = (&self.views, &self.inspected);
+            on_progress(&LaneViewProgress {
+                views,
+                compared_count: views.len(),
+                inspected,
+                extra: Some(extra),
+            });
         }
     }
 
-    fn take(&mut self, (at, dirt): (usize, Option<Dirt>)) {
-        self.views[at].dirt = dirt;
-        self.looked[at] = true;
+    fn record_result(&mut self, (index, dirty): (usize, Option<WorktreeStatus>)) {
+        self.views[index].dirty = dirty;
+        self.inspected[index] = true;
     }
 }
 
-/// A lane that rests is told to be done, and so is one whose conflict is over.
-fn tell_rest(project: &Project, mut view: View) -> Result<View, Error> {
-    (view.state, view.detail) = conflict_now::judged_anew(project, &view.lane, (view.state, view.detail));
-    let Ok(lane) = view.lane.clone().with_tree() else { return Ok(view) };
-    let rests = view.state == LaneState::Running
-        && view.dirt.is_some()
-        && super::is_idle(project, &lane)
-        && super::has_work(project, &lane, view.dirt.clone())?;
-    Ok(match rests {
-        true => {
-            View { state: LaneState::Done, detail: Some(super::RESTS.to_owned()), activity: None, ..view }
-        }
+/// Sets the state to done for a running lane with finished work whose agent is idle, and reassesses a
+/// conflict that may be over.
+fn apply_resting_state(project: &Project, mut view: LaneView) -> Result<LaneView, Error> {
+    (view.state, view.detail) =
+        conflict_validity::refresh_state(project, &view.lane, (view.state, view.detail));
+    let Ok(lane) = view.lane.clone().into_worktree_lane() else { return Ok(view) };
+    let is_resting = view.state == LaneState::Running
+        && view.dirty.is_some()
+        && super::is_agent_idle(project, &lane)
+        && super::has_committed_work(project, &lane, view.dirty.clone())?;
+    Ok(match is_resting {
+        true => LaneView {
+            state: LaneState::Done,
+            detail: Some(super::IDLE_DETAIL.to_owned()),
+            activity: None,
+            ..view
+        },
         false => view,
     })
 }
 
-/// A lane without a look into its worktree, and not compared with its base.
-fn view(project: &Project, lane: AnyLane) -> Result<View, Error> {
+/// Returns the view of a lane, without inspecting its worktree and without comparing it with its base.
+fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error> {
     let (state, detail) = effective_state(project, &lane)?;
     let tip = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten();
     let folder_gone = lane.branch().is_some() && !lane.path.exists();
-    let waiting = Inbox::of(project, &lane.name).count();
-    let runs = state == LaneState::Running && detail.as_deref() != Some(ENDED);
-    let activity = said_last(project, &lane).filter(|_| runs);
-    let broken = super::missing_in(project, &lane).ok().flatten();
-    Ok(View { lane, state, detail, activity, tip, folder_gone, broken, distance: None, waiting, dirt: None })
+    let pending_messages = Inbox::new(project, &lane.name).count();
+    let is_running = state == LaneState::Running && detail.as_deref() != Some(RESULT_PENDING_DETAIL);
+    let activity = last_activity(project, &lane).filter(|_| is_running);
+    let broken = super::missing_git_data(project, &lane).ok().flatten();
+    Ok(LaneView {
+        lane,
+        state,
+        detail,
+        activity,
+        tip,
+        is_folder_missing: folder_gone,
+        broken,
+        distance: None,
+        pending_messages,
+        dirty: None,
+    })
 }
 
-/// Worktrees where lanes lie that no record knows: leftovers of a process that was killed while making one.
-pub(crate) fn stray_worktrees(
+/// Returns worktrees in lane locations that belong to no record: left by a process that was killed while
+/// creating or removing a lane.
+pub(crate) fn unrecorded_worktrees(
     project: &Project,
     lanes: &[LaneRecord],
     worktrees: &WorktreeList,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut out = Vec::new();
     for worktree in worktrees.iter().filter(|w| !lanes.iter().any(|l| l.path == w.path)) {
-        if let Some(named) = project.name_at(&worktree.path, worktree.branch.as_deref())
-            // While its name is held it is being made or removed. Its record is written before the name is let go, and so
-            // looked for after that. One that cannot be read is a record all the same.
-            && !project.store.locks().is_held(&LockName::Run(named.to_string()))?
-            && !project.store.layout().has_lane_record(named.as_str())
+        if let Some(name) = project.lane_name_at(&worktree.path, worktree.branch.as_deref())
+            // While the run lock of that name is held, the lane is being created or removed. Its record is
+            // written before the lock is released, so the record is checked after the lock. An unreadable
+            // record counts as a record.
+            && !project.store.locks().is_held(&LockName::Run(name.to_string()))?
+            && !project.store.layout().has_lane_record(name.as_str())
         {
             out.push(worktree.path.clone());
         }

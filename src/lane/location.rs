@@ -1,38 +1,38 @@
-//! Owns where lanes' worktrees lie: the setting `lane.location`, and places that it may not name.
+//! Location of lanes' worktrees: the setting `lane.location`, and the paths that it must not lead to.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use super::{Error, Name, Project};
-use crate::config::INSIDE;
+use super::{Error, LaneName, Project};
+use crate::config::DEFAULT_LANE_LOCATION;
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
 
-/// What stands for the lane's name.
-const LANE: &str = "{lane}";
-/// What stands for the name of the main checkout's folder.
-const REPO: &str = "{repo}";
+/// Placeholder for the lane's name.
+const LANE_PLACEHOLDER: &str = "{lane}";
+/// Placeholder for the name of the main checkout's folder.
+const REPO_PLACEHOLDER: &str = "{repo}";
 
-/// A place for lanes that cannot be used.
+/// Error about a setting `lane.location` that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LocationError {
-    /// It lies in a git directory.
+    /// The location is in a git directory.
     #[error("lane.location leads to {}, which is in a git directory; nothing was made", folder.display())]
     InGitDirectory {
-        /// The folder that lanes would lie in.
+        /// Folder that would contain the lanes.
         folder: PathBuf,
     },
-    /// It lies in a checkout, where git would take lanes for files of its own.
+    /// The location is in a checkout, where git would take lanes for its own files.
     #[error("lane.location leads to {}, which is in the checkout {}; nothing was made", folder.display(), checkout.display())]
     InCheckout {
-        /// The folder that lanes would lie in.
+        /// Folder that would contain the lanes.
         folder: PathBuf,
-        /// The top of the checkout.
+        /// Top folder of the checkout.
         checkout: PathBuf,
     },
-    /// Nobody knows where the home folder is.
+    /// The location starts with `~`, and the home folder is unknown.
     #[error("lane.location begins with ~, and there is no home folder; nothing was made")]
     NoHome,
 }
@@ -41,7 +41,10 @@ impl Explain for LocationError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         vec![
             "beside the main checkout: git config proq.lane.location '../{repo}.{lane}'".into(),
-            format!("or in it, where git leaves it alone: git config proq.lane.location '{INSIDE}'").into(),
+            format!(
+                "or in it, where git leaves it alone: git config proq.lane.location '{DEFAULT_LANE_LOCATION}'"
+            )
+            .into(),
         ]
     }
 
@@ -50,74 +53,83 @@ impl Explain for LocationError {
     }
 }
 
-/// A folder that lanes lie in, and what their folders there are called.
+/// Folder that contains lanes' worktrees, and the naming scheme of the worktree folders in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Location {
+pub(crate) struct LaneLocation {
     folder: PathBuf,
-    before: Vec<u8>,
-    after: Vec<u8>,
+    name_prefix: Vec<u8>,
+    name_suffix: Vec<u8>,
 }
 
-impl Location {
-    /// The one in the main checkout, which git leaves alone.
-    fn inside(project: &Project) -> Location {
-        Location { folder: project.lanes_dir(), before: Vec::new(), after: Vec::new() }
+impl LaneLocation {
+    /// Returns the default location: the folder for worktrees in the main checkout, which git ignores.
+    fn main_checkout_default(project: &Project) -> LaneLocation {
+        LaneLocation { folder: project.lanes_dir(), name_prefix: Vec::new(), name_suffix: Vec::new() }
     }
 
-    /// The one that the setting names, whether it can be used or not.
-    fn of(project: &Project) -> Result<Location, LocationError> {
-        let text = project.settings.checkouts.location.as_str();
-        if text == INSIDE {
-            return Ok(Location::inside(project));
+    /// Returns the location of the setting `lane.location`, without checking whether it can be used.
+    fn from_settings(project: &Project) -> Result<LaneLocation, LocationError> {
+        let text = project.settings.lane_checkout.location.as_str();
+        if text == DEFAULT_LANE_LOCATION {
+            return Ok(LaneLocation::main_checkout_default(project));
         }
-        let text = filled(text.as_bytes(), &name_of_repo(project));
-        let (above, last) = match text.iter().rposition(|b| *b == b'/') {
-            Some(at) => (&text[..=at], &text[at + 1..]),
+        let text = expand_repo_placeholder(text.as_bytes(), &repo_folder_name(project));
+        let (parent_part, name_pattern) = match text.iter().rposition(|b| *b == b'/') {
+            Some(slash_at) => (&text[..=slash_at], &text[slash_at + 1..]),
             None => (&[][..], &text[..]),
         };
-        let at = find(last, LANE.as_bytes()).unwrap_or(last.len());
-        let after = last.get(at + LANE.len()..).unwrap_or_default();
-        let folder = match above.strip_prefix(b"~/") {
-            Some(below) => std::env::home_dir().ok_or(LocationError::NoHome)?.join(OsStr::from_bytes(below)),
-            None => project.repo.home().join(OsStr::from_bytes(above)),
+        let placeholder_at =
+            find_bytes(name_pattern, LANE_PLACEHOLDER.as_bytes()).unwrap_or(name_pattern.len());
+        let name_suffix = name_pattern.get(placeholder_at + LANE_PLACEHOLDER.len()..).unwrap_or_default();
+        let folder = match parent_part.strip_prefix(b"~/") {
+            Some(home_relative) => {
+                std::env::home_dir().ok_or(LocationError::NoHome)?.join(OsStr::from_bytes(home_relative))
+            }
+            None => project.repo.command_dir().join(OsStr::from_bytes(parent_part)),
         };
-        Ok(Location { folder: real(&folder), before: last[..at].to_owned(), after: after.to_owned() })
+        Ok(LaneLocation {
+            folder: resolve_existing(&folder),
+            name_prefix: name_pattern[..placeholder_at].to_owned(),
+            name_suffix: name_suffix.to_owned(),
+        })
     }
 
-    /// Where the lane of this name lies.
-    pub(super) fn place_of(&self, name: &Name) -> PathBuf {
-        let name = [&self.before, name.as_str().as_bytes(), &self.after].concat();
+    /// Returns the worktree path of the lane `name`.
+    pub(super) fn worktree_path(&self, name: &LaneName) -> PathBuf {
+        let name = [&self.name_prefix, name.as_str().as_bytes(), &self.name_suffix].concat();
         self.folder.join(OsString::from_vec(name))
     }
 
-    /// The folder that they lie in.
+    /// Returns the folder that contains the worktrees.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The name of the lane that would lie there.
-    fn name_of(&self, place: &Path) -> Option<Name> {
-        let last = place.file_name().filter(|_| place.parent() == Some(&self.folder))?.as_bytes();
-        let name = last.strip_prefix(&self.before[..])?.strip_suffix(&self.after[..])?;
-        Name::parse(std::str::from_utf8(name).ok()?).ok()
+    /// Returns the name of the lane whose worktree would be at `path`.
+    fn parse_lane_name(&self, path: &Path) -> Option<LaneName> {
+        let folder_name = path.file_name().filter(|_| path.parent() == Some(&self.folder))?.as_bytes();
+        let name = folder_name.strip_prefix(&self.name_prefix[..])?.strip_suffix(&self.name_suffix[..])?;
+        LaneName::parse(std::str::from_utf8(name).ok()?).ok()
     }
 
-    /// Refuses a place where lanes would be taken for something else, or something else for lanes.
+    /// Refuses a location where a checkout or git directory would contain the lanes.
     fn require_usable(&self, project: &Project) -> Result<(), Error> {
         let folder = self.folder.clone();
-        if *self == Location::inside(project) {
+        if *self == LaneLocation::main_checkout_default(project) {
             return Ok(());
         }
-        let is_git = |part: Component<'_>| part.as_os_str() == ".git";
-        if folder.starts_with(project.repo.common_dir()) || folder.components().any(is_git) {
+        let is_dot_git = |component: Component<'_>| component.as_os_str() == ".git";
+        if folder.starts_with(project.repo.common_dir()) || folder.components().any(is_dot_git) {
             return Err(LocationError::InGitDirectory { folder }.into());
         }
         let worktrees = WorktreeList::read(&project.repo)?;
-        let own = worktrees.iter().filter(|w| !w.bare).map(|w| w.path.as_path());
-        // One that the main checkout lies in as well, such as a home folder that is a repository, has it anyway.
-        let home = project.repo.home();
-        let others = folder.ancestors().filter(|dir| !home.starts_with(dir) && is_checkout(dir));
-        match own.chain(others).find(|dir| folder.starts_with(dir)) {
+        let worktree_dirs = worktrees.iter().filter(|w| !w.bare).map(|w| w.path.as_path());
+        // A checkout that also contains the main checkout, such as a home folder that is a repository, has
+        // that problem already.
+        let repo_dir = project.repo.command_dir();
+        let enclosing_checkouts =
+            folder.ancestors().filter(|dir| !repo_dir.starts_with(dir) && is_checkout(dir));
+        match worktree_dirs.chain(enclosing_checkouts).find(|dir| folder.starts_with(dir)) {
             Some(dir) => Err(LocationError::InCheckout { checkout: dir.to_owned(), folder }.into()),
             None => Ok(()),
         }
@@ -125,38 +137,39 @@ impl Location {
 }
 
 impl Project {
-    /// Where new lanes lie, as far as that can be used.
+    /// Returns the location of new lanes, if it can be used.
     ///
     /// # Errors
-    /// [`LocationError`], before anything was made.
-    pub(super) fn require_location(&self) -> Result<Location, Error> {
+    /// [`LocationError`], before anything was created.
+    pub(super) fn require_location(&self) -> Result<LaneLocation, Error> {
         let location = self.location()?;
         location.require_usable(self)?;
         Ok(location)
     }
 
-    /// Where new lanes lie.
-    pub(crate) fn location(&self) -> Result<Location, Error> {
-        Ok(Location::of(self)?)
+    /// Returns the location of new lanes, without checking whether it can be used.
+    pub(crate) fn location(&self) -> Result<LaneLocation, Error> {
+        Ok(LaneLocation::from_settings(self)?)
     }
 
-    /// The name of the lane that a worktree is, going by where it lies, or was. Elsewhere than in the main checkout people have
-    /// worktrees of their own: there it has to be on the branch of such a lane, too.
-    pub(crate) fn name_at(&self, place: &Path, branch: Option<&str>) -> Option<Name> {
-        Location::inside(self).name_of(place).or_else(|| {
-            let name = Location::of(self).ok()?.name_of(place)?;
-            (branch == Some(self.branch_of(&name).as_str())).then_some(name)
+    /// Returns the name of the lane whose worktree is or was at `path`. Outside of the main checkout users
+    /// have worktrees of their own, so there the worktree must also be on the branch of such a lane.
+    pub(crate) fn lane_name_at(&self, path: &Path, branch: Option<&str>) -> Option<LaneName> {
+        LaneLocation::main_checkout_default(self).parse_lane_name(path).or_else(|| {
+            let name = LaneLocation::from_settings(self).ok()?.parse_lane_name(path)?;
+            (branch == Some(self.lane_branch(&name).as_str())).then_some(name)
         })
     }
 
-    /// Whether the worktree whose top is `dir` is a lane's, or one that is half-made or half-removed.
-    pub(crate) fn is_on_lanes_ground(&self, dir: &Path) -> Result<bool, Error> {
+    /// Returns whether the worktree with the top folder `dir` belongs to a lane, including one that was only
+    /// partly created or removed.
+    pub(crate) fn is_lane_worktree_dir(&self, dir: &Path) -> Result<bool, Error> {
         if dir.starts_with(self.lanes_dir()) || self.lane_at(dir)?.is_some() {
             return Ok(true);
         }
         let worktrees = WorktreeList::read(&self.repo)?;
-        let here = worktrees.at(dir).filter(|here| here.path != self.repo.home());
-        Ok(here.is_some_and(|here| self.name_at(dir, here.branch.as_deref()).is_some()))
+        let worktree = worktrees.at(dir).filter(|here| here.path != self.repo.command_dir());
+        Ok(worktree.is_some_and(|here| self.lane_name_at(dir, here.branch.as_deref()).is_some()))
     }
 }
 
@@ -164,44 +177,45 @@ fn is_checkout(dir: &Path) -> bool {
     dir.join(".git").symlink_metadata().is_ok()
 }
 
-/// The text with the repository's name in it.
-fn filled(text: &[u8], repo: &[u8]) -> Vec<u8> {
+/// Replaces the placeholder `{repo}` in `text` by the repository's name.
+fn expand_repo_placeholder(text: &[u8], repo: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut rest = text;
-    while let Some(at) = find(rest, REPO.as_bytes()) {
-        out.extend_from_slice(&rest[..at]);
+    let mut remaining = text;
+    while let Some(placeholder_at) = find_bytes(remaining, REPO_PLACEHOLDER.as_bytes()) {
+        out.extend_from_slice(&remaining[..placeholder_at]);
         out.extend_from_slice(repo);
-        rest = &rest[at + REPO.len()..];
+        remaining = &remaining[placeholder_at + REPO_PLACEHOLDER.len()..];
     }
-    out.extend_from_slice(rest);
+    out.extend_from_slice(remaining);
     out
 }
 
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    text.windows(what.len()).position(|part| part == what)
+fn find_bytes(text: &[u8], needle: &[u8]) -> Option<usize> {
+    text.windows(needle.len()).position(|window| window == needle)
 }
 
-/// The name of the main checkout's folder; that of a bare repository without its ending.
-fn name_of_repo(project: &Project) -> Vec<u8> {
-    let home = project.repo.home();
-    let own = match project.repo.main_worktree() {
+/// Returns the name of the main checkout's folder, or for a bare repository its folder's name without the
+/// extension.
+fn repo_folder_name(project: &Project) -> Vec<u8> {
+    let repo_dir = project.repo.command_dir();
+    let folder_name = match project.repo.main_worktree() {
         Some(main) => main.file_name(),
-        None => home.file_stem().filter(|stem| !stem.as_bytes().starts_with(b".")),
+        None => repo_dir.file_stem().filter(|stem| !stem.as_bytes().starts_with(b".")),
     };
-    own.or_else(|| home.parent()?.file_name()).unwrap_or_default().as_bytes().to_owned()
+    folder_name.or_else(|| repo_dir.parent()?.file_name()).unwrap_or_default().as_bytes().to_owned()
 }
 
-/// A path without links and `..`, as far as there is anything. What is not there yet is made as it is written.
-fn real(path: &Path) -> PathBuf {
+/// Resolves symbolic links and `..` in the part of a path that exists. The rest is appended as written.
+fn resolve_existing(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
+    for component in path.components() {
+        match component {
             Component::ParentDir => {
                 out.pop();
             }
             Component::CurDir => {}
-            part => {
-                out.push(part);
+            component => {
+                out.push(component);
                 out = out.canonicalize().unwrap_or(out);
             }
         }

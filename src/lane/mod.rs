@@ -1,156 +1,175 @@
-//! Owns lanes: their names and states, making and removing them, and what is known of them.
+//! Lanes: names, states, creation and removal, worktree set-up, snapshots, trash, and the operations that
+//! change them.
 
-mod absent;
-mod activity;
-mod alias;
-mod apart;
-mod aside;
-mod ask;
-mod attach;
+mod agent_activity;
+mod attachments;
 mod attempts;
 mod auto_merge;
 mod auto_snapshot;
 mod base;
-mod broken;
-mod checkout;
-mod checks;
+mod broken_lane;
+mod checkout_mode;
 mod checks_dir;
-mod conflict_now;
+mod commit_graph;
+mod conflict_validity;
+mod crash_reason;
 mod create;
 mod create_many;
-mod died;
-mod drafts;
+mod delivered_messages;
+mod detached_worktree;
 mod error;
 mod evidence;
 mod expire;
-mod files;
-mod fill;
-mod half_made;
-mod head;
-mod history;
+mod head_ownership;
+mod idle_lane;
 mod ignored_files;
 mod in_place;
-mod in_place_before;
+mod in_place_baseline;
 mod in_place_commit;
-mod in_place_end;
+mod in_place_finish;
 mod inbox;
-mod kind;
 mod landing_checks;
+mod lane_costs;
+mod lanes_folder;
 mod leftovers;
 mod list;
 mod location;
-mod long_history;
-mod look;
-mod looks;
+mod locked_worktree;
 mod lost_changes;
 mod misplaced;
+mod missing_worktree;
 mod name;
-mod neighbours;
-mod op_log;
-mod open_preview;
+mod op_log_expiry;
+mod op_log_view;
 mod operation;
-mod place;
+mod park_changes;
 mod pool;
+mod populate;
+mod populate_lanes;
 mod ports;
+mod preview_return;
 mod project;
-mod put_back;
+mod read_only;
 mod recover;
 mod remove;
 mod report;
-mod resolve_tree;
-mod rest;
-mod same_again;
-mod saved;
+mod resolve_worktree;
+mod revert;
+mod rewind;
+mod rollback_create;
+mod saved_refs;
+mod scope_overlap;
 mod set_up;
 mod shared_settings;
 mod snap_restore;
 mod snap_view;
-mod snaps;
 mod snapshot_error;
-mod spent;
+mod snapshot_match;
+mod snapshot_store;
+mod status_cache;
 mod steps;
-mod stray;
-mod take_back;
-mod told;
+mod symbolic_branch;
+mod temp_cleanup;
 mod trash;
 mod undo;
-mod undo_ahead;
 mod undo_error;
+mod undo_forecast;
+mod unrecorded_worktree;
+mod verify_cache_expiry;
+mod veto_hooks;
 
-pub(crate) use activity::said_last;
-pub use alias::Alias;
-pub(crate) use alias::alias;
-pub(crate) use apart::{close_apart, open_apart};
-pub(crate) use attach::{SaidFiles, attach, attachments, named as named_files, past_attachments};
-pub(crate) use attempts::{any_named, attempts, in_groups, named as lanes_named};
+pub(crate) use agent_activity::last_activity;
+pub(crate) use attachments::{
+    MessageFiles, attach, attachments, format_file_list as named_files, past_attachments,
+};
+pub(crate) use attempts::{any_lanes_by_name, group_attempts, group_sort_key, lanes_by_name as lanes_named};
 pub(crate) use auto_merge::{
-    Due, became, due, extend_run, hold_landing, moved_since_run, refuse_landing, refuse_moved,
-    waiting_to_land, waits_to_be_told,
+    AutoMergeStatus, auto_merge_status, extend_run, find_present_or_past, hold_auto_merge,
+    lanes_waiting_to_land, moved_since_run, record_refused_merge, refuse_moved_lanes, undelivered_reason,
 };
-pub(crate) use auto_snapshot::{agents_are_at_work, take_automatically};
+pub(crate) use auto_snapshot::{is_any_agent_running, run_auto_snapshots};
 pub(crate) use base::{Base, resolve as resolve_base};
-pub use broken::BrokenLane;
-pub(crate) use broken::{missing_in, require_whole};
-pub(crate) use checkout::Checkout;
-pub(crate) use checks::KEPT as CHECKS_KEPT;
-pub(crate) use conflict_now::conflict_stands;
-pub(crate) use create::{Created, NewLane, Plan, create, make_anew, plain_title, plan};
-pub(crate) use create_many::{create_all, create_attempts, plan_attempts};
-pub(crate) use died::{died, last_words};
+pub use broken_lane::BrokenLane;
+pub(crate) use broken_lane::{missing_git_data, require_intact_worktree};
+pub(crate) use checkout_mode::{is_sparse_by_scope, widen_sparse_cone as widen_cut};
+pub(crate) use commit_graph::start_commit_graph_if_due;
+pub(crate) use conflict_validity::is_conflict_current;
+pub(crate) use crash_reason::{describe_crash, last_output};
+pub(crate) use create::{Created, LanePlan, NewLane, clean_title, create_lane, plan_lane, recreate_lane};
+pub(crate) use create_many::{create_attempts, create_lanes, plan_attempts};
+pub(crate) use delivered_messages::read_delivered;
+pub(crate) use detached_worktree::{close_detached_worktree, open_detached_worktree};
 pub(crate) use error::Error;
-pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at, lost_commit};
-pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
-pub(crate) use head::{
-    branch_again, follow_head, keep_last_commit, last_commit, not_own_place, off_branch, renamed_to,
+pub(crate) use evidence::{
+    RemovalEvidence, gather as gather_evidence, inspect_worktree as look_at, is_contained, lost_commit,
 };
-pub(crate) use history::{
-    BranchMoves, Logged, OpLog, last_ended, moved_since, require as require_operation, set_aside_since,
-    summary,
+pub(crate) use expire::{ExpiredItem, ExpiryKind, ExpiryScan, RetainedItem, delete_expired, find_expired};
+pub(crate) use head_ownership::{
+    find_off_branch, find_renamed_branch, follow_head, foreign_head_reason, last_branch_commit,
+    recreate_branch_command, save_last_commit,
+};
+pub(crate) use idle_lane::{
+    IDLE_DETAIL, displayed_state, has_committed_work, is_agent_idle, is_idle_with_work, is_interactive,
 };
 pub(crate) use in_place::{
-    at_work_in_place, begin_in_place, go_on_in_place, refuse_beside_in_place, refuse_in_place,
-    refuse_move_beside_in_place,
+    continue_in_place_run, lane_running_in_place, require_branch_not_in_place, require_in_place_possible,
+    require_no_in_place_run, start_in_place_run,
 };
-pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
-pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
-pub(crate) use kind::{is_cut, widen as widen_cut};
+pub(crate) use in_place_finish::{finish_in_place_run, has_in_place_changes};
+pub(crate) use inbox::{
+    ClaimedMessages, Inbox, InboxMessage, join_texts as join_messages, pending_messages,
+    pending_text as messages_wait,
+};
 pub(crate) use landing_checks::current_layers;
+pub(crate) use lane_costs::total_costs;
+pub(crate) use lanes_folder::{create_lanes_folder as keep_out, exclude_patterns, files_missing_exclude};
 pub(crate) use leftovers::{
-    Leftovers, commit_leftovers, copy_leftovers, holds_conflict, leftovers_to_commit, move_out,
+    LeftoversOutcome, commit_leftovers, contains_conflict, leftovers_to_commit, move_nested_repo_command,
+    snapshot_leftovers,
 };
-pub(crate) use list::{Partly, View, effective_state, state_after, stray_worktrees, views, views_while};
+pub(crate) use list::{
+    LaneView, LaneViewProgress, effective_state, lane_views, lane_views_with_progress, state_after_run,
+    unrecorded_worktrees,
+};
 pub use location::LocationError;
-pub(crate) use long_history::have_commit_graph;
-pub(crate) use look::{
-    LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
-    remove_look, today, with_article,
+pub(crate) use locked_worktree::LockedWorktree;
+pub(crate) use misplaced::{Misplaced, find_misplaced};
+pub(crate) use name::LaneName;
+pub(crate) use op_log_view::{
+    BranchMoves, LoggedOperation, OpLog, branches_moved_since, last_finished_operation,
+    require as require_operation, summarize_entry, worktrees_parked_since,
 };
-pub(crate) use misplaced::{Misplaced, misplaced};
-pub(crate) use name::Name;
-pub(crate) use neighbours::{Met, Neighbour, neighbours};
-pub(crate) use open_preview::{home_elsewhere, other_worktree};
 pub(crate) use operation::{Operation, operate};
-pub(crate) use place::{exclude_patterns, not_kept_out, prepare as keep_out};
-pub(crate) use pool::{Prospects, prospects};
-pub(crate) use ports::{keep_ports, ports_beside};
+pub(crate) use pool::{PoolForecast, pool_forecast};
+pub(crate) use ports::{ensure_ports, extra_ports};
+pub(crate) use preview_return::{existing_worktree_on_branch, origin_branch_elsewhere};
 pub(crate) use project::Project;
-pub(crate) use put_back::{Traces, put_back};
-pub(crate) use recover::{Stuck, recover, stuck};
-pub(crate) use remove::{Removed, Why, command_to_remove, refuse, remove};
-pub(crate) use report::{Own, Said, check as check_report, keep_report, own_lane};
-pub(crate) use resolve_tree::{PutAway, close_resolve, open_resolve};
-pub(crate) use rest::{RESTS, has_work, is_idle, is_on_screen, rests, told_state};
+pub(crate) use read_only::{
+    ReadLocation, ReadOnlyPlan, ReadOnlyRequest, create_read_only_lane, current_target,
+    forget_unstarted_lane, last_answer, plan_read_only_lane, purpose_phrase, remove_read_only_lane,
+    require_not_busy, run_answer,
+};
+pub(crate) use recover::{StuckOperation, recover, stuck_operations};
+pub(crate) use remove::{RemovalReason, RemovedLane, refuse_removal, removal_command, remove};
+pub(crate) use report::{AgentReport, CurrentLane, find_current_lane, save_report, validate as check_report};
+pub(crate) use resolve_worktree::{ClosedResolution, close_resolution, open_resolution};
+pub(crate) use rewind::{LaneFingerprint, rewind_lane};
+pub(crate) use scope_overlap::{OverlappingLane, ScopeOverlap, overlapping_lanes};
 pub use set_up::SetUpError;
-pub(crate) use set_up::{Given, Sync, env_file, plan_sync, require_approved, run_later, sync};
-pub(crate) use shared_settings::{changed_settings, listed, shared_settings};
-pub(crate) use snap_restore::{Brought, restore_snap, way_back};
-pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views, way_back_to_folder};
+pub(crate) use set_up::{
+    SetUpLevel, SyncPlan, plan_sync, refresh_env_file, require_set_up_approved, run_skipped_commands, sync,
+};
+pub(crate) use shared_settings::{changed_settings, list_names, shared_settings};
+pub(crate) use snap_restore::{RestoreReport, choose_stash_method, restore_snapshot};
+pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, restore_folder_command, snap_views};
 pub use snapshot_error::SnapshotError;
-pub(crate) use spent::spent;
-pub(crate) use stray::{remove_stray, retire_registration};
-pub(crate) use told::told_at_work;
-pub(crate) use trash::{Held, held, unread_in_words, whose};
+pub use symbolic_branch::SymbolicBranch;
+pub(crate) use symbolic_branch::find_symbolic_branch;
+pub(crate) use trash::{TrashUsage, describe_unreadable, describe_waiting_folders, trash_usage};
 pub(crate) use undo::{
-    Undo, Which, foresee as foresee_undo, plan as plan_undo, records as records_of_undo, undo,
+    UndoPlan, UndoTarget, check_undoable as foresee_undo, plan as plan_undo, undo,
+    written_records as records_of_undo,
 };
 pub(crate) use undo_error::UndoError;
+pub(crate) use unrecorded_worktree::{remove_unrecorded, trash_registration};
+pub(crate) use verify_cache_expiry::VERIFY_CACHE_LIFETIME as CHECKS_KEPT;

@@ -1,32 +1,33 @@
-//! Owns lanes' names: what is a name, and how one is made from a prompt.
+//! Lane names: validation, and derivation from a prompt.
 
 use std::fmt;
 
 use super::Error;
 
-/// The longest a name may be, in characters.
-const LONGEST: usize = 64;
-/// The longest a name made from a prompt becomes, so that lists stay readable.
-const LONGEST_MADE: usize = 40;
+/// Maximum length of a lane name in characters.
+const MAX_NAME_LEN: usize = 64;
+/// Maximum length of a name derived from a prompt, so that lists stay readable.
+const MAX_DERIVED_NAME_LEN: usize = 40;
 
-/// A lane's name: `[a-z0-9][a-z0-9._-]*`, at most 64 characters, valid as a part of a git ref.
+/// Name of a lane: `[a-z0-9][a-z0-9._-]*`, at most 64 characters, valid as a component of a git ref.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Name(String);
+pub(crate) struct LaneName(String);
 
-impl Name {
-    /// Checks a name that a person gave.
-    pub(crate) fn parse(text: &str) -> Result<Name, Error> {
-        match flaw(text) {
-            None => Ok(Name(text.to_owned())),
-            Some(why) => Err(Error::Name { name: shown(text), why }),
+impl LaneName {
+    /// Validates a name that the user gave.
+    pub(crate) fn parse(text: &str) -> Result<LaneName, Error> {
+        match invalid_name_reason(text) {
+            None => Ok(LaneName(text.to_owned())),
+            Some(reason) => Err(Error::InvalidName { name: shortened(text), reason }),
         }
     }
 
-    /// Makes a name from the first line of a prompt: `Implement payments!` becomes `implement-payments`.
-    pub(crate) fn from_prompt(prompt: &str) -> Name {
+    /// Derives a name from the first line of a prompt that is not empty: `Implement payments!` becomes
+    /// `implement-payments`.
+    pub(crate) fn from_prompt(prompt: &str) -> LaneName {
         let line = prompt.lines().find(|l| !l.trim().is_empty()).unwrap_or_default();
         let mut slug = String::new();
-        for c in line.chars().flat_map(char::to_lowercase).flat_map(plain) {
+        for c in line.chars().flat_map(char::to_lowercase).flat_map(fold_diacritics) {
             match c {
                 'a'..='z' | '0'..='9' => slug.push(c),
                 _ if slug.ends_with('-') || slug.is_empty() => {}
@@ -34,42 +35,43 @@ impl Name {
             }
         }
         let mut slug = slug.trim_end_matches('-');
-        if slug.len() > LONGEST_MADE {
-            // Whole words only, unless the first is longer than everything.
-            let cut = slug[..=LONGEST_MADE].rfind('-').unwrap_or(LONGEST_MADE);
-            slug = slug[..cut].trim_end_matches('-');
+        if slug.len() > MAX_DERIVED_NAME_LEN {
+            // Cut at a word boundary, unless the first word alone is too long.
+            let end = slug[..=MAX_DERIVED_NAME_LEN].rfind('-').unwrap_or(MAX_DERIVED_NAME_LEN);
+            slug = slug[..end].trim_end_matches('-');
         }
-        match flaw(slug) {
-            None => Name(slug.to_owned()),
-            Some(_) => Name("lane-1".to_owned()),
+        match invalid_name_reason(slug) {
+            None => LaneName(slug.to_owned()),
+            Some(_) => LaneName("lane-1".to_owned()),
         }
     }
 
-    /// The `n`-th name tried when this one is taken: `x`, `x-2`, `x-3` … (`lane-1`, `lane-2` …).
-    pub(crate) fn numbered(&self, n: u32) -> Name {
+    /// Returns the `n`-th candidate to try when this name is taken: `x`, `x-2`, `x-3` … (`lane-1`, `lane-2`
+    /// …).
+    pub(crate) fn numbered(&self, n: u32) -> LaneName {
         if n < 2 {
             return self.clone();
         }
         if self.0 == "lane-1" {
-            return Name(format!("lane-{n}"));
+            return LaneName(format!("lane-{n}"));
         }
-        Name(format!("{}-{n}", self.0))
+        LaneName(format!("{}-{n}", self.0))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for LaneName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// Letters of the Latin alphabet with marks, and what they are without; in pairs where that takes two letters.
-const MARKED: [(&str, &str); 27] = [
+/// Latin letters with diacritics and their ASCII replacements, some of which have two letters.
+const DIACRITICS: [(&str, &str); 27] = [
     ("àáâãāăą", "a"),
     ("äæ", "ae"),
     ("å", "aa"),
@@ -95,25 +97,25 @@ const MARKED: [(&str, &str); 27] = [
     ("ŵ", "w"),
     ("ýÿŷ", "y"),
     ("źżž", "z"),
-    // Marks that stand by themselves, after their letter.
+    // Combining marks, which follow the base character.
     ("\u{300}\u{301}\u{302}\u{303}\u{304}\u{306}\u{307}\u{30a}\u{30b}\u{30c}\u{327}\u{328}", ""),
     ("\u{308}", "e"),
 ];
 
-/// A letter without its marks.
-fn plain(c: char) -> impl Iterator<Item = char> {
-    let bare = MARKED.iter().filter(|_| !c.is_ascii()).find(|(marked, _)| marked.contains(c));
-    let own = bare.is_none().then_some(c);
-    bare.map_or("", |(_, bare)| bare).chars().chain(own)
+/// Returns the ASCII replacement of a letter with diacritics, or the character itself.
+fn fold_diacritics(c: char) -> impl Iterator<Item = char> {
+    let folding = DIACRITICS.iter().filter(|_| !c.is_ascii()).find(|(marked, _)| marked.contains(c));
+    let unchanged = folding.is_none().then_some(c);
+    folding.map_or("", |(_, folded)| folded).chars().chain(unchanged)
 }
 
-/// Why a text is no name; none when it is one.
+/// Returns the reason why a text is not a valid name, or `None` if it is valid.
 #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "git's lock files are lower-case")]
-fn flaw(text: &str) -> Option<&'static str> {
+fn invalid_name_reason(text: &str) -> Option<&'static str> {
     let allowed = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | '_' | '-');
     if text.is_empty() {
         Some("it is empty")
-    } else if text.chars().count() > LONGEST {
+    } else if text.chars().count() > MAX_NAME_LEN {
         Some("it is longer than 64 characters")
     } else if text.starts_with('-') {
         Some("it looks like an option")
@@ -132,8 +134,8 @@ fn flaw(text: &str) -> Option<&'static str> {
     }
 }
 
-/// A bad name, short and on one line.
-fn shown(text: &str) -> String {
+/// Returns an invalid name shortened and escaped to one line, for messages.
+fn shortened(text: &str) -> String {
     let short: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     if text.chars().count() > 40 { format!("{short}…") } else { short }
 }
@@ -144,7 +146,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn names_that_would_be_something_else_are_refused() {
+    fn refuses_invalid_names() {
         for bad in [
             "",
             "-x",
@@ -175,17 +177,17 @@ mod tests {
             "x*",
             "[x",
         ] {
-            assert!(Name::parse(bad).is_err(), "{bad:?}");
+            assert!(LaneName::parse(bad).is_err(), "{bad:?}");
         }
-        assert!(Name::parse(&"x".repeat(65)).is_err());
+        assert!(LaneName::parse(&"x".repeat(65)).is_err());
         for good in ["x", "0", "payments", "auth-1", "a.b_c-d", "x-preview-2"] {
-            assert!(Name::parse(good).is_ok(), "{good:?}");
+            assert!(LaneName::parse(good).is_ok(), "{good:?}");
         }
-        assert!(Name::parse(&"x".repeat(64)).is_ok());
+        assert!(LaneName::parse(&"x".repeat(64)).is_ok());
     }
 
     #[test]
-    fn prompts_become_names() {
+    fn derives_names_from_prompts() {
         for (prompt, name) in [
             ("implement payments", "implement-payments"),
             ("  Fix: the `$(rm -rf /)` bug!\nmore", "fix-the-rm-rf-bug"),
@@ -201,17 +203,17 @@ mod tests {
                 "a-very-long-prompt-that-goes-on-and-on",
             ),
         ] {
-            assert_eq!(Name::from_prompt(prompt).as_str(), name);
+            assert_eq!(LaneName::from_prompt(prompt).as_str(), name);
         }
-        assert_eq!(Name::from_prompt("x").numbered(3).as_str(), "x-3");
-        assert_eq!(Name::from_prompt("").numbered(3).as_str(), "lane-3");
+        assert_eq!(LaneName::from_prompt("x").numbered(3).as_str(), "x-3");
+        assert_eq!(LaneName::from_prompt("").numbered(3).as_str(), "lane-3");
     }
 
     proptest! {
         #[test]
         fn whatever_the_prompt_the_name_is_valid(prompt in any::<String>(), n in 0_u32..200) {
-            let name = Name::from_prompt(&prompt).numbered(n);
-            prop_assert!(Name::parse(name.as_str()).is_ok(), "{}", name);
+            let name = LaneName::from_prompt(&prompt).numbered(n);
+            prop_assert!(LaneName::parse(name.as_str()).is_ok(), "{}", name);
         }
     }
 }

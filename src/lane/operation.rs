@@ -1,242 +1,266 @@
-//! Owns one operation: every change it makes is written down before it is made, and either all of them stand at the end
-//! or none does, whether it fails, is interrupted or is killed.
+//! A journaled operation: every change is written to a journal before it is made. Either all changes are in
+//! effect at the end or none is, whether the operation fails, is interrupted or is killed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::steps::{self, Applied};
-use super::{Checkout, Error, Project, absent, in_place};
-use crate::git::{Oid, RefMove, Restored, Snapshot};
+use super::steps::{self, StepOutcome};
+use super::{Error, LockedWorktree, Project, in_place, missing_worktree};
+use crate::git::{Oid, RefMove, RestoreOutcome, Snapshot};
 use crate::store::records::{AnyLane, LaneRecord, Step};
-use crate::store::{Entry, Guard, Header, Journal, Line, LockName, Record, Status, now};
-use crate::{event, fault};
+use crate::store::{
+    Journal, JournalLine, LockGuard, LockName, OperationEntry, OperationHeader, Record, StepStatus, now,
+};
+use crate::{event, fail_points};
 
-/// Something to do once an operation has ended.
-type Afterwards<'p> = Box<dyn FnOnce(&Project) + 'p>;
+/// Action to run after an operation has succeeded.
+type DeferredAction<'p> = Box<dyn FnOnce(&Project) + 'p>;
 
-/// An operation under way. Nothing is on disk of it before its first step.
+/// A running operation. Nothing of it is on disk before its first step.
 #[must_use]
 pub(crate) struct Operation<'p> {
-    /// The repository.
+    /// Repository that the operation changes.
     pub(crate) project: &'p Project,
-    header: RefCell<Header>,
-    /// What git writes to its logs, where the step itself does not say.
-    why: RefCell<Option<String>>,
+    header: RefCell<OperationHeader>,
+    /// Reflog message of ref changes whose step has none.
+    reflog_message: RefCell<Option<String>>,
     journal: RefCell<Option<Journal>>,
-    checkouts: RefCell<Vec<Rc<Checkout<'p>>>>,
-    /// The step that is being taken back by the steps planned now.
-    pub(super) of: Cell<Option<usize>>,
-    /// Snapshots that were taken here: only who took one knows which index it was taken from.
-    pub(super) taken: RefCell<HashMap<String, Snapshot>>,
-    /// Whether it holds the lock on records.
-    store_held: Cell<bool>,
-    /// Locks that are held until it ends.
-    held: RefCell<Vec<Guard>>,
-    /// What is done once it has ended well and no lock is held.
-    afterwards: RefCell<Vec<Afterwards<'p>>>,
+    checkouts: RefCell<Vec<Rc<LockedWorktree<'p>>>>,
+    /// Number of the step that the steps planned now revert.
+    pub(super) reverted_step: Cell<Option<usize>>,
+    /// Snapshots taken by this process, by id: only the process that took a snapshot knows the index it was
+    /// taken from.
+    pub(super) taken_snapshots: RefCell<HashMap<String, Snapshot>>,
+    /// Whether this operation holds the lock on records.
+    is_store_locked: Cell<bool>,
+    /// Locks that are held until the operation ends.
+    held_locks: RefCell<Vec<LockGuard>>,
+    /// Actions to run after the operation has succeeded and released its locks.
+    deferred_actions: RefCell<Vec<DeferredAction<'p>>>,
 }
 
-/// The lock on records, for as long as an operation needs it.
+/// Guard of the lock on records, for as long as an operation needs it.
 #[must_use]
-pub(super) struct StoreHeld<'a> {
-    held: &'a Cell<bool>,
-    _guard: Guard,
+pub(super) struct StoreLock<'a> {
+    is_locked: &'a Cell<bool>,
+    _guard: LockGuard,
 }
 
-impl Drop for StoreHeld<'_> {
+impl Drop for StoreLock<'_> {
     fn drop(&mut self) {
-        self.held.set(false);
+        self.is_locked.set(false);
     }
 }
 
-/// Runs an operation: when `work` succeeds it is filed in the operation log, when it fails everything is taken back.
+/// Runs `work` as an operation. If it succeeds, the operation is added to the operation log. If it fails, all
+/// its changes are reverted.
 pub(crate) fn operate<'p, T, E: From<Error>>(
     project: &'p Project,
     kind: &str,
     work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
 ) -> Result<T, E> {
-    operate_as(project, Header { together: project.together.clone(), ..Header::new(kind) }, work)
+    operate_with_header(
+        project,
+        OperationHeader { command_group: project.undo_group.clone(), ..OperationHeader::new(kind) },
+        work,
+    )
 }
 
-/// The same with a header that says more.
-pub(super) fn operate_as<'p, T, E: From<Error>>(
+/// Runs `work` as an operation with the given journal header.
+pub(super) fn operate_with_header<'p, T, E: From<Error>>(
     project: &'p Project,
-    header: Header,
+    header: OperationHeader,
     work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
 ) -> Result<T, E> {
     project.repo.require_writable().map_err(Error::from)?;
     let op = Operation::new(project, header, None);
     match work(&op) {
-        Ok(done) => match op.finish(false) {
+        Ok(output) => match op.finish(false) {
             Ok(_) => {
-                let afterwards = op.afterwards.take();
+                let actions = op.deferred_actions.take();
                 drop(op);
-                for work in afterwards {
-                    work(project);
+                for action in actions {
+                    action(project);
                 }
-                Ok(done)
+                Ok(output)
             }
             Err(e) => {
-                op.fail();
+                op.revert_and_end();
                 Err(e.into())
             }
         },
         Err(e) => {
-            op.fail();
+            op.revert_and_end();
             Err(e)
         }
     }
 }
 
 impl<'p> Operation<'p> {
-    pub(super) fn new(project: &'p Project, header: Header, journal: Option<Journal>) -> Operation<'p> {
+    pub(super) fn new(
+        project: &'p Project,
+        header: OperationHeader,
+        journal: Option<Journal>,
+    ) -> Operation<'p> {
         if let Some(journal) = &journal {
-            project.repo.carry(Some(journal.file()));
+            project.repo.set_inherited_file(Some(journal.file()));
         }
         Operation {
             project,
             header: RefCell::new(header),
-            why: RefCell::default(),
+            reflog_message: RefCell::default(),
             journal: RefCell::new(journal),
             checkouts: RefCell::default(),
-            of: Cell::default(),
-            taken: RefCell::default(),
-            store_held: Cell::default(),
-            held: RefCell::default(),
-            afterwards: RefCell::default(),
+            reverted_step: Cell::default(),
+            taken_snapshots: RefCell::default(),
+            is_store_locked: Cell::default(),
+            held_locks: RefCell::default(),
+            deferred_actions: RefCell::default(),
         }
     }
 
     /// Holds a lock until the operation ends.
-    pub(crate) fn hold(&self, lock: Guard) {
-        self.held.borrow_mut().push(lock);
+    pub(crate) fn hold(&self, lock: LockGuard) {
+        self.held_locks.borrow_mut().push(lock);
     }
 
-    /// Does something once the operation has ended well and no lock is held: hooks, events.
-    pub(crate) fn after(&self, work: impl FnOnce(&Project) + 'p) {
-        self.afterwards.borrow_mut().push(Box::new(work));
+    /// Defers an action, such as a hook or an event, until the operation has succeeded and released its
+    /// locks.
+    pub(crate) fn defer(&self, work: impl FnOnce(&Project) + 'p) {
+        self.deferred_actions.borrow_mut().push(Box::new(work));
     }
 
-    /// The worktree at `dir`, locked until this operation ends.
-    pub(crate) fn checkout(&self, dir: &Path) -> Result<Rc<Checkout<'p>>, Error> {
+    /// Returns the worktree at `dir`, locked until this operation ends.
+    pub(crate) fn checkout(&self, dir: &Path) -> Result<Rc<LockedWorktree<'p>>, Error> {
         if let Some(known) = self.checkouts.borrow().iter().find(|c| c.dir() == dir) {
             return Ok(Rc::clone(known));
         }
-        let checkout = Rc::new(Checkout::lock(self.project, dir)?);
+        let checkout = Rc::new(LockedWorktree::lock(self.project, dir)?);
         self.checkouts.borrow_mut().push(Rc::clone(&checkout));
         Ok(checkout)
     }
 
-    /// Looks at the worktree at `dir`, which is locked for no longer than that.
+    /// Calls `inspect` with the worktree at `dir`, which is locked only during the call unless the operation
+    /// holds it already.
     pub(crate) fn with_checkout<T>(
         &self,
         dir: &Path,
-        look: impl FnOnce(&Checkout<'_>) -> Result<T, Error>,
+        inspect: impl FnOnce(&LockedWorktree<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let known = self.checkouts.borrow().iter().find(|c| c.dir() == dir).cloned();
-        if let Some(known) = known { look(&known) } else { look(&Checkout::lock(self.project, dir)?) }
+        if let Some(known) = known {
+            inspect(&known)
+        } else {
+            inspect(&LockedWorktree::lock(self.project, dir)?)
+        }
     }
 
-    /// Sets what git writes to its logs.
-    pub(crate) fn set_why(&self, why: impl Into<String>) {
-        *self.why.borrow_mut() = Some(why.into());
+    /// Sets the message that git writes to its reflogs.
+    pub(crate) fn set_reflog_message(&self, message: impl Into<String>) {
+        *self.reflog_message.borrow_mut() = Some(message.into());
     }
 
-    pub(super) fn why(&self) -> String {
-        let kind = || format!("git-proq: {}", self.header.borrow().kind);
-        self.why.borrow().clone().unwrap_or_else(kind)
+    pub(super) fn reflog_message(&self) -> String {
+        let default_message = || format!("git-proq: {}", self.header.borrow().kind);
+        self.reflog_message.borrow().clone().unwrap_or_else(default_message)
     }
 
-    /// Makes a ref that must not exist yet.
+    /// Creates a ref that must not exist yet.
     pub(crate) fn create_ref(&self, name: &str, new: Oid) -> Result<(), Error> {
-        self.perform(Step::Ref { name: name.to_owned(), old: None, new: Some(new) }).map(drop)
+        self.perform(Step::MoveRef { name: name.to_owned(), old: None, new: Some(new) }).map(drop)
     }
 
-    /// Takes a ref away that must be at `old`.
+    /// Deletes a ref that must be at `old`.
     pub(crate) fn delete_ref(&self, name: &str, old: Oid) -> Result<(), Error> {
-        self.perform(Step::Ref { name: name.to_owned(), old: Some(old), new: None }).map(drop)
+        self.perform(Step::MoveRef { name: name.to_owned(), old: Some(old), new: None }).map(drop)
     }
 
-    /// Makes a ref that keeps a commit, whatever becomes of the operation.
+    /// Creates a ref that keeps a commit from garbage collection, and that stays even if the operation is
+    /// reverted.
     pub(crate) fn anchor(&self, name: &str, new: Oid) -> Result<(), Error> {
-        self.perform(Step::Anchor { name: name.to_owned(), new }).map(drop)
+        self.perform(Step::KeepRef { name: name.to_owned(), new }).map(drop)
     }
 
     /// Keeps a commit from garbage collection for as long as this operation is in the log.
-    pub(crate) fn keep(&self, commit: Oid) -> Result<(), Error> {
-        let name = format!("refs/proq/op/{}-{}", self.header.borrow().id, self.len());
+    pub(crate) fn retain_commit(&self, commit: Oid) -> Result<(), Error> {
+        let name = format!("refs/proq/op/{}-{}", self.header.borrow().id, self.step_count());
         self.anchor(&name, commit)
     }
 
-    /// Whether steps of its own are being taken back, rather than those of an operation in the log.
-    pub(super) fn is_going_back(&self) -> bool {
-        self.of.get().is_some()
+    /// Returns whether this operation is reverting its own steps, rather than undoing an operation of the
+    /// log.
+    pub(super) fn is_reverting(&self) -> bool {
+        self.reverted_step.get().is_some()
     }
 
-    /// Brings a worktree from one commit to another.
+    /// Switches a worktree from one commit to another, and moves the ref.
     pub(crate) fn transition(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Result<(), Error> {
         self.perform(self.tree_step(dir, from, to, mv)).map(drop)
     }
 
-    /// Gives a file or folder another name.
-    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
-        self.perform(Step::Move { from: from.to_owned(), to: to.to_owned() }).map(drop)
+    /// Moves a file or folder to another path.
+    pub(crate) fn move_path(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        self.perform(Step::MovePath { from: from.to_owned(), to: to.to_owned() }).map(drop)
     }
 
     /// Writes a record.
-    pub(crate) fn save<R: Record>(&self, record: &R, path: &Path) -> Result<(), Error> {
-        let text = record.text(path)?;
-        self.write(path, Some(text))
+    pub(crate) fn save_record<R: Record>(&self, record: &R, path: &Path) -> Result<(), Error> {
+        let text = record.to_toml(path)?;
+        self.replace_record(path, Some(text))
     }
 
-    /// Takes a record away, if it is there.
+    /// Deletes a record, if it exists.
     pub(crate) fn remove_record(&self, path: &Path) -> Result<(), Error> {
-        self.write(path, None)
+        self.replace_record(path, None)
     }
 
-    /// Tells the event log, once the operation has ended well.
-    pub(crate) fn tell<P: Clone + 'static>(
+    /// Emits an event after the operation has succeeded.
+    pub(crate) fn emit<P: Clone + 'static>(
         &self,
-        event: event::Name,
+        event: event::EventName,
         lane: Option<&LaneRecord<P>>,
         message: impl Into<String>,
     ) {
         let (lane, message) = (lane.cloned(), message.into());
-        self.after(move |project| project.tell(event, lane.as_ref(), message));
+        self.defer(move |project| project.emit(event, lane.as_ref(), message));
     }
 
-    fn write(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
+    fn replace_record(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
         let _lock = self.lock_store()?;
-        self.write_held(path, new)
+        self.replace_record_locked(path, new)
     }
 
-    /// Takes the lock on records, unless this operation holds it already.
-    pub(super) fn lock_store(&self) -> Result<Option<StoreHeld<'_>>, Error> {
-        if self.store_held.get() {
+    /// Acquires the lock on records, unless this operation holds it already.
+    pub(super) fn lock_store(&self) -> Result<Option<StoreLock<'_>>, Error> {
+        if self.is_store_locked.get() {
             return Ok(None);
         }
-        let guard = self.project.store.locks().take(&LockName::Store)?;
-        self.store_held.set(true);
-        Ok(Some(StoreHeld { held: &self.store_held, _guard: guard }))
+        let guard = self.project.store.locks().acquire(&LockName::Store)?;
+        self.is_store_locked.set(true);
+        Ok(Some(StoreLock { is_locked: &self.is_store_locked, _guard: guard }))
     }
 
-    fn write_held(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
-        let old = steps::read_record(path)?;
+    fn replace_record_locked(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
+        let old = steps::read_record_text(path)?;
         if old == new {
             return Ok(());
         }
-        let path = self.below_store(path);
-        self.perform_held(&Step::File { path, old, new })
+        let path = self.store_relative_path(path);
+        self.perform_record_locked(&Step::WriteRecord { path, old, new })
     }
 
-    /// The step that writes a record, from what it says now.
+    /// Returns the step that replaces the current text of a record by `new`.
     pub(crate) fn record_step(&self, path: &Path, new: Option<String>) -> Result<Step, Error> {
-        Ok(Step::File { path: self.below_store(path), old: steps::read_record(path)?, new })
+        Ok(Step::WriteRecord {
+            path: self.store_relative_path(path),
+            old: steps::read_record_text(path)?,
+            new,
+        })
     }
 
-    /// The step that changes a lane's record; none when nothing changes.
+    /// Returns the step that changes a lane's record, or `None` if `change` changes nothing.
     pub(crate) fn lane_step(
         &self,
         name: &str,
@@ -244,19 +268,19 @@ impl<'p> Operation<'p> {
     ) -> Result<Option<Step>, Error> {
         let path = self.project.store.layout().lane_record(name);
         let before = AnyLane::load(&path)?;
-        let record = before.clone().changed(change);
+        let record = before.clone().with_change(change);
         match record == before {
             true => Ok(None),
-            false => self.record_step(&path, Some(record.text(&path)?)).map(Some),
+            false => self.record_step(&path, Some(record.to_toml(&path)?)).map(Some),
         }
     }
 
-    /// A record's path as the journal has it.
-    pub(super) fn below_store(&self, path: &Path) -> PathBuf {
+    /// Returns a record's path as the journal has it: relative to the store.
+    pub(super) fn store_relative_path(&self, path: &Path) -> PathBuf {
         path.strip_prefix(self.project.store.layout().root()).unwrap_or(path).to_owned()
     }
 
-    /// Changes a lane's record, from what is on disk at that moment.
+    /// Changes a lane's record, based on the text on disk at that moment.
     pub(crate) fn update_lane(
         &self,
         name: &str,
@@ -264,193 +288,201 @@ impl<'p> Operation<'p> {
     ) -> Result<AnyLane, Error> {
         let _lock = self.lock_store()?;
         let path = self.project.store.layout().lane_record(name);
-        let record = self.project.followed(AnyLane::load(&path)?).changed(change);
-        self.write_held(&path, Some(record.text(&path)?))?;
+        let record = self.project.with_current_location(AnyLane::load(&path)?).with_change(change);
+        self.replace_record_locked(&path, Some(record.to_toml(&path)?))?;
         Ok(record)
     }
 
-    /// Takes one step.
-    pub(crate) fn perform(&self, step: Step) -> Result<Applied, Error> {
-        self.may_begin(std::slice::from_ref(&step))?;
-        let n = self.plan(vec![step], false)?;
-        self.take(n, |step, scratch| steps::apply(self, step, scratch))
+    /// Plans and runs one step.
+    pub(crate) fn perform(&self, step: Step) -> Result<StepOutcome, Error> {
+        self.require_can_start(std::slice::from_ref(&step))?;
+        let n = self.plan_steps(vec![step], false)?;
+        self.run_step(n, |step, scratch| steps::apply(self, step, scratch))
     }
 
-    /// Takes one step whose work is more than its data says.
-    pub(crate) fn perform_by(
+    /// Plans one step and runs it with `work`, for steps whose data does not describe all of the work.
+    pub(crate) fn perform_with(
         &self,
         step: Step,
         work: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.may_begin(std::slice::from_ref(&step))?;
-        let n = self.plan(vec![step], false)?;
-        self.take(n, |_, scratch| work(scratch).map(|()| Applied::Done)).map(drop)
+        self.require_can_start(std::slice::from_ref(&step))?;
+        let n = self.plan_steps(vec![step], false)?;
+        self.run_step(n, |_, scratch| work(scratch).map(|()| StepOutcome::Done)).map(drop)
     }
 
-    /// Ctrl-C is obeyed at the border of steps: an error takes everything back. Nothing stops the way back. Where an agent works in
-    /// the main checkout, no step changes the files there.
-    fn may_begin(&self, steps: &[Step]) -> Result<(), Error> {
-        if self.is_going_back() {
+    /// Refuses to start steps after an interrupt, after a step that could not be completed, or if they change
+    /// files of the main checkout while an agent runs there. Ctrl-C takes effect between steps, and the error
+    /// reverts the operation. Nothing stops a revert.
+    fn require_can_start(&self, steps: &[Step]) -> Result<(), Error> {
+        if self.is_reverting() {
             return Ok(());
         }
         crate::interrupt::check()?;
         for step in steps {
-            in_place::refuse_step_beside_in_place(self, step)?;
-            absent::refuse_absent(self.project, step)?;
+            in_place::require_step_not_in_place(self, step)?;
+            missing_worktree::refuse_missing_worktree(self.project, step)?;
         }
-        // Whoever puts that right takes back what came after it too.
-        if self.is_half_way() { Err(Error::Halfway) } else { Ok(()) }
+        // Recovery of that step will also revert everything after it.
+        if self.has_open_step() { Err(Error::StuckStep) } else { Ok(()) }
     }
 
-    /// Whether a step could neither be done nor be taken back.
-    fn is_half_way(&self) -> bool {
+    /// Returns whether a step could neither be completed nor reverted.
+    fn has_open_step(&self) -> bool {
         let journal = self.journal.borrow();
-        journal.as_ref().is_some_and(|j| j.entry().steps.iter().any(|p| p.status == Status::Open))
+        journal.as_ref().is_some_and(|j| j.entry().steps.iter().any(|p| p.status == StepStatus::Pending))
     }
 
-    /// Takes one step that changes a record, whose lock is held.
-    fn perform_held(&self, step: &Step) -> Result<(), Error> {
-        self.perform_by(step.clone(), |_| steps::write_record(self.project, step))
+    /// Runs one step that changes a record. The lock on records is held.
+    fn perform_record_locked(&self, step: &Step) -> Result<(), Error> {
+        self.perform_with(step.clone(), |_| steps::write_record(self.project, step))
     }
 
-    /// Takes steps that belong together: once the first has happened there is no way back, and the others follow, also
-    /// after a crash. What one of them cannot do is said and does not keep the next from being done.
-    pub(crate) fn forward(&self, all: Vec<Step>) -> Result<Applied, Error> {
-        self.may_begin(&all)?;
-        let count = all.len();
-        let first = self.plan(all, true)?;
-        let done = self.take(first, |step, scratch| steps::apply(self, step, scratch));
+    /// Runs steps that belong together. Once the first is done, the operation cannot be reverted past it, and
+    /// the others follow, also after a crash. An error of one following step is reported and does not stop
+    /// the next.
+    pub(crate) fn perform_forward(&self, steps: Vec<Step>) -> Result<StepOutcome, Error> {
+        self.require_can_start(&steps)?;
+        let count = steps.len();
+        let first = self.plan_steps(steps, true)?;
+        let outcome = self.run_step(first, |step, scratch| steps::apply(self, step, scratch));
         for n in first + 1..first + count {
-            match self.status(first) {
-                Some(Status::Done) => self.follow(n, false),
-                Some(Status::Back) => {
-                    let _ = self.note(Line::Back(n));
+            match self.step_status(first) {
+                Some(StepStatus::Done) => self.apply_following_step(n, false),
+                Some(StepStatus::Undone) => {
+                    let _ = self.record_line(JournalLine::Undone(n));
                 }
-                // Whoever puts the first one right decides about these too.
+                // Recovery of the first step decides about these too.
                 _ => {}
             }
         }
-        done
+        outcome
     }
 
-    fn plan(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {
-        let worktrees = absent::worktrees(&self.project.repo, &steps);
-        let line = Line::Plan { steps, worktrees, forward, of: self.of.get() };
+    fn plan_steps(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {
+        let worktrees = missing_worktree::step_worktree_ids(&self.project.repo, &steps);
+        let line =
+            JournalLine::Plan { steps, worktrees, roll_forward: forward, reverts: self.reverted_step.get() };
         let mut journal = self.journal.borrow_mut();
         if let Some(journal) = journal.as_mut() {
-            return Ok(journal.plan(line)?);
+            return Ok(journal.record_plan(line)?);
         }
-        let scratch = self.project.store.layout().scratch()?;
-        // A new repository has its store by now.
-        self.project.store.note_clock();
-        let begun = Journal::begin(scratch, self.header.borrow().clone(), line)?;
-        self.project.repo.carry(Some(begun.file()));
-        *journal = Some(begun);
+        let scratch = self.project.store.layout().create_scratch()?;
+        // The store of a new repository exists by now.
+        self.project.store.record_clock();
+        let started = Journal::create(scratch, self.header.borrow().clone(), line)?;
+        self.project.repo.set_inherited_file(Some(started.file()));
+        *journal = Some(started);
         Ok(0)
     }
 
-    /// Does the work of a planned step and notes how it ended.
-    pub(super) fn take(
+    /// Runs `work` for the planned step `n` and records its result.
+    pub(super) fn run_step(
         &self,
         n: usize,
-        work: impl FnOnce(&Step, &Path) -> Result<Applied, Error>,
-    ) -> Result<Applied, Error> {
-        let Some((step, scratch)) = self.at(n) else { unreachable!("it was planned") };
+        work: impl FnOnce(&Step, &Path) -> Result<StepOutcome, Error>,
+    ) -> Result<StepOutcome, Error> {
+        let Some((step, scratch)) = self.step_and_scratch(n) else { unreachable!("it was planned") };
         std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
-        fault::point("step.before");
-        let done = work(&step, &scratch);
-        fault::point("step.after");
-        let happened = match &done {
-            // It went half-way and could not go back: whoever puts things right needs all of it.
-            Err(Error::Git(crate::git::Error::Stuck { .. })) => return done,
-            Ok(Applied::Restored(Restored::Conflict(_))) => false,
+        fail_points::hit("step.before");
+        let outcome = work(&step, &scratch);
+        fail_points::hit("step.after");
+        let happened = match &outcome {
+            // The step stopped in the middle and could not revert. Recovery needs its data.
+            Err(Error::Git(crate::git::Error::RestoreFailed { .. })) => return outcome,
+            Ok(StepOutcome::Restored(RestoreOutcome::Conflict(_))) => false,
             Ok(_) => true,
-            // What failed may have left something, or may have happened all the same. Judged like a dead process's.
-            Err(_) => match steps::settle(self, &step, &scratch) {
+            // A failed step may have left traces, or may have happened nevertheless. It is classified like a
+            // step of a crashed process.
+            Err(_) => match steps::recover_step(self, &step, &scratch) {
                 Ok(happened) => happened,
-                Err(_) => return done,
+                Err(_) => return outcome,
             },
         };
-        let _ = self.note(if happened { Line::Done(n) } else { Line::Back(n) });
-        done
+        let _ = self.record_line(if happened { JournalLine::Done(n) } else { JournalLine::Undone(n) });
+        outcome
     }
 
-    /// A step and the folder for what is on its way.
-    pub(super) fn at(&self, n: usize) -> Option<(Step, PathBuf)> {
+    /// Returns step `n` and the scratch folder for its temporary files.
+    pub(super) fn step_and_scratch(&self, n: usize) -> Option<(Step, PathBuf)> {
         let journal = self.journal.borrow();
         let journal = journal.as_ref()?;
         let step = journal.entry().steps.get(n)?.step.clone();
         Some((step, journal.scratch().path().join(n.to_string())))
     }
 
-    /// How a step stands.
-    pub(super) fn status(&self, n: usize) -> Option<Status> {
+    /// Returns the status of step `n`.
+    pub(super) fn step_status(&self, n: usize) -> Option<StepStatus> {
         Some(self.journal.borrow().as_ref()?.entry().steps.get(n)?.status)
     }
 
-    /// Notes how far it has come. Returns whether that is written down.
-    pub(super) fn note(&self, line: Line) -> bool {
-        self.journal.borrow_mut().as_mut().is_some_and(|journal| journal.note(line))
+    /// Appends a line to the journal. Returns whether it was written.
+    pub(super) fn record_line(&self, line: JournalLine) -> bool {
+        self.journal.borrow_mut().as_mut().is_some_and(|journal| journal.record_progress(line))
     }
 
-    /// What the journal says so far.
-    pub(super) fn entry(&self) -> Option<Entry> {
+    /// Returns the journal's content so far.
+    pub(super) fn journal_entry(&self) -> Option<OperationEntry> {
         self.journal.borrow().as_ref().map(|j| j.entry().clone())
     }
 
-    /// How many steps there are.
-    fn len(&self) -> usize {
+    /// Returns the number of planned steps.
+    fn step_count(&self) -> usize {
         self.journal.borrow().as_ref().map_or(0, |j| j.entry().steps.len())
     }
 
-    /// Tries something of which nothing stays when it fails.
-    pub(crate) fn attempt<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let before = self.len();
+    /// Runs `work`, and if it fails, reverts the steps that it took.
+    pub(crate) fn attempt_or_revert<T, E: From<Error>>(
+        &self,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let first_step = self.step_count();
         work().inspect_err(|_| {
-            if let Err(e) = self.take_back(before, |_| true) {
+            if let Err(e) = self.revert_steps(first_step, |_| true) {
                 self.project.listener.warn(format!("not everything could be taken back: {e}"));
             }
         })
     }
 
-    /// Ends it: everything stands. A step that could neither be done nor be taken back is left to the next command, and with
-    /// it all that is needed for that.
+    /// Ends the operation with all its changes in effect, and returns its number in the log. If a step could
+    /// neither be completed nor reverted, the operation and its files are left to the next command.
     ///
     /// # Errors
-    /// [`Error::Halfway`] when that command will take back what was done.
+    /// [`Error::StuckStep`] if the next command will revert the operation.
     pub(super) fn finish(&self, recovered: bool) -> Result<Option<u64>, Error> {
-        if self.is_half_way() {
-            let stands = self.entry().is_some_and(|e| {
-                e.steps.iter().rposition(|p| p.status == Status::Open) < Some(no_way_back(&e))
+        if self.has_open_step() {
+            let is_in_effect = self.journal_entry().is_some_and(|e| {
+                e.steps.iter().rposition(|p| p.status == StepStatus::Pending)
+                    < Some(first_revertible_step(&e))
             });
             self.project.listener.warn("what was begun could not all be ended; the next command tries again");
-            self.leave();
-            return if stands { Ok(None) } else { Err(Error::Halfway) };
+            self.leave_unfinished();
+            return if is_in_effect { Ok(None) } else { Err(Error::StuckStep) };
         }
         let Some(mut journal) = self.journal.borrow_mut().take() else { return Ok(None) };
-        self.project.repo.carry(None);
-        if journal.entry().standing().next().is_none() {
-            journal.forget();
+        self.project.repo.set_inherited_file(None);
+        if journal.entry().applied_steps().next().is_none() {
+            journal.discard();
             return Ok(None);
         }
-        let ended = journal.end(now(), recovered);
-        if ended.is_err() {
-            self.project.repo.carry(Some(journal.file()));
+        let end_result = journal.finish(now(), recovered);
+        if end_result.is_err() {
+            self.project.repo.set_inherited_file(Some(journal.file()));
             *self.journal.borrow_mut() = Some(journal);
         }
-        Ok(ended.map(Some)?)
+        Ok(end_result.map(Some)?)
     }
 
-    /// Ends it: nothing stands, apart from what there was no way back from.
-    fn fail(&self) {
-        if self.is_half_way() {
+    /// Ends the operation by reverting it, except for the steps that cannot be reverted.
+    fn revert_and_end(&self) {
+        if self.has_open_step() {
             self.project
                 .listener
                 .warn("what was begun could not all be taken back; the next command tries again");
-            return self.leave();
+            return self.leave_unfinished();
         }
-        let ended = match self.take_back(0, |_| true) {
-            // Somebody's own changes are in the way of going back: what is left stands, and is in the log.
+        let end_result = match self.revert_steps(0, |_| true) {
+            // The user's own changes prevent the revert: the remaining steps stay in effect and in the log.
             Err(e) if e.is_refusal() => {
                 self.project.listener.warn(format!("not everything could be taken back: {e}"));
                 self.finish(false)
@@ -458,26 +490,27 @@ impl<'p> Operation<'p> {
             Err(e) => Err(e),
             Ok(()) => self.finish(false),
         };
-        if let Err(e) = ended {
+        if let Err(e) = end_result {
             self.project.listener.warn(format!(
                 "what was begun could not all be taken back ({e}); the next command tries again"
             ));
-            self.leave();
+            self.leave_unfinished();
         }
     }
 
-    /// Leaves it to the next command.
-    pub(super) fn leave(&self) {
+    /// Leaves the unfinished operation to the next command.
+    pub(super) fn leave_unfinished(&self) {
         if let Some(journal) = self.journal.borrow_mut().take() {
-            self.project.repo.carry(None);
-            journal.leave();
+            self.project.repo.set_inherited_file(None);
+            journal.leave_for_recovery();
         }
     }
 }
 
-/// The number of the first step that may be taken back: what lies before a landing stands.
-pub(super) fn no_way_back(entry: &Entry) -> usize {
-    let happened = |first: usize| entry.steps.get(first).is_some_and(|p| p.status == Status::Done);
-    let last = entry.steps.iter().rposition(|p| p.forward.is_some_and(happened));
-    last.map_or(0, |n| n + 1)
+/// Returns the number of the first step that may be reverted. The steps of a landing, and all before it, stay
+/// in effect.
+pub(super) fn first_revertible_step(entry: &OperationEntry) -> usize {
+    let is_done = |first: usize| entry.steps.get(first).is_some_and(|p| p.status == StepStatus::Done);
+    let last_forward = entry.steps.iter().rposition(|p| p.roll_forward_start.is_some_and(is_done));
+    last_forward.map_or(0, |n| n + 1)
 }

@@ -1,33 +1,37 @@
-//! Owns giving the folder of a landed lane, which lies in the trash, to a new one; and making it anew where the landed lane comes
-//! back all the same.
+//! Lane pool: gives the worktree folder of a landed lane, which is in the trash, to a new lane, and recreates
+//! it if the landed lane is restored later.
 //!
-//! A folder changes hands by one rename. Until then everything can be put back where it was; from then on the folder is the new
-//! lane's. What the landed lane had in it besides its commit stays in the trash entry, but for what `pool.keep` names.
+//! A folder changes hands by one rename. Before the rename everything can be restored; after it the folder
+//! belongs to the new lane. Files of the landed lane besides its commit stay in the trash entry, except those
+//! that `pool.keep` names.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::evidence::residents;
-use super::files::Folder;
-use super::fill::telling;
+use super::evidence::processes_in_dir;
+use super::populate::with_progress;
+use super::populate_lanes::EmptyWorktree;
 use super::{Error, Operation, Project, trash};
-use crate::fault;
-use crate::git::{self, Included, Kept, Left, Oid, Patterns, RepoPath, inside};
-use crate::store::records::{GivenRecord, Step, TrashRecord};
-use crate::store::{LockName, Record, made_at, now, remove_drafts, rename_new, sync_dir};
+use crate::fail_points;
+use crate::git::{
+    self, IncludePatterns, IncludedPath, Oid, RepoPath, RetiredWorktree, ReusePlan, list_folder,
+};
+use crate::store::records::{ReusedTrashRecord, Step, TrashRecord};
+use crate::store::{LockName, Record, id_created_at, now, remove_temp_files, rename_no_replace, sync_dir};
 
-/// The record of who got the folder, in an entry.
-const GIVEN: &str = "given.toml";
-/// What was in it besides its commit and what went along.
-pub(super) const ASIDE: &str = "aside";
-/// The file by which it was a worktree.
-const LINK: &str = "gitlink";
-/// The folder itself, before and after.
-const FOLDER: &str = "worktree";
+/// Record in a trash entry that names the lane which got the folder.
+const GIVEN_RECORD_FILE: &str = "given.toml";
+/// Folder in a trash entry for parked files, which were in the worktree besides its commit and are not
+/// reused.
+pub(super) const PARKED_FOLDER: &str = "aside";
+/// Saved `.git` file of the landed lane's worktree.
+const SAVED_GITLINK: &str = "gitlink";
+/// Worktree folder in a trash entry, before it is reused and after it is recreated.
+const WORKTREE_FOLDER: &str = "worktree";
 
-/// A trash entry whose folder may be of use.
-struct Entry {
+/// Trash entry whose worktree folder may be reusable.
+struct PoolEntry {
     dir: PathBuf,
     folder: PathBuf,
     admin: PathBuf,
@@ -35,65 +39,73 @@ struct Entry {
     tip: Oid,
 }
 
-impl Entry {
-    fn left(&self) -> Left<'_> {
-        Left { dir: &self.folder, admin: &self.admin, tip: self.tip }
+impl PoolEntry {
+    fn left_worktree(&self) -> RetiredWorktree<'_> {
+        RetiredWorktree { dir: &self.folder, git_dir: &self.admin, tip: self.tip }
     }
 }
 
-/// A new lane's folder that was another one's.
-pub(super) struct Taken {
-    /// Whose it was.
-    from: String,
-    /// What stays in it.
-    pub(super) stays: Vec<RepoPath>,
-    kept: Kept,
+/// Folder of a landed lane that now belongs to a new lane.
+pub(super) struct ReusedFolder {
+    /// Name of the landed lane.
+    previous_lane: String,
+    /// Untracked paths that stay in the folder.
+    pub(super) retained_paths: Vec<RepoPath>,
+    reusable: ReusePlan,
 }
 
-impl Taken {
-    /// Makes it what the new lane asks for. False where that is to be done from the beginning.
+impl ReusedFolder {
+    /// Updates the folder's files to the new lane's commit. Returns `false` if the folder has to be populated
+    /// from scratch.
     ///
     /// # Errors
-    /// When it was cut short.
+    /// Fails when interrupted.
     pub(super) fn finish(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
-        let made = telling(project, &name, |tell| {
-            self.kept.finish(&project.repo, dir, &crate::interrupt::is_quiet, tell)
+        let outcome = with_progress(project, &name, |report| {
+            self.reusable.apply(&project.repo, dir, &crate::interrupt::has_no_signal, report)
         })?;
-        let Some(made) = made else {
-            self.stays.clear();
+        let Some(outcome) = outcome else {
+            self.retained_paths.clear();
             return Ok(false);
         };
         project.repo.sync_indexes(&[dir])?;
-        project.listener.detail(format!("files: {}", made.in_words(&format!("lane '{}'", self.from))));
-        fault::point("pool.filled");
+        project
+            .listener
+            .detail(format!("files: {}", outcome.describe(&format!("lane '{}'", self.previous_lane))));
+        fail_points::hit("pool.filled");
         Ok(true)
     }
 }
 
-/// Puts the folder of a landed lane in the place of a new lane's; none where none is fit for that.
+/// Replaces the folder of a new lane by that of a landed lane. Returns `None` if no folder is suitable.
 ///
 /// # Errors
-/// When it was cut short.
-pub(super) fn take(op: &Operation<'_>, new: &Folder<'_>) -> Result<Option<Taken>, Error> {
+/// Fails when interrupted.
+pub(super) fn reuse_folder(
+    op: &Operation<'_>,
+    new: &EmptyWorktree<'_>,
+) -> Result<Option<ReusedFolder>, Error> {
     let project = op.project;
     if project.settings.pool.size == 0 {
         return Ok(None);
     }
-    let Ok(_pool) = project.store.locks().take(&LockName::Pool) else { return Ok(None) };
-    for entry in entries(project, project.settings.pool.size)? {
-        let said = |why: String| {
-            project.listener.detail(format!("the folder of lane '{}' is not used: {why}", entry.record.lane));
+    let Ok(_pool) = project.store.locks().acquire(&LockName::Pool) else { return Ok(None) };
+    for entry in youngest_entries(project, project.settings.pool.size)? {
+        let report_unused = |reason: String| {
+            project
+                .listener
+                .detail(format!("the folder of lane '{}' is not used: {reason}", entry.record.lane));
         };
-        match claim(op, new, &entry) {
-            Ok(Ok(taken)) => return Ok(Some(taken)),
-            Ok(Err(why)) => said(why),
+        match claim_entry(op, new, &entry) {
+            Ok(Ok(reused)) => return Ok(Some(reused)),
+            Ok(Err(reason)) => report_unused(reason),
             Err(e) => {
                 crate::interrupt::check()?;
-                said(e.to_string());
+                report_unused(e.to_string());
             }
         }
-        // A folder that was half given away is back where it was, or the new lane has lost its own.
+        // A partly moved folder is back in its entry, or the new lane has lost its own folder.
         if !new.dir.join(".git").exists() {
             return Err(Error::io("make", new.dir)(ErrorKind::NotFound.into()));
         }
@@ -101,326 +113,360 @@ pub(super) fn take(op: &Operation<'_>, new: &Folder<'_>) -> Result<Option<Taken>
     Ok(None)
 }
 
-/// Whose folders wait for new lanes, the youngest first.
-pub(super) fn waiting(project: &Project) -> Result<Vec<String>, Error> {
-    let entries = entries_of_use(project, project.settings.pool.size)?;
+/// Returns the lanes whose folders are available to new lanes, youngest first.
+pub(super) fn available_lanes(project: &Project) -> Result<Vec<String>, Error> {
+    let entries = usable_entries(project, project.settings.pool.size)?;
     Ok(entries.into_iter().map(|entry| entry.record.lane).collect())
 }
 
-/// What the next lane can be given, as far as that is known without a look at each file.
+/// Forecast of the folders the next lane can reuse, without inspecting every file.
 #[derive(Debug, Default)]
-pub(crate) struct Prospects {
-    /// The lanes whose folders it may get, the youngest first.
-    pub(crate) waiting: Vec<String>,
-    /// The lanes whose folders it cannot get now, and why.
-    pub(crate) unfit: Vec<(String, String)>,
-    /// The lanes whose folders nobody gets, since the setting `pool.size` is 0.
-    pub(crate) unused: Vec<String>,
+pub(crate) struct PoolForecast {
+    /// Lanes whose folders are available, youngest first.
+    pub(crate) available: Vec<String>,
+    /// Lanes whose folders are currently unavailable, with the reason.
+    pub(crate) unavailable: Vec<(String, String)>,
+    /// Lanes whose folders are not reused, because the setting `pool.size` is 0.
+    pub(crate) disabled: Vec<String>,
 }
 
-/// Looks what the next lane can be given.
+/// Returns the forecast of folders the next lane can reuse.
 ///
 /// # Errors
-/// When the trash or a lock cannot be looked at.
-pub(crate) fn prospects(project: &Project) -> Result<Prospects, Error> {
-    let (mut out, size) = (Prospects::default(), project.settings.pool.size);
+/// Fails when the trash or a lock cannot be read.
+pub(crate) fn pool_forecast(project: &Project) -> Result<PoolForecast, Error> {
+    let (mut out, size) = (PoolForecast::default(), project.settings.pool.size);
     if size == 0 {
-        let unused = entries_of_use(project, usize::MAX)?;
-        out.unused = unused.into_iter().map(|entry| entry.record.lane).collect();
+        let entries = usable_entries(project, usize::MAX)?;
+        out.disabled = entries.into_iter().map(|entry| entry.record.lane).collect();
         return Ok(out);
     }
     let location = project.location()?;
-    // It need not be there before the first lane is.
-    let near = location.folder().ancestors().find(|dir| dir.exists()).unwrap_or(location.folder());
+    // The lanes' folder may not exist before the first lane does.
+    let target_dir = location.folder().ancestors().find(|dir| dir.exists()).unwrap_or(location.folder());
     let main = project.repo.main_worktree().unwrap_or(project.repo.common_dir());
-    for entry in entries_of_use(project, size)? {
-        let why = match unfit(project, &entry, near)? {
-            None => project.repo.cannot_keep(&entry.left(), main).map(ToOwned::to_owned),
-            why => why,
+    for entry in usable_entries(project, size)? {
+        let reason = match unavailable_reason(project, &entry, target_dir)? {
+            None => project.repo.reuse_obstacle(&entry.left_worktree(), main).map(ToOwned::to_owned),
+            reason => reason,
         };
-        match why {
-            Some(why) => out.unfit.push((entry.record.lane, why)),
-            None => out.waiting.push(entry.record.lane),
+        match reason {
+            Some(reason) => out.unavailable.push((entry.record.lane, reason)),
+            None => out.available.push(entry.record.lane),
         }
     }
     Ok(out)
 }
 
-/// As many of the youngest entries that may be of use, where folders are given away at all.
-fn entries_of_use(project: &Project, most: usize) -> Result<Vec<Entry>, Error> {
-    if cfg!(target_os = "linux") { entries(project, most) } else { Ok(Vec::new()) }
+/// Returns the youngest entries that may be reusable, at most `limit`, and none on platforms without folder
+/// reuse.
+fn usable_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, Error> {
+    if cfg!(target_os = "linux") { youngest_entries(project, limit) } else { Ok(Vec::new()) }
 }
 
-/// So many of the youngest entries that may be of use.
-fn entries(project: &Project, most: usize) -> Result<Vec<Entry>, Error> {
-    let mut dirs: Vec<_> = trash::entries(project)?
+/// Returns the youngest entries that may be reusable, at most `limit`.
+fn youngest_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, Error> {
+    let mut dirs: Vec<_> = trash::list_entries(project)?
         .into_iter()
-        .filter_map(|dir| Some((made_at(dir.file_name()?.to_str()?)?, dir)))
+        .filter_map(|dir| Some((id_created_at(dir.file_name()?.to_str()?)?, dir)))
         .collect();
     dirs.sort();
-    let fit = |(_, dir): (_, PathBuf)| {
-        let record = TrashRecord::find(&dir.join("trash.toml")).ok()??;
-        let inside = record.worktree.as_ref().is_some_and(|folder| trash::is_inside(folder, &dir));
+    let to_pool_entry = |(_, dir): (_, PathBuf)| {
+        let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok()??;
+        let is_inside_entry =
+            record.worktree.as_ref().is_some_and(|folder| trash::is_part_of_entry(folder, &dir));
         let is_folder = |name: &str| dir.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        let fit = record.reusable && inside && !trash::is_old(project, &record);
-        let tip = record.tip.filter(|_| fit && is_folder(FOLDER) && is_folder("admin"))?;
-        let (folder, admin) = (dir.join(FOLDER), dir.join("admin"));
-        Some(Entry { dir, folder, admin, record, tip })
+        let is_reusable = record.reusable && is_inside_entry && !trash::is_expired(project, &record);
+        let tip = record.tip.filter(|_| is_reusable && is_folder(WORKTREE_FOLDER) && is_folder("admin"))?;
+        let (folder, admin) = (dir.join(WORKTREE_FOLDER), dir.join("admin"));
+        Some(PoolEntry { dir, folder, admin, record, tip })
     };
-    Ok(dirs.into_iter().rev().filter_map(fit).take(most).collect())
+    Ok(dirs.into_iter().rev().filter_map(to_pool_entry).take(limit).collect())
 }
 
-/// Why a folder cannot go to where `near` lies, where it is plain from outside of it.
-fn unfit(project: &Project, entry: &Entry, near: &Path) -> Result<Option<String>, Error> {
+/// Returns the reason why a folder cannot move to `target_dir`, as far as that is visible from outside the
+/// folder.
+fn unavailable_reason(
+    project: &Project,
+    entry: &PoolEntry,
+    target_dir: &Path,
+) -> Result<Option<String>, Error> {
     let folder = &entry.folder;
-    let disk = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.dev());
-    if disk(folder) != disk(near) {
+    let device = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.dev());
+    if device(folder) != device(target_dir) {
         return Ok(Some("it is on another disk".to_owned()));
     }
-    // What its agent left running may write to it still.
-    if project.store.locks().is_held(&LockName::Alive(entry.record.lane.clone()))? {
+    // A process that the agent left running may still write to the folder.
+    if project.store.locks().is_held(&LockName::AgentAlive(entry.record.lane.clone()))? {
         return Ok(Some("something of its run lives".to_owned()));
     }
-    if let Some(who) = residents(folder).into_iter().next() {
-        return Ok(Some(format!("{who} is in it")));
+    if let Some(resident) = processes_in_dir(folder).into_iter().next() {
+        return Ok(Some(format!("{resident} is in it")));
     }
-    let link = folder.join(".git");
-    let is_link = link.symlink_metadata().is_ok_and(|meta| meta.is_file())
-        && std::fs::read(&link).is_ok_and(|text| text.starts_with(b"gitdir: "));
-    Ok((!is_link).then(|| "it is no worktree".to_owned()))
+    let gitlink = folder.join(".git");
+    let is_gitlink = gitlink.symlink_metadata().is_ok_and(|meta| meta.is_file())
+        && std::fs::read(&gitlink).is_ok_and(|text| text.starts_with(b"gitdir: "));
+    Ok((!is_gitlink).then(|| "it is no worktree".to_owned()))
 }
 
-/// Takes the folder of an entry, if it is fit. Why not, where it is not; then it is as it was. The pool's lock is held.
-fn claim(op: &Operation<'_>, new: &Folder<'_>, entry: &Entry) -> Result<Result<Taken, String>, Error> {
+/// Reuses the folder of an entry, or returns the reason why it cannot be reused; the entry is unchanged then.
+/// The pool's lock is held.
+fn claim_entry(
+    op: &Operation<'_>,
+    new: &EmptyWorktree<'_>,
+    entry: &PoolEntry,
+) -> Result<Result<ReusedFolder, String>, Error> {
     let (project, dir) = (op.project, new.dir);
-    if let Some(why) = unfit(project, entry, dir)? {
-        return Ok(Err(why));
+    if let Some(reason) = unavailable_reason(project, entry, dir)? {
+        return Ok(Err(reason));
     }
-    let kept = match project.repo.look_at_left(&entry.left(), dir, new.start)? {
-        Ok(kept) => kept,
-        Err(why) => return Ok(Err(why.to_owned())),
+    let reusable = match project.repo.plan_reuse(&entry.left_worktree(), dir, new.start)? {
+        Ok(reusable) => reusable,
+        Err(reason) => return Ok(Err(reason.to_owned())),
     };
-    let (stays, goes) = sort_out(project, &entry.folder, &kept, dir);
-    let step = Step::Reuse { entry: entry.dir.clone(), dir: dir.to_owned() };
-    let record = GivenRecord {
+    let (retained_paths, removed_paths) = split_loose_files(project, &entry.folder, &reusable, dir);
+    let step = Step::ReuseTrash { entry: entry.dir.clone(), dir: dir.to_owned() };
+    let record = ReusedTrashRecord {
         lane: new.name.to_owned(),
         at: now(),
-        kept: stays.iter().map(ToString::to_string).collect(),
+        carried_files: retained_paths.iter().map(ToString::to_string).collect(),
     };
-    op.perform_by(step, |_| give(&entry.dir, dir, &record, &goes))?;
-    Ok(Ok(Taken { from: entry.record.lane.clone(), stays, kept }))
+    op.perform_with(step, |_| move_folder_to_lane(&entry.dir, dir, &record, &removed_paths))?;
+    Ok(Ok(ReusedFolder { previous_lane: entry.record.lane.clone(), retained_paths, reusable }))
 }
 
-/// What of that which is in no commit stays in a folder, and what has to go.
-fn sort_out(project: &Project, folder: &Path, kept: &Kept, new: &Path) -> (Vec<RepoPath>, Vec<RepoPath>) {
-    let patterns = Patterns::read(project.settings.pool.keep.join("\n").as_bytes());
-    // The names and ports of the lane that it was are nobody's cache.
-    let own = project.settings.set_up.env.as_deref().map(RepoPath::new);
-    let mut has_room = kept.room(new);
-    let mut sorter = Sorter {
+/// Splits the files that are in no commit into those that stay in the folder and those that are removed from
+/// it.
+fn split_loose_files(
+    project: &Project,
+    folder: &Path,
+    reusable: &ReusePlan,
+    new_dir: &Path,
+) -> (Vec<RepoPath>, Vec<RepoPath>) {
+    let patterns = IncludePatterns::parse(project.settings.pool.keep_patterns.join("\n").as_bytes());
+    // The env file has the names and ports of the landed lane, so it is never retained.
+    let env_file = project.settings.set_up.env_file.as_deref().map(RepoPath::new);
+    let mut has_room = reusable.untracked_filter(new_dir);
+    let mut sorter = LooseFileSorter {
         folder,
         patterns: &patterns,
-        own,
+        env_file,
         has_room: &mut has_room,
-        stays: Vec::new(),
-        goes: Vec::new(),
+        retained: Vec::new(),
+        removed: Vec::new(),
     };
-    kept.loose.iter().for_each(|one| sorter.sort(one));
-    let Sorter { stays, goes, .. } = sorter;
-    (stays, goes)
+    reusable.untracked.iter().for_each(|file| sorter.sort(file));
+    let LooseFileSorter { retained, removed, .. } = sorter;
+    (retained, removed)
 }
 
-struct Sorter<'a> {
+struct LooseFileSorter<'a> {
     folder: &'a Path,
-    patterns: &'a Patterns,
-    own: Option<RepoPath>,
-    has_room: &'a mut dyn FnMut(&Included) -> bool,
-    stays: Vec<RepoPath>,
-    goes: Vec<RepoPath>,
+    patterns: &'a IncludePatterns,
+    env_file: Option<RepoPath>,
+    has_room: &'a mut dyn FnMut(&IncludedPath) -> bool,
+    retained: Vec<RepoPath>,
+    removed: Vec<RepoPath>,
 }
 
-impl Sorter<'_> {
-    fn sort(&mut self, one: &Included) {
+impl LooseFileSorter<'_> {
+    fn sort(&mut self, file: &IncludedPath) {
         if self.patterns.is_empty() {
-            return self.goes.push(one.path.clone());
+            return self.removed.push(file.path.clone());
         }
-        let path = &one.path;
-        let is_own = self.own.as_ref() == Some(path);
-        let has_own = self.own.as_ref().is_some_and(|own| own.parents().any(|up| up == *path));
-        let named = self.patterns.names(path, one.is_folder) && !is_own;
-        let may_stay = named && (self.has_room)(one);
-        let part = has_own
+        let path = &file.path;
+        let is_env_file = self.env_file.as_ref() == Some(path);
+        let contains_env_file =
+            self.env_file.as_ref().is_some_and(|env_file| env_file.parents().any(|up| up == *path));
+        let is_named = self.patterns.includes(path, file.is_folder) && !is_env_file;
+        let may_stay = is_named && (self.has_room)(file);
+        let must_split = contains_env_file
             || (may_stay && self.patterns.has_exceptions())
-            || (!may_stay && self.patterns.may_name_below(path.as_bytes()));
-        if !one.is_folder || !part {
-            return if may_stay { self.stays.push(path.clone()) } else { self.goes.push(path.clone()) };
+            || (!may_stay && self.patterns.may_match_below(path.as_bytes()));
+        if !file.is_folder || !must_split {
+            return if may_stay { self.retained.push(path.clone()) } else { self.removed.push(path.clone()) };
         }
-        let (stays, goes) = (self.stays.len(), self.goes.len());
-        for below in inside(path, &path.under(self.folder)) {
-            self.sort(&below);
+        let (retained_before, removed_before) = (self.retained.len(), self.removed.len());
+        for child in list_folder(path, &path.to_fs_path(self.folder)) {
+            self.sort(&child);
         }
-        // A folder of which nothing stays goes as a whole.
-        if self.stays.len() == stays {
-            self.goes.truncate(goes);
-            self.goes.push(path.clone());
+        // A folder without retained files is removed as one path.
+        if self.retained.len() == retained_before {
+            self.removed.truncate(removed_before);
+            self.removed.push(path.clone());
         }
     }
 }
 
-/// Gives the folder of an entry to the new lane's folder at `dir`. Cut short anywhere, it is [`settle_reuse`]'s.
-fn give(entry: &Path, dir: &Path, record: &GivenRecord, goes: &[RepoPath]) -> Result<(), Error> {
-    let (folder, aside) = (entry.join(FOLDER), entry.join(ASIDE));
-    record.save(&entry.join(GIVEN))?;
-    fault::point("pool.claimed");
-    std::fs::create_dir(&aside).or_else(is_there).map_err(Error::io("create", &aside))?;
-    for path in goes {
-        let (from, to) = (path.under(&folder), path.under(&aside));
-        if let Some(above) = to.parent() {
-            std::fs::create_dir_all(above).map_err(Error::io("create", above))?;
+/// Moves the folder of an entry over the new lane's folder at `dir`. If this is interrupted anywhere,
+/// [`recover_reuse`] decides the result.
+fn move_folder_to_lane(
+    entry: &Path,
+    dir: &Path,
+    record: &ReusedTrashRecord,
+    removed_paths: &[RepoPath],
+) -> Result<(), Error> {
+    let (folder, parked) = (entry.join(WORKTREE_FOLDER), entry.join(PARKED_FOLDER));
+    record.save(&entry.join(GIVEN_RECORD_FILE))?;
+    fail_points::hit("pool.claimed");
+    std::fs::create_dir(&parked).or_else(allow_already_exists).map_err(Error::io("create", &parked))?;
+    for path in removed_paths {
+        let (from, to) = (path.to_fs_path(&folder), path.to_fs_path(&parked));
+        if let Some(parent) = to.parent() {
+            std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }
-        rename_new(&from, &to).map_err(Error::io("move aside", &from))?;
-        fault::point("pool.aside");
+        rename_no_replace(&from, &to).map_err(Error::io("move aside", &from))?;
+        fail_points::hit("pool.aside");
     }
-    let (link, old) = (folder.join(".git"), entry.join(LINK));
-    rename_new(&link, &old).map_err(Error::io("move aside", &link))?;
-    fault::point("pool.unlinked");
-    let new = dir.join(".git");
-    copy_link(&new, &link)?;
+    let (gitlink, saved_gitlink) = (folder.join(".git"), entry.join(SAVED_GITLINK));
+    rename_no_replace(&gitlink, &saved_gitlink).map_err(Error::io("move aside", &gitlink))?;
+    fail_points::hit("pool.unlinked");
+    let lane_gitlink = dir.join(".git");
+    copy_gitlink(&lane_gitlink, &gitlink)?;
     sync_dir(&folder)?;
     sync_dir(entry)?;
-    fault::point("pool.linked");
-    std::fs::remove_file(&new).map_err(Error::io("remove", &new))?;
-    fault::point("pool.emptied");
-    // In the place of an empty folder, and of nothing else.
+    fail_points::hit("pool.linked");
+    std::fs::remove_file(&lane_gitlink).map_err(Error::io("remove", &lane_gitlink))?;
+    fail_points::hit("pool.emptied");
+    // The rename replaces only an empty folder.
     std::fs::rename(&folder, dir).map_err(Error::io("move", &folder))?;
-    fault::point("pool.moved");
+    fail_points::hit("pool.moved");
     for folder in [entry, dir, dir.parent().unwrap_or(dir)] {
-        // It has happened, whatever a power cut makes of it: the entry says so.
+        // The folder has changed hands even if syncing fails: after a power cut the entry shows which lane
+        // has it.
         drop(sync_dir(folder));
     }
     Ok(())
 }
 
-/// Copies the file by which a folder is a worktree; it is on disk when this returns.
-fn copy_link(from: &Path, to: &Path) -> Result<(), Error> {
+/// Copies the `.git` file that makes a folder a worktree. The copy is synced to disk on return.
+fn copy_gitlink(from: &Path, to: &Path) -> Result<(), Error> {
     let copied = std::fs::copy(from, to).and_then(|_| std::fs::File::open(to)?.sync_all());
     copied.map_err(Error::io("write", to))
 }
 
-fn is_there(e: std::io::Error) -> std::io::Result<()> {
+fn allow_already_exists(e: std::io::Error) -> std::io::Result<()> {
     if e.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(e) }
 }
 
-/// Judges a folder that was being given away: it has changed hands, or everything goes back to where it was. Can be cut short
-/// itself and done again.
-pub(super) fn settle_reuse(entry: &Path, dir: &Path) -> Result<bool, Error> {
-    let (folder, old) = (entry.join(FOLDER), entry.join(LINK));
+/// Recovers an interrupted reuse of a folder. Returns whether the folder has changed hands; otherwise
+/// everything is moved back. Can be interrupted and repeated.
+pub(super) fn recover_reuse(entry: &Path, dir: &Path) -> Result<bool, Error> {
+    let (folder, saved_gitlink) = (entry.join(WORKTREE_FOLDER), entry.join(SAVED_GITLINK));
     if folder.symlink_metadata().is_err() {
         return Ok(true);
     }
-    let link = folder.join(".git");
-    if old.symlink_metadata().is_ok() {
-        let new = dir.join(".git");
-        if new.symlink_metadata().is_err() && dir.is_dir() && link.symlink_metadata().is_ok() {
-            std::fs::rename(&link, &new).map_err(Error::io("move", &link))?;
+    let gitlink = folder.join(".git");
+    if saved_gitlink.symlink_metadata().is_ok() {
+        let lane_gitlink = dir.join(".git");
+        if lane_gitlink.symlink_metadata().is_err() && dir.is_dir() && gitlink.symlink_metadata().is_ok() {
+            std::fs::rename(&gitlink, &lane_gitlink).map_err(Error::io("move", &gitlink))?;
         }
-        std::fs::rename(&old, &link).map_err(Error::io("move", &old))?;
+        std::fs::rename(&saved_gitlink, &gitlink).map_err(Error::io("move", &saved_gitlink))?;
     }
-    come_back(entry)?;
+    restore_parked_files(entry)?;
     Ok(false)
 }
 
-/// Puts what was moved aside back into the folder of an entry, which nobody has got, or has again. What does not fit stays.
-fn come_back(entry: &Path) -> Result<(), Error> {
-    let aside = entry.join(ASIDE);
-    if aside.symlink_metadata().is_ok() {
-        merge(&aside, &entry.join(FOLDER))?;
+/// Moves parked files back into the folder of an entry that no lane has, or that was recreated. Files in the
+/// way of others stay parked.
+fn restore_parked_files(entry: &Path) -> Result<(), Error> {
+    let parked = entry.join(PARKED_FOLDER);
+    if parked.symlink_metadata().is_ok() {
+        merge_folders(&parked, &entry.join(WORKTREE_FOLDER))?;
     }
-    fault::point("regrow.merged");
-    let record = entry.join(GIVEN);
-    remove_drafts(&record).map_err(Error::io("remove", &record))?;
+    fail_points::hit("regrow.merged");
+    let record = entry.join(GIVEN_RECORD_FILE);
+    remove_temp_files(&record).map_err(Error::io("remove", &record))?;
     match std::fs::remove_file(&record) {
         Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("remove", &record)(e)),
         _ => Ok(()),
     }
 }
 
-/// Moves all that is in one folder to another, which may have a part of its folders. What stands there already stays, and so
-/// does what would take its place.
-fn merge(from: &Path, to: &Path) -> Result<(), Error> {
+/// Moves everything in one folder to another, merging folders that exist in both. Existing targets are not
+/// replaced, and their sources stay.
+fn merge_folders(from: &Path, to: &Path) -> Result<(), Error> {
     for entry in std::fs::read_dir(from).map_err(Error::io("read", from))? {
         let entry = entry.map_err(Error::io("read", from))?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
-        match rename_new(&source, &target) {
+        match rename_no_replace(&source, &target) {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                 let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
                 if is_folder(&source) && is_folder(&target) {
-                    merge(&source, &target)?;
+                    merge_folders(&source, &target)?;
                 }
             }
             Err(e) => return Err(Error::io("move", &source)(e)),
         }
     }
-    // Not when anything is left in it.
+    // The removal fails if anything is left in the folder, as intended.
     drop(std::fs::remove_dir(from));
     Ok(())
 }
 
-/// Moves what an entry holds as its folder to somewhere else by `work`, made anew before where another lane has got it.
-pub(super) fn whole(
+/// Calls `move_folder`, which moves the folder `from` out of its trash entry. If another lane has got the
+/// folder, it is recreated first.
+pub(super) fn with_recreated_folder(
     op: &Operation<'_>,
     from: &Path,
-    work: impl FnOnce() -> Result<(), Error>,
+    move_folder: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
     let project = op.project;
     let entry = from.parent().filter(|dir| {
-        from.ends_with(FOLDER) && dir.parent() == Some(project.store.layout().trash().as_path())
+        from.ends_with(WORKTREE_FOLDER) && dir.parent() == Some(project.store.layout().trash().as_path())
     });
-    let Some(entry) = entry else { return work() };
-    // Nobody gives it away between the look and the move.
-    let _pool = project.store.locks().take(&LockName::Pool)?;
-    let record = TrashRecord::find(&entry.join("trash.toml"))?;
+    let Some(entry) = entry else { return move_folder() };
+    // The lock keeps the folder from being reused between the check and the move.
+    let _pool = project.store.locks().acquire(&LockName::Pool)?;
+    let record = TrashRecord::load_if_exists(&entry.join("trash.toml"))?;
     if from.symlink_metadata().is_err()
-        && let Some(given) = GivenRecord::find(&entry.join(GIVEN))?
+        && let Some(given) = ReusedTrashRecord::load_if_exists(&entry.join(GIVEN_RECORD_FILE))?
         && let Some((lane, tip)) = record.and_then(|record| Some((record.lane, record.tip?)))
     {
-        op.perform(Step::Regrow { entry: entry.to_owned(), tip }).map(drop)?;
+        op.perform(Step::RecreateTrash { entry: entry.to_owned(), tip }).map(drop)?;
         project
             .listener
             .step(format!("the folder of '{lane}' was given to '{}' and is made anew", given.lane));
-        if !given.kept.is_empty() {
-            let names = given.kept.join(", ");
+        if !given.carried_files.is_empty() {
+            let names = given.carried_files.join(", ");
             project.listener.warn(format!("what pool.keep names is not in it any more: {names}"));
         }
     }
-    work()
+    move_folder()
 }
 
-/// Makes the folder of an entry anew: the files of its commit, and what was moved aside.
-pub(super) fn regrow(project: &Project, entry: &Path, tip: Oid, scratch: &Path) -> Result<(), Error> {
-    let new = scratch.join("folder");
-    std::fs::create_dir(&new).map_err(Error::io("create", &new))?;
-    project.repo.lay_out(&new, tip, &scratch.join("index"))?;
-    let (link, old) = (new.join(".git"), entry.join(LINK));
-    copy_link(&old, &link)?;
-    git::sync_file_system(&new)?;
-    fault::point("regrow.built");
-    let folder = entry.join(FOLDER);
-    rename_new(&new, &folder).map_err(Error::io("move", &new))?;
-    fault::point("regrow.moved");
-    settle_regrow(entry).map(drop)
+/// Recreates the folder of an entry: the files of its commit and the parked files.
+pub(super) fn recreate_folder(
+    project: &Project,
+    entry: &Path,
+    tip: Oid,
+    scratch: &Path,
+) -> Result<(), Error> {
+    let new_folder = scratch.join("folder");
+    std::fs::create_dir(&new_folder).map_err(Error::io("create", &new_folder))?;
+    project.repo.write_commit_files(&new_folder, tip, &scratch.join("index"))?;
+    let (gitlink, saved_gitlink) = (new_folder.join(".git"), entry.join(SAVED_GITLINK));
+    copy_gitlink(&saved_gitlink, &gitlink)?;
+    git::sync_file_system(&new_folder)?;
+    fail_points::hit("regrow.built");
+    let folder = entry.join(WORKTREE_FOLDER);
+    rename_no_replace(&new_folder, &folder).map_err(Error::io("move", &new_folder))?;
+    fail_points::hit("regrow.moved");
+    recover_recreate(entry).map(drop)
 }
 
-/// Judges a folder that was being made anew, and ends it where it has its name.
-pub(super) fn settle_regrow(entry: &Path) -> Result<bool, Error> {
-    if entry.join(FOLDER).symlink_metadata().is_err() {
+/// Recovers an interrupted recreation of a folder, and completes it if the folder is in its final path.
+/// Returns whether it is.
+pub(super) fn recover_recreate(entry: &Path) -> Result<bool, Error> {
+    if entry.join(WORKTREE_FOLDER).symlink_metadata().is_err() {
         return Ok(false);
     }
-    let old = entry.join(LINK);
-    match std::fs::remove_file(&old) {
-        Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &old)(e)),
+    let saved_gitlink = entry.join(SAVED_GITLINK);
+    match std::fs::remove_file(&saved_gitlink) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &saved_gitlink)(e)),
         _ => {}
     }
-    come_back(entry).map(|()| true)
+    restore_parked_files(entry).map(|()| true)
 }

@@ -1,5 +1,5 @@
-//! Owns which ports a lane has for servers of its own: they stand in its record, nobody else has them, and they are free again when
-//! the lane is gone.
+//! Ports of a lane for servers that its agent starts: recorded in the lane's record, not shared with other
+//! lanes, and free again when the lane is removed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
@@ -8,80 +8,85 @@ use std::time::Duration;
 
 use super::set_up::reserved_ports;
 use super::{Error, Project};
-use crate::config::PORTS_OF_A_LANE;
+use crate::config::LANE_PORT_COUNT;
 use crate::store::records::{AnyLane, PORT_COUNT, Ports};
 use crate::store::{LockName, Record};
 
-// A range that a setting may have holds the ports of one lane, as a record has them.
-const _: () = assert!(PORTS_OF_A_LANE == PORT_COUNT);
+// The port range of a setting is divided into blocks of the size that a record has.
+const _: () = assert!(LANE_PORT_COUNT == PORT_COUNT);
 
-/// How long somebody who listens may take to answer a call from the same machine.
-const ANSWER: Duration = Duration::from_millis(200);
+/// Maximum time for a local listener to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Ports for a lane that has none: those that no other lane of the repository has, and nobody listens at now. None when there are
-/// no such, or none are wanted.
+/// Chooses ports for a lane that has none: a block that no other lane of the repository has and that nobody
+/// listens on now. Returns `None` if there is no such block, or the setting turns ports off.
 ///
-/// The search begins at a place that repository and name decide. So lanes that are made at the same moment, and lanes of other
-/// repositories, hardly ever meet, and a name mostly gets the same again.
-pub(super) fn choose(project: &Project, name: &str) -> Option<Ports> {
-    search(project, name, &of_others(project, name), 0)
+/// The search starts at a position derived from repository and name. Lanes created at the same moment and
+/// lanes of other repositories therefore rarely collide, and a name mostly gets the same ports again.
+pub(super) fn choose_ports(project: &Project, name: &str) -> Option<Ports> {
+    find_free_block(project, name, &ports_of_other_lanes(project, name), 0)
 }
 
-/// Has a lane that is about to have a run keep its ports, or get some: one that came back may find them given away. The lane as it
-/// is then.
+/// Ensures that a lane has ports before a run, keeping its ports if they are still unclaimed: those of a
+/// restored lane may belong to another lane by now. Returns the updated lane.
 ///
 /// # Errors
-/// When its record cannot be read or written.
-pub(crate) fn keep_ports(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
-    let store = project.store.locks().take(&LockName::Store)?;
-    let others = of_others(project, &lane.name);
-    let now = AnyLane::load(&project.store.layout().lane_record(&lane.name))?;
-    let alone = |own: Ports| others.iter().all(|other| !own.meets(*other));
-    let ports = now.port.filter(|own| alone(*own)).or_else(|| search(project, &lane.name, &others, 0));
-    if ports == now.port {
-        return Ok(now);
+/// Fails when the lane's record cannot be read or written.
+pub(crate) fn ensure_ports(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
+    let store_lock = project.store.locks().acquire(&LockName::Store)?;
+    let others = ports_of_other_lanes(project, &lane.name);
+    let current = AnyLane::load(&project.store.layout().lane_record(&lane.name))?;
+    let is_unclaimed = |block: Ports| others.iter().all(|other| !block.overlaps(*other));
+    let ports = current
+        .ports
+        .filter(|block| is_unclaimed(*block))
+        .or_else(|| find_free_block(project, &lane.name, &others, 0));
+    if ports == current.ports {
+        return Ok(current);
     }
-    project.update_lane_held(&lane.name, &store, |record| record.port = ports)
+    project.update_lane_locked(&lane.name, &store_lock, |record| record.ports = ports)
 }
 
-/// Ports for what runs beside the lanes, by number: no lane's.
-pub(crate) fn ports_beside(project: &Project, number: usize) -> Option<Ports> {
-    search(project, "", &of_others(project, ""), number)
+/// Returns ports that belong to no lane, for processes that run next to the lanes. Each `index` gets a
+/// different block.
+pub(crate) fn extra_ports(project: &Project, index: usize) -> Option<Ports> {
+    find_free_block(project, "", &ports_of_other_lanes(project, ""), index)
 }
 
-/// What the other lanes have, those that are being made too.
-fn of_others(project: &Project, name: &str) -> Vec<Ports> {
+/// Returns the ports of all lanes but `name`, including lanes that are being created.
+fn ports_of_other_lanes(project: &Project, name: &str) -> Vec<Ports> {
     let layout = project.store.layout();
-    let others = layout.names_in("lanes").into_iter().filter(|other| other != name);
-    let ports = |other: String| match AnyLane::find(&layout.lane_record(&other)) {
-        Ok(Some(lane)) => lane.port,
-        // It is just being made, or cannot run.
+    let others = layout.entry_names("lanes").into_iter().filter(|other| other != name);
+    let lane_ports = |other: String| match AnyLane::load_if_exists(&layout.lane_record(&other)) {
+        Ok(Some(lane)) => lane.ports,
+        // The lane is being created, or its record is unreadable and it cannot run.
         Ok(None) | Err(_) => reserved_ports(project, &other),
     };
-    others.filter_map(ports).collect()
+    others.filter_map(lane_ports).collect()
 }
 
-fn search(project: &Project, name: &str, others: &[Ports], skip: usize) -> Option<Ports> {
-    let (from, to) = project.settings.ports?;
+fn find_free_block(project: &Project, name: &str, others: &[Ports], skip: usize) -> Option<Ports> {
+    let (from, to) = project.settings.port_range?;
     let blocks = (to - from + 1) / PORT_COUNT;
     let mut hasher = DefaultHasher::new();
     (project.repo.common_dir(), name).hash(&mut hasher);
     let start = hasher.finish().checked_rem(u64::from(blocks))?;
     let start = u16::try_from(start).ok()?;
-    let block = |n: u16| Ports { first: from + (start + n) % blocks * PORT_COUNT };
-    let unclaimed = (0..blocks).map(block).filter(|ports| others.iter().all(|other| !ports.meets(*other)));
+    let block_at = |n: u16| Ports { first: from + (start + n) % blocks * PORT_COUNT };
+    let unclaimed =
+        (0..blocks).map(block_at).filter(|ports| others.iter().all(|other| !ports.overlaps(*other)));
     unclaimed.skip(skip).find(|ports| ports.all().all(is_free))
 }
 
-/// Whether nobody listens at a port. This machine alone is asked.
+/// Returns whether nobody listens on a local port.
 fn is_free(port: u16) -> bool {
     let local = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-    let taken = local.iter().any(|address| {
+    let is_bound = local.iter().any(|address| {
         TcpListener::bind((*address, port))
             .is_err_and(|e| matches!(e.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied))
     });
-    // Who listens at all addresses does not keep everybody from one of them, on some systems.
-    !taken && TcpStream::connect_timeout(&SocketAddr::new(local[0], port), ANSWER).is_err()
+    // On some systems a listener on all addresses does not prevent a bind to one of them.
+    !is_bound && TcpStream::connect_timeout(&SocketAddr::new(local[0], port), CONNECT_TIMEOUT).is_err()
 }
 
 #[cfg(test)]
@@ -89,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_at_which_somebody_listens_is_not_free() {
+    fn port_with_listener_is_not_free() {
         for address in ["127.0.0.1:0", "0.0.0.0:0"] {
             let listener = TcpListener::bind(address).unwrap();
             assert!(!is_free(listener.local_addr().unwrap().port()), "{address}");

@@ -1,188 +1,205 @@
-//! Owns putting right what a dead process left: its operation ends as if it had been done, or as if it had not been begun.
+//! Recovery of operations that crashed processes left unfinished: each is either completed or reverted.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::operation::{Operation, no_way_back};
-use super::take_back::{forget_repeats, mark_taken_back};
-use super::{Error, Project, absent, apart, checks_dir, history, steps};
-use crate::git::{self, Tree, Wrote};
+use super::operation::{Operation, first_revertible_step};
+use super::revert::{delete_redundant_snapshots, mark_reverted};
+use super::{Error, Project, checks_dir, detached_worktree, missing_worktree, op_log_view, steps};
+use crate::git::{self, WorktreeContext, WorktreeStep};
 use crate::store::records::Step;
-use crate::store::{self, Entry, Guard, Header, Journal, Line, LockName, Planned, Scratch, Status};
-use crate::{fault, process};
+use crate::store::{
+    self, Journal, JournalLine, LockGuard, LockName, OperationEntry, OperationHeader, PlannedStep,
+    ScratchDir, StepStatus,
+};
+use crate::{fail_points, process};
 
-/// Puts right whatever dead processes left. Costs a look into two folders when there is nothing.
+/// Recovers everything that crashed processes left. Costs a listing of two folders if there is nothing.
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
-    project.store.note_clock();
-    // A dead process's place in the landing queue holds nobody up; whoever cannot remove it leaves it to the next.
+    project.store.record_clock();
+    // The place of a crashed process in the landing queue blocks nobody; a process that cannot remove it
+    // leaves it to the next.
     drop(store::sweep_queue(project.store.locks()));
-    // So does one that was killed while it handed out events.
-    project.hand_out();
-    apart::sweep(project);
-    put_right(project, dead(project)?)
+    // A process killed while delivering events blocks nobody either.
+    project.deliver_events();
+    detached_worktree::sweep_detached_worktrees(project);
+    recover_operations(project, claim_orphans(project)?)
 }
 
-/// What dead processes left open, held by this process. What they only had in hand is removed.
-pub(super) fn dead(project: &Project) -> Result<Vec<Scratch>, Error> {
-    let mut orphans = project.store.layout().orphans()?;
+/// Claims the scratch folders of crashed processes that have a journal. Folders without one are removed.
+pub(super) fn claim_orphans(project: &Project) -> Result<Vec<ScratchDir>, Error> {
+    let mut orphans = project.store.layout().claim_orphans()?;
     if !orphans.is_empty() {
-        checks_dir::sweep(project);
+        checks_dir::remove_half_added(project);
     }
     for orphan in &mut orphans {
-        if Journal::file_in(orphan.path()).exists() {
-            // Until its journal is read, nothing may remove it.
-            orphan.keep();
+        if Journal::path_in(orphan.path()).exists() {
+            // The folder must not be removed before its journal is read.
+            orphan.retain();
         } else {
-            // What it only had in hand goes with its folder; a git that was killed with it may have left a lock.
-            git::settle_deletions(&project.repo, orphan.path())?;
+            // Temporary files are removed with the folder; a git process killed at the same time may have
+            // left a lock.
+            git::recover_deletion_locks(&project.repo, orphan.path())?;
         }
     }
-    orphans.retain(|orphan| Journal::file_in(orphan.path()).exists());
+    orphans.retain(|orphan| Journal::path_in(orphan.path()).exists());
     Ok(orphans)
 }
 
-/// An operation that no command could put right so far.
-pub(crate) struct Stuck {
-    /// The folder of the process that is dead.
+/// Operation that no command could recover so far.
+pub(crate) struct StuckOperation {
+    /// Scratch folder of the crashed process.
     pub(crate) dir: PathBuf,
-    /// What its journal says.
-    pub(crate) journal: Result<Entry, store::Error>,
+    /// Content of its journal, or the error on reading it.
+    pub(crate) journal: Result<OperationEntry, store::Error>,
 }
 
-/// What is left of dead processes after everything that could be put right was.
-pub(crate) fn stuck(project: &Project) -> Result<Vec<Stuck>, Error> {
+/// Returns the operations of crashed processes that remain after recovery.
+pub(crate) fn stuck_operations(project: &Project) -> Result<Vec<StuckOperation>, Error> {
     let mut out = Vec::new();
-    for mut orphan in project.store.layout().orphans()? {
-        orphan.keep();
+    for mut orphan in project.store.layout().claim_orphans()? {
+        orphan.retain();
         let dir = orphan.path().to_owned();
-        if let Some(journal) = Entry::read(&Journal::file_in(&dir)).transpose() {
-            out.push(Stuck { dir, journal });
+        if let Some(journal) = OperationEntry::read(&Journal::path_in(&dir)).transpose() {
+            out.push(StuckOperation { dir, journal });
         }
     }
     Ok(out)
 }
 
-/// Ends the operations of dead processes.
-pub(super) fn put_right(project: &Project, dead: Vec<Scratch>) -> Result<(), Error> {
-    if !dead.is_empty() {
-        fault::point("recover.claimed");
+/// Completes or reverts the operations in these scratch folders of crashed processes.
+pub(super) fn recover_operations(project: &Project, orphans: Vec<ScratchDir>) -> Result<(), Error> {
+    if !orphans.is_empty() {
+        fail_points::hit("recover.claimed");
     }
-    let mut each = dead.into_iter();
-    // Whoever does this may be in an operation of its own.
-    project.repo.carrying_on(|| {
-        each.try_for_each(|scratch| match Journal::adopt(scratch)? {
+    let mut remaining = orphans.into_iter();
+    // The calling process may be in its own operation.
+    project.repo.preserve_inherited_file(|| {
+        remaining.try_for_each(|scratch| match Journal::adopt(scratch)? {
             Some(mut journal) => {
-                absent::follow_moved(project, &mut journal);
-                end(project, journal)
+                missing_worktree::relocate_moved_worktrees(project, &mut journal);
+                recover_operation(project, journal)
             }
             None => Ok(()),
         })
     })
 }
 
-/// Takes a lock that whoever held it before may have died with: what that left half-done is put right first, also where another process
-/// is about that. `concerns` names the steps which change what the lock protects.
-pub(super) fn take_lock(
+/// Acquires a lock whose last holder may have crashed. Its unfinished operation is recovered first, or
+/// awaited if another process is recovering it. `is_relevant` selects the steps that change what the lock
+/// protects.
+pub(super) fn lock_after_recovery(
     project: &Project,
     name: &LockName,
-    concerns: impl Fn(&Step) -> bool,
-) -> Result<Guard, Error> {
+    is_relevant: impl Fn(&Step) -> bool,
+) -> Result<LockGuard, Error> {
     let locks = project.store.locks();
     loop {
-        let lock = locks.take(name)?;
-        // Now is the time to look, and without the lock, to act.
-        let dead = dead(project)?;
-        if !dead.is_empty() {
+        let lock = locks.acquire(name)?;
+        // Check while the lock is held, and recover without it.
+        let orphans = claim_orphans(project)?;
+        if !orphans.is_empty() {
             drop(lock);
-            put_right(project, dead)?;
+            recover_operations(project, orphans)?;
             continue;
         }
-        let Some((dir, header)) = put_right_elsewhere(project, &concerns) else { return Ok(lock) };
+        let Some((dir, header)) = recovery_elsewhere(project, &is_relevant) else { return Ok(lock) };
         drop(lock);
         let holder = format!("whoever puts `{}` right (process {} has died)", header.command, header.pid);
-        locks.wait_until_left(&dir, &name.what(), &holder)?;
+        locks.wait_for_scratch_release(&dir, &name.describe(), &holder)?;
     }
 }
 
-/// Takes the run lock of the lane `name` as [`take_lock`] takes a lock. `path` is the lane's worktree; none for that on record.
-pub(super) fn take_run_lock(project: &Project, name: &str, path: Option<&Path>) -> Result<Guard, Error> {
-    let records = project.store.layout().lane(name);
+/// Acquires the run lock of the lane `name` after recovery, like [`lock_after_recovery`]. `path` is the
+/// lane's worktree, or `None` for the path on record.
+pub(super) fn run_lock_after_recovery(
+    project: &Project,
+    name: &str,
+    path: Option<&Path>,
+) -> Result<LockGuard, Error> {
+    let record_dir = project.store.layout().lane(name);
     let path = path.map(Path::to_owned).or_else(|| project.any_lane(name).ok().map(|lane| lane.path));
-    let is_in = |moved: &Path| moved == records || path.as_ref().is_some_and(|path| moved == path);
-    take_lock(project, &LockName::Run(name.to_owned()), |step| match step {
-        Step::Worktree { lane: made, .. } => made == name,
-        Step::Move { from, to } => is_in(from) || is_in(to),
+    let is_lane_path =
+        |moved_path: &Path| moved_path == record_dir || path.as_ref().is_some_and(|path| moved_path == path);
+    lock_after_recovery(project, &LockName::Run(name.to_owned()), |step| match step {
+        Step::CreateWorktree { lane: created, .. } => created == name,
+        Step::MovePath { from, to } => is_lane_path(from) || is_lane_path(to),
         _ => false,
     })
 }
 
-/// The folder of an operation of a dead process that another one puts right just now.
-fn put_right_elsewhere(project: &Project, concerns: &impl Fn(&Step) -> bool) -> Option<(PathBuf, Header)> {
-    // One that lives would hold the lock itself.
-    let has_died = |header: &Header| header.is_of_this_host() && process::has_ended(header.pid);
-    under_way(project, concerns).find(|(_, header)| has_died(header))
-}
-
-/// Whether another process has an operation under way with such a step.
-pub(super) fn is_under_way(project: &Project, concerns: impl Fn(&Step) -> bool) -> bool {
-    under_way(project, &concerns).next().is_some()
-}
-
-fn under_way(
+/// Returns the scratch folder and header of a crashed process's operation that another process is recovering.
+fn recovery_elsewhere(
     project: &Project,
-    concerns: &impl Fn(&Step) -> bool,
-) -> impl Iterator<Item = (PathBuf, Header)> {
-    project.store.layout().at_work_elsewhere().into_iter().filter_map(move |dir| {
-        let entry = Entry::read(&Journal::file_in(&dir)).ok().flatten()?;
-        let is_about = entry.end.is_none() && entry.steps.iter().any(|planned| concerns(&planned.step));
-        is_about.then_some((dir, entry.header))
+    is_relevant: &impl Fn(&Step) -> bool,
+) -> Option<(PathBuf, OperationHeader)> {
+    // A live owner would hold the lock itself.
+    let has_exited =
+        |header: &OperationHeader| header.is_from_this_host() && process::has_process_exited(header.pid);
+    running_operations(project, is_relevant).find(|(_, header)| has_exited(header))
+}
+
+/// Returns whether another process is running an operation with a relevant step.
+pub(super) fn is_operation_running(project: &Project, is_relevant: impl Fn(&Step) -> bool) -> bool {
+    running_operations(project, &is_relevant).next().is_some()
+}
+
+fn running_operations(
+    project: &Project,
+    is_relevant: &impl Fn(&Step) -> bool,
+) -> impl Iterator<Item = (PathBuf, OperationHeader)> {
+    project.store.layout().other_live_work_dirs().into_iter().filter_map(move |dir| {
+        let entry = OperationEntry::read(&Journal::path_in(&dir)).ok().flatten()?;
+        let is_running =
+            entry.finished.is_none() && entry.steps.iter().any(|planned| is_relevant(&planned.step));
+        is_running.then_some((dir, entry.header))
     })
 }
 
-fn end(project: &Project, journal: Journal) -> Result<(), Error> {
+fn recover_operation(project: &Project, journal: Journal) -> Result<(), Error> {
     let header = journal.entry().header.clone();
-    let ended = journal.entry().end.is_some();
+    let has_ended = journal.entry().finished.is_some();
     let op = Operation::new(project, header, Some(journal));
     let mut unmoved = Vec::new();
-    // It had come to its end and only was not filed yet.
-    if !ended && let Err(e) = decide(&op, &mut unmoved) {
-        let command = shown(&op);
-        op.leave();
-        return Err(Error::Unfinished { command, source: Box::new(e) });
+    // An operation that has ended only lacks its entry in the log.
+    if !has_ended && let Err(e) = resolve_and_revert(&op, &mut unmoved) {
+        let command = command_text(&op);
+        op.leave_unfinished();
+        return Err(Error::RecoveryFailed { command, source: Box::new(e) });
     }
-    let entry = op.entry();
+    let entry = op.journal_entry();
     let number = op.finish(true)?;
-    if let Some(entry) = entry.filter(|_| !ended) {
-        report(project, &entry, number, &unmoved);
+    if let Some(entry) = entry.filter(|_| !has_ended) {
+        report_recovery(project, &entry, number, &unmoved);
     }
     Ok(())
 }
 
-/// Judges what was left open, takes back what can be and finishes what there is no way back from. `unmoved` becomes the steps that were
-/// to move a branch and had not.
-fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
-    let count = op.entry().map_or(0, |e| e.steps.len());
+/// Resolves the open steps, then completes the steps that cannot be reverted and reverts all others. Adds to
+/// `unmoved` the numbers of the steps that should have moved a branch and had not.
+fn resolve_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
+    let count = op.journal_entry().map_or(0, |e| e.steps.len());
     for n in (0..count).rev() {
-        if op.status(n) != Some(Status::Open) {
+        if op.step_status(n) != Some(StepStatus::Pending) {
             continue;
         }
-        let Some((step, scratch)) = op.at(n) else { continue };
-        let happened = steps::settle(op, &step, &scratch)?;
-        if !happened && matches!(step, Step::Tree { .. } | Step::Ref { .. }) {
+        let Some((step, scratch)) = op.step_and_scratch(n) else { continue };
+        let happened = steps::recover_step(op, &step, &scratch)?;
+        if !happened && matches!(step, Step::Checkout { .. } | Step::MoveRef { .. }) {
             unmoved.push(n);
         }
-        let _ = op.note(if happened { Line::Done(n) } else { Line::Back(n) });
+        let _ = op.record_line(if happened { JournalLine::Done(n) } else { JournalLine::Undone(n) });
     }
-    // Whoever takes steps back would take beginnings of what they had written for changes of somebody's.
-    mend_files(op, git::complete)?;
-    mark_taken_back(op)?;
-    finish_forward(op);
-    match take_back(op) {
+    // Partly written files must be completed first: a revert would take them for the user's changes.
+    mend_worktrees(op, git::repair_truncated_files)?;
+    mark_reverted(op)?;
+    finish_forward_steps(op);
+    match revert_all(op) {
         Err(e) if e.is_refusal() => {
             op.project.listener.warn(format!(
                 "`{}` was cut short and cannot be taken back as a whole: {e}; what is left of it stands",
-                shown(op)
+                command_text(op)
             ));
             Ok(())
         }
@@ -190,112 +207,124 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
     }
 }
 
-/// Takes everything back. What the way back wrote is on disk before the snapshots go that would tell of another power cut what is
-/// somebody's own.
-fn take_back(op: &Operation<'_>) -> Result<(), Error> {
-    op.take_back(0, |step| !matches!(step, Step::Snap { .. }))?;
-    mend_files(op, git::sync_written)?;
-    forget_repeats(op)?;
-    op.take_back(0, |_| true)
+/// Reverts all steps. The reverted files are synced to disk before the snapshots are deleted, because
+/// recovery after another power cut needs the snapshots to recognize the user's own files.
+fn revert_all(op: &Operation<'_>) -> Result<(), Error> {
+    op.revert_steps(0, |step| !matches!(step, Step::TakeSnapshot { .. }))?;
+    mend_worktrees(op, git::sync_written_files)?;
+    delete_redundant_snapshots(op)?;
+    op.revert_steps(0, |_| true)
 }
 
-/// A function that mends one worktree, given what the steps of an operation have written to it, newest first.
-type Mend = fn(&Tree<'_>, &[Wrote]) -> Result<(), git::Error>;
+/// Function that mends one worktree, given what the steps of an operation wrote to it, newest first.
+type MendFn = fn(&WorktreeContext<'_>, &[WorktreeStep]) -> Result<(), git::Error>;
 
-/// Does something about what the steps that have happened wrote to each worktree. One where that fails is left to whoever takes its
-/// steps back.
+/// Calls `mend` for each worktree with what the completed steps wrote to it. A worktree where that fails is
+/// left to the revert of its steps.
 ///
 /// # Errors
-/// Where the disk is full: once there is room, the next command does it.
-fn mend_files(op: &Operation<'_>, mend: Mend) -> Result<(), Error> {
-    let Some(entry) = op.entry() else { return Ok(()) };
-    let mut worktrees: Vec<(&Path, usize, Vec<Option<Wrote>>)> = Vec::new();
-    let stands = |p: &Planned| p.status == Status::Done && !p.is_gone;
-    for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| stands(p)) {
+/// Fails when the disk is full: the next command repeats it once there is space.
+fn mend_worktrees(op: &Operation<'_>, mend: MendFn) -> Result<(), Error> {
+    let Some(entry) = op.journal_entry() else { return Ok(()) };
+    let mut worktrees: Vec<(&Path, usize, Vec<Option<WorktreeStep>>)> = Vec::new();
+    let is_in_effect = |p: &PlannedStep| p.status == StepStatus::Done && !p.is_worktree_missing;
+    for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| is_in_effect(p)) {
         let (dir, wrote) = match &planned.step {
-            Step::Tree { dir, from, to, .. } => (dir, Some(Wrote::Commit { from: *from, to: *to })),
-            Step::Clear { dir, snap } => (dir, op.snapshot_of(snap).ok().map(Wrote::Cleared)),
-            Step::Restore { dir, snap, head, .. } => {
-                let restored = |snapshot| Wrote::Restored { snapshot, onto: *head };
-                (dir, op.snapshot_of(snap).ok().map(restored))
+            Step::Checkout { dir, from, to, .. } => {
+                (dir, Some(WorktreeStep::Transition { from: *from, to: *to }))
+            }
+            Step::ClearWorktree { dir, snapshot_id: snap } => {
+                (dir, op.load_snapshot(snap).ok().map(WorktreeStep::Cleared))
+            }
+            Step::RestoreSnapshot { dir, snapshot_id: snap, head, .. } => {
+                let restored = |snapshot| WorktreeStep::Restored { snapshot, onto: *head };
+                (dir, op.load_snapshot(snap).ok().map(restored))
             }
             _ => continue,
         };
         match worktrees.iter_mut().find(|(known, ..)| known == dir) {
-            Some((_, _, all)) => all.push(wrote),
+            Some((_, _, writes)) => writes.push(wrote),
             None => worktrees.push((dir, n, vec![wrote])),
         }
     }
     for (dir, n, wrote) in worktrees.into_iter().filter(|(dir, ..)| dir.exists()) {
-        let (Some((_, scratch)), Ok(checkout)) = (op.at(n), op.checkout(dir)) else { continue };
-        // Of a snapshot that is gone, as it is at the end of a way back, nobody knows which files are somebody's own.
-        let wrote: Vec<Wrote> = wrote.into_iter().map_while(|wrote| wrote).collect();
+        let (Some((_, scratch)), Ok(checkout)) = (op.step_and_scratch(n), op.checkout(dir)) else { continue };
+        // At the end of a revert a snapshot may be gone. Without it, nobody knows which files are the user's
+        // own.
+        let wrote: Vec<WorktreeStep> = wrote.into_iter().map_while(|wrote| wrote).collect();
         match checkout.with_tree(&scratch, |tree| Ok(mend(tree, &wrote)?)) {
-            Err(e) if is_full(&e) => return Err(e),
+            Err(e) if is_disk_full(&e) => return Err(e),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Whether the disk had no room.
-fn is_full(e: &Error) -> bool {
+/// Returns whether an error means that the disk or the quota is full.
+fn is_disk_full(e: &Error) -> bool {
     let Error::Git(git::Error::Io { source, .. }) = e else { return false };
     matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// The steps that follow from one there is no way back from.
-fn finish_forward(op: &Operation<'_>) {
-    let Some(entry) = op.entry() else { return };
-    for (n, planned) in entry.steps.iter().enumerate().take(no_way_back(&entry)) {
-        let happened = |first: usize| entry.steps[first].status == Status::Done;
-        if planned.status != Status::Done && planned.forward.is_some_and(happened) {
-            op.follow(n, true);
+/// Completes the steps that follow a step which cannot be reverted.
+fn finish_forward_steps(op: &Operation<'_>) {
+    let Some(entry) = op.journal_entry() else { return };
+    for (n, planned) in entry.steps.iter().enumerate().take(first_revertible_step(&entry)) {
+        let is_done = |first: usize| entry.steps[first].status == StepStatus::Done;
+        if planned.status != StepStatus::Done && planned.roll_forward_start.is_some_and(is_done) {
+            op.apply_following_step(n, true);
         }
     }
 }
 
-fn shown(op: &Operation<'_>) -> String {
-    op.entry().map_or_else(String::new, |e| typed(&e.header.command).into_owned())
+fn command_text(op: &Operation<'_>) -> String {
+    op.journal_entry().map_or_else(String::new, |e| typed_command(&e.header.command).into_owned())
 }
 
-/// A command as a person types it to have the same done: a lane that lands by itself is landed by one that is none of theirs.
-fn typed(command: &str) -> Cow<'_, str> {
-    let lanes = ["run-ended", "retry"]
+/// Returns the command a user types to repeat `command`: an automatic merge is repeated by `git proq merge`
+/// with the same lanes.
+fn typed_command(command: &str) -> Cow<'_, str> {
+    let lane_args = ["run-ended", "retry"]
         .iter()
-        .find_map(|why| command.strip_prefix("git proq merge --auto ")?.strip_prefix(why));
-    lanes.map_or(Cow::Borrowed(command), |lanes| format!("git proq merge{lanes}").into())
+        .find_map(|trigger| command.strip_prefix("git proq merge --auto ")?.strip_prefix(trigger));
+    lane_args.map_or(Cow::Borrowed(command), |lane_args| format!("git proq merge{lane_args}").into())
 }
 
-/// What became of it, for the person whose command came next, in three lines: what was cut short, what came of it, and what
-/// to do now.
-fn report(project: &Project, entry: &Entry, number: Option<u64>, unmoved: &[usize]) {
-    let prefix = &project.settings.prefix;
-    // A process of git-proq's own is no command that anybody could type.
-    let again = |what: &str| match entry.header.command.starts_with("git proq ") {
-        true => format!("run it again{what}"),
+/// Reports a recovered operation to the user of the next command, in three lines: what was interrupted, its
+/// outcome, and what to do now.
+fn report_recovery(project: &Project, entry: &OperationEntry, number: Option<u64>, unmoved: &[usize]) {
+    let prefix = &project.settings.branch_prefix;
+    // A user cannot repeat the command of an internal process.
+    let rerun_hint = |suffix: &str| match entry.header.command.starts_with("git proq ") {
+        true => format!("run it again{suffix}"),
         false => "there is nothing to do".to_owned(),
     };
-    let back = entry.steps.iter().enumerate();
-    let back = back.filter(|(n, p)| p.status == Status::Back && p.of.is_none() && !unmoved.contains(n));
-    let back = back.map(|(_, planned)| &planned.step);
-    let (became, now) = if entry.standing().next().is_none() {
-        let what = history::in_words(back, prefix).unwrap_or_else(|| "what it had begun".to_owned());
-        // In the files of a worktree that is gone nothing was.
-        let all = if entry.steps.iter().any(|p| p.is_gone) { "the rest" } else { "everything" };
-        (format!("taken back: {what}"), format!("{all} is as it was before; {}", again("")))
+    let all_steps = entry.steps.iter().enumerate();
+    let reverted = all_steps
+        .filter(|(n, p)| p.status == StepStatus::Undone && p.reverts.is_none() && !unmoved.contains(n));
+    let reverted_steps = reverted.map(|(_, planned)| &planned.step);
+    let (outcome, advice) = if entry.applied_steps().next().is_none() {
+        let begun_text = op_log_view::describe_steps(reverted_steps, prefix)
+            .unwrap_or_else(|| "what it had begun".to_owned());
+        // Files of a worktree that is gone were not reverted.
+        let extent =
+            if entry.steps.iter().any(|p| p.is_worktree_missing) { "the rest" } else { "everything" };
+        (format!("taken back: {begun_text}"), format!("{extent} is as it was before; {}", rerun_hint("")))
     } else {
-        let what = format!("done: {}", history::summary(entry, prefix));
-        let undo = number.map_or_else(String::new, |n| format!("take it back: git proq undo {n}"));
-        let now = match no_way_back(entry) {
+        let done_text = format!("done: {}", op_log_view::summarize_entry(entry, prefix));
+        let undo_hint = number.map_or_else(String::new, |n| format!("take it back: git proq undo {n}"));
+        let rerun_advice = match first_revertible_step(entry) {
             0 => "the rest was taken back".to_owned(),
-            _ => again(" for the rest"),
+            _ => rerun_hint(" for the rest"),
         };
-        (what, if undo.is_empty() { now } else { format!("{now}, or {undo}") })
+        (
+            done_text,
+            if undo_hint.is_empty() { rerun_advice } else { format!("{rerun_advice}, or {undo_hint}") },
+        )
     };
-    let Header { command, pid, at, .. } = &entry.header;
-    let command = typed(command);
+    let OperationHeader { command, pid, at, .. } = &entry.header;
+    let command = typed_command(command);
     project
         .listener
-        .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {became}\n  {now}"));
+        .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {outcome}\n  {advice}"));
 }

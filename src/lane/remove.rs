@@ -1,274 +1,297 @@
-//! Owns removing a lane: evidence first, then anchors, then folder and registration as a pair, then the branch.
+//! Removal of a lane. The steps are, in order: gather evidence, anchor commits, move folder and registration
+//! to the trash as a pair, delete the branch.
 
 use std::path::PathBuf;
 
-use super::{Error, Evidence, Inbox, Operation, Project, close_resolve, gather_evidence, trash};
+use super::{Error, Inbox, Operation, Project, RemovalEvidence, close_resolution, gather_evidence, trash};
 use crate::event;
 use crate::git::{Oid, Repo, RepoPath, WorktreeList};
 use crate::store::records::{LaneRecord, LaneState, TrashRecord};
-use crate::store::{Guard, LockName, new_id, now};
+use crate::store::{LockGuard, LockName, new_id, now};
 
-/// Why a lane goes.
+/// Reason for the removal of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
-    /// It landed, or nothing in it is worth keeping.
-    Tidy,
-    /// Somebody wants it gone.
+pub(crate) enum RemovalReason {
+    /// The lane landed, or holds nothing worth keeping.
+    Cleanup,
+    /// The user requested the removal.
     Discard,
 }
 
-/// What is left of a removed lane.
+/// Record of a removed lane: its name in the history, its saved commits and its trash entry.
 #[derive(Debug, Clone)]
 #[must_use]
-pub(crate) struct Removed {
-    /// Its name in the history: `name@N`.
-    pub(crate) past: String,
-    /// The tip of its branch, or the last one of a branch that was gone.
+pub(crate) struct RemovedLane {
+    /// Name of the lane in the history: `name@N`.
+    pub(crate) history_name: String,
+    /// Tip of the lane's branch; the last known commit if the branch was already gone.
     pub(crate) tip: Option<Oid>,
-    /// Whether its branch had commits that its base lacks.
-    pub(crate) unlanded: bool,
-    /// Commits that were not on its branch: `(where, commit)`.
-    pub(crate) elsewhere: Option<(String, Oid)>,
-    /// The ref that keeps its commits and uncommitted changes; none when it had no commit at all.
-    pub(crate) saved: Option<String>,
-    /// The snapshot of what was uncommitted, readable by `git stash apply`.
-    pub(crate) uncommitted: Option<Oid>,
-    /// What could not be read and is in no snapshot: the trash keeps the lane's folder for it.
-    pub(crate) unread: Vec<RepoPath>,
-    /// How many messages its agent was never told. They are in the history with it.
-    pub(crate) untold: usize,
-    /// Its entry in the trash.
-    pub(crate) trash: PathBuf,
-    /// What lies there of its folder, in words; none where it had none.
-    pub(crate) in_trash: Option<&'static str>,
+    /// Whether the lane's branch had commits that its base lacks.
+    pub(crate) has_unlanded: bool,
+    /// Commit of the worktree that was not on the lane's branch: `(where, commit)`.
+    pub(crate) off_branch_commit: Option<(String, Oid)>,
+    /// Ref that keeps the lane's commits and uncommitted changes; `None` if the lane had no commit.
+    pub(crate) saved_ref: Option<String>,
+    /// Snapshot commit of the uncommitted changes, readable by `git stash apply`.
+    pub(crate) uncommitted_snapshot: Option<Oid>,
+    /// Files that could not be read and are in no snapshot. The trash keeps the lane's folder for them.
+    pub(crate) unreadable: Vec<RepoPath>,
+    /// Number of messages that the lane's agent never received. They move to the history with the lane.
+    pub(crate) undelivered: usize,
+    /// Path of the lane's trash entry.
+    pub(crate) trash_entry: PathBuf,
+    /// Phrase for the part of the lane's folder that is in the trash; `None` if there was no folder.
+    pub(crate) trash_contents: Option<&'static str>,
 }
 
-/// Removes a lane whose name is held by `lock`. Without `force` anything that would be lost or disturbed refuses it;
-/// with `force` that is saved first. A lane whose agent runs must be stopped before.
+/// Removes a lane whose name is held by `lock`. Without `force`, anything that would be lost or disturbed
+/// refuses the removal; with `force`, it is saved first. The caller must stop the lane's running agent
+/// before.
 ///
 /// # Errors
-/// [`Error::Kept`] with everything that stands in the way, by name. Then nothing was changed.
+/// [`Error::RemovalRefused`] names everything that blocks the removal. In that case nothing was changed.
 pub(crate) fn remove(
     op: &Operation<'_>,
     lane: &LaneRecord,
-    lock: Guard,
-    why: Why,
+    lock: LockGuard,
+    reason: RemovalReason,
     force: bool,
-) -> Result<Removed, Error> {
+) -> Result<RemovedLane, Error> {
     op.hold(lock);
-    remove_held(op, lane, why, force)
+    remove_locked(op, lane, reason, force)
 }
 
-/// The same for a lane whose name the caller goes on holding.
-pub(super) fn remove_held(
+/// Removes a lane whose name lock the caller already holds and keeps holding.
+pub(super) fn remove_locked(
     op: &Operation<'_>,
     lane: &LaneRecord,
-    why: Why,
+    reason: RemovalReason,
     force: bool,
-) -> Result<Removed, Error> {
+) -> Result<RemovedLane, Error> {
     let project = op.project;
-    let found = gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
-    refuse(lane, &found, force)?;
-    if let Some(open) = project.resolving(&lane.name)? {
-        drop(close_resolve(op, &open, &[])?);
+    let evidence = gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
+    refuse_removal(lane, &evidence, force)?;
+    if let Some(open) = project.find_resolution(&lane.name)? {
+        drop(close_resolution(op, &open, &[])?);
     }
-    let (tips, uncommitted) = keep_everything(op, lane, &found)?;
-    let saved = anchor(op, lane, &tips)?;
-    let in_trash = in_trash(lane, &found);
-    let trash = take_away(op, lane, &found, saved.clone(), is_reusable(lane, &found, why))?;
-    let untold = Inbox::of(project, &lane.name).count();
-    let past = file_away(op, lane, why)?;
-    if untold > 0 {
-        let (name, past) = (lane.name.clone(), past.clone());
-        let what = if untold == 1 { "1 message was".to_owned() } else { format!("{untold} messages were") };
-        op.after(move |project| {
-            let told = format!(
-                "{what} never told to the agent of '{name}'; git proq show {past} shows what was sent"
+    let (tips, uncommitted_snapshot) = save_everything(op, lane, &evidence)?;
+    let saved_ref = anchor_tips(op, lane, &tips)?;
+    let trash_contents = describe_trash_contents(lane, &evidence);
+    let trash_entry =
+        move_to_trash(op, lane, &evidence, saved_ref.clone(), is_reusable(lane, &evidence, reason))?;
+    let undelivered = Inbox::new(project, &lane.name).count();
+    let history_name = move_to_history(op, lane, reason)?;
+    if undelivered > 0 {
+        let (name, history_name) = (lane.name.clone(), history_name.clone());
+        let subject = if undelivered == 1 {
+            "1 message was".to_owned()
+        } else {
+            format!("{undelivered} messages were")
+        };
+        op.defer(move |project| {
+            let notice = format!(
+                "{subject} never told to the agent of '{name}'; git proq show {history_name} shows what was sent"
             );
-            project.listener.step(told);
+            project.listener.step(notice);
         });
     }
-    let done = if why == Why::Discard { "discarded" } else { "cleaned up" };
-    op.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' {done}", lane.name));
-    let lost = found.lost.filter(|lost| found.elsewhere.as_ref().is_none_or(|(_, commit)| commit != lost));
-    let (tip, unlanded) = (found.tip.or(lost), found.unlanded > 0 || lost.is_some());
-    Ok(Removed {
-        past,
+    let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
+    op.emit(event::EventName::LaneRemoved, Some(lane), format!("lane '{}' {verb}", lane.name));
+    let lost = evidence
+        .lost_commit
+        .filter(|lost| evidence.detached_work.as_ref().is_none_or(|(_, commit)| commit != lost));
+    let (tip, has_unlanded) = (evidence.tip.or(lost), evidence.unlanded_commits > 0 || lost.is_some());
+    Ok(RemovedLane {
+        history_name,
         tip,
-        unlanded,
-        elsewhere: found.elsewhere,
-        saved,
-        uncommitted,
-        unread: found.unread,
-        untold,
-        trash,
-        in_trash,
+        has_unlanded,
+        off_branch_commit: evidence.detached_work,
+        saved_ref,
+        uncommitted_snapshot,
+        unreadable: evidence.unreadable_paths,
+        undelivered,
+        trash_entry,
+        trash_contents,
     })
 }
 
-/// What the trash gets of a lane's folder, in words.
-fn in_trash(lane: &LaneRecord, found: &Evidence) -> Option<&'static str> {
-    let there = lane.path.symlink_metadata().ok().filter(|_| !found.stays)?;
-    Some(if there.is_dir() {
+/// Returns a phrase for the part of the lane's folder that goes to the trash; `None` if nothing does.
+fn describe_trash_contents(lane: &LaneRecord, evidence: &RemovalEvidence) -> Option<&'static str> {
+    let meta = lane.path.symlink_metadata().ok().filter(|_| !evidence.is_foreign_folder)?;
+    Some(if meta.is_dir() {
         "its folder, ignored files included,"
     } else {
         "what was in place of its folder"
     })
 }
 
-/// The command that removes a lane whose branch or folder is gone: force takes one that `cleanup` keeps.
-pub(crate) fn command_to_remove(project: &Project, lane: &LaneRecord) -> String {
-    let goes = || -> Result<(), Error> {
-        refuse(lane, &gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?, false)
+/// Returns the command that removes a lane whose branch or folder is gone: `cleanup`, or `discard --force` if
+/// `cleanup` would refuse.
+pub(crate) fn removal_command(project: &Project, lane: &LaneRecord) -> String {
+    let check_removable = || -> Result<(), Error> {
+        refuse_removal(lane, &gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?, false)
     };
-    match goes() {
+    match check_removable() {
         Ok(()) => format!("git proq cleanup {}", lane.name),
         Err(_) => format!("git proq discard --force {}", lane.name),
     }
 }
 
-/// Refuses with everything that stands in the way, by name.
-pub(crate) fn refuse(lane: &LaneRecord, found: &Evidence, force: bool) -> Result<(), Error> {
-    let vetoes = found.vetoes();
-    let objections = found.objections(&lane.base);
-    let busy = found.busy.is_some();
+/// Refuses to remove a lane for which the evidence holds vetoes, or objections that `force` does not
+/// override. The error names all of them.
+pub(crate) fn refuse_removal(
+    lane: &LaneRecord,
+    evidence: &RemovalEvidence,
+    force: bool,
+) -> Result<(), Error> {
+    let vetoes = evidence.vetoes();
+    let objections = evidence.objections(&lane.base);
+    let busy = evidence.busy_state.is_some();
     if vetoes.is_empty() && (objections.is_empty() || (force && !busy)) {
         return Ok(());
     }
     let force_helps = vetoes.is_empty();
-    Err(Error::Kept {
+    Err(Error::RemovalRefused {
         name: lane.name.clone(),
         why: vetoes.into_iter().chain(objections).collect(),
         busy,
         force_helps,
-        help: found.help(),
+        hint: evidence.hint(),
     })
 }
 
-/// Every commit that only this lane leads to, and a snapshot of what is uncommitted.
-fn keep_everything(
+/// Returns every commit that is reachable only from this lane, and a snapshot commit of the uncommitted
+/// changes.
+fn save_everything(
     op: &Operation<'_>,
     lane: &LaneRecord,
-    found: &Evidence,
+    evidence: &RemovalEvidence,
 ) -> Result<(Vec<Oid>, Option<Oid>), Error> {
-    let mut tips: Vec<Oid> = found.tip.or(found.lost).into_iter().collect();
+    let mut tips: Vec<Oid> = evidence.tip.or(evidence.lost_commit).into_iter().collect();
     let repo = &op.project.repo;
-    // A folder that is no worktree any more has nothing that git could read; it goes to the trash whole. What HEAD was at in it is
-    // known to git all the same.
-    if found.folder_gone || found.broken.is_some() {
-        let admin = repo.admin_dir_of(&lane.path);
-        let known = admin.map(|admin| repo.worktree_commits(repo.home(), &admin)).unwrap_or_default();
-        add_unknown(repo, &mut tips, known)?;
+    // If the folder is not a worktree any more, git cannot read it, and the entire folder goes to the trash.
+    // Git still knows the commits that its HEAD was at.
+    if evidence.is_folder_missing || evidence.broken_reason.is_some() {
+        let admin = repo.worktree_admin_dir(&lane.path);
+        let commits =
+            admin.map(|admin| repo.worktree_log_commits(repo.command_dir(), &admin)).unwrap_or_default();
+        add_unreachable(repo, &mut tips, commits)?;
         return Ok((tips, None));
     }
     let checkout = op.checkout(&lane.path)?;
     let mut uncommitted = None;
-    if (!found.dirt.is_clean() || !found.hidden.is_empty())
-        && let Some(head) = repo.head_of(&lane.path)?
+    if (!evidence.dirty_state.is_clean() || !evidence.hidden_edits.is_empty())
+        && let Some(head) = repo.head_commit(&lane.path)?
     {
-        let why = format!("uncommitted work of lane {}", lane.name);
-        // Unmerged paths have no single tree to keep: what the index names and what the files are is kept apart. The folder goes to
-        // the trash whole, and its index with it, whose blobs git would clean up.
-        if found.dirt.unmerged().is_empty() {
-            uncommitted = op.snapshot(&lane.path, head, &why, &[])?.map(|snap| snap.snapshot.commit);
+        let message = format!("uncommitted work of lane {}", lane.name);
+        // Unmerged paths have no single tree to save. The blobs of the index and the files are therefore
+        // saved separately. The entire folder goes to the trash with its index, but git would prune the blobs
+        // of that index.
+        if evidence.dirty_state.unmerged().is_empty() {
+            uncommitted = op.take_snapshot(&lane.path, head, &message, &[])?.map(|snap| snap.snapshot.commit);
         } else {
-            tips.extend(checkout.keep_index(&format!("git-proq: index of lane {}", lane.name))?);
-            tips.push(checkout.keep_laid_out(head, &why)?);
+            tips.extend(checkout.commit_index(&format!("git-proq: index of lane {}", lane.name))?);
+            tips.push(checkout.commit_worktree_files(head, &message)?);
         }
     }
     tips.extend(uncommitted);
-    add_unknown(repo, &mut tips, repo.worktree_commits(&lane.path, checkout.git_dir()))?;
+    add_unreachable(repo, &mut tips, repo.worktree_log_commits(&lane.path, checkout.git_dir()))?;
     Ok((tips, uncommitted))
 }
 
-/// Adds those commits that none of `tips` leads to.
-fn add_unknown(repo: &Repo, tips: &mut Vec<Oid>, commits: Vec<Oid>) -> Result<(), Error> {
+/// Adds the commits that are not reachable from any of `tips`.
+fn add_unreachable(repo: &Repo, tips: &mut Vec<Oid>, commits: Vec<Oid>) -> Result<(), Error> {
     for id in commits {
-        let mut known = false;
+        let mut is_reachable = false;
         for tip in tips.iter() {
-            known = known || repo.is_ancestor(id, *tip)?;
+            is_reachable = is_reachable || repo.is_ancestor(id, *tip)?;
         }
-        if !known {
+        if !is_reachable {
             tips.push(id);
         }
     }
     Ok(())
 }
 
-fn anchor(op: &Operation<'_>, lane: &LaneRecord, tips: &[Oid]) -> Result<Option<String>, Error> {
+fn anchor_tips(op: &Operation<'_>, lane: &LaneRecord, tips: &[Oid]) -> Result<Option<String>, Error> {
     let name = format!("refs/proq/saved/{}-{}", lane.name, new_id());
     match tips {
         [] => return Ok(None),
-        [one] => op.anchor(&name, *one)?,
+        [tip] => op.anchor(&name, *tip)?,
         many => {
-            let why = format!("git-proq: lane {}", lane.name);
-            op.anchor(&name, op.project.repo.keeper_of(many, &why)?)?;
+            let message = format!("git-proq: lane {}", lane.name);
+            op.anchor(&name, op.project.repo.write_keeper_commit(many, &message)?)?;
         }
     }
     Ok(Some(name))
 }
 
-/// Whether another lane may get the folder: this one landed, or had nothing to land, and nothing in it is anybody's but what
-/// git ignores.
-fn is_reusable(lane: &LaneRecord, found: &Evidence, why: Why) -> bool {
-    let ended_well =
+/// Returns whether another lane may reuse the folder. The lane must have landed or had nothing to land, and
+/// its folder must hold only ignored files besides the commit.
+fn is_reusable(lane: &LaneRecord, evidence: &RemovalEvidence, reason: RemovalReason) -> bool {
+    let is_finished =
         matches!(lane.state, LaneState::Landed | LaneState::Done | LaneState::NoChange | LaneState::Idle);
-    why == Why::Tidy
-        && ended_well
-        && found.stands()
-        && found.tip.is_some()
-        && found.dirt.is_clean()
-        && found.submodules.is_empty()
-        && found.objections(&lane.base).is_empty()
+    reason == RemovalReason::Cleanup
+        && is_finished
+        && evidence.is_worktree_intact()
+        && evidence.tip.is_some()
+        && evidence.dirty_state.is_clean()
+        && evidence.unpushed_submodules.is_empty()
+        && evidence.objections(&lane.base).is_empty()
 }
 
-/// Moves folder and registration away and deletes the branch, unless it moved since it was looked at.
-fn take_away(
+/// Moves folder and registration to the trash, and deletes the branch unless it moved since the evidence was
+/// gathered.
+fn move_to_trash(
     op: &Operation<'_>,
     lane: &LaneRecord,
-    found: &Evidence,
-    saved: Option<String>,
+    evidence: &RemovalEvidence,
+    saved_ref: Option<String>,
     reusable: bool,
 ) -> Result<PathBuf, Error> {
     let project = op.project;
-    let _lock = project.store.locks().take(&LockName::Worktrees)?;
-    let admin = project.repo.admin_dir_of(&lane.path);
+    let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
+    let admin = project.repo.worktree_admin_dir(&lane.path);
     let record = TrashRecord {
         lane: lane.name.clone(),
         at: now(),
         path: lane.path.clone(),
         worktree: None,
-        worktree_id: lane.place.worktree_id.clone(),
-        branch: lane.place.branch.clone(),
-        tip: found.tip,
-        saved,
+        worktree_id: lane.kind.worktree_id.clone(),
+        branch: lane.kind.branch.clone(),
+        tip: evidence.tip,
+        saved_ref,
         reusable,
-        unread: found.unread.clone(),
+        unreadable: evidence.unreadable_paths.clone(),
     };
-    let trash = trash::put(op, record, admin.as_deref(), found.stays)?;
-    if let Some(tip) = found.tip {
-        op.delete_ref(&format!("refs/heads/{}", lane.place.branch), tip)?;
+    let trash_entry = trash::move_worktree(op, record, admin.as_deref(), evidence.is_foreign_folder)?;
+    if let Some(tip) = evidence.tip {
+        op.delete_ref(&format!("refs/heads/{}", lane.kind.branch), tip)?;
     }
-    Ok(trash)
+    Ok(trash_entry)
 }
 
-/// Moves the lane's records to the history and returns its name there.
-pub(super) fn file_away<P>(op: &Operation<'_>, lane: &LaneRecord<P>, why: Why) -> Result<String, Error> {
+/// Moves the lane's records to the history and returns the lane's name there.
+pub(super) fn move_to_history<P>(
+    op: &Operation<'_>,
+    lane: &LaneRecord<P>,
+    reason: RemovalReason,
+) -> Result<String, Error> {
     let layout = op.project.store.layout();
-    let state = if why == Why::Discard { LaneState::Discarded } else { lane.state };
+    let state = if reason == RemovalReason::Discard { LaneState::Discarded } else { lane.state };
     op.update_lane(&lane.name, |record| record.state = state)?;
-    let _lock = op.project.store.locks().take(&LockName::Store)?;
+    let _lock = op.project.store.locks().acquire(&LockName::Store)?;
     let history = layout.history();
     std::fs::create_dir_all(&history).map_err(Error::io("create", &history))?;
     let mut n = 1;
-    let past = loop {
-        let past = format!("{}@{n}", lane.name);
-        if !history.join(&past).exists() {
-            break past;
+    let history_name = loop {
+        let history_name = format!("{}@{n}", lane.name);
+        if !history.join(&history_name).exists() {
+            break history_name;
         }
         n += 1;
     };
-    op.rename(&layout.lane(&lane.name), &history.join(&past))?;
-    drop(std::fs::remove_file(layout.look(&lane.name)));
-    Ok(past)
+    op.move_path(&layout.lane(&lane.name), &history.join(&history_name))?;
+    drop(std::fs::remove_file(layout.worktree_scan_cache(&lane.name)));
+    Ok(history_name)
 }

@@ -1,4 +1,4 @@
-//! Owns what a lane's agent reports: whose report it is, how long it may be, and keeping it.
+//! Report of a lane's agent: detection of the lane that reports, size limits, and storage.
 
 use std::path::Path;
 
@@ -7,146 +7,159 @@ use serde::Deserialize;
 use super::{Error, Project, effective_state};
 use crate::event;
 use crate::store::records::{AnyLane, ReportRecord};
-use crate::store::{LockName, Record, now, write_there};
+use crate::store::{LockName, Record, now, write_in_existing_dir};
 
-/// The longest that one text may be, in bytes. More than that nobody reads; it belongs into a file of the lane.
-const LONGEST_TEXT: usize = 64 * 1024;
+/// Maximum length of one text of a report, in bytes. A longer text belongs in a file of the lane.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// The longest that all of them may be together.
-const LONGEST: usize = 256 * 1024;
+/// Maximum length of all texts of a report together, in bytes.
+const MAX_REPORT_BYTES: usize = 256 * 1024;
 
-/// The most findings, and the most steps.
-const MOST: usize = 100;
+/// Maximum number of findings, and maximum number of human steps.
+const MAX_ITEMS_PER_LIST: usize = 100;
 
-/// What an agent has to say. It takes the place of what it said before.
+/// Report that an agent submits. It replaces the previous report of the lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Said {
-    /// Where it is with its task.
+pub(crate) struct AgentReport {
+    /// Progress of the agent with its task.
     #[serde(default)]
     pub(crate) status: Option<String>,
-    /// What it found.
+    /// Findings of the agent.
     #[serde(default)]
     pub(crate) findings: Vec<String>,
-    /// What only a person can do.
+    /// Steps that only a human can do.
     #[serde(default)]
     pub(crate) human_steps: Vec<String>,
 }
 
-/// The lane that a process works in.
+/// Lane that the current process works in.
 #[derive(Debug, Clone)]
-pub(crate) struct Own {
-    /// Its record.
+pub(crate) struct CurrentLane {
+    /// Record of the lane.
     pub(crate) lane: AnyLane,
-    /// Whether it works on the lane's conflict, where that is laid out.
-    pub(crate) resolves: bool,
+    /// Whether the process works in the worktree where the lane's conflict is resolved.
+    pub(crate) is_resolving: bool,
 }
 
-/// Finds the lane that a process works in by the worktree that it stands in. `claimed`, the lane that its environment names,
-/// has to be the same one: an agent that has strayed into another lane speaks for neither.
+/// Finds the lane that the current process works in, by the worktree of its working directory. `claimed` is
+/// the lane that the environment of the process names. It must be the same lane: an agent that changed into
+/// another lane's worktree may report for neither.
 ///
 /// # Errors
-/// [`Error::NoLaneHere`] outside of any lane, [`Error::OtherLane`] where the two differ.
-pub(crate) fn own_lane(project: &Project, claimed: Option<&str>) -> Result<Own, Error> {
-    let here = project.repo.here();
-    let found = here.map(|here| lane_of(project, here, claimed)).transpose()?.flatten();
-    match (found, claimed) {
-        (Some(own), Some(claimed)) if own.lane.name != claimed => {
-            Err(Error::OtherLane { here: own.lane.name, claimed: short(claimed) })
+/// [`Error::NoLaneHere`] outside of any lane, [`Error::LaneMismatch`] if the two lanes differ.
+pub(crate) fn find_current_lane(project: &Project, claimed: Option<&str>) -> Result<CurrentLane, Error> {
+    let worktree = project.repo.current_worktree();
+    let detected = worktree.map(|dir| find_lane_at(project, dir, claimed)).transpose()?.flatten();
+    match (detected, claimed) {
+        (Some(current), Some(claimed)) if current.lane.name != claimed => {
+            Err(Error::LaneMismatch { here: current.lane.name, claimed: sanitize_name(claimed) })
         }
-        (Some(own), _) => Ok(own),
+        (Some(current), _) => Ok(current),
         (None, claimed) => Err(Error::NoLaneHere {
-            dir: here.unwrap_or(project.repo.home()).to_owned(),
-            claimed: claimed.map(short),
+            dir: worktree.unwrap_or(project.repo.command_dir()).to_owned(),
+            claimed: claimed.map(sanitize_name),
         }),
     }
 }
 
-fn short(name: &str) -> String {
+fn sanitize_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-fn lane_of(project: &Project, here: &Path, claimed: Option<&str>) -> Result<Option<Own>, Error> {
-    let is_here = |dir: &Path| dir == here || dir.canonicalize().is_ok_and(|dir| dir == here);
+fn find_lane_at(
+    project: &Project,
+    worktree: &Path,
+    claimed: Option<&str>,
+) -> Result<Option<CurrentLane>, Error> {
+    let is_here = |dir: &Path| dir == worktree || dir.canonicalize().is_ok_and(|dir| dir == worktree);
     for lane in project.lanes()? {
         if is_here(&lane.path) {
-            return Ok(Some(Own { lane: lane.any(), resolves: false }));
+            return Ok(Some(CurrentLane { lane: lane.into_any(), is_resolving: false }));
         }
-        if is_here(&project.resolve_dir(&lane.name)) {
-            return Ok(Some(Own { lane: lane.any(), resolves: true }));
+        if is_here(&project.resolution_dir(&lane.name)) {
+            return Ok(Some(CurrentLane { lane: lane.into_any(), is_resolving: true }));
         }
     }
-    // Who only looks is a guest there, and one of several. Its environment alone says which, for as long as it is at work.
-    let guest = claimed.and_then(|name| project.any_lane(name).ok());
-    let guest = guest.filter(|lane| lane.purpose().is_some() && is_here(&lane.path));
-    Ok(match guest {
-        Some(lane) if effective_state(project, &lane)?.0.is_busy() => Some(Own { lane, resolves: false }),
+    // A read-only agent has no worktree, and there may be many in one. Only its environment identifies it,
+    // while its run lasts.
+    let reader = claimed.and_then(|name| project.any_lane(name).ok());
+    let reader = reader.filter(|lane| lane.purpose().is_some() && is_here(&lane.path));
+    Ok(match reader {
+        Some(lane) if effective_state(project, &lane)?.0.is_busy() => {
+            Some(CurrentLane { lane, is_resolving: false })
+        }
         _ => None,
     })
 }
 
-/// Keeps what a lane's agent said in place of what it said before.
+/// Saves the report of a lane's agent, and replaces the previous report.
 ///
 /// # Errors
-/// [`Error::Report`] when it says nothing or too much, [`Error::Unknown`] when the lane was removed meanwhile. The former
-/// report stays then.
-pub(crate) fn keep_report(project: &Project, lane: &str, said: Said) -> Result<ReportRecord, Error> {
-    let said = check(said)?;
-    // Who removes the lane meanwhile moves its folder; a report must not make that anew.
-    let lock = project.store.locks().take(&LockName::Store)?;
+/// [`Error::InvalidReport`] if the report is empty or too long, [`Error::UnknownLane`] if the lane was removed
+/// concurrently. The previous report is retained in both cases.
+pub(crate) fn save_report(
+    project: &Project,
+    lane: &str,
+    submitted: AgentReport,
+) -> Result<ReportRecord, Error> {
+    let validated = validate(submitted)?;
+    // A concurrent removal moves the lane's folder; saving the report must not create it again.
+    let lock = project.store.locks().acquire(&LockName::Store)?;
     let lane = project.any_lane(lane)?;
     let report = ReportRecord {
         run: lane.attempt,
         at: now(),
-        status: said.status,
-        findings: said.findings,
-        human_steps: said.human_steps,
+        status: validated.status,
+        findings: validated.findings,
+        human_steps: validated.human_steps,
     };
-    let path = project.store.layout().report(&lane.name);
-    // One of a later program is not for this one to replace.
-    ReportRecord::find(&path)?;
-    write_there(&path, report.text(&path)?.as_bytes())?;
+    let path = project.store.layout().lane_report(&lane.name);
+    // A report of a newer version of git-proq is an error here, so it is not overwritten.
+    ReportRecord::load_if_exists(&path)?;
+    write_in_existing_dir(&path, report.to_toml(&path)?.as_bytes())?;
     drop(lock);
-    project.tell(event::Name::TaskUpdated, Some(&lane), summary(&lane.name, &report));
+    project.emit(event::EventName::TaskUpdated, Some(&lane), summarize(&lane.name, &report));
     Ok(report)
 }
 
-/// Looks at what an agent said, and takes out what is blank.
+/// Checks the limits of a report and returns it without its blank texts.
 ///
 /// # Errors
-/// As [`keep_report`].
-pub(crate) fn check(said: Said) -> Result<Said, Error> {
-    let refused = |why: &str| Err(Error::Report { why: why.to_owned() });
-    let full = |text: &String| !text.trim().is_empty();
-    let said = Said {
-        status: said.status.filter(full),
-        findings: said.findings.into_iter().filter(full).collect(),
-        human_steps: said.human_steps.into_iter().filter(full).collect(),
+/// [`Error::InvalidReport`] if the report is empty or too long.
+pub(crate) fn validate(report: AgentReport) -> Result<AgentReport, Error> {
+    let refused = |reason: &str| Err(Error::InvalidReport { reason: reason.to_owned() });
+    let is_not_blank = |text: &String| !text.trim().is_empty();
+    let report = AgentReport {
+        status: report.status.filter(is_not_blank),
+        findings: report.findings.into_iter().filter(is_not_blank).collect(),
+        human_steps: report.human_steps.into_iter().filter(is_not_blank).collect(),
     };
-    let texts = || said.status.iter().chain(&said.findings).chain(&said.human_steps);
+    let texts = || report.status.iter().chain(&report.findings).chain(&report.human_steps);
     if texts().next().is_none() {
         return refused("says nothing");
     }
-    if said.findings.len() > MOST || said.human_steps.len() > MOST {
+    if report.findings.len() > MAX_ITEMS_PER_LIST || report.human_steps.len() > MAX_ITEMS_PER_LIST {
         return refused("has more than 100 findings or steps");
     }
-    if texts().any(|text| text.len() > LONGEST_TEXT) {
+    if texts().any(|text| text.len() > MAX_TEXT_BYTES) {
         return refused("has a text of more than 64 KiB");
     }
-    if texts().map(String::len).sum::<usize>() > LONGEST {
+    if texts().map(String::len).sum::<usize>() > MAX_REPORT_BYTES {
         return refused("is longer than 256 KiB");
     }
-    Ok(said)
+    Ok(report)
 }
 
-/// What more there is to say outside of any lane.
-pub(super) fn claim(claimed: Option<&str>) -> String {
+/// Returns the clause that names the lane claimed by the environment, for an error outside of any lane; empty
+/// without a claim.
+pub(super) fn describe_claimed_lane(claimed: Option<&str>) -> String {
     claimed.map(|lane| format!(", though PROQ_LANE says '{lane}'")).unwrap_or_default()
 }
 
-fn summary(lane: &str, report: &ReportRecord) -> String {
+fn summarize(lane: &str, report: &ReportRecord) -> String {
     let count =
-        |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));
+        |n: usize, noun: &str| (n > 0).then(|| format!("{n} {noun}{}", if n == 1 { "" } else { "s" }));
     let steps = count(report.human_steps.len(), "step").map(|steps| format!("{steps} for a person"));
     let parts: Vec<String> = count(report.findings.len(), "finding").into_iter().chain(steps).collect();
     match parts.is_empty() {
@@ -159,18 +172,18 @@ fn summary(lane: &str, report: &ReportRecord) -> String {
 mod tests {
     use super::*;
 
-    fn found(findings: Vec<String>) -> Result<Said, Error> {
-        check(Said { findings, ..Said::default() })
+    fn validate_findings(findings: Vec<String>) -> Result<AgentReport, Error> {
+        validate(AgentReport { findings, ..AgentReport::default() })
     }
 
     #[test]
-    fn a_report_that_says_nothing_or_too_much_is_refused() {
-        assert!(check(Said::default()).is_err());
-        assert!(found(vec![" \n".to_owned()]).is_err());
-        assert!(found(vec!["x".repeat(LONGEST_TEXT)]).is_ok());
-        assert!(found(vec!["x".repeat(LONGEST_TEXT + 1)]).is_err());
-        assert!(found(vec!["x".repeat(LONGEST_TEXT); 5]).is_err());
-        assert!(found(vec!["x".to_owned(); MOST]).is_ok());
-        assert!(found(vec!["x".to_owned(); MOST + 1]).is_err());
+    fn refuses_empty_or_oversized_reports() {
+        assert!(validate(AgentReport::default()).is_err());
+        assert!(validate_findings(vec![" \n".to_owned()]).is_err());
+        assert!(validate_findings(vec!["x".repeat(MAX_TEXT_BYTES)]).is_ok());
+        assert!(validate_findings(vec!["x".repeat(MAX_TEXT_BYTES + 1)]).is_err());
+        assert!(validate_findings(vec!["x".repeat(MAX_TEXT_BYTES); 5]).is_err());
+        assert!(validate_findings(vec!["x".to_owned(); MAX_ITEMS_PER_LIST]).is_ok());
+        assert!(validate_findings(vec!["x".to_owned(); MAX_ITEMS_PER_LIST + 1]).is_err());
     }
 }

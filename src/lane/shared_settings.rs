@@ -1,19 +1,21 @@
-//! Owns what all worktrees of a repository share and an agent may change: the repository's own settings and its hooks.
+//! State that all worktrees of a repository share and an agent may change: the repository's own settings and
+//! its hooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 
 use super::Project;
 
-/// How many names are in a sentence.
-const NAMED: usize = 5;
+/// Maximum number of names listed in a sentence.
+const MAX_NAMES_LISTED: usize = 5;
 
-/// The settings in the repository's own `config`, and its hooks, by what a sentence calls them, each with a text that changes with
-/// it. What git itself writes there for branches is left out, and so are the samples of hooks.
+/// Returns the settings in the repository's own `config` and its hooks, by their display name, each with a
+/// text that changes whenever it changes. Settings that git itself writes for branches and sample hooks are
+/// left out.
 pub(crate) fn shared_settings(project: &Project) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = project
         .repo
-        .own_settings()
+        .local_setting_hashes()
         .into_iter()
         .filter(|(key, _)| !key.starts_with("branch."))
         .map(|(key, value)| (format!("setting {key}"), value))
@@ -22,28 +24,30 @@ pub(crate) fn shared_settings(project: &Project) -> BTreeMap<String, String> {
     for entry in std::fs::read_dir(hooks).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let (false, Ok(meta)) = (name.ends_with(".sample"), entry.metadata()) {
-            let is = format!("{} {}.{} {:o}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.mode());
-            all.insert(format!("hook {name}"), is);
+            let fingerprint =
+                format!("{} {}.{} {:o}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.mode());
+            all.insert(format!("hook {name}"), fingerprint);
         }
     }
     all
 }
 
-/// The names of what differs between two answers of [`shared_settings`], as a list in a sentence; none when nothing does.
+/// Returns the names that differ between two results of [`shared_settings`], as a list for a sentence; `None`
+/// if they are equal.
 pub(crate) fn changed_settings(
     before: &BTreeMap<String, String>,
     now: &BTreeMap<String, String>,
 ) -> Option<String> {
     let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let changed = names.into_iter().filter(|name| before.get(*name) != now.get(*name));
-    let changed: Vec<String> = changed.map(|name| crate::harmless::line(name)).collect();
-    (!changed.is_empty()).then(|| listed(&changed))
+    let changed: Vec<String> = changed.map(|name| crate::terminal_text::escape_line(name)).collect();
+    (!changed.is_empty()).then(|| list_names(&changed))
 }
 
-/// The first of these names, and how many more there are.
-pub(crate) fn listed(names: &[String]) -> String {
-    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
+/// Lists the first [`MAX_NAMES_LISTED`] names and the number of the others.
+pub(crate) fn list_names(names: &[String]) -> String {
+    let shown = names.iter().take(MAX_NAMES_LISTED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMES_LISTED) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

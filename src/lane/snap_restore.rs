@@ -1,193 +1,221 @@
-//! Owns bringing a snapshot back when somebody asks for it, onto the worktree they stand in.
+//! Restore of a snapshot on the user's request, to the worktree of the current directory or the one it was
+//! taken of.
 
 use std::path::{Path, PathBuf};
 
 use super::{
-    Error, Operation, Project, SnapState, SnapView, SnapshotError, fill, ignored_files, operate, snaps,
+    Error, Operation, Project, SnapState, SnapView, SnapshotError, ignored_files, operate, populate,
+    snapshot_store,
 };
-use crate::git::{self, Head, Oid, RepoPath, Restored};
+use crate::git::{self, Head, Oid, RepoPath, RestoreOutcome};
 use crate::store::records::LaneRecord;
 use crate::store::{LockName, remove_tree};
 
-/// What bringing a snapshot back did, or would do.
+/// Result, or forecast, of restoring a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Brought {
-    /// How it came back.
-    pub(crate) restored: Restored,
-    /// The worktree.
+pub(crate) struct RestoreReport {
+    /// Whether the snapshot was restored exactly, merged, or conflicts.
+    pub(crate) outcome: RestoreOutcome,
+    /// Worktree that the snapshot was restored to.
     pub(crate) dir: PathBuf,
-    /// How git brings it back where it conflicts.
-    pub(crate) way_back: WayBack,
-    /// Ignored files of an automatic snapshot that were not brought back, since something else stands in their places.
-    pub(crate) ignored_in_the_way: Vec<RepoPath>,
-    /// Ignored files that were set aside with it, came back with it once, and are not as they were any more: no object has them.
-    pub(crate) ignored_gone: Vec<RepoPath>,
+    /// Git command for restoring the snapshot if it conflicts.
+    pub(crate) stash_method: StashMethod,
+    /// Ignored files of an automatic snapshot that were not restored, because their paths are taken.
+    pub(crate) blocked_ignored: Vec<RepoPath>,
+    /// Ignored files that were parked with the snapshot, were restored once, and have changed since. No
+    /// object holds their old content.
+    pub(crate) lost_ignored: Vec<RepoPath>,
 }
 
-/// How plain git brings back a snapshot that conflicts with what is there.
+/// Git command that restores a snapshot which conflicts with the worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WayBack {
-    /// Onto what is there, with markers where it conflicts.
+pub(crate) enum StashMethod {
+    /// `git stash apply`: onto the current contents, with conflict markers.
     Apply,
-    /// On a branch that begins where it was taken. Git puts no untracked file over one that is there; on its own base it always fits.
+    /// `git stash branch`: on a new branch that starts at the snapshot's base. Git does not overwrite an
+    /// existing untracked file; on its own base the snapshot always applies.
     Branch,
 }
 
-impl WayBack {
-    /// The command, which ends with the snapshot's commit.
+impl StashMethod {
+    /// Returns the command; the caller appends the snapshot's commit.
     pub(crate) fn command(self) -> &'static str {
         match self {
-            WayBack::Apply => "git stash apply",
-            WayBack::Branch => "git stash branch NAME",
+            StashMethod::Apply => "git stash apply",
+            StashMethod::Branch => "git stash branch NAME",
         }
     }
 
-    /// The outcome of the command.
-    pub(crate) fn aim(self) -> &'static str {
+    /// Returns the clause that describes the outcome of the command.
+    pub(crate) fn purpose(self) -> &'static str {
         match self {
-            WayBack::Apply => "and resolve",
-            WayBack::Branch => "on a branch of its own",
+            StashMethod::Apply => "and resolve",
+            StashMethod::Branch => "on a branch of its own",
         }
     }
 }
 
-/// How git brings a snapshot back that conflicts at these paths, by its commit.
-pub(crate) fn way_back(project: &Project, commit: Option<Oid>, conflicts: &[RepoPath]) -> WayBack {
-    // The third parent of a commit in the shape of a stash has the untracked files.
-    let untracked = commit.and_then(|commit| project.repo.require_commit(&format!("{commit}^3")).ok());
-    let loose = untracked.and_then(|tree| git::files_of(&project.repo, tree).ok()).unwrap_or_default();
-    let is_at = |path: &RepoPath, other: &RepoPath| path == other || path.parents().any(|up| up == *other);
-    let meets = |path: &RepoPath| loose.iter().any(|file| is_at(file, path) || is_at(path, file));
-    if conflicts.iter().any(meets) { WayBack::Branch } else { WayBack::Apply }
+/// Chooses the git command for a snapshot, given by its commit, that conflicts at `conflicts`.
+pub(crate) fn choose_stash_method(
+    project: &Project,
+    commit: Option<Oid>,
+    conflicts: &[RepoPath],
+) -> StashMethod {
+    // The third parent of a stash commit has the untracked files.
+    let untracked_commit = commit.and_then(|commit| project.repo.require_commit(&format!("{commit}^3")).ok());
+    let untracked_files =
+        untracked_commit.and_then(|tree| git::tree_paths(&project.repo, tree).ok()).unwrap_or_default();
+    let is_at_or_below =
+        |path: &RepoPath, other: &RepoPath| path == other || path.parents().any(|up| up == *other);
+    let touches_untracked = |path: &RepoPath| {
+        untracked_files.iter().any(|file| is_at_or_below(file, path) || is_at_or_below(path, file))
+    };
+    if conflicts.iter().any(touches_untracked) { StashMethod::Branch } else { StashMethod::Apply }
 }
 
-/// Brings a snapshot back onto the worktree that the user stands in, and an automatic one onto the worktree that it was taken of,
-/// which is made again where it is gone; with `dry_run` only says how it would come back.
+/// Restores a snapshot to the user's current worktree. An automatic snapshot is restored to the worktree that
+/// it was taken of, which is created again if it is gone. With `dry_run`, only returns how the snapshot would
+/// be restored.
 ///
 /// # Errors
-/// [`Error::SnapWaits`] when the open preview will bring it back, [`git::Error::Overlap`] and the like when something
-/// stands in its way: nothing was changed.
-pub(crate) fn restore_snap(project: &Project, view: &SnapView, dry_run: bool) -> Result<Brought, Error> {
-    operate(project, "snap restore", |op| restore_in(op, view, dry_run))
+/// [`Error::SnapshotAwaited`] if the open preview will restore it; [`git::Error::LocalChanges`] and similar errors if
+/// other changes are in the way. In these cases nothing was changed.
+pub(crate) fn restore_snapshot(
+    project: &Project,
+    view: &SnapView,
+    dry_run: bool,
+) -> Result<RestoreReport, Error> {
+    operate(project, "snap restore", |op| restore_in_operation(op, view, dry_run))
 }
 
-fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brought, Error> {
+fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<RestoreReport, Error> {
     let project = op.project;
     let id = &view.record.id;
-    if let SnapState::Waiting(lane) = &view.state {
-        return Err(Error::SnapWaits { id: id.clone(), lane: lane.clone() });
+    if let SnapState::AwaitsPreviewExit(lane) = &view.state {
+        return Err(Error::SnapshotAwaited { id: id.clone(), lane: lane.clone() });
     }
-    let dir = target(project, view, dry_run)?;
+    let dir = target_worktree(project, view, dry_run)?;
     let checkout = op.checkout(&dir)?;
-    let now = project.repo.head_of(&dir)?.ok_or_else(|| Error::NoHead { id: id.clone() })?;
+    let head = project.repo.head_commit(&dir)?.ok_or_else(|| Error::NoHead { id: id.clone() })?;
     let unmerged = git::status(&project.repo, &dir, false)?.unmerged();
     if !unmerged.is_empty() {
         return Err(git::Error::Unmerged { dir, paths: unmerged }.into());
     }
-    let mut announced = project.repo.announced(&dir, None)?;
-    announced.retain(|path| !view.record.snapshot.intent_to_add.contains(path));
-    if !announced.is_empty() {
-        // They are a part of the index alone, and the snapshot brings its own.
-        return Err(staged(project, &dir, id, announced));
+    let mut intent_to_add = project.repo.intent_to_add_paths(&dir, None)?;
+    intent_to_add.retain(|path| !view.record.snapshot.intent_to_add.contains(path));
+    if !intent_to_add.is_empty() {
+        // Intent-to-add entries exist only in the index, and the snapshot replaces the index.
+        return Err(staged_error(project, &dir, id, intent_to_add));
     }
-    let restored = if dry_run { checkout.foresee(&view.record, now) } else { bring(op, &dir, view, now) };
-    let restored = restored.map_err(|e| match &e {
-        Error::Git(git::Error::Overlap { paths, .. })
-            if git::staged_beside(&project.repo, &dir, now, &view.record.snapshot)
+    let outcome = if dry_run {
+        checkout.forecast_restore(&view.record, head)
+    } else {
+        apply_snapshot(op, &dir, view, head)
+    };
+    let outcome = outcome.map_err(|e| match &e {
+        Error::Git(git::Error::LocalChanges { paths, .. })
+            if git::foreign_staged_paths(&project.repo, &dir, head, &view.record.snapshot)
                 .is_ok_and(|staged| staged == *paths) =>
         {
-            staged(project, &dir, id, paths.clone())
+            staged_error(project, &dir, id, paths.clone())
         }
         _ => e,
     })?;
-    let way_back = match &restored {
-        Restored::Conflict(paths) => way_back(project, Some(view.commit()), paths),
-        Restored::Exactly | Restored::Merged => WayBack::Apply,
+    let stash_method = match &outcome {
+        RestoreOutcome::Conflict(paths) => choose_stash_method(project, Some(view.commit()), paths),
+        RestoreOutcome::Exact | RestoreOutcome::Merged => StashMethod::Apply,
     };
-    let mut ignored_in_the_way = Vec::new();
+    let mut blocked_ignored = Vec::new();
     if let Some(automatic) = view.record.automatic.as_ref().filter(|_| !dry_run)
-        && !matches!(restored, Restored::Conflict(_))
+        && !matches!(outcome, RestoreOutcome::Conflict(_))
     {
         let copies = project.store.layout().snapshot_ignored(id);
-        ignored_in_the_way = ignored_files::give_back(&dir, &copies, &automatic.ignored)?;
+        blocked_ignored = ignored_files::restore_ignored(&dir, &copies, &automatic.ignored)?;
     }
-    let aside = snaps::aside(project, id)?;
+    let parked_dir = snapshot_store::parked_dir(project, id)?;
     let ignored = view.record.snapshot.ignored.iter();
-    let gone = ignored.filter(|file| !file.is_kept(&project.repo, &dir, &aside));
-    let ignored_gone = gone.map(|file| file.path.clone()).collect();
-    Ok(Brought { restored, dir, way_back, ignored_in_the_way, ignored_gone })
+    let lost = ignored.filter(|file| !file.is_preserved(&project.repo, &dir, &parked_dir));
+    let lost_ignored = lost.map(|file| file.path.clone()).collect();
+    Ok(RestoreReport { outcome, dir, stash_method, blocked_ignored, lost_ignored })
 }
 
-/// The refusal to replace an index in which these paths are staged.
-fn staged(project: &Project, dir: &Path, id: &str, paths: Vec<RepoPath>) -> Error {
-    let remedy = git::Remedy::of(&project.repo, dir, &paths);
+/// Returns the error for an index that must not be replaced, because these paths are staged in it.
+fn staged_error(project: &Project, dir: &Path, id: &str, paths: Vec<RepoPath>) -> Error {
+    let remedy = git::LocalChangesHint::detect(&project.repo, dir, &paths);
     let remedy = Box::new(remedy);
     SnapshotError::Staged { id: id.to_owned(), dir: dir.to_owned(), paths, remedy }.into()
 }
 
-/// The top folder of the worktree that a snapshot comes back to.
-fn target(project: &Project, view: &SnapView, dry_run: bool) -> Result<PathBuf, Error> {
+/// Returns the top folder of the worktree to which a snapshot is restored.
+fn target_worktree(project: &Project, view: &SnapView, dry_run: bool) -> Result<PathBuf, Error> {
     let id = &view.record.id;
-    let none = || Error::NoWorktree { id: id.clone() };
+    let no_worktree = || Error::NoWorktree { id: id.clone() };
     let Some(automatic) = &view.record.automatic else {
-        return Ok(project.repo.here().ok_or_else(none)?.to_owned());
+        return Ok(project.repo.current_worktree().ok_or_else(no_worktree)?.to_owned());
     };
     let Some(lane) = &automatic.lane else { return Ok(project.repo.require_main()?.to_owned()) };
     let lane = project.lane(lane).map_err(|e| match e {
-        Error::Unknown { name, .. } => {
-            SnapshotError::Lane { id: id.clone(), commit: view.commit(), lane: name }.into()
+        Error::UnknownLane { name, .. } => {
+            SnapshotError::LaneRemoved { id: id.clone(), commit: view.commit(), lane: name }.into()
         }
         other => other,
     })?;
     if !dry_run && lane.path.symlink_metadata().is_err() {
-        make_worktree_again(project, &lane)?;
+        recreate_worktree(project, &lane)?;
     }
     Ok(lane.path)
 }
 
-/// Makes the worktree of a lane whose folder is gone, at the tip of the lane's branch. A failure takes it back.
-fn make_worktree_again(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
-    let gone = || Error::Unborn { branch: lane.place.branch.clone() };
-    let tip = project.repo.branch_tip(&lane.place.branch)?.ok_or_else(gone)?;
-    let _lock = project.store.locks().take(&LockName::Worktrees)?;
+/// Creates the worktree of a lane again whose folder is gone, at the tip of the lane's branch. A failure
+/// removes it.
+fn recreate_worktree(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
+    let missing_branch = || Error::UnbornBranch { branch: lane.kind.branch.clone() };
+    let tip = project.repo.branch_tip(&lane.kind.branch)?.ok_or_else(missing_branch)?;
+    let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
     project.repo.forget_worktree(&lane.path)?;
-    let made = project.repo.add_worktree(&lane.path, &Head::Branch(lane.place.branch.clone()));
-    let filled =
-        made.map_err(Error::from).and_then(|()| fill::fill(project, &[lane.path.as_path()], tip).map(drop));
-    if filled.is_err() {
+    let added = project.repo.add_worktree(&lane.path, &Head::Branch(lane.kind.branch.clone()));
+    let populated = added
+        .map_err(Error::from)
+        .and_then(|()| populate::populate_worktrees(project, &[lane.path.as_path()], tip).map(drop));
+    if populated.is_err() {
         drop(remove_tree(&lane.path));
         drop(project.repo.forget_worktree(&lane.path));
     }
-    filled
+    populated
 }
 
-fn bring(op: &Operation<'_>, dir: &Path, view: &SnapView, now: Oid) -> Result<Restored, Error> {
+fn apply_snapshot(
+    op: &Operation<'_>,
+    dir: &Path,
+    view: &SnapView,
+    head: Oid,
+) -> Result<RestoreOutcome, Error> {
     let id = &view.record.id;
-    let brought = op.attempt(|| {
-        let why = format!("what was there before snapshot {id} came back");
-        let mut before = op.copy_of(dir, now, &why, id)?;
-        // What git ignores it does not list.
+    let result = op.attempt_or_revert(|| {
+        let reason = format!("what was there before snapshot {id} came back");
+        let mut before = op.snapshot_before_restore(dir, head, &reason, id)?;
+        // The snapshot of the current contents does not list ignored files.
         let snapshot = &view.record.snapshot;
-        let is_there = |path: &&RepoPath| path.under(dir).symlink_metadata().is_ok();
-        let folders = snapshot.empty_dirs.iter().filter(|path| path.under(dir).is_dir());
+        let exists = |path: &&RepoPath| path.to_fs_path(dir).symlink_metadata().is_ok();
+        let folders = snapshot.empty_dirs.iter().filter(|path| path.to_fs_path(dir).is_dir());
         before.empty_dirs.extend(folders.cloned());
-        before.ignored = snapshot.ignored.iter().map(|file| &file.path).filter(is_there).cloned().collect();
-        op.wake(id)?;
-        let restored = op.restore(dir, id, now, Some(before))?;
-        if let Restored::Conflict(paths) = restored {
-            // It is not on its way any more.
+        before.ignored = snapshot.ignored.iter().map(|file| &file.path).filter(exists).cloned().collect();
+        op.mark_not_restored(id)?;
+        let outcome = op.restore(dir, id, head, Some(before))?;
+        if let RestoreOutcome::Conflict(paths) = outcome {
+            // The error ends the attempt, so the snapshot is no longer marked as on its way to a worktree.
             let snapshot = view.record.snapshot.commit;
-            return Err(Error::DoesNotFit { dir: dir.to_owned(), paths, snapshot });
+            return Err(Error::RestoreConflict { dir: dir.to_owned(), paths, snapshot });
         }
-        op.retire(id)?;
-        if let SnapState::Edits(lane) = &view.state {
+        op.mark_restored(id)?;
+        if let SnapState::AwaitsNextPreview(lane) = &view.state {
             op.update_lane(lane, |lane| lane.preview_edits.retain(|edit| edit != id))?;
         }
-        Ok(restored)
+        Ok(outcome)
     });
-    match brought {
-        Err(Error::DoesNotFit { paths, .. }) => Ok(Restored::Conflict(paths)),
+    match result {
+        Err(Error::RestoreConflict { paths, .. }) => Ok(RestoreOutcome::Conflict(paths)),
         other => other,
     }
 }

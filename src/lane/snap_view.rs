@@ -1,61 +1,60 @@
-//! Owns what is known of each snapshot: whom it waits for, what it holds, and which one a person means.
+//! View of each snapshot for the user: state, files, and lookup by id.
 
 use super::{Error, Project, SnapshotError};
-use crate::git::{self, LeftOut, Oid, RepoPath, tree_changes};
+use crate::git::{self, Oid, RepoPath, UncapturedPath, tree_changes};
 use crate::store::Record;
-use crate::store::records::{Automatic, LaneRecord, PreviewRecord, SnapRecord};
+use crate::store::records::{AutomaticInfo, LaneRecord, PreviewRecord, SnapshotRecord};
 
-/// What a snapshot waits for.
+/// State of a snapshot: the event that restores it, or why none does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SnapState {
-    /// The way back from the open preview of this lane.
-    Waiting(String),
-    /// The next preview of this lane, in whose preview it was made.
-    Edits(String),
-    /// Somebody to bring it back.
-    Kept,
-    /// Nothing: it came back.
+    /// Leaving the open preview of this lane restores it.
+    AwaitsPreviewExit(String),
+    /// The next preview of this lane restores it; the edits were made in a preview of the lane.
+    AwaitsNextPreview(String),
+    /// Only the user can restore it.
+    Saved,
+    /// It was restored.
     Restored,
-    /// Nothing: what it holds stayed where it was.
-    Copy,
+    /// It is only a copy: its contents stayed in their worktree.
+    CopyOnly,
 }
 
-/// One snapshot.
+/// Snapshot with its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SnapView {
-    /// Its record.
-    pub(crate) record: SnapRecord,
-    /// What it waits for.
+    /// Stored record of the snapshot.
+    pub(crate) record: SnapshotRecord,
     pub(crate) state: SnapState,
 }
 
-/// A path that a snapshot holds, and how it differed: two letters as in `git status --short`.
+/// Path in a snapshot, with its change as two letters as in `git status --short`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SnapFile {
-    /// The path.
     pub(crate) path: RepoPath,
-    /// Staged and unstaged: `M`, `A`, `D`, `T` or a blank; `??` for untracked.
+    /// Staged and unstaged change: `M`, `A`, `D`, `T` or a blank; `??` for untracked.
     pub(crate) status: [char; 2],
 }
 
-/// Every snapshot, newest first. One whose record cannot be read is named in a warning.
+/// Returns every snapshot, newest first. Warns about snapshots with an unreadable record.
 pub(crate) fn snap_views(project: &Project) -> Result<Vec<SnapView>, Error> {
     let ids = project.snap_ids()?;
-    for (name, _) in project.repo.refs_below("refs/proq/snap/")? {
-        if ids.iter().all(|id| SnapRecord::ref_name(id) != name) {
+    for (name, _) in project.repo.refs_with_prefix("refs/proq/snap/")? {
+        if ids.iter().all(|id| SnapshotRecord::ref_name(id) != name) {
             project
                 .listener
                 .warn(format!("{name} has no record; bring it back with: git stash apply {name}"));
         }
     }
-    let known = Known::of(project)?;
+    let waiters = Waiters::load(project)?;
     let mut views = Vec::new();
     for id in ids.into_iter().rev() {
-        match project.snap(&id) {
-            Ok(record) => views.push(SnapView { state: known.state(&record), record }),
+        match project.load_snap(&id) {
+            Ok(record) => views.push(SnapView { state: waiters.state(&record), record }),
             Err(e) => {
-                let name = SnapRecord::ref_name(&id);
-                // Without a ref it was never whole: whoever took it was cut off before anything was moved.
+                let name = SnapshotRecord::ref_name(&id);
+                // Without a ref the snapshot was never complete: its process was killed before any file was
+                // moved.
                 if project.repo.ref_tip(&name)?.is_some() {
                     project.listener.warn(format!("{e}; the files are kept: git stash apply {name}"));
                 }
@@ -65,96 +64,98 @@ pub(crate) fn snap_views(project: &Project) -> Result<Vec<SnapView>, Error> {
     Ok(views)
 }
 
-/// The snapshot with this id, or the only one whose id begins so.
-pub(crate) fn find_snap(project: &Project, asked: &str) -> Result<SnapView, Error> {
+/// Returns the snapshot with this id, or the only one whose id starts with `prefix`.
+pub(crate) fn find_snap(project: &Project, prefix: &str) -> Result<SnapView, Error> {
     let mut ids = project.snap_ids()?;
-    let whole = ids.iter().any(|id| id == asked);
-    ids.retain(|id| if whole { id == asked } else { !asked.is_empty() && id.starts_with(asked) });
-    let shown = || asked.chars().take(80).collect();
+    let is_exact = ids.iter().any(|id| id == prefix);
+    ids.retain(|id| if is_exact { id == prefix } else { !prefix.is_empty() && id.starts_with(prefix) });
+    let shortened = || prefix.chars().take(80).collect();
     match ids.as_slice() {
-        [] => Err(Error::NoSnap { id: shown() }),
+        [] => Err(Error::UnknownSnapshot { id: shortened() }),
         [id] => {
-            let record = project.snap(id)?;
+            let record = project.load_snap(id)?;
             SnapshotError::refuse_lost(project, &record)?;
-            Ok(SnapView { state: Known::of(project)?.state(&record), record })
+            Ok(SnapView { state: Waiters::load(project)?.state(&record), record })
         }
-        _ => Err(Error::ManySnaps { id: shown(), ids }),
+        _ => Err(Error::AmbiguousSnapshot { id: shortened(), ids }),
     }
 }
 
-/// The command that brings the folder of a lane back with what was uncommitted in it, where that is gone and a snapshot has it.
-pub(crate) fn way_back_to_folder(project: &Project, lane: &LaneRecord) -> Option<String> {
-    let has_it = |snap: &SnapRecord| {
-        let of_lane = |found: &Automatic| found.named && found.lane.as_ref() == Some(&lane.name);
-        (snap.copy || snap.restored.is_none())
+/// Returns the command that restores a lane's folder with its uncommitted changes. `None` unless the folder
+/// is gone and a snapshot has the changes.
+pub(crate) fn restore_folder_command(project: &Project, lane: &LaneRecord) -> Option<String> {
+    let holds_folder = |snap: &SnapshotRecord| {
+        let is_of_lane = |found: &AutomaticInfo| found.is_in_event && found.lane.as_ref() == Some(&lane.name);
+        (snap.is_copy || snap.restored.is_none())
             && snap.at >= lane.created
-            && snap.automatic.as_ref().is_some_and(of_lane)
+            && snap.automatic.as_ref().is_some_and(is_of_lane)
     };
-    if lane.path.symlink_metadata().is_ok() || project.repo.branch_tip(&lane.place.branch).ok()?.is_none() {
+    if lane.path.symlink_metadata().is_ok() || project.repo.branch_tip(&lane.kind.branch).ok()?.is_none() {
         return None;
     }
     let newest_first = project.snap_ids().ok()?.into_iter().rev();
-    let found = newest_first.filter_map(|id| project.snap(&id).ok()).find(has_it)?;
+    let found = newest_first.filter_map(|id| project.load_snap(&id).ok()).find(holds_folder)?;
     Some(format!("git proq snap restore {}", found.id))
 }
 
-/// Who may wait for a snapshot.
-struct Known {
-    open: Option<PreviewRecord>,
+/// Preview and lanes that may wait for a snapshot.
+struct Waiters {
+    open_preview: Option<PreviewRecord>,
     lanes: Vec<LaneRecord>,
 }
 
-impl Known {
-    fn of(project: &Project) -> Result<Known, Error> {
-        let open = PreviewRecord::find(&project.store.layout().preview())?;
-        Ok(Known { open, lanes: project.lanes()? })
+impl Waiters {
+    fn load(project: &Project) -> Result<Waiters, Error> {
+        let open_preview = PreviewRecord::load_if_exists(&project.store.layout().preview())?;
+        Ok(Waiters { open_preview, lanes: project.lanes()? })
     }
 
-    fn state(&self, snap: &SnapRecord) -> SnapState {
+    fn state(&self, snap: &SnapshotRecord) -> SnapState {
         if snap.restored.is_some() {
-            return if snap.copy { SnapState::Copy } else { SnapState::Restored };
+            return if snap.is_copy { SnapState::CopyOnly } else { SnapState::Restored };
         }
-        if let Some(open) = self.open.as_ref().filter(|open| open.snapshot.as_ref() == Some(&snap.id)) {
-            return SnapState::Waiting(open.lane.clone());
+        if let Some(open) = self.open_preview.as_ref().filter(|open| open.snapshot.as_ref() == Some(&snap.id))
+        {
+            return SnapState::AwaitsPreviewExit(open.lane.clone());
         }
         match self.lanes.iter().find(|lane| lane.preview_edits.contains(&snap.id)) {
-            Some(lane) => SnapState::Edits(lane.name.clone()),
-            None => SnapState::Kept,
+            Some(lane) => SnapState::AwaitsNextPreview(lane.name.clone()),
+            None => SnapState::Saved,
         }
     }
 }
 
 impl SnapView {
-    /// What it holds, by path.
+    /// Returns the changed files of the snapshot, tracked ones sorted by path, then the untracked ones.
     pub(crate) fn files(&self, project: &Project) -> Result<Vec<SnapFile>, Error> {
         let snap = &self.record.snapshot;
         let mut files: Vec<SnapFile> = Vec::new();
-        for (from, to, at) in [(snap.base, snap.index_tree, 0), (snap.index_tree, snap.work_tree, 1)] {
+        for (from, to, column) in [(snap.base, snap.index_tree, 0), (snap.index_tree, snap.work_tree, 1)] {
             for change in tree_changes(&project.repo, from, to)? {
-                let letter = change.letter();
+                let letter = change.status_letter();
                 if let Some(file) = files.iter_mut().find(|f| f.path == change.path) {
-                    file.status[at] = letter;
+                    file.status[column] = letter;
                 } else {
                     let mut status = [' ', ' '];
-                    status[at] = letter;
+                    status[column] = letter;
                     files.push(SnapFile { path: change.path, status });
                 }
             }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
         if let Some(tree) = snap.untracked_tree {
-            let loose = git::files_of(&project.repo, tree)?;
-            files.extend(loose.into_iter().map(|path| SnapFile { path, status: ['?', '?'] }));
+            let untracked_files = git::tree_paths(&project.repo, tree)?;
+            files.extend(untracked_files.into_iter().map(|path| SnapFile { path, status: ['?', '?'] }));
         }
         Ok(files)
     }
 
-    /// What it could not hold and was left where it was.
-    pub(crate) fn left(&self) -> &[LeftOut] {
-        &self.record.snapshot.left
+    /// Returns the paths that the snapshot could not hold and that stayed in the worktree.
+    pub(crate) fn left_out(&self) -> &[UncapturedPath] {
+        &self.record.snapshot.uncaptured
     }
 
-    /// The commit that `git stash apply` reads.
+    /// Returns the commit of the snapshot, readable by `git stash apply`.
     pub(crate) fn commit(&self) -> Oid {
         self.record.snapshot.commit
     }

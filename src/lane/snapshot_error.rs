@@ -1,68 +1,68 @@
-//! Owns the errors about single snapshots, in the user's words.
+//! Errors about single snapshots, with their hints.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::Project;
-use crate::explain::{Explain, quoted_path};
-use crate::git::{Oid, Remedy, RepoPath, names};
-use crate::store::records::SnapRecord;
+use crate::explain::{Explain, shell_quote_path};
+use crate::git::{LocalChangesHint, Oid, RepoPath, list_paths};
+use crate::store::records::SnapshotRecord;
 
-/// An error about a snapshot.
+/// Error about a single snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// Only the record and the files beside it are left: somebody deleted the snapshot's ref, and git removed its objects.
+    /// Only the record and the parked files are left: the ref was deleted, and git removed the objects.
     #[error("cannot read snapshot {id}: git has lost its commit {}, which no ref keeps; nothing was changed", commit.short())]
-    Lost {
-        /// The snapshot.
+    CommitLost {
+        /// Id of the snapshot.
         id: String,
-        /// Its commit.
+        /// Commit of the snapshot.
         commit: Oid,
-        /// Its folder.
+        /// Folder of the snapshot in the store.
         folder: PathBuf,
     },
-    /// The lane that it was taken of was removed since.
+    /// The lane of an automatic snapshot has been removed.
     #[error("cannot restore snapshot {id}: there is no lane '{lane}' any more; nothing was changed")]
-    Lane {
-        /// The snapshot.
+    LaneRemoved {
+        /// Id of the snapshot.
         id: String,
-        /// Its commit.
+        /// Commit of the snapshot.
         commit: Oid,
-        /// The lane.
+        /// Name of the lane.
         lane: String,
     },
-    /// Something is staged that would be lost with the index.
-    #[error("cannot restore snapshot {id}: it replaces the index of {}, where something else is staged: {}; nothing was changed", dir.display(), names(paths))]
+    /// The restore would replace an index in which other paths are staged.
+    #[error("cannot restore snapshot {id}: it replaces the index of {}, where something else is staged: {}; nothing was changed", dir.display(), list_paths(paths))]
     Staged {
-        /// The snapshot.
+        /// Id of the snapshot.
         id: String,
-        /// The worktree.
+        /// Top folder of the worktree.
         dir: PathBuf,
-        /// What is staged, or announced with `git add -N`.
+        /// Paths that are staged, or marked with `git add -N`.
         paths: Vec<RepoPath>,
-        /// What gets it out of the way.
-        remedy: Box<Remedy>,
+        /// Commands that move the staged changes out of the way.
+        remedy: Box<LocalChangesHint>,
     },
 }
 
 impl SnapshotError {
-    /// Refuses a snapshot whose commit is gone.
-    pub(super) fn refuse_lost(project: &Project, snap: &SnapRecord) -> Result<(), SnapshotError> {
+    /// Fails if the commit of a snapshot is lost.
+    pub(super) fn refuse_lost(project: &Project, snap: &SnapshotRecord) -> Result<(), SnapshotError> {
         let (id, commit) = (snap.id.clone(), snap.snapshot.commit);
-        if !project.is_lost(snap) {
+        if !project.is_snap_lost(snap) {
             return Ok(());
         }
-        Err(SnapshotError::Lost { folder: project.store.layout().snapshot(&id), id, commit })
+        Err(SnapshotError::CommitLost { folder: project.store.layout().snapshot(&id), id, commit })
     }
 }
 
 impl Explain for SnapshotError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            SnapshotError::Lost { folder, .. } => {
-                vec![format!("see which of its files are left: ls -R {}", quoted_path(folder)).into()]
+            SnapshotError::CommitLost { folder, .. } => {
+                vec![format!("see which of its files are left: ls -R {}", shell_quote_path(folder)).into()]
             }
-            SnapshotError::Lane { commit, .. } => {
+            SnapshotError::LaneRemoved { commit, .. } => {
                 vec![format!("put it on what is checked out here: git stash apply {}", commit.short()).into()]
             }
             SnapshotError::Staged { dir, remedy, .. } => remedy.hints(dir),

@@ -1,308 +1,349 @@
-//! Owns what each step of an operation does, how it is taken back, and how one is judged that a dead process left open.
+//! Steps of an operation: execution, inverse, and recovery of a step that a crashed process left open.
 
 use std::path::Path;
 
-use super::absent;
-use super::alias::refuse_alias;
+use super::missing_worktree;
 use super::operation::Operation;
-use super::{Checkout, Error, Project, half_made, pool, resolve_tree, snaps};
-use crate::fault;
-use crate::git::{self, LocalState, Oid, RefMove, RepoPath, Restored, WorktreeList};
-use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
-use crate::store::{Line, Record, new_id, remove_drafts, write_atomically};
+use super::symbolic_branch::refuse_symbolic_branch;
+use super::{Error, LockedWorktree, Project, pool, resolve_worktree, rollback_create, snapshot_store};
+use crate::fail_points;
+use crate::git::{self, LocalState, Oid, RefMove, RepoPath, RestoreOutcome, WorktreeList};
+use crate::store::records::{PreRestoreState, PreviewRecord, SnapshotRecord, Step};
+use crate::store::{JournalLine, Record, new_id, remove_temp_files, write_atomically};
 
-/// What a step did.
+/// Outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Applied {
-    /// What it says.
+pub(crate) enum StepOutcome {
+    /// The step was executed.
     Done,
-    /// A snapshot came back, or did not.
-    Restored(Restored),
+    /// The step restored a snapshot, or found that it conflicts.
+    Restored(RestoreOutcome),
 }
 
-impl Applied {
-    /// How a snapshot came back.
-    pub(super) fn how(self) -> Restored {
+impl StepOutcome {
+    /// Returns how a snapshot was restored.
+    pub(super) fn into_restored(self) -> RestoreOutcome {
         match self {
-            Applied::Restored(how) => how,
-            Applied::Done => Restored::Exactly,
+            StepOutcome::Restored(restored) => restored,
+            StepOutcome::Done => RestoreOutcome::Exact,
         }
     }
 }
 
 impl Operation<'_> {
-    /// The step that brings a worktree from one commit to another, with what is to be there again once it is taken back.
+    /// Creates the step that moves a worktree from one commit to another. It includes the local state that
+    /// reverting the step must restore.
     pub(crate) fn tree_step(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Step {
-        // What cannot be found out now fails in the step itself.
+        // If the local state cannot be read now, the step will fail.
         let repo = &self.project.repo;
-        let mut drops = LocalState::dropped(repo, dir, from, to).unwrap_or_default();
+        let mut drops = LocalState::lost_on_switch(repo, dir, from, to).unwrap_or_default();
         if matches!(mv, RefMove::Switch { .. }) {
-            drops = drops.with_flags(LocalState::flags_set(repo, dir, None).unwrap_or_default());
+            drops = drops.with_flags(LocalState::read_manual_flags(repo, dir, None).unwrap_or_default());
         }
-        Step::Tree { dir: dir.to_owned(), from, to, mv, drops, brings: LocalState::default() }
+        Step::Checkout {
+            dir: dir.to_owned(),
+            from,
+            to,
+            ref_move: mv,
+            dropped_state: drops,
+            restored_state: LocalState::default(),
+        }
     }
 
-    /// Takes a step that follows from one that has happened. Where it cannot be taken that is said, but for a worktree that was to
-    /// follow a branch: a landing looks at those once more, unless it is one that was killed and is `recovered`.
-    pub(super) fn follow(&self, n: usize, recovered: bool) {
-        if recovered && self.at(n).is_some_and(|(step, _)| absent::is_left_behind(self, &step)) {
-            let _ = self.note(Line::Back(n));
+    /// Applies step `n`, which follows from a step that has already happened. A failure is a warning, except
+    /// for a worktree that follows its branch: a landing checks those once more. If the operation is
+    /// `recovered` after a crash, such a failure is a warning too.
+    pub(super) fn apply_following_step(&self, n: usize, recovered: bool) {
+        if recovered
+            && self
+                .step_and_scratch(n)
+                .is_some_and(|(step, _)| missing_worktree::is_follower_missing(self, &step))
+        {
+            let _ = self.record_line(JournalLine::Undone(n));
             return;
         }
-        let follow = || self.take(n, |step, scratch| apply(self, step, scratch));
-        // There is no way back, so it is worth a second try.
-        let Err(e) = follow().or_else(|_| follow()) else { return };
-        let only_follows = |step: &Step| matches!(step, Step::Tree { mv: RefMove::Nothing, .. });
-        if recovered || !self.at(n).is_some_and(|(step, _)| only_follows(&step)) {
+        let apply_step = || self.run_step(n, |step, scratch| apply(self, step, scratch));
+        // The step cannot be undone any more, so it gets a second attempt.
+        let Err(e) = apply_step().or_else(|_| apply_step()) else { return };
+        let is_worktree_update =
+            |step: &Step| matches!(step, Step::Checkout { ref_move: RefMove::Nothing, .. });
+        if recovered || !self.step_and_scratch(n).is_some_and(|(step, _)| is_worktree_update(&step)) {
             self.project.listener.warn(format!("not everything could be written down: {e}"));
         }
     }
 
-    /// Brings a worktree to a commit where it had what `brings` says. `leaves` are empty folders that go with what is there now: once
-    /// the step is taken back they are there again.
-    pub(crate) fn transition_back(
+    /// Moves a worktree back to a commit, where it had the local state `local_state`. `dropped_dirs` are empty
+    /// folders that disappear with the current contents; reverting the step restores them.
+    pub(crate) fn revert_transition(
         &self,
         dir: &Path,
         (from, to): (Oid, Oid),
         mv: RefMove,
-        brings: &LocalState,
-        leaves: &[RepoPath],
+        local_state: &LocalState,
+        dropped_dirs: &[RepoPath],
     ) -> Result<(), Error> {
         let mut step = self.tree_step(dir, from, to, mv);
-        if let Step::Tree { brings: gets, drops, .. } = &mut step {
-            gets.clone_from(brings);
-            drops.empty_dirs.extend_from_slice(leaves);
+        if let Step::Checkout { restored_state: step_restored_state, dropped_state: drops, .. } = &mut step {
+            step_restored_state.clone_from(local_state);
+            drops.empty_dirs.extend_from_slice(dropped_dirs);
         }
         self.perform(step).map(drop)
     }
 }
 
-/// Does a step. On failure everything is as it was.
-pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<Applied, Error> {
+/// Applies a step. If it fails, nothing has changed.
+pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<StepOutcome, Error> {
     let project = op.project;
-    require_ref_of_its_own(project, step)?;
+    refuse_step_on_symbolic_branch(project, step)?;
     match step {
-        Step::Ref { name, old, new } => {
-            let Some(null) = old.or(*new).map(Oid::null) else { return Ok(Applied::Done) };
+        Step::MoveRef { name, old, new } => {
+            let Some(null) = old.or(*new).map(Oid::null) else { return Ok(StepOutcome::Done) };
             if new.is_none() {
-                refuse_in_use(project, name)?;
+                refuse_checked_out_branch(project, name)?;
             }
-            project.repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.why())?;
+            project.repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.reflog_message())?;
         }
-        Step::Anchor { name, new } => project.repo.create_ref(name, *new, &op.why())?,
-        Step::Tree { dir, from, to, mv, drops, brings } => {
-            let why = match mv {
-                // `git switch -` reads it.
+        Step::KeepRef { name, new } => project.repo.create_ref(name, *new, &op.reflog_message())?,
+        Step::Checkout { dir, from, to, ref_move: mv, dropped_state: drops, restored_state: local_state } => {
+            let message = match mv {
+                // `git switch -` reads this message.
                 RefMove::Switch { from, to } => format!("checkout: moving from {from} to {to}"),
-                _ => op.why(),
+                _ => op.reflog_message(),
             };
             let checkout = op.checkout(dir)?;
-            let gets = brings.with_modes(drops);
+            let local_state = local_state.with_modes(drops);
             checkout
-                .with_tree(scratch, |tree| Ok(git::transition(tree, (*from, *to), mv, &why, &gets)?))
-                .inspect_err(|_| checkout.make_folders(&drops.empty_dirs))?;
-            arrange_folders(&checkout, step, true);
+                .with_tree(scratch, |tree| {
+                    Ok(git::transition(tree, (*from, *to), mv, &message, &local_state)?)
+                })
+                .inspect_err(|_| checkout.create_folders(&drops.empty_dirs))?;
+            restore_empty_folders(&checkout, step, true);
         }
-        Step::Clear { dir, snap } => {
-            let snapshot = op.snapshot_of(snap)?;
-            let aside = snaps::aside(project, snap)?;
+        Step::ClearWorktree { dir, snapshot_id: snap } => {
+            let snapshot = op.load_snapshot(snap)?;
+            let parked_dir = snapshot_store::parked_dir(project, snap)?;
             let checkout = op.checkout(dir)?;
-            let keep = |saved| keep(project, saved, "written meanwhile");
-            checkout.with_tree(scratch, |tree| Ok(git::clear(tree, &snapshot, &aside, &keep)?))?;
+            let save_files = |saved| save_commit(project, saved, "written meanwhile");
+            checkout.with_tree(scratch, |tree| {
+                Ok(git::clear_worktree(tree, &snapshot, &parked_dir, &save_files)?)
+            })?;
         }
-        Step::Restore { dir, snap, head, before } => {
-            let snapshot = op.snapshot_of(snap)?;
-            let raw = project.kept_index(dir, snap);
-            let aside = snaps::aside(project, snap)?;
+        Step::RestoreSnapshot { dir, snapshot_id: snap, head, state_before: before } => {
+            let snapshot = op.load_snapshot(snap)?;
+            let raw_index = project.saved_index_path(dir, snap);
+            let parked_dir = snapshot_store::parked_dir(project, snap)?;
             let checkout = op.checkout(dir)?;
-            let empty = before.as_ref().map_or(&[][..], |before| &before.empty_dirs);
-            let how = checkout
-                .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &aside, &raw)?))
-                .inspect_err(|_| checkout.make_folders(empty))?;
-            // Empty folders would stand in the way of files that are set aside under this name again.
-            snaps::prune(project, snap);
-            return Ok(Applied::Restored(how));
+            let empty_dirs = before.as_ref().map_or(&[][..], |before| &before.empty_dirs);
+            let restored = checkout
+                .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &parked_dir, &raw_index)?))
+                .inspect_err(|_| checkout.create_folders(empty_dirs))?;
+            // Empty folders would block files that are parked under this name again.
+            snapshot_store::prune_parked_folders(project, snap);
+            return Ok(StepOutcome::Restored(restored));
         }
-        Step::File { .. } => {
+        Step::WriteRecord { .. } => {
             let _lock = op.lock_store()?;
             write_record(project, step)?;
         }
-        Step::Move { from, to } => rename(from, to)?,
-        Step::Regrow { entry, tip } => pool::regrow(project, entry, *tip, scratch)?,
-        // Their work is more than their data says, who plans them does it; or it has been done.
-        Step::Snap { .. }
-        | Step::Worktree { .. }
-        | Step::Reuse { .. }
-        | Step::Resolve { .. }
-        | Step::Worked { .. } => {}
+        Step::MovePath { from, to } => rename_no_replace(from, to)?,
+        Step::RecreateTrash { entry, tip } => pool::recreate_folder(project, entry, *tip, scratch)?,
+        // The data of these steps does not describe all of their work. The planner of the step does it, or it
+        // has already been done.
+        Step::TakeSnapshot { .. }
+        | Step::CreateWorktree { .. }
+        | Step::ReuseTrash { .. }
+        | Step::CreateResolveWorktree { .. }
+        | Step::AgentCommits { .. } => {}
     }
-    Ok(Applied::Done)
+    Ok(StepOutcome::Done)
 }
 
-/// Makes the empty folders that a worktree had at the commit to which a step of it leads, or, where the step has not `happened`, those
-/// that it had before. A switch of HEAD removes those of the branch that it leaves; where a branch moves, only those are gone in whose
-/// place there are files now.
-fn arrange_folders(checkout: &Checkout<'_>, step: &Step, happened: bool) {
-    let Step::Tree { mv, drops, brings, .. } = step else { return };
-    if !happened {
-        return checkout.make_folders(&drops.empty_dirs);
+/// Restores the empty folders of a worktree after a transition: those of its new commit if the step has
+/// happened, otherwise the previous ones. A switch of HEAD removes the empty folders of the branch that it
+/// leaves. A moving branch only drops those that files have replaced.
+fn restore_empty_folders(checkout: &LockedWorktree<'_>, step: &Step, has_happened: bool) {
+    let Step::Checkout { ref_move: mv, dropped_state: drops, restored_state: local_state, .. } = step else {
+        return;
+    };
+    if !has_happened {
+        return checkout.create_folders(&drops.empty_dirs);
     }
     if matches!(mv, RefMove::Switch { .. }) {
-        checkout.remove_folders(&drops.empty_dirs, &brings.empty_dirs);
+        checkout.remove_empty_folders(&drops.empty_dirs, &local_state.empty_dirs);
     }
-    checkout.make_folders(&brings.empty_dirs);
+    checkout.create_folders(&local_state.empty_dirs);
 }
 
-/// Refuses a step that would move or remove a branch that is a symbolic ref. One of the user's that is checked out may be one, and moves
-/// what it leads to, as with git; a lane's branch is git-proq's own, and was made one by somebody else.
-fn require_ref_of_its_own(project: &Project, step: &Step) -> Result<(), Error> {
+/// Refuses a step that would move or delete a branch that is a symbolic ref. A checked-out branch of the user
+/// may be one: its target moves, as with git. A lane's branch belongs to git-proq, and another program made
+/// it symbolic.
+fn refuse_step_on_symbolic_branch(project: &Project, step: &Step) -> Result<(), Error> {
     let branch = match step {
-        Step::Ref { name, old: Some(_), .. } => name.strip_prefix("refs/heads/"),
-        Step::Tree { mv: RefMove::Branch(branch), .. } => {
-            Some(branch.as_str()).filter(|name| project.is_own_branch(name))
+        Step::MoveRef { name, old: Some(_), .. } => name.strip_prefix("refs/heads/"),
+        Step::Checkout { ref_move: RefMove::Branch(branch), .. } => {
+            Some(branch.as_str()).filter(|name| project.is_managed_branch(name))
         }
         _ => None,
     };
-    branch.map_or(Ok(()), |branch| refuse_alias(project, branch))
+    branch.map_or(Ok(()), |branch| refuse_symbolic_branch(project, branch))
 }
 
-/// A branch that a worktree is on stays: without it that worktree would be on nothing.
-fn refuse_in_use(project: &Project, name: &str) -> Result<(), Error> {
+/// Refuses to delete a branch that is checked out, since that worktree's HEAD would be invalid.
+fn refuse_checked_out_branch(project: &Project, name: &str) -> Result<(), Error> {
     let Some(branch) = name.strip_prefix("refs/heads/") else { return Ok(()) };
     match WorktreeList::read(&project.repo)?.on_branch(branch).next() {
         None => Ok(()),
         Some(worktree) => {
-            let why = format!("{} is on it", worktree.path.display());
-            Err(git::Error::RefMoved { name: branch.to_owned(), why }.into())
+            let reason = format!("{} is on it", worktree.path.display());
+            Err(git::Error::RefNotMoved { name: branch.to_owned(), reason }.into())
         }
     }
 }
 
-/// Takes a step back that has happened, by steps of its own.
+/// Reverts a step that has happened, by new steps.
 pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    absent::refuse_gone(op, step)?;
+    missing_worktree::refuse_missing_or_replaced(op, step)?;
     match step {
-        Step::Ref { name, old, new } => {
-            op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)
+        Step::MoveRef { name, old, new } => {
+            op.perform(Step::MoveRef { name: name.clone(), old: *new, new: *old }).map(drop)
         }
-        // A folder that was reused is the new lane's and goes with it. One that was made anew lies in its entry, whole.
-        Step::Anchor { .. }
-        | Step::Snap { anew: true, .. }
-        | Step::Worked { .. }
-        | Step::Reuse { .. }
-        | Step::Regrow { .. } => Ok(()),
-        Step::Tree { dir, from, to, mv, drops, brings } => {
-            op.transition_back(dir, (*to, *from), mv.inverse(), drops, &brings.empty_dirs)
+        // A reused folder belongs to the new lane and is removed with it. A folder that was created again is
+        // complete in its trash entry.
+        Step::KeepRef { .. }
+        | Step::TakeSnapshot { is_retaken: true, .. }
+        | Step::AgentCommits { .. }
+        | Step::ReuseTrash { .. }
+        | Step::RecreateTrash { .. } => Ok(()),
+        Step::Checkout { dir, from, to, ref_move: mv, dropped_state: drops, restored_state: local_state } => {
+            op.revert_transition(dir, (*to, *from), mv.inverse(), drops, &local_state.empty_dirs)
         }
-        Step::Snap { id, .. } if op.is_going_back() => forget_snap(op, id),
-        Step::Snap { id, .. } => op.retire(id),
-        Step::Clear { dir, snap } => {
-            let snapshot = op.snapshot_of(snap)?;
-            let head = op.project.repo.head_of(dir)?.unwrap_or(snapshot.base);
+        Step::TakeSnapshot { id, .. } if op.is_reverting() => delete_snapshot(op, id),
+        Step::TakeSnapshot { id, .. } => op.mark_restored(id),
+        Step::ClearWorktree { dir, snapshot_id: snap } => {
+            let snapshot = op.load_snapshot(snap)?;
+            let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.base);
             match op.restore_cleared(dir, snap, head)? {
-                Restored::Exactly | Restored::Merged => {
-                    // Older files may have had to make room, and come back to this place.
-                    snaps::prune(op.project, snap);
+                RestoreOutcome::Exact | RestoreOutcome::Merged => {
+                    // Older files may have been moved out of the way, and return to this place.
+                    snapshot_store::prune_parked_folders(op.project, snap);
                     Ok(())
                 }
-                Restored::Conflict(paths) => {
-                    Err(Error::DoesNotFit { dir: dir.clone(), paths, snapshot: snapshot.commit })
+                RestoreOutcome::Conflict(paths) => {
+                    Err(Error::RestoreConflict { dir: dir.clone(), paths, snapshot: snapshot.commit })
                 }
             }
         }
-        Step::Restore { dir, snap, before, .. } => {
-            let taken = op.set_aside_again(dir, snap, before.as_ref(), &spared(op.project, dir)?)?;
-            before.as_ref().map_or(Ok(()), |before| bring_before(op, dir, before, taken))
+        Step::RestoreSnapshot { dir, snapshot_id: snap, state_before: before, .. } => {
+            let taken_snap =
+                op.undo_restore(dir, snap, before.as_ref(), &preview_ignored_files(op.project, dir)?)?;
+            before.as_ref().map_or(Ok(()), |before| restore_previous_state(op, dir, before, taken_snap))
         }
-        Step::File { path, old, new } => {
-            let back = Step::File { path: path.clone(), old: new.clone(), new: old.clone() };
-            op.perform(back).map(drop)?;
-            put_back_empty_folders(op, step)
+        Step::WriteRecord { path, old, new } => {
+            let inverse = Step::WriteRecord { path: path.clone(), old: new.clone(), new: old.clone() };
+            op.perform(inverse).map(drop)?;
+            restore_preview_empty_folders(op, step)
         }
-        Step::Move { from, to } => pool::whole(op, to, || op.rename(to, from)),
-        Step::Worktree { dir, lane, start } => half_made::take_back(op.project, dir, lane, *start),
-        Step::Resolve { dir, lane, start } if op.is_going_back() => {
-            half_made::take_back(op.project, dir, lane, *start)
+        Step::MovePath { from, to } => pool::with_recreated_folder(op, to, || op.move_path(to, from)),
+        Step::CreateWorktree { dir, lane, start } => {
+            rollback_create::roll_back_worktree(op.project, dir, lane, *start)
         }
-        // Somebody may have worked in it since.
-        Step::Resolve { dir, lane, start } => resolve_tree::unmake(op, lane, dir, *start),
+        Step::CreateResolveWorktree { dir, lane, start } if op.is_reverting() => {
+            rollback_create::roll_back_worktree(op.project, dir, lane, *start)
+        }
+        // Work may have been done in it since.
+        Step::CreateResolveWorktree { dir, lane, start } => {
+            resolve_worktree::undo_open(op, lane, dir, *start)
+        }
     }
 }
 
-/// Brings a worktree, which is at HEAD, to how it was before a snapshot came back to it. `taken` is the snapshot that holds what was
-/// there since.
-fn bring_before(op: &Operation<'_>, dir: &Path, before: &Before, taken: Option<String>) -> Result<(), Error> {
-    if let Some(snap) = &before.snap {
-        let kept = op.snapshot_of(snap)?;
-        let head = op.project.repo.head_of(dir)?.unwrap_or(kept.base);
-        if let Restored::Conflict(paths) = op.restore(dir, snap, head, None)? {
-            return Err(Error::DoesNotFit { dir: dir.to_owned(), paths, snapshot: kept.commit });
+/// Restores a worktree, which is at HEAD, to its state before a snapshot was restored to it. `taken_snap` is
+/// the snapshot of the contents that the worktree had since then.
+fn restore_previous_state(
+    op: &Operation<'_>,
+    dir: &Path,
+    before: &PreRestoreState,
+    taken_snap: Option<String>,
+) -> Result<(), Error> {
+    if let Some(snap) = &before.snapshot_id {
+        let snapshot = op.load_snapshot(snap)?;
+        let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.base);
+        if let RestoreOutcome::Conflict(paths) = op.restore(dir, snap, head, None)? {
+            return Err(Error::RestoreConflict { dir: dir.to_owned(), paths, snapshot: snapshot.commit });
         }
     }
     let checkout = op.checkout(dir)?;
-    if let Some(taken) = taken.filter(|_| !before.ignored.is_empty()) {
-        checkout.give_back(&snaps::aside(op.project, &taken)?, &before.ignored)?;
-        snaps::prune(op.project, &taken);
+    if let Some(taken_snap) = taken_snap.filter(|_| !before.ignored.is_empty()) {
+        checkout
+            .restore_parked_files(&snapshot_store::parked_dir(op.project, &taken_snap)?, &before.ignored)?;
+        snapshot_store::prune_parked_folders(op.project, &taken_snap);
     }
-    checkout.make_folders(&before.empty_dirs);
+    checkout.create_folders(&before.empty_dirs);
     Ok(())
 }
 
-/// Does what taking a step back comes to an end with, for one whose last inverse step has happened: empty folders are no
-/// step's.
+/// Finishes the inverse of a step whose last inverse step has happened. Empty folders are restored here,
+/// because no step records them.
 pub(super) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    put_back_empty_folders(op, step)?;
-    let Step::Restore { dir, snap, before: Some(before), .. } = step else { return Ok(()) };
-    if absent::is_gone(op, step)? {
+    restore_preview_empty_folders(op, step)?;
+    let Step::RestoreSnapshot { dir, snapshot_id: snap, state_before: Some(before), .. } = step else {
+        return Ok(());
+    };
+    if missing_worktree::is_missing_or_replaced(op, step)? {
         return Ok(());
     }
     op.remove_restored_folders(dir, snap, before)?;
-    op.checkout(dir)?.make_folders(&before.empty_dirs);
+    op.checkout(dir)?.create_folders(&before.empty_dirs);
     Ok(())
 }
 
-/// Makes those empty folders of the main checkout again that were there before a preview whose record is gone again: where nothing
-/// else had to be set aside, only the record names them.
-fn put_back_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    let Step::File { path, old: None, new: Some(text) } = step else { return Ok(()) };
-    if op.below_store(&op.project.store.layout().preview()) != *path {
+/// Restores the empty folders that the main checkout had before a preview whose record is deleted again. If
+/// nothing else had to be parked, only that record names them.
+fn restore_preview_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    let Step::WriteRecord { path, old: None, new: Some(text) } = step else { return Ok(()) };
+    if op.store_relative_path(&op.project.store.layout().preview()) != *path {
         return Ok(());
     }
     let Ok(record) = toml::from_str::<PreviewRecord>(text) else { return Ok(()) };
     let Some(main) = op.project.repo.main_worktree().filter(|_| !record.empty_dirs.is_empty()) else {
         return Ok(());
     };
-    op.checkout(main)?.make_folders(&record.empty_dirs);
+    op.checkout(main)?.create_folders(&record.empty_dirs);
     Ok(())
 }
 
-/// Files in the main checkout that were ignored where its preview was entered: under a lane's rules they may look like
-/// somebody's edits.
-pub(super) fn spared(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
+/// Returns the files of the main checkout that were ignored when its preview was opened. Under a lane's
+/// ignore rules they could pass for edits of the user.
+pub(super) fn preview_ignored_files(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
     if project.repo.main_worktree() != Some(dir) {
         return Ok(Vec::new());
     }
-    let open = PreviewRecord::find(&project.store.layout().preview())?;
+    let open = PreviewRecord::load_if_exists(&project.store.layout().preview())?;
     Ok(open.map(|open| open.ignored).unwrap_or_default())
 }
 
-/// A snapshot whose files never left their places, or are back in them, is forgotten.
-pub(super) fn forget_snap(op: &Operation<'_>, id: &str) -> Result<(), Error> {
-    let name = SnapRecord::ref_name(id);
-    snaps::prune(op.project, id);
+/// Deletes a snapshot whose files never left their places, or were restored to them.
+pub(super) fn delete_snapshot(op: &Operation<'_>, id: &str) -> Result<(), Error> {
+    let name = SnapshotRecord::ref_name(id);
+    snapshot_store::prune_parked_folders(op.project, id);
     let dir = op.project.store.layout().snapshot(id);
-    // What is copied has never left its place, or is back there by now. A record that cannot be read says nothing of that.
-    let is_copy = || SnapRecord::find(&dir.join("snap.toml")).is_ok_and(|s| s.is_some_and(|snap| snap.copy));
+    // Copied files never left their places, or are restored by now. An unreadable record does not show that
+    // they are copies.
+    let is_copy = || {
+        SnapshotRecord::load_if_exists(&dir.join("snap.toml"))
+            .is_ok_and(|s| s.is_some_and(|snap| snap.is_copy))
+    };
     let files = dir.join("files");
     if files.exists() {
         if !is_copy() {
-            // Something is still in its keeping.
-            return op.retire(id);
+            // The snapshot still holds parked files.
+            return op.mark_restored(id);
         }
-        // Before the record, which tells whoever goes on after a kill that they are copies.
+        // The files are deleted before the record: after a kill, recovery reads from the record that they are
+        // copies.
         std::fs::remove_dir_all(&files).map_err(Error::io("remove", &files))?;
-        fault::point("snap.emptied");
+        fail_points::hit("snap.emptied");
     }
     if dir.exists() {
         std::fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))?;
@@ -313,160 +354,168 @@ pub(super) fn forget_snap(op: &Operation<'_>, id: &str) -> Result<(), Error> {
     }
 }
 
-/// Judges a step that a dead process left open: afterwards it has happened, or it has not.
-pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<bool, Error> {
+/// Recovers a step that a crashed process left open. Afterwards the step has either happened, and this
+/// returns true, or it has not.
+pub(super) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<bool, Error> {
     let project = op.project;
     if !scratch.exists() {
-        // Its folder is made before anything else.
+        // A step creates its scratch folder before anything else, so it has not started.
         return Ok(false);
     }
-    if absent::is_gone(op, step)? {
-        return absent::settle(op, step, scratch);
+    if missing_worktree::is_missing_or_replaced(op, step)? {
+        return missing_worktree::recover_step(op, step, scratch);
     }
-    let settled = match step {
-        Step::Worked { .. } => return Ok(true),
-        Step::Ref { name, old, new } => {
-            git::settle_ref(&project.repo, name, *new, scratch)?;
+    let recovery = match step {
+        Step::AgentCommits { .. } => return Ok(true),
+        Step::MoveRef { name, old, new } => {
+            git::recover_ref_locks(&project.repo, name, *new, scratch)?;
             return Ok(new != old && project.repo.ref_tip(name)? == *new);
         }
-        Step::Anchor { name, new } => {
-            git::settle_ref(&project.repo, name, Some(*new), scratch)?;
+        Step::KeepRef { name, new } => {
+            git::recover_ref_locks(&project.repo, name, Some(*new), scratch)?;
             return Ok(project.repo.ref_tip(name)? == Some(*new));
         }
-        Step::Snap { id, .. } => {
-            git::settle_own_ref(&project.repo, &SnapRecord::ref_name(id), scratch)?;
-            return snaps::settle(project, id);
+        Step::TakeSnapshot { id, .. } => {
+            git::recover_private_ref_lock(&project.repo, &SnapshotRecord::ref_name(id), scratch)?;
+            return snapshot_store::recover_unfinished(project, id);
         }
-        Step::File { path, new, .. } => return settle_record(op, path, new.as_deref()),
-        Step::Move { from, to } => {
+        Step::WriteRecord { path, new, .. } => return recover_record(op, path, new.as_deref()),
+        Step::MovePath { from, to } => {
             return Ok(from.symlink_metadata().is_err() && to.symlink_metadata().is_ok());
         }
-        Step::Reuse { entry, dir } => return pool::settle_reuse(entry, dir),
-        Step::Regrow { entry, .. } => return pool::settle_regrow(entry),
-        Step::Worktree { dir, lane, start } | Step::Resolve { dir, lane, start } => {
-            half_made::settle(project, dir, lane, *start, scratch)?;
+        Step::ReuseTrash { entry, dir } => return pool::recover_reuse(entry, dir),
+        Step::RecreateTrash { entry, .. } => return pool::recover_recreate(entry),
+        Step::CreateWorktree { dir, lane, start } | Step::CreateResolveWorktree { dir, lane, start } => {
+            rollback_create::recover_step(project, dir, lane, *start, scratch)?;
             return Ok(false);
         }
-        Step::Tree { dir, from, to, mv, .. } => {
+        Step::Checkout { dir, from, to, ref_move: mv, .. } => {
             let checkout = op.checkout(dir)?;
-            let settle = |tree: &git::Tree<'_>| Ok(git::settle_transition(tree, *from, *to, mv)?);
-            let settled = checkout.with_tree(scratch, settle)?;
-            arrange_folders(&checkout, step, settled.happened);
-            settled
+            let recover =
+                |tree: &git::WorktreeContext<'_>| Ok(git::recover_transition(tree, *from, *to, mv)?);
+            let recovery = checkout.with_tree(scratch, recover)?;
+            restore_empty_folders(&checkout, step, recovery.is_done);
+            recovery
         }
-        Step::Clear { dir, snap } | Step::Restore { dir, snap, .. } => {
-            let snapshot = op.snapshot_of(snap)?;
-            let aside = snaps::aside(project, snap)?;
-            let raw = project.kept_index(dir, snap);
-            let settled = op.checkout(dir)?.with_tree(scratch, |tree| match step {
-                Step::Restore { head, .. } => Ok(git::settle_restore(tree, &snapshot, *head, &aside, &raw)?),
-                _ => Ok(git::settle_clear(tree, &snapshot, &aside)?),
+        Step::ClearWorktree { dir, snapshot_id: snap }
+        | Step::RestoreSnapshot { dir, snapshot_id: snap, .. } => {
+            let snapshot = op.load_snapshot(snap)?;
+            let parked_dir = snapshot_store::parked_dir(project, snap)?;
+            let raw_index = project.saved_index_path(dir, snap);
+            let recovery = op.checkout(dir)?.with_tree(scratch, |tree| match step {
+                Step::RestoreSnapshot { head, .. } => {
+                    Ok(git::recover_restore(tree, &snapshot, *head, &parked_dir, &raw_index)?)
+                }
+                _ => Ok(git::recover_clear(tree, &snapshot, &parked_dir)?),
             })?;
-            if matches!(step, Step::Restore { .. }) {
-                snaps::prune(project, snap);
+            if matches!(step, Step::RestoreSnapshot { .. }) {
+                snapshot_store::prune_parked_folders(project, snap);
             }
-            settled
+            recovery
         }
     };
-    for saved in settled.saved {
-        keep(project, saved, "written after the crash")?;
+    for saved in recovery.saved {
+        save_commit(project, saved, "written after the crash")?;
     }
-    Ok(settled.happened)
+    Ok(recovery.is_done)
 }
 
-/// Keeps a commit with files that others go over, and says so.
-fn keep(project: &Project, saved: Oid, which: &str) -> Result<(), git::Error> {
+/// Creates a ref for a commit of files that would be overwritten, and warns about it.
+fn save_commit(project: &Project, saved: Oid, origin: &str) -> Result<(), git::Error> {
     let name = format!("refs/proq/saved/crash-{}", new_id());
     project.repo.create_ref(&name, saved, "git-proq: saved")?;
     project
         .listener
-        .warn(format!("files that were {which} are kept: git checkout {name} -- .  brings them here"));
+        .warn(format!("files that were {origin} are kept: git checkout {name} -- .  local_state them here"));
     Ok(())
 }
 
-/// Judges a record that was being written, and removes what was written beside it.
-fn settle_record(op: &Operation<'_>, path: &Path, new: Option<&str>) -> Result<bool, Error> {
+/// Recovers a record that was being written, and deletes its temporary files. Returns whether the new text
+/// was written.
+fn recover_record(op: &Operation<'_>, path: &Path, new: Option<&str>) -> Result<bool, Error> {
     let project = op.project;
     let _lock = op.lock_store()?;
     let file = project.store.layout().root().join(path);
-    remove_drafts(&file).map_err(Error::io("remove", &file))?;
-    let text = read_record(&file)?;
+    remove_temp_files(&file).map_err(Error::io("remove", &file))?;
+    let text = read_record_text(&file)?;
     if text.is_none() {
-        drop_empty_folder(project, &file);
+        remove_empty_record_folder(project, &file);
     }
     Ok(text.as_deref() == new)
 }
 
-/// The text of a record; none when it does not exist.
-pub(super) fn read_record(path: &Path) -> Result<Option<String>, Error> {
-    match crate::regular_file::record_text(path) {
+/// Returns the text of a record; `None` if it does not exist.
+pub(super) fn read_record_text(path: &Path) -> Result<Option<String>, Error> {
+    match crate::regular_file::read_store_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", path)(e)),
     }
 }
 
-/// Writes a record from what it was to what it becomes. Where somebody has changed other fields of it meanwhile, those
-/// stay. The store's lock is held.
+/// Writes a record with the change from the step's old text to its new text. Concurrent changes of other
+/// fields are retained. The caller holds the store's lock.
 ///
 /// # Errors
-/// [`Error::Changed`] when the same field says something else now.
+/// [`Error::RecordChanged`] if the same field has been changed concurrently.
 pub(super) fn write_record(project: &Project, step: &Step) -> Result<(), Error> {
-    let Step::File { path, old, new } = step else { return Ok(()) };
+    let Step::WriteRecord { path, old, new } = step else { return Ok(()) };
     let file = project.store.layout().root().join(path);
-    let now = read_record(&file)?;
-    if now == *new {
+    let current = read_record_text(&file)?;
+    if current == *new {
         return Ok(());
     }
-    let text = if now == *old {
+    let text = if current == *old {
         new.clone()
     } else {
-        let merged = merge_tables(now.as_deref(), old.as_deref(), new.as_deref());
-        Some(merged.ok_or_else(|| Error::Changed { path: file.clone() })?)
+        let merged = merge_tables(current.as_deref(), old.as_deref(), new.as_deref());
+        Some(merged.ok_or_else(|| Error::RecordChanged { path: file.clone() })?)
     };
     if let Some(text) = text {
         write_atomically(&file, text.as_bytes())?;
-        fault::point("record.written");
+        fail_points::hit("record.written");
         return Ok(());
     }
     std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
-    drop_empty_folder(project, &file);
+    remove_empty_record_folder(project, &file);
     Ok(())
 }
 
-/// A folder that was made for a record alone goes with it.
-fn drop_empty_folder(project: &Project, file: &Path) {
+/// Removes a folder that was created only for a deleted record.
+fn remove_empty_record_folder(project: &Project, file: &Path) {
     let layout = project.store.layout();
     if let Some(dir) = file.parent().filter(|dir| *dir != layout.root()) {
-        // Not when anything else is in it. What fails for once is worth a second try: nobody comes back to it.
+        // Fails, as intended, if the folder has other entries. A transient failure gets a second attempt,
+        // since nothing removes the folder later.
         drop(std::fs::remove_dir(dir).or_else(|_| std::fs::remove_dir(dir)));
     }
 }
 
-/// Makes the change from `old` to `new` in another version of the same table; none when both changed one field.
-fn merge_tables(now: Option<&str>, old: Option<&str>, new: Option<&str>) -> Option<String> {
-    let table = |text: Option<&str>| text?.parse::<toml::Table>().ok();
-    let (mut now, old, new) = (table(now)?, table(old)?, table(new)?);
-    let names: Vec<&String> = old.keys().chain(new.keys()).collect();
-    for name in names {
-        if old.get(name) == new.get(name) || now.get(name) == new.get(name) {
+/// Applies the change from `old` to `new` to another version of the same table; `None` if both changed the
+/// same field.
+fn merge_tables(current: Option<&str>, old: Option<&str>, new: Option<&str>) -> Option<String> {
+    let parse = |text: Option<&str>| text?.parse::<toml::Table>().ok();
+    let (mut current, old, new) = (parse(current)?, parse(old)?, parse(new)?);
+    let keys: Vec<&String> = old.keys().chain(new.keys()).collect();
+    for key in keys {
+        if old.get(key) == new.get(key) || current.get(key) == new.get(key) {
             continue;
         }
-        if now.get(name) != old.get(name) {
+        if current.get(key) != old.get(key) {
             return None;
         }
-        match new.get(name) {
-            Some(value) => drop(now.insert(name.clone(), value.clone())),
-            None => drop(now.remove(name)),
+        match new.get(key) {
+            Some(value) => drop(current.insert(key.clone(), value.clone())),
+            None => drop(current.remove(key)),
         }
     }
-    toml::to_string(&now).ok()
+    toml::to_string(&current).ok()
 }
 
-/// Renames where nothing stands in the way.
-fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+/// Renames a file or folder if the target does not exist.
+fn rename_no_replace(from: &Path, to: &Path) -> Result<(), Error> {
     if from.symlink_metadata().is_err() {
-        return Err(Error::Expired { path: from.to_owned() });
+        return Err(Error::PathMissing { path: from.to_owned() });
     }
     if to.symlink_metadata().is_ok() {
         return Err(Error::PathTaken { path: to.to_owned() });
@@ -475,7 +524,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
     }
     std::fs::rename(from, to).map_err(Error::io("move", from))?;
-    // A rename that a power cut undoes would leave both ends to guess.
+    // If a power cut undid only one side of the rename, the state of both paths would be unknown.
     for dir in [from.parent(), to.parent()].into_iter().flatten() {
         crate::store::sync_dir(dir)?;
     }
@@ -487,7 +536,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_made_in_a_record_that_has_moved_on_elsewhere() {
+    fn applies_change_to_concurrently_edited_record() {
         let (old, new) = (Some("a = 1\nb = 1\n"), Some("a = 2\nb = 1\n"));
         assert_eq!(merge_tables(Some("a = 1\nb = 7\n"), old, new).unwrap(), "a = 2\nb = 7\n");
         assert_eq!(merge_tables(Some("a = 3\nb = 1\n"), old, new), None);

@@ -1,4 +1,4 @@
-//! Owns the trash: removed lanes' folders, kept for a time and emptied afterwards.
+//! Trash: folders of removed lanes, retained for a limited time and then deleted.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,71 +7,76 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::drafts::is_hollow;
-use super::expire::{Old, Spare, Stays, What};
+use super::expire::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
+use super::temp_cleanup::has_only_folders;
 use super::{Error, Operation, Project, pool};
-use crate::explain::quoted_path;
-use crate::fault;
-use crate::git::{Nested, RepoPath, names};
+use crate::explain::shell_quote_path;
+use crate::fail_points;
+use crate::git::{NestedRepo, RepoPath, list_paths};
 use crate::store::records::{LaneRecord, TrashRecord};
 use crate::store::{
-    LockName, Record, Scratch, made_at, make_private, new_id, now, remove_drafts, remove_tree, size_on_disk,
+    LockName, Record, ScratchDir, create_private_dir, id_created_at, new_id, now, remove_temp_files,
+    remove_tree, size_on_disk,
 };
 
-/// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair. A folder that `stays` is another
-/// repository's.
-pub(super) fn put(
+/// Moves a worktree and git's admin folder for it to a new trash entry, as a pair. A folder that `is_foreign`
+/// belongs to another repository and is not moved.
+pub(super) fn move_worktree(
     op: &Operation<'_>,
     mut record: TrashRecord,
     admin: Option<&Path>,
-    stays: bool,
+    is_foreign: bool,
 ) -> Result<PathBuf, Error> {
-    let dir = new_entry(op.project, &record.lane);
+    let dir = new_entry_path(op.project, &record.lane);
     let file = dir.join("trash.toml");
-    if !stays && record.path.symlink_metadata().is_ok() {
-        let to =
-            if is_other_disk(&record.path, op.project) { beside(&record.path) } else { dir.join("worktree") };
+    if !is_foreign && record.path.symlink_metadata().is_ok() {
+        let to = if is_on_other_disk(&record.path, op.project) {
+            sibling_path(&record.path)
+        } else {
+            dir.join("worktree")
+        };
         record.worktree = Some(to.clone());
-        op.save(&record, &file)?;
-        op.rename(&record.path, &to)?;
-        fault::point("trash.moved");
+        op.save_record(&record, &file)?;
+        op.move_path(&record.path, &to)?;
+        fail_points::hit("trash.moved");
     } else {
-        op.save(&record, &file)?;
+        op.save_record(&record, &file)?;
     }
     if let Some(admin) = admin {
-        op.rename(admin, &dir.join("admin"))?;
+        op.move_path(admin, &dir.join("admin"))?;
     }
     Ok(dir)
 }
 
-/// Moves what a killed process had made of a lane to the trash. Can be cut short itself and done again.
-pub(super) fn put_half_made(
+/// Moves the incomplete worktree of a killed process to the trash. If this is interrupted itself, it can be
+/// repeated.
+pub(super) fn move_incomplete_worktree(
     project: &Project,
     path: &Path,
     lane: &str,
     admin: Option<&Path>,
 ) -> Result<PathBuf, Error> {
-    remove_unwritten(project, lane)?;
-    let dir = new_entry(project, lane);
-    let there = path.symlink_metadata().is_ok();
-    let to = if is_other_disk(path, project) { beside(path) } else { dir.join("worktree") };
+    remove_started_entries(project, lane)?;
+    let dir = new_entry_path(project, lane);
+    let exists = path.symlink_metadata().is_ok();
+    let to = if is_on_other_disk(path, project) { sibling_path(path) } else { dir.join("worktree") };
     let record = TrashRecord {
         lane: lane.to_owned(),
         at: now(),
         path: path.to_owned(),
-        worktree: there.then(|| to.clone()),
+        worktree: exists.then(|| to.clone()),
         worktree_id: admin.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned(),
         branch: String::new(),
         tip: None,
-        saved: None,
+        saved_ref: None,
         reusable: false,
-        unread: Vec::new(),
+        unreadable: Vec::new(),
     };
     record.save(&dir.join("trash.toml"))?;
-    fault::point("trash.noted");
-    if there {
+    fail_points::hit("trash.noted");
+    if exists {
         std::fs::rename(path, &to).map_err(Error::io("move to the trash", path))?;
-        fault::point("trash.moved");
+        fail_points::hit("trash.moved");
     }
     if let Some(admin) = admin {
         std::fs::rename(admin, dir.join("admin")).map_err(Error::io("move to the trash", admin))?;
@@ -79,28 +84,29 @@ pub(super) fn put_half_made(
     Ok(dir)
 }
 
-/// An entry for single files of a lane that stays, with those that are to take their place. Until it is kept it goes with its
-/// process, or with the next command.
-pub(super) struct Exchange {
-    scratch: Scratch,
-    dir: PathBuf,
-    /// Where files for the lane lie meanwhile, on its disk.
-    place: PathBuf,
+/// Trash entry for single files of a lane that stays, together with the files that replace them. Until it is
+/// moved to the trash, it is deleted with its process, or by the next command.
+pub(super) struct FileExchange {
+    scratch: ScratchDir,
+    entry_dir: PathBuf,
+    /// Folder on the lane's disk for the files that are being exchanged.
+    exchange_dir: PathBuf,
 }
 
-impl Exchange {
-    /// Begins an entry.
+impl FileExchange {
+    /// Starts an entry.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub(super) fn begin(project: &Project, lane: &LaneRecord) -> Result<Exchange, Error> {
-        let (scratch, dir) = (project.store.layout().scratch()?, new_entry(project, &lane.name));
-        let draft = scratch.path().join(ENTRY);
-        let is_elsewhere = is_other_disk(&lane.path, project);
-        let place = if is_elsewhere { beside(&lane.path) } else { draft.join("worktree") };
-        std::fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
-        fault::point("trash.begun");
-        let worktree = if is_elsewhere { place.clone() } else { dir.join("worktree") };
+    /// Fails if the entry cannot be written.
+    pub(super) fn start(project: &Project, lane: &LaneRecord) -> Result<FileExchange, Error> {
+        let (scratch, entry_dir) =
+            (project.store.layout().create_scratch()?, new_entry_path(project, &lane.name));
+        let draft = scratch.path().join(DRAFT_ENTRY_NAME);
+        let is_separate = is_on_other_disk(&lane.path, project);
+        let exchange_dir = if is_separate { sibling_path(&lane.path) } else { draft.join("worktree") };
+        std::fs::create_dir_all(&exchange_dir).map_err(Error::io("create", &exchange_dir))?;
+        fail_points::hit("trash.begun");
+        let worktree = if is_separate { exchange_dir.clone() } else { entry_dir.join("worktree") };
         let record = TrashRecord {
             lane: lane.name.clone(),
             at: now(),
@@ -109,232 +115,250 @@ impl Exchange {
             worktree_id: String::new(),
             branch: String::new(),
             tip: None,
-            saved: None,
+            saved_ref: None,
             reusable: false,
-            unread: Vec::new(),
+            unreadable: Vec::new(),
         };
         record.save(&draft.join("trash.toml"))?;
-        let mut entry = Exchange { scratch, dir, place };
-        // What lies elsewhere is found by its record only.
-        if is_elsewhere {
-            entry.put()?;
+        let mut entry = FileExchange { scratch, entry_dir, exchange_dir };
+        // A folder on another disk can be found only by its record, so the record is saved first.
+        if is_separate {
+            entry.move_to_trash()?;
         }
         Ok(entry)
     }
 
-    /// A folder of the entry, from which and to which renames are possible.
+    /// Creates a folder in the entry. Renames between this folder and the lane are possible.
     ///
     /// # Errors
-    /// When it cannot be made.
-    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, Error> {
-        let folder = self.place.join(name);
-        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-        Ok(folder)
+    /// Fails if the folder cannot be created.
+    pub(super) fn create_folder(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = self.exchange_dir.join(name);
+        std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        Ok(path)
     }
 
-    /// Puts it into the trash with all that is in it by now.
+    /// Moves the entry to the trash with its current contents.
     ///
     /// # Errors
-    /// When it cannot be moved there.
-    pub(super) fn put(&mut self) -> Result<(), Error> {
-        let draft = self.scratch.path().join(ENTRY);
+    /// Fails if the entry cannot be moved.
+    pub(super) fn move_to_trash(&mut self) -> Result<(), Error> {
+        let draft = self.scratch.path().join(DRAFT_ENTRY_NAME);
         if draft.symlink_metadata().is_err() {
             return Ok(());
         }
-        if let Some(trash) = self.dir.parent() {
-            make_private(trash)?;
+        if let Some(trash) = self.entry_dir.parent() {
+            create_private_dir(trash)?;
         }
-        std::fs::rename(&draft, &self.dir).map_err(Error::io("move to the trash", &draft))?;
-        if self.place.starts_with(&draft) {
-            self.place = self.dir.join("worktree");
+        std::fs::rename(&draft, &self.entry_dir).map_err(Error::io("move to the trash", &draft))?;
+        if self.exchange_dir.starts_with(&draft) {
+            self.exchange_dir = self.entry_dir.join("worktree");
         }
         Ok(())
     }
 }
 
-/// What an entry is called that has no place in the trash yet.
-const ENTRY: &str = "entry";
+/// Name of an entry that is not in the trash yet.
+const DRAFT_ENTRY_NAME: &str = "entry";
 
-/// Removes entries that a repair of this lane had begun when it was killed itself, before anything came into them.
-fn remove_unwritten(project: &Project, lane: &str) -> Result<(), Error> {
+/// Removes entries that an earlier recovery of this lane had started, if it was killed before anything was
+/// moved into them.
+fn remove_started_entries(project: &Project, lane: &str) -> Result<(), Error> {
     let Ok(entries) = std::fs::read_dir(project.store.layout().trash()) else { return Ok(()) };
     for entry in entries.flatten() {
         let (dir, name) = (entry.path(), entry.file_name());
         let id = name.to_str().and_then(|name| name.strip_prefix(lane)?.strip_prefix('-'));
-        // Another lane's name may begin as this one's does.
+        // Another lane's name may start with this lane's name.
         let is_id =
             |id: &str| id.split('-').count() == 4 && id.chars().all(|c| c == '-' || c.is_ascii_digit());
         let record = dir.join("trash.toml");
-        if id.is_some_and(is_id) && is_only_begun(&dir, &record) {
-            remove_drafts(&record).map_err(Error::io("remove", &record))?;
+        if id.is_some_and(is_id) && is_only_started(&dir, &record) {
+            remove_temp_files(&record).map_err(Error::io("remove", &record))?;
             drop(std::fs::remove_file(&record));
-            // Not when anything else is in it.
+            // Fails, as intended, if the folder has other entries.
             drop(std::fs::remove_dir(&dir));
         }
     }
     Ok(())
 }
 
-/// Whether an entry has nothing yet but its record, if that, which is one of a half-made lane.
-fn is_only_begun(dir: &Path, record: &Path) -> bool {
-    let Ok(found) = TrashRecord::find(record) else { return false };
-    let Some(found) = found else { return true };
-    let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
+/// Returns whether an entry holds nothing except, possibly, the record of an incomplete worktree.
+fn is_only_started(dir: &Path, record: &Path) -> bool {
+    let Ok(existing) = TrashRecord::load_if_exists(record) else { return false };
+    let Some(existing) = existing else { return true };
+    let exists = |path: &PathBuf| path.symlink_metadata().is_ok();
     let mut entries = std::fs::read_dir(dir).into_iter().flatten();
-    found.branch.is_empty()
+    existing.branch.is_empty()
         && entries.all(|entry| entry.is_ok_and(|entry| entry.path() == record))
-        && !found.worktree.as_ref().is_some_and(is_there)
+        && !existing.worktree.as_ref().is_some_and(exists)
 }
 
-/// The folder of a new entry; its record makes it.
-fn new_entry(project: &Project, lane: &str) -> PathBuf {
+/// Returns the path for a new entry. Saving its record creates the folder.
+fn new_entry_path(project: &Project, lane: &str) -> PathBuf {
     project.store.layout().trash().join(format!("{lane}-{}", new_id()))
 }
 
-/// Whether a rename from one to the other is impossible. What cannot be looked at is left to the rename to say.
-fn is_other_disk(path: &Path, project: &Project) -> bool {
-    let disk = |path: &Path| path.symlink_metadata().ok().map(|m| m.dev());
-    matches!((disk(path), disk(project.store.layout().root())), (Some(a), Some(b)) if a != b)
+/// Returns whether `path` is on another disk than the store, so that a rename is impossible. If that cannot
+/// be read, the rename itself will fail.
+fn is_on_other_disk(path: &Path, project: &Project) -> bool {
+    let device = |path: &Path| path.symlink_metadata().ok().map(|m| m.dev());
+    matches!((device(path), device(project.store.layout().root())), (Some(a), Some(b)) if a != b)
 }
 
-/// On another file system the folder stays where it is, under a name that says what it is.
-fn beside(path: &Path) -> PathBuf {
+/// Returns the path beside a folder to which it is renamed if it is on another disk than the trash.
+fn sibling_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".trash-{name}-{}", new_id()))
 }
 
-/// The entries that are older than the setting `trash.keep`.
-pub(super) fn old(project: &Project) -> Result<Old, Error> {
-    let (keep, mut old) = (project.settings.trash_keep, Old::default());
-    for dir in entries(project)? {
-        let name = name_of(&dir);
-        match TrashRecord::find(&dir.join("trash.toml")) {
-            Err(e) => old.stays.push(Stays::unreadable(name, &e)),
-            // One that is just being made has no record yet, and one without a file goes as such.
-            Ok(None) if is_hollow(&dir) || made_at(&name).is_some_and(|at| !at.is_older_than(keep)) => {}
-            Ok(None) => old.stays.push(Stays {
-                why: "no record tells when it was removed".to_owned(),
-                help: Some(format!("ls -la {}", quoted_path(&dir))),
+/// Finds the entries that are older than the setting `trash.keep`.
+pub(super) fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
+    let (keep, mut expired) = (project.settings.trash_keep, ExpiryScan::default());
+    for dir in list_entries(project)? {
+        let name = entry_name(&dir);
+        match TrashRecord::load_if_exists(&dir.join("trash.toml")) {
+            Err(e) => expired.retained.push(RetainedItem::unreadable(name, &e)),
+            // An entry that is being created has no record yet. An entry without a file expires as a
+            // temporary folder.
+            Ok(None)
+                if has_only_folders(&dir)
+                    || id_created_at(&name).is_some_and(|at| !at.is_older_than(keep)) => {}
+            Ok(None) => expired.retained.push(RetainedItem {
+                reason: "no record tells when it was removed".to_owned(),
+                command: Some(format!("ls -la {}", shell_quote_path(&dir))),
                 name,
             }),
-            Ok(Some(record)) if !is_old(project, &record) => {}
+            Ok(Some(record)) if !is_expired(project, &record) => {}
             Ok(Some(record)) => {
-                let beside = record.worktree.clone().filter(|w| !is_inside(w, &dir));
-                if let Some(strange) = beside.as_ref().filter(|w| !is_set_aside(w)) {
-                    let why = format!("its record names {}, which git-proq did not make", strange.display());
-                    old.stays.push(Stays { name, why, help: None });
-                } else if let Some(stays) = unread(project, &dir, &record)
-                    .or_else(|| nested_work(project, &dir, record.worktree.as_deref()))
+                let outside = record.worktree.clone().filter(|w| !is_part_of_entry(w, &dir));
+                if let Some(unknown) = outside.as_ref().filter(|w| !has_sibling_name(w)) {
+                    let reason =
+                        format!("its record names {}, which git-proq did not make", unknown.display());
+                    expired.retained.push(RetainedItem { name, reason, command: None });
+                } else if let Some(retained_entry) = retained_for_unreadable(project, &dir, &record)
+                    .or_else(|| retained_for_nested_repo(project, &dir, record.worktree.as_deref()))
                 {
-                    old.stays.push(Stays { name, ..stays });
+                    expired.retained.push(RetainedItem { name, ..retained_entry });
                 } else {
-                    old.spare.push(Spare { name, at: record.at, what: What::Trash { dir, beside } });
+                    expired.expired.push(ExpiredItem {
+                        name,
+                        since: record.at,
+                        source: ItemSource::Trash { dir, other_disk_dir: outside },
+                    });
                 }
             }
         }
     }
-    old.spare.sort_by(|a, b| (a.at, &a.name).cmp(&(b.at, &b.name)));
-    Ok(old)
+    expired.expired.sort_by(|a, b| (a.since, &a.name).cmp(&(b.since, &b.name)));
+    Ok(expired)
 }
 
-/// The name in an entry of the note which repository it stays for, so that it is not searched each time.
-const HOLDS: &str = "holds";
+/// Name of the file in an entry that notes which nested repository it is retained for, so that the search is
+/// not repeated.
+const NESTED_REPO_NOTE: &str = "holds";
 
-/// Why an entry stays: it holds what could not be read when the lane was removed, so that nothing else has it.
-fn unread(project: &Project, dir: &Path, record: &TrashRecord) -> Option<Stays> {
+/// Returns the reason to retain an entry with files that could not be read when the lane was removed, so that
+/// no snapshot has them.
+fn retained_for_unreadable(project: &Project, dir: &Path, record: &TrashRecord) -> Option<RetainedItem> {
     let worktree = record.worktree.as_deref()?;
     let is_gone = |path: &RepoPath| {
-        let gone = |e: std::io::Error| {
+        let is_not_found = |e: std::io::Error| {
             matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
         };
-        path.under(worktree).symlink_metadata().is_err_and(gone)
+        path.to_fs_path(worktree).symlink_metadata().is_err_and(is_not_found)
     };
-    let mut left = record.unread.clone();
-    left.retain(|path| !is_gone(path));
-    let whole = if is_inside(worktree, dir) { dir } else { worktree };
-    let why = unread_in_words(&left);
-    (!left.is_empty()).then(|| Stays { name: String::new(), why, help: Some(way_out(project, whole)) })
+    let mut unreadable = record.unreadable.clone();
+    unreadable.retain(|path| !is_gone(path));
+    let entry_path = if is_part_of_entry(worktree, dir) { dir } else { worktree };
+    let reason = describe_unreadable(&unreadable);
+    (!unreadable.is_empty()).then(|| RetainedItem {
+        name: String::new(),
+        reason,
+        command: Some(move_out_command(project, entry_path)),
+    })
 }
 
-/// That files and folders could not be read, as a clause.
-pub(crate) fn unread_in_words(paths: &[RepoPath]) -> String {
+/// Returns a clause for files and folders that could not be read.
+pub(crate) fn describe_unreadable(paths: &[RepoPath]) -> String {
     let verb = if paths.len() == 1 { "is" } else { "are" };
-    format!("{} could not be read, and {verb} in no snapshot", names(paths))
+    format!("{} could not be read, and {verb} in no snapshot", list_paths(paths))
 }
 
-/// The command that moves an entry of the trash out of the checkout, where a clean-up of untracked files would take it.
-fn way_out(project: &Project, whole: &Path) -> String {
-    let away = project.repo.home().parent().unwrap_or_else(|| Path::new("."));
-    format!("mv {} {}", quoted_path(whole), quoted_path(away))
+/// Returns the command that moves a trash entry out of the checkout, where `git clean` would delete it.
+fn move_out_command(project: &Project, path: &Path) -> String {
+    let parent_dir = project.repo.command_dir().parent().unwrap_or_else(|| Path::new("."));
+    format!("mv {} {}", shell_quote_path(path), shell_quote_path(parent_dir))
 }
 
-/// Why an entry stays: it holds a repository with commits or changes that are in no other place. `worktree` is where the entry's record
-/// says that the lane's folder lies.
-fn nested_work(project: &Project, dir: &Path, worktree: Option<&Path>) -> Option<Stays> {
-    let beside = worktree.filter(|worktree| !is_inside(worktree, dir));
-    let note = dir.join(HOLDS);
-    let known = crate::regular_file::record(&note).ok().map(|text| PathBuf::from(OsStr::from_bytes(&text)));
+/// Returns the reason to retain an entry with a nested repository whose commits or changes exist nowhere
+/// else. `worktree` is the path of the lane's folder according to the entry's record.
+fn retained_for_nested_repo(project: &Project, dir: &Path, worktree: Option<&Path>) -> Option<RetainedItem> {
+    let outside = worktree.filter(|worktree| !is_part_of_entry(worktree, dir));
+    let note_path = dir.join(NESTED_REPO_NOTE);
+    let noted_repo = crate::regular_file::read_store_file(&note_path)
+        .ok()
+        .map(|text| PathBuf::from(OsStr::from_bytes(&text)));
     let (repo, admin) = (&project.repo, dir.join("admin"));
-    // What it has may have been pushed or taken away since.
-    let found = known.and_then(|path| repo.work_in(&path, &admin)).or_else(|| {
-        let worktree = beside.map_or_else(|| dir.join("worktree"), Path::to_owned);
-        // What was in no commit when the folder became another lane's.
-        let tops = [worktree, dir.join(pool::ASIDE)];
-        let found = tops.iter().find_map(|top| repo.nested_work(top, &admin))?;
-        // Without the note the next look takes as long as this one.
-        drop(std::fs::write(&note, found.folder.as_os_str().as_bytes()));
+    // The work may have been pushed or moved away since.
+    let found = noted_repo.and_then(|path| repo.nested_repo_with_work(&path, &admin)).or_else(|| {
+        let worktree = outside.map_or_else(|| dir.join("worktree"), Path::to_owned);
+        // The second folder holds files that were in no commit when another lane reused the folder.
+        let search_roots = [worktree, dir.join(pool::PARKED_FOLDER)];
+        let found = search_roots.iter().find_map(|top| repo.find_nested_work(top, &admin))?;
+        // If writing the note fails, the next search takes as long as this one.
+        drop(std::fs::write(&note_path, found.folder.as_os_str().as_bytes()));
         Some(found)
     })?;
-    let Nested { folder, git_dir, .. } = found;
+    let NestedRepo { folder, git_dir, .. } = found;
     let commits = match git_dir.starts_with(&folder) {
         true => String::new(),
         false => format!(", its commits in {}", git_dir.display()),
     };
-    let whole = beside.filter(|beside| folder.starts_with(beside)).unwrap_or(dir);
-    Some(Stays {
+    let entry_path = outside.filter(|outside| folder.starts_with(outside)).unwrap_or(dir);
+    Some(RetainedItem {
         name: String::new(),
-        why: format!("{} is a repository with work that is nowhere else{commits}", folder.display()),
-        help: Some(way_out(project, whole)),
+        reason: format!("{} is a repository with work that is nowhere else{commits}", folder.display()),
+        command: Some(move_out_command(project, entry_path)),
     })
 }
 
-/// What the trash has in it.
+/// Contents and size of the trash.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Held {
-    /// How many entries.
+pub(crate) struct TrashUsage {
+    /// Number of entries.
     pub(crate) count: usize,
-    /// The room that they take on disk.
+    /// Disk usage of the entries, in bytes.
     pub(crate) bytes: u64,
-    /// The lanes whose folders wait for new lanes.
+    /// Lanes whose folders wait to be reused by new lanes.
     pub(crate) waiting: Vec<String>,
 }
 
-/// Looks what the trash has in it, `but` for entries of these names.
+/// Returns the contents and size of the trash, without the entries named in `except`.
 ///
 /// # Errors
-/// When it cannot be read.
-pub(crate) fn held(project: &Project, but: &[String]) -> Result<Held, Error> {
-    let (mut out, mut dirs) = (Held::default(), entries(project)?);
-    dirs.retain(|dir| !but.contains(&name_of(dir)));
+/// Fails if the trash cannot be read.
+pub(crate) fn trash_usage(project: &Project, except: &[String]) -> Result<TrashUsage, Error> {
+    let (mut out, mut dirs) = (TrashUsage::default(), list_entries(project)?);
+    dirs.retain(|dir| !except.contains(&entry_name(dir)));
     for dir in &dirs {
-        let record = TrashRecord::find(&dir.join("trash.toml")).ok().flatten();
-        let beside = record.and_then(|record| record.worktree).filter(|w| !is_inside(w, dir));
-        out.bytes += size_on_disk(dir) + beside.as_deref().map_or(0, size_on_disk);
+        let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok().flatten();
+        let outside = record.and_then(|record| record.worktree).filter(|w| !is_part_of_entry(w, dir));
+        out.bytes += size_on_disk(dir) + outside.as_deref().map_or(0, size_on_disk);
     }
-    Ok(Held { count: dirs.len(), waiting: pool::waiting(project)?, ..out })
+    Ok(TrashUsage { count: dirs.len(), waiting: pool::available_lanes(project)?, ..out })
 }
 
-/// Whose folders wait, in words; nothing where none does.
-pub(crate) fn whose(waiting: &[String]) -> String {
+/// Returns a clause that names the lanes whose folders wait for reuse; empty without any.
+pub(crate) fn describe_waiting_folders(waiting: &[String]) -> String {
     match waiting {
         [] => String::new(),
-        [one] => format!("; the folder of '{one}' waits for a new lane"),
-        all => format!("; the folders of '{}' wait for new lanes", all.join("', '")),
+        [lane] => format!("; the folder of '{lane}' waits for a new lane"),
+        lanes => format!("; the folders of '{}' wait for new lanes", lanes.join("', '")),
     }
 }
 
-/// Every entry; what begins with a point is none.
-pub(super) fn entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
+/// Returns the paths of all entries. Folders whose names start with a dot are not entries.
+pub(super) fn list_entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
     let dir = project.store.layout().trash();
     let entries = match std::fs::read_dir(&dir) {
         Ok(entries) => entries,
@@ -347,57 +371,65 @@ pub(super) fn entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
     Ok(entries.flatten().map(|e| e.path()).filter(is_entry).collect())
 }
 
-pub(super) fn is_old(project: &Project, record: &TrashRecord) -> bool {
+pub(super) fn is_expired(project: &Project, record: &TrashRecord) -> bool {
     record.at.is_older_than(project.settings.trash_keep)
 }
 
-/// Whether a folder is part of an entry, also when the repository was moved since.
-pub(super) fn is_inside(path: &Path, dir: &Path) -> bool {
+/// Returns whether a folder is part of an entry, even if the repository was moved since.
+pub(super) fn is_part_of_entry(path: &Path, dir: &Path) -> bool {
     path.starts_with(dir)
         || (path.ends_with("worktree") && path.parent().and_then(Path::file_name) == dir.file_name())
 }
 
-/// Whether a folder has the kind of name that [`beside`] gives.
-fn is_set_aside(path: &Path) -> bool {
+/// Returns whether a folder has a name as [`sibling_path`] creates it.
+fn has_sibling_name(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".trash-"))
 }
 
-/// Empties one entry, unless somebody has taken it back meanwhile.
-pub(super) fn free(project: &Project, dir: &Path, beside: Option<&Path>) -> Result<bool, Error> {
-    let record =
-        || Ok::<_, Error>(TrashRecord::find(&dir.join("trash.toml"))?.filter(|r| is_old(project, r)));
-    let Some(found) = record()? else { return Ok(false) };
-    // Whoever brings a lane back holds this.
-    let Some(lock) = project.store.locks().try_take(&LockName::Run(found.lane))? else { return Ok(false) };
-    // Whoever gives its folder to another lane holds this.
-    let Some(_pool) = project.store.locks().try_take(&LockName::Pool)? else { return Ok(false) };
+/// Deletes an expired entry, unless it was restored concurrently. Returns whether it was deleted.
+pub(super) fn delete_expired(project: &Project, dir: &Path, outside: Option<&Path>) -> Result<bool, Error> {
+    let record = || {
+        Ok::<_, Error>(
+            TrashRecord::load_if_exists(&dir.join("trash.toml"))?.filter(|r| is_expired(project, r)),
+        )
+    };
+    let Some(existing) = record()? else { return Ok(false) };
+    // A process that restores the lane holds this lock.
+    let Some(lock) = project.store.locks().try_acquire(&LockName::Run(existing.lane))? else {
+        return Ok(false);
+    };
+    // A process that reuses the folder for another lane holds this lock.
+    let Some(_pool) = project.store.locks().try_acquire(&LockName::Pool)? else { return Ok(false) };
     if record()?.is_none() {
         return Ok(false);
     }
-    let Some(beside) = beside else {
-        let grave = project.store.layout().take_away(dir)?;
+    let Some(outside) = outside else {
+        let removal = project.store.layout().begin_deletion(dir)?;
         drop(lock);
-        return Ok(grave.finish().map(|()| true)?);
+        return Ok(removal.finish().map(|()| true)?);
     };
-    // Out of reach at once, and found again by the record, which goes last.
-    let gone = beside.with_extension("gone");
-    match std::fs::rename(beside, &gone) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("remove", beside)(e)),
+    // The rename takes the folder out of use at once. The record, which is deleted last, still leads to it
+    // after an interruption.
+    let removal_path = outside.with_extension("gone");
+    match std::fs::rename(outside, &removal_path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("remove", outside)(e)),
         _ => drop(lock),
     }
-    remove_tree(&gone)?;
-    Ok(project.store.layout().bury(dir).map(|()| true)?)
+    remove_tree(&removal_path)?;
+    Ok(project.store.layout().delete(dir).map(|()| true)?)
 }
 
-/// Names of the refs that entries which stay say they are saved by.
-pub(super) fn saved_by(project: &Project) -> Result<Vec<String>, Error> {
-    let going: Vec<String> = old(project)?.spare.into_iter().map(|spare| spare.name).collect();
-    let mut stay = entries(project)?;
-    stay.retain(|dir| !going.contains(&name_of(dir)));
-    let record = |dir: PathBuf| TrashRecord::find(&dir.join("trash.toml")).ok().flatten()?.saved;
-    Ok(stay.into_iter().filter_map(record).collect())
+/// Returns the names of the saved refs that unexpired entries need.
+pub(super) fn saved_refs_in_use(project: &Project) -> Result<Vec<String>, Error> {
+    let expired_names: Vec<String> =
+        find_expired(project)?.expired.into_iter().map(|spare| spare.name).collect();
+    let mut retained = list_entries(project)?;
+    retained.retain(|dir| !expired_names.contains(&entry_name(dir)));
+    let saved_ref =
+        |dir: PathBuf| TrashRecord::load_if_exists(&dir.join("trash.toml")).ok().flatten()?.saved_ref;
+    Ok(retained.into_iter().filter_map(saved_ref).collect())
 }
 
-fn name_of(path: &Path) -> String {
+fn entry_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

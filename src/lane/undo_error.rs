@@ -1,214 +1,232 @@
-//! Owns why an operation cannot be taken back, in the user's words.
+//! Errors of undoing operations, with their hints.
 
 use std::borrow::Cow;
 
 use super::Error;
-use crate::explain::{Exit, Explain, quoted_path};
+use crate::explain::{Exit, Explain, shell_quote_path};
 use crate::git;
 
-/// An error about taking operations back.
+/// Reason why operations cannot be undone.
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
-    /// No operation has that number.
+    /// The log has no operation with this number.
     #[error("there is no operation {number} in the log")]
     NoOperation {
-        /// The number.
+        /// Number of the operation.
         number: u64,
     },
-    /// There is nothing to take back.
+    /// There is nothing to undo or redo.
     #[error("{}", if *redo { "there is no undo that could be taken back" } else { "there is nothing to undo" })]
     NothingToUndo {
-        /// Whether an undo was to be taken back.
+        /// Whether a redo was requested.
         redo: bool,
     },
-    /// An operation that others came after.
-    #[error("operation {asked} is not the last one that stands{}; nothing was changed", last.map_or_else(String::new, |n| format!(", {n} is")))]
+    /// The operation is not the last one in effect.
+    #[error("operation {requested} is not the last one that stands{}; nothing was changed", last.map_or_else(String::new, |n| format!(", {n} is")))]
     NotLast {
-        /// The one that was asked for.
-        asked: u64,
-        /// The last one.
+        /// Number of the requested operation.
+        requested: u64,
+        /// Number of the last operation in effect; `None` if there is none.
         last: Option<u64>,
     },
-    /// Why an operation cannot be taken back.
-    #[error("operation {number}{}: {}; nothing was changed", kept(*redo), bare(source))]
+    /// An operation cannot be undone, for the reason in `source`.
+    #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), without_assurance(source))]
     CannotUndo {
-        /// The operation.
+        /// Number of the operation.
         number: u64,
-        /// Whether it is an undo, which was to be taken back.
+        /// Whether the operation is an undo that was to be redone.
         redo: bool,
-        /// The command that takes exactly the same back with force; none where there is no such way.
-        forced: Option<String>,
-        /// Why not.
+        /// Command that undoes exactly the same operations with force; `None` if there is no such command.
+        forced_command: Option<String>,
+        /// Reason for the refusal.
         #[source]
         source: Box<Error>,
     },
-    /// Somebody committed on top of what is to be taken back.
+    /// The branch has new commits on top of those to undo.
     #[error("'{branch}' has moved on to {} since", tip.short())]
     BuiltOn {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// Where it is.
+        /// Current tip of the branch.
         tip: git::Oid,
     },
-    /// The branch that a preview was opened from has moved, not by what is to be taken back.
+    /// The branch from which a preview was opened has moved, independently of the operation to undo.
     #[error("'{branch}' has moved on to {} since the checkout left it", tip.short())]
-    HomeMoved {
-        /// The branch.
+    PreviousBranchMoved {
+        /// Name of the branch.
         branch: String,
-        /// Where it is.
+        /// Current tip of the branch.
         tip: git::Oid,
     },
-    /// The branch that the checkout went to has moved, not by what is to be taken back.
+    /// The branch that the checkout switched to has moved, independently of the operation to undo.
     #[error("'{branch}' has moved on to {} since", tip.short())]
-    MovedOn {
-        /// The branch.
+    CurrentBranchMoved {
+        /// Name of the branch.
         branch: String,
-        /// Where it is.
+        /// Current tip of the branch.
         tip: git::Oid,
-        /// The command that comes nearest to the undo.
-        instead: Option<String>,
+        /// Command that comes closest to the undo.
+        alternative: Option<String>,
     },
-    /// A branch that the checkout or a landing would go back on is gone.
+    /// The branch to which the checkout would return, or whose landing would be undone, is gone.
     #[error("there is no branch '{branch}' any more")]
     BranchGone {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// Where it was.
+        /// Last known tip of the branch.
         tip: git::Oid,
     },
-    /// The checkout is on neither of the branches that it would go from and to.
+    /// The checkout is on neither of the two branches of the switch to undo.
     #[error("{} is not on '{branch}' any more", dir.display())]
-    Elsewhere {
-        /// The worktree.
+    NotOnBranch {
+        /// Top folder of the worktree.
         dir: std::path::PathBuf,
-        /// The branch that it would go back from.
+        /// Branch that the checkout would switch back from.
         branch: String,
-        /// Where that was; none where it still exists.
-        gone: Option<git::Oid>,
+        /// Last known tip of that branch; `None` if the branch still exists.
+        gone_tip: Option<git::Oid>,
     },
-    /// The branch that the checkout would go back to is checked out elsewhere by now.
+    /// The branch that the checkout would switch back to is checked out in another worktree.
     #[error("'{branch}' is checked out in {} now", dir.display())]
-    CheckedOut {
-        /// The branch.
+    CheckedOutElsewhere {
+        /// Name of the branch.
         branch: String,
-        /// The other worktree.
+        /// Top folder of the other worktree.
         dir: std::path::PathBuf,
     },
-    /// The changes that wait in the open preview are not those which were set aside for it.
+    /// The changes that wait in the open preview are not those that the operation parked.
     #[error("your changes were set aside anew since, and wait in the preview as they are now")]
-    Replaced,
+    PreviewChangesReplaced,
     /// The record of the changes that wait in the open preview is gone.
     #[error("the record of your changes from before the preview is gone")]
-    Unrecorded,
-    /// What is to be taken back is known elsewhere.
+    PreviewRecordMissing,
+    /// A remote already has the commits to undo.
     #[error("'{branch}' was pushed: {remote} has it")]
     Pushed {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// The remote-tracking branch that has it.
+        /// Remote-tracking branch that has the commits.
         remote: String,
     },
-    /// What was changed since would be mixed with what comes back.
-    #[error("there are uncommitted changes in {}: {}", dir.display(), git::names(paths))]
-    Edits {
-        /// The worktree.
+    /// Uncommitted changes would mix with the restored ones.
+    #[error("there are uncommitted changes in {}: {}", dir.display(), git::list_paths(paths))]
+    WorktreeEdits {
+        /// Top folder of the worktree.
         dir: std::path::PathBuf,
-        /// The changed paths.
+        /// Changed paths.
         paths: Vec<git::RepoPath>,
-        /// Whether it shows a lane.
+        /// Whether the worktree shows the preview of a lane.
         in_preview: bool,
-        /// What helps where git was told not to look at some files: a stash would destroy what is in them.
-        flagged: Option<git::Remedy>,
+        /// Commands for files with an assume-unchanged or skip-worktree flag: a plain stash would destroy
+        /// their contents.
+        flag_remedy: Option<git::LocalChangesHint>,
     },
-    /// A lane would go with work that was not in it when it went before.
-    #[error("lane '{name}' has uncommitted work: {}", git::names(paths))]
-    Uncommitted {
-        /// The lane.
+    /// A lane would be removed with work that it did not have when it was removed before.
+    #[error("lane '{name}' has uncommitted work: {}", git::list_paths(paths))]
+    LaneUncommitted {
+        /// Name of the lane.
         name: String,
-        /// The changed paths.
+        /// Changed paths.
         paths: Vec<git::RepoPath>,
     },
-    /// The main checkout shows the lane.
+    /// The main checkout shows the lane's preview.
     #[error("the main checkout shows lane '{name}'")]
-    Shown {
-        /// The lane.
+    LanePreviewed {
+        /// Name of the lane.
         name: String,
     },
 }
 
-/// A single hint.
-fn one(text: String) -> Vec<Cow<'static, str>> {
+/// Wraps a text as a single hint.
+fn single_hint(text: String) -> Vec<Cow<'static, str>> {
     vec![text.into()]
 }
 
-/// What is not to be, of an operation.
-fn kept(redo: bool) -> &'static str {
+/// Returns the clause that an operation cannot be undone or redone.
+fn refusal_clause(redo: bool) -> &'static str {
     if redo { ", an undo, cannot be taken back" } else { " cannot be undone" }
 }
 
-/// Why, without the assurance that is given for the whole.
-fn bare(e: &Error) -> String {
+/// Returns an error's text without its "nothing was changed", which the outer error states for the entire
+/// undo.
+fn without_assurance(e: &Error) -> String {
     let text = e.to_string();
-    let short =
+    let trimmed =
         text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was made"));
-    short.unwrap_or(&text).to_owned()
+    trimmed.unwrap_or(&text).to_owned()
 }
 
 impl Explain for UndoError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             UndoError::NoOperation { .. } => vec!["see what there is: git proq op log".into()],
-            UndoError::NotLast { asked, .. } => {
+            UndoError::NotLast { requested, .. } => {
                 vec![
                     format!(
                         "undo it and all that came after it: git proq op restore {}",
-                        asked.saturating_sub(1)
+                        requested.saturating_sub(1)
                     )
                     .into(),
                 ]
             }
-            UndoError::CannotUndo { number, forced, source, .. } => match (&**source, forced) {
-                (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced)) => {
+            UndoError::CannotUndo { number, forced_command, source, .. } => match (&**source, forced_command)
+            {
+                (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
                     vec![
-                        format!("undo it all the same, keeping what came after under a ref: {forced}").into(),
+                        format!(
+                            "undo it all the same, keeping what came after under a ref: {forced_command}"
+                        )
+                        .into(),
                     ]
                 }
                 (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
                     vec![format!("see what it did: git proq op show {number}").into()]
                 }
-                (Error::Kept { force_helps: true, busy: false, help, .. }, Some(forced)) => {
-                    let force = format!("remove the lane all the same, saving everything first: {forced}");
-                    help.clone().into_iter().chain([force]).map(Cow::from).collect()
+                (
+                    Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. },
+                    Some(forced_command),
+                ) => {
+                    let forced_hint =
+                        format!("remove the lane all the same, saving everything first: {forced_command}");
+                    help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
                 }
-                // A commit would be built on what is to be taken back.
-                (Error::Git(git::Error::Overlap { dir, remedy, .. }), _) => vec![remedy.stash(dir)],
-                (Error::Expired { .. }, _) => {
+                // A commit would build on the commits to undo, so only a stash is suggested.
+                (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
+                    vec![remedy.stash_hint(dir)]
+                }
+                (Error::PathMissing { .. }, _) => {
                     vec![format!("see what of it is still there: git proq op show {number}").into()]
                 }
                 (other, _) => other.hints(),
             },
-            UndoError::Edits { flagged: Some(remedy), dir, .. } => vec![remedy.stash(dir)],
-            UndoError::Edits { in_preview: true, .. } => {
+            UndoError::WorktreeEdits { flag_remedy: Some(remedy), dir, .. } => vec![remedy.stash_hint(dir)],
+            UndoError::WorktreeEdits { in_preview: true, .. } => {
                 vec!["set them aside for its next preview: git proq preview --back".into()]
             }
-            UndoError::Edits { dir, .. } => one(format!(
+            UndoError::WorktreeEdits { dir, .. } => single_hint(format!(
                 "set them aside first: git -C {} stash push --include-untracked",
-                quoted_path(dir)
+                shell_quote_path(dir)
             )),
-            UndoError::BranchGone { branch, tip } => one(format!("make it again: git branch {branch} {tip}")),
-            UndoError::Elsewhere { dir, branch, gone } => one(way_there(dir, branch, *gone)),
-            UndoError::Uncommitted { name, .. } => {
+            UndoError::BranchGone { branch, tip } => {
+                single_hint(format!("make it again: git branch {branch} {tip}"))
+            }
+            UndoError::NotOnBranch { dir, branch, gone_tip } => {
+                single_hint(switch_hint(dir, branch, *gone_tip))
+            }
+            UndoError::LaneUncommitted { name, .. } => {
                 vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]
             }
-            UndoError::Shown { .. } => vec!["go back first: git proq preview --back".into()],
-            UndoError::CheckedOut { dir, .. } => {
-                one(format!("free it: git -C {} switch --detach", quoted_path(dir)))
+            UndoError::LanePreviewed { .. } => vec!["go back first: git proq preview --back".into()],
+            UndoError::CheckedOutElsewhere { dir, .. } => {
+                single_hint(format!("free it: git -C {} switch --detach", shell_quote_path(dir)))
             }
-            UndoError::HomeMoved { .. } | UndoError::Replaced | UndoError::Unrecorded => {
+            UndoError::PreviousBranchMoved { .. }
+            | UndoError::PreviewChangesReplaced
+            | UndoError::PreviewRecordMissing => {
                 vec!["leave the preview instead: git proq preview --back".into()]
             }
-            UndoError::MovedOn { instead, .. } => {
-                instead.iter().map(|command| format!("do this instead: {command}").into()).collect()
+            UndoError::CurrentBranchMoved { alternative, .. } => {
+                alternative.iter().map(|command| format!("do this instead: {command}").into()).collect()
             }
             UndoError::NothingToUndo { .. } | UndoError::BuiltOn { .. } | UndoError::Pushed { .. } => vec![],
         }
@@ -222,11 +240,12 @@ impl Explain for UndoError {
     }
 }
 
-/// The hint that leads a worktree to a branch, which was at `gone` where it is gone.
-fn way_there(dir: &std::path::Path, branch: &str, gone: Option<git::Oid>) -> String {
-    let git = format!("git -C {}", quoted_path(dir));
-    match gone {
-        None => format!("go back there first: {git} switch {branch}"),
-        Some(tip) => format!("make it again and go there first: {git} switch -c {branch} {tip}"),
+/// Returns the hint that switches a worktree to a branch. A branch that is gone is created again at
+/// `gone_tip`.
+fn switch_hint(dir: &std::path::Path, branch: &str, gone_tip: Option<git::Oid>) -> String {
+    let git_command = format!("git -C {}", shell_quote_path(dir));
+    match gone_tip {
+        None => format!("go back there first: {git_command} switch {branch}"),
+        Some(tip) => format!("make it again and go there first: {git_command} switch -c {branch} {tip}"),
     }
 }

@@ -1,124 +1,140 @@
-//! Owns what is known of several attempts at one task, side by side: size, checks, and whom each would be in the way of.
+//! Comparison of several attempts at one task: size, checks, costs, and conflicts with the base and with each
+//! other.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use super::Error;
-use super::forecast::{Ask, LeftOut, Pair, forecast};
-use super::outcome::Checked;
-use super::rehearse;
-use crate::git::{FileLines, Oid, RepoPath};
-use crate::lane::{self, Project, View};
-use crate::store::records::{Costs, LaneRecord, LaneState};
+use super::dry_verify;
+use super::forecast::{ForecastPair, ForecastRequest, SkippedLane, forecast_lanes};
+use super::outcome::CheckStatus;
+use crate::git::{FileLineCounts, Oid, RepoPath};
+use crate::lane::{self, LaneView, Project};
+use crate::store::records::{LaneRecord, LaneState, RunCosts};
 
-/// One of them.
+/// One attempt, as `git proq compare` shows it.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Attempt {
-    /// Its lane.
+pub(crate) struct AttemptSummary {
+    /// Name of the attempt's lane.
     pub(crate) lane: String,
-    /// The first line of its task.
+    /// First line of the task.
     pub(crate) title: String,
-    /// The group that it belongs to.
+    /// Group of attempts that the lane belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,
-    /// Its agent.
+    /// Agent of the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// What it is doing.
+    /// State of the lane.
     pub(crate) state: LaneState,
-    /// More about that.
+    /// Details of the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// The branch it lands on.
+    /// Branch that the lane lands on.
     pub(crate) base: String,
-    /// The commit it was cut from.
+    /// Commit that the lane was created from.
     pub(crate) start: Oid,
-    /// The tip of its branch; none when that is gone.
+    /// Tip of the lane's branch; none when the branch is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tip: Option<Oid>,
-    /// Commits that its base lacks; none when one of the two is gone.
+    /// Number of commits that the base lacks; none when the branch or the base is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commits: Option<usize>,
-    /// Uncommitted files, which are in nothing that follows; none when that is not known.
+    /// Number of uncommitted files, which no other field includes; none when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) uncommitted: Option<usize>,
-    /// What its commits change.
-    pub(crate) files: Vec<FileLines>,
-    /// Files that it alone changes.
-    pub(crate) only: Vec<RepoPath>,
-    /// What came of checking what would land.
-    pub(crate) checks: Checked,
-    /// What its runs took.
+    /// Files that the lane's commits change, with line counts.
+    pub(crate) files: Vec<FileLineCounts>,
+    /// Files that only this attempt changes.
+    #[serde(rename = "only")]
+    pub(crate) exclusive_files: Vec<RepoPath>,
+    /// Result of checking what would land.
+    pub(crate) checks: CheckStatus,
+    /// Costs of the lane's runs.
     #[serde(flatten)]
-    pub(crate) spent: Costs,
+    pub(crate) costs: RunCosts,
 }
 
-/// All of them.
+/// Result of comparing attempts.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Comparison {
-    /// One after the other, as they were asked for.
-    pub(crate) attempts: Vec<Attempt>,
-    /// Each with its base, and with every other of the same base.
-    pub(crate) pairs: Vec<Pair>,
-    /// Those about which a forecast has nothing to say.
-    pub(crate) left_out: Vec<LeftOut>,
+    /// Attempts in the order in which they were requested.
+    pub(crate) attempts: Vec<AttemptSummary>,
+    /// Forecast of each lane with its base, and with every other lane of the same base.
+    pub(crate) pairs: Vec<ForecastPair>,
+    /// Lanes that the forecast skipped.
+    #[serde(rename = "left_out")]
+    pub(crate) skipped: Vec<SkippedLane>,
 }
 
-/// How the checks become known.
+/// Source of the check results.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Checking<'a> {
-    /// By what was found before.
-    Remembered,
-    /// By running them now, with these after the settings' own and this many states beside each other.
-    Now {
-        /// More command lines.
-        more: &'a [String],
-        /// How many at the same time, if not as the settings say.
+pub(crate) enum CheckSource<'a> {
+    /// Results of earlier runs.
+    Cached,
+    /// New runs of the commands of the settings and of more commands.
+    Run {
+        /// Command lines to run after those of the settings.
+        extra_commands: &'a [String],
+        /// Number of states checked in parallel; none for the setting.
         jobs: Option<usize>,
     },
 }
 
-/// Looks at lanes side by side. Nothing lands, and no lane changes.
+/// Compares lanes with each other. Nothing lands, and no lane changes.
 ///
 /// # Errors
-/// When one of them cannot be looked at; when commands are to be run that nobody has approved.
-pub(crate) fn compare(
+/// Fails when a lane cannot be read, or when commands to run are not approved.
+pub(crate) fn compare_attempts(
     project: &Project,
     lanes: &[LaneRecord],
-    checking: Checking<'_>,
+    check_source: CheckSource<'_>,
 ) -> Result<Comparison, Error> {
-    let checks = match checking {
-        Checking::Remembered => rehearse::remembered(project, lanes)?,
-        Checking::Now { more, jobs } => rehearse::run_now(project, lanes, more, jobs)?,
+    let checks = match check_source {
+        CheckSource::Cached => dry_verify::cached_statuses(project, lanes)?,
+        CheckSource::Run { extra_commands: more, jobs } => {
+            dry_verify::run_checks(project, lanes, more, jobs)?
+        }
     };
     let mut attempts = Vec::new();
     for (view, checks) in
-        lane::views(project, lanes.iter().cloned().map(LaneRecord::any).collect())?.into_iter().zip(checks)
+        lane::lane_views(project, lanes.iter().cloned().map(LaneRecord::into_any).collect())?
+            .into_iter()
+            .zip(checks)
     {
-        attempts.push(attempt(project, view, checks)?);
+        attempts.push(summarize_attempt(project, view, checks)?);
     }
-    for at in 0..attempts.len() {
-        attempts[at].only = only(&attempts, at);
+    for index in 0..attempts.len() {
+        attempts[index].exclusive_files = exclusive_files(&attempts, index);
     }
-    let ask = Ask { lanes: lanes.to_vec(), uncommitted: false, within: None, about: None };
-    let found = forecast(project, ask)?;
-    Ok(Comparison { attempts, pairs: found.pairs, left_out: found.left_out })
+    let request = ForecastRequest {
+        lanes: lanes.to_vec(),
+        include_uncommitted: false,
+        time_limit: None,
+        only_lane: None,
+    };
+    let lane_forecast = forecast_lanes(project, request)?;
+    Ok(Comparison { attempts, pairs: lane_forecast.pairs, skipped: lane_forecast.skipped })
 }
 
-fn attempt(project: &Project, view: View, checks: Checked) -> Result<Attempt, Error> {
+fn summarize_attempt(
+    project: &Project,
+    view: LaneView,
+    checks: CheckStatus,
+) -> Result<AttemptSummary, Error> {
     let (repo, lane) = (&project.repo, view.lane);
     let files = match view.tip {
         None => Vec::new(),
         Some(tip) => {
-            // Where it left its base by now: the base may have been merged into it since.
+            // The merge base is computed now: the base may have been merged into the lane since its start.
             let base = repo.branch_tip(&lane.base)?;
-            let from = base.map(|base| repo.merge_base(tip, base)).transpose()?.flatten();
-            repo.line_counts(from.unwrap_or(lane.start), tip)?
+            let ancestor = base.map(|base| repo.merge_base(tip, base)).transpose()?.flatten();
+            repo.line_counts(ancestor.unwrap_or(lane.start), tip)?
         }
     };
-    Ok(Attempt {
-        spent: lane::spent(project, &lane)?,
+    Ok(AttemptSummary {
+        costs: lane::total_costs(project, &lane)?,
         lane: lane.name,
         title: lane.title,
         group: lane.group,
@@ -129,18 +145,18 @@ fn attempt(project: &Project, view: View, checks: Checked) -> Result<Attempt, Er
         start: lane.start,
         tip: view.tip,
         commits: view.distance.map(|distance| distance.ahead),
-        uncommitted: view.dirt.map(|dirt| dirt.entries.len()),
+        uncommitted: view.dirty.map(|dirt| dirt.entries.len()),
         files,
-        only: Vec::new(),
+        exclusive_files: Vec::new(),
         checks,
     })
 }
 
-/// The files that one attempt changes and no other.
-fn only(all: &[Attempt], at: usize) -> Vec<RepoPath> {
-    let others = all.iter().enumerate().filter(|(other, _)| *other != at);
-    let theirs: BTreeSet<&RepoPath> =
+/// Returns the files that the attempt at `index` changes and no other does.
+fn exclusive_files(attempts: &[AttemptSummary], index: usize) -> Vec<RepoPath> {
+    let others = attempts.iter().enumerate().filter(|(other, _)| *other != index);
+    let other_paths: BTreeSet<&RepoPath> =
         others.flat_map(|(_, other)| &other.files).map(|file| &file.path).collect();
-    let mine = all[at].files.iter().map(|file| &file.path);
-    mine.filter(|path| !theirs.contains(path)).cloned().collect()
+    let own_paths = attempts[index].files.iter().map(|file| &file.path);
+    own_paths.filter(|path| !other_paths.contains(path)).cloned().collect()
 }

@@ -1,27 +1,29 @@
-//! Owns keeping a conflict: a record for people and tools, a ref for its objects, the base untouched.
+//! Capture of a conflict: a record for users and tools, and a ref that keeps its objects. The base stays
+//! untouched.
 
 use super::Error;
-use super::stack::{Clash, Stack};
+use super::stack::{Conflict, Stack};
 use crate::event;
 use crate::git::{self, NewCommit};
 use crate::lane::Operation;
 use crate::store::records::{ConflictRecord, ConflictStage, LaneRecord, LaneState, Step};
 use crate::store::{Record, now};
 
-/// The steps that keep the conflict of one lane and put the lane in state `conflict`.
-pub(super) fn capture(op: &Operation<'_>, stack: &Stack, clash: &Clash) -> Result<Vec<Step>, Error> {
+/// Returns the steps that save the conflict of one lane and put the lane in state `conflict`, and emits the
+/// event.
+pub(super) fn capture(op: &Operation<'_>, stack: &Stack, conflict: &Conflict) -> Result<Vec<Step>, Error> {
     let project = op.project;
-    let lane = &clash.candidate.lane;
+    let lane = &conflict.candidate.lane;
     let repo = &project.repo;
-    let path = project.store.layout().conflict(&lane.name);
-    let before = ConflictRecord::find(&path)?;
-    let keeper = NewCommit {
-        tree: clash.merged.tree,
-        parents: &[clash.ours, clash.candidate.tip],
+    let path = project.store.layout().conflict_record(&lane.name);
+    let previous = ConflictRecord::load_if_exists(&path)?;
+    let new_commit = NewCommit {
+        tree: conflict.merged.tree,
+        parents: &[conflict.ours, conflict.candidate.tip],
         message: &format!("git-proq: conflict of lane {} with {}", lane.name, stack.onto),
     };
-    let keeper = keeper.write_as_keeper(repo, None)?;
-    let stages = clash.merged.stages.iter().map(|stage| ConflictStage {
+    let conflict_commit = new_commit.write_as_proq(repo, None)?;
+    let stages = conflict.merged.stages.iter().map(|stage| ConflictStage {
         path: stage.path.clone(),
         stage: stage.number,
         mode: format!("{:06o}", stage.side.mode),
@@ -30,47 +32,47 @@ pub(super) fn capture(op: &Operation<'_>, stack: &Stack, clash: &Clash) -> Resul
     let record = ConflictRecord {
         lane: lane.name.clone(),
         onto: stack.onto.clone(),
-        ours: clash.ours,
-        // What the base is at once this is written down.
+        ours: conflict.ours,
+        // Tip of the base once this step is performed.
         base_tip: stack.tip(),
-        theirs: clash.candidate.tip,
-        tree: clash.merged.tree,
+        theirs: conflict.candidate.tip,
+        tree: conflict.merged.tree,
         at: now(),
-        attempts: before.map_or(0, |b| b.attempts) + 1,
-        paths: clash.merged.paths(),
-        messages: clash.merged.messages.clone(),
+        attempts: previous.map_or(0, |b| b.attempts) + 1,
+        paths: conflict.merged.conflicted_paths(),
+        messages: conflict.merged.messages.clone(),
         stages: stages.collect(),
     };
-    let detail = format!("with {} in {}", stack.onto, git::names(&record.paths));
-    let (told, of) = (format!("lane '{}' conflicts {detail}", lane.name), LaneState::Conflict);
-    let name = ref_name(&lane.name);
-    let old = repo.ref_tip(&name)?;
+    let detail = format!("with {} in {}", stack.onto, git::list_paths(&record.paths));
+    let (message, state) = (format!("lane '{}' conflicts {detail}", lane.name), LaneState::Conflict);
+    let conflict_ref = ref_name(&lane.name);
+    let old_commit = repo.ref_tip(&conflict_ref)?;
     let mut steps = Vec::new();
-    if let Some(old) = old.filter(|old| *old != keeper) {
-        op.keep(old)?;
+    if let Some(old) = old_commit.filter(|old| *old != conflict_commit) {
+        op.retain_commit(old)?;
     }
-    if old != Some(keeper) {
-        steps.push(Step::Ref { name, old, new: Some(keeper) });
+    if old_commit != Some(conflict_commit) {
+        steps.push(Step::MoveRef { name: conflict_ref, old: old_commit, new: Some(conflict_commit) });
     }
-    steps.push(op.record_step(&path, Some(record.text(&path)?))?);
+    steps.push(op.record_step(&path, Some(record.to_toml(&path)?))?);
     steps.extend(op.lane_step(&lane.name, |record| {
-        record.state = of;
+        record.state = state;
         record.detail = Some(detail);
     })?);
-    let lane = LaneRecord { state: of, ..lane.clone() };
-    op.tell(event::Name::MergeConflict, Some(&lane), told);
+    let lane = LaneRecord { state, ..lane.clone() };
+    op.emit(event::EventName::MergeConflict, Some(&lane), message);
     Ok(steps)
 }
 
-/// The steps that forget the conflict of a lane that landed.
-pub(super) fn forget(op: &Operation<'_>, lane: &str) -> Result<Vec<Step>, Error> {
+/// Returns the steps that remove the saved conflict of a lane that landed.
+pub(super) fn removal_steps(op: &Operation<'_>, lane: &str) -> Result<Vec<Step>, Error> {
     let mut steps = Vec::new();
     let name = ref_name(lane);
     if let Some(old) = op.project.repo.ref_tip(&name)? {
-        op.keep(old)?;
-        steps.push(Step::Ref { name, old: Some(old), new: None });
+        op.retain_commit(old)?;
+        steps.push(Step::MoveRef { name, old: Some(old), new: None });
     }
-    let path = op.project.store.layout().conflict(lane);
+    let path = op.project.store.layout().conflict_record(lane);
     if path.exists() {
         steps.push(op.record_step(&path, None)?);
     }

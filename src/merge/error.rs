@@ -1,150 +1,150 @@
-//! Owns what can go wrong with a landing, in the user's words.
+//! Errors of landings, with hints and exit codes.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::ResolveError;
-use crate::explain::{Exit, Explain, quoted_path};
+use crate::explain::{Exit, Explain, shell_quote_path};
 use crate::git::Oid;
 use crate::interrupt::Interrupted;
 use crate::{agent, git, lane, preview, process, store};
 
-/// An error about a landing.
+/// Error of a landing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The base moved again and again.
+    /// The base, a lane or its worktree changed during every attempt.
     #[error(
-        "'{base}' could not be moved in {tries} tries: it, a lane or its worktree kept changing{}; nothing was moved",
+        "'{base}' could not be moved in {attempts} tries: it, a lane or its worktree kept changing{}; nothing was moved",
         last.as_ref().map_or_else(String::new, |why| format!(", or is locked ({why})"))
     )]
-    Restless {
-        /// The base.
+    BaseKeptMoving {
+        /// Branch that was to move.
         base: String,
-        /// How often it was tried.
-        tries: u32,
-        /// What git said last, if it was git that refused.
+        /// Number of attempts.
+        attempts: u32,
+        /// Last message of git, if git refused.
         last: Option<String>,
     },
-    /// A worktree is in the middle of something that will move the base.
-    #[error("a {what} of '{base}' is under way in {dir}; nothing was moved")]
-    InUse {
-        /// The base.
+    /// A worktree is in the middle of a git operation that will move the base.
+    #[error("a {operation} of '{base}' is under way in {worktree}; nothing was moved")]
+    OperationInProgress {
+        /// Branch that the lanes were to land on.
         base: String,
-        /// What is under way.
-        what: &'static str,
-        /// Where.
-        dir: String,
+        /// Operation in progress.
+        operation: &'static str,
+        /// Worktree with the operation.
+        worktree: String,
     },
-    /// Local changes are in the way in the worktree of a lane, which is on the base.
-    #[error("lane '{lane}' has '{onto}' checked out: {why}")]
+    /// The worktree of a lane has the base checked out, and its local changes are in the way.
+    #[error("lane '{lane}' has '{onto}' checked out: {reason}")]
     LaneOnBase {
-        /// The lane.
+        /// Lane whose worktree is on the base.
         lane: String,
-        /// The base.
+        /// Branch that the lanes were to land on.
         onto: String,
-        /// What is in the way.
-        why: String,
-        /// The command that brings the lane back to its own branch.
-        back: String,
+        /// Description of the local changes.
+        reason: String,
+        /// Command that switches the lane's worktree back to its own branch.
+        switch_command: String,
     },
-    /// The base has an option for merges that a landing does not take.
+    /// The base has an option in `branch.<name>.mergeOptions` that a landing does not support.
     #[error("branch.{base}.mergeOptions has {option}, which a landing does not take; nothing was moved")]
     MergeOption {
-        /// The base.
+        /// Branch with the option.
         base: String,
-        /// The option.
+        /// Unsupported option.
         option: String,
     },
-    /// A landed change cannot be found on the base.
+    /// A landed change is not on the base.
     #[error("lane '{lane}' was landed but its tip is not on '{base}'; it was kept")]
-    Audit {
-        /// The lane.
+    LandingLost {
+        /// Lane that landed.
         lane: String,
-        /// The base.
+        /// Branch that it landed on.
         base: String,
     },
-    /// Commands that came with the repository and that nobody has approved.
+    /// The repository's check commands are not approved.
     #[error("{} wants lanes checked with commands that you have not approved: {}; nothing was moved", path.display(), commands.join("; "))]
-    Unapproved {
-        /// The settings file.
+    UnapprovedChecks {
+        /// Settings file.
         path: PathBuf,
-        /// The command lines.
+        /// Command lines.
         commands: Vec<String>,
-        /// The branch that they are for.
+        /// Branch that the commands check.
         base: String,
     },
-    /// A check that takes too long on the base as well: that neither speaks against a lane nor for it.
+    /// A check times out on the base itself, so its result does not depend on a lane.
     #[error(
         "cannot check lanes on '{base}': `{command}` timed out after {seconds} s on the base itself; nothing was moved"
     )]
-    TimedOut {
-        /// The command line.
+    CheckTimedOut {
+        /// Command line.
         command: String,
-        /// The base.
+        /// Branch that was checked.
         base: String,
-        /// How long it may take.
+        /// Time limit of a check in seconds.
         seconds: u64,
-        /// The lanes that were to land.
+        /// Lanes that were to land.
         lanes: Vec<String>,
     },
-    /// An agent that came with the repository and that nobody has approved.
+    /// The repository's conflict agent is not approved.
     #[error("{} wants '{agent}' sent at conflicts, which you have not approved; nothing was moved", path.display())]
     UnapprovedAgent {
-        /// The settings file.
+        /// Settings file.
         path: PathBuf,
-        /// The agent.
+        /// Agent that the settings name.
         agent: String,
     },
-    /// There is no place for the worktrees of checks.
+    /// No home folder exists for the check worktrees.
     #[error("there is no home folder to keep the worktrees for checks in; nothing was moved")]
-    NoHome,
-    /// That place is inside of what is checked.
+    NoHomeDir,
+    /// The folder for check worktrees is inside the repository, so that checks would find its files.
     #[error("verify.location {} lies inside the repository; checks would find its files there; nothing was moved", dir.display())]
-    Inside {
-        /// The folder.
+    CheckDirInsideRepo {
+        /// Folder of the setting `verify.location`.
         dir: PathBuf,
     },
-    /// There is something else in that place.
+    /// The folder for check worktrees contains something else.
     #[error("{} was not made by git-proq for this repository; it was left as it is, and nothing was moved", dir.display())]
-    NotOurs {
-        /// The folder.
+    ForeignCheckDir {
+        /// Folder that git-proq did not create for this repository.
         dir: PathBuf,
     },
-    /// A worktree for checks could not be brought to a commit.
+    /// A check worktree could not be set to a commit.
     #[error("{} could not be brought to {}; nothing was moved", dir.display(), commit.short())]
-    NotThere {
-        /// The worktree.
+    CheckoutFailed {
+        /// Check worktree.
         dir: PathBuf,
-        /// The commit.
+        /// Commit to check.
         commit: Oid,
     },
-    /// A check has removed the worktree that it ran in, or what makes it one.
+    /// A check removed the worktree that it ran in, or the link file that makes it a worktree.
     #[error("the worktree of the checks was gone, or no worktree any more, after they ran: {}; nothing was moved", dir.display())]
-    WorktreeGone {
-        /// The worktree.
+    CheckWorktreeGone {
+        /// Check worktree.
         dir: PathBuf,
-        /// The lanes that were checked.
+        /// Lanes that were checked.
         lanes: Vec<String>,
     },
-    /// From a program.
+    /// Error of a child process.
     #[error(transparent)]
     Process(#[from] process::Error),
-    /// From resolving a conflict.
+    /// Error of resolving a conflict.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    /// From an agent.
+    /// Error of an agent.
     #[error(transparent)]
     Agent(#[from] agent::Error),
-    /// From a lane.
+    /// Error of a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
-    /// From a preview.
+    /// Error of a preview.
     #[error(transparent)]
     Preview(#[from] preview::Error),
-    /// From git.
+    /// Error of git.
     #[error(transparent)]
     Git(#[from] git::Error),
-    /// From the store.
+    /// Error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -158,14 +158,14 @@ impl From<Interrupted> for Error {
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::Restless { .. } => vec![
+            Error::BaseKeptMoving { .. } => vec![
                 "try again; a lock file that nobody holds any more also does this: git status tells".into(),
             ],
-            Error::InUse { what, .. } => {
-                vec![format!("finish it there, or give it up: {}", git::give_up(what)).into()]
+            Error::OperationInProgress { operation, .. } => {
+                vec![format!("finish it there, or give it up: {}", git::abort_command(operation)).into()]
             }
-            Error::LaneOnBase { back, .. } => {
-                vec![format!("bring it back to its branch first: {back}").into()]
+            Error::LaneOnBase { switch_command, .. } => {
+                vec![format!("bring it back to its branch first: {switch_command}").into()]
             }
             Error::MergeOption { base, .. } => {
                 vec![
@@ -173,38 +173,42 @@ impl Explain for Error {
                         .into(),
                 ]
             }
-            Error::Audit { .. } => vec!["please report this; look at: git log --graph --all".into()],
-            Error::Unapproved { path, base, .. } => vec![
+            Error::LandingLost { .. } => vec!["please report this; look at: git log --graph --all".into()],
+            Error::UnapprovedChecks { path, base, .. } => vec![
                 match path.is_relative() {
                     true => {
-                        let base = quoted_path(Path::new(base));
+                        let base = shell_quote_path(Path::new(base));
                         format!("read them and let them run: git proq approve --onto {base}").into()
                     }
                     false => "read them and let them run: git proq approve".into(),
                 },
                 "or land without: git proq merge --no-checks …".into(),
             ],
-            Error::TimedOut { seconds, lanes, .. } => {
-                let longer = (2 * seconds).max(3600);
-                let more = format!("give it more time: git config proq.verify.timeout {longer}").into();
-                [more].into_iter().chain(without_checks(lanes)).collect()
+            Error::CheckTimedOut { seconds, lanes, .. } => {
+                let longer_timeout = (2 * seconds).max(3600);
+                let timeout_hint =
+                    format!("give it more time: git config proq.verify.timeout {longer_timeout}").into();
+                [timeout_hint].into_iter().chain(skip_checks_hint(lanes)).collect()
             }
             Error::UnapprovedAgent { .. } => vec![
                 "let it run: git proq approve".into(),
                 "or land without: git proq merge --no-conflict-agent …".into(),
             ],
-            Error::NoHome | Error::Inside { .. } => {
+            Error::NoHomeDir | Error::CheckDirInsideRepo { .. } => {
                 vec!["name another folder: git config proq.verify.location /PATH".into()]
             }
-            Error::NotOurs { dir } => vec![
-                format!("look at it: ls -la {}", quoted_path(dir)).into(),
+            Error::ForeignCheckDir { dir } => vec![
+                format!("look at it: ls -la {}", shell_quote_path(dir)).into(),
                 "or name another folder: git config proq.verify.location /PATH".into(),
             ],
-            Error::NotThere { dir, .. } => vec![
-                format!("is another program at work there? it may be deleted: rm -rf {}", quoted_path(dir))
-                    .into(),
+            Error::CheckoutFailed { dir, .. } => vec![
+                format!(
+                    "is another program at work there? it may be deleted: rm -rf {}",
+                    shell_quote_path(dir)
+                )
+                .into(),
             ],
-            Error::WorktreeGone { lanes, .. } => without_checks(lanes).into_iter().collect(),
+            Error::CheckWorktreeGone { lanes, .. } => skip_checks_hint(lanes).into_iter().collect(),
             Error::Process(e) => e.hints(),
             Error::Resolve(e) => e.hints(),
             Error::Agent(e) => e.hints(),
@@ -217,19 +221,19 @@ impl Explain for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Audit { .. } => Exit::Bug,
-            Error::Restless { .. }
-            | Error::InUse { .. }
+            Error::LandingLost { .. } => Exit::Bug,
+            Error::BaseKeptMoving { .. }
+            | Error::OperationInProgress { .. }
             | Error::LaneOnBase { .. }
             | Error::MergeOption { .. }
-            | Error::Unapproved { .. }
-            | Error::TimedOut { .. }
+            | Error::UnapprovedChecks { .. }
+            | Error::CheckTimedOut { .. }
             | Error::UnapprovedAgent { .. }
-            | Error::NoHome
-            | Error::Inside { .. }
-            | Error::NotOurs { .. }
-            | Error::NotThere { .. }
-            | Error::WorktreeGone { .. } => Exit::Refused,
+            | Error::NoHomeDir
+            | Error::CheckDirInsideRepo { .. }
+            | Error::ForeignCheckDir { .. }
+            | Error::CheckoutFailed { .. }
+            | Error::CheckWorktreeGone { .. } => Exit::Refused,
             Error::Process(e) => e.exit(),
             Error::Resolve(e) => e.exit(),
             Error::Agent(e) => e.exit(),
@@ -241,8 +245,8 @@ impl Explain for Error {
     }
 }
 
-/// The hint to land these lanes without their checks; none where there are no lanes to name.
-fn without_checks(lanes: &[String]) -> Option<Cow<'static, str>> {
+/// Returns the hint to land these lanes without checks; none without lanes.
+fn skip_checks_hint(lanes: &[String]) -> Option<Cow<'static, str>> {
     let names = lanes.join(" ");
     (!names.is_empty()).then(|| format!("land without checks: git proq merge --no-checks {names}").into())
 }

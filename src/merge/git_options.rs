@@ -1,12 +1,12 @@
-//! Owns what git's own settings say about merges into a base: they are honoured, or refused by name before anything moves.
+//! Git's own settings for merges into a base: honored, or refused by name before anything moves.
 
 use super::Error;
-use crate::explain::quoted_path;
+use crate::explain::shell_quote_path;
 use crate::git::Repo;
-use crate::store::records::{LaneRecord, Strategy};
+use crate::store::records::{LaneRecord, MergeStrategy};
 
-/// Options of `git merge` with which the same lands as without them.
-const WITHOUT_EFFECT: &[&str] = &[
+/// Options of `git merge` that do not change what lands.
+const IGNORED_OPTIONS: &[&str] = &[
     "--no-ff",
     "--ff",
     "--commit",
@@ -35,29 +35,31 @@ const WITHOUT_EFFECT: &[&str] = &[
     "--no-rerere-autoupdate",
 ];
 
-/// Whether lanes land on a base only with a good signature: by `merge.verifySignatures`, or by the base's own options.
+/// Returns whether lanes land on a base only with a good signature: by `merge.verifySignatures`, or by the
+/// base's own merge options.
 ///
 /// # Errors
-/// [`Error::MergeOption`] when the base has an option that a landing does not take. A rebase goes by none of them.
-pub(super) fn verifies_signatures(repo: &Repo, base: &str, strategy: Strategy) -> Result<bool, Error> {
-    let mut verifies = repo.setting_bool("merge.verifySignatures") == Some(true);
-    if strategy == Strategy::Rebase {
-        return Ok(verifies);
+/// [`Error::MergeOption`] when the base has an option that a landing does not support. A rebase ignores merge
+/// options.
+pub(super) fn requires_signatures(repo: &Repo, base: &str, strategy: MergeStrategy) -> Result<bool, Error> {
+    let mut required = repo.setting_bool("merge.verifySignatures") == Some(true);
+    if strategy == MergeStrategy::Rebase {
+        return Ok(required);
     }
     for option in repo.merge_options(base).unwrap_or_default().split_whitespace() {
         match option.trim_matches(['"', '\'']) {
-            "--verify-signatures" => verifies = true,
-            "--no-verify-signatures" => verifies = false,
-            known if WITHOUT_EFFECT.contains(&known) => {}
+            "--verify-signatures" => required = true,
+            "--no-verify-signatures" => required = false,
+            known if IGNORED_OPTIONS.contains(&known) => {}
             option => {
                 return Err(Error::MergeOption { base: base.to_owned(), option: option.to_owned() });
             }
         }
     }
-    Ok(verifies)
+    Ok(required)
 }
 
-/// What helps a lane whose tip has no good signature.
-pub(super) fn without_signature(lane: &LaneRecord) -> Vec<String> {
-    vec![format!("sign it: git -C {} commit --amend --no-edit -S", quoted_path(&lane.path))]
+/// Returns hints for a lane whose tip has no good signature.
+pub(super) fn missing_signature_hints(lane: &LaneRecord) -> Vec<String> {
+    vec![format!("sign it: git -C {} commit --amend --no-edit -S", shell_quote_path(&lane.path))]
 }

@@ -1,59 +1,63 @@
-//! Owns finding out which lanes of a landing touch local changes of their base's checkout: the others can land without them.
+//! Search for the lanes of a landing that touch local changes of their base's checkout; the others can land
+//! without them.
 
 use super::Error;
-use super::land::foresee;
-use super::outcome::Outcome;
+use super::land::preflight;
+use super::outcome::LaneOutcome;
 use super::request::Candidate;
 use super::stack::Stack;
-use crate::explain::{Explain, with_causes};
-use crate::git::{self, ThrowAway};
+use crate::explain::{Explain, describe_with_causes};
+use crate::git::{self, TempObjectStore};
 use crate::lane::{self, Operation};
 
-/// Whether files of a checkout keep a branch from moving, and not its state: then other lanes may be able to land.
-pub(super) fn is_of_files(e: &Error) -> bool {
-    use git::Error::{Obstructed, Overlap, Shut};
-    let of_files =
-        |e: &lane::Error| matches!(e, lane::Error::Git(Overlap { .. } | Obstructed { .. } | Shut { .. }));
-    // There they are those of a lane which has the base checked out.
-    matches!(e, Error::LaneOnBase { .. }) || matches!(e, Error::Lane(e) if of_files(e))
+/// Returns whether files of a checkout, not its state, keep a branch from moving: then other lanes may be
+/// able to land.
+pub(super) fn is_file_obstacle(e: &Error) -> bool {
+    use git::Error::{LocalChanges, NotWritable, Obstructed};
+    let is_obstructed = |e: &lane::Error| {
+        matches!(e, lane::Error::Git(LocalChanges { .. } | Obstructed { .. } | NotWritable { .. }))
+    };
+    // With this error, the files are in the worktree of a lane that has the base checked out.
+    matches!(e, Error::LaneOnBase { .. }) || matches!(e, Error::Lane(e) if is_obstructed(e))
 }
 
-/// The lowest lane found with which a stack cannot land for the files of a checkout of its base, and what becomes of it. None when
-/// nothing keeps the stack from landing. What was merged may lie in `into` only.
+/// Returns the lowest lane with which a stack cannot land because of files of a checkout of its base, and its
+/// outcome. None if nothing keeps the stack from landing. The merge commits may exist in `temp_objects` only.
+/// Finds the lane by binary search.
 ///
 /// # Errors
-/// What keeps every lane from landing.
-pub(super) fn first_in_the_way(
+/// An obstacle that keeps every lane from landing.
+pub(super) fn first_obstructed(
     op: &Operation<'_>,
     stack: &Stack,
-    into: Option<&ThrowAway>,
-) -> Result<Option<(Candidate, Outcome)>, Error> {
-    let Err(mut why) = foresee(op, stack, stack.steps.len(), into) else { return Ok(None) };
-    if !is_of_files(&why) {
-        return Err(why);
+    temp_objects: Option<&TempObjectStore>,
+) -> Result<Option<(Candidate, LaneOutcome)>, Error> {
+    let Err(mut error) = preflight(op, stack, stack.steps.len(), temp_objects) else { return Ok(None) };
+    if !is_file_obstacle(&error) {
+        return Err(error);
     }
-    // As many of the lowest lanes can land, and with so many they cannot.
-    let (mut free, mut kept) = (0, stack.steps.len());
-    while kept - free > 1 {
-        let middle = free.midpoint(kept);
-        match foresee(op, stack, middle, into) {
-            Ok(()) => free = middle,
-            Err(e) if is_of_files(&e) => (kept, why) = (middle, e),
+    // The lowest `landable` lanes can land; the lowest `blocked` lanes cannot.
+    let (mut landable, mut blocked) = (0, stack.steps.len());
+    while blocked - landable > 1 {
+        let middle = landable.midpoint(blocked);
+        match preflight(op, stack, middle, temp_objects) {
+            Ok(()) => landable = middle,
+            Err(e) if is_file_obstacle(&e) => (blocked, error) = (middle, e),
             Err(e) => return Err(e),
         }
     }
-    let candidate = stack.steps[kept - 1].candidate.clone();
-    let outcome = refused(&candidate, &stack.onto, &why);
+    let candidate = stack.steps[blocked - 1].candidate.clone();
+    let outcome = obstructed_outcome(&candidate, &stack.onto, &error);
     Ok(Some((candidate, outcome)))
 }
 
-fn refused(candidate: &Candidate, onto: &str, why: &Error) -> Outcome {
-    // Other lanes of the same landing may change something.
-    let text = with_causes(why).replace("; nothing was changed", "");
-    Outcome {
-        hints: why.hints().iter().map(ToString::to_string).collect(),
-        exit: Some(why.exit()),
-        part: candidate.key(),
-        ..Outcome::refused(&candidate.lane.name, onto, text)
+fn obstructed_outcome(candidate: &Candidate, onto: &str, error: &Error) -> LaneOutcome {
+    // Other lanes of the same landing may change something, so that note would be wrong.
+    let text = describe_with_causes(error).replace("; nothing was changed", "");
+    LaneOutcome {
+        hints: error.hints().iter().map(ToString::to_string).collect(),
+        exit_code: Some(error.exit()),
+        part_key: candidate.part_key(),
+        ..LaneOutcome::refused(&candidate.lane.name, onto, text)
     }
 }

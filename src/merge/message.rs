@@ -1,76 +1,81 @@
-//! Owns the messages of landings: they name the lane, its task, and who wrote what landed.
+//! Commit messages of landings: they name the lane, its task, and the authors.
 
 use super::Error;
-use crate::git::{Ancestry, Repo};
+use crate::git::{CommitWithParents, Repo};
 use crate::store::records::LaneRecord;
 
-/// How long a first line may be before lists cut it.
-const WIDTH: usize = 72;
+/// Maximum length of a subject line in characters, before lists truncate it.
+const MAX_SUBJECT_CHARS: usize = 72;
 
-/// The message of a merge commit.
-pub(super) fn of_merge(lane: &LaneRecord) -> String {
+/// Returns the message of a merge commit.
+pub(super) fn merge_message(lane: &LaneRecord) -> String {
     let mut text = format!("Merge lane {}", lane.name);
     if lane.title != lane.name {
         text.push_str(": ");
         text.push_str(&lane.title);
     }
-    if text.chars().count() > WIDTH {
+    if text.chars().count() > MAX_SUBJECT_CHARS {
         text = format!("Merge lane {}\n\n{}", lane.name, lane.title);
     }
     format!("{text}\n\n{}", trailers(lane, &[]))
 }
 
-/// The message of one commit that stands for several, oldest first: the task, or the first subject, and below it all
-/// subjects; a single commit's own text. Authors other than the user are named, as co-authors.
-pub(super) fn of_squash(repo: &Repo, lane: &LaneRecord, commits: &[Ancestry]) -> Result<String, Error> {
+/// Returns the message of one commit that replaces `commits`, oldest first. A single commit keeps its own
+/// text. Otherwise the subject is the task, or the first subject, followed by all subjects. Authors other
+/// than the user become co-authors.
+pub(super) fn squash_message(
+    repo: &Repo,
+    lane: &LaneRecord,
+    commits: &[CommitWithParents],
+) -> Result<String, Error> {
     let mut texts = Vec::new();
     for commit in commits.iter().filter(|c| c.parents.len() < 2) {
-        texts.push(repo.text_of(commit.id)?);
+        texts.push(repo.commit_text(commit.id)?);
     }
-    let (mut bodies, mut people) = (Vec::new(), Vec::new());
+    let (mut bodies, mut co_authors) = (Vec::new(), Vec::new());
     for text in &texts {
-        let (body, named) = split_co_authors(&text.message);
+        let (body, body_authors) = split_co_authors(&text.message);
         bodies.push(body);
-        for who in std::iter::once(text.author.clone()).chain(named) {
-            if !people.contains(&who) {
-                people.push(who);
+        for author in std::iter::once(text.author.clone()).chain(body_authors) {
+            if !co_authors.contains(&author) {
+                co_authors.push(author);
             }
         }
     }
-    people.retain(|who| Some(who) != repo.user().as_ref());
+    co_authors.retain(|author| Some(author) != repo.user_identity().as_ref());
     let text = match bodies.as_slice() {
-        [one] => one.clone(),
-        many => {
+        [body] => body.clone(),
+        all_bodies => {
             let subject = |body: &String| body.lines().next().unwrap_or_default().to_owned();
-            let subjects: Vec<String> = many.iter().map(subject).collect();
-            let head = if lane.title == lane.name { subjects.first() } else { Some(&lane.title) };
-            let head = head.filter(|h| !h.is_empty()).unwrap_or(&lane.name);
-            format!("{head}\n\n* {}", subjects.join("\n* "))
+            let subjects: Vec<String> = all_bodies.iter().map(subject).collect();
+            let title = if lane.title == lane.name { subjects.first() } else { Some(&lane.title) };
+            let title = title.filter(|h| !h.is_empty()).unwrap_or(&lane.name);
+            format!("{title}\n\n* {}", subjects.join("\n* "))
         }
     };
-    Ok(format!("{}\n\n{}", text.trim_end(), trailers(lane, &people)))
+    Ok(format!("{}\n\n{}", text.trim_end(), trailers(lane, &co_authors)))
 }
 
-fn trailers(lane: &LaneRecord, people: &[String]) -> String {
+fn trailers(lane: &LaneRecord, co_authors: &[String]) -> String {
     let mut text = format!("Proq-Lane: {}\n", lane.name);
     if let Some(agent) = &lane.agent {
         text.push_str(&format!("Proq-Agent: {agent}\n"));
     }
-    for who in people {
-        text.push_str(&format!("Co-authored-by: {who}\n"));
+    for author in co_authors {
+        text.push_str(&format!("Co-authored-by: {author}\n"));
     }
     text
 }
 
-/// A message without its lines that name co-authors, and those.
+/// Returns a message without its co-author lines, and the co-authors.
 fn split_co_authors(message: &str) -> (String, Vec<String>) {
-    let named = |line: &str| {
-        let (key, who) = line.split_once(": ")?;
-        key.eq_ignore_ascii_case("co-authored-by").then(|| who.trim().to_owned())
+    let co_author = |line: &str| {
+        let (key, author) = line.split_once(": ")?;
+        key.eq_ignore_ascii_case("co-authored-by").then(|| author.trim().to_owned())
     };
-    let people = message.lines().filter_map(named).collect();
-    let rest: Vec<&str> = message.lines().filter(|line| named(line).is_none()).collect();
-    (rest.join("\n").trim_end().to_owned(), people)
+    let co_authors = message.lines().filter_map(co_author).collect();
+    let other_lines: Vec<&str> = message.lines().filter(|line| co_author(line).is_none()).collect();
+    (other_lines.join("\n").trim_end().to_owned(), co_authors)
 }
 
 #[cfg(test)]
@@ -78,10 +83,10 @@ mod tests {
     use super::split_co_authors;
 
     #[test]
-    fn co_authors_are_taken_out_of_a_message() {
-        let (text, people) =
+    fn splits_co_authors_from_message() {
+        let (text, co_authors) =
             split_co_authors("subject\n\nbody\n\nCo-Authored-By: A <a@b>\nco-authored-by: C <c@d>\n");
         assert_eq!(text, "subject\n\nbody");
-        assert_eq!(people, ["A <a@b>", "C <c@d>"]);
+        assert_eq!(co_authors, ["A <a@b>", "C <c@d>"]);
     }
 }

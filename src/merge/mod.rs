@@ -1,68 +1,75 @@
-//! Owns landing: which lanes may, stacked in memory, checked, moved in one step; conflicts captured, the base untouched.
+//! Landing of lanes: which lanes may land, how git-proq stacks them in memory, checks the result and moves
+//! the base in one step. Conflicts are captured and leave the base untouched.
 
-mod among;
-mod arrange;
-mod attempts;
-mod collect;
-mod commands;
+mod apply;
+mod check_commands;
+mod check_runs;
+mod check_worktree;
+mod commit_hooks;
 mod compare;
 mod conflict;
+mod conflict_regions;
+mod culprit_search;
+mod dry_verify;
+mod eligibility;
 mod error;
-mod failed;
-mod fit;
+mod failed_check;
 mod forecast;
 mod git_options;
-mod greens;
-mod group;
-mod hooks;
+mod group_landing;
 mod land;
+mod landing;
+mod lane_conflicts;
+mod lane_refusal;
 mod leftover_hints;
 mod local_changes;
 mod message;
-mod on_top;
+mod note_commit;
 mod order;
 mod outcome;
 mod overlap;
 mod parts;
+mod pick_refusal;
 mod plan;
-mod promise;
-mod prompt;
-mod proof;
 mod push;
-mod regions;
-mod rehearse;
+mod queue_turn;
 mod request;
+mod resolution_check;
 mod resolve;
 mod resolve_agent;
 mod resolve_error;
-mod run;
-mod runs;
-mod search;
-mod slot;
+mod resolve_prompt;
 mod stack;
+mod stack_order;
 mod stop;
-mod trial;
-mod turn;
-mod unfit;
+mod sure_landing;
+mod verification;
 mod verify;
+mod verify_cache;
 
-pub(crate) use compare::{Attempt, Checking, Comparison, compare};
+pub(crate) use compare::{AttemptSummary, CheckSource, Comparison, compare_attempts};
 pub(crate) use error::Error;
-pub(crate) use forecast::{Ask, Compared, Forecast, Pair, Result as Meeting, forecast};
-pub(crate) use on_top::OnTop;
-pub(crate) use order::Order;
-pub(crate) use outcome::Checked;
-pub use outcome::{Check, Checks, Outcome, Pushed, Report, TaskChecks, Verdict};
-pub(crate) use overlap::{look_for_overlaps, tell_overlaps};
-pub(crate) use parts::{Parts, land_parts};
-pub(crate) use plan::{Line, Plan};
-pub(crate) use promise::is_sure_to_land;
-pub(crate) use proof::Leave;
-pub(crate) use push::Push;
-pub(crate) use request::{Part, Request, bases};
-pub use resolve::Resolved;
-pub(crate) use resolve::{Start, abort, conflict_of, go_on, lay_out_by_hand};
-pub(crate) use resolve_agent::{Resolver, by_agent, go_on_by_agent, look, require_approved};
+pub(crate) use forecast::{
+    ComparedLane, Forecast, ForecastPair, ForecastRequest, PairResult as Meeting, forecast_lanes,
+};
+pub(crate) use landing::land_lanes;
+pub(crate) use note_commit::NoteCommit;
+pub(crate) use order::StackOrder;
+pub(crate) use outcome::CheckStatus;
+pub use outcome::{CheckFailure, CheckSummary, LandingReport, LaneOutcome, PushReport, TaskChecks, Verdict};
+pub(crate) use overlap::{report_overlaps, report_overlaps_of_lane};
+pub(crate) use parts::{PartsRequest, land_parts};
+pub(crate) use plan::{LandingPlan, PlanLine};
+pub(crate) use push::PushMode;
+pub(crate) use request::{LandingOptions, LanePart, landing_bases};
+pub(crate) use resolution_check::Allowance;
+pub use resolve::ResolvedConflict;
+pub(crate) use resolve::{
+    ResolutionStart, abort_resolution, continue_resolution, load_conflict, open_by_hand,
+};
+pub(crate) use resolve_agent::{
+    Resolver, load_resolution, require_agent_approved, resolve_by_agent, resume_by_agent,
+};
 pub use resolve_error::ResolveError;
-pub(crate) use run::run;
-pub(crate) use trial::{Trial, Tried, try_command};
+pub(crate) use sure_landing::is_sure_to_land;
+pub(crate) use verification::{VerifyRequest, VerifyResult, verify_command};

@@ -1,4 +1,4 @@
-//! Owns what a landing answers, lane by lane.
+//! Report of a landing, lane by lane.
 
 use std::path::PathBuf;
 
@@ -6,221 +6,233 @@ use serde::Serialize;
 
 use crate::explain::Exit;
 use crate::git::{Oid, RepoPath};
-use crate::process::Ended;
+use crate::process::ExitOutcome;
 use crate::store::path_form;
-use crate::store::records::Strategy;
+use crate::store::records::MergeStrategy;
 
-/// What became of one lane.
+/// Result of landing one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It is on its base now; in a dry run, it would be.
+    /// The lane is on its base now; in a dry run, it would be.
     Landed,
-    /// It conflicted, an agent resolved that, and it is on its base now.
+    /// The lane conflicted, an agent resolved the conflict, and the lane is on its base now.
     Resolved,
-    /// Everything in it was on its base before.
+    /// All changes of the lane were on its base before.
     AlreadyLanded,
-    /// It conflicts; the conflict was captured.
+    /// The lane conflicts; the conflict was captured.
     Conflict,
-    /// With it a check fails that succeeds without it.
+    /// A check fails with the lane and succeeds without it.
     CheckFailed,
-    /// It may not land; `message` says why.
+    /// The lane may not land; `message` has the reason.
     Refused,
 }
 
-/// A check that failed with a lane.
+/// Check that failed with a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// The command line.
+pub struct CheckFailure {
+    /// Command line of the check.
     pub command: String,
-    /// The lane to whose task that belongs; none when it is for every landing.
+    /// Lane whose task has the check; none for a check of every landing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub task_of: Option<String>,
-    /// How it ended.
-    pub ended: Ended,
-    /// The lanes below it, with which it succeeds.
-    pub with: Vec<String>,
-    /// What was written.
+    #[serde(rename = "task_of")]
+    pub task_lane: Option<String>,
+    /// Exit of the command.
+    pub ended: ExitOutcome,
+    /// Lanes below it in the stack, with which the check succeeds.
+    #[serde(rename = "with")]
+    pub lanes_below: Vec<String>,
+    /// Log file of the check's output.
     #[serde(with = "path_form")]
     pub log: PathBuf,
-    /// The last lines of that.
+    /// Last lines of the log.
     pub tail: Vec<String>,
 }
 
-/// What is known of the checks of what a lane would land.
+/// Known result of checking what a lane would land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
-pub(crate) enum Checked {
-    /// There is nothing to check with.
-    None,
-    /// They were not run on these files, or it does not merge.
+pub(crate) enum CheckStatus {
+    /// No check commands exist.
+    #[serde(rename = "none")]
+    NoChecks,
+    /// The checks were not run on these files, or the lane does not merge.
     Unknown,
-    /// All of them succeeded.
+    /// All checks succeeded.
     Passed,
-    /// One failed.
+    /// One check failed.
     Failed {
-        /// The command line.
+        /// Command line of the check.
         command: String,
-        /// How it ended.
+        /// Exit of the command, as text.
         ended: String,
-        /// The last lines that it wrote, where it was run just now.
+        /// Last lines of output, if the check was run just now.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tail: Vec<String>,
     },
 }
 
-/// One lane's line of the answer.
+/// Outcome of one lane in a landing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Outcome {
-    /// The lane.
+pub struct LaneOutcome {
+    /// Name of the lane.
     pub lane: String,
-    /// The branch it lands on.
+    /// Branch that the lane lands on.
     pub onto: String,
-    /// What became of it.
+    /// Result for the lane.
     pub result: Verdict,
-    /// How its commits came there.
+    /// Strategy by which the lane landed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub method: Option<Strategy>,
-    /// The commit with which all of it was there.
+    #[serde(rename = "method")]
+    pub strategy: Option<MergeStrategy>,
+    /// Commit with which all of the lane was on the base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Oid>,
-    /// Conflicted files.
+    /// Files in conflict, or files that are the reason of a refusal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<RepoPath>,
-    /// Lanes that it conflicts with, where it conflicts with no other side.
+    #[serde(rename = "files")]
+    pub conflicted_files: Vec<RepoPath>,
+    /// Lanes that it conflicts with, if it conflicts only with other lanes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub with_lanes: Vec<String>,
-    /// Why, or what else a person should know.
+    #[serde(rename = "with_lanes")]
+    pub conflicting_lanes: Vec<String>,
+    /// Reason, or another note for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Commands that help.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    /// The check that failed.
+    /// Failed check.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub check: Option<Check>,
-    /// Whether the lane was cleaned up.
+    pub check: Option<CheckFailure>,
+    /// Whether git-proq removed the lane after it landed.
     pub cleaned_up: bool,
-    /// The exit code this line asks for when it was refused; a lock that could not be had outranks the rest.
+    /// Exit code of a refusal. A lock that could not be acquired takes precedence over the others.
     #[serde(skip)]
-    pub(crate) exit: Option<Exit>,
-    /// Whether a refusal stands until a person changes the lane or a setting: to try again would be in vain.
+    pub(crate) exit_code: Option<Exit>,
+    /// Whether the refusal lasts until a user changes the lane or a setting, so that a retry would fail
+    /// again.
     #[serde(skip)]
-    pub(crate) lasting: bool,
-    /// Which part of the lane it is about, where that is not all of it.
+    pub(crate) is_permanent: bool,
+    /// Key of the part of the lane; none for all of the lane.
     #[serde(skip)]
-    pub(crate) part: Option<usize>,
+    pub(crate) part_key: Option<usize>,
 }
 
-impl Outcome {
-    /// A line without particulars.
-    pub(crate) fn new(lane: &str, onto: &str, result: Verdict) -> Outcome {
-        Outcome {
+impl LaneOutcome {
+    /// Creates an outcome without details.
+    pub(crate) fn new(lane: &str, onto: &str, result: Verdict) -> LaneOutcome {
+        LaneOutcome {
             lane: lane.to_owned(),
             onto: onto.to_owned(),
             result,
-            method: None,
+            strategy: None,
             commit: None,
-            files: Vec::new(),
-            with_lanes: Vec::new(),
+            conflicted_files: Vec::new(),
+            conflicting_lanes: Vec::new(),
             message: None,
             hints: Vec::new(),
             check: None,
             cleaned_up: false,
-            exit: None,
-            lasting: false,
-            part: None,
+            exit_code: None,
+            is_permanent: false,
+            part_key: None,
         }
     }
 
-    /// A refusal.
-    pub(crate) fn refused(lane: &str, onto: &str, why: impl Into<String>) -> Outcome {
-        Outcome { message: Some(why.into()), ..Outcome::new(lane, onto, Verdict::Refused) }
+    /// Creates a refusal with its reason.
+    pub(crate) fn refused(lane: &str, onto: &str, reason: impl Into<String>) -> LaneOutcome {
+        LaneOutcome { message: Some(reason.into()), ..LaneOutcome::new(lane, onto, Verdict::Refused) }
     }
 }
 
-/// What was run before anything landed.
+/// Summary of the checks that were run before anything landed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Checks {
-    /// The command lines for all lanes, in order.
+pub struct CheckSummary {
+    /// Command lines for all lanes, in order.
     pub commands: Vec<String>,
-    /// Those that belong to a lane's task.
+    /// Commands that belong to a lane's task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskChecks>,
-    /// Those that come with the repository and were not approved. Only in a dry run: they keep lanes from landing.
+    /// Commands of the repository that are not approved. Set in a dry run only; they keep lanes from landing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unapproved: Vec<String>,
-    /// How often they were begun on a state of the files.
+    /// Number of commands started on a state of the files.
     pub runs: usize,
-    /// How often a result from before was taken.
+    /// Number of cached results used.
     pub reused: usize,
-    /// Those that failed and then succeeded on the same files.
+    /// Commands that failed and then succeeded on the same files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flaky: Vec<String>,
-    /// Those that fail on the base itself, and so did not count.
+    /// Commands that fail on the base itself, and so did not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub red_on_base: Vec<String>,
+    #[serde(rename = "red_on_base")]
+    pub failing_on_base: Vec<String>,
 }
 
-/// What has to succeed for one lane's task to be done.
+/// Check commands of one lane's task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TaskChecks {
-    /// The lane.
+    /// Name of the lane.
     pub lane: String,
-    /// The command lines, in order.
+    /// Command lines, in order.
     pub commands: Vec<String>,
 }
 
-/// A base that something landed on and that was to be pushed.
+/// Result of pushing a base that lanes landed on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Pushed {
-    /// The branch.
+pub struct PushReport {
+    /// Branch to push.
     pub branch: String,
-    /// Where to; none when that is why it was not.
+    /// Remote to push to; none if a missing remote is the reason for not pushing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
-    /// Whether it was.
+    /// Whether the branch was pushed.
     pub done: bool,
-    /// Why it was not. None in a dry run of one that would be.
+    /// Reason why it was not pushed. None in a dry run of a push that would be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What git, a hook or the remote said to that.
+    /// Output of git, a hook or the remote.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<String>,
+    #[serde(rename = "said")]
+    pub output: Vec<String>,
     /// Commands that help.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
 }
 
-/// The whole answer.
+/// Report of a landing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// The lanes that were asked for or eligible, in the order they were taken.
-    pub lanes: Vec<Outcome>,
-    /// Lanes that `--all` left out: `(lane, why)`.
-    pub left_out: Vec<(String, String)>,
+pub struct LandingReport {
+    /// Requested or eligible lanes, in the order in which they were handled.
+    pub lanes: Vec<LaneOutcome>,
+    /// Lanes that `--all` skipped: `(lane, reason)`.
+    #[serde(rename = "left_out")]
+    pub skipped: Vec<(String, String)>,
     /// Lanes whose agents were stopped first; in a dry run, would be.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stopped: Vec<String>,
-    /// Why lanes were not stacked by size and age: `b before a: 1 conflict less`.
+    /// Reasons why lanes were not stacked by size and age: `b before a: 1 conflict less`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub order: Vec<String>,
-    /// What was checked; none without commands.
+    #[serde(rename = "order")]
+    pub order_notes: Vec<String>,
+    /// Summary of the checks; none without commands.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub checks: Option<Checks>,
-    /// The bases that were to be pushed.
+    pub checks: Option<CheckSummary>,
+    /// Bases that were to be pushed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pushed: Vec<Pushed>,
+    pub pushed: Vec<PushReport>,
 }
 
-impl Report {
-    /// The exit code: the first that applies of a lock, a refusal (of a lane, or of a push), a failed check, a conflict, done.
+impl LandingReport {
+    /// Returns the exit code: the first that applies of a lock, a refusal (of a lane or a push), a failed
+    /// check, a conflict, done.
     pub(crate) fn exit(&self) -> Exit {
-        // What was held back by a conflict or a check elsewhere was not refused itself.
-        let elsewhere = |l: &Outcome| matches!(l.exit, Some(Exit::Conflicts | Exit::Agent));
-        let of_itself = |l: &&Outcome| l.result == Verdict::Refused && !elsewhere(l);
-        let refused = || self.lanes.iter().filter(of_itself);
-        if refused().any(|l| l.exit == Some(Exit::Locked)) {
+        // A lane that was held back by a conflict or check of another lane was not refused itself.
+        let is_held_back = |l: &LaneOutcome| matches!(l.exit_code, Some(Exit::Conflicts | Exit::Agent));
+        let is_refused = |l: &&LaneOutcome| l.result == Verdict::Refused && !is_held_back(l);
+        let refused = || self.lanes.iter().filter(is_refused);
+        if refused().any(|l| l.exit_code == Some(Exit::Locked)) {
             Exit::Locked
         } else if refused().next().is_some() || self.pushed.iter().any(|p| p.message.is_some()) {
             Exit::Refused
@@ -229,7 +241,7 @@ impl Report {
         } else if self.lanes.iter().any(|l| l.result == Verdict::Conflict) {
             Exit::Conflicts
         } else {
-            Exit::Done
+            Exit::Success
         }
     }
 }
@@ -239,22 +251,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_applies_decides_the_exit_code() {
-        let line = |result| Outcome::new("x", "main", result);
-        let mut report = Report::default();
-        assert_eq!(report.exit(), Exit::Done);
+    fn exit_code_is_the_most_severe() {
+        let line = |result| LaneOutcome::new("x", "main", result);
+        let mut report = LandingReport::default();
+        assert_eq!(report.exit(), Exit::Success);
         report.lanes.push(line(Verdict::Landed));
         report.lanes.push(line(Verdict::Conflict));
         assert_eq!(report.exit(), Exit::Conflicts);
         report.lanes.push(line(Verdict::CheckFailed));
-        report.pushed.push(Pushed { done: true, ..Pushed::default() });
+        report.pushed.push(PushReport { done: true, ..PushReport::default() });
         assert_eq!(report.exit(), Exit::Agent);
-        report.pushed.push(Pushed { message: Some("no".to_owned()), ..Pushed::default() });
+        report.pushed.push(PushReport { message: Some("no".to_owned()), ..PushReport::default() });
         assert_eq!(report.exit(), Exit::Refused);
         report.pushed.clear();
         report.lanes.push(line(Verdict::Refused));
         assert_eq!(report.exit(), Exit::Refused);
-        report.lanes.push(Outcome { exit: Some(Exit::Locked), ..line(Verdict::Refused) });
+        report.lanes.push(LaneOutcome { exit_code: Some(Exit::Locked), ..line(Verdict::Refused) });
         assert_eq!(report.exit(), Exit::Locked);
     }
 }

@@ -1,182 +1,212 @@
-//! Owns telling which lanes have come into each other's way since that was last looked at: once, and not again while it stays
-//! so.
+//! Events for lanes that have started to conflict with each other: one event per pair, and no further one
+//! while the conflict lasts.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::forecast::{Ask, Forecast, Pair, Result as Answer, forecast};
-use crate::event::{Event, Name};
+use super::forecast::{Forecast, ForecastPair, ForecastRequest, PairResult as Answer, forecast_lanes};
+use crate::event::{Event, EventName};
 use crate::git::{self, RepoPath};
 use crate::lane::Project;
 use crate::store::records::LaneRecord;
 use crate::store::{LockName, write_cache};
 
-/// How many bytes of paths an event names at most: who looks for the last number reads only so much of the log's end.
-const NAMED: usize = 8 * 1024;
+/// Maximum number of bytes of paths in one event: a process that searches for the last event number reads
+/// only that much from the end of the log.
+const MAX_PATH_BYTES: usize = 8 * 1024;
 
-/// Looks which other lanes of its base a lane conflicts with by now, what is committed only, and tells of those with which it
-/// did not before.
+/// Forecasts which other lanes of its base a lane conflicts with, by commits only, and emits an event for
+/// each new conflict.
 ///
 /// # Errors
-/// When lanes or commits cannot be read.
-pub(crate) fn look_for_overlaps(project: &Project, name: &str) -> Result<(), Error> {
+/// Fails when lanes or commits cannot be read.
+pub(crate) fn report_overlaps_of_lane(project: &Project, name: &str) -> Result<(), Error> {
     let lane = project.lane(name)?;
     let lanes = project.lanes()?;
-    let beside = |other: &&LaneRecord| other.base == lane.base && !other.state.is_over();
-    let asked = lanes.iter().filter(beside).cloned().collect();
-    let ask = Ask { lanes: asked, uncommitted: false, within: None, about: Some(lane.name.clone()) };
-    let found = forecast(project, ask)?;
-    tell_overlaps(project, &lanes, &found, false, Some(&lane.name))
+    let shares_base = |other: &&LaneRecord| other.base == lane.base && !other.state.is_closed();
+    let other_lanes = lanes.iter().filter(shares_base).cloned().collect();
+    let request = ForecastRequest {
+        lanes: other_lanes,
+        include_uncommitted: false,
+        time_limit: None,
+        only_lane: Some(lane.name.clone()),
+    };
+    let lane_forecast = forecast_lanes(project, request)?;
+    report_overlaps(project, &lanes, &lane_forecast, false, Some(&lane.name))
 }
 
-/// Tells of each two lanes that would conflict and did not when they were last looked at. `lanes` are all there are,
-/// `uncommitted` says whether the forecast has what is uncommitted; `mover` is the lane that has moved, if that is known.
+/// Emits an event for each two lanes that conflict in this forecast and did not in the last one. `lanes` are
+/// all lanes. `with_uncommitted` is whether the forecast includes uncommitted work. `moved_lane` is the lane
+/// that has moved, if known.
 ///
 /// # Errors
-/// When the store cannot be written.
-pub(crate) fn tell_overlaps(
+/// Fails when the store cannot be written.
+pub(crate) fn report_overlaps(
     project: &Project,
     lanes: &[LaneRecord],
-    found: &Forecast,
-    uncommitted: bool,
-    mover: Option<&str>,
+    lane_forecast: &Forecast,
+    with_uncommitted: bool,
+    moved_lane: Option<&str>,
 ) -> Result<(), Error> {
-    // Mostly nothing is new.
-    if Look::new(lanes, found, uncommitted).update(&mut Known::read(project)).is_none() {
+    // Usually no conflict is new; this check needs no lock.
+    if OverlapUpdate::new(lanes, lane_forecast, with_uncommitted)
+        .update_known(&mut KnownOverlaps::read(project))
+        .is_none()
+    {
         return Ok(());
     }
-    let _lock = project.store.locks().take(&LockName::Store)?;
-    let mut known = Known::read(project);
-    // One that another process told of meanwhile may be of a lane that was not there before.
+    let _lock = project.store.locks().acquire(&LockName::Store)?;
+    let mut known = KnownOverlaps::read(project);
+    // A pair that another process reported concurrently may include a lane that did not exist before.
     let lanes = project.lanes()?;
-    let Some(new) = Look::new(&lanes, found, uncommitted).update(&mut known) else { return Ok(()) };
-    for pair in new {
-        tell(project, &lanes, pair, mover);
+    let Some(new_pairs) =
+        OverlapUpdate::new(&lanes, lane_forecast, with_uncommitted).update_known(&mut known)
+    else {
+        return Ok(());
+    };
+    for pair in new_pairs {
+        emit_overlap(project, &lanes, pair, moved_lane);
     }
-    // Last: what a crash leaves out is told once more.
+    // Saved last: after a crash, missing events are emitted once more.
     known.save(project)
 }
 
-fn tell(project: &Project, lanes: &[LaneRecord], pair: &Pair, mover: Option<&str>) {
+fn emit_overlap(project: &Project, lanes: &[LaneRecord], pair: &ForecastPair, moved_lane: Option<&str>) {
     let Answer::Conflict { conflicts } = &pair.result else { return };
-    let (one, other) = match mover == Some(pair.theirs.as_str()) {
+    let (lane_name, other_name) = match moved_lane == Some(pair.theirs.as_str()) {
         true => (&pair.theirs, &pair.ours),
         false => (&pair.ours, &pair.theirs),
     };
-    let paths: BTreeSet<RepoPath> = conflicts.iter().map(|clash| clash.path.clone()).collect();
-    let all: Vec<RepoPath> = paths.into_iter().collect();
-    let message = format!("lanes '{one}' and '{other}' conflict in {}", git::names(&all));
+    let paths: BTreeSet<RepoPath> = conflicts.iter().map(|conflict| conflict.path.clone()).collect();
+    let all_paths: Vec<RepoPath> = paths.into_iter().collect();
+    let message =
+        format!("lanes '{lane_name}' and '{other_name}' conflict in {}", git::list_paths(&all_paths));
     let mut bytes = 0;
-    let paths = all.into_iter().take_while(|path| {
+    let paths = all_paths.into_iter().take_while(|path| {
         bytes += path.to_string().len();
-        bytes <= NAMED
+        bytes <= MAX_PATH_BYTES
     });
-    let mut event = Event::now(Name::LaneOverlap, message);
-    event.lane = Some(one.clone());
-    event.state = lanes.iter().find(|lane| lane.name == *one).map(|lane| lane.state.to_string());
-    event.other = Some(other.clone());
+    let mut event = Event::new(EventName::LaneOverlap, message);
+    event.lane = Some(lane_name.clone());
+    event.state = lanes.iter().find(|lane| lane.name == *lane_name).map(|lane| lane.state.to_string());
+    event.other = Some(other_name.clone());
     event.paths = paths.collect();
-    project.tell_event(event);
+    project.emit_event(event);
 }
 
-/// Pairs of lanes that conflicted when they were last looked at. What cannot be read is forgotten, and told again.
+/// Pairs of lanes that conflicted in the last forecast. An unreadable file counts as empty, and its pairs are
+/// reported again.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
-    pairs: Vec<KnownPair>,
+struct KnownOverlaps {
+    pairs: Vec<KnownOverlap>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct KnownPair {
-    /// Both lanes, as [`id_of`] has them, in order.
+struct KnownOverlap {
+    /// Identities of both lanes as [`lane_identity`] returns them, sorted.
     lanes: [String; 2],
-    /// Whether what was uncommitted in them was part of it. Who does not look at that cannot say that it is over.
-    uncommitted: bool,
+    /// Whether the conflict includes uncommitted work. A forecast without uncommitted work cannot end such a
+    /// conflict.
+    #[serde(rename = "uncommitted")]
+    with_uncommitted: bool,
 }
 
-impl Known {
-    fn read(project: &Project) -> Known {
-        let text = crate::regular_file::record(project.store.layout().overlaps()).unwrap_or_default();
+impl KnownOverlaps {
+    fn read(project: &Project) -> KnownOverlaps {
+        let text =
+            crate::regular_file::read_store_file(project.store.layout().overlap_cache()).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
     fn save(&self, project: &Project) -> Result<(), Error> {
         let text = serde_json::to_vec(self).unwrap_or_default();
-        Ok(write_cache(&project.store.layout().overlaps(), &text)?)
+        Ok(write_cache(&project.store.layout().overlap_cache(), &text)?)
     }
 }
 
-/// What tells a lane from a later one of its name.
-fn id_of(lane: &LaneRecord) -> String {
+/// Returns a text that distinguishes a lane from a later one with its name.
+fn lane_identity(lane: &LaneRecord) -> String {
     format!("{} {} {}", lane.name, lane.created, lane.start)
 }
 
-/// What was found, and with what.
-struct Look<'a> {
-    /// What each lane is told by, by name.
+/// Forecast to compare with the known conflicts.
+struct OverlapUpdate<'a> {
+    /// Identity of each lane, by name.
     ids: HashMap<&'a str, String>,
-    found: &'a Forecast,
-    uncommitted: bool,
+    lane_forecast: &'a Forecast,
+    with_uncommitted: bool,
 }
 
-impl<'a> Look<'a> {
-    fn new(lanes: &'a [LaneRecord], found: &'a Forecast, uncommitted: bool) -> Look<'a> {
-        let ids = lanes.iter().map(|lane| (lane.name.as_str(), id_of(lane))).collect();
-        Look { ids, found, uncommitted }
+impl<'a> OverlapUpdate<'a> {
+    fn new(
+        lanes: &'a [LaneRecord],
+        lane_forecast: &'a Forecast,
+        with_uncommitted: bool,
+    ) -> OverlapUpdate<'a> {
+        let ids = lanes.iter().map(|lane| (lane.name.as_str(), lane_identity(lane))).collect();
+        OverlapUpdate { ids, lane_forecast, with_uncommitted }
     }
 
-    /// Brings what is known up to date and returns the pairs to tell of; none when all of it was known before.
-    fn update(&self, known: &mut Known) -> Option<Vec<&'a Pair>> {
-        let before = known.pairs.clone();
-        self.forget_what_is_over(known);
-        let at = self.places(known);
+    /// Updates the known pairs and returns the pairs to report; none if nothing has changed.
+    fn update_known(&self, known: &mut KnownOverlaps) -> Option<Vec<&'a ForecastPair>> {
+        let old_pairs = known.pairs.clone();
+        self.remove_outdated(known);
+        let positions = self.positions_by_name(known);
         let dirty: HashSet<&str> =
-            self.found.lanes.iter().filter(|l| l.uncommitted > 0).map(|l| l.lane.as_str()).collect();
-        let (mut new, mut over) = (Vec::new(), HashSet::new());
-        for pair in self.found.pairs.iter().filter(|pair| !pair.with_base) {
-            let uncommitted = || dirty.contains(pair.ours.as_str()) || dirty.contains(pair.theirs.as_str());
-            match (pair.result.is_conflict(), at.get(&in_order(&pair.ours, &pair.theirs))) {
-                (true, Some(at)) => known.pairs[*at].uncommitted &= uncommitted(),
+            self.lane_forecast.lanes.iter().filter(|l| l.uncommitted > 0).map(|l| l.lane.as_str()).collect();
+        let (mut new_pairs, mut resolved) = (Vec::new(), HashSet::new());
+        for pair in self.lane_forecast.pairs.iter().filter(|pair| !pair.with_base) {
+            let is_uncommitted =
+                || dirty.contains(pair.ours.as_str()) || dirty.contains(pair.theirs.as_str());
+            match (pair.result.is_conflict(), positions.get(&sorted_pair(&pair.ours, &pair.theirs))) {
+                (true, Some(position)) => known.pairs[*position].with_uncommitted &= is_uncommitted(),
                 (true, None) => {
-                    let Some(lanes) = self.ids(pair) else { continue };
-                    known.pairs.push(KnownPair { lanes, uncommitted: uncommitted() });
-                    new.push(pair);
+                    let Some(lanes) = self.pair_ids(pair) else { continue };
+                    known.pairs.push(KnownOverlap { lanes, with_uncommitted: is_uncommitted() });
+                    new_pairs.push(pair);
                 }
-                (false, Some(at)) if self.uncommitted || !known.pairs[*at].uncommitted => {
-                    over.insert(*at);
+                (false, Some(position))
+                    if self.with_uncommitted || !known.pairs[*position].with_uncommitted =>
+                {
+                    resolved.insert(*position);
                 }
                 (false, _) => {}
             }
         }
-        let mut next = 0..;
-        known.pairs.retain(|_| next.next().is_none_or(|at| !over.contains(&at)));
-        (known.pairs != before).then_some(new)
+        let mut positions_left = 0..;
+        known.pairs.retain(|_| positions_left.next().is_none_or(|position| !resolved.contains(&position)));
+        (known.pairs != old_pairs).then_some(new_pairs)
     }
 
-    /// Pairs of lanes that are gone, or that nothing is left of: a lane without any change is in nobody's way.
-    fn forget_what_is_over(&self, known: &mut Known) {
-        let there: HashSet<&String> = self.ids.values().collect();
-        let left_out = self.found.left_out.iter();
+    /// Removes pairs with a lane that is gone or unchanged: a lane without any change conflicts with no
+    /// other.
+    fn remove_outdated(&self, known: &mut KnownOverlaps) {
+        let existing: HashSet<&String> = self.ids.values().collect();
+        let skipped = self.lane_forecast.skipped.iter();
         let unchanged: HashSet<&String> =
-            left_out.filter_map(|left| self.ids.get(left.lane.as_str())).collect();
-        let is_over = |pair: &KnownPair| {
-            (self.uncommitted || !pair.uncommitted) && pair.lanes.iter().any(|lane| unchanged.contains(lane))
+            skipped.filter_map(|lane| self.ids.get(lane.lane.as_str())).collect();
+        let is_outdated = |pair: &KnownOverlap| {
+            (self.with_uncommitted || !pair.with_uncommitted)
+                && pair.lanes.iter().any(|lane| unchanged.contains(lane))
         };
-        known.pairs.retain(|pair| pair.lanes.iter().all(|lane| there.contains(lane)) && !is_over(pair));
+        known
+            .pairs
+            .retain(|pair| pair.lanes.iter().all(|lane| existing.contains(lane)) && !is_outdated(pair));
     }
 
-    /// Where each known pair stands, by the names of its lanes.
-    fn places(&self, known: &Known) -> HashMap<(&'a str, &'a str), usize> {
+    /// Returns the position of each known pair, by the names of its lanes.
+    fn positions_by_name(&self, known: &KnownOverlaps) -> HashMap<(&'a str, &'a str), usize> {
         let names: HashMap<&String, &'a str> = self.ids.iter().map(|(name, id)| (id, *name)).collect();
-        let place = |(at, pair): (usize, &KnownPair)| {
-            let [one, other] = pair.lanes.each_ref().map(|id| names.get(id).copied());
-            Some((in_order(one?, other?), at))
+        let named_position = |(position, pair): (usize, &KnownOverlap)| {
+            let [first, second] = pair.lanes.each_ref().map(|id| names.get(id).copied());
+            Some((sorted_pair(first?, second?), position))
         };
-        known.pairs.iter().enumerate().filter_map(place).collect()
+        known.pairs.iter().enumerate().filter_map(named_position).collect()
     }
 
-    fn ids(&self, pair: &Pair) -> Option<[String; 2]> {
+    fn pair_ids(&self, pair: &ForecastPair) -> Option<[String; 2]> {
         let id = |lane: &String| self.ids.get(lane.as_str()).cloned();
         let mut lanes = [id(&pair.ours)?, id(&pair.theirs)?];
         lanes.sort();
@@ -184,7 +214,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Two names in an order of their own.
-fn in_order<'n>(one: &'n str, other: &'n str) -> (&'n str, &'n str) {
-    (one.min(other), one.max(other))
+/// Returns two names in sorted order.
+fn sorted_pair<'n>(first: &'n str, second: &'n str) -> (&'n str, &'n str) {
+    (first.min(second), first.max(second))
 }

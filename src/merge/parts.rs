@@ -1,175 +1,191 @@
-//! Owns landing parts of lanes: of each some commits of its lane and no others, by one move of the branch, with proof of it.
+//! Landing of parts of lanes: only some commits of a lane land, by one move of the branch, with a proof for
+//! each part.
 
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::group::Work;
-use super::hooks::Gate;
-use super::outcome::{Outcome, Report, Verdict};
-use super::request::{Candidate, Part, Request};
+use super::commit_hooks::PreMergeCommitHook;
+use super::group_landing::GroupLanding;
+use super::lane_refusal::{adds_conflict_markers, mass_deletion_refusal, unrelated_history_refusal};
+use super::outcome::{LandingReport, LaneOutcome, Verdict};
+use super::request::{Candidate, LandingOptions, LanePart};
 use super::stack::{self, Stack};
-use super::unfit::{apart, brings_markers, deletes_too_much};
-use super::verify::{Verified, Verifier};
+use super::verify::{VerifiedStack, Verifier};
 use crate::git::{self, Oid};
 use crate::lane::{self, Operation, Project, operate};
-use crate::process::is_ancestor;
+use crate::process::is_ancestor_process;
 use crate::store::records::{LaneRecord, Step};
-use crate::store::{Limit, Moment, Record, Ticket, Wanted, now};
+use crate::store::{LandingRequest, Moment, Record, Ticket, WaitLimit, now};
 
-/// That a part has landed. It is written by the very step that lands it.
+/// Proof that a part has landed. The step that lands the part writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Proof {
-    /// The lane.
+pub(crate) struct LandingProof {
     pub(crate) lane: String,
-    /// The branch.
+    /// Branch that the part landed on.
     pub(crate) onto: String,
-    /// Where the part begins.
+    /// Commit before the part's first one.
     pub(crate) from: Oid,
-    /// Where it ends.
+    /// Last commit of the part.
     pub(crate) to: Oid,
-    /// The commit with which all of it was on the branch.
+    /// Commit with which all of the part was on the branch.
     pub(crate) commit: Oid,
-    /// When.
+    /// Time of the landing.
     pub(crate) at: Moment,
 }
 
-impl Record for Proof {
+impl Record for LandingProof {
     const FORMAT: u32 = 1;
 }
 
-/// What is to land, and how.
+/// Parts to land, and options of the landing.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parts<'a> {
-    /// The parts, each behind those that it needs.
-    pub(crate) all: &'a [Part],
-    /// The branch.
+pub(crate) struct PartsRequest<'a> {
+    /// Parts, each after those that it requires.
+    pub(crate) parts: &'a [LanePart],
+    /// Branch to land on.
     pub(crate) onto: &'a str,
-    /// Without commands to check with.
+    /// Whether the commands of the settings are skipped.
     pub(crate) no_checks: bool,
-    /// How long to wait in the queue.
-    pub(crate) patience: Limit,
+    /// Time to wait in the merge queue.
+    pub(crate) queue_wait: WaitLimit,
 }
 
-/// Lands parts in their order, in one step. One that conflicts or fails its checks is put aside with those that need it, and
-/// the others land. Lanes stay as they are; nothing that the main checkout shows is changed. Those of which there is proof that
-/// they have landed are answered as such: so this may be done again after a kill.
+/// Lands parts in their order, in one step. A part that conflicts or fails its checks is set apart with the
+/// parts that require it, and the others land. Lanes stay as they are, and nothing changes that the main
+/// checkout shows. A part with a proof of its landing is reported as landed, so the call can be repeated
+/// after a kill.
 ///
 /// # Errors
-/// When nothing could be tried. What keeps single parts from landing is in the answer.
-pub(crate) fn land_parts(project: &Project, asked: &Parts<'_>) -> Result<Report, Error> {
-    let mut names: Vec<String> = asked.all.iter().map(|part| part.lane.clone()).collect();
+/// Fails when no part could be tried. Refusals of single parts are in the report.
+pub(crate) fn land_parts(
+    project: &Project,
+    parts_request: &PartsRequest<'_>,
+) -> Result<LandingReport, Error> {
+    let mut names: Vec<String> = parts_request.parts.iter().map(|part| part.lane.clone()).collect();
     names.dedup();
-    let request = Request {
-        onto: Some(asked.onto),
-        no_checks: asked.no_checks,
-        patience: asked.patience,
-        ..Request::of(&names)
+    let options = LandingOptions {
+        onto: Some(parts_request.onto),
+        no_checks: parts_request.no_checks,
+        queue_wait: parts_request.queue_wait,
+        ..LandingOptions::from_lanes(&names)
     };
-    let mut verifier = Verifier::new(project, &request)?;
-    project.ask_to_merge(&names, false, Some(asked.onto))?;
-    let wanted = Wanted { lanes: names.clone(), onto: Some(asked.onto.to_owned()) };
-    let _ticket = Ticket::take(project.store.locks(), wanted, asked.patience, is_ancestor)?;
-    // Whoever was before may have died in the middle of it.
+    let mut verifier = Verifier::new(project, &options)?;
+    project.run_pre_merge_hooks(&names, false, Some(parts_request.onto))?;
+    let landing_request = LandingRequest { lanes: names.clone(), onto: Some(parts_request.onto.to_owned()) };
+    let _ticket = Ticket::acquire(
+        project.store.locks(),
+        landing_request,
+        parts_request.queue_wait,
+        is_ancestor_process,
+    )?;
+    // A previous process may have crashed in the middle of a landing.
     lane::recover(project)?;
-    let mut report = Report::default();
-    let mut ready = Vec::new();
-    let tip = project.repo.branch_tip(asked.onto)?;
-    let tip = tip.ok_or_else(|| lane::Error::NoBranch { branch: asked.onto.to_owned() })?;
-    for part in asked.all {
-        match candidate(project, part, asked.onto, tip)? {
-            Ok(candidate) => ready.push(candidate),
+    let mut report = LandingReport::default();
+    let mut candidates = Vec::new();
+    let tip = project.repo.branch_tip(parts_request.onto)?;
+    let tip = tip.ok_or_else(|| lane::Error::NoBranch { branch: parts_request.onto.to_owned() })?;
+    for part in parts_request.parts {
+        match check_part(project, part, parts_request.onto, tip)? {
+            Ok(candidate) => candidates.push(candidate),
             Err(outcome) => report.lanes.push(*outcome),
         }
     }
-    let refused = |key: &usize| {
-        let of = report.lanes.iter().find(|line| line.part == Some(*key));
-        of.is_none_or(|line| line.result == Verdict::Refused)
+    let is_missing = |key: &usize| {
+        let outcome = report.lanes.iter().find(|outcome| outcome.part_key == Some(*key));
+        outcome.is_none_or(|outcome| outcome.result == Verdict::Refused)
     };
-    for candidate in &mut ready {
+    for candidate in &mut candidates {
         if let Some(part) = &mut candidate.part {
-            part.needs.retain(refused);
+            part.required_parts.retain(is_missing);
         }
     }
-    if ready.is_empty() {
+    if candidates.is_empty() {
         return Ok(report);
     }
     operate(project, "merge", |op| {
-        let gate = Gate::default();
-        let mut work = Work { op, request: &request, verifier: &mut verifier, gate };
-        work.land(asked.onto, &ready, &mut report)
+        let merge_hook = PreMergeCommitHook::default();
+        let mut landing = GroupLanding { op, options: &options, verifier: &mut verifier, merge_hook };
+        landing.land_group(parts_request.onto, &candidates, &mut report)
     })?;
     report.checks = verifier.report();
     Ok(report)
 }
 
-/// A part as something that may land; or what is known of it without that.
-fn candidate(
+/// Returns a part as a candidate, or its outcome if it has landed or may not land.
+fn check_part(
     project: &Project,
-    part: &Part,
+    part: &LanePart,
     onto: &str,
     tip: Oid,
-) -> Result<Result<Candidate, Box<Outcome>>, Error> {
-    let of = |outcome: Outcome| Ok(Err(Box::new(Outcome { part: Some(part.key), ..outcome })));
-    if let Some(proof) = Proof::find(&part.proof)?
-        && (proof.to, proof.onto.as_str()) == (part.to, onto)
+) -> Result<Result<Candidate, Box<LaneOutcome>>, Error> {
+    let not_candidate =
+        |outcome: LaneOutcome| Ok(Err(Box::new(LaneOutcome { part_key: Some(part.key), ..outcome })));
+    if let Some(proof) = LandingProof::load_if_exists(&part.proof_path)?
+        && (proof.to, proof.onto.as_str()) == (part.end, onto)
         && project.repo.is_ancestor(proof.commit, tip)?
     {
-        let landed = Outcome::new(&part.lane, onto, Verdict::AlreadyLanded);
-        return of(Outcome { commit: Some(proof.commit), ..landed });
+        let outcome = LaneOutcome::new(&part.lane, onto, Verdict::AlreadyLanded);
+        return not_candidate(LaneOutcome { commit: Some(proof.commit), ..outcome });
     }
     let repo = &project.repo;
-    let changes = git::tree_changes(repo, part.from, part.to)?;
-    if let Some(path) = changes.iter().find(|change| brings_markers(repo, change)).map(|c| c.path.clone()) {
-        let why = format!("{path} holds conflict markers");
+    let changes = git::tree_changes(repo, part.start, part.end)?;
+    if let Some(path) =
+        changes.iter().find(|change| adds_conflict_markers(repo, change)).map(|c| c.path.clone())
+    {
+        let reason = format!("{path} holds conflict markers");
         let files = vec![path];
-        return of(Outcome { files, lasting: true, ..Outcome::refused(&part.lane, onto, why) });
+        return not_candidate(LaneOutcome {
+            conflicted_files: files,
+            is_permanent: true,
+            ..LaneOutcome::refused(&part.lane, onto, reason)
+        });
     }
-    if let Some(refused) = deletes_too_much(repo, &part.lane, (onto, tip), &changes)? {
-        return of(refused);
+    if let Some(refused) = mass_deletion_refusal(repo, &part.lane, (onto, tip), &changes)? {
+        return not_candidate(refused);
     }
     let lane = project.lane(&part.lane)?;
-    if repo.merge_base(tip, part.to)?.is_none() {
-        return of(apart(&lane, onto));
+    if repo.merge_base(tip, part.end)?.is_none() {
+        return not_candidate(unrelated_history_refusal(&lane, onto));
     }
     Ok(Ok(Candidate {
         lane: LaneRecord { title: part.title.clone(), checks: part.checks.clone(), ..lane },
-        tip: part.to,
+        tip: part.end,
         onto: onto.to_owned(),
-        waited: 0,
-        commits: repo.ahead(part.to, part.from)?,
+        conflict_count: 0,
+        commits: repo.count_ahead(part.end, part.start)?,
         files: changes.len(),
         part: Some(part.clone()),
-        uncommitted: None,
+        pending_commit: None,
     }))
 }
 
-/// The step that writes down that a part has landed.
-pub(super) fn proof(
+/// Returns the step that writes the proof of a landed part.
+pub(super) fn proof_step(
     op: &Operation<'_>,
     stack: &Stack,
-    step: &stack::Step,
-    part: &Part,
+    step: &stack::StackStep,
+    part: &LanePart,
 ) -> Result<Step, Error> {
-    let proof = Proof {
+    let proof = LandingProof {
         lane: part.lane.clone(),
         onto: stack.onto.clone(),
-        from: part.from,
-        to: part.to,
+        from: part.start,
+        to: part.end,
         commit: step.commit,
         at: now(),
     };
-    Ok(op.record_step(&part.proof, Some(proof.text(&part.proof)?))?)
+    Ok(op.record_step(&part.proof_path, Some(proof.to_toml(&part.proof_path)?))?)
 }
 
-/// Whether it is this part by which the record of its lane goes, where several of one lane land: by the first that conflicts, or
-/// else fails its checks, or else the last.
-pub(super) fn is_last_word(verified: &Verified, candidate: &Candidate) -> bool {
+/// Returns whether this part decides the recorded state of its lane, if more than one part of the lane lands.
+/// The first part in conflict decides, or else the first with a failed check, or else the last one.
+pub(super) fn decides_lane_state(verified: &VerifiedStack, candidate: &Candidate) -> bool {
     if candidate.part.is_none() {
         return true;
     }
-    let own = |other: &&Candidate| other.lane.name == candidate.lane.name;
-    let clash = verified.stack.clashes.iter().map(|clash| &clash.candidate).find(own);
-    let failed = verified.failed.iter().map(|failed| &failed.candidate).find(own);
-    let step = verified.stack.steps.iter().rev().map(|step| &step.candidate).find(own);
-    clash.or(failed).or(step).is_some_and(|last| last.is(candidate))
+    let is_same_lane = |other: &&Candidate| other.lane.name == candidate.lane.name;
+    let conflict = verified.stack.conflicts.iter().map(|conflict| &conflict.candidate).find(is_same_lane);
+    let failed = verified.failed_lanes.iter().map(|failed| &failed.candidate).find(is_same_lane);
+    let step = verified.stack.steps.iter().rev().map(|step| &step.candidate).find(is_same_lane);
+    conflict.or(failed).or(step).is_some_and(|last| last.is_same_part(candidate))
 }

@@ -1,46 +1,47 @@
-//! Owns what a landing is about to try, for a person to read before anything moves.
+//! Plan of a landing, shown to the user before anything moves.
 
 use serde::Serialize;
 
-use super::collect::Collected;
-use crate::store::records::Strategy;
+use super::eligibility::SortedLanes;
+use crate::store::records::MergeStrategy;
 
-/// What a landing is about to try.
+/// Plan of a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan {
-    /// How lanes land.
-    pub(crate) strategy: Strategy,
-    /// The lanes that were asked for, and what will become of them.
-    pub(crate) lanes: Vec<Line>,
+pub(crate) struct LandingPlan {
+    /// Strategy by which lanes land.
+    pub(crate) strategy: MergeStrategy,
+    /// Requested lanes and what is planned for each.
+    pub(crate) lanes: Vec<PlanLine>,
 }
 
 /// One lane of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Line {
-    /// The lane.
+pub(crate) struct PlanLine {
     pub(crate) lane: String,
-    /// The branch it lands on.
+    /// Branch that the lane lands on.
     pub(crate) onto: String,
-    /// Its own commits and the files that they change; none when it is not to land.
+    /// Number of commits that the base lacks, and number of files that they change; none if the lane is not
+    /// to land.
     pub(crate) size: Option<(usize, usize)>,
-    /// Why it is not to land.
-    pub(crate) why: Option<String>,
+    /// Reason why it is not to land.
+    #[serde(rename = "why")]
+    pub(crate) reason: Option<String>,
 }
 
-impl Plan {
-    pub(super) fn of(strategy: Strategy, collected: &Collected) -> Plan {
-        let lands = collected.ready.iter().map(|c| Line {
+impl LandingPlan {
+    pub(super) fn from_lanes(strategy: MergeStrategy, sorted_lanes: &SortedLanes) -> LandingPlan {
+        let to_land = sorted_lanes.eligible.iter().map(|c| PlanLine {
             lane: c.lane.name.clone(),
             onto: c.onto.clone(),
             size: Some((c.commits, c.files)),
-            why: None,
+            reason: None,
         });
-        let not = collected.decided.iter().map(|o| Line {
+        let refused = sorted_lanes.refused.iter().map(|o| PlanLine {
             lane: o.lane.clone(),
             onto: o.onto.clone(),
             size: None,
-            why: Some(o.message.clone().unwrap_or_else(|| format!("all of it is on {} already", o.onto))),
+            reason: Some(o.message.clone().unwrap_or_else(|| format!("all of it is on {} already", o.onto))),
         });
-        Plan { strategy, lanes: lands.chain(not).collect() }
+        LandingPlan { strategy, lanes: to_land.chain(refused).collect() }
     }
 }

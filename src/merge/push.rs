@@ -1,57 +1,57 @@
-//! Owns pushing bases that lanes have landed on. The landing stands, whatever comes of it.
+//! Push of the bases that lanes have landed on. A failed push does not undo the landing.
 
-use super::outcome::{Pushed, Report, Verdict};
-use super::request::Request;
-use crate::git::NotPushed;
+use super::outcome::{LandingReport, PushReport, Verdict};
+use super::request::LandingOptions;
+use crate::git::PushFailure;
 use crate::lane::Project;
 
 /// Whether bases are pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Push {
-    /// They are not.
-    No,
-    /// They are; git may not ask anybody.
-    Silently,
-    /// They are; git may ask at the terminal, as for a password.
-    MayAsk,
+pub(crate) enum PushMode {
+    /// Bases are not pushed.
+    Never,
+    /// Bases are pushed; git may not prompt.
+    WithoutPrompt,
+    /// Bases are pushed; git may prompt at the terminal, for example for a password.
+    MayPrompt,
 }
 
-/// Pushes each base that something landed on; in a dry run, only finds out where to.
-pub(super) fn bases(project: &Project, request: &Request<'_>, report: &mut Report) {
-    if request.push == Push::No {
+/// Pushes each base that a lane landed on; in a dry run, only determines the destination.
+pub(super) fn push_bases(project: &Project, options: &LandingOptions<'_>, report: &mut LandingReport) {
+    if options.push == PushMode::Never {
         return;
     }
     let landed = report.lanes.iter().filter(|l| matches!(l.result, Verdict::Landed | Verdict::Resolved));
     let mut branches: Vec<&String> = Vec::new();
-    for line in landed {
-        if !branches.contains(&&line.onto) {
-            branches.push(&line.onto);
+    for outcome in landed {
+        if !branches.contains(&&outcome.onto) {
+            branches.push(&outcome.onto);
         }
     }
-    report.pushed = branches.into_iter().map(|branch| push(project, request, branch)).collect();
+    report.pushed = branches.into_iter().map(|branch| push_branch(project, options, branch)).collect();
 }
 
-fn push(project: &Project, request: &Request<'_>, branch: &str) -> Pushed {
-    let line = Pushed { branch: branch.to_owned(), ..Pushed::default() };
-    let refused = |line: Pushed, no: NotPushed| Pushed {
-        message: Some(no.why),
-        said: no.said,
-        hints: vec![no.help],
-        ..line
+fn push_branch(project: &Project, options: &LandingOptions<'_>, branch: &str) -> PushReport {
+    let report = PushReport { branch: branch.to_owned(), ..PushReport::default() };
+    let failed = |report: PushReport, failure: PushFailure| PushReport {
+        message: Some(failure.reason),
+        output: failure.output,
+        hints: vec![failure.hint],
+        ..report
     };
-    let to = match project.repo.push_destination(branch) {
+    let destination = match project.repo.push_destination(branch) {
         Ok(to) => to,
-        Err(no) => return refused(line, no),
+        Err(failure) => return failed(report, failure),
     };
-    let line = Pushed { remote: Some(to.remote.clone()), ..line };
-    if request.dry_run {
-        return line;
+    let report = PushReport { remote: Some(destination.remote.clone()), ..report };
+    if options.dry_run {
+        return report;
     }
-    project.listener.progress(format!("pushing {branch} to {}", to.remote));
-    let done = project.repo.push(branch, &to, request.push == Push::MayAsk);
+    project.listener.progress(format!("pushing {branch} to {}", destination.remote));
+    let result = project.repo.push(branch, &destination, options.push == PushMode::MayPrompt);
     project.listener.progress("");
-    match done {
-        Ok(()) => Pushed { done: true, ..line },
-        Err(no) => refused(line, no),
+    match result {
+        Ok(()) => PushReport { done: true, ..report },
+        Err(failure) => failed(report, failure),
     }
 }

@@ -1,202 +1,207 @@
-//! Owns what a landing is asked for with, and what it has to work with.
+//! Options of a landing, and the candidates that it lands.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::Error;
 use super::Resolver;
-use super::order::Order;
-use super::plan::Plan;
-use super::push::Push;
+use super::order::StackOrder;
+use super::plan::LandingPlan;
+use super::push::PushMode;
 use crate::config::Settings;
-use crate::git::{Dirt, Oid};
+use crate::git::{Oid, WorktreeStatus};
 use crate::lane::Project;
-use crate::store::Limit;
-use crate::store::records::{LaneRecord, Strategy};
+use crate::store::WaitLimit;
+use crate::store::records::{LaneRecord, MergeStrategy};
 
-/// What a landing is asked for with.
+/// Options of a landing.
 #[derive(Clone, Copy)]
-pub(crate) struct Request<'a> {
-    /// Lanes by name.
+pub(crate) struct LandingOptions<'a> {
+    /// Names of the lanes to land.
     pub(crate) lanes: &'a [String],
-    /// The one that is named, as it would be made; a dry run takes it for a lane on record.
-    pub(crate) unrecorded: Option<&'a LaneRecord>,
-    /// Every eligible lane.
+    /// The named lane as it would be created; a dry run treats it like a recorded lane.
+    pub(crate) unrecorded_lane: Option<&'a LaneRecord>,
+    /// Whether every eligible lane lands.
     pub(crate) all: bool,
-    /// Another branch than each lane's own base.
+    /// Branch to land on instead of each lane's own base.
     pub(crate) onto: Option<&'a str>,
-    /// Lanes that failed or were stopped too, when named; and what is not fit to land otherwise: conflict markers, commits of
-    /// a submodule that no remote has.
+    /// Whether named lanes land despite a failed or stopped run, conflict markers, or submodule commits that
+    /// no remote has.
     pub(crate) force: bool,
-    /// Lanes that delete more than half of their base's files too.
+    /// Whether lanes land that delete more than half of their base's files.
     pub(crate) allow_deletions: bool,
-    /// End the agents that still run in these lanes first; those of these have been. A lane that was stopped lands then, of
-    /// all lanes only one that was stopped for this.
+    /// Names of the lanes whose agents were stopped for this landing; none without `--stop`. A stopped lane
+    /// then lands; with `all`, only if it was stopped for this landing.
     pub(crate) stop: Option<&'a [String]>,
-    /// Lanes whose sessions may be ended, if their agents are idle by then and all is done in them.
-    pub(crate) ends: &'a [String],
-    /// Lanes that are picked: refused where another attempt of their group has landed.
+    /// Lanes whose sessions may be ended if their agents are idle and done by then.
+    pub(crate) endable_sessions: &'a [String],
+    /// Whether the lanes are picked: a lane is refused if another attempt of its group has landed.
     pub(crate) pick: bool,
-    /// Nobody asks for it just now: nothing that the main checkout shows is changed for it.
-    pub(crate) by_itself: bool,
-    /// Keep landed lanes.
-    pub(crate) keep: bool,
-    /// Another strategy than the settings say.
-    pub(crate) strategy: Option<Strategy>,
-    /// Without the repository's hooks that could refuse it.
+    /// Whether the landing runs automatically, without a user's request: it changes nothing that the main
+    /// checkout shows.
+    pub(crate) is_automatic: bool,
+    /// Whether landed lanes are kept.
+    pub(crate) keep_lanes: bool,
+    /// Strategy to use instead of the setting.
+    pub(crate) strategy: Option<MergeStrategy>,
+    /// Whether the repository's hooks that can refuse are skipped.
     pub(crate) no_verify: bool,
-    /// In which order lanes are stacked.
-    pub(crate) order: Order,
-    /// All of them, or none.
+    /// Order in which lanes are stacked.
+    pub(crate) order: StackOrder,
+    /// Whether all lanes land or none.
     pub(crate) atomic: bool,
-    /// Is shown what will be tried, before anything moves.
-    pub(crate) plan: &'a dyn Fn(&Plan),
-    /// Only say what would happen.
+    /// Callback that receives the plan before anything moves.
+    pub(crate) on_plan: &'a dyn Fn(&LandingPlan),
+    /// Whether the landing is only simulated.
     pub(crate) dry_run: bool,
     /// Command lines to check with, after those of the settings.
-    pub(crate) verify: &'a [String],
-    /// Leave those of the settings out.
+    pub(crate) extra_checks: &'a [String],
+    /// Whether the commands of the settings are skipped.
     pub(crate) no_checks: bool,
-    /// How many states to check beside each other, if not as the settings say.
+    /// Number of states to check in parallel; none for the setting.
     pub(crate) jobs: Option<usize>,
-    /// Who is sent at the lanes that conflict.
+    /// Agent that resolves conflicts.
     pub(crate) resolver: Option<Resolver<'a>>,
-    /// Whether bases that something landed on are pushed.
-    pub(crate) push: Push,
-    /// How long to wait in the queue.
-    pub(crate) patience: Limit,
+    /// Whether bases that lanes landed on are pushed.
+    pub(crate) push: PushMode,
+    /// Time to wait in the merge queue.
+    pub(crate) queue_wait: WaitLimit,
 }
 
-impl<'a> Request<'a> {
-    /// These lanes, as they are given and kept, each for itself.
-    pub(super) fn of(lanes: &'a [String]) -> Request<'a> {
-        Request {
+impl<'a> LandingOptions<'a> {
+    /// Returns the options to land these lanes in the given order, one independent of the other, and keep
+    /// them.
+    pub(super) fn from_lanes(lanes: &'a [String]) -> LandingOptions<'a> {
+        LandingOptions {
             lanes,
-            unrecorded: None,
+            unrecorded_lane: None,
             all: false,
             onto: None,
             force: false,
             allow_deletions: false,
             stop: None,
-            ends: &[],
+            endable_sessions: &[],
             pick: false,
-            by_itself: false,
-            keep: true,
+            is_automatic: false,
+            keep_lanes: true,
             strategy: None,
             no_verify: false,
-            order: Order::Given,
+            order: StackOrder::Given,
             atomic: false,
-            plan: &|_| {},
+            on_plan: &|_| {},
             dry_run: false,
-            verify: &[],
+            extra_checks: &[],
             no_checks: false,
             jobs: None,
             resolver: None,
-            push: Push::No,
-            patience: Limit::Forever,
+            push: PushMode::Never,
+            queue_wait: WaitLimit::Forever,
         }
     }
 
-    /// Whether agents are only said to be stopped: lanes in which something runs are taken as they are.
+    /// Returns whether the landing would stop agents but is a dry run: lanes with a running agent are taken
+    /// as they are.
     pub(super) fn would_stop(&self) -> bool {
         self.dry_run && self.stop.is_some()
     }
 
-    /// The branches that something may land on.
+    /// Returns the branches that lanes may land on.
     ///
     /// # Errors
-    /// When the records of lanes cannot be read.
-    pub(super) fn bases(&self, project: &Project) -> Result<BTreeSet<String>, Error> {
-        let unrecorded = self.unrecorded.filter(|_| self.onto.is_none()).map(|lane| lane.base.clone());
-        Ok(unrecorded.into_iter().chain(bases(project, self.lanes, self.all, self.onto)?).collect())
+    /// Fails when the records of lanes cannot be read.
+    pub(super) fn landing_bases(&self, project: &Project) -> Result<BTreeSet<String>, Error> {
+        let unrecorded = self.unrecorded_lane.filter(|_| self.onto.is_none()).map(|lane| lane.base.clone());
+        Ok(unrecorded.into_iter().chain(landing_bases(project, self.lanes, self.all, self.onto)?).collect())
     }
 
-    /// How lanes land.
-    pub(super) fn strategy(&self, settings: &Settings) -> Strategy {
-        self.strategy.or_else(|| Strategy::named(&settings.strategy)).unwrap_or(Strategy::Merge)
+    /// Returns the strategy by which lanes land: the requested one, or else the setting.
+    pub(super) fn strategy(&self, settings: &Settings) -> MergeStrategy {
+        self.strategy
+            .or_else(|| MergeStrategy::from_name(&settings.merge_strategy))
+            .unwrap_or(MergeStrategy::Merge)
     }
 }
 
-/// The branches that these lanes, or all, may land on: `onto`, or the base of each.
+/// Returns the branches that these lanes, or all lanes, may land on: `onto`, or the base of each.
 ///
 /// # Errors
-/// When the records of lanes cannot be read.
-pub(crate) fn bases(
+/// Fails when the records of lanes cannot be read.
+pub(crate) fn landing_bases(
     project: &Project,
     lanes: &[String],
     all: bool,
     onto: Option<&str>,
 ) -> Result<BTreeSet<String>, Error> {
     if let Some(onto) = onto {
-        return Ok(std::iter::once(project.repo.branch_behind(onto)).collect());
+        return Ok(std::iter::once(project.repo.resolve_symbolic_branch(onto)).collect());
     }
-    // One that is not there is for the landing to refuse.
-    let mut found: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.lane(name).ok()).collect();
+    // The landing itself refuses an unknown lane.
+    let mut records: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.lane(name).ok()).collect();
     if all {
-        found.extend(project.lanes()?.into_iter().filter(|lane| !lane.state.is_over()));
+        records.extend(project.lanes()?.into_iter().filter(|lane| !lane.state.is_closed()));
     }
-    Ok(found.into_iter().map(|lane| lane.base).collect())
+    Ok(records.into_iter().map(|lane| lane.base).collect())
 }
 
-/// A lane that may land.
+/// Lane that may land.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
-    /// Its record.
+    /// Record of the lane.
     pub(super) lane: LaneRecord,
-    /// The commit that will land.
+    /// Commit that will land.
     pub(super) tip: Oid,
-    /// The branch it lands on.
+    /// Branch that the lane lands on.
     pub(super) onto: String,
-    /// How often a conflict kept it from landing.
-    pub(super) waited: u32,
-    /// How many commits of its own it has.
+    /// Number of times that a conflict kept it from landing.
+    pub(super) conflict_count: u32,
+    /// Number of commits that the base lacks.
     pub(super) commits: usize,
-    /// How many files they change.
+    /// Number of files that the commits change.
     pub(super) files: usize,
-    /// The part of the lane that it is, where not all of it is to land.
-    pub(super) part: Option<Part>,
-    /// What a landing would commit in the lane first; none where that has been done.
-    pub(super) uncommitted: Option<WouldCommit>,
+    /// Part of the lane that is to land; none for all of it.
+    pub(super) part: Option<LanePart>,
+    /// Uncommitted work that a landing would commit first; none if it has been committed.
+    pub(super) pending_commit: Option<PendingCommit>,
 }
 
-/// Uncommitted work that a dry run leaves uncommitted and the landing would not.
+/// Uncommitted work that a landing would commit and a dry run leaves.
 #[derive(Debug, Clone)]
-pub(super) struct WouldCommit {
-    /// What differs from HEAD.
-    pub(super) dirt: Dirt,
-    /// The common ancestor of lane and base.
+pub(super) struct PendingCommit {
+    /// Differences from HEAD.
+    pub(super) status: WorktreeStatus,
+    /// Common ancestor of lane and base.
     pub(super) ancestor: Oid,
 }
 
-/// A part of a lane that lands by itself: the commits between two of the lane's.
+/// Part of a lane that lands on its own: the commits between two of the lane's commits.
 #[derive(Debug, Clone)]
-pub(crate) struct Part {
-    /// What it is called among those that land with it.
+pub(crate) struct LanePart {
+    /// Number that identifies the part among those that land together.
     pub(crate) key: usize,
-    /// The lane.
+    /// Name of the lane.
     pub(crate) lane: String,
-    /// Where it begins.
-    pub(crate) from: Oid,
-    /// Where it ends.
-    pub(crate) to: Oid,
-    /// What it is about, in a line.
+    /// Commit before the part's first one.
+    pub(crate) start: Oid,
+    /// Last commit of the part.
+    pub(crate) end: Oid,
+    /// Title of the part, one line.
     pub(crate) title: String,
-    /// Shell command lines that must succeed with it.
+    /// Shell command lines that must succeed with the part.
     pub(crate) checks: Vec<String>,
-    /// The parts, of those that land with it, that it is nothing without.
-    pub(crate) needs: Vec<usize>,
-    /// Where it is written down that it has landed, by the same step that lands it.
-    pub(crate) proof: PathBuf,
+    /// Keys of the parts that must land before this one.
+    pub(crate) required_parts: Vec<usize>,
+    /// File for the landing proof, which the landing step itself writes.
+    pub(crate) proof_path: PathBuf,
 }
 
 impl Candidate {
-    /// What its part is called, if it is one.
-    pub(super) fn key(&self) -> Option<usize> {
+    /// Returns the key of its part, if it is one.
+    pub(super) fn part_key(&self) -> Option<usize> {
         self.part.as_ref().map(|part| part.key)
     }
 
-    /// Whether it is the same part of the same lane.
-    pub(super) fn is(&self, other: &Candidate) -> bool {
-        (&self.lane.name, self.key()) == (&other.lane.name, other.key())
+    /// Returns whether `other` is the same part of the same lane.
+    pub(super) fn is_same_part(&self, other: &Candidate) -> bool {
+        (&self.lane.name, self.part_key()) == (&other.lane.name, other.part_key())
     }
 }

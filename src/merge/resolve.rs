@@ -1,129 +1,136 @@
-//! Owns resolving a conflict: laid out by git in a worktree of its own, judged by proof, and made the lane's new tip.
+//! Resolution of a conflict: git merges in a separate worktree, git-proq checks the result, and it becomes
+//! the lane's new tip.
 
 use serde::Serialize;
 
-use super::proof::{Case, Leave, Reference};
-use super::resolve_error::{ResolveError, uncommitted};
+use super::resolution_check::{Allowance, MergeReference, ResolutionCheck};
+use super::resolve_error::{ResolveError, uncommitted_reason};
 use super::{Error, conflict};
 use crate::event;
-use crate::git::{self, NewCommit, Oid, RefMove, RepoPath, ThrowAway, WorktreeList, open_operation};
-use crate::lane::{self, Checkout, Operation, Project, PutAway, operate};
-use crate::store::records::{ConflictRecord, LaneRecord, LaneState, ResolveRecord};
-use crate::store::{Guard, Record, new_id};
+use crate::git::{
+    self, NewCommit, Oid, RefMove, RepoPath, TempObjectStore, WorktreeList, find_open_operation,
+};
+use crate::lane::{self, ClosedResolution, LockedWorktree, Operation, Project, operate};
+use crate::store::records::{ConflictRecord, LaneRecord, LaneState, ResolutionRecord};
+use crate::store::{LockGuard, Record, new_id};
 
-/// What became of a conflict.
+/// Result of resolving a lane's conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Resolved {
-    /// The lane.
+pub struct ResolvedConflict {
     pub lane: String,
-    /// The branch it lands on.
+    /// Branch that the lane lands on.
     pub onto: String,
-    /// The lane's new tip; none when there was no conflict any more.
+    /// New tip of the lane; none if the conflict no longer existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Oid>,
-    /// Who resolved it: an agent, `hand`, or `git`; none when there was no conflict any more.
+    /// Name of the agent that resolved it, `hand`, or `git`; none if the conflict no longer existed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// The files that were in conflict.
+    #[serde(rename = "by")]
+    pub resolver: Option<String>,
+    /// Files that were in conflict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RepoPath>,
 }
 
-/// A conflict that was laid out, or is none.
+/// State of a resolution after its start.
 #[derive(Debug)]
-pub(crate) enum Start {
-    /// There is nothing to do for anybody.
-    Over(Resolved),
-    /// It waits to be resolved.
-    Open(Box<ResolveRecord>),
+pub(crate) enum ResolutionStart {
+    /// The conflict is resolved already, or no longer exists.
+    Resolved(ResolvedConflict),
+    /// The worktree of the resolution is open, and the conflict is to be resolved there.
+    Open(Box<ResolutionRecord>),
 }
 
-/// The conflict on record.
-pub(crate) fn conflict_of(project: &Project, lane: &str) -> Result<ConflictRecord, Error> {
-    let found = ConflictRecord::find(&project.store.layout().conflict(lane))?;
-    found.ok_or_else(|| ResolveError::NoConflict { lane: lane.to_owned() }.into())
+/// Loads the recorded conflict of a lane.
+pub(crate) fn load_conflict(project: &Project, lane: &str) -> Result<ConflictRecord, Error> {
+    let record = ConflictRecord::load_if_exists(&project.store.layout().conflict_record(lane))?;
+    record.ok_or_else(|| ResolveError::NoConflict { lane: lane.to_owned() }.into())
 }
 
-/// Lays the conflict of a lane out for a person. One that is laid out already is gone on with.
-pub(crate) fn lay_out_by_hand(project: &Project, name: &str) -> Result<Start, Error> {
-    let (lane, lock) = project.hold_idle(name)?;
-    let tip = project.repo.branch_tip(&lane.place.branch)?;
-    let path = project.store.layout().resolve(&lane.name);
-    if let Some(open) = project.resolving(&lane.name)?.filter(|open| Some(open.tip) == tip)
-        && project.repo.is_own_worktree(&open.path)
+/// Opens the conflict of a lane in a worktree for the user. An open resolution is continued.
+pub(crate) fn open_by_hand(project: &Project, name: &str) -> Result<ResolutionStart, Error> {
+    let (lane, lock) = project.lock_idle_lane(name)?;
+    let tip = project.repo.branch_tip(&lane.kind.branch)?;
+    let path = project.store.layout().resolution_record(&lane.name);
+    if let Some(resolution) = project.find_resolution(&lane.name)?.filter(|open| Some(open.tip) == tip)
+        && project.repo.is_registered_worktree(&resolution.path)
     {
-        let open = ResolveRecord { agent: None, ..open };
-        operate(project, "resolve", |op| op.save(&open, &path))?;
-        return Ok(Start::Open(Box::new(open)));
+        let resolution = ResolutionRecord { agent: None, ..resolution };
+        operate(project, "resolve", |op| op.save_record(&resolution, &path))?;
+        return Ok(ResolutionStart::Open(Box::new(resolution)));
     }
-    lay_out(project, &lane, &lock, None, Vec::new())
+    open_resolution(project, &lane, &lock, None, Vec::new())
 }
 
-/// Lays the conflict of a lane out as it is today. What an earlier try has left is put away. `_lock` is the lane's run
-/// lock.
-pub(super) fn lay_out(
+/// Opens a lane's conflict with the current tips. An earlier resolution is closed and saved. `_lock` is the
+/// lane's run lock.
+pub(super) fn open_resolution(
     project: &Project,
     lane: &LaneRecord,
-    _lock: &Guard,
+    _lock: &LockGuard,
     agent: Option<&str>,
     refusals: Vec<String>,
-) -> Result<Start, Error> {
-    let found = conflict_of(project, &lane.name)?;
-    let old = project.resolving(&lane.name)?;
-    if let (Some(_), Some(old)) = (agent, old.as_ref().filter(|old| old.agent.is_none())) {
-        return Err(ResolveError::Open { lane: lane.name.clone(), dir: old.path.clone() }.into());
+) -> Result<ResolutionStart, Error> {
+    let conflict_record = load_conflict(project, &lane.name)?;
+    let previous = project.find_resolution(&lane.name)?;
+    if let (Some(_), Some(old)) = (agent, previous.as_ref().filter(|old| old.agent.is_none())) {
+        return Err(ResolveError::OpenByHand { lane: lane.name.clone(), dir: old.path.clone() }.into());
     }
-    let sides = sides(project, lane, &found.onto)?;
-    require_ready(project, lane)?;
-    let clean = merges_cleanly(project, sides)?;
+    let sides = merge_sides(project, lane, &conflict_record.onto)?;
+    require_updatable(project, lane)?;
+    let is_clean = is_clean_merge(project, sides)?;
     let start = operate(project, "resolve", |op| {
-        if let Some(old) = &old {
-            drop(lane::close_resolve(op, old, &[])?);
+        if let Some(old) = &previous {
+            drop(lane::close_resolution(op, old, &[])?);
         }
-        if clean {
-            return settle_clean(op, lane, &found).map(Start::Over);
+        if is_clean {
+            return clear_ended_conflict(op, lane, &conflict_record).map(ResolutionStart::Resolved);
         }
-        let open = lane::open_resolve(op, lane, &found.onto, sides)?;
-        let open = ResolveRecord { agent: agent.map(ToOwned::to_owned), refusals, ..open };
-        op.save(&open, &project.store.layout().resolve(&lane.name))?;
-        // What its detail says is for runs to change, and would be in the way of an undo.
+        let resolution = lane::open_resolution(op, lane, &conflict_record.onto, sides)?;
+        let resolution = ResolutionRecord { agent: agent.map(ToOwned::to_owned), refusals, ..resolution };
+        op.save_record(&resolution, &project.store.layout().resolution_record(&lane.name))?;
+        // The detail stays: runs change it, and a change here would block an undo.
         op.update_lane(&lane.name, |record| record.state = LaneState::Conflict)?;
-        Ok::<_, Error>(Start::Open(Box::new(open)))
+        Ok::<_, Error>(ResolutionStart::Open(Box::new(resolution)))
     })?;
-    let Start::Open(open) = start else { return Ok(start) };
-    // rerere may know how, or a merge driver of the worktree's.
-    let (tree, against) = judge(project, &open, &Leave::default(), false)?;
-    if !against.is_empty() {
-        return Ok(Start::Open(open));
+    let ResolutionStart::Open(resolution) = start else { return Ok(start) };
+    // Git's rerere, or a merge driver of the worktree, may have resolved it.
+    let (tree, refusal_reasons) = check_resolution(project, &resolution, &Allowance::default(), false)?;
+    if !refusal_reasons.is_empty() {
+        return Ok(ResolutionStart::Open(resolution));
     }
-    take(project, &open, tree, "git").map(Start::Over)
+    apply_resolution(project, &resolution, tree, "git").map(ResolutionStart::Resolved)
 }
 
-fn sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(Oid, Oid), Error> {
-    let Some(tip) = project.repo.branch_tip(&lane.place.branch)? else {
-        let why = format!("its branch {} is gone", lane.place.branch);
-        return Err(ResolveError::Unready { lane: lane.name.clone(), why }.into());
+fn merge_sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(Oid, Oid), Error> {
+    let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else {
+        let reason = format!("its branch {} is gone", lane.kind.branch);
+        return Err(ResolveError::LaneNotReady { lane: lane.name.clone(), reason }.into());
     };
     let base = project.repo.branch_tip(onto)?;
     Ok((tip, base.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?))
 }
 
-fn merges_cleanly(project: &Project, (tip, base): (Oid, Oid)) -> Result<bool, Error> {
-    let scratch = project.store.layout().scratch()?;
-    let aside = ThrowAway::new(&project.repo, &scratch.path().join("objects"))?;
-    // In the order in which a landing merges.
-    Ok(!git::would_conflict(&project.repo, base, tip, scratch.path(), &aside)?)
+fn is_clean_merge(project: &Project, (tip, base): (Oid, Oid)) -> Result<bool, Error> {
+    let scratch = project.store.layout().create_scratch()?;
+    let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
+    // The sides are in the order in which a landing merges.
+    Ok(!git::would_conflict(&project.repo, base, tip, scratch.path(), &temp_objects)?)
 }
 
-/// A lane whose conflict is over by itself can land.
-fn settle_clean(op: &Operation<'_>, lane: &LaneRecord, found: &ConflictRecord) -> Result<Resolved, Error> {
-    forget(op, &lane.name)?;
-    let (lane, onto) = (lane.name.clone(), found.onto.clone());
-    Ok(Resolved { lane, onto, commit: None, by: None, files: Vec::new() })
+/// Clears a conflict that no longer exists, so that the lane can land.
+fn clear_ended_conflict(
+    op: &Operation<'_>,
+    lane: &LaneRecord,
+    record: &ConflictRecord,
+) -> Result<ResolvedConflict, Error> {
+    clear_conflict(op, &lane.name)?;
+    let (lane, onto) = (lane.name.clone(), record.onto.clone());
+    Ok(ResolvedConflict { lane, onto, commit: None, resolver: None, files: Vec::new() })
 }
 
-fn forget(op: &Operation<'_>, lane: &str) -> Result<(), Error> {
-    for step in conflict::forget(op, lane)? {
+fn clear_conflict(op: &Operation<'_>, lane: &str) -> Result<(), Error> {
+    for step in conflict::removal_steps(op, lane)? {
         drop(op.perform(step)?);
     }
     op.update_lane(lane, |record| {
@@ -133,160 +140,193 @@ fn forget(op: &Operation<'_>, lane: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn in_conflict(op: &Operation<'_>, lane: &LaneRecord, found: &ConflictRecord) -> Result<(), Error> {
+fn set_conflict_state(
+    op: &Operation<'_>,
+    lane: &LaneRecord,
+    conflict_record: &ConflictRecord,
+) -> Result<(), Error> {
     op.update_lane(&lane.name, |record| {
         record.state = LaneState::Conflict;
-        record.detail = Some(format!("with {} in {}", found.onto, git::names(&found.paths)));
+        record.detail =
+            Some(format!("with {} in {}", conflict_record.onto, git::list_paths(&conflict_record.paths)));
     })?;
     Ok(())
 }
 
-/// Refuses where the lane's worktree could not follow to a new tip.
-fn require_ready(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
-    let refused = |why: String| -> Error { ResolveError::Unready { lane: lane.name.clone(), why }.into() };
-    why_not_ready(project, lane)?.map_or(Ok(()), |why| Err(refused(why)))
+/// Refuses if the lane's worktree could not be updated to a new tip.
+fn require_updatable(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
+    let refused =
+        |why: String| -> Error { ResolveError::LaneNotReady { lane: lane.name.clone(), reason: why }.into() };
+    update_blocker(project, lane)?.map_or(Ok(()), |reason| Err(refused(reason)))
 }
 
-fn why_not_ready(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
-    let found = lane::look_at(project, lane, &WorktreeList::read(&project.repo)?, None)?;
-    if found.folder_gone {
+fn update_blocker(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
+    let evidence = lane::look_at(project, lane, &WorktreeList::read(&project.repo)?, None)?;
+    if evidence.is_folder_missing {
         return Ok(Some("its folder is gone".to_owned()));
     }
-    if let Some(why) = found.broken.or(found.mismatch) {
-        return Ok(Some(why));
+    if let Some(reason) = evidence.broken_reason.or(evidence.registration_mismatch) {
+        return Ok(Some(reason));
     }
-    if let Some((place, _)) = found.elsewhere {
-        return Ok(Some(format!("its worktree is on {place}")));
+    if let Some((location, _)) = evidence.detached_work {
+        return Ok(Some(format!("its worktree is on {location}")));
     }
-    if let Some(what) = found.open {
-        return Ok(Some(format!("a {what} is under way in it")));
+    if let Some(operation) = evidence.open_git_operation {
+        return Ok(Some(format!("a {operation} is under way in it")));
     }
-    let dirt = found.dirt.paths();
-    Ok((!dirt.is_empty()).then(|| uncommitted(&dirt)))
+    let dirty_paths = evidence.dirty_state.paths();
+    Ok((!dirty_paths.is_empty()).then(|| uncommitted_reason(&dirty_paths)))
 }
 
-/// What the worktree holds, and everything that speaks against it.
-pub(super) fn judge(
+/// Returns the tree of the resolution's worktree, and the reasons to refuse it.
+pub(super) fn check_resolution(
     project: &Project,
-    open: &ResolveRecord,
-    leave: &Leave,
-    strict: bool,
+    resolution: &ResolutionRecord,
+    allowance: &Allowance,
+    is_by_agent: bool,
 ) -> Result<(Oid, Vec<String>), Error> {
     let repo = &project.repo;
-    let refused = |why: &str| Ok((open.merged, vec![why.to_owned()]));
-    if !repo.is_own_worktree(&open.path) {
+    let refused = |why: &str| Ok((resolution.merged_tree, vec![why.to_owned()]));
+    if !repo.is_registered_worktree(&resolution.path) {
         return refused("its worktree is gone");
     }
-    let git_dir = repo.git_dir_of(&open.path)?;
-    if let Some(other) = open_operation(&git_dir).filter(|other| other.what != "merge") {
-        return refused(&format!("a {} is under way there", other.what));
+    let git_dir = repo.worktree_git_dir(&resolution.path)?;
+    if let Some(operation) = find_open_operation(&git_dir).filter(|other| other.command != "merge") {
+        return refused(&format!("a {} is under way there", operation.command));
     }
-    let head = repo.head_of(&open.path)?.unwrap_or(open.tip);
-    if head == open.tip && repo.merge_head(&open.path)? != Some(open.base) {
+    let head = repo.head_commit(&resolution.path)?.unwrap_or(resolution.tip);
+    if head == resolution.tip && repo.merge_head(&resolution.path)? != Some(resolution.base) {
         return refused("the merge was given up there, so that nothing tells what was decided");
     }
-    if !repo.is_ancestor(open.tip, head)? {
+    if !repo.is_ancestor(resolution.tip, head)? {
         return refused("what is checked out there does not build on the lane any more");
     }
-    let laid = match Checkout::lock(project, &open.path)?.laid_out() {
+    let worktree_contents = match LockedWorktree::lock(project, &resolution.path)?.write_worktree_tree() {
         Ok(laid) => laid,
-        Err(lane::Error::Git(e)) if e.is_of_git() => return refused(&e.to_string()),
+        Err(lane::Error::Git(e)) if e.is_git_failure() => return refused(&e.to_string()),
         Err(e) => return Err(e.into()),
     };
-    let scratch = project.store.layout().scratch()?;
-    let reference = Reference::read(repo, open, scratch.path())?;
-    let case = Case { repo, open, reference: &reference, leave, laid: &laid, strict };
-    Ok((laid.tree, case.refusals()?))
+    let scratch = project.store.layout().create_scratch()?;
+    let reference = MergeReference::read(repo, resolution, scratch.path())?;
+    let resolution_check = ResolutionCheck {
+        repo,
+        resolution,
+        reference: &reference,
+        allowance,
+        worktree_contents: &worktree_contents,
+        is_by_agent,
+    };
+    Ok((worktree_contents.tree, resolution_check.find_refusals()?))
 }
 
-/// Judges what is laid out and, when it is proved, makes it the lane's new tip.
+/// Checks an open resolution and, if it is accepted, makes it the lane's new tip.
 ///
 /// # Errors
-/// [`ResolveError::Refused`] with everything that speaks against it. Then nothing was changed.
-pub(crate) fn go_on(project: &Project, name: &str, leave: &Leave) -> Result<Resolved, Error> {
-    let (lane, _lock) = project.hold_idle(name)?;
-    let open = require_open(project, &lane.name)?;
-    let (tree, why) = judge(project, &open, leave, open.agent.is_some())?;
-    if !why.is_empty() {
-        return Err(ResolveError::Refused { lane: lane.name, dir: open.path, why }.into());
+/// [`ResolveError::Refused`] with all reasons. Nothing was changed then.
+pub(crate) fn continue_resolution(
+    project: &Project,
+    name: &str,
+    allowance: &Allowance,
+) -> Result<ResolvedConflict, Error> {
+    let (lane, _lock) = project.lock_idle_lane(name)?;
+    let resolution = require_open(project, &lane.name)?;
+    let (tree, reasons) = check_resolution(project, &resolution, allowance, resolution.agent.is_some())?;
+    if !reasons.is_empty() {
+        return Err(ResolveError::Refused { lane: lane.name, dir: resolution.path, why: reasons }.into());
     }
-    let by = open.agent.as_ref().map_or_else(|| "hand".to_owned(), |agent| format!("hand, after {agent}"));
-    take(project, &open, tree, &by)
+    let resolver =
+        resolution.agent.as_ref().map_or_else(|| "hand".to_owned(), |agent| format!("hand, after {agent}"));
+    apply_resolution(project, &resolution, tree, &resolver)
 }
 
-pub(super) fn require_open(project: &Project, lane: &str) -> Result<ResolveRecord, Error> {
-    if let Some(open) = project.resolving(lane)? {
-        return Ok(open);
+pub(super) fn require_open(project: &Project, lane: &str) -> Result<ResolutionRecord, Error> {
+    if let Some(resolution) = project.find_resolution(lane)? {
+        return Ok(resolution);
     }
-    conflict_of(project, lane)?;
+    load_conflict(project, lane)?;
     Err(ResolveError::NotOpen { lane: lane.to_owned() }.into())
 }
 
-/// Gives up what is laid out; all of it is kept.
-pub(crate) fn abort(project: &Project, name: &str) -> Result<(ResolveRecord, PutAway), Error> {
-    let (lane, _lock) = project.hold_idle(name)?;
-    let open = require_open(project, &lane.name)?;
-    let away = give_up(project, &lane, &open)?;
-    Ok((open, away))
+/// Closes an open resolution without applying it; all its contents are saved.
+pub(crate) fn abort_resolution(
+    project: &Project,
+    name: &str,
+) -> Result<(ResolutionRecord, ClosedResolution), Error> {
+    let (lane, _lock) = project.lock_idle_lane(name)?;
+    let resolution = require_open(project, &lane.name)?;
+    let closed = close_resolution(project, &lane, &resolution)?;
+    Ok((resolution, closed))
 }
 
-pub(super) fn give_up(project: &Project, lane: &LaneRecord, open: &ResolveRecord) -> Result<PutAway, Error> {
+pub(super) fn close_resolution(
+    project: &Project,
+    lane: &LaneRecord,
+    resolution: &ResolutionRecord,
+) -> Result<ClosedResolution, Error> {
     operate(project, "resolve", |op| {
-        let away = lane::close_resolve(op, open, &[])?;
-        if let Ok(found) = conflict_of(project, &lane.name) {
-            in_conflict(op, lane, &found)?;
+        let closed = lane::close_resolution(op, resolution, &[])?;
+        if let Ok(record) = load_conflict(project, &lane.name) {
+            set_conflict_state(op, lane, &record)?;
         }
-        Ok(away)
+        Ok(closed)
     })
 }
 
-/// Makes a tree the lane's new tip, as a merge of both sides. The lane's run lock is held.
-pub(super) fn take(project: &Project, open: &ResolveRecord, tree: Oid, by: &str) -> Result<Resolved, Error> {
+/// Makes a tree the lane's new tip, as a merge of both sides. The caller holds the lane's run lock.
+pub(super) fn apply_resolution(
+    project: &Project,
+    resolution: &ResolutionRecord,
+    tree: Oid,
+    resolver: &str,
+) -> Result<ResolvedConflict, Error> {
     operate(project, "resolve", |op| {
-        let lane = project.lane(&open.lane)?;
-        let message = message(&lane, open, by);
-        let commit = NewCommit { tree, parents: &[open.tip, open.base], message: &message };
+        let lane = project.lane(&resolution.lane)?;
+        let message = merge_message(&lane, resolution, resolver);
+        let commit = NewCommit { tree, parents: &[resolution.tip, resolution.base], message: &message };
         let commit = commit.write(&project.repo, None)?;
-        op.set_why(format!("git-proq resolve: {} into {}", open.onto, lane.place.branch));
-        let moved = if let Some(why) = why_not_ready(project, &lane)? {
-            Err(why)
+        op.set_reflog_message(format!("git-proq resolve: {} into {}", resolution.onto, lane.kind.branch));
+        let result = if let Some(reason) = update_blocker(project, &lane)? {
+            Err(reason)
         } else {
-            let mv = RefMove::Branch(lane.place.branch.clone());
-            op.transition(&lane.path, open.tip, commit, mv).map_err(|e| e.to_string())
+            let ref_move = RefMove::Branch(lane.kind.branch.clone());
+            op.transition(&lane.path, resolution.tip, commit, ref_move).map_err(|e| e.to_string())
         };
-        if let Err(why) = moved {
-            let saved = format!("refs/proq/saved/{}-{}", lane.name, new_id());
-            op.anchor(&saved, commit)?;
-            return Err(ResolveError::Kept { lane: lane.name, why, saved }.into());
+        if let Err(reason) = result {
+            let saved_ref = format!("refs/proq/saved/{}-{}", lane.name, new_id());
+            op.anchor(&saved_ref, commit)?;
+            return Err(ResolveError::NotApplied { lane: lane.name, reason, saved_ref }.into());
         }
-        // A cache of git's own, from which the next merge of the same two sides knows what to do.
-        if let Err(e) = project.repo.note_resolution(&open.path) {
+        // This is git's own cache: the next merge of the same two sides reuses the resolution.
+        if let Err(e) = project.repo.record_resolution(&resolution.path) {
             project.listener.warn(format!("rerere could not note the resolution: {e}"));
         }
-        forget(op, &lane.name)?;
-        drop(lane::close_resolve(op, open, &[commit])?);
-        let told = format!("the conflict of lane '{}' with {} is resolved by {by}", lane.name, open.onto);
+        clear_conflict(op, &lane.name)?;
+        drop(lane::close_resolution(op, resolution, &[commit])?);
+        let event_message = format!(
+            "the conflict of lane '{}' with {} is resolved by {resolver}",
+            lane.name, resolution.onto
+        );
         let lane = LaneRecord { state: LaneState::Done, ..lane };
-        op.tell(event::Name::MergeResolved, Some(&lane), told);
-        Ok(Resolved {
+        op.emit(event::EventName::MergeResolved, Some(&lane), event_message);
+        Ok(ResolvedConflict {
             lane: lane.name,
-            onto: open.onto.clone(),
+            onto: resolution.onto.clone(),
             commit: Some(commit),
-            by: Some(by.to_owned()),
-            files: open.names(),
+            resolver: Some(resolver.to_owned()),
+            files: resolution.conflicted_paths(),
         })
     })
 }
 
-/// The message names the conflicts, as git's own does, and who resolved them.
-fn message(lane: &LaneRecord, open: &ResolveRecord, by: &str) -> String {
-    let mut text = format!("Merge branch '{}' into {}\n", open.onto, lane.place.branch);
-    if !open.paths.is_empty() {
+/// Returns the merge message: it lists the conflicts, as git's own does, and the resolver.
+fn merge_message(lane: &LaneRecord, resolution: &ResolutionRecord, resolver: &str) -> String {
+    let mut text = format!("Merge branch '{}' into {}\n", resolution.onto, lane.kind.branch);
+    if !resolution.paths.is_empty() {
         text.push_str("\nConflicts:\n");
-        for path in &open.paths {
+        for path in &resolution.paths {
             text.push_str(&format!("\t{}\n", path.path));
         }
     }
-    text.push_str(&format!("\nProq-Lane: {}\nProq-Resolved-By: {by}\n", lane.name));
+    text.push_str(&format!("\nProq-Lane: {}\nProq-Resolved-By: {resolver}\n", lane.name));
     text
 }

@@ -1,263 +1,305 @@
-//! Owns sending an agent at a conflict: one fresh run a try, each told why the ones before were refused.
+//! Resolution of conflicts by an agent: each attempt is a new run, whose prompt lists the reasons why earlier
+//! attempts were refused.
 
 use std::path::Path;
 use std::time::Duration;
 
-use super::outcome::{Report, Verdict};
-use super::proof::{Kind, Leave, Reference, kind_of};
-use super::push::Push;
-use super::request::Request;
-use super::resolve::{self, Resolved, Start, give_up, judge, lay_out, require_open, take};
+use super::outcome::{LandingReport, Verdict};
+use super::push::PushMode;
+use super::request::LandingOptions;
+use super::resolution_check::{Allowance, ConflictKind, MergeReference, conflict_kind};
+use super::resolve::{
+    self, ResolutionStart, ResolvedConflict, apply_resolution, check_resolution, close_resolution,
+    open_resolution, require_open,
+};
 use super::resolve_error::ResolveError;
-use super::{Error, prompt};
-use crate::agent::{self, Asked, Job};
+use super::{Error, resolve_prompt};
+use crate::agent::{self, AgentCommand, RunOptions};
 use crate::event::Approvals;
 use crate::explain::Explain;
 use crate::lane::{self, Project, effective_state};
-use crate::store::records::{LaneRecord, LaneState, ResolveRecord, RunRecord, Strategy};
-use crate::store::{Guard, Record};
+use crate::store::records::{LaneRecord, LaneState, MergeStrategy, ResolutionRecord, RunRecord};
+use crate::store::{LockGuard, Record};
 
-/// How often is looked whether the agent has ended, or somebody wants it to.
-const GLANCE: Duration = Duration::from_millis(30);
+/// Interval at which the run's state and interrupts are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
-/// Who is sent at conflicts.
+/// Agent that resolves conflicts, and options of its runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resolver<'a> {
     /// A known agent, or any program on `PATH`.
     pub(crate) agent: &'a str,
-    /// How many tries more than one.
+    /// Number of attempts after the first one.
     pub(crate) retries: u32,
-    /// What the user allows beyond the proof.
-    pub(crate) leave: &'a Leave,
-    /// What its run is to be like.
-    pub(crate) asked: &'a Asked,
-    /// This program.
-    pub(crate) exe: &'a Path,
-    /// Where a relative path to the agent begins.
-    pub(crate) dir: &'a Path,
+    /// Changes that the user allows beyond the check.
+    pub(crate) allowance: &'a Allowance,
+    /// Options of the agent's run.
+    pub(crate) run_options: &'a RunOptions,
+    /// Path of the git-proq program.
+    pub(crate) program_path: &'a Path,
+    /// Folder that a relative path to the agent starts from.
+    pub(crate) current_dir: &'a Path,
 }
 
-/// How one try ended.
-enum Tried {
-    /// The conflict is over.
-    Over(Resolved),
-    /// What speaks against the result, in a sentence.
+/// Outcome of one attempt.
+enum AttemptOutcome {
+    /// The conflict is resolved.
+    Resolved(ResolvedConflict),
+    /// The resolution was refused, with the reasons as one text.
     Refused(String),
 }
 
-/// Has an agent resolve the conflict of a lane, in as many tries as are allowed.
+/// Runs an agent to resolve the conflict of a lane, in as many attempts as allowed.
 ///
 /// # Errors
-/// [`ResolveError::GaveUp`] after the last one, which is left laid out; the others are kept.
-pub(crate) fn by_agent(project: &Project, name: &str, resolver: &Resolver<'_>) -> Result<Resolved, Error> {
-    agent::require(project, resolver.agent, resolver.dir)?;
-    let mut refusals: Vec<String> = Vec::new();
-    loop {
-        let (lane, lock) = project.hold_idle(name)?;
-        let open = match lay_out(project, &lane, &lock, Some(resolver.agent), refusals.clone())? {
-            Start::Open(open) => open,
-            Start::Over(resolved) => return Ok(resolved),
-        };
-        let dir = open.path.clone();
-        let why = match attempt(project, &lane, lock, &open, resolver)? {
-            Tried::Over(resolved) => return Ok(resolved),
-            Tried::Refused(why) => why,
-        };
-        project.update_lane(&lane.name, |record| {
-            record.detail = Some(format!("{}'s resolution was refused: {why}", resolver.agent));
-        })?;
-        refusals.push(why.clone());
-        let tries = u32::try_from(refusals.len()).unwrap_or(u32::MAX);
-        if tries > resolver.retries {
-            let (lane, agent) = (lane.name, resolver.agent.to_owned());
-            return Err(ResolveError::GaveUp { lane, agent, tries, why, dir }.into());
-        }
-        project.listener.step(format!("refused: {why}"));
-    }
-}
-
-/// The same where another process may have sent that agent already and was killed: what came of it is judged first.
-///
-/// # Errors
-/// As [`by_agent`].
-pub(crate) fn go_on_by_agent(
+/// [`ResolveError::AttemptsExhausted`] after the last attempt, whose worktree stays open; the earlier
+/// attempts are saved.
+pub(crate) fn resolve_by_agent(
     project: &Project,
     name: &str,
     resolver: &Resolver<'_>,
-) -> Result<Resolved, Error> {
+) -> Result<ResolvedConflict, Error> {
+    agent::require_installed(project, resolver.agent, resolver.current_dir)?;
+    let mut refusals: Vec<String> = Vec::new();
+    loop {
+        let (lane, lock) = project.lock_idle_lane(name)?;
+        let resolution = match open_resolution(project, &lane, &lock, Some(resolver.agent), refusals.clone())?
+        {
+            ResolutionStart::Open(open) => open,
+            ResolutionStart::Resolved(resolved) => return Ok(resolved),
+        };
+        let dir = resolution.path.clone();
+        let reason = match run_attempt(project, &lane, lock, &resolution, resolver)? {
+            AttemptOutcome::Resolved(resolved) => return Ok(resolved),
+            AttemptOutcome::Refused(why) => why,
+        };
+        project.update_lane(&lane.name, |record| {
+            record.detail = Some(format!("{}'s resolution was refused: {reason}", resolver.agent));
+        })?;
+        refusals.push(reason.clone());
+        let attempts = u32::try_from(refusals.len()).unwrap_or(u32::MAX);
+        if attempts > resolver.retries {
+            let (lane, agent) = (lane.name, resolver.agent.to_owned());
+            return Err(ResolveError::AttemptsExhausted { lane, agent, tries: attempts, reason, dir }.into());
+        }
+        project.listener.step(format!("refused: {reason}"));
+    }
+}
+
+/// Resolves the conflict of a lane by an agent when another process may have started that agent and was then
+/// killed. The result of that run is checked first.
+///
+/// # Errors
+/// Fails as [`resolve_by_agent`] does.
+pub(crate) fn resume_by_agent(
+    project: &Project,
+    name: &str,
+    resolver: &Resolver<'_>,
+) -> Result<ResolvedConflict, Error> {
     let lane = project.lane(name)?;
-    let open = project.resolving(&lane.name)?.is_some_and(|open| open.agent.is_some());
-    let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
-    if open && run.is_some_and(|run| run.resolves) {
-        wait(project, &lane.name)?;
-        if let Tried::Over(resolved) = conclude(project, &lane.name, lane.attempt, resolver)? {
+    let is_open = project.find_resolution(&lane.name)?.is_some_and(|open| open.agent.is_some());
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    if is_open && run.is_some_and(|run| run.resolves_conflict) {
+        wait_for_run(project, &lane.name)?;
+        if let AttemptOutcome::Resolved(resolved) =
+            conclude_attempt(project, &lane.name, lane.attempt, resolver)?
+        {
             return Ok(resolved);
         }
     }
-    by_agent(project, name, resolver)
+    resolve_by_agent(project, name, resolver)
 }
 
-fn attempt(
+fn run_attempt(
     project: &Project,
     lane: &LaneRecord,
-    lock: Guard,
-    open: &ResolveRecord,
+    lock: LockGuard,
+    resolution: &ResolutionRecord,
     resolver: &Resolver<'_>,
-) -> Result<Tried, Error> {
-    let begun = begin(project, lane, open, resolver);
-    let (job, prompt) = match begun {
+) -> Result<AttemptOutcome, Error> {
+    let prepared = prepare_agent(project, lane, resolution, resolver);
+    let (agent_command, prompt) = match prepared {
         Ok(begun) => begun,
         Err(e) => {
-            drop(give_up(project, lane, open)?);
+            drop(close_resolution(project, lane, resolution)?);
             return Err(e);
         }
     };
-    if let Some(warning) = job.warning_of_power() {
+    if let Some(warning) = agent_command.unrestricted_warning() {
         project.listener.warn(warning);
     }
-    let lane = agent::launch_to_resolve(project, &lane.clone().any(), lock, &job, resolver.exe, &prompt)?;
-    let files =
-        if open.paths.len() == 1 { "1 file".to_owned() } else { format!("{} files", open.paths.len()) };
+    let lane = agent::launch_to_resolve(
+        project,
+        &lane.clone().into_any(),
+        lock,
+        &agent_command,
+        resolver.program_path,
+        &prompt,
+    )?;
+    let file_count = if resolution.paths.len() == 1 {
+        "1 file".to_owned()
+    } else {
+        format!("{} files", resolution.paths.len())
+    };
     project.listener.step(format!(
-        "{} resolves the conflict of {} with {} in {files}; follow it: git proq logs -f {}",
-        resolver.agent, lane.name, open.onto, lane.name
+        "{} resolves the conflict of {} with {} in {file_count}; follow it: git proq logs -f {}",
+        resolver.agent, lane.name, resolution.onto, lane.name
     ));
-    wait(project, &lane.name)?;
-    conclude(project, &lane.name, lane.attempt, resolver)
+    wait_for_run(project, &lane.name)?;
+    conclude_attempt(project, &lane.name, lane.attempt, resolver)
 }
 
-/// Judges what an agent has come to, and takes it if nothing speaks against it.
-fn conclude(project: &Project, lane: &str, attempt: u32, resolver: &Resolver<'_>) -> Result<Tried, Error> {
+/// Checks the result of an agent's run, and applies it if it is accepted.
+fn conclude_attempt(
+    project: &Project,
+    lane: &str,
+    attempt: u32,
+    resolver: &Resolver<'_>,
+) -> Result<AttemptOutcome, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(lane, attempt))?;
-    let (lane, _lock) = project.hold_idle(lane)?;
-    // Somebody may have given it up meanwhile.
-    let open = require_open(project, &lane.name)?;
+    let (lane, _lock) = project.lock_idle_lane(lane)?;
+    // Another process may have closed the resolution concurrently.
+    let resolution = require_open(project, &lane.name)?;
     match run.outcome {
         Some(LaneState::Done) => {}
         Some(LaneState::Stopped) => return Err(ResolveError::Stopped { lane: lane.name }.into()),
-        _ => return Ok(Tried::Refused(how_it_failed(project, &lane.name, &run))),
+        _ => return Ok(AttemptOutcome::Refused(failure_reason(project, &lane.name, &run))),
     }
-    let (tree, against) = judge(project, &open, resolver.leave, true)?;
-    if against.is_empty() {
-        return take(project, &open, tree, resolver.agent).map(Tried::Over);
+    let (tree, refusal_reasons) = check_resolution(project, &resolution, resolver.allowance, true)?;
+    if refusal_reasons.is_empty() {
+        return apply_resolution(project, &resolution, tree, resolver.agent).map(AttemptOutcome::Resolved);
     }
-    Ok(Tried::Refused(against.join("; ")))
+    Ok(AttemptOutcome::Refused(refusal_reasons.join("; ")))
 }
 
-fn how_it_failed(project: &Project, name: &str, run: &RunRecord) -> String {
+fn failure_reason(project: &Project, name: &str, run: &RunRecord) -> String {
     match (run.exit_code, run.signal) {
         (Some(code), _) => format!("it failed with exit code {code}"),
         (None, Some(signal)) => format!("it was killed by signal {signal}"),
-        (None, None) => lane::died(project, name),
+        (None, None) => lane::describe_crash(project, name),
     }
 }
 
-/// The command and what it is told, when this is a conflict for an agent.
-fn begin(
+/// Returns the agent's command and its prompt, if an agent may decide this conflict.
+fn prepare_agent(
     project: &Project,
     lane: &LaneRecord,
-    open: &ResolveRecord,
+    resolution: &ResolutionRecord,
     resolver: &Resolver<'_>,
-) -> Result<(Job, String), Error> {
+) -> Result<(AgentCommand, String), Error> {
     let repo = &project.repo;
-    let scratch = project.store.layout().scratch()?;
-    let reference = Reference::read(repo, open, scratch.path())?;
-    let mut why = Vec::new();
-    for path in open.paths.iter().filter(|p| !resolver.leave.covers(&p.path)) {
+    let scratch = project.store.layout().create_scratch()?;
+    let reference = MergeReference::read(repo, resolution, scratch.path())?;
+    let mut reasons = Vec::new();
+    for path in resolution.paths.iter().filter(|p| !resolver.allowance.covers(&p.path)) {
         let text = reference.text(repo, &path.path)?;
-        let marked = text.as_deref().is_some_and(|text| reference.marked(text).is_some());
-        if let Kind::Other(what) = kind_of(path, marked) {
-            why.push(format!("{0} {what} (--allow {0} lets the agent decide)", path.path));
+        let has_regions = text.as_deref().is_some_and(|text| reference.parse_regions(text).is_some());
+        if let ConflictKind::NotText(description) = conflict_kind(path, has_regions) {
+            reasons.push(format!("{0} {description} (--allow {0} lets the agent decide)", path.path));
         }
     }
-    if !why.is_empty() {
-        return Err(ResolveError::NeedsPerson { lane: lane.name.clone(), why }.into());
+    if !reasons.is_empty() {
+        return Err(ResolveError::NeedsUser { lane: lane.name.clone(), why: reasons }.into());
     }
-    let task = crate::regular_file::record_text(project.store.layout().task(&lane.name)).unwrap_or_default();
-    let checks = agent::checks_of(project, &lane.clone().any())?;
-    let prompt = prompt::write(repo, open, &reference, &task, &checks, resolver.leave)?;
-    Ok((Job::agent(project, resolver.agent, &prompt, resolver.dir, resolver.asked)?, prompt))
+    let task = crate::regular_file::read_store_text(project.store.layout().task_prompt(&lane.name))
+        .unwrap_or_default();
+    let checks = agent::lane_checks(project, &lane.clone().into_any())?;
+    let prompt =
+        resolve_prompt::write_prompt(repo, resolution, &reference, &task, &checks, resolver.allowance)?;
+    Ok((
+        AgentCommand::from_profile(
+            project,
+            resolver.agent,
+            &prompt,
+            resolver.current_dir,
+            resolver.run_options,
+        )?,
+        prompt,
+    ))
 }
 
-/// Waits for the end of a run. Ctrl-C stops it first.
-fn wait(project: &Project, lane: &str) -> Result<(), Error> {
+/// Waits until a run has finished. Ctrl-C stops the run first.
+fn wait_for_run(project: &Project, lane: &str) -> Result<(), Error> {
     while effective_state(project, &project.lane(lane)?)?.0.is_busy() {
         if let Err(interrupted) = crate::interrupt::check() {
             drop(agent::stop(project, lane)?);
             return Err(interrupted.into());
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
-/// Whether the agent that the settings send at conflicts may run: one that the repository names must have been approved.
+/// Checks that the conflict agent of the settings may run: one that the repository names must be approved.
 ///
 /// # Errors
-/// [`Error::UnapprovedAgent`] when nobody has.
-pub(crate) fn require_approved(project: &Project, agent: &str) -> Result<(), Error> {
-    let approvals = Approvals::read(&project.repo, &project.store)?;
-    let command = approvals.of_agent(&project.layers, agent);
-    match command.from {
+/// [`Error::UnapprovedAgent`] if it is not approved.
+pub(crate) fn require_agent_approved(project: &Project, agent: &str) -> Result<(), Error> {
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    let command = approvals.conflict_agent_command(&project.layers, agent);
+    match command.source_file {
         Some(path) if !command.approved => Err(Error::UnapprovedAgent { path, agent: command.line }),
         _ => Ok(()),
     }
 }
 
-/// Sends an agent at every lane that a landing found in conflict, and lands those that it resolves, one after the other:
-/// each conflict is the one with the base as it is by then.
-pub(super) fn after_landing(
+/// Runs an agent on every lane that a landing found in conflict, and lands the resolved lanes one after the
+/// other. Each conflict is the one with the current tip of the base.
+pub(super) fn resolve_and_land(
     project: &Project,
-    request: &Request<'_>,
+    options: &LandingOptions<'_>,
     resolver: &Resolver<'_>,
-    report: &mut Report,
+    report: &mut LandingReport,
 ) -> Result<(), Error> {
-    // A resolution is a merge, of which a rebase can make no commits of one line.
-    let strategy = match request.strategy(&project.settings) {
-        Strategy::Rebase => Strategy::Squash,
+    // A resolution is a merge, which a rebase cannot turn into linear commits.
+    let strategy = match options.strategy(&project.settings) {
+        MergeStrategy::Rebase => MergeStrategy::Squash,
         other => other,
     };
-    for line in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
-        let tip = project.lane(&line.lane).ok();
-        let tip = tip.and_then(|lane| project.repo.branch_tip(&lane.place.branch).ok().flatten());
-        let resolved = match by_agent(project, &line.lane, resolver) {
+    for outcome in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
+        let lane_record = project.lane(&outcome.lane).ok();
+        let tip = lane_record.and_then(|lane| project.repo.branch_tip(&lane.kind.branch).ok().flatten());
+        let resolved = match resolve_by_agent(project, &outcome.lane, resolver) {
             Ok(resolved) => resolved,
             Err(e) => {
                 crate::interrupt::check()?;
-                line.hints = e.hints().iter().map(ToString::to_string).collect();
-                line.message = Some(e.to_string());
+                outcome.hints = e.hints().iter().map(ToString::to_string).collect();
+                outcome.message = Some(e.to_string());
                 continue;
             }
         };
-        if let (true, Some(tip), Some(commit)) = (request.by_itself, tip, resolved.commit) {
+        if let (true, Some(tip), Some(commit)) = (options.is_automatic, tip, resolved.commit) {
             let lane = project.lane(&resolved.lane)?;
             lane::extend_run(project, &lane, tip, commit)?;
         }
         let lanes = [resolved.lane];
-        let again = Request {
+        let landing_options = LandingOptions {
             lanes: &lanes,
             all: false,
             resolver: None,
-            push: Push::No,
+            push: PushMode::Never,
             stop: None,
             strategy: Some(strategy),
-            ..*request
+            ..*options
         };
-        if let Some(mut landed) = super::run(project, &again)?.lanes.pop() {
+        if let Some(mut landed) = super::land_lanes(project, &landing_options)?.lanes.pop() {
             if landed.result == Verdict::Landed && resolved.commit.is_some() {
                 landed.result = Verdict::Resolved;
-                landed.files = resolved.files;
+                landed.conflicted_files = resolved.files;
             }
-            *line = landed;
+            *outcome = landed;
         }
     }
     Ok(())
 }
 
-/// Whether a lane's conflict is laid out, and what it is, for whoever only looks.
-pub(crate) fn look(project: &Project, name: &str) -> Result<(LaneRecord, Option<ResolveRecord>), Error> {
+/// Returns a lane with a recorded conflict and its open resolution, if any, without changing anything.
+pub(crate) fn load_resolution(
+    project: &Project,
+    name: &str,
+) -> Result<(LaneRecord, Option<ResolutionRecord>), Error> {
     let lane = project.lane(name)?;
-    resolve::conflict_of(project, &lane.name)?;
-    let open = project.resolving(&lane.name)?;
-    Ok((lane, open))
+    resolve::load_conflict(project, &lane.name)?;
+    let resolution = project.find_resolution(&lane.name)?;
+    Ok((lane, resolution))
 }

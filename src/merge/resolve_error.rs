@@ -1,93 +1,78 @@
-//! Owns what can go wrong with resolving a conflict, in the user's words.
+//! Errors of resolving a conflict, with hints and exit codes.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use crate::explain::{Exit, Explain, quoted_path};
+use crate::explain::{Exit, Explain, shell_quote_path};
 use crate::git::{self, RepoPath};
 
-/// An error about resolving a conflict.
+/// Error of resolving a conflict.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// Nothing is on record.
+    /// The lane has no recorded conflict.
     #[error("lane '{lane}' has no conflict on record; nothing was changed")]
-    NoConflict {
-        /// The lane.
-        lane: String,
-    },
-    /// Somebody resolves it already.
+    NoConflict { lane: String },
+    /// The user is already resolving the conflict.
     #[error("the conflict of lane '{lane}' is being resolved by hand in {}; nothing was changed", dir.display())]
-    Open {
-        /// The lane.
+    OpenByHand {
         lane: String,
-        /// Where.
+        /// Worktree of the resolution.
         dir: PathBuf,
     },
-    /// Nobody resolves it.
+    /// No resolution is open.
     #[error("the conflict of lane '{lane}' is not laid out; nothing was changed")]
-    NotOpen {
-        /// The lane.
+    NotOpen { lane: String },
+    /// The lane cannot be updated to a new tip.
+    #[error("lane '{lane}' cannot take a resolution: {reason}; nothing was changed")]
+    LaneNotReady {
         lane: String,
+        /// Reason, as a clause.
+        reason: String,
     },
-    /// The lane cannot take a new tip.
-    #[error("lane '{lane}' cannot take a resolution: {why}; nothing was changed")]
-    Unready {
-        /// The lane.
-        lane: String,
-        /// Why, as a sentence.
-        why: String,
-    },
-    /// Conflicts that no agent decides.
+    /// The lane has conflicts that no agent may decide.
     #[error("the conflict of lane '{lane}' is not for an agent alone: {}; nothing was changed", why.join("; "))]
-    NeedsPerson {
-        /// The lane.
+    NeedsUser {
         lane: String,
-        /// One phrase for each path.
+        /// Reasons, one phrase for each path.
         why: Vec<String>,
     },
-    /// The result is not accepted.
+    /// The check refused the resolution.
     #[error("what was made of the conflict of lane '{lane}' is refused: {}; it was left as it is", why.join("; "))]
     Refused {
-        /// The lane.
         lane: String,
-        /// Where it lies.
+        /// Worktree of the resolution.
         dir: PathBuf,
-        /// What speaks against it.
+        /// Reasons of the refusal.
         why: Vec<String>,
     },
-    /// No try of an agent was accepted.
-    #[error("{agent} could not resolve the conflict of lane '{lane}' in {}: {why}; the last try was left as it is", tries_in_words(*tries))]
-    GaveUp {
-        /// The lane.
+    /// All attempts of an agent were refused.
+    #[error("{agent} could not resolve the conflict of lane '{lane}' in {}: {reason}; the last try was left as it is", tries_in_words(*tries))]
+    AttemptsExhausted {
         lane: String,
-        /// The agent.
+        /// Agent that was run.
         agent: String,
-        /// How often.
+        /// Number of attempts.
         tries: u32,
-        /// Why the last one was refused.
-        why: String,
-        /// Where it lies.
+        /// Reason why the last attempt was refused.
+        reason: String,
+        /// Worktree of the last attempt.
         dir: PathBuf,
     },
     /// The agent was stopped.
     #[error(
         "the agent that resolved the conflict of lane '{lane}' was stopped; what it did was left as it is"
     )]
-    Stopped {
-        /// The lane.
-        lane: String,
-    },
-    /// The result is good, but cannot go to the lane.
+    Stopped { lane: String },
+    /// The resolution was accepted, but the lane could not be updated.
     #[error(
-        "the conflict of lane '{lane}' is resolved, but the lane could not take it: {why}; it is kept as {saved}"
+        "the conflict of lane '{lane}' is resolved, but the lane could not take it: {reason}; it is kept as {saved_ref}"
     )]
-    Kept {
-        /// The lane.
+    NotApplied {
         lane: String,
-        /// Why.
-        why: String,
-        /// The ref that keeps it.
-        saved: String,
+        /// Reason why the lane could not be updated.
+        reason: String,
+        /// Ref that the resolution is saved as.
+        saved_ref: String,
     },
 }
 
@@ -101,28 +86,34 @@ impl Explain for ResolveError {
     }
 
     fn hints(&self) -> Vec<Cow<'static, str>> {
-        let go_on = |lane: &str| format!("go on from there: git proq resolve {lane} --continue").into();
-        let give_up = |lane: &str| format!("or give it up, all kept: git proq resolve {lane} --abort").into();
+        let continue_hint =
+            |lane: &str| format!("go on from there: git proq resolve {lane} --continue").into();
+        let abort_hint =
+            |lane: &str| format!("or give it up, all kept: git proq resolve {lane} --abort").into();
         match self {
             ResolveError::NoConflict { lane } => {
                 vec![format!("see whether it conflicts: git proq merge {lane} --dry-run").into()]
             }
-            ResolveError::Open { lane, .. } | ResolveError::Stopped { lane } => {
-                vec![go_on(lane), give_up(lane)]
+            ResolveError::OpenByHand { lane, .. } | ResolveError::Stopped { lane } => {
+                vec![continue_hint(lane), abort_hint(lane)]
             }
             ResolveError::NotOpen { lane } => {
                 vec![format!("lay it out: git proq resolve {lane} --shell").into()]
             }
-            ResolveError::Unready { lane, .. } => vec![format!("look at it: git proq show {lane}").into()],
-            ResolveError::NeedsPerson { lane, .. } => {
+            ResolveError::LaneNotReady { lane, .. } => {
+                vec![format!("look at it: git proq show {lane}").into()]
+            }
+            ResolveError::NeedsUser { lane, .. } => {
                 vec![format!("decide it yourself: git proq resolve {lane} --shell").into()]
             }
-            ResolveError::Refused { lane, dir, .. } | ResolveError::GaveUp { lane, dir, .. } => vec![
-                format!("look at it: git -C {} status", quoted_path(dir)).into(),
-                format!("put it right by hand: git proq resolve {lane} --shell").into(),
-                give_up(lane),
-            ],
-            ResolveError::Kept { lane, .. } => {
+            ResolveError::Refused { lane, dir, .. } | ResolveError::AttemptsExhausted { lane, dir, .. } => {
+                vec![
+                    format!("look at it: git -C {} status", shell_quote_path(dir)).into(),
+                    format!("put it right by hand: git proq resolve {lane} --shell").into(),
+                    abort_hint(lane),
+                ]
+            }
+            ResolveError::NotApplied { lane, .. } => {
                 vec![format!("put that right, then: git proq resolve {lane} --continue").into()]
             }
         }
@@ -130,14 +121,14 @@ impl Explain for ResolveError {
 
     fn exit(&self) -> Exit {
         match self {
-            ResolveError::GaveUp { .. } => Exit::Conflicts,
+            ResolveError::AttemptsExhausted { .. } => Exit::Conflicts,
             ResolveError::Stopped { .. } => Exit::Agent,
             _ => Exit::Refused,
         }
     }
 }
 
-/// Why a lane cannot take a new tip: its uncommitted paths, by name.
-pub(super) fn uncommitted(paths: &[RepoPath]) -> String {
-    format!("it has uncommitted work: {}", git::names(paths))
+/// Returns the reason why a lane with uncommitted paths cannot be updated.
+pub(super) fn uncommitted_reason(paths: &[RepoPath]) -> String {
+    format!("it has uncommitted work: {}", git::list_paths(paths))
 }

@@ -1,122 +1,127 @@
-//! Owns stacking lanes on a base in memory: tip after tip, no checkout, conflicts put aside.
+//! Stack of lanes on a base, built in memory: lanes are applied one after the other without a checkout, and
+//! conflicting lanes are set apart.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Error;
-use super::fit::{self, Fit};
-use super::hooks::Gate;
-use super::outcome::{Outcome, Verdict};
+use super::apply::{self, ApplyOutcome};
+use super::commit_hooks::PreMergeCommitHook;
+use super::outcome::{LaneOutcome, Verdict};
 use super::request::Candidate;
-use crate::git::{Merged, Oid, ThrowAway};
+use crate::git::{Oid, TempObjectStore, TreeMergeOutcome};
 use crate::lane::Project;
-use crate::store::records::Strategy;
+use crate::store::records::MergeStrategy;
 
-/// A lane that merged cleanly.
+/// Lane that was applied to the stack.
 #[derive(Debug, Clone)]
-pub(super) struct Step {
-    /// The lane and the tip that was merged.
+pub(super) struct StackStep {
+    /// Lane with the tip that was applied.
     pub(super) candidate: Candidate,
-    /// The commit with which all of it is on the base.
+    /// Commit with which all of the lane is on the base.
     pub(super) commit: Oid,
-    /// That commit's tree.
+    /// Tree of that commit.
     pub(super) tree: Oid,
 }
 
-/// A lane that did not.
+/// Lane that conflicts with the stack below it.
 #[derive(Debug, Clone)]
-pub(super) struct Clash {
-    /// The lane and the tip.
+pub(super) struct Conflict {
+    /// Lane with the tip that was applied.
     pub(super) candidate: Candidate,
-    /// What it was merged into.
+    /// Commit that the lane was merged into.
     pub(super) ours: Oid,
-    /// The merge, with its conflicts.
-    pub(super) merged: Merged,
+    /// Merge with its conflicts.
+    pub(super) merged: TreeMergeOutcome,
 }
 
 /// Lanes on top of a base, in memory.
 #[derive(Debug, Clone)]
 pub(super) struct Stack {
-    /// The branch.
+    /// Branch that the lanes land on.
     pub(super) onto: String,
-    /// How the lanes' commits come to it.
-    pub(super) strategy: Strategy,
-    /// Its tip when the stack was made.
+    /// Strategy by which the lanes land.
+    pub(super) strategy: MergeStrategy,
+    /// Tip of the branch when the stack was built.
     pub(super) base: Oid,
-    /// The lanes that merged, bottom first.
-    pub(super) steps: Vec<Step>,
-    /// The lanes that conflict.
-    pub(super) clashes: Vec<Clash>,
-    /// The lanes about which there is nothing to decide.
-    pub(super) decided: Vec<Outcome>,
+    /// Applied lanes, bottom first.
+    pub(super) steps: Vec<StackStep>,
+    /// Lanes that conflict.
+    pub(super) conflicts: Vec<Conflict>,
+    /// Outcomes of lanes that are neither applied nor in conflict: already landed or refused.
+    pub(super) decided: Vec<LaneOutcome>,
 }
 
 impl Stack {
-    /// The commit on top.
+    /// Returns the commit on top.
     pub(super) fn tip(&self) -> Oid {
         self.steps.last().map_or(self.base, |step| step.commit)
     }
 }
 
-/// What lanes are stacked with.
+/// Context of building a stack: repository, base, strategy and temporary storage.
 #[derive(Clone, Copy)]
-pub(super) struct Ground<'a> {
-    /// The repository.
+pub(super) struct StackContext<'a> {
     pub(super) project: &'a Project,
-    /// The branch they are to land on.
+    /// Branch that the lanes are to land on.
     pub(super) onto: &'a str,
-    /// How their commits come to it.
-    pub(super) strategy: Strategy,
-    /// Whether those of the repository's hooks are asked that could refuse it.
-    pub(super) hooks: bool,
-    /// Whether each lane's tip has to have a good signature.
+    /// Strategy by which the lanes land.
+    pub(super) strategy: MergeStrategy,
+    /// Whether the repository's hooks that can refuse a commit are run.
+    pub(super) run_hooks: bool,
+    /// Whether each lane's tip needs a good signature.
     pub(super) verify_signatures: bool,
-    /// The one that sees each merge.
-    pub(super) gate: &'a Gate,
-    /// A folder for what is on its way.
+    /// The repository's hook that inspects each merge.
+    pub(super) merge_hook: &'a PreMergeCommitHook,
+    /// Folder for temporary files.
     pub(super) scratch: &'a Path,
-    /// Where new objects go if nothing is to be written to the repository.
-    pub(super) into: Option<&'a ThrowAway>,
+    /// Store for new objects; none to write them to the repository.
+    pub(super) temp_objects: Option<&'a TempObjectStore>,
 }
 
-/// Merges the candidates, one after the other, on top of `base`. A part without one that it needs is left out.
-pub(super) fn build(ground: Ground<'_>, base: Oid, candidates: &[Candidate]) -> Result<Stack, Error> {
-    let onto = ground.onto;
+/// Applies the candidates, one after the other, on top of `base`. A part whose required parts are missing is
+/// left out.
+pub(super) fn build(context: StackContext<'_>, base: Oid, candidates: &[Candidate]) -> Result<Stack, Error> {
+    let onto = context.onto;
     let mut stack = Stack {
         onto: onto.to_owned(),
-        strategy: ground.strategy,
+        strategy: context.strategy,
         base,
         steps: Vec::new(),
-        clashes: Vec::new(),
+        conflicts: Vec::new(),
         decided: Vec::new(),
     };
-    let mut tree = ground.project.repo.tree_of(base)?;
-    let mut there = BTreeSet::new();
+    let mut tree = context.project.repo.tree_of(base)?;
+    let mut included_parts = BTreeSet::new();
     for candidate in candidates {
         crate::interrupt::check()?;
-        if candidate.part.as_ref().is_some_and(|part| part.needs.iter().any(|key| !there.contains(key))) {
+        if candidate
+            .part
+            .as_ref()
+            .is_some_and(|part| part.required_parts.iter().any(|key| !included_parts.contains(key)))
+        {
             continue;
         }
-        let (ours, candidate, part) = (stack.tip(), candidate.clone(), candidate.key());
-        match fit::fit(ground, (ours, tree), &candidate)? {
-            Fit::Lands(commit, new) => {
-                tree = new;
-                there.extend(part);
-                stack.steps.push(Step { candidate, commit, tree });
+        let (ours, candidate, part) = (stack.tip(), candidate.clone(), candidate.part_key());
+        match apply::apply_lane(context, (ours, tree), &candidate)? {
+            ApplyOutcome::Applied(commit, new_tree) => {
+                tree = new_tree;
+                included_parts.extend(part);
+                stack.steps.push(StackStep { candidate, commit, tree });
             }
-            Fit::Nothing => {
-                there.extend(part);
-                let outcome = Outcome::new(&candidate.lane.name, onto, Verdict::AlreadyLanded);
-                stack.decided.push(Outcome { part, ..outcome });
+            ApplyOutcome::AlreadyApplied => {
+                included_parts.extend(part);
+                let outcome = LaneOutcome::new(&candidate.lane.name, onto, Verdict::AlreadyLanded);
+                stack.decided.push(LaneOutcome { part_key: part, ..outcome });
             }
-            Fit::Clash(merged) => stack.clashes.push(Clash { candidate, ours, merged }),
-            Fit::Refused(why, hints) => {
-                let outcome = Outcome::refused(&candidate.lane.name, onto, why);
-                stack.decided.push(Outcome { hints, lasting: true, part, ..outcome });
+            ApplyOutcome::Conflict(merged) => stack.conflicts.push(Conflict { candidate, ours, merged }),
+            ApplyOutcome::Refused(reason, hints) => {
+                let outcome = LaneOutcome::refused(&candidate.lane.name, onto, reason);
+                stack.decided.push(LaneOutcome { hints, is_permanent: true, part_key: part, ..outcome });
             }
-            Fit::Vetoed(why, hints) => {
-                let outcome = Outcome::refused(&candidate.lane.name, onto, why);
-                stack.decided.push(Outcome { hints, part, ..outcome });
+            ApplyOutcome::Vetoed(reason, hints) => {
+                let outcome = LaneOutcome::refused(&candidate.lane.name, onto, reason);
+                stack.decided.push(LaneOutcome { hints, part_key: part, ..outcome });
             }
         }
     }

@@ -1,48 +1,49 @@
-//! Owns ending the agents that still run in the lanes of a landing, before it looks at them.
+//! Stop of agents that still run in the lanes of a landing, before the lanes are examined.
 
 use super::Error;
-use super::outcome::Outcome;
-use super::request::Request;
+use super::outcome::LaneOutcome;
+use super::request::LandingOptions;
 use crate::agent;
 use crate::explain::Explain;
 use crate::lane::{self, Project, effective_state};
 use crate::store::records::LaneRecord;
 
-/// What became of the agents.
+/// Result of stopping the agents.
 #[derive(Debug, Default)]
 #[must_use]
-pub(super) struct Stopped {
-    /// The lanes whose agents were ended; in a dry run, would be.
+pub(super) struct StoppedAgents {
+    /// Lanes whose agents were stopped; in a dry run, would be.
     pub(super) lanes: Vec<String>,
-    /// The lanes whose agents could not be ended, and why.
-    pub(super) refused: Vec<Outcome>,
+    /// Outcomes of lanes whose agents could not be stopped.
+    pub(super) refused: Vec<LaneOutcome>,
 }
 
-/// Ends the agents of the lanes that are asked for, if that is asked for too. One that ends by itself meanwhile counts for
-/// what it did.
+/// Stops the agents of the requested lanes, if the options request that. An agent that finishes concurrently
+/// is not counted as stopped.
 ///
 /// # Errors
-/// When the lanes cannot be read, or a signal ended it. An agent that cannot be ended is no error: its lane is refused.
-pub(super) fn stop_agents(project: &Project, request: &Request<'_>) -> Result<Stopped, Error> {
-    let mut out = Stopped::default();
-    if request.stop.is_none() && request.ends.is_empty() {
+/// Fails when the lanes cannot be read, or a signal ended it. An agent that cannot be stopped is no error:
+/// its lane is refused.
+pub(super) fn stop_agents(project: &Project, options: &LandingOptions<'_>) -> Result<StoppedAgents, Error> {
+    let mut out = StoppedAgents::default();
+    if options.stop.is_none() && options.endable_sessions.is_empty() {
         return Ok(out);
     }
-    let lanes: Vec<LaneRecord> = if request.all {
+    let lanes: Vec<LaneRecord> = if options.all {
         project.lanes()?
     } else {
-        request.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?
+        options.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?
     };
     for lane in lanes {
         if !effective_state(project, &lane)?.0.is_busy() || out.lanes.contains(&lane.name) {
             continue;
         }
-        // It may have been told more since it was asked about.
-        let may_end = || request.ends.contains(&lane.name);
-        if request.stop.is_none() && !(may_end() && lane::rests(project, &lane)?) {
+        // The agent may have received another message since the caller found it idle.
+        let is_endable = || options.endable_sessions.contains(&lane.name);
+        if options.stop.is_none() && !(is_endable() && lane::is_idle_with_work(project, &lane)?) {
             continue;
         }
-        if request.dry_run {
+        if options.dry_run {
             out.lanes.push(lane.name);
             continue;
         }
@@ -54,10 +55,10 @@ pub(super) fn stop_agents(project: &Project, request: &Request<'_>) -> Result<St
             }
             Err(agent::Error::NotRunning { .. }) => {}
             Err(e) => {
-                let onto = request.onto.unwrap_or(&lane.base);
+                let onto = options.onto.unwrap_or(&lane.base);
                 let hints = e.hints().iter().map(ToString::to_string).collect();
-                let refused = Outcome::refused(&lane.name, onto, e.to_string());
-                out.refused.push(Outcome { hints, exit: Some(e.exit()), ..refused });
+                let outcome = LaneOutcome::refused(&lane.name, onto, e.to_string());
+                out.refused.push(LaneOutcome { hints, exit_code: Some(e.exit()), ..outcome });
             }
         }
     }

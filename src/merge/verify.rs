@@ -1,246 +1,259 @@
-//! Owns checking what will land: the commands, what is known of each state of the files, and the stack without the lanes
-//! with which they fail.
+//! Check of what will land: the commands, the known verdicts by state, and the stack without the lanes with
+//! which commands fail.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::Error;
-use super::commands::{Commands, Numbers};
-use super::failed::{Blame, Failed};
-use super::greens::{self, CheckInput};
-use super::outcome::{Checks, TaskChecks};
-use super::request::{Candidate, Request};
-use super::runs::{Found, Red, Rules, Runs, Task, called};
-use super::search::{Bench, Colour, search};
+use super::check_commands::{CheckCommands, CommandNumbers};
+use super::check_runs::{CheckResult, CheckRules, CheckRuns, FailedCommand, StateCheck, describe_state};
+use super::culprit_search::{CheckVerdict, StackChecker, remove_culprits};
+use super::failed_check::{BlamedCommand, FailedLane};
+use super::outcome::{CheckSummary, TaskChecks};
+use super::request::{Candidate, LandingOptions};
 use super::stack::{self, Stack};
-use crate::event::{Approvals, Command};
+use super::verify_cache::{self, CheckInput};
+use crate::event::{Approvals, ShellCommand};
 use crate::git::Oid;
 use crate::lane::{Operation, Project};
-use crate::process::Ended;
+use crate::process::ExitOutcome;
 use crate::store::new_id;
 use crate::store::records::Step;
 
-/// The checks of one call: what is to run, and what has been found so far.
+/// Checks of one landing: what to run, and the verdicts so far.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    commands: Commands,
-    /// What counts on each base.
-    bases: BTreeMap<String, OnBase>,
-    /// The commands of the call itself, which count on each base.
-    more: Vec<String>,
-    /// Whether those of the settings and of the lanes' tasks count.
-    with_tasks: bool,
+    commands: CheckCommands,
+    /// Checks of each base, by branch name.
+    base_checks: BTreeMap<String, BaseChecks>,
+    /// Commands of the options, which check each base.
+    extra_commands: Vec<String>,
+    /// Whether the commands of the settings and of the lanes' tasks are run.
+    use_configured: bool,
     dry_run: bool,
     jobs: usize,
-    runs: Runs,
-    /// Which commands may fail is a matter of the base: another one may know more.
-    known: HashMap<State, Known>,
-    base: Option<Oid>,
+    runs: CheckRuns,
+    /// Verdicts by state. They depend on the tolerated commands of the current base, and are cleared when
+    /// another base changes those.
+    verdicts: HashMap<CheckState, StateVerdict>,
+    current_base: Option<Oid>,
     tolerated: Vec<usize>,
-    told: Checks,
+    summary: CheckSummary,
 }
 
-/// What counts on a base.
+/// Checks of one base.
 #[derive(Debug, Clone)]
-struct OnBase {
-    commands: Numbers,
-    /// How long one of them may take.
-    limit: Duration,
-    /// Those that are not approved.
+struct BaseChecks {
+    commands: CommandNumbers,
+    /// Time limit of one command.
+    time_limit: Duration,
+    /// Commands that are not approved.
     unapproved: Vec<String>,
-    /// The base's tip that they were looked up for; none before the landing has one.
-    at: Option<Oid>,
+    /// Tip of the base for which the checks were loaded; none before the landing has a tip.
+    loaded_for: Option<Oid>,
 }
 
-/// What is looked at: all that a check can read, and the commands that count with the lanes in it.
+/// State to check: all input of a check, and the commands that apply to its lanes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct State {
+struct CheckState {
     input: CheckInput,
-    commands: Numbers,
+    commands: CommandNumbers,
 }
 
 #[derive(Debug, Clone)]
-enum Known {
-    Green,
-    Red(Rc<Red>),
+enum StateVerdict {
+    Passed,
+    Failed(Rc<FailedCommand>),
 }
 
-impl Known {
-    fn colour(&self) -> Colour {
+impl StateVerdict {
+    fn verdict(&self) -> CheckVerdict {
         match self {
-            Known::Green => Colour::Green,
-            Known::Red(red) => Colour::Red(red.command),
+            StateVerdict::Passed => CheckVerdict::Passed,
+            StateVerdict::Failed(failure) => CheckVerdict::Failed(failure.command),
         }
     }
 }
 
-/// A stack on which the commands succeed, and the lanes that are not in it for that.
+/// Stack on which the commands succeed, and the lanes that were removed for that.
 #[derive(Debug)]
-pub(super) struct Verified {
-    /// What may land.
+pub(super) struct VerifiedStack {
+    /// Lanes that may land.
     pub(super) stack: Stack,
-    /// The lanes that were put aside.
-    pub(super) failed: Vec<Failed>,
+    /// Lanes that were removed because a check failed with them.
+    pub(super) failed_lanes: Vec<FailedLane>,
 }
 
-/// The ref that holds a stack while it is being checked: nothing else leads to its commits.
+/// Ref that holds a stack during its check; no other ref leads to its commits.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
-    name: String,
+pub(super) struct PendingRef {
+    ref_name: String,
     tip: Option<Oid>,
 }
 
-impl Pending {
-    fn hold(&mut self, op: &Operation<'_>, tip: Oid) -> Result<(), Error> {
-        if self.name.is_empty() {
-            self.name = Step::pending_ref(&new_id());
+impl PendingRef {
+    fn point_to(&mut self, op: &Operation<'_>, tip: Oid) -> Result<(), Error> {
+        if self.ref_name.is_empty() {
+            self.ref_name = Step::pending_ref(&new_id());
         }
         if self.tip != Some(tip) {
-            drop(op.perform(Step::Ref { name: self.name.clone(), old: self.tip, new: Some(tip) })?);
+            drop(op.perform(Step::MoveRef { name: self.ref_name.clone(), old: self.tip, new: Some(tip) })?);
             self.tip = Some(tip);
         }
         Ok(())
     }
 
-    /// The step that lets go.
-    pub(super) fn release(&self) -> Option<Step> {
-        self.tip.map(|tip| Step::Ref { name: self.name.clone(), old: Some(tip), new: None })
+    /// Returns the step that deletes the ref.
+    pub(super) fn delete_step(&self) -> Option<Step> {
+        self.tip.map(|tip| Step::MoveRef { name: self.ref_name.clone(), old: Some(tip), new: None })
     }
 }
 
 impl Verifier {
-    /// What a call asks for.
+    /// Creates the verifier for a landing with these options.
     ///
     /// # Errors
-    /// [`Error::Unapproved`] when a command came with the repository and nobody has approved it.
-    pub(super) fn new(project: &Project, request: &Request<'_>) -> Result<Verifier, Error> {
-        let more = request.verify.iter().filter(|line| !line.trim().is_empty()).cloned().collect();
+    /// [`Error::UnapprovedChecks`] when a command of the repository is not approved.
+    pub(super) fn new(project: &Project, options: &LandingOptions<'_>) -> Result<Verifier, Error> {
+        let extra_commands =
+            options.extra_checks.iter().filter(|line| !line.trim().is_empty()).cloned().collect();
         let mut verifier = Verifier {
-            commands: Commands::default(),
-            bases: BTreeMap::new(),
-            more,
-            with_tasks: !request.no_checks,
-            dry_run: request.dry_run,
-            jobs: request.jobs.unwrap_or(project.settings.verify_jobs),
-            runs: Runs::default(),
-            known: HashMap::new(),
-            base: None,
+            commands: CheckCommands::default(),
+            base_checks: BTreeMap::new(),
+            extra_commands,
+            use_configured: !options.no_checks,
+            dry_run: options.dry_run,
+            jobs: options.jobs.unwrap_or(project.settings.verify_jobs),
+            runs: CheckRuns::default(),
+            verdicts: HashMap::new(),
+            current_base: None,
             tolerated: Vec::new(),
-            told: Checks::default(),
+            summary: CheckSummary::default(),
         };
-        for base in request.bases(project)? {
-            verifier.learn(project, &base, None)?;
+        for base in options.landing_bases(project)? {
+            verifier.load_base_checks(project, &base, None)?;
         }
         Ok(verifier)
     }
 
-    /// Looks up anew what counts on each base. Other landings may have changed that while this one waited for its turn.
+    /// Loads the checks of each base again. Other landings may have changed them while this one waited in the
+    /// queue.
     ///
     /// # Errors
-    /// As for [`Verifier::new`].
-    pub(super) fn renew(&mut self, project: &Project) -> Result<(), Error> {
-        let bases: Vec<String> = self.bases.keys().cloned().collect();
-        bases.iter().try_for_each(|base| self.learn(project, base, None))
+    /// Fails as [`Verifier::new`] does.
+    pub(super) fn reload(&mut self, project: &Project) -> Result<(), Error> {
+        let bases: Vec<String> = self.base_checks.keys().cloned().collect();
+        bases.iter().try_for_each(|base| self.load_base_checks(project, base, None))
     }
 
-    /// Looks up what counts on a base, once for each tip that it has.
-    fn learn(&mut self, project: &Project, base: &str, at: Option<Oid>) -> Result<(), Error> {
-        if at.is_some() && self.bases.get(base).is_some_and(|on| on.at == at) {
+    /// Loads the checks of a base, once for each tip.
+    fn load_base_checks(&mut self, project: &Project, base: &str, tip: Option<Oid>) -> Result<(), Error> {
+        if tip.is_some() && self.base_checks.get(base).is_some_and(|checks| checks.loaded_for == tip) {
             return Ok(());
         }
         let (mut commands, mut limit) = (Vec::new(), project.settings.verify_timeout);
-        if self.with_tasks {
-            let checks = project.checks_on(base)?;
-            let approvals = Approvals::read(&project.repo, &project.store)?;
-            (commands, limit) = (approvals.of_settings(&checks.layers, &checks.commands), checks.timeout);
+        if self.use_configured {
+            let checks = project.landing_checks(base)?;
+            let approvals = Approvals::load(&project.repo, &project.store)?;
+            (commands, limit) = (approvals.verify_commands(&checks.layers, &checks.commands), checks.timeout);
         }
-        let open: Vec<&Command> = commands.iter().filter(|c| !c.approved).collect();
-        let lines = || open.iter().map(|c| c.line.clone());
-        if let (Some(path), false) = (open.first().and_then(|c| c.from.clone()), self.dry_run) {
-            return Err(Error::Unapproved { path, commands: lines().collect(), base: base.to_owned() });
+        let unapproved_commands: Vec<&ShellCommand> = commands.iter().filter(|c| !c.approved).collect();
+        let unapproved_lines = || unapproved_commands.iter().map(|c| c.line.clone());
+        if let (Some(path), false) =
+            (unapproved_commands.first().and_then(|c| c.source_file.clone()), self.dry_run)
+        {
+            return Err(Error::UnapprovedChecks {
+                path,
+                commands: unapproved_lines().collect(),
+                base: base.to_owned(),
+            });
         }
-        let unapproved = lines().collect();
-        let lines: Vec<String> = commands.into_iter().map(|c| c.line).chain(self.more.clone()).collect();
-        // What is known of a command on one base is known of it on the other.
-        let same = |on: &&OnBase| self.commands.named(&on.commands) == lines;
-        let known = self.bases.values().find(same).map(|on| on.commands.clone());
-        let commands = known.unwrap_or_else(|| self.commands.add(lines));
-        self.bases.insert(base.to_owned(), OnBase { commands, limit, unapproved, at });
+        let unapproved = unapproved_lines().collect();
+        let command_lines: Vec<String> =
+            commands.into_iter().map(|c| c.line).chain(self.extra_commands.clone()).collect();
+        // Bases with the same command lines share their numbers, so that a verdict on one base is known on
+        // the other.
+        let has_same_lines = |checks: &&BaseChecks| self.commands.lines_of(&checks.commands) == command_lines;
+        let known_numbers = self.base_checks.values().find(has_same_lines).map(|on| on.commands.clone());
+        let commands = known_numbers.unwrap_or_else(|| self.commands.add(command_lines));
+        self.base_checks
+            .insert(base.to_owned(), BaseChecks { commands, time_limit: limit, unapproved, loaded_for: tip });
         Ok(())
     }
 
-    /// What to answer; none without commands.
-    pub(super) fn report(self) -> Option<Checks> {
-        let of_bases = self.bases.values().flat_map(|on| self.commands.named(&on.commands));
+    /// Returns the summary for the report; none without commands.
+    pub(super) fn report(self) -> Option<CheckSummary> {
+        let base_commands = self.base_checks.values().flat_map(|on| self.commands.lines_of(&on.commands));
         let mut commands: Vec<String> = Vec::new();
-        for line in of_bases {
-            if !commands.contains(&line) {
-                commands.push(line);
+        for command_line in base_commands {
+            if !commands.contains(&command_line) {
+                commands.push(command_line);
             }
         }
-        if commands.is_empty() && self.told.tasks.is_empty() {
+        if commands.is_empty() && self.summary.tasks.is_empty() {
             return None;
         }
-        let unapproved = self.bases.into_values().flat_map(|on| on.unapproved).collect();
-        Some(Checks { commands, unapproved, runs: self.runs.count, ..self.told })
+        let unapproved = self.base_checks.into_values().flat_map(|on| on.unapproved).collect();
+        Some(CheckSummary { commands, unapproved, runs: self.runs.count, ..self.summary })
     }
 
-    /// Notes for the answer what the tasks of the lanes in a stack ask for.
+    /// Adds the commands of the tasks of a stack's lanes to the summary.
     pub(super) fn note_tasks(&mut self, stack: &Stack) {
         for lane in stack.steps.iter().map(|step| &step.candidate.lane) {
-            let told = self.told.tasks.iter().any(|told| told.lane == lane.name);
-            if self.with_tasks && !lane.checks.is_empty() && !told {
+            let is_noted = self.summary.tasks.iter().any(|noted| noted.lane == lane.name);
+            if self.use_configured && !lane.checks.is_empty() && !is_noted {
                 let (lane, commands) = (lane.name.clone(), lane.checks.clone());
-                self.told.tasks.push(TaskChecks { lane, commands });
+                self.summary.tasks.push(TaskChecks { lane, commands });
             }
         }
     }
 
-    /// What counts on a state of a base that is known, with these lanes.
-    fn commands_on(&mut self, onto: &str, steps: &[stack::Step]) -> Numbers {
-        let steps = if self.with_tasks { steps } else { &[] };
-        let of_base = self.bases.get(onto).map_or_else(Vec::new, |on| on.commands.clone());
-        self.commands.on(&of_base, steps.iter().map(|step| step.candidate.lane.checks.as_slice()))
+    /// Returns the numbers of the commands that check a loaded base with these lanes.
+    fn numbers_on(&mut self, onto: &str, steps: &[stack::StackStep]) -> CommandNumbers {
+        let steps = if self.use_configured { steps } else { &[] };
+        let base_numbers = self.base_checks.get(onto).map_or_else(Vec::new, |on| on.commands.clone());
+        self.commands
+            .numbers_for(&base_numbers, steps.iter().map(|step| step.candidate.lane.checks.as_slice()))
     }
 
-    /// How long a command may take on a base.
-    fn limit(&self, project: &Project, onto: &str) -> Duration {
-        self.bases.get(onto).map_or(project.settings.verify_timeout, |on| on.limit)
+    /// Returns the time limit of a command on a base.
+    fn time_limit_on(&self, project: &Project, onto: &str) -> Duration {
+        self.base_checks.get(onto).map_or(project.settings.verify_timeout, |on| on.time_limit)
     }
 
-    /// Whether anything is to be run on a stack.
+    /// Returns whether any command is to be run on a stack.
     ///
     /// # Errors
-    /// As for [`Verifier::new`].
+    /// Fails as [`Verifier::new`] does.
     pub(super) fn has_commands_on(&mut self, project: &Project, stack: &Stack) -> Result<bool, Error> {
-        self.learn(project, &stack.onto, Some(stack.base))?;
-        Ok(!self.commands_on(&stack.onto, &stack.steps).is_empty())
+        self.load_base_checks(project, &stack.onto, Some(stack.base))?;
+        Ok(!self.numbers_on(&stack.onto, &stack.steps).is_empty())
     }
 
-    /// Checks a stack, and anew without each lane with which a command fails that succeeds without it and on the base.
-    /// `rebuild` stacks what is left.
+    /// Checks a stack, and removes each lane with which a command fails that succeeds without the lane and on
+    /// the base. `rebuild` builds the stack of the lanes that are left.
     pub(super) fn verify(
         &mut self,
         op: &Operation<'_>,
         stack: Stack,
         candidates: &[Candidate],
-        pending: &mut Pending,
+        pending: &mut PendingRef,
         rebuild: &dyn Fn(&[Candidate]) -> Result<Stack, Error>,
-    ) -> Result<Verified, Error> {
+    ) -> Result<VerifiedStack, Error> {
         if stack.steps.is_empty() || !self.has_commands_on(op.project, &stack)? {
-            return Ok(Verified { stack, failed: Vec::new() });
+            return Ok(VerifiedStack { stack, failed_lanes: Vec::new() });
         }
-        if self.base != Some(stack.base) && !self.tolerated.is_empty() {
+        if self.current_base != Some(stack.base) && !self.tolerated.is_empty() {
             self.tolerated.clear();
-            self.known.clear();
+            self.verdicts.clear();
         }
-        self.base = Some(stack.base);
+        self.current_base = Some(stack.base);
         self.note_tasks(&stack);
-        let before = (self.runs.count, stack.steps.len());
+        let initial_counts = (self.runs.count, stack.steps.len());
         let (count, jobs) = (stack.steps.len(), self.jobs);
         let candidates = candidates.to_vec();
-        let mut bench = OnStack {
+        let mut checker = CheckedStack {
             op,
             verifier: self,
             pending,
@@ -248,41 +261,48 @@ impl Verifier {
             candidates,
             stack,
             states: Vec::new(),
-            failed: Vec::new(),
+            failed_lanes: Vec::new(),
         };
-        bench.look_at_stack()?;
-        search(&mut bench, count, jobs)?;
-        let OnStack { stack, failed, .. } = bench;
-        let runs = match self.runs.count - before.0 {
+        checker.prepare_states()?;
+        remove_culprits(&mut checker, count, jobs)?;
+        let CheckedStack { stack, failed_lanes: failed, .. } = checker;
+        let runs = match self.runs.count - initial_counts.0 {
             0 => "known to be good".to_owned(),
             1 => "1 run".to_owned(),
             n => format!("{n} runs"),
         };
-        let lanes = if before.1 == 1 { "1 lane".to_owned() } else { format!("{} lanes", before.1) };
+        let lanes =
+            if initial_counts.1 == 1 { "1 lane".to_owned() } else { format!("{} lanes", initial_counts.1) };
         op.project.listener.step(format!("checked {lanes} on {}: {runs}", stack.onto));
-        Ok(Verified { stack, failed })
+        Ok(VerifiedStack { stack, failed_lanes: failed })
     }
 
-    /// Runs the commands on states of the files that nothing is known of.
-    fn look(
+    /// Runs the commands on states without a verdict.
+    fn run_checks(
         &mut self,
         project: &Project,
-        states: &[State],
-        tasks: &[Task],
+        states: &[CheckState],
+        checks: &[StateCheck],
         prefixes: &[usize],
     ) -> Result<(), Error> {
-        let limit = self.limit(project, tasks.first().map_or("", |task| &task.onto));
-        let rules = Rules { lines: self.commands.lines(), tolerated: &self.tolerated, limit };
-        let found = self.runs.run(project, rules, tasks, prefixes, self.jobs)?;
-        for ((found, state), task) in found.into_iter().zip(states).zip(tasks) {
-            match found {
+        let limit = self.time_limit_on(project, checks.first().map_or("", |task| &task.onto));
+        let rules = CheckRules {
+            command_lines: self.commands.lines(),
+            tolerated: &self.tolerated,
+            time_limit: limit,
+        };
+        let results = self.runs.run(project, rules, checks, prefixes, self.jobs)?;
+        for ((result, state), check) in results.into_iter().zip(states).zip(checks) {
+            match result {
                 None => {}
-                Some(Found::Red(red)) => drop(self.known.insert(state.clone(), Known::Red(Rc::new(red)))),
-                Some(Found::Green { flaky }) => {
-                    self.known.insert(state.clone(), Known::Green);
+                Some(CheckResult::Failed(red)) => {
+                    drop(self.verdicts.insert(state.clone(), StateVerdict::Failed(Rc::new(red))));
+                }
+                Some(CheckResult::Passed { flaky }) => {
+                    self.verdicts.insert(state.clone(), StateVerdict::Passed);
                     match flaky {
-                        Some(command) => self.tell_flaky(project, command, task),
-                        None => self.remember(project, state),
+                        Some(command) => self.report_flaky(project, command, check),
+                        None => self.cache_passed(project, state),
                     }
                 }
             }
@@ -290,157 +310,166 @@ impl Verifier {
         Ok(())
     }
 
-    /// Keeps what is green for the landings to come, if nothing of it was excused.
-    fn remember(&self, project: &Project, state: &State) {
+    /// Adds a passed state to the cache for later landings, if no command was tolerated on it.
+    fn cache_passed(&self, project: &Project, state: &CheckState) {
         if state.commands.iter().any(|command| self.tolerated.contains(command)) {
             return;
         }
-        greens::remember(project, &state.input, &self.commands.named(&state.commands));
+        verify_cache::save_passed(project, &state.input, &self.commands.lines_of(&state.commands));
     }
 
-    fn tell_flaky(&mut self, project: &Project, command: usize, task: &Task) {
-        let line = &self.commands.lines()[command];
+    fn report_flaky(&mut self, project: &Project, command: usize, check: &StateCheck) {
+        let command_line = &self.commands.lines()[command];
         project.listener.warn(format!(
-            "`{line}` failed and then succeeded on the same files ({}): it is flaky",
-            called(&task.onto, &task.lanes)
+            "`{command_line}` failed and then succeeded on the same files ({}): it is flaky",
+            describe_state(&check.onto, &check.lanes)
         ));
-        if !self.told.flaky.contains(line) {
-            self.told.flaky.push(line.clone());
+        if !self.summary.flaky.contains(command_line) {
+            self.summary.flaky.push(command_line.clone());
         }
     }
 
-    /// What is known of a state, from this landing or one before. One on which no command counts is good.
-    fn known(&mut self, project: &Project, state: &State) -> Option<Known> {
-        if let Some(known) = self.known.get(state) {
-            return Some(known.clone());
+    /// Returns the verdict on a state, from this landing or the cache. A state without commands passes.
+    fn find_verdict(&mut self, project: &Project, state: &CheckState) -> Option<StateVerdict> {
+        if let Some(verdict) = self.verdicts.get(state) {
+            return Some(verdict.clone());
         }
         if !state.commands.is_empty() {
-            if !greens::knows(project, &state.input, &self.commands.named(&state.commands)) {
+            if !verify_cache::has_passed(project, &state.input, &self.commands.lines_of(&state.commands)) {
                 return None;
             }
-            self.told.reused += 1;
+            self.summary.reused += 1;
         }
-        self.known.insert(state.clone(), Known::Green);
-        Some(Known::Green)
+        self.verdicts.insert(state.clone(), StateVerdict::Passed);
+        Some(StateVerdict::Passed)
     }
 }
 
-/// A stack that is being checked.
-struct OnStack<'a, 'p> {
+/// Stack that is being checked.
+struct CheckedStack<'a, 'p> {
     op: &'a Operation<'p>,
     verifier: &'a mut Verifier,
-    pending: &'a mut Pending,
+    pending: &'a mut PendingRef,
     rebuild: &'a dyn Fn(&[Candidate]) -> Result<Stack, Error>,
     candidates: Vec<Candidate>,
     stack: Stack,
-    /// What is looked at of each prefix, from one lane on.
-    states: Vec<State>,
-    failed: Vec<Failed>,
+    /// State of each prefix, from one lane on.
+    states: Vec<CheckState>,
+    failed_lanes: Vec<FailedLane>,
 }
 
-impl OnStack<'_, '_> {
-    /// Holds the stack and finds out its states.
-    fn look_at_stack(&mut self) -> Result<(), Error> {
+impl CheckedStack<'_, '_> {
+    /// Points the pending ref at the stack, and computes its states.
+    fn prepare_states(&mut self) -> Result<(), Error> {
         if !self.stack.steps.is_empty() {
-            self.pending.hold(self.op, self.stack.tip())?;
+            self.pending.point_to(self.op, self.stack.tip())?;
         }
-        let inputs = CheckInput::of_stack(self.op.project, &self.stack, None)?;
+        let inputs = CheckInput::from_stack(self.op.project, &self.stack, None)?;
         let (verifier, Stack { onto, steps, .. }) = (&mut *self.verifier, &self.stack);
-        let state = |(at, input)| State { input, commands: verifier.commands_on(onto, &steps[..=at]) };
+        let state =
+            |(index, input)| CheckState { input, commands: verifier.numbers_on(onto, &steps[..=index]) };
         self.states = inputs.into_iter().enumerate().map(state).collect();
         Ok(())
     }
 
-    fn names(&self, prefix: usize) -> Vec<String> {
+    fn lane_names(&self, prefix: usize) -> Vec<String> {
         self.stack.steps[..prefix].iter().map(|step| step.candidate.lane.name.clone()).collect()
     }
 
-    fn task(&self, prefix: usize) -> Task {
-        Task {
+    fn state_check(&self, prefix: usize) -> StateCheck {
+        StateCheck {
             commit: self.stack.steps[prefix - 1].commit,
-            lanes: self.names(prefix),
+            lanes: self.lane_names(prefix),
             onto: self.stack.onto.clone(),
             commands: self.states[prefix - 1].commands.clone(),
         }
     }
 
-    /// The lane to whose task a command belongs that fails with the topmost lane of a prefix: itself, or the lowest one.
-    fn task_of(&self, prefix: usize, command: usize) -> Option<String> {
-        if !self.verifier.commands.is_of_task(command) {
+    /// Returns the lane whose task has a command that fails with the topmost lane of a prefix: the topmost
+    /// lane itself, or else the lowest one with the command.
+    fn blamed_task(&self, prefix: usize, command: usize) -> Option<String> {
+        if !self.verifier.commands.is_task_command(command) {
             return None;
         }
-        let line = &self.verifier.commands.lines()[command];
+        let command_line = &self.verifier.commands.lines()[command];
         let mut lanes = self.stack.steps[..prefix].iter().map(|step| &step.candidate.lane);
-        let top = lanes.next_back().filter(|lane| lane.checks.contains(line));
-        top.or_else(|| lanes.find(|lane| lane.checks.contains(line))).map(|lane| lane.name.clone())
+        let top_lane = lanes.next_back().filter(|lane| lane.checks.contains(command_line));
+        top_lane
+            .or_else(|| lanes.find(|lane| lane.checks.contains(command_line)))
+            .map(|lane| lane.name.clone())
     }
 }
 
-impl Bench for OnStack<'_, '_> {
+impl StackChecker for CheckedStack<'_, '_> {
     type Error = Error;
 
-    fn judge(&mut self, prefixes: &[usize]) -> Result<Vec<Option<Colour>>, Error> {
+    fn check_prefixes(&mut self, prefixes: &[usize]) -> Result<Vec<Option<CheckVerdict>>, Error> {
         let project = self.op.project;
         let state = |prefix: usize| &self.states[prefix - 1];
         let mut unknown = Vec::new();
         for prefix in prefixes {
-            if self.verifier.known(project, state(*prefix)).is_none() {
+            if self.verifier.find_verdict(project, state(*prefix)).is_none() {
                 unknown.push(*prefix);
             }
         }
-        let whole = prefixes.last().map(|prefix| self.verifier.known(project, state(*prefix)));
-        if !matches!(whole, Some(Some(Known::Green))) && !unknown.is_empty() {
-            let states: Vec<State> = unknown.iter().map(|prefix| state(*prefix).clone()).collect();
-            let tasks: Vec<Task> = unknown.iter().map(|prefix| self.task(*prefix)).collect();
-            self.verifier.look(project, &states, &tasks, &unknown)?;
+        let full_stack = prefixes.last().map(|prefix| self.verifier.find_verdict(project, state(*prefix)));
+        if !matches!(full_stack, Some(Some(StateVerdict::Passed))) && !unknown.is_empty() {
+            let states: Vec<CheckState> = unknown.iter().map(|prefix| state(*prefix).clone()).collect();
+            let checks: Vec<StateCheck> = unknown.iter().map(|prefix| self.state_check(*prefix)).collect();
+            self.verifier.run_checks(project, &states, &checks, &unknown)?;
         }
-        let colour = |prefix: &usize| self.verifier.known.get(state(*prefix)).map(Known::colour);
-        Ok(prefixes.iter().map(colour).collect())
+        let verdict = |prefix: &usize| self.verifier.verdicts.get(state(*prefix)).map(StateVerdict::verdict);
+        Ok(prefixes.iter().map(verdict).collect())
     }
 
-    fn base_is_red(&mut self, command: usize) -> Result<bool, Error> {
+    fn fails_on_base(&mut self, command: usize) -> Result<bool, Error> {
         let (project, base) = (self.op.project, self.stack.base);
         let verifier = &mut *self.verifier;
-        // The base lacks the lane that is to achieve it.
-        if verifier.commands.is_of_task(command) {
+        // The base lacks the lane whose task has the command.
+        if verifier.commands.is_task_command(command) {
             return Ok(false);
         }
-        let input = CheckInput::of_base(project, &self.stack.onto, base)?;
-        // Those before it may be what it needs.
-        let commands = verifier.commands_on(&self.stack.onto, &[]);
-        let commands: Numbers = commands.into_iter().filter(|number| *number <= command).collect();
-        let state = State { input, commands: commands.clone() };
-        if greens::knows(project, &state.input, &verifier.commands.named(&commands)) {
+        let input = CheckInput::from_base(project, &self.stack.onto, base)?;
+        // The command may depend on the commands before it.
+        let commands = verifier.numbers_on(&self.stack.onto, &[]);
+        let commands: CommandNumbers = commands.into_iter().filter(|number| *number <= command).collect();
+        let state = CheckState { input, commands: commands.clone() };
+        if verify_cache::has_passed(project, &state.input, &verifier.commands.lines_of(&commands)) {
             return Ok(false);
         }
-        let task = Task { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
-        let limit = verifier.limit(project, &self.stack.onto);
-        let mut excused = verifier.tolerated.clone();
-        let red = loop {
-            let rules = Rules { lines: verifier.commands.lines(), tolerated: &excused, limit };
-            let task = std::slice::from_ref(&task);
+        let base_check =
+            StateCheck { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
+        let limit = verifier.time_limit_on(project, &self.stack.onto);
+        let mut tolerated = verifier.tolerated.clone();
+        let failure = loop {
+            let rules = CheckRules {
+                command_lines: verifier.commands.lines(),
+                tolerated: &tolerated,
+                time_limit: limit,
+            };
+            let task = std::slice::from_ref(&base_check);
             match verifier.runs.run(project, rules, task, &[0], 1)?.pop().flatten() {
-                // It ended before this one had its turn there.
-                Some(Found::Red(red)) if red.command != command && !red.ended.is_timeout() => {
-                    excused.push(red.command);
+                // An earlier command failed before this one was run.
+                Some(CheckResult::Failed(red)) if red.command != command && !red.exit.is_timeout() => {
+                    tolerated.push(red.command);
                 }
-                Some(Found::Red(red)) => break red,
-                Some(Found::Green { flaky: None }) if excused.len() == verifier.tolerated.len() => {
-                    verifier.remember(project, &state);
+                Some(CheckResult::Failed(red)) => break red,
+                Some(CheckResult::Passed { flaky: None }) if tolerated.len() == verifier.tolerated.len() => {
+                    verifier.cache_passed(project, &state);
                     return Ok(false);
                 }
-                Some(Found::Green { .. }) | None => return Ok(false),
+                Some(CheckResult::Passed { .. }) | None => return Ok(false),
             }
         };
-        let line = &verifier.commands.lines()[red.command];
-        if let Ended::TimedOut(seconds) = red.ended {
+        let command_line = &verifier.commands.lines()[failure.command];
+        if let ExitOutcome::TimedOut(seconds) = failure.exit {
             let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
-            let (command, base) = (line.clone(), self.stack.onto.clone());
-            return Err(Error::TimedOut { command, base, seconds, lanes });
+            let (command, base) = (command_line.clone(), self.stack.onto.clone());
+            return Err(Error::CheckTimedOut { command, base, seconds, lanes });
         }
         project.listener.warn(format!(
-            "`{line}` fails on {} itself ({}), so it says nothing about the lanes",
-            self.stack.onto, red.ended
+            "`{command_line}` fails on {} itself ({}), so it says nothing about the lanes",
+            self.stack.onto, failure.exit
         ));
         Ok(true)
     }
@@ -448,32 +477,36 @@ impl Bench for OnStack<'_, '_> {
     fn tolerate(&mut self, command: usize) {
         let verifier = &mut *self.verifier;
         verifier.tolerated.push(command);
-        verifier.known.retain(|_, known| !matches!(known, Known::Red(red) if red.command == command));
-        let line = verifier.commands.lines()[command].clone();
-        if !verifier.told.red_on_base.contains(&line) {
-            verifier.told.red_on_base.push(line);
+        verifier
+            .verdicts
+            .retain(|_, known| !matches!(known, StateVerdict::Failed(red) if red.command == command));
+        let command_line = verifier.commands.lines()[command].clone();
+        if !verifier.summary.failing_on_base.contains(&command_line) {
+            verifier.summary.failing_on_base.push(command_line);
         }
     }
 
-    fn put_aside(&mut self, lane: usize) -> Result<(usize, usize), Error> {
+    fn remove_lane(&mut self, lane: usize) -> Result<(usize, usize), Error> {
         let candidate = self.stack.steps[lane].candidate.clone();
         let state = &self.states[lane];
-        if let Some(Known::Red(red)) = self.verifier.known.get(state) {
-            let line = self.verifier.commands.lines()[red.command].clone();
-            let blamed = Blame { command: line, task_of: self.task_of(lane + 1, red.command) };
-            self.failed.push(Failed::new(
+        if let Some(StateVerdict::Failed(red)) = self.verifier.verdicts.get(state) {
+            let command_line = self.verifier.commands.lines()[red.command].clone();
+            let blamed_command =
+                BlamedCommand { command: command_line, task_lane: self.blamed_task(lane + 1, red.command) };
+            self.failed_lanes.push(FailedLane::new(
                 candidate.clone(),
-                self.names(lane),
+                self.lane_names(lane),
                 state.input.tree,
-                blamed,
+                blamed_command,
                 Rc::clone(red),
             ));
         }
-        self.candidates.retain(|other| !other.is(&candidate));
+        self.candidates.retain(|other| !other.is_same_part(&candidate));
         self.stack = (self.rebuild)(&self.candidates)?;
-        self.look_at_stack()?;
-        let green = |state: &State| matches!(self.verifier.known.get(state), Some(Known::Green));
-        let known = self.states.iter().rposition(green).map_or(0, |at| at + 1);
-        Ok((self.states.len(), known))
+        self.prepare_states()?;
+        let has_passed =
+            |state: &CheckState| matches!(self.verifier.verdicts.get(state), Some(StateVerdict::Passed));
+        let passed_count = self.states.iter().rposition(has_passed).map_or(0, |index| index + 1);
+        Ok((self.states.len(), passed_count))
     }
 }

@@ -1,134 +1,148 @@
-//! Owns showing a lane: from the user's own branch, or from another lane's preview.
+//! Start of a preview: from the user's own branch, or from another lane's preview.
 
 use std::path::Path;
 
-use super::desk::{self, Desk, Reality};
+use super::main_checkout::{self, MainCheckout, PreviewState};
 use super::{Error, leave};
 use crate::event;
-use crate::git::{Head, LocalState, Oid, RefMove, RepoPath, Restored};
-use crate::lane::{self, Checkout, Operation, Project, operate};
+use crate::git::{Head, LocalState, Oid, RefMove, RepoPath, RestoreOutcome};
+use crate::lane::{self, LockedWorktree, Operation, Project, operate};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord};
 use crate::store::{new_id, now};
 
-/// What entering did.
+/// Result of entering a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Entered {
-    /// The lane's commit that is shown.
+pub(crate) struct EnterResult {
+    /// Commit of the lane that is shown.
     pub(crate) tip: Oid,
-    /// What the preview was entered from.
-    pub(crate) came_from: Head,
-    /// The user's own changes were set aside.
-    pub(crate) kept: bool,
-    /// Edits of an earlier preview of this lane are back.
-    pub(crate) edits: usize,
-    /// The lane is shown already; nothing was done.
-    pub(crate) already: bool,
+    /// Branch or commit that the preview was entered from.
+    pub(crate) previous_head: Head,
+    /// Whether the user's own changes were parked.
+    pub(crate) changes_parked: bool,
+    /// Number of edits of earlier previews of this lane that were restored.
+    pub(crate) restored_edits: usize,
+    /// Whether the lane was shown before; nothing was done then.
+    pub(crate) was_shown: bool,
 }
 
 /// Shows a lane in the main checkout.
-pub(crate) fn enter(project: &Project, name: &str) -> Result<Entered, Error> {
+pub(crate) fn enter_preview(project: &Project, name: &str) -> Result<EnterResult, Error> {
     let main = project.repo.require_main()?.to_owned();
     project.lane(name)?;
     operate(project, "preview", |op| {
         let checkout = op.checkout(&main)?;
-        lane::refuse_beside_in_place(project)?;
-        // As it is under the lock.
+        lane::require_no_in_place_run(project)?;
+        // The record is read again under the lock.
         let lane = project.lane(name)?;
-        let desk = Desk::look(project, &main)?;
+        let current = MainCheckout::read(project, &main)?;
         project.repo.require_index(&main)?;
-        let tip = tip_of(project, &lane)?;
-        Step { op, main: &main, checkout: &checkout, lane: &lane, tip }.run(&desk)
+        let tip = require_lane_tip(project, &lane)?;
+        PreviewEntry { op, main: &main, checkout: &checkout, lane: &lane, tip }.show_lane(&current)
     })
 }
 
-pub(super) fn tip_of(project: &Project, lane: &LaneRecord) -> Result<Oid, Error> {
-    project.repo.branch_tip(&lane.place.branch)?.ok_or_else(|| Error::NoTip { lane: lane.name.clone() })
+pub(super) fn require_lane_tip(project: &Project, lane: &LaneRecord) -> Result<Oid, Error> {
+    project
+        .repo
+        .branch_tip(&lane.kind.branch)?
+        .ok_or_else(|| Error::LaneBranchGone { lane: lane.name.clone() })
 }
 
-struct Step<'a, 'p> {
+struct PreviewEntry<'a, 'p> {
     op: &'a Operation<'p>,
     main: &'a Path,
-    checkout: &'a Checkout<'p>,
+    checkout: &'a LockedWorktree<'p>,
     lane: &'a LaneRecord,
     tip: Oid,
 }
 
-impl Step<'_, '_> {
-    fn run(&self, desk: &Desk) -> Result<Entered, Error> {
-        let Some(open) = desk::open_preview(self.op.project)? else {
-            return self.start_from_own_branch(desk);
+impl PreviewEntry<'_, '_> {
+    fn show_lane(&self, current: &MainCheckout) -> Result<EnterResult, Error> {
+        let Some(preview) = main_checkout::load_preview(self.op.project)? else {
+            return self.enter_from_own_branch(current);
         };
-        match desk::reality(&open, desk) {
-            Reality::Shown if open.lane == self.lane.name => Ok(Entered {
-                tip: open.tip,
-                came_from: open.came_from,
-                kept: open.snapshot.is_some(),
-                edits: 0,
-                already: true,
+        match main_checkout::preview_state(&preview, current) {
+            PreviewState::Shown if preview.lane == self.lane.name => Ok(EnterResult {
+                tip: preview.tip,
+                previous_head: preview.previous_head,
+                changes_parked: preview.snapshot.is_some(),
+                restored_edits: 0,
+                was_shown: true,
             }),
-            Reality::Shown => self.start_from_preview(&open, desk),
-            Reality::Home => {
-                leave::finish_at_home(self.op, self.checkout, &open, desk)?.tell_conflict(self.op.project);
-                // Commits made in that preview may just have gone to the lane.
-                let tip = tip_of(self.op.project, self.lane)?;
-                Step { tip, ..*self }.start_from_own_branch(desk)
+            PreviewState::Shown => self.enter_from_preview(&preview, current),
+            PreviewState::AtOrigin => {
+                leave::finish_at_origin(self.op, self.checkout, &preview, current)?
+                    .warn_conflict(self.op.project);
+                // Commits made in that preview may just have been moved to the lane.
+                let tip = require_lane_tip(self.op.project, self.lane)?;
+                PreviewEntry { tip, ..*self }.enter_from_own_branch(current)
             }
-            Reality::Elsewhere => Err(desk::by_hand(self.op.project, &open, desk)),
+            PreviewState::Elsewhere => Err(main_checkout::switched_error(self.op.project, &preview, current)),
         }
     }
 
-    fn start_from_own_branch(&self, desk: &Desk) -> Result<Entered, Error> {
-        let why = format!("changes on {} before the preview of {}", desk.head, self.lane.name);
-        let seen = self.checkout.seen();
-        let ignored = self.checkout.bystanders(&seen)?;
-        let snap = match self.op.snapshot_of_all(self.main, desk.commit, &why, &[], &seen)? {
-            None if self.checkout.is_flagged()? => {
-                Some(self.op.snapshot_of_index(self.main, desk.commit, &why, &[], &seen)?)
-            }
-            snap => snap,
-        };
-        let waiting = snap.as_ref().map(|s| s.id.clone());
-        let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
-        record.drops.note_modes(&self.op.project.repo, self.main, desk.commit, self.tip)?;
-        if let Head::Branch(branch) = &desk.head {
-            record.is_shared = lane::other_worktree(self.op.project, branch, Some(self.main))?.is_some();
+    fn enter_from_own_branch(&self, current: &MainCheckout) -> Result<EnterResult, Error> {
+        let reason = format!("changes on {} before the preview of {}", current.head, self.lane.name);
+        let scan = self.checkout.scan();
+        let ignored = self.checkout.ignored_and_nested(&scan)?;
+        let snapshot =
+            match self.op.snapshot_files_or_sparse(self.main, current.commit, &reason, &[], &scan)? {
+                None if self.checkout.has_user_flags()? => {
+                    Some(self.op.snapshot_index(self.main, current.commit, &reason, &[], &scan)?)
+                }
+                snap => snap,
+            };
+        let snapshot_id = snapshot.as_ref().map(|s| s.id.clone());
+        let mut record = self.create_record(current.head.clone(), current.commit, snapshot_id, ignored);
+        record.dropped_state.record_lost_modes(&self.op.project.repo, self.main, current.commit, self.tip)?;
+        if let Head::Branch(branch) = &current.head {
+            record.is_branch_shared =
+                lane::existing_worktree_on_branch(self.op.project, branch, Some(self.main))?.is_some();
         }
-        if snap.is_none() {
-            record.empty_dirs = self.checkout.empty_folders(&seen)?;
+        if snapshot.is_none() {
+            record.empty_dirs = self.checkout.find_empty_folders(&scan)?;
         }
-        // Before anything moves: whoever comes after a crash finds where the changes are.
-        self.op.save(&record, &self.op.project.store.layout().preview())?;
-        if let Some(snap) = snap {
-            self.op.clear(self.main, &snap.id)?;
+        // The record is saved before anything moves, so that after a crash the changes can be found.
+        self.op.save_record(&record, &self.op.project.store.layout().preview())?;
+        if let Some(parked) = snapshot {
+            self.op.park_snapshot_files(self.main, &parked.id)?;
         }
-        let brings = record.drops.clone().with_flags(self.checkout.flags(None)?);
-        self.switch_head(desk, &brings, &[])?;
-        self.finish(record, desk)
+        let local_state = record.dropped_state.clone().with_flags(self.checkout.user_flags(None)?);
+        self.switch_head(current, &local_state, &[])?;
+        self.finish(record, current)
     }
 
-    fn start_from_preview(&self, open: &PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
-        let edits = leave::set_edits_aside(self.op, open, desk)?;
-        let mut ignored = self.checkout.bystanders(&self.checkout.seen())?;
-        ignored.extend(open.ignored.iter().cloned());
+    fn enter_from_preview(
+        &self,
+        previous: &PreviewRecord,
+        current: &MainCheckout,
+    ) -> Result<EnterResult, Error> {
+        let edits = leave::park_edits(self.op, previous, current)?;
+        let mut ignored = self.checkout.ignored_and_nested(&self.checkout.scan())?;
+        ignored.extend(previous.ignored.iter().cloned());
         ignored.sort();
         ignored.dedup();
-        let mut record =
-            self.record(open.came_from.clone(), open.came_from_commit, open.snapshot.clone(), ignored);
-        record.empty_dirs.clone_from(&open.empty_dirs);
-        record.drops.clone_from(&open.drops);
-        record.is_shared = open.is_shared;
-        record.drops.note_modes(&self.op.project.repo, self.main, desk.commit, self.tip)?;
-        let brings = leave::brings(self.op.project, self.checkout, &record)?;
-        self.switch_head(desk, &brings, &edits.folders)?;
-        self.op.save(&record, &self.op.project.store.layout().preview())?;
-        leave::drop_preview_branch(self.op, open, desk.commit)?;
-        self.finish(record, desk)
+        let mut record = self.create_record(
+            previous.previous_head.clone(),
+            previous.previous_commit,
+            previous.snapshot.clone(),
+            ignored,
+        );
+        record.empty_dirs.clone_from(&previous.empty_dirs);
+        record.dropped_state.clone_from(&previous.dropped_state);
+        record.is_branch_shared = previous.is_branch_shared;
+        record.dropped_state.record_lost_modes(&self.op.project.repo, self.main, current.commit, self.tip)?;
+        let local_state = leave::state_to_restore(self.op.project, self.checkout, &record)?;
+        self.switch_head(current, &local_state, &edits.empty_folders)?;
+        self.op.save_record(&record, &self.op.project.store.layout().preview())?;
+        leave::delete_preview_branch(self.op, previous, current.commit)?;
+        self.finish(record, current)
     }
 
-    fn record(
+    fn create_record(
         &self,
-        came_from: Head,
+        previous_head: Head,
         commit: Oid,
         snapshot: Option<String>,
         ignored: Vec<RepoPath>,
@@ -136,95 +150,108 @@ impl Step<'_, '_> {
         PreviewRecord {
             ignored,
             empty_dirs: Vec::new(),
-            drops: LocalState::default(),
+            dropped_state: LocalState::default(),
             lane: self.lane.name.clone(),
-            branch: self.op.project.preview_branch_of(&self.lane.name),
+            branch: self.op.project.preview_branch(&self.lane.name),
             tip: self.tip,
             since: now(),
-            came_from,
-            came_from_commit: commit,
-            is_shared: false,
+            previous_head,
+            previous_commit: commit,
+            is_branch_shared: false,
             snapshot,
         }
     }
 
-    /// Makes the hidden branch and brings the checkout to it, where files get the permission bits and flags that `brings` names; the
-    /// empty folders that `leaves` names go.
-    fn switch_head(&self, desk: &Desk, brings: &LocalState, leaves: &[RepoPath]) -> Result<(), Error> {
-        let branch = self.op.project.preview_branch_of(&self.lane.name);
-        let full = format!("refs/heads/{branch}");
+    /// Creates the preview branch and switches the checkout to it. Files get the permission bits and flags of
+    /// `local_state`; the empty folders in `removed_folders` are removed.
+    fn switch_head(
+        &self,
+        current: &MainCheckout,
+        local_state: &LocalState,
+        removed_folders: &[RepoPath],
+    ) -> Result<(), Error> {
+        let branch = self.op.project.preview_branch(&self.lane.name);
+        let ref_name = format!("refs/heads/{branch}");
         if let Some(old) = self.op.project.repo.branch_tip(&branch)? {
-            self.save_old_branch(&full, old)?;
+            self.save_old_branch(&ref_name, old)?;
         }
-        self.op.create_ref(&full, self.tip)?;
-        let mv = RefMove::Switch { from: desk.head.clone(), to: Head::Branch(branch) };
-        Ok(self.op.transition_back(self.main, (desk.commit, self.tip), mv, brings, leaves)?)
+        self.op.create_ref(&ref_name, self.tip)?;
+        let ref_move = RefMove::Switch { from: current.head.clone(), to: Head::Branch(branch) };
+        Ok(self.op.revert_transition(
+            self.main,
+            (current.commit, self.tip),
+            ref_move,
+            local_state,
+            removed_folders,
+        )?)
     }
 
-    /// A hidden branch that was left over: commits that only it has are kept.
-    fn save_old_branch(&self, full: &str, old: Oid) -> Result<(), Error> {
+    /// Deletes a leftover preview branch; commits that only it has are saved to a ref.
+    fn save_old_branch(&self, ref_name: &str, old: Oid) -> Result<(), Error> {
         let project = self.op.project;
         if !project.repo.is_ancestor(old, self.tip)? {
-            let saved = format!("refs/proq/saved/{}-preview-{}", self.lane.name, new_id());
-            self.op.anchor(&saved, old)?;
-            project.listener.warn(format!("commits of an earlier preview are kept as {saved}"));
+            let saved_ref = format!("refs/proq/saved/{}-preview-{}", self.lane.name, new_id());
+            self.op.anchor(&saved_ref, old)?;
+            project.listener.warn(format!("commits of an earlier preview are kept as {saved_ref}"));
         }
-        Ok(self.op.delete_ref(full, old)?)
+        Ok(self.op.delete_ref(ref_name, old)?)
     }
 
-    fn finish(&self, record: PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
-        let edits = self.bring_edits()?;
-        let (main, from, tip) = (self.main.to_owned(), desk.commit, self.tip);
-        self.op.after(move |project| desk::after_checkout(project, &main, from, tip));
-        self.op.tell(
-            event::Name::PreviewEntered,
+    fn finish(&self, record: PreviewRecord, current: &MainCheckout) -> Result<EnterResult, Error> {
+        let edits = self.restore_edits()?;
+        let (main, from, tip) = (self.main.to_owned(), current.commit, self.tip);
+        self.op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, tip));
+        self.op.emit(
+            event::EventName::PreviewEntered,
             Some(self.lane),
             format!("the main checkout shows lane '{}'", self.lane.name),
         );
-        Ok(Entered {
+        Ok(EnterResult {
             tip: self.tip,
-            came_from: record.came_from,
-            kept: record.snapshot.is_some(),
-            edits,
-            already: false,
+            previous_head: record.previous_head,
+            changes_parked: record.snapshot.is_some(),
+            restored_edits: edits,
+            was_shown: false,
         })
     }
 
-    /// Edits made during earlier previews of this lane come back; those that conflict stay in their snapshots.
-    fn bring_edits(&self) -> Result<usize, Error> {
-        let mut back = 0;
+    /// Restores the edits made during earlier previews of this lane; edits that conflict stay in their
+    /// snapshots.
+    fn restore_edits(&self) -> Result<usize, Error> {
+        let mut restored = 0;
         for id in &self.lane.preview_edits {
-            // One that is back already was brought by somebody who was cut off before he could note it.
-            let Some(snap) = self.op.project.find_snap(id)? else {
-                if let Some(kept) = self.op.project.snap_without_record(id)? {
+            // A missing snapshot was restored before by a process that was interrupted before it could record
+            // that.
+            let Some(edit_snapshot) = self.op.project.find_unrestored_snap(id)? else {
+                if let Some(commit) = self.op.project.orphaned_snap_commit(id)? {
                     self.op.project.listener.warn(format!(
                         "the record of edits of an earlier preview is gone; bring them back: git stash apply {}",
-                        kept.short()
+                        commit.short()
                     ));
                 }
                 self.op.update_lane(&self.lane.name, |lane| lane.preview_edits.retain(|edit| edit != id))?;
                 continue;
             };
-            match self.bring(id) {
-                Ok((Restored::Exactly | Restored::Merged, _)) => back += 1,
-                Ok((Restored::Conflict(paths), commit)) => self.tell_kept(commit, &paths),
-                Err(_) => self.tell_kept(snap.snapshot.commit, &[]),
+            match self.restore_edit(id) {
+                Ok((RestoreOutcome::Exact | RestoreOutcome::Merged, _)) => restored += 1,
+                Ok((RestoreOutcome::Conflict(paths), commit)) => self.warn_edits_saved(commit, &paths),
+                Err(_) => self.warn_edits_saved(edit_snapshot.snapshot.commit, &[]),
             }
         }
-        Ok(back)
+        Ok(restored)
     }
 
-    fn tell_kept(&self, commit: Oid, conflicts: &[RepoPath]) {
+    fn warn_edits_saved(&self, commit: Oid, conflicts: &[RepoPath]) {
         self.op.project.listener.warn(format!(
             "edits of an earlier preview do not fit any more; they are kept: {} {}",
-            lane::way_back(self.op.project, Some(commit), conflicts).command(),
+            lane::choose_stash_method(self.op.project, Some(commit), conflicts).command(),
             commit.short()
         ));
     }
 
-    fn bring(&self, id: &String) -> Result<(Restored, Oid), lane::Error> {
-        let forget = |lane: &mut AnyLane| lane.preview_edits.retain(|edit| edit != id);
-        let rest = self.op.lane_step(&self.lane.name, forget)?.into_iter().collect();
-        self.op.restore_for_good(self.main, id, self.tip, rest)
+    fn restore_edit(&self, id: &String) -> Result<(RestoreOutcome, Oid), lane::Error> {
+        let forget_edit = |lane: &mut AnyLane| lane.preview_edits.retain(|edit| edit != id);
+        let record_steps = self.op.lane_step(&self.lane.name, forget_edit)?.into_iter().collect();
+        self.op.restore_then(self.main, id, self.tip, record_steps)
     }
 }

@@ -1,94 +1,85 @@
-//! Owns what can go wrong with a preview, in the user's words.
+//! Errors of previews, with hints and exit codes.
 
 use std::borrow::Cow;
 
-use crate::explain::{Exit, Explain, quoted_path};
+use crate::explain::{Exit, Explain, shell_quote_path};
 use crate::git::Head;
 use crate::{git, lane, store};
 
-/// An error about a preview.
+/// Error of a preview.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing is previewed.
+    /// No preview is open.
     #[error("no preview is open; nothing was changed")]
-    NotOpen,
-    /// The checkout was switched by hand to a third place.
-    #[error("the main checkout shows '{now}', not lane '{lane}' any more; nothing was changed")]
-    ByHand {
-        /// The lane that was previewed.
+    NoOpenPreview,
+    /// The main checkout was switched by hand to another branch or commit.
+    #[error("the main checkout shows '{current_head}', not lane '{lane}' any more; nothing was changed")]
+    SwitchedByHand {
+        /// Lane that was previewed.
         lane: String,
-        /// Where HEAD is.
-        now: String,
-        /// Where the preview was entered from.
-        came_from: Head,
+        /// Branch or commit that HEAD names.
+        current_head: String,
+        /// Branch or commit that the preview was entered from.
+        previous_head: Head,
     },
     /// The checkout was switched by hand to a branch without a commit.
     #[error(
-        "the main checkout is on '{now}', a branch without a commit, not on lane '{lane}' any more; nothing was changed"
+        "the main checkout is on '{current_branch}', a branch without a commit, not on lane '{lane}' any more; nothing was changed"
     )]
-    Orphan {
-        /// The lane that was previewed.
+    OnUnbornBranch {
+        /// Lane that was previewed.
         lane: String,
-        /// The branch.
-        now: String,
-        /// The hidden branch that shows the lane.
-        preview: String,
+        /// Branch that HEAD names.
+        current_branch: String,
+        /// Branch of the preview.
+        preview_branch: String,
     },
-    /// The branch that the preview was entered from is checked out elsewhere.
+    /// The branch that the preview was entered from is checked out in another worktree.
     #[error("branch '{branch}' is checked out in {} now; nothing was changed", dir.display())]
     OriginTaken {
-        /// The branch.
+        /// Branch that the preview was entered from.
         branch: String,
-        /// The other worktree.
+        /// Other worktree.
         dir: std::path::PathBuf,
     },
-    /// Something stands where the user's changes belong.
+    /// Files are in the way of the user's parked changes.
     #[error(
         "your changes from before the preview are kept, but these stand in their way: {}",
-        git::names(paths)
+        git::list_paths(paths)
     )]
-    InTheWay {
-        /// The files.
+    ChangesObstructed {
+        /// Files that are in the way.
         paths: Vec<git::RepoPath>,
     },
-    /// The lane has no branch.
+    /// The lane's branch is gone.
     #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]
-    NoTip {
-        /// The lane.
-        lane: String,
-    },
-    /// The main checkout has no commit.
+    LaneBranchGone { lane: String },
+    /// The main checkout is on a branch without a commit.
     #[error("the main checkout is on a branch without a commit; nothing was changed")]
-    Unborn,
-    /// Where the preview was entered from is gone.
+    NoCommit,
+    /// The branch that the preview was entered from is gone.
     #[error("branch '{branch}', which the preview was entered from, is gone; nothing was changed")]
     OriginGone {
-        /// The branch.
+        /// Branch that the preview was entered from.
         branch: String,
-        /// Where it was by then.
+        /// Its commit when the preview was entered.
         commit: git::Oid,
     },
-    /// The preview has commits that the lane does not have, and the lane moved.
+    /// The preview has commits that the lane lacks, and the lane has moved.
     #[error("lane '{lane}' and its preview both have commits of their own; nothing was changed")]
-    Diverged {
-        /// The lane.
-        lane: String,
-    },
-    /// The preview has commits that the lane does not have, and the lane has none to show.
+    Diverged { lane: String },
+    /// The preview has commits that the lane lacks, and the lane has no new commits.
     #[error(
         "cannot refresh the preview of lane '{lane}': it has commits that the lane has not, and the lane has nothing new; nothing was changed"
     )]
-    Ahead {
-        /// The lane.
-        lane: String,
-    },
-    /// From a lane.
+    PreviewAhead { lane: String },
+    /// Error of a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
-    /// From git.
+    /// Error of git.
     #[error(transparent)]
     Git(#[from] git::Error),
-    /// From the store.
+    /// Error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -104,26 +95,28 @@ impl Explain for Error {
 
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::NotOpen => vec!["open one: git proq preview LANE".into()],
-            Error::ByHand { came_from, .. } => {
-                let how = if matches!(came_from, Head::Detached(_)) { "--detach " } else { "" };
-                vec![format!("go back first: git switch {how}{came_from} && git proq preview --back").into()]
+            Error::NoOpenPreview => vec!["open one: git proq preview LANE".into()],
+            Error::SwitchedByHand { previous_head: came_from, .. } => {
+                let flag = if matches!(came_from, Head::Detached(_)) { "--detach " } else { "" };
+                vec![format!("go back first: git switch {flag}{came_from} && git proq preview --back").into()]
             }
-            Error::Orphan { preview, .. } => {
+            Error::OnUnbornBranch { preview_branch: preview, .. } => {
                 vec![format!("go back first: git switch {preview}").into()]
             }
             Error::OriginTaken { dir, .. } => {
-                vec![format!("free it: git -C {} switch --detach", quoted_path(dir)).into()]
+                vec![format!("free it: git -C {} switch --detach", shell_quote_path(dir)).into()]
             }
-            Error::InTheWay { .. } => {
+            Error::ChangesObstructed { .. } => {
                 vec!["move them aside, then bring your changes back: git proq preview --back".into()]
             }
-            Error::NoTip { lane } => vec![format!("see what is left of it: git proq show {lane}").into()],
-            Error::Unborn => vec!["make a first commit: git commit --allow-empty -m 'Start'".into()],
+            Error::LaneBranchGone { lane } => {
+                vec![format!("see what is left of it: git proq show {lane}").into()]
+            }
+            Error::NoCommit => vec!["make a first commit: git commit --allow-empty -m 'Start'".into()],
             Error::OriginGone { branch, commit } => {
                 vec![format!("make it again: git branch {branch} {}", commit.short()).into()]
             }
-            Error::Diverged { .. } | Error::Ahead { .. } => {
+            Error::Diverged { .. } | Error::PreviewAhead { .. } => {
                 vec!["leave it; its commits are kept: git proq preview --back".into()]
             }
             Error::Lane(e) => e.hints(),

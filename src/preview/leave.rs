@@ -1,49 +1,49 @@
-//! Owns leaving a preview: what was made in it goes to its lane, the user's own changes come back.
+//! End of a preview: commits and edits made in it go to its lane, and the user's own changes are restored.
 
 use std::path::PathBuf;
 
 use super::Error;
-use super::desk::{self, Desk, Reality};
+use super::main_checkout::{self, MainCheckout, PreviewState};
 use crate::event;
-use crate::explain::quoted_path;
-use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, Restored};
-use crate::lane::{self, Checkout, Operation, Project, effective_state, operate};
+use crate::explain::shell_quote_path;
+use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, RestoreOutcome};
+use crate::lane::{self, LockedWorktree, Operation, Project, effective_state, operate};
 use crate::store::new_id;
-use crate::store::records::{PreviewRecord, SnapRecord};
+use crate::store::records::{PreviewRecord, SnapshotRecord};
 
-/// What leaving did.
+/// Result of leaving a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Back {
-    /// The lane that was shown.
+pub(crate) struct LeaveResult {
+    /// Lane that was shown.
     pub(crate) lane: String,
-    /// Where the checkout is now.
-    pub(crate) to: Head,
-    /// How the user's own changes came back; none when there were none.
-    pub(crate) restored: Option<Restored>,
-    /// The snapshot that still holds them, when they did not.
-    pub(crate) snapshot: Option<Oid>,
-    /// Edits made during the preview, set aside for the next one, as a commit that `git stash apply` reads.
-    pub(crate) edits: Option<Oid>,
+    /// Branch or commit that the checkout is on now.
+    pub(crate) head: Head,
+    /// Outcome of restoring the user's own changes; none if there were none.
+    pub(crate) restored: Option<RestoreOutcome>,
+    /// Commit of the snapshot that still has the user's changes, if they conflicted.
+    pub(crate) conflicting_snapshot: Option<Oid>,
+    /// Edits made during the preview, parked for the next one, as a commit that `git stash apply` reads.
+    pub(crate) saved_edits: Option<Oid>,
 }
 
-impl Back {
-    /// Says where the user's changes are when they did not come back.
-    pub(crate) fn tell_conflict(&self, project: &Project) {
-        if let Some(kept) = self.snapshot {
+impl LeaveResult {
+    /// Warns the user where the parked changes are if they could not be restored.
+    pub(crate) fn warn_conflict(&self, project: &Project) {
+        if let Some(commit) = self.conflicting_snapshot {
             project.listener.warn(format!(
                 "your changes from before the preview conflict with {}; they are kept: {} {}",
-                self.to,
-                lane::way_back(project, self.snapshot, self.conflicts()).command(),
-                kept.short()
+                self.head,
+                lane::choose_stash_method(project, self.conflicting_snapshot, self.conflicts()).command(),
+                commit.short()
             ));
         }
     }
 
-    /// Paths that kept the user's changes from coming back.
+    /// Returns the paths that kept the user's changes from being restored.
     pub(crate) fn conflicts(&self) -> &[RepoPath] {
         match &self.restored {
-            Some(Restored::Conflict(paths)) => paths,
+            Some(RestoreOutcome::Conflict(paths)) => paths,
             _ => &[],
         }
     }
@@ -52,303 +52,337 @@ impl Back {
 /// Leaves the open preview.
 ///
 /// # Errors
-/// [`Error::NotOpen`], [`Error::ByHand`], [`Error::OriginGone`]: nothing was changed.
-pub(crate) fn back(project: &Project) -> Result<Back, Error> {
-    operate(project, "preview --back", |op| leave_if(op, |_| true)?.ok_or(Error::NotOpen))
+/// [`Error::NoOpenPreview`], [`Error::SwitchedByHand`], [`Error::OriginGone`]; nothing was changed then.
+pub(crate) fn leave_preview(project: &Project) -> Result<LeaveResult, Error> {
+    operate(project, "preview --back", |op| leave_matching(op, |_| true)?.ok_or(Error::NoOpenPreview))
 }
 
-/// Leaves the open preview if it is one that is meant.
-fn leave_if(op: &Operation<'_>, is_meant: impl Fn(&PreviewRecord) -> bool) -> Result<Option<Back>, Error> {
+/// Leaves the open preview if `is_match` accepts it. Returns none if no such preview is open.
+fn leave_matching(
+    op: &Operation<'_>,
+    is_match: impl Fn(&PreviewRecord) -> bool,
+) -> Result<Option<LeaveResult>, Error> {
     let project = op.project;
     let main = project.repo.require_main()?.to_owned();
     let checkout = op.checkout(&main)?;
-    // Read under the lock: somebody else may have left it since, or opened another.
-    let Some(open) = desk::open_preview(project)?.filter(is_meant) else { return Ok(None) };
-    let desk = Desk::look(project, &main)?;
-    match desk::reality(&open, &desk) {
-        Reality::Shown => leave(op, &checkout, &open, &desk).map(Some),
-        Reality::Home => finish_at_home(op, &checkout, &open, &desk).map(Some),
-        Reality::Elsewhere => Err(desk::by_hand(project, &open, &desk)),
+    // Read under the lock: another process may have left the preview since, or opened another one.
+    let Some(preview) = main_checkout::load_preview(project)?.filter(is_match) else { return Ok(None) };
+    let current = MainCheckout::read(project, &main)?;
+    match main_checkout::preview_state(&preview, &current) {
+        PreviewState::Shown => leave_shown(op, &checkout, &preview, &current).map(Some),
+        PreviewState::AtOrigin => finish_at_origin(op, &checkout, &preview, &current).map(Some),
+        PreviewState::Elsewhere => Err(main_checkout::switched_error(project, &preview, &current)),
     }
 }
 
-/// Leaves the preview if it shows this lane: before the lane lands or goes.
-pub(crate) fn leave_for(op: &Operation<'_>, lane: &str) -> Result<Option<Back>, Error> {
-    let shows = |open: &PreviewRecord| open.lane == lane;
-    if desk::open_preview(op.project)?.is_some_and(|open| shows(&open)) {
-        leave_if(op, shows)
+/// Leaves the preview if it shows this lane, before the lane lands or is removed.
+pub(crate) fn leave_preview_of(op: &Operation<'_>, lane: &str) -> Result<Option<LeaveResult>, Error> {
+    let shows_lane = |preview: &PreviewRecord| preview.lane == lane;
+    if main_checkout::load_preview(op.project)?.is_some_and(|preview| shows_lane(&preview)) {
+        leave_matching(op, shows_lane)
     } else {
         Ok(None)
     }
 }
 
-fn leave(
+fn leave_shown(
     op: &Operation<'_>,
-    checkout: &Checkout<'_>,
-    open: &PreviewRecord,
-    desk: &Desk,
-) -> Result<Back, Error> {
-    let home = home_commit(op.project, open)?;
-    refuse_taken(op.project, open)?;
-    let edits = set_edits_aside(op, open, desk)?;
-    let mv = RefMove::Switch { from: desk.head.clone(), to: open.came_from.clone() };
-    let brings = brings(op.project, checkout, open)?;
-    op.transition_back(checkout.dir(), (desk.commit, home), mv, &brings, &edits.folders)?;
-    drop_preview_branch(op, open, desk.commit)?;
-    let mut back = come_home(op, checkout, open, home)?;
-    back.edits = edits.kept;
-    let (main, from) = (checkout.dir().to_owned(), desk.commit);
-    op.after(move |project| desk::after_checkout(project, &main, from, home));
-    Ok(back)
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
+    current: &MainCheckout,
+) -> Result<LeaveResult, Error> {
+    let origin = origin_commit(op.project, preview)?;
+    require_origin_free(op.project, preview)?;
+    let edits = park_edits(op, preview, current)?;
+    let ref_move = RefMove::Switch { from: current.head.clone(), to: preview.previous_head.clone() };
+    let local_state = state_to_restore(op.project, checkout, preview)?;
+    op.revert_transition(
+        checkout.dir(),
+        (current.commit, origin),
+        ref_move,
+        &local_state,
+        &edits.empty_folders,
+    )?;
+    delete_preview_branch(op, preview, current.commit)?;
+    let mut result = restore_user_changes(op, checkout, preview, origin)?;
+    result.saved_edits = edits.commit;
+    let (main, from) = (checkout.dir().to_owned(), current.commit);
+    op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, origin));
+    Ok(result)
 }
 
-/// The permission bits that files get which come in the place of the preview's, and the flags of index entries that were there before the
-/// preview: those that were set since belong to the preview alone.
-pub(super) fn brings(
+/// Returns the permission bits for files that replace those of the preview, and the flags of index entries
+/// from before the preview. Flags that were set since belong to the preview alone.
+pub(super) fn state_to_restore(
     project: &Project,
-    checkout: &Checkout<'_>,
-    open: &PreviewRecord,
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
 ) -> Result<LocalState, Error> {
-    let before = open.snapshot.as_ref().map(|id| project.kept_index(checkout.dir(), id));
-    let flags = match before {
-        // Where nothing was flagged, and nothing changed, there is none.
+    let saved_index = preview.snapshot.as_ref().map(|id| project.saved_index_path(checkout.dir(), id));
+    let flags = match saved_index {
+        // Without a snapshot there were no flags and no changes.
         None => LocalState::default(),
-        Some(index) => checkout.flags(Some(&index).filter(|index| index.exists()).map(PathBuf::as_path))?,
-    };
-    Ok(open.drops.clone().with_flags(flags))
-}
-
-/// The checkout is where the preview was entered from already: only what waits is brought back.
-pub(super) fn finish_at_home(
-    op: &Operation<'_>,
-    checkout: &Checkout<'_>,
-    open: &PreviewRecord,
-    desk: &Desk,
-) -> Result<Back, Error> {
-    if let Some(tip) = op.project.repo.branch_tip(&open.branch)? {
-        if tip != open.tip {
-            carry_commits(op, open, tip)?;
+        Some(index) => {
+            checkout.user_flags(Some(&index).filter(|index| index.exists()).map(PathBuf::as_path))?
         }
-        drop_preview_branch(op, open, tip)?;
-    }
-    come_home(op, checkout, open, desk.commit)
+    };
+    Ok(preview.dropped_state.clone().with_flags(flags))
 }
 
-/// The commit that the checkout goes back to: its branch may have moved, by a landing for one.
-pub(super) fn home_commit(project: &Project, open: &PreviewRecord) -> Result<Oid, Error> {
-    match &open.came_from {
+/// Finishes a preview whose checkout is back where it was entered from: only the parked changes are restored.
+pub(super) fn finish_at_origin(
+    op: &Operation<'_>,
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
+    current: &MainCheckout,
+) -> Result<LeaveResult, Error> {
+    if let Some(tip) = op.project.repo.branch_tip(&preview.branch)? {
+        if tip != preview.tip {
+            carry_or_save_commits(op, preview, tip)?;
+        }
+        delete_preview_branch(op, preview, tip)?;
+    }
+    restore_user_changes(op, checkout, preview, current.commit)
+}
+
+/// Returns the commit that the checkout returns to: its branch may have moved, for example by a landing.
+pub(super) fn origin_commit(project: &Project, preview: &PreviewRecord) -> Result<Oid, Error> {
+    match &preview.previous_head {
         Head::Detached(id) => Ok(*id),
         Head::Branch(branch) => project
             .repo
             .branch_tip(branch)?
-            .ok_or_else(|| Error::OriginGone { branch: branch.clone(), commit: open.came_from_commit }),
+            .ok_or_else(|| Error::OriginGone { branch: branch.clone(), commit: preview.previous_commit }),
     }
 }
 
-/// Refuses to go back to a branch that is checked out elsewhere by now.
-pub(super) fn refuse_taken(project: &Project, open: &PreviewRecord) -> Result<(), Error> {
-    match (lane::home_elsewhere(project, open)?, &open.came_from) {
+/// Refuses to return to a branch that is now checked out in another worktree.
+pub(super) fn require_origin_free(project: &Project, preview: &PreviewRecord) -> Result<(), Error> {
+    match (lane::origin_branch_elsewhere(project, preview)?, &preview.previous_head) {
         (Some(dir), Head::Branch(branch)) => Err(Error::OriginTaken { branch: branch.clone(), dir }),
         _ => Ok(()),
     }
 }
 
-fn come_home(
+fn restore_user_changes(
     op: &Operation<'_>,
-    checkout: &Checkout<'_>,
-    open: &PreviewRecord,
-    home: Oid,
-) -> Result<Back, Error> {
-    let mut back = Back {
-        lane: open.lane.clone(),
-        to: open.came_from.clone(),
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
+    origin: Oid,
+) -> Result<LeaveResult, Error> {
+    let mut result = LeaveResult {
+        lane: preview.lane.clone(),
+        head: preview.previous_head.clone(),
         restored: None,
-        snapshot: None,
-        edits: None,
+        conflicting_snapshot: None,
+        saved_edits: None,
     };
-    // A snapshot that is gone was brought back by somebody who was cut off before closing the preview.
-    let mut snap = match &open.snapshot {
-        Some(id) => op.project.find_snap(id)?,
+    // A missing snapshot was restored before by a process that was interrupted before it could close the
+    // preview.
+    let mut user_snapshot = match &preview.snapshot {
+        Some(id) => op.project.find_unrestored_snap(id)?,
         None => None,
     };
-    warn_without_record(op, open)?;
-    if let Some(lost) = snap.take_if(|snap| op.project.is_lost(snap)) {
+    warn_without_record(op, preview)?;
+    if let Some(lost) = user_snapshot.take_if(|snap| op.project.is_snap_lost(snap)) {
         warn_lost(op, &lost);
     }
-    if let Some(snap) = snap {
-        let rest = vec![desk::close_step(op)?];
-        let (restored, commit) =
-            op.restore_for_good(checkout.dir(), &snap.id, home, rest).map_err(in_the_way)?;
-        if matches!(restored, Restored::Conflict(_)) {
-            back.snapshot = Some(commit);
+    if let Some(user_snapshot) = user_snapshot {
+        let close_steps = vec![main_checkout::delete_record_step(op)?];
+        let (restored, commit) = op
+            .restore_then(checkout.dir(), &user_snapshot.id, origin, close_steps)
+            .map_err(changes_obstructed)?;
+        if matches!(restored, RestoreOutcome::Conflict(_)) {
+            result.conflicting_snapshot = Some(commit);
         }
-        back.restored = Some(restored);
+        result.restored = Some(restored);
     }
-    checkout.make_folders(&open.empty_dirs);
-    desk::close(op)?;
-    let lane = op.project.lane(&open.lane).ok();
-    op.tell(
-        event::Name::PreviewLeft,
+    checkout.create_folders(&preview.empty_dirs);
+    main_checkout::delete_record(op)?;
+    let lane = op.project.lane(&preview.lane).ok();
+    op.emit(
+        event::EventName::PreviewLeft,
         lane.as_ref(),
-        format!("the main checkout shows {} again", open.came_from),
+        format!("the main checkout shows {} again", preview.previous_head),
     );
-    Ok(back)
+    Ok(result)
 }
 
-/// Says, once the checkout is home, how the user's changes come back where the record of their snapshot is gone.
-fn warn_without_record(op: &Operation<'_>, open: &PreviewRecord) -> Result<(), Error> {
-    let Some(id) = &open.snapshot else { return Ok(()) };
-    let (name, folder) = (SnapRecord::ref_name(id), op.project.store.layout().snapshot(id));
-    let said = match op.project.snap_without_record(id)? {
-        Some(kept) => format!(
+/// Warns, once the checkout is back, how to restore the user's changes if the record of their snapshot is
+/// gone.
+fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<(), Error> {
+    let Some(id) = &preview.snapshot else { return Ok(()) };
+    let (name, folder) = (SnapshotRecord::ref_name(id), op.project.store.layout().snapshot(id));
+    let message = match op.project.orphaned_snap_commit(id)? {
+        Some(commit) => format!(
             "the record of your changes from before the preview is gone; bring them back: git stash apply {}; \
              {name} keeps them until you delete it",
-            kept.short()
+            commit.short()
         ),
         None if !folder.join("snap.toml").exists() => {
-            let left = match folder.exists() {
-                true => format!("; see which files are left: ls -R {}", quoted_path(&folder)),
+            let list_hint = match folder.exists() {
+                true => format!("; see which files are left: ls -R {}", shell_quote_path(&folder)),
                 false => String::new(),
             };
             format!(
-                "your changes from before the preview are gone: somebody deleted their record and {name}{left}"
+                "your changes from before the preview are gone: somebody deleted their record and {name}{list_hint}"
             )
         }
         None => return Ok(()),
     };
-    op.after(move |project| project.listener.warn(said));
+    op.defer(move |project| project.listener.warn(message));
     Ok(())
 }
 
-/// Says, once the checkout is home, that git has lost the user's changes, and what may be left of them.
-fn warn_lost(op: &Operation<'_>, lost: &SnapRecord) {
+/// Warns, once the checkout is back, that git has lost the user's changes, and lists the folder with files
+/// that may be left.
+fn warn_lost(op: &Operation<'_>, lost: &SnapshotRecord) {
     let (commit, folder) = (lost.snapshot.commit, op.project.store.layout().snapshot(&lost.id));
-    op.after(move |project| {
+    op.defer(move |project| {
         project.listener.warn(format!(
             "git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}",
             commit.short(),
-            quoted_path(&folder)
+            shell_quote_path(&folder)
         ));
     });
 }
 
-/// What stands in the way of the user's changes is named as that: the usual advice, to commit or stash it, would be bad
-/// while they are elsewhere.
-fn in_the_way(e: lane::Error) -> Error {
+/// Converts an error about obstacles to [`Error::ChangesObstructed`]. The usual hint, to commit or stash the
+/// obstacles, would be wrong while the user's changes are parked.
+fn changes_obstructed(e: lane::Error) -> Error {
     match e {
-        lane::Error::Git(git::Error::Overlap { paths, .. } | git::Error::Obstructed { paths, .. }) => {
-            Error::InTheWay { paths }
+        lane::Error::Git(git::Error::LocalChanges { paths, .. } | git::Error::Obstructed { paths, .. }) => {
+            Error::ChangesObstructed { paths }
         }
         other => other.into(),
     }
 }
 
-/// What was made in a preview that is left.
-pub(super) struct Edits {
-    /// The edits that were set aside, as a commit that `git stash apply` reads; none when there were none.
-    pub(super) kept: Option<Oid>,
-    /// The empty folders, where there was nothing else: they are still there, and go with the preview.
-    pub(super) folders: Vec<RepoPath>,
+/// Edits made in a preview that is left.
+pub(super) struct ParkedEdits {
+    /// Parked edits, as a commit that `git stash apply` reads; none if there were none.
+    pub(super) commit: Option<Oid>,
+    /// Empty folders, if there were no other edits; they are still there and are removed with the preview.
+    pub(super) empty_folders: Vec<RepoPath>,
 }
 
-/// Sends commits made on the preview to the lane, and sets uncommitted edits aside for the lane's next preview.
+/// Moves commits made in the preview to the lane, and parks uncommitted edits for the lane's next preview.
 /// Afterwards the checkout is clean.
-pub(super) fn set_edits_aside(op: &Operation<'_>, open: &PreviewRecord, desk: &Desk) -> Result<Edits, Error> {
-    if desk.commit != open.tip {
-        carry_commits(op, open, desk.commit)?;
+pub(super) fn park_edits(
+    op: &Operation<'_>,
+    preview: &PreviewRecord,
+    current: &MainCheckout,
+) -> Result<ParkedEdits, Error> {
+    if current.commit != preview.tip {
+        carry_or_save_commits(op, preview, current.commit)?;
     }
     let main = op.project.repo.require_main()?;
-    let why = format!("edits made in the preview of {}", open.lane);
-    let known = folders_before(op.project, open)?;
+    let reason = format!("edits made in the preview of {}", preview.lane);
+    let initial_folders = initial_empty_folders(op.project, preview)?;
     let checkout = op.checkout(main)?;
-    let seen = checkout.seen();
-    let Some(snap) = op.snapshot_of_all(main, desk.commit, &why, &open.ignored, &seen)? else {
-        // Git knows no empty folders: one that the preview's edits left is no work that a lane would have to be kept for.
-        let mut folders = checkout.empty_folders(&seen)?;
-        folders.retain(|folder| !known.contains(folder));
-        return Ok(Edits { kept: None, folders });
+    let scan = checkout.scan();
+    let Some(edit_snapshot) =
+        op.snapshot_files_or_sparse(main, current.commit, &reason, &preview.ignored, &scan)?
+    else {
+        // Git does not record empty folders, so an empty folder of the preview is no work for which a lane
+        // would be kept.
+        let mut folders = checkout.find_empty_folders(&scan)?;
+        folders.retain(|folder| !initial_folders.contains(folder));
+        return Ok(ParkedEdits { commit: None, empty_folders: folders });
     };
-    if op.project.lane(&open.lane).is_ok() {
-        op.update_lane(&open.lane, |lane| lane.preview_edits.push(snap.id.clone()))?;
+    if op.project.lane(&preview.lane).is_ok() {
+        op.update_lane(&preview.lane, |lane| lane.preview_edits.push(edit_snapshot.id.clone()))?;
     } else {
         op.project.listener.warn(format!(
             "lane '{}' is gone; the edits made in its preview are kept: git stash apply {}",
-            open.lane,
-            snap.snapshot.commit.short()
+            preview.lane,
+            edit_snapshot.snapshot.commit.short()
         ));
     }
-    op.clear(main, &snap.id)?;
-    checkout.remove_folders(&snap.snapshot.empty_dirs, &known);
-    Ok(Edits { kept: Some(snap.snapshot.commit), folders: Vec::new() })
+    op.park_snapshot_files(main, &edit_snapshot.id)?;
+    checkout.remove_empty_folders(&edit_snapshot.snapshot.empty_dirs, &initial_folders);
+    Ok(ParkedEdits { commit: Some(edit_snapshot.snapshot.commit), empty_folders: Vec::new() })
 }
 
-/// The empty folders that the checkout had before a preview.
-fn folders_before(project: &Project, open: &PreviewRecord) -> Result<Vec<RepoPath>, Error> {
-    let snap = open.snapshot.as_ref().map(|id| project.find_snap(id)).transpose()?.flatten();
-    Ok([open.empty_dirs.clone(), snap.map(|snap| snap.snapshot.empty_dirs).unwrap_or_default()].concat())
+/// Returns the empty folders that the checkout had before the preview.
+fn initial_empty_folders(project: &Project, preview: &PreviewRecord) -> Result<Vec<RepoPath>, Error> {
+    let snapshot =
+        preview.snapshot.as_ref().map(|id| project.find_unrestored_snap(id)).transpose()?.flatten();
+    Ok([preview.empty_dirs.clone(), snapshot.map(|snap| snap.snapshot.empty_dirs).unwrap_or_default()]
+        .concat())
 }
 
-/// Commits made on the preview go to the lane when nobody works in it and it has not moved; else they are kept.
-fn carry_commits(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<(), Error> {
-    match try_carry(op, open, made)? {
-        Carried::Nothing => return Ok(()),
-        Carried::To(lane) => {
-            // They are taken back if the preview cannot be left.
-            op.after(move |project| {
+/// Moves commits made in the preview to the lane if no agent works in it and it has not moved; otherwise
+/// saves them to a ref.
+fn carry_or_save_commits(op: &Operation<'_>, preview: &PreviewRecord, preview_tip: Oid) -> Result<(), Error> {
+    match carry_commits_to_lane(op, preview, preview_tip)? {
+        CarryOutcome::NotNeeded => return Ok(()),
+        CarryOutcome::MovedToLane(lane) => {
+            // The move is undone if the preview cannot be left, so the message waits for the end of the
+            // operation.
+            op.defer(move |project| {
                 project.listener.step(format!("the commits made in the preview are in lane '{lane}' now"));
             });
             return Ok(());
         }
-        Carried::Impossible => {}
+        CarryOutcome::Impossible => {}
     }
-    let saved = format!("refs/proq/saved/{}-preview-{}", open.lane, new_id());
-    op.anchor(&saved, made)?;
+    let saved_ref = format!("refs/proq/saved/{}-preview-{}", preview.lane, new_id());
+    op.anchor(&saved_ref, preview_tip)?;
     op.project.listener.warn(format!(
-        "commits made in the preview could not go to lane '{}'; they are kept as {saved}",
-        open.lane
+        "commits made in the preview could not go to lane '{}'; they are kept as {saved_ref}",
+        preview.lane
     ));
     Ok(())
 }
 
-/// What became of commits made on a preview.
-enum Carried {
-    /// The lane has them all.
-    Nothing,
-    /// They are in this lane now.
-    To(String),
-    /// They cannot go there: somebody works in it, or it has moved.
+/// Outcome of moving commits of a preview to its lane.
+enum CarryOutcome {
+    /// The lane, or the branch of the way back, has all of them already.
+    NotNeeded,
+    /// The commits are in this lane now.
+    MovedToLane(String),
+    /// The commits cannot be moved: an agent works in the lane, or the lane has moved.
     Impossible,
 }
 
-fn try_carry(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<Carried, Error> {
+fn carry_commits_to_lane(
+    op: &Operation<'_>,
+    preview: &PreviewRecord,
+    preview_tip: Oid,
+) -> Result<CarryOutcome, Error> {
     let project = op.project;
-    if let Ok(home) = home_commit(project, open)
-        && project.repo.is_ancestor(made, home)?
+    if let Ok(origin) = origin_commit(project, preview)
+        && project.repo.is_ancestor(preview_tip, origin)?
     {
-        // The preview was reset by hand to what the base has anyway.
-        return Ok(Carried::Nothing);
+        // The preview was reset by hand to a commit that the base has.
+        return Ok(CarryOutcome::NotNeeded);
     }
-    let Ok(lane) = project.lane(&open.lane) else { return Ok(Carried::Impossible) };
+    let Ok(lane) = project.lane(&preview.lane) else { return Ok(CarryOutcome::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
-    let busy = state.is_busy();
-    let Some(tip) = project.repo.branch_tip(&lane.place.branch)? else { return Ok(Carried::Impossible) };
-    if project.repo.is_ancestor(made, tip)? {
-        // Nothing was made that the lane lacks; the preview may have been set back by hand.
-        return Ok(Carried::Nothing);
+    let is_busy = state.is_busy();
+    let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else { return Ok(CarryOutcome::Impossible) };
+    if project.repo.is_ancestor(preview_tip, tip)? {
+        // The lane lacks no commit; the preview may have been reset by hand.
+        return Ok(CarryOutcome::NotNeeded);
     }
-    if busy || !lane.path.exists() || !project.repo.is_ancestor(tip, made)? {
-        return Ok(Carried::Impossible);
+    if is_busy || !lane.path.exists() || !project.repo.is_ancestor(tip, preview_tip)? {
+        return Ok(CarryOutcome::Impossible);
     }
-    let carry = || op.transition(&lane.path, tip, made, RefMove::Branch(lane.place.branch.clone()));
-    // What failed for once may work now; what is in the way is in the way still.
-    match carry().or_else(|e| if e.is_stuck() { Err(e) } else { carry() }) {
-        Ok(()) => Ok(Carried::To(lane.name)),
+    let move_lane = || op.transition(&lane.path, tip, preview_tip, RefMove::Branch(lane.kind.branch.clone()));
+    // A second attempt covers transient failures; a lasting obstacle fails again.
+    match move_lane().or_else(|e| if e.is_stuck() { Err(e) } else { move_lane() }) {
+        Ok(()) => Ok(CarryOutcome::MovedToLane(lane.name)),
         Err(e) if e.is_stuck() => Err(e.into()),
-        Err(_) => Ok(Carried::Impossible),
+        Err(_) => Ok(CarryOutcome::Impossible),
     }
 }
 
-/// Takes the hidden branch away; what it led to was carried or kept before.
-pub(super) fn drop_preview_branch(op: &Operation<'_>, open: &PreviewRecord, at: Oid) -> Result<(), Error> {
-    Ok(op.delete_ref(&format!("refs/heads/{}", open.branch), at)?)
+/// Deletes the preview branch; its commits have been moved or saved before.
+pub(super) fn delete_preview_branch(
+    op: &Operation<'_>,
+    preview: &PreviewRecord,
+    tip: Oid,
+) -> Result<(), Error> {
+    Ok(op.delete_ref(&format!("refs/heads/{}", preview.branch), tip)?)
 }

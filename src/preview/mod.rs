@@ -1,17 +1,17 @@
-//! Owns showing a lane in the main checkout, with the user's own changes kept safe meanwhile.
+//! Preview of a lane in the main checkout, with the user's own changes parked until the preview ends.
 
-mod desk;
 mod enter;
 mod error;
 mod leave;
+mod main_checkout;
 mod plan;
 mod refresh;
-mod retire;
+mod remove_lane;
 
-pub(crate) use desk::{Showing, showing};
-pub(crate) use enter::{Entered, enter};
+pub(crate) use enter::{EnterResult, enter_preview};
 pub(crate) use error::Error;
-pub(crate) use leave::{Back, back, leave_for};
-pub(crate) use plan::{Goal, plan};
-pub(crate) use refresh::{Refreshed, keep_up, refresh};
-pub(crate) use retire::{Retired, retire};
+pub(crate) use leave::{LeaveResult, leave_preview, leave_preview_of};
+pub(crate) use main_checkout::{PreviewStatus, preview_status};
+pub(crate) use plan::{PreviewAction, plan_preview};
+pub(crate) use refresh::{RefreshResult, follow_lane, refresh_preview};
+pub(crate) use remove_lane::{RemoveResult, remove_previewed_lane};

@@ -1,146 +1,152 @@
-//! Owns saying what a preview would do, without doing it.
+//! Plan of a preview: what it would do, without doing it.
 
 use std::collections::HashSet;
 
-use super::desk::{self, Desk, Reality};
-use super::enter::tip_of;
-use super::leave::{home_commit, refuse_taken};
+use super::enter::require_lane_tip;
+use super::leave::{origin_commit, require_origin_free};
+use super::main_checkout::{self, MainCheckout, PreviewState};
 use super::{Error, refresh};
-use crate::git::{self, Dirt, Head, Oid, RepoPath};
-use crate::lane::{self, Checkout, Project};
+use crate::git::{self, Head, Oid, RepoPath, WorktreeStatus};
+use crate::lane::{self, LockedWorktree, Project};
 use crate::store::records::PreviewRecord;
 
-/// What is to be done.
+/// Action to plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Goal<'a> {
-    /// To show this lane.
+pub(crate) enum PreviewAction<'a> {
+    /// Show this lane.
     Show(&'a str),
-    /// To bring the open preview to where its lane is.
+    /// Update the open preview to the tip of its lane.
     Refresh,
-    /// To leave the open preview.
-    Back,
+    /// Leave the open preview.
+    Leave,
 }
 
-/// What would be done.
+/// Planned changes of the main checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Plan {
-    /// The lane that would be shown; none on the way back.
+pub(crate) struct PreviewPlan {
+    /// Lane that would be shown; none when the preview is left.
     pub(crate) lane: Option<String>,
-    /// What the main checkout is on.
-    pub(crate) from: String,
-    /// What it would be on.
-    pub(crate) to: String,
-    /// How many tracked files would change.
-    pub(crate) changes: usize,
-    /// Changes that would be set aside.
-    pub(crate) set_aside: Vec<RepoPath>,
-    /// Whether the user's own changes wait for the way back.
-    pub(crate) waiting: bool,
-    /// Whether those changes may conflict on the way back: the base has moved.
+    /// Branch, commit or preview that the main checkout is on.
+    pub(crate) current: String,
+    /// Branch or commit that the main checkout would be on.
+    pub(crate) target: String,
+    /// Number of tracked files that would change.
+    pub(crate) changed_files: usize,
+    /// Paths of changes that would be parked.
+    pub(crate) parked_paths: Vec<RepoPath>,
+    /// Whether the user's own changes are parked until the preview ends.
+    pub(crate) has_parked_changes: bool,
+    /// Whether the parked changes may conflict when they are restored, because the branch has moved.
     pub(crate) may_conflict: bool,
 }
 
 /// Plans showing a lane, or refreshing or leaving the open preview.
 ///
 /// # Errors
-/// As those of doing it: what stands in the way is refused here too.
-pub(crate) fn plan(project: &Project, goal: Goal<'_>) -> Result<Plan, Error> {
+/// Fails as the action itself would.
+pub(crate) fn plan_preview(project: &Project, action: PreviewAction<'_>) -> Result<PreviewPlan, Error> {
     let main = project.repo.require_main()?.to_owned();
-    lane::refuse_beside_in_place(project)?;
+    lane::require_no_in_place_run(project)?;
     project.repo.require_index(&main)?;
-    let checkout = Checkout::lock(project, &main)?;
-    let desk = Desk::look(project, &main)?;
-    let open = desk::open_preview(project)?;
-    let (lane, to, target) = aim(project, goal, open.as_ref(), &desk)?;
-    let dirt = git::status(&project.repo, &main, true)?;
-    if goal == Goal::Refresh {
-        if desk.commit != target {
-            checkout.require_free(desk.commit, target)?;
+    let checkout = LockedWorktree::lock(project, &main)?;
+    let main_checkout = MainCheckout::read(project, &main)?;
+    let preview = main_checkout::load_preview(project)?;
+    let (lane, to, target) = find_target(project, action, preview.as_ref(), &main_checkout)?;
+    let status = git::status(&project.repo, &main, true)?;
+    if action == PreviewAction::Refresh {
+        if main_checkout.commit != target {
+            checkout.check_transition(main_checkout.commit, target)?;
         }
-    } else if moves(goal, open.as_ref(), &desk) {
-        require_way(&checkout, (desk.commit, target), &dirt, open.as_ref())?;
+    } else if is_single_step(action, preview.as_ref(), &main_checkout) {
+        require_unobstructed(&checkout, (main_checkout.commit, target), &status, preview.as_ref())?;
     }
-    let from = match &open {
-        Some(open) if desk.head == Head::Branch(open.branch.clone()) => {
-            format!("the preview of '{}'", open.lane)
+    let current = match &preview {
+        Some(preview) if main_checkout.head == Head::Branch(preview.branch.clone()) => {
+            format!("the preview of '{}'", preview.lane)
         }
-        _ => desk.head.to_string(),
+        _ => main_checkout.head.to_string(),
     };
-    let set_aside = if goal == Goal::Refresh { Vec::new() } else { dirt.paths() };
-    let may_conflict = match &open {
-        // Their snapshot keeps that commit.
-        Some(open) if goal == Goal::Back && open.snapshot.is_some() => {
-            project.repo.tree_of(open.came_from_commit)? != project.repo.tree_of(target)?
+    let parked_paths = if action == PreviewAction::Refresh { Vec::new() } else { status.paths() };
+    let may_conflict = match &preview {
+        // The snapshot of the parked changes keeps that commit.
+        Some(preview) if action == PreviewAction::Leave && preview.snapshot.is_some() => {
+            project.repo.tree_of(preview.previous_commit)? != project.repo.tree_of(target)?
         }
         _ => false,
     };
-    Ok(Plan {
+    Ok(PreviewPlan {
         lane,
-        from,
-        to,
-        changes: git::tree_changes(&project.repo, desk.commit, target)?.len(),
-        set_aside,
-        waiting: open.is_some_and(|open| open.snapshot.is_some()),
+        current,
+        target: to,
+        changed_files: git::tree_changes(&project.repo, main_checkout.commit, target)?.len(),
+        parked_paths,
+        has_parked_changes: preview.is_some_and(|open| open.snapshot.is_some()),
         may_conflict,
     })
 }
 
-/// The lane that would be shown, what the checkout would be on, and the commit of that.
-fn aim(
+/// Returns the lane that would be shown, the name of what the checkout would be on, and its commit.
+fn find_target(
     project: &Project,
-    goal: Goal<'_>,
-    open: Option<&PreviewRecord>,
-    desk: &Desk,
+    action: PreviewAction<'_>,
+    preview: Option<&PreviewRecord>,
+    main_checkout: &MainCheckout,
 ) -> Result<(Option<String>, String, Oid), Error> {
-    if let Goal::Show(name) = goal {
+    if let PreviewAction::Show(name) = action {
         let lane = project.lane(name)?;
-        let tip = tip_of(project, &lane)?;
-        if let Some(open) = open.filter(|open| desk::reality(open, desk) == Reality::Elsewhere) {
-            return Err(desk::by_hand(project, open, desk));
+        let tip = require_lane_tip(project, &lane)?;
+        if let Some(preview) = preview
+            .filter(|preview| main_checkout::preview_state(preview, main_checkout) == PreviewState::Elsewhere)
+        {
+            return Err(main_checkout::switched_error(project, preview, main_checkout));
         }
-        return Ok((Some(lane.name), lane.place.branch, tip));
+        return Ok((Some(lane.name), lane.kind.branch, tip));
     }
-    let open = open.ok_or(Error::NotOpen)?;
-    if goal == Goal::Refresh {
-        desk::require_shown(project, open, desk)?;
-        let lane = project.lane(&open.lane)?;
-        let tip = refresh::new_tip(project, open, desk)?;
-        return Ok((Some(lane.name), lane.place.branch, tip));
+    let preview = preview.ok_or(Error::NoOpenPreview)?;
+    if action == PreviewAction::Refresh {
+        main_checkout::require_shown(project, preview, main_checkout)?;
+        let lane = project.lane(&preview.lane)?;
+        let tip = refresh::refresh_target(project, preview, main_checkout)?;
+        return Ok((Some(lane.name), lane.kind.branch, tip));
     }
-    if desk::reality(open, desk) == Reality::Elsewhere {
-        return Err(desk::by_hand(project, open, desk));
+    if main_checkout::preview_state(preview, main_checkout) == PreviewState::Elsewhere {
+        return Err(main_checkout::switched_error(project, preview, main_checkout));
     }
-    if desk::reality(open, desk) == Reality::Shown {
-        refuse_taken(project, open)?;
+    if main_checkout::preview_state(preview, main_checkout) == PreviewState::Shown {
+        require_origin_free(project, preview)?;
     }
-    Ok((None, open.came_from.to_string(), home_commit(project, open)?))
+    Ok((None, preview.previous_head.to_string(), origin_commit(project, preview)?))
 }
 
-/// Whether the checkout goes from where it is to where it is to be in one step. One that was brought home by hand gets its own
-/// changes back first.
-fn moves(goal: Goal<'_>, open: Option<&PreviewRecord>, desk: &Desk) -> bool {
-    let Some(open) = open else { return true };
-    let shown = desk::reality(open, desk) == Reality::Shown;
-    shown && goal != Goal::Show(&open.lane)
+/// Returns whether the checkout moves to its target in one step. A checkout that was switched back by hand
+/// first gets its parked changes back.
+fn is_single_step(
+    action: PreviewAction<'_>,
+    preview: Option<&PreviewRecord>,
+    main_checkout: &MainCheckout,
+) -> bool {
+    let Some(preview) = preview else { return true };
+    let is_shown = main_checkout::preview_state(preview, main_checkout) == PreviewState::Shown;
+    is_shown && action != PreviewAction::Show(&preview.lane)
 }
 
-/// Refuses what stands in the way once the uncommitted changes are set aside.
-fn require_way(
-    checkout: &Checkout<'_>,
+/// Refuses files that are in the way once the uncommitted changes are parked.
+fn require_unobstructed(
+    checkout: &LockedWorktree<'_>,
     (from, to): (Oid, Oid),
-    dirt: &Dirt,
-    open: Option<&PreviewRecord>,
+    status: &WorktreeStatus,
+    preview: Option<&PreviewRecord>,
 ) -> Result<(), Error> {
-    let unmerged = dirt.unmerged();
+    let unmerged = status.unmerged();
     if !unmerged.is_empty() {
         return Err(git::Error::Unmerged { dir: checkout.dir().to_owned(), paths: unmerged }.into());
     }
-    let stays = |path: &RepoPath| {
-        let spared = open.map(|open| open.ignored.as_slice()).unwrap_or_default();
-        spared.contains(path) || path.parents().any(|up| spared.contains(&up))
+    let is_ignored = |path: &RepoPath| {
+        let ignored_paths = preview.map(|open| open.ignored.as_slice()).unwrap_or_default();
+        ignored_paths.contains(path) || path.parents().any(|parent| ignored_paths.contains(&parent))
     };
-    let loose = dirt.untracked().filter(|entry| !entry.nested && !stays(&entry.path));
-    let aside: HashSet<RepoPath> = loose.map(|entry| entry.path.clone()).collect();
-    Ok(checkout.require_free_once_clean((from, to), &aside)?)
+    let parked_entries = status.untracked().filter(|entry| !entry.nested && !is_ignored(&entry.path));
+    let parked_paths: HashSet<RepoPath> = parked_entries.map(|entry| entry.path.clone()).collect();
+    Ok(checkout.check_transition_once_parked((from, to), &parked_paths)?)
 }

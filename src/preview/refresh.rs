@@ -1,76 +1,89 @@
-//! Owns bringing an open preview to where its lane is now.
+//! Update of an open preview to the current tip of its lane.
 
 use super::Error;
-use super::desk::{self, Desk};
-use super::enter::tip_of;
+use super::enter::require_lane_tip;
+use super::main_checkout::{self, MainCheckout};
 use crate::git::{Oid, RefMove};
 use crate::lane::{Project, operate};
 use crate::store::records::PreviewRecord;
 
-/// What refreshing did.
+/// Result of refreshing a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Refreshed {
-    /// The lane.
+pub(crate) struct RefreshResult {
     pub(crate) lane: String,
-    /// The commit that was shown.
-    pub(crate) from: Oid,
-    /// The commit that is shown.
-    pub(crate) to: Oid,
-    /// Whether changes of the user wait for the way back.
-    pub(crate) waiting: bool,
+    /// Commit that was shown.
+    pub(crate) old_commit: Oid,
+    /// Commit that is shown now.
+    pub(crate) new_commit: Oid,
+    /// Whether changes of the user are parked until the preview ends.
+    pub(crate) has_parked_changes: bool,
 }
 
-/// Moves the preview to its lane's tip. Edits that do not overlap stay as they are; overlapping ones refuse it by name.
-pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
+/// Moves the preview to its lane's tip. Edits that do not overlap stay as they are; overlapping edits refuse
+/// the move, with their paths.
+pub(crate) fn refresh_preview(project: &Project) -> Result<RefreshResult, Error> {
     operate(project, "preview --refresh", |op| {
         let main = project.repo.require_main()?.to_owned();
         let _checkout = op.checkout(&main)?;
-        let mut open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
-        let desk = Desk::look(project, &main)?;
-        desk::require_shown(project, &open, &desk)?;
-        let lane = project.lane(&open.lane)?;
-        let (from, tip) = (desk.commit, new_tip(project, &open, &desk)?);
-        let waiting = open.snapshot.is_some();
-        let done = Refreshed { lane: lane.name.clone(), from, to: tip, waiting };
+        let mut preview = main_checkout::load_preview(project)?.ok_or(Error::NoOpenPreview)?;
+        let current = MainCheckout::read(project, &main)?;
+        main_checkout::require_shown(project, &preview, &current)?;
+        let lane = project.lane(&preview.lane)?;
+        let (from, tip) = (current.commit, refresh_target(project, &preview, &current)?);
+        let has_parked_changes = preview.snapshot.is_some();
+        let result =
+            RefreshResult { lane: lane.name.clone(), old_commit: from, new_commit: tip, has_parked_changes };
         if tip == from {
-            return Ok(done);
+            return Ok(result);
         }
-        open.drops.note_modes(&project.repo, &main, from, tip)?;
-        op.transition_back(&main, (from, tip), RefMove::Branch(open.branch.clone()), &open.drops, &[])?;
-        open.tip = tip;
-        op.save(&open, &project.store.layout().preview())?;
-        op.after(move |project| desk::after_checkout(project, &main, from, tip));
-        Ok(done)
+        preview.dropped_state.record_lost_modes(&project.repo, &main, from, tip)?;
+        op.revert_transition(
+            &main,
+            (from, tip),
+            RefMove::Branch(preview.branch.clone()),
+            &preview.dropped_state,
+            &[],
+        )?;
+        preview.tip = tip;
+        op.save_record(&preview, &project.store.layout().preview())?;
+        op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, tip));
+        Ok(result)
     })
 }
 
-/// The commit that a preview, which the checkout shows, is to be brought to.
+/// Returns the commit to which a shown preview is to be moved.
 ///
 /// # Errors
-/// When commits were made in the preview that are not in it.
-pub(super) fn new_tip(project: &Project, open: &PreviewRecord, desk: &Desk) -> Result<Oid, Error> {
-    let lane = project.lane(&open.lane)?;
-    let (from, tip) = (desk.commit, tip_of(project, &lane)?);
-    if from == open.tip || project.repo.is_ancestor(from, tip)? {
+/// Fails when the preview has commits that this commit does not contain.
+pub(super) fn refresh_target(
+    project: &Project,
+    preview: &PreviewRecord,
+    current: &MainCheckout,
+) -> Result<Oid, Error> {
+    let lane = project.lane(&preview.lane)?;
+    let (from, tip) = (current.commit, require_lane_tip(project, &lane)?);
+    if from == preview.tip || project.repo.is_ancestor(from, tip)? {
         return Ok(tip);
     }
     match project.repo.is_ancestor(tip, from)? {
-        true => Err(Error::Ahead { lane: lane.name }),
+        true => Err(Error::PreviewAhead { lane: lane.name }),
         false => Err(Error::Diverged { lane: lane.name }),
     }
 }
 
-/// Brings the preview of a lane along when the lane has only gone forward, and says whether it did. A preview that is closed,
-/// or that of another lane, stays as it is.
+/// Refreshes the preview of a lane if the lane has only advanced, and returns whether it did. No preview, or
+/// a preview of another lane, is left as it is.
 ///
 /// # Errors
-/// As for [`refresh`]: nothing is changed then.
-pub(crate) fn keep_up(project: &Project, lane: &str) -> Result<bool, Error> {
-    let Some(open) = desk::open_preview(project)?.filter(|open| open.lane == lane) else { return Ok(false) };
-    let tip = tip_of(project, &project.lane(lane)?)?;
-    if tip == open.tip || !project.repo.is_ancestor(open.tip, tip)? {
+/// Fails as [`refresh_preview`] does; nothing was changed then.
+pub(crate) fn follow_lane(project: &Project, lane: &str) -> Result<bool, Error> {
+    let Some(preview) = main_checkout::load_preview(project)?.filter(|open| open.lane == lane) else {
+        return Ok(false);
+    };
+    let tip = require_lane_tip(project, &project.lane(lane)?)?;
+    if tip == preview.tip || !project.repo.is_ancestor(preview.tip, tip)? {
         return Ok(false);
     }
-    Ok(refresh(project)?.to == tip)
+    Ok(refresh_preview(project)?.new_commit == tip)
 }

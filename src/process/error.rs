@@ -1,33 +1,33 @@
-//! Owns what can go wrong with other programs.
+//! Errors of starting and stopping other programs.
 
 use std::borrow::Cow;
 
 use crate::explain::Explain;
 
-/// An error from starting or ending a program.
+/// Error of starting or stopping a program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No such program.
+    /// The program does not exist.
     #[error("'{program}' was not found: no file of that name on PATH that can be executed")]
     NotFound {
-        /// What was looked for.
+        /// Name or path of the program.
         program: String,
     },
-    /// It is there and cannot be started.
+    /// The program exists but cannot be started.
     #[error("'{program}' could not be started")]
     Start {
-        /// The program.
+        /// Path of the program.
         program: String,
-        /// Why.
+        /// I/O error of the start.
         #[source]
         source: std::io::Error,
     },
     /// A signal could not be sent.
     #[error("process {pid} could not be signalled")]
     Signal {
-        /// The process.
+        /// Process id.
         pid: u32,
-        /// Why.
+        /// Error of the system call.
         #[source]
         source: std::io::Error,
     },

@@ -1,4 +1,4 @@
-//! Owns waking another process of this program: by a signal that says nothing but that there is something to see to.
+//! Waking another git-proq process by a signal that carries no data: it means that there is work to read.
 
 use std::os::unix::net::UnixStream;
 
@@ -6,19 +6,19 @@ use rustix::process::{Signal, kill_process};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::low_level::pipe;
 
-use super::group::pid;
+use super::signals::to_pid;
 
-/// Wakes a process that listens by [`hear_wakes`]. One that is gone is not missed.
-pub(crate) fn wake(number: u32) {
-    if let Some(pid) = pid(number) {
+/// Wakes a process that listens with [`register_wake_pipe`]. Does nothing if the process is gone.
+pub(crate) fn wake(process_id: u32) {
+    if let Some(pid) = to_pid(process_id) {
         let _gone = kill_process(pid, Signal::USR1);
     }
 }
 
-/// From now on each such signal writes a byte to `mouth`.
+/// Makes each wake signal write a byte to `writer` from now on.
 ///
 /// # Errors
-/// When no handler can be had.
-pub(crate) fn hear_wakes(mouth: &UnixStream) -> std::io::Result<()> {
-    pipe::register(SIGUSR1, mouth.try_clone()?).map(drop)
+/// Fails if no signal handler can be registered.
+pub(crate) fn register_wake_pipe(writer: &UnixStream) -> std::io::Result<()> {
+    pipe::register(SIGUSR1, writer.try_clone()?).map(drop)
 }

@@ -1,82 +1,88 @@
-//! Owns replacing a file so that a reader, or a power cut, sees the old one or the new one and nothing else.
+//! Atomic file replacement: a reader, or a power cut, sees either the old file or the new one.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
 use super::{Error, layout};
-use crate::fault;
+use crate::fail_points;
 
-/// Writes `bytes` beside `path`, makes them durable, and renames them into place.
+/// Writes `bytes` to a temporary file next to `path`, syncs it and renames it into place. Creates the parent
+/// folder if it is missing.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    layout::make_private(path.parent().unwrap_or(Path::new(".")))?;
-    write_there(path, bytes)
+    layout::create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
+    write_in_existing_dir(path, bytes)
 }
 
-/// The same where the folder has to be there already: one that is moved away meanwhile is not made anew.
-pub(crate) fn write_there(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// Replaces the file at `path` durably, like [`write()`], but fails where its parent folder is missing. A
+/// folder that was moved away concurrently is therefore not created again.
+pub(crate) fn write_in_existing_dir(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace(path, bytes)?;
     sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 
-/// The same for the first of several files of a folder: that it is there at all is durable with the last one only, and until
-/// then a power cut may leave the old one.
-pub(crate) fn write_first(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    layout::make_private(path.parent().unwrap_or(Path::new(".")))?;
+/// Replaces a file like [`write()`], without syncing its folder. The new name becomes durable with the last
+/// file of the folder; until then a power cut may leave the old file.
+pub(crate) fn write_without_dir_sync(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    layout::create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
     replace(path, bytes)
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = parent.join(format!(".{name}.{}", layout::new_id()));
-    let written = File::create_new(&beside).and_then(|mut file| {
+    let temp_path = parent.join(format!(".{name}.{}", layout::new_id()));
+    let written = File::create_new(&temp_path).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
     if let Err(e) = written {
-        drop(std::fs::remove_file(&beside));
+        drop(std::fs::remove_file(&temp_path));
         return Err(Error::io("write", path)(e));
     }
-    fault::point("record.drafted");
-    std::fs::rename(&beside, path).map_err(|e| {
-        drop(std::fs::remove_file(&beside));
+    fail_points::hit("record.drafted");
+    std::fs::rename(&temp_path, path).map_err(|e| {
+        drop(std::fs::remove_file(&temp_path));
         Error::io("replace", path)(e)
     })
 }
 
-/// The same for what can be made anew at any time: a power cut may leave anything in its place, which its readers notice.
+/// Replaces a file that can be regenerated, without any sync. A power cut may leave arbitrary contents, which
+/// the readers detect.
 pub(crate) fn write_cache(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new("."));
-    layout::make_private(parent)?;
+    layout::create_private_dir(parent)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = parent.join(format!(".{name}.{}", layout::new_id()));
-    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
+    let temp_path = parent.join(format!(".{name}.{}", layout::new_id()));
+    let written = std::fs::write(&temp_path, bytes).and_then(|()| std::fs::rename(&temp_path, path));
     written.map_err(|e| {
-        drop(std::fs::remove_file(&beside));
+        drop(std::fs::remove_file(&temp_path));
         Error::io("write", path)(e)
     })
 }
 
-/// Removes what a killed process was writing beside `path`. Whoever else may write it has to be kept out meanwhile.
-pub(crate) fn remove_drafts(path: &Path) -> std::io::Result<()> {
-    let start = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
+/// Removes the temporary files that a killed writer left next to `path`. The caller must keep all other
+/// writers of `path` out.
+pub(crate) fn remove_temp_files(path: &Path) -> std::io::Result<()> {
+    let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
     let Some(Ok(entries)) = path.parent().map(std::fs::read_dir) else { return Ok(()) };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&start) {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
             std::fs::remove_file(entry.path())?;
         }
     }
     Ok(())
 }
 
-/// Gives a file or folder a name that must be free. Only the first of two that want it gets it, on every file system.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
+/// Renames a file or folder to a name that must be free. Of two concurrent callers only the first succeeds,
+/// on every file system.
+pub(crate) fn rename_no_replace(from: &Path, to: &Path) -> std::io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
-            // Some file systems cannot refuse to replace in a rename. A link can; a folder only replaces an empty one.
+            // Some file systems do not support a rename that refuses to replace. `link` refuses for files;
+            // for folders, `rename` replaces only an empty folder.
             if from.is_dir() {
                 return match to.symlink_metadata() {
                     Ok(_) => Err(std::io::ErrorKind::AlreadyExists.into()),
@@ -90,13 +96,13 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Gives each of two files the other's name, in one step. Not every file system can.
-pub(crate) fn exchange(one: &Path, other: &Path) -> std::io::Result<()> {
+/// Exchanges the names of two files in one step. Fails on file systems that do not support it.
+pub(crate) fn exchange_files(first: &Path, second: &Path) -> std::io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
-    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+    Ok(renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE)?)
 }
 
-/// Makes the names in a folder durable.
+/// Syncs a folder, so that the names in it are durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
     File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("sync", dir))
 }
@@ -106,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_fails_leaves_the_old_file_and_nothing_beside_it() {
+    fn failed_write_leaves_no_temp_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("taken");
         std::fs::create_dir_all(path.join("full")).unwrap();
@@ -115,11 +121,11 @@ mod tests {
         write(&dir.path().join("a"), b"1").unwrap();
         write(&dir.path().join("a"), b"2").unwrap();
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"2");
-        assert!(write_there(&dir.path().join("gone/a"), b"3").is_err());
-        write_there(&dir.path().join("a"), b"2").unwrap();
-        write_first(&dir.path().join("a"), b"3").unwrap();
+        assert!(write_in_existing_dir(&dir.path().join("gone/a"), b"3").is_err());
+        write_in_existing_dir(&dir.path().join("a"), b"2").unwrap();
+        write_without_dir_sync(&dir.path().join("a"), b"3").unwrap();
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"3");
-        assert!(write_first(&path, b"x").is_err());
+        assert!(write_without_dir_sync(&path, b"x").is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

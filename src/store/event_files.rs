@@ -1,51 +1,52 @@
-//! Owns where the event log's files lie, the one that grows and those that were full, and what is around them.
+//! Paths of the event log: the file that grows, the full files, and the files of hooks.
 
 use std::path::PathBuf;
 
 use super::Layout;
 
 impl Layout {
-    /// The event log.
-    pub(crate) fn events(&self) -> PathBuf {
+    /// Returns the path of the event log.
+    pub(crate) fn event_log(&self) -> PathBuf {
         self.root().join("events.jsonl")
     }
 
-    /// A part of the log that was full, by the number of its first event.
-    pub(crate) fn full_events(&self, first: u64) -> PathBuf {
+    /// Returns the path of a full section of the event log, by the number of its first event.
+    pub(crate) fn full_event_log(&self, first: u64) -> PathBuf {
         self.root().join(format!("events.{first}.jsonl"))
     }
 
-    /// How far events were handed out.
-    pub(crate) fn dispatch(&self) -> PathBuf {
+    /// Returns the path of the cursor that tracks which events were dispatched.
+    pub(crate) fn dispatch_cursor(&self) -> PathBuf {
         self.root().join("dispatch.toml")
     }
 
-    /// The user's own hooks, each named after its event.
+    /// Returns the folder of the user's hooks, each named after its event.
     pub(crate) fn hooks(&self) -> PathBuf {
         self.root().join("hooks")
     }
 
-    /// One of them.
+    /// Returns the path of the hook for an event.
     pub(crate) fn hook(&self, event: &str) -> PathBuf {
         self.hooks().join(event)
     }
 
-    /// The hooks that were set while an agent ran.
-    pub(crate) fn held_hooks(&self) -> PathBuf {
+    /// Returns the path of the list of hooks that were set while an agent ran.
+    pub(crate) fn withheld_hooks(&self) -> PathBuf {
         self.root().join("held-hooks.toml")
     }
 
-    /// What hooks have said.
+    /// Returns the path of the output of hooks.
     pub(crate) fn hook_log(&self) -> PathBuf {
         self.root().join("hooks.log")
     }
 
-    /// All such parts, oldest first, each with the number of its first event.
-    pub(crate) fn all_full_events(&self) -> Vec<(u64, PathBuf)> {
+    /// Lists the full sections of the event log, oldest first, each with the number of its first event.
+    pub(crate) fn list_full_event_logs(&self) -> Vec<(u64, PathBuf)> {
         let entries = std::fs::read_dir(self.root()).into_iter().flatten().flatten();
-        let first = |name: &str| name.strip_prefix("events.")?.strip_suffix(".jsonl")?.parse().ok();
-        let mut out: Vec<(u64, PathBuf)> =
-            entries.filter_map(|entry| Some((first(entry.file_name().to_str()?)?, entry.path()))).collect();
+        let first_event = |name: &str| name.strip_prefix("events.")?.strip_suffix(".jsonl")?.parse().ok();
+        let mut out: Vec<(u64, PathBuf)> = entries
+            .filter_map(|entry| Some((first_event(entry.file_name().to_str()?)?, entry.path())))
+            .collect();
         out.sort_unstable();
         out
     }

@@ -1,4 +1,5 @@
-//! Owns who holds a lock, in a side file: for the person who waits, never for deciding whether the lock is free.
+//! Side file that names the process holding a lock. It informs a user who waits; it never decides whether the
+//! lock is free.
 
 use std::path::{Path, PathBuf};
 
@@ -7,124 +8,126 @@ use serde::{Deserialize, Serialize};
 use super::{Error, Moment, Record, now};
 use crate::regular_file;
 
-/// The process that took a lock last.
+/// Process that acquired a lock last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Holder {
-    /// Its process id, on its host.
+pub(crate) struct LockHolder {
+    /// Process id on its host.
     pub(crate) pid: u32,
-    /// What it was started as.
+    /// Command line of the process.
     pub(crate) command: String,
-    /// When it took the lock.
+    /// Time at which the process acquired the lock.
     pub(crate) since: Moment,
-    /// The machine.
+    /// Host name.
     pub(crate) host: String,
 }
 
-impl Record for Holder {
+impl Record for LockHolder {
     const FORMAT: u32 = 1;
 }
 
-impl Holder {
-    /// This process.
-    pub(crate) fn me() -> Holder {
-        Holder {
+impl LockHolder {
+    /// Returns the entry for this process.
+    pub(crate) fn this_process() -> LockHolder {
+        LockHolder {
             pid: std::process::id(),
-            command: typed(std::env::args_os().skip(1)),
+            command: command_line(std::env::args_os().skip(1)),
             since: now(),
-            host: host(),
+            host: host_name(),
         }
     }
 
-    /// The side file of a lock.
-    pub(super) fn file(lock: &Path) -> PathBuf {
+    /// Returns the path of the side file of a lock.
+    pub(super) fn side_file(lock: &Path) -> PathBuf {
         lock.with_extension("holder")
     }
 
-    /// Notes this process as the holder. Failing to is no reason to give the lock up.
+    /// Records this process as the holder of a lock. An ordinary write failure is ignored: the lock is still
+    /// valid.
     ///
     /// # Errors
-    /// Where something else than a regular file has the place of the side file: a link would be written through, a pipe waited for.
-    pub(super) fn note(lock: &Path) -> Result<(), Error> {
-        let (holder, file) = (Holder::me(), Holder::file(lock));
+    /// Fails where the side file is not a regular file: a write would follow a link, or block on a pipe.
+    pub(super) fn write_side_file(lock: &Path) -> Result<(), Error> {
+        let (holder, file) = (LockHolder::this_process(), LockHolder::side_file(lock));
         let Ok(text) = toml::to_string(&holder) else { return Ok(()) };
-        match regular_file::overwrite(&file, format!("format = {}\n{text}", Holder::FORMAT).as_bytes()) {
+        match regular_file::overwrite(&file, format!("format = {}\n{text}", LockHolder::FORMAT).as_bytes()) {
             Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => Err(Error::io("write", &file)(e)),
             _ => Ok(()),
         }
     }
 
-    /// Who took the lock last, in words.
-    pub(super) fn describe(lock: &Path) -> String {
-        let Ok(Some(holder)) = Holder::find(&Holder::file(lock)) else {
+    /// Describes the process that acquired the lock last.
+    pub(super) fn describe_last_holder(lock: &Path) -> String {
+        let Ok(Some(holder)) = LockHolder::load_if_exists(&LockHolder::side_file(lock)) else {
             return "another process".to_owned();
         };
-        format!("`{}` {}", holder.command, holder.as_of(&holder.since.to_string()))
+        format!("`{}` {}", holder.command, holder.process_text(&holder.since.to_string()))
     }
 
-    /// Which process it is, and since when by the clock on the wall, in brackets.
-    pub(super) fn in_words(&self) -> String {
-        self.as_of(&self.since.on_the_wall())
+    /// Describes the process and its start in local time, in parentheses.
+    pub(super) fn to_text(&self) -> String {
+        self.process_text(&self.since.to_local_text())
     }
 
-    /// Whether it runs on this machine.
-    pub(crate) fn is_here(&self) -> bool {
-        self.host == host()
+    /// Returns whether the process runs on this machine.
+    pub(crate) fn is_on_this_host(&self) -> bool {
+        self.host == host_name()
     }
 
-    /// Whether it is stopped by job control, as far as that can be told from here.
-    pub(crate) fn is_frozen(&self) -> bool {
-        self.is_here() && is_stopped(self.pid)
+    /// Returns whether the process is stopped by job control. False where this is not known.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.is_on_this_host() && is_process_stopped(self.pid)
     }
 
-    fn as_of(&self, since: &str) -> String {
-        let place = if self.is_here() { String::new() } else { format!(" on {}", self.host) };
-        let frozen = if self.is_frozen() { ", which is stopped (Ctrl-Z); `fg` lets it go on" } else { "" };
-        format!("(process {}{place}, since {since}{frozen})", self.pid)
+    fn process_text(&self, since: &str) -> String {
+        let on_host = if self.is_on_this_host() { String::new() } else { format!(" on {}", self.host) };
+        let suspended_note =
+            if self.is_suspended() { ", which is stopped (Ctrl-Z); `fg` lets it go on" } else { "" };
+        format!("(process {}{on_host}, since {since}{suspended_note})", self.pid)
     }
 }
 
-/// The command line as a person types it, shortened. What git-proq starts itself goes by the command that does the same, or by
-/// what it is.
-fn typed(args: impl Iterator<Item = std::ffi::OsString>) -> String {
-    const LONGEST: usize = 160;
-    let words: Vec<String> = args.map(|a| a.to_string_lossy().into_owned()).collect();
-    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+/// Returns the command line as a user would type it, shortened. An internal command of git-proq is shown as
+/// the equivalent user command, or by its role.
+fn command_line(args: impl Iterator<Item = std::ffi::OsString>) -> String {
+    const MAX_COMMAND_CHARS: usize = 160;
+    let argv: Vec<String> = args.map(|a| a.to_string_lossy().into_owned()).collect();
+    match argv.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["_swarm", "--batch", batch] => return format!("git proq resume {batch}"),
         ["_supervise", "--lane", lane, ..] => return format!("supervisor of lane {lane}"),
         _ => {}
     }
     let mut out = String::from("git proq");
-    for word in words {
-        let plain = |c: char| c.is_alphanumeric() || "-_./@:=,+".contains(c);
+    for word in argv {
+        let needs_no_quotes = |c: char| c.is_alphanumeric() || "-_./@:=,+".contains(c);
         let word: String = word.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        match !word.is_empty() && word.chars().all(plain) {
+        match !word.is_empty() && word.chars().all(needs_no_quotes) {
             true => out.push_str(&format!(" {word}")),
             false => out.push_str(&format!(" '{word}'")),
         }
     }
-    if out.chars().count() > LONGEST {
-        out = out.chars().take(LONGEST - 1).chain(['…']).collect();
+    if out.chars().count() > MAX_COMMAND_CHARS {
+        out = out.chars().take(MAX_COMMAND_CHARS - 1).chain(['…']).collect();
     }
     out
 }
 
-/// The machine's name.
-fn host() -> String {
+/// Returns the host name of this machine.
+fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Whether a process is stopped by job control. `/proc` where there is one, elsewhere this is not known.
-fn is_stopped(pid: u32) -> bool {
+/// Returns whether a process is stopped by job control, read from `/proc`. False on systems without it.
+fn is_process_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
+    stat.rsplit_once(')').is_some_and(|(_, after_name)| after_name.trim_start().starts_with(['T', 't']))
 }
 
-/// The number of the session that this process belongs to. None where it cannot be told: a process in a container whose
-/// session was begun outside of it is in session 0, which is no number of a process (and which rustix's `getsid` must
-/// not meet), so it is read where the system shows it.
+/// Returns the id of this process's terminal session; none where it is unknown. In a container whose session
+/// was started outside of it, the id is 0, which is no process id. rustix's `getsid` must not receive 0, so
+/// the id is read from `/proc`.
 #[cfg(target_os = "linux")]
 pub(super) fn terminal_session() -> Option<i32> {
-    session_in(&std::fs::read_to_string("/proc/self/stat").ok()?)
+    parse_session_id(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -132,12 +135,13 @@ pub(super) fn terminal_session() -> Option<i32> {
     rustix::process::getsid(None).ok().map(rustix::process::Pid::as_raw_nonzero).map(i32::from)
 }
 
-/// The session in a line of `/proc/PID/stat`: the fourth field after the name, which may hold anything, in brackets.
+/// Parses the session id from `/proc/PID/stat`: the fourth field after the process name, which is in
+/// parentheses and may contain anything.
 #[cfg(target_os = "linux")]
-fn session_in(stat: &str) -> Option<i32> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let number = rest.split_whitespace().nth(3)?.parse().ok()?;
-    (number != 0).then_some(number)
+fn parse_session_id(stat: &str) -> Option<i32> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let session_id = after_name.split_whitespace().nth(3)?.parse().ok()?;
+    (session_id != 0).then_some(session_id)
 }
 
 #[cfg(test)]
@@ -146,9 +150,9 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_session_from_outside_of_a_container_is_none() {
-        assert_eq!(session_in("7 (a) b) c) S 1 7 4711 0 -1 4194560"), Some(4711));
-        assert_eq!(session_in("2 (cat) R 1 0 0 0 -1 4194304"), None);
-        assert_eq!(session_in(""), None);
+    fn session_zero_is_unknown() {
+        assert_eq!(parse_session_id("7 (a) b) c) S 1 7 4711 0 -1 4194560"), Some(4711));
+        assert_eq!(parse_session_id("2 (cat) R 1 0 0 0 -1 4194304"), None);
+        assert_eq!(parse_session_id(""), None);
     }
 }

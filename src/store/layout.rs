@@ -1,4 +1,4 @@
-//! Owns where each thing lies below `proq/`. The only place that joins these paths.
+//! Paths of everything below `proq/`. Only this module and its extensions join these paths.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,485 +6,508 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Error, now};
 
-/// The name of a repository's store.
-pub(super) const ROOT: &str = "proq";
+/// Name of the store's folder in the common git directory.
+pub(super) const STORE_DIR: &str = "proq";
 
-/// The paths of one repository's store.
+/// Paths of one repository's store.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     root: PathBuf,
 }
 
 impl Layout {
-    /// The layout below a common git directory.
+    /// Creates the layout below a common git directory.
     pub(super) fn new(common_dir: &Path) -> Layout {
-        Layout { root: common_dir.join(ROOT) }
+        Layout { root: common_dir.join(STORE_DIR) }
     }
 
-    /// The folder itself.
+    /// Returns the `proq` folder.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// All lanes.
+    /// Returns the folder of all lanes.
     pub(crate) fn lanes(&self) -> PathBuf {
         self.root.join("lanes")
     }
 
-    /// One lane: its record, its task, its runs.
+    /// Returns the folder of one lane, with its record, its task and its runs.
     pub(crate) fn lane(&self, name: &str) -> PathBuf {
         self.lanes().join(name)
     }
 
-    /// A lane's record.
+    /// Returns the path of a lane's record.
     pub(crate) fn lane_record(&self, name: &str) -> PathBuf {
         self.lane(name).join("lane.toml")
     }
 
-    /// Whether a lane of this name is on record, also where this user may not look.
+    /// Returns whether a lane of this name has a record. Also true where permissions prevent the check.
     pub(crate) fn has_lane_record(&self, name: &str) -> bool {
-        super::is_there(&self.lane_record(name))
+        super::may_exist(&self.lane_record(name))
     }
 
-    /// What a lane's agent was asked.
-    pub(crate) fn task(&self, name: &str) -> PathBuf {
+    /// Returns the path of the prompt of a lane's task.
+    pub(crate) fn task_prompt(&self, name: &str) -> PathBuf {
         self.lane(name).join("task.md")
     }
 
-    /// The folder, in a lane's, of what was sent to it and that its agent has not been told yet.
-    pub(crate) const INBOX: &str = "inbox";
+    /// Name, in a lane's folder, of the folder with messages that its agent has not received yet.
+    pub(crate) const INBOX_DIR: &str = "inbox";
 
-    /// The record beside it of what was told and may be there still.
-    pub(crate) const TOLD: &str = "told.toml";
+    /// Name, in a lane's folder, of the record of messages that were delivered and whose files may still
+    /// exist.
+    pub(crate) const DELIVERED_RECORD: &str = "told.toml";
 
-    /// The record of a lane's `attempt`-th run.
+    /// Returns the path of the record of run `attempt`.
     pub(crate) fn run_record(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.toml"))
     }
 
-    /// What the supervisor of a lane's last runs wrote: nothing, if all is well with it.
+    /// Returns the path of the output of a lane's supervisors. It is empty unless something went wrong.
     pub(crate) fn supervisor_log(&self, name: &str) -> PathBuf {
         self.lane(name).join("supervisor.log")
     }
 
-    /// What a lane's `attempt`-th run wrote.
+    /// Returns the path of the output of run `attempt`.
     pub(crate) fn run_log(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.log"))
     }
 
-    /// What a run wrote to its standard error, where its output is for machines and has a log of its own.
-    pub(crate) fn run_errors(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of a run's standard error output. It exists where the standard output is
+    /// machine-readable and has a separate log.
+    pub(crate) fn run_stderr(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.err"))
     }
 
-    /// What a run was asked in place of the lane's task, in the words of whoever asked.
-    pub(crate) fn run_said(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of the user's prompt that a run was given instead of the lane's task.
+    pub(crate) fn run_prompt_override(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.said.md"))
     }
 
-    /// What a run was told more while it lasted, a folder for each time, below a lane's folder, which may be that of a removed one.
-    pub(crate) fn run_told_in_lane(attempt: u32) -> PathBuf {
+    /// Returns the folder of the messages that a run received while it lasted, with a subfolder for each
+    /// delivery. It is relative to a lane's folder, which may be that of a removed lane.
+    pub(crate) fn run_messages_in_lane(attempt: u32) -> PathBuf {
         Path::new("runs").join(format!("{attempt}.told"))
     }
 
-    /// What a run is told in place of its prompt when its agent cannot go on in the conversation that there was.
-    pub(crate) fn run_anew(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of the prompt that replaces a run's own prompt if its agent cannot resume the
+    /// conversation.
+    pub(crate) fn run_restart_prompt(&self, name: &str, attempt: u32) -> PathBuf {
         self.run_dir(name, attempt).join("anew.md")
     }
 
-    /// What is shown of a run while it lasts.
-    pub(crate) fn run_live(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of the live view of a run.
+    pub(crate) fn run_live_view(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.live.json"))
     }
 
-    /// What the landing of a lane wrote that landed by itself after its `attempt`-th run.
+    /// Returns the path of the log of the automatic merge after run `attempt`.
     pub(crate) fn landing_log(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(Layout::landing_log_in_lane(attempt))
     }
 
-    /// The same below a lane's folder, which may be that of a removed one.
+    /// Returns the path of the log of the automatic merge after run `attempt`, relative to a lane's folder.
+    /// That may be the folder of a removed lane.
     pub(crate) fn landing_log_in_lane(attempt: u32) -> PathBuf {
         Path::new("runs").join(format!("{attempt}.merge.log"))
     }
 
-    /// What a lane's agent reported.
-    pub(crate) fn report(&self, name: &str) -> PathBuf {
-        self.lane(name).join(Layout::REPORT)
+    /// Returns the path of the report of a lane's agent.
+    pub(crate) fn lane_report(&self, name: &str) -> PathBuf {
+        self.lane(name).join(Layout::REPORT_FILE)
     }
 
-    /// Its name in a lane's folder, which may be that of a removed one.
-    pub(crate) const REPORT: &str = "report.toml";
+    /// Name of the report in a lane's folder, which may be that of a removed lane.
+    pub(crate) const REPORT_FILE: &str = "report.toml";
 
-    /// The agent that supervised last.
-    pub(crate) fn overseer(&self) -> PathBuf {
+    /// Returns the path of the record of the supervising agent's last session.
+    pub(crate) fn overseer_session(&self) -> PathBuf {
         self.root.join("supervisor/session.toml")
     }
 
-    /// Settings for an agent that reads them from a file.
+    /// Returns the path of the settings file of the supervising agent.
     pub(crate) fn overseer_settings(&self) -> PathBuf {
         self.root.join("supervisor/settings.json")
     }
 
-    /// Removed lanes, as `name@N`.
+    /// Returns the folder of removed lanes, named `name@N`.
     pub(crate) fn history(&self) -> PathBuf {
         self.root.join("history")
     }
 
-    /// What is known of a lane's conflict.
-    pub(crate) fn conflict(&self, name: &str) -> PathBuf {
+    /// Returns the path of the record of a lane's conflict.
+    pub(crate) fn conflict_record(&self, name: &str) -> PathBuf {
         self.lane(name).join("conflict.toml")
     }
 
-    /// Why a lane's checks failed.
-    pub(crate) fn check(&self, name: &str) -> PathBuf {
+    /// Returns the path of the record of a lane's failed check.
+    pub(crate) fn failed_check_record(&self, name: &str) -> PathBuf {
         self.lane(name).join("check.toml")
     }
 
-    /// What a failed check wrote, below a lane's folder.
-    pub(crate) fn check_log(id: &str) -> PathBuf {
+    /// Returns the path of the output of a failed check, relative to a lane's folder.
+    pub(crate) fn check_log_in_lane(id: &str) -> PathBuf {
         Path::new("checks").join(format!("{id}.log"))
     }
 
-    /// What was found good by checks, a file for each.
-    pub(crate) fn greens(&self) -> PathBuf {
+    /// Returns the folder of the verify cache, with a file for each state that passed its checks.
+    pub(crate) fn verify_cache(&self) -> PathBuf {
         self.root.join("cache/verify")
     }
 
-    /// Who is at work in the `n`-th worktree for checks.
-    pub(crate) fn slot(&self, n: usize) -> PathBuf {
+    /// Returns the path of the record of the process that works in the `n`-th check worktree.
+    pub(crate) fn check_worktree_record(&self, n: usize) -> PathBuf {
         self.root.join(format!("cache/slot-{n}.toml"))
     }
 
-    /// What is written there.
-    pub(crate) fn slot_log(&self, n: usize) -> PathBuf {
+    /// Returns the path of the output of the commands in the `n`-th check worktree.
+    pub(crate) fn check_worktree_log(&self, n: usize) -> PathBuf {
         self.root.join(format!("cache/slot-{n}.log"))
     }
 
-    /// The commands of the repository's that the user has approved.
+    /// Returns the path of the list of the repository's commands that the user has approved.
     pub(crate) fn approvals(&self) -> PathBuf {
         self.root.join("approved.toml")
     }
 
-    /// The conflict of a lane that is being resolved.
-    pub(crate) fn resolve(&self, name: &str) -> PathBuf {
+    /// Returns the path of the record of a lane's conflict that is being resolved.
+    pub(crate) fn resolution_record(&self, name: &str) -> PathBuf {
         self.lane(name).join("resolve.toml")
     }
 
-    /// What a lane's `attempt`-th run was told.
+    /// Returns the path of the prompt of run `attempt`.
     pub(crate) fn run_prompt(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(Layout::run_prompt_in_lane(attempt))
     }
 
-    /// The same below a lane's folder, which may be that of a removed one.
+    /// Returns the path of the prompt of run `attempt`, relative to a lane's folder. That may be the folder
+    /// of a removed lane.
     pub(crate) fn run_prompt_in_lane(attempt: u32) -> PathBuf {
         Path::new("runs").join(format!("{attempt}.md"))
     }
 
-    /// What a lane's `attempt`-th run answered, where it only looked.
+    /// Returns the path of the answer of run `attempt`, for a read-only run.
     pub(crate) fn run_answer(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(Layout::run_answer_in_lane(attempt))
     }
 
-    /// The same below a lane's folder, which may be that of a removed one.
+    /// Returns the path of the answer of run `attempt`, relative to a lane's folder. That may be the folder
+    /// of a removed lane.
     pub(crate) fn run_answer_in_lane(attempt: u32) -> PathBuf {
         Path::new("runs").join(format!("{attempt}.answer.md"))
     }
 
-    /// The rules that a lane's `attempt`-th run was told apart from that.
+    /// Returns the path of the rules that run `attempt` was given in addition to its prompt.
     pub(crate) fn run_rules(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(Layout::run_rules_in_lane(attempt))
     }
 
-    /// The same below a lane's folder, which may be that of a removed one.
+    /// Returns the path of the rules of run `attempt`, relative to a lane's folder. That may be the folder of
+    /// a removed lane.
     pub(crate) fn run_rules_in_lane(attempt: u32) -> PathBuf {
         Path::new("runs").join(format!("{attempt}.rules.md"))
     }
 
-    /// What belongs to a lane's `attempt`-th run only: settings for its agent, and what that notes.
+    /// Returns the folder of the files that only run `attempt` uses: settings for its agent, and the agent's
+    /// own notes.
     pub(crate) fn run_dir(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.d"))
     }
 
-    /// What the agent of a run does, by its own hooks.
+    /// Returns the path of the activity that the agent's hooks reported in a run.
     pub(crate) fn run_activity(&self, name: &str, attempt: u32) -> PathBuf {
         self.run_dir(name, attempt).join("activity.toml")
     }
 
-    /// What the last check wrote that was run when the agent wanted to end.
-    pub(crate) fn gate_log(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of the output of the last check that ran when the agent was about to stop.
+    pub(crate) fn stop_gate_log(&self, name: &str, attempt: u32) -> PathBuf {
         self.run_dir(name, attempt).join("gate.log")
     }
 
-    /// There once the run is to come to its end by itself.
-    pub(crate) fn run_wrap_up(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of the marker that requests a run to finish on its own.
+    pub(crate) fn run_wrap_up_marker(&self, name: &str, attempt: u32) -> PathBuf {
         self.run_dir(name, attempt).join("wrap-up")
     }
 
-    /// What STATUS.md of a task that is a folder said before a run of it.
-    pub(crate) fn run_status(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of the copy of STATUS.md from before a run of a task folder.
+    pub(crate) fn run_status_before(&self, name: &str, attempt: u32) -> PathBuf {
         self.run_dir(name, attempt).join("status.md")
     }
 
-    /// What it said after a run whose work was taken back.
-    pub(crate) fn run_status_left(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of the copy of STATUS.md from after a run whose work was reverted.
+    pub(crate) fn run_status_after(&self, name: &str, attempt: u32) -> PathBuf {
         self.run_dir(name, attempt).join("status-left.md")
     }
 
-    /// What is left of the files of a task that is begun anew after a run, below a folder of this name.
-    pub(crate) fn run_left(&self, name: &str, attempt: u32, folder: &str, file: &Path) -> PathBuf {
+    /// Returns the path of a saved task file. When a task restarts after a run, its former files are saved
+    /// below a folder named `folder`.
+    pub(crate) fn run_leftover_file(&self, name: &str, attempt: u32, folder: &str, file: &Path) -> PathBuf {
         self.run_dir(name, attempt).join("left").join(folder).join(file)
     }
 
-    /// What a lane's `attempt`-th run said that was a review.
+    /// Returns the path of the review that run `attempt` wrote.
     pub(crate) fn run_review(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.review.md"))
     }
 
-    /// How far a lane's task has come that is a folder.
-    pub(crate) fn packet(&self, name: &str) -> PathBuf {
-        self.lane(name).join(Layout::PACKET)
+    /// Returns the path of the state of a lane's task folder.
+    pub(crate) fn task_loop_record(&self, name: &str) -> PathBuf {
+        self.lane(name).join(Layout::TASK_LOOP_RECORD)
     }
 
-    /// Its name in a lane's folder, which may be that of a removed one.
-    pub(crate) const PACKET: &str = "packet.toml";
+    /// Name of the state of a task folder in a lane's folder, which may be that of a removed lane.
+    pub(crate) const TASK_LOOP_RECORD: &str = "packet.toml";
 
-    /// There once a lane's runs are to come to their end by themselves.
-    pub(crate) fn wrap_up(&self, name: &str) -> PathBuf {
+    /// Returns the path of the marker that requests all runs of a lane to finish on their own.
+    pub(crate) fn lane_wrap_up_marker(&self, name: &str) -> PathBuf {
         self.lane(name).join("wrap-up")
     }
 
-    /// What a lane's agent keeps from run to run.
+    /// Returns the folder of the data that a lane's agent retains between runs.
     pub(crate) fn agent_dir(&self, name: &str) -> PathBuf {
         self.lane(name).join("agent")
     }
 
-    /// The files that belong to a lane's task.
+    /// Returns the folder of the files attached to a lane's task.
     pub(crate) fn attachments(&self, name: &str) -> PathBuf {
         self.lane(name).join("attachments")
     }
 
-    /// Below a lane's record: the files that belong to what its agent was told later, a folder for each time.
-    pub(crate) const SAID_FILES: &'static str = "said-files";
+    /// Name, in a lane's folder, of the folder with files attached to later messages. It has a subfolder for
+    /// each message.
+    pub(crate) const MESSAGE_FILES_DIR: &'static str = "said-files";
 
-    /// The same of a removed lane, by its name in the history.
-    pub(crate) fn past_attachments(&self, past: &str) -> PathBuf {
-        self.history().join(past).join("attachments")
+    /// Returns the folder of the files attached to a removed lane's task, by the lane's name in the history.
+    pub(crate) fn removed_lane_attachments(&self, removed_name: &str) -> PathBuf {
+        self.history().join(removed_name).join("attachments")
     }
 
-    /// What is known of the main checkout from before a run worked there.
-    pub(crate) fn run_before(&self, name: &str, attempt: u32) -> PathBuf {
+    /// Returns the path of the state of the main checkout from before an in-place run.
+    pub(crate) fn run_checkout_baseline(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.before.toml"))
     }
 
-    /// The name of the lane whose agent worked in the main checkout last.
-    pub(crate) fn in_place(&self) -> PathBuf {
+    /// Returns the path of the name of the lane whose agent worked in the main checkout last.
+    pub(crate) fn in_place_lane_file(&self) -> PathBuf {
         self.root.join("in-place")
     }
 
-    /// Plans that agents made and nobody has run, a folder for each.
-    pub(crate) fn drafts(&self) -> PathBuf {
+    /// Returns the folder of plan drafts: plans that agents wrote and that were not run yet. Each has its own
+    /// subfolder.
+    pub(crate) fn plan_drafts(&self) -> PathBuf {
         self.root.join("plans")
     }
 
-    /// One of them.
-    pub(crate) fn draft(&self, name: &str) -> PathBuf {
-        self.drafts().join(name)
+    /// Returns the folder of one plan draft.
+    pub(crate) fn plan_draft(&self, name: &str) -> PathBuf {
+        self.plan_drafts().join(name)
     }
 
-    /// The record in its folder.
+    /// Returns the path of the record in the folder of a plan draft.
     pub(crate) fn draft_record(folder: &Path) -> PathBuf {
         folder.join("draft.toml")
     }
 
-    /// The plan of this number in its folder.
+    /// Returns the path of a plan by its number, in the folder of a plan draft.
     pub(crate) fn draft_plan(folder: &Path, number: u64) -> PathBuf {
         folder.join(format!("{number}.toml"))
     }
 
-    /// What its agent was asked first, in its folder.
+    /// Returns the path of the first prompt of the draft's agent, in the folder of a plan draft.
     pub(crate) fn draft_prompt(folder: &Path) -> PathBuf {
         folder.join("prompt.md")
     }
 
-    /// A file of the user's that a plan was written over.
-    pub(crate) fn replaced(&self, id: &str) -> PathBuf {
+    /// Returns the path of the copy of a user's file that a plan has overwritten.
+    pub(crate) fn replaced_plan_file(&self, id: &str) -> PathBuf {
         self.root.join(format!("replaced/{id}"))
     }
 
-    /// What agents found missing among tasks of this hash.
+    /// Returns the path of the dependencies that agents proposed for the tasks with this hash.
     pub(crate) fn proposals(&self, hash: &str) -> PathBuf {
         self.root.join(format!("needs/{hash}.toml"))
     }
 
-    /// The open preview, if one is open.
+    /// Returns the path of the record of the open preview. It exists while a preview is open.
     pub(crate) fn preview(&self) -> PathBuf {
         self.root.join("preview.toml")
     }
 
-    /// A snapshot's folder: its record, the raw index, the files that were set aside.
+    /// Returns the folder of a snapshot, with its record, the raw index and the parked files.
     pub(crate) fn snapshot(&self, id: &str) -> PathBuf {
         self.snapshots().join(id)
     }
 
-    /// The copies of ignored files that belong to an automatic snapshot.
+    /// Returns the folder of the copies of ignored files in an automatic snapshot.
     pub(crate) fn snapshot_ignored(&self, id: &str) -> PathBuf {
         self.snapshot(id).join("ignored")
     }
 
-    /// What was removed and is kept for a time.
+    /// Returns the folder of the trash: removed items, kept until they expire.
     pub(crate) fn trash(&self) -> PathBuf {
         self.root.join("trash")
     }
 
-    /// What fences in the git of agents: a folder for each run.
-    pub(crate) fn fences(&self) -> PathBuf {
+    /// Returns the folder of the git guards, which restrict the git commands of agents. It has a subfolder
+    /// for each run.
+    pub(crate) fn git_guards(&self) -> PathBuf {
         self.root.join("fences")
     }
 
-    /// That of a lane's `attempt`-th run.
-    pub(crate) fn fence(&self, name: &str, attempt: u32) -> PathBuf {
-        self.fences().join(format!("{name}-{attempt}"))
+    /// Returns the folder of the git guard of run `attempt`.
+    pub(crate) fn git_guard(&self, name: &str, attempt: u32) -> PathBuf {
+        self.git_guards().join(format!("{name}-{attempt}"))
     }
 
-    /// The folder of hooks in it, which git is told to use.
-    pub(crate) fn fence_hooks(fence: &Path) -> PathBuf {
-        fence.join("hooks")
+    /// Returns the folder of the hooks in a git guard. Git is configured to use it.
+    pub(crate) fn git_guard_hooks(guard_dir: &Path) -> PathBuf {
+        guard_dir.join("hooks")
     }
 
-    /// The program that these hooks start.
-    pub(crate) fn fence_program(fence: &Path) -> PathBuf {
-        fence.join("program")
+    /// Returns the path of the program that the hooks of a git guard start.
+    pub(crate) fn git_guard_program(guard_dir: &Path) -> PathBuf {
+        guard_dir.join("program")
     }
 
-    /// What it knows of the run.
-    pub(crate) fn fence_record(fence: &Path) -> PathBuf {
-        fence.join("fence.toml")
+    /// Returns the path of a git guard's record of its run.
+    pub(crate) fn git_guard_record(guard_dir: &Path) -> PathBuf {
+        guard_dir.join("fence.toml")
     }
 
-    /// What other worktrees were like when the run began.
-    pub(crate) fn fence_sight(fence: &Path) -> PathBuf {
-        fence.join("sight.toml")
+    /// Returns the path of the baseline: the state of other worktrees when the run started.
+    pub(crate) fn git_guard_baseline(guard_dir: &Path) -> PathBuf {
+        guard_dir.join("sight.toml")
     }
 
-    /// Made once it was told that the run moved HEAD in this other worktree.
-    pub(crate) fn fence_told(fence: &Path, tree: &str) -> PathBuf {
-        fence.join(format!("told-{tree}"))
+    /// Returns the path of a marker that is created once it has been reported that the run moved HEAD in
+    /// worktree `tree`.
+    pub(crate) fn git_guard_head_move_mark(guard_dir: &Path, tree: &str) -> PathBuf {
+        guard_dir.join(format!("told-{tree}"))
     }
 
-    /// A list of the fence's, a line each: `refs`, what there was when the run began; and of its hooks: `made`, the branches and tags that
-    /// the run has made; `kept`, those that were kept; `to-keep`, objects that could not be given a ref, and the refs that they are to have.
-    pub(crate) fn fence_list(fence: &Path, name: &str) -> PathBuf {
-        fence.join(name)
+    /// Returns the path of a list of a git guard, with one entry on each line. `refs` has the refs that
+    /// existed when the run started. Its hooks write the others:
+    ///
+    /// - `made`: branches and tags that the run created.
+    /// - `kept`: those of them that were kept.
+    /// - `to-keep`: objects that could not be given a ref, with the refs that they are to get.
+    pub(crate) fn git_guard_list(guard_dir: &Path, name: &str) -> PathBuf {
+        guard_dir.join(name)
     }
 
-    /// The fence that one of its hooks belongs to, and the common git directory that this is below.
-    pub(crate) fn fence_of_hook(hook: &Path) -> Option<(PathBuf, PathBuf)> {
-        let fence = hook.parent()?.parent()?;
-        let root = fence.parent()?.parent()?;
-        Some((fence.to_owned(), root.parent()?.to_owned()))
+    /// Returns the git guard that a hook belongs to, and the common git directory above it.
+    pub(crate) fn git_guard_of_hook(hook: &Path) -> Option<(PathBuf, PathBuf)> {
+        let guard_dir = hook.parent()?.parent()?;
+        let root = guard_dir.parent()?.parent()?;
+        Some((guard_dir.to_owned(), root.parent()?.to_owned()))
     }
 
-    /// Made when a lane got a commit that nobody has looked at yet.
-    pub(crate) fn moved(&self, name: &str) -> PathBuf {
+    /// Returns the path of the marker that is created when a lane gets a commit. It exists until the commit
+    /// has been processed.
+    pub(crate) fn new_commit_marker(&self, name: &str) -> PathBuf {
         self.lane(name).join("moved")
     }
 
-    /// What is known of the time.
-    pub(crate) fn clock(&self) -> PathBuf {
+    /// Returns the path of the clock history.
+    pub(crate) fn clock_record(&self) -> PathBuf {
         self.root.join("clock.toml")
     }
 
-    /// Which git program was found good.
-    pub(crate) fn git_version(&self) -> PathBuf {
+    /// Returns the path of the cache of the git program that was found suitable.
+    pub(crate) fn git_version_cache(&self) -> PathBuf {
         self.root.join("cache/git.toml")
     }
 
-    /// What merges were looked ahead at, and what came of it.
-    pub(crate) fn forecasts(&self) -> PathBuf {
+    /// Returns the folder of the cache of merge forecasts.
+    pub(crate) fn forecast_cache(&self) -> PathBuf {
         self.root.join("cache/forecast")
     }
 
-    /// Which lanes were in each other's way when that was last looked at.
-    pub(crate) fn overlaps(&self) -> PathBuf {
+    /// Returns the path of the cache of overlaps: the lanes that conflicted with each other when last
+    /// checked.
+    pub(crate) fn overlap_cache(&self) -> PathBuf {
         self.root.join("cache/overlaps")
     }
 
-    /// When git was last asked for a graph of commits.
-    pub(crate) fn graph_tried(&self) -> PathBuf {
+    /// Returns the path of the marker of the last attempt to have git write a commit graph.
+    pub(crate) fn commit_graph_attempt(&self) -> PathBuf {
         self.root.join("cache/commit-graph")
     }
 
-    /// Which blobs were found to be as long as their files.
-    pub(crate) fn sizes(&self) -> PathBuf {
+    /// Returns the path of the cache of blobs whose size was found to equal that of their files.
+    pub(crate) fn blob_size_cache(&self) -> PathBuf {
         self.root.join("cache/sizes")
     }
 
-    /// What the last looks into lanes' worktrees found out about their folders.
-    pub(crate) fn looks(&self) -> PathBuf {
+    /// Returns the folder of the caches of worktree scans, one for each lane.
+    pub(crate) fn worktree_scan_caches(&self) -> PathBuf {
         self.root.join("cache/looks")
     }
 
-    /// The same for one lane.
-    pub(crate) fn look(&self, name: &str) -> PathBuf {
-        self.looks().join(name)
+    /// Returns the path of the cache of a lane's last worktree scan.
+    pub(crate) fn worktree_scan_cache(&self, name: &str) -> PathBuf {
+        self.worktree_scan_caches().join(name)
     }
 
-    /// Lock files.
-    pub(super) fn locks(&self) -> PathBuf {
+    /// Returns the folder of lock files.
+    pub(super) fn locks_dir(&self) -> PathBuf {
         self.root.join("locks")
     }
 
-    /// What is under way: a folder for each process at work.
-    pub(crate) fn work(&self) -> PathBuf {
+    /// Returns the folder of the scratch folders of active processes.
+    pub(crate) fn work_dir(&self) -> PathBuf {
         self.root.join("work")
     }
 
-    /// Where a folder of `work/` goes that a person has to look at.
-    pub(crate) fn aside(&self, id: &str) -> PathBuf {
+    /// Returns the path that a scratch folder is moved to if the user has to inspect it.
+    pub(crate) fn parked_work_dir(&self, id: &str) -> PathBuf {
         self.root.join(format!("aside-{id}"))
     }
 
-    /// The operation log: one file for each operation, by its number.
+    /// Returns the folder of the operation log, with a file for each operation, named by its number.
     pub(crate) fn operations(&self) -> PathBuf {
         self.root.join("ops")
     }
 
-    /// One operation of the log.
+    /// Returns the path of one operation in the log.
     pub(crate) fn operation(&self, number: u64) -> PathBuf {
         self.operations().join(format!("{number}.jsonl"))
     }
 
-    /// All snapshots.
+    /// Returns the folder of all snapshots.
     pub(crate) fn snapshots(&self) -> PathBuf {
         self.root.join("snaps")
     }
 }
 
-/// Makes a folder that only its owner may look into: logs, prompts and set-aside files are nobody else's business.
-/// What is above it is made too, but never a repository: whoever still has something to write when one was removed fails.
-pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
+/// Creates a folder that only its owner can read, because logs, prompts and parked files are private. Missing
+/// parents are created too, but never the repository. A process that still writes after the repository was
+/// removed gets an error.
+pub(crate) fn create_private_dir(dir: &Path) -> Result<(), Error> {
     use std::os::unix::fs::DirBuilderExt;
-    let make = || std::fs::DirBuilder::new().mode(0o700).create(dir);
-    let made = match make() {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound && dir.file_name() != Some(OsStr::new(ROOT)) => {
+    let create = || std::fs::DirBuilder::new().mode(0o700).create(dir);
+    let created = match create() {
+        Err(e)
+            if e.kind() == std::io::ErrorKind::NotFound && dir.file_name() != Some(OsStr::new(STORE_DIR)) =>
+        {
             if let Some(parent) = dir.parent() {
-                make_private(parent)?;
+                create_private_dir(parent)?;
             }
-            make()
+            create()
         }
-        made => made,
+        created => created,
     };
-    match made {
+    match created {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
-        made => made.map_err(Error::io("create", dir)),
+        created => created.map_err(Error::io("create", dir)),
     }
 }
 
-/// An id that sorts by time and that no other process makes: time, process, count.
+/// Returns an id that sorts by time and that no other process creates: time, process id, counter.
 pub(crate) fn new_id() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{}-{count}", now().compact(), std::process::id())
+    format!("{}-{}-{count}", now().to_compact(), std::process::id())
 }
 
 #[cfg(test)]

@@ -1,115 +1,121 @@
-//! Owns the locks: kernel locks on files that are never deleted, so none goes stale. (Tickets are: `tickets.rs`.)
+//! Locks: kernel locks on files that are never deleted, so that no lock goes stale. (Tickets of the merge
+//! queue are deleted: `merge_queue.rs`.)
 //!
-//! Order, outermost first: ticket, slot, merge, tree, worktrees, pool, store. No other lock is held while an agent runs.
+//! Lock order, outermost first: ticket, check worktree, merge, worktree, worktree list, pool, store. No other
+//! lock is held while an agent runs.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::wait::{Woken, sleep_on, until_free};
-use super::{Error, Holder, layout};
-use crate::note::Listener;
+use super::lock_wait::{WaitOutcome, block_until_free, wait_for_release};
+use super::{Error, LockHolder, layout};
+use crate::diagnostics::Listener;
 
-/// After this long a wait is said aloud.
-pub(super) const QUIET: Duration = Duration::from_millis(400);
+/// Time after which a wait is reported to the user.
+pub(super) const WAIT_NOTICE_DELAY: Duration = Duration::from_millis(400);
 
-/// The stack of a thread that does nothing but sleep.
-const STACK: usize = 64 * 1024;
+/// Stack size of a thread that only waits for a lock, in bytes.
+const WAITER_STACK_SIZE: usize = 64 * 1024;
 
-/// The end of the names of locks on lanes that land by themselves.
-const LANDING: &str = ".landing.lock";
+/// Suffix of the names of lock files for lanes that merge automatically.
+const AUTO_MERGE_LOCK_SUFFIX: &str = ".landing.lock";
 
-/// What a lock protects.
+/// Lock, by what it protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LockName {
-    /// Changes of records; milliseconds.
+    /// Changes of records; held for milliseconds.
     Store,
-    /// The event log; milliseconds.
+    /// Event log; held for milliseconds.
     Events,
-    /// Handing out events, for as long as some are due.
+    /// Dispatch of events, held while any are due.
     Dispatch,
     /// Adding and removing worktrees.
-    Worktrees,
-    /// Which lane gets the folder of a removed one, or whether that comes back; milliseconds.
+    WorktreeList,
+    /// Lane pool: which lane gets the folder of a removed one, or whether that lane is restored. Held for
+    /// milliseconds.
     Pool,
-    /// The last moments of a landing.
+    /// Final phase of a landing.
     Merge,
     /// Transitions of one worktree, by its id.
-    Tree(String),
-    /// A lane's name while it is made or removed, and its supervisor for as long as a run lasts.
+    Worktree(String),
+    /// Lane name while it is created or removed, and its supervisor for the duration of a run.
     Run(String),
-    /// One of the worktrees for checks.
-    Slot(usize),
-    /// The worktree for the repository's hooks.
+    /// One of the check worktrees, by its number.
+    CheckWorktree(usize),
+    /// Worktree for the repository's hooks.
     Hooks,
-    /// Taking automatic snapshots, for as long as agents run. Nothing waits for it.
+    /// Automatic snapshots, held while agents run. No process waits for it.
     Snapshots,
-    /// A lane that lands by itself, from before its run ends until its landing is over.
-    Landing(String),
-    /// Looking at the commits that a lane got, by one process at a time.
-    Moved(String),
-    /// The one agent that supervises, for as long as it runs. Nothing waits for it.
+    /// Lane that merges automatically, from before its run ends until its landing has finished.
+    AutoMerge(String),
+    /// Processing of a lane's new commits by a single process.
+    NewCommits(String),
+    /// The single supervising agent, held while it runs. No process waits for it.
     Overseer,
-    /// Telling a lane's agent what was sent, from reading it until it is told.
+    /// Delivery of messages to a lane's agent, from reading a message until it is delivered.
     Inbox(String),
-    /// A batch, for as long as a process goes on with it.
+    /// Batch, held while a process schedules it.
     Batch(String),
-    /// Which batch has which task; milliseconds.
+    /// Ledger of which batch has which task; held for milliseconds.
     Ledger,
-    /// Starting runs of batches where there is a limit for all of them: counted and started by one at a time.
-    Room,
-    /// Running the set-up commands of lanes that are to do so one after the other, by the name that they share.
+    /// Starting runs of batches under a shared limit, so that a single process counts and starts them.
+    RunCapacity,
+    /// Set-up commands of lanes that must run one after the other, by the name that these lanes share.
     SetUp(String),
-    /// Inherited by a lane's agent on purpose: held while any of its processes lives.
-    Alive(String),
+    /// Lock that a lane's agent inherits on purpose: held while any of its processes runs.
+    AgentAlive(String),
 }
 
 impl LockName {
-    fn file(&self) -> PathBuf {
+    fn relative_path(&self) -> PathBuf {
         match self {
             LockName::Store => "store.lock".into(),
             LockName::Events => "events.lock".into(),
             LockName::Dispatch => "dispatch.lock".into(),
-            LockName::Worktrees => "worktrees.lock".into(),
+            LockName::WorktreeList => "worktrees.lock".into(),
             LockName::Pool => "pool.lock".into(),
             LockName::Merge => "merge.lock".into(),
-            LockName::Tree(id) => format!("tree-{id}.lock").into(),
-            LockName::Slot(n) => format!("slot-{n}.lock").into(),
+            LockName::Worktree(id) => format!("tree-{id}.lock").into(),
+            LockName::CheckWorktree(n) => format!("slot-{n}.lock").into(),
             LockName::Hooks => "hooks.lock".into(),
-            // Not beside the short ones, whose holders are looked for.
+            // Not in the same folder as the short-lived locks, whose holders are searched for.
             LockName::Overseer => "supervisor/agent.lock".into(),
             LockName::Snapshots => "supervisor/snapshots.lock".into(),
             LockName::Ledger => "ledger.lock".into(),
-            LockName::Room => "room.lock".into(),
+            LockName::RunCapacity => "room.lock".into(),
             LockName::Batch(id) => format!("batches/{id}.lock").into(),
             LockName::SetUp(name) => format!("set-up/{name}.lock").into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
-            LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
+            LockName::AgentAlive(lane) => format!("lanes/{lane}.alive.lock").into(),
             LockName::Inbox(lane) => format!("lanes/{lane}.inbox.lock").into(),
-            LockName::Landing(lane) => format!("lanes/{lane}{LANDING}").into(),
-            LockName::Moved(lane) => format!("lanes/{lane}.moved.lock").into(),
+            LockName::AutoMerge(lane) => format!("lanes/{lane}{AUTO_MERGE_LOCK_SUFFIX}").into(),
+            LockName::NewCommits(lane) => format!("lanes/{lane}.moved.lock").into(),
         }
     }
 
-    /// The name of what the lock protects, for messages.
-    pub(crate) fn what(&self) -> String {
+    /// Describes what the lock protects, for messages.
+    pub(crate) fn describe(&self) -> String {
         match self {
             LockName::Store => "the store".into(),
             LockName::Events => "the event log".into(),
             LockName::Dispatch => "the hooks".into(),
-            LockName::Worktrees => "the list of worktrees".into(),
+            LockName::WorktreeList => "the list of worktrees".into(),
             LockName::Pool => "the folders of removed lanes".into(),
             LockName::Merge => "the landing".into(),
-            LockName::Tree(id) => format!("the worktree '{id}'"),
-            LockName::Slot(n) => format!("worktree {n} for checks"),
+            LockName::Worktree(id) => format!("the worktree '{id}'"),
+            LockName::CheckWorktree(n) => format!("worktree {n} for checks"),
             LockName::Hooks => "the worktree for hooks".into(),
             LockName::Overseer => "the place of the supervising agent".into(),
             LockName::Snapshots => "automatic snapshots".into(),
             LockName::Ledger => "the list of tasks that batches have".into(),
             LockName::Batch(id) => format!("batch {id}"),
-            LockName::Room => "room for another run".into(),
+            LockName::RunCapacity => "room for another run".into(),
             LockName::SetUp(name) => format!("the set-up '{name}'"),
-            LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) | LockName::Moved(lane) => {
+            LockName::Run(lane)
+            | LockName::AgentAlive(lane)
+            | LockName::AutoMerge(lane)
+            | LockName::NewCommits(lane) => {
                 format!("lane '{lane}'")
             }
             LockName::Inbox(lane) => format!("what was sent to lane '{lane}'"),
@@ -117,60 +123,61 @@ impl LockName {
     }
 }
 
-/// How long to wait for a lock.
+/// Timeout for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// Not at all.
-    Now,
-    /// This long.
-    For(Duration),
-    /// Without end.
+pub(crate) enum WaitLimit {
+    /// Fails immediately if the lock is held.
+    NoWait,
+    /// Waits for this duration at most.
+    AtMost(Duration),
+    /// Waits without a timeout.
     Forever,
 }
 
-/// The locks of one repository.
+/// Locks of one repository.
 #[derive(Debug, Clone)]
 pub(crate) struct Locks {
     dir: PathBuf,
     listener: Listener,
-    limit: Limit,
+    limit: WaitLimit,
 }
 
 impl Locks {
     pub(super) fn new(dir: PathBuf, listener: Listener) -> Locks {
-        Locks { dir, listener, limit: Limit::For(Duration::from_secs(30)) }
+        Locks { dir, listener, limit: WaitLimit::AtMost(Duration::from_secs(30)) }
     }
 
-    /// Sets how long `take` waits.
-    pub(crate) fn set_limit(&mut self, limit: Limit) {
+    /// Sets the timeout of [`Locks::acquire`].
+    pub(crate) fn set_limit(&mut self, limit: WaitLimit) {
         self.limit = limit;
     }
 
-    /// Takes a lock, waiting up to the limit and saying for whom.
-    pub(crate) fn take(&self, name: &LockName) -> Result<Guard, Error> {
-        self.take_within(name, self.limit)
+    /// Acquires a lock, waiting up to the default timeout. Reports the current holder while it waits.
+    pub(crate) fn acquire(&self, name: &LockName) -> Result<LockGuard, Error> {
+        self.acquire_within(name, self.limit)
     }
 
-    /// Takes a lock within a limit of its own.
-    pub(crate) fn take_within(&self, name: &LockName, limit: Limit) -> Result<Guard, Error> {
-        take_file(&self.dir.join(name.file()), &name.what(), limit, &self.listener)
+    /// Acquires a lock, waiting up to `limit`.
+    pub(crate) fn acquire_within(&self, name: &LockName, limit: WaitLimit) -> Result<LockGuard, Error> {
+        acquire_file_lock(&self.dir.join(name.relative_path()), &name.describe(), limit, &self.listener)
     }
 
-    /// Takes a lock if it is free.
-    pub(crate) fn try_take(&self, name: &LockName) -> Result<Option<Guard>, Error> {
-        let path = self.dir.join(name.file());
-        let file = open(&path)?;
+    /// Acquires a lock if it is free; returns none otherwise.
+    pub(crate) fn try_acquire(&self, name: &LockName) -> Result<Option<LockGuard>, Error> {
+        let path = self.dir.join(name.relative_path());
+        let file = open_or_create(&path)?;
         Ok(match file.try_lock() {
-            Ok(()) => Some(Guard::new(file, &path)?),
+            Ok(()) => Some(LockGuard::new(file, &path)?),
             Err(TryLockError::WouldBlock) => None,
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", &path)(e)),
         })
     }
 
-    /// Whether somebody holds a lock. Asks with a shared lock, so that askers do not see each other.
+    /// Returns whether any process holds a lock. It tries a shared lock, so that concurrent queries do not
+    /// affect each other.
     pub(crate) fn is_held(&self, name: &LockName) -> Result<bool, Error> {
-        let path = self.dir.join(name.file());
-        let file = match crate::regular_file::open_record(&path) {
+        let path = self.dir.join(name.relative_path());
+        let file = match crate::regular_file::open_store_file(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(e) => return Err(Error::io("open", &path)(e)),
@@ -182,88 +189,95 @@ impl Locks {
         }
     }
 
-    /// Waits until nobody holds a lock, without end and without polling.
+    /// Waits until no process holds a lock, without timeout and without polling.
     pub(crate) fn wait_until_free(&self, name: &LockName) -> Result<(), Error> {
-        let path = self.dir.join(name.file());
-        match crate::regular_file::open_record(&path) {
+        let path = self.dir.join(name.relative_path());
+        match crate::regular_file::open_store_file(&path) {
             Ok(file) => file.lock_shared().map_err(Error::io("lock", &path)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) => Err(Error::io("open", &path)(e)),
         }
     }
 
-    /// Waits until nobody holds the folder of what is under way at `dir`, up to the limit. `what` it keeps from others and `holder` are
-    /// for the error.
-    pub(crate) fn wait_until_left(&self, dir: &Path, what: &str, holder: &str) -> Result<(), Error> {
+    /// Waits until no process holds the scratch folder `dir`, up to the default timeout. `resource` and
+    /// `holder` describe, for the error, what the process blocks and what it is.
+    pub(crate) fn wait_for_scratch_release(
+        &self,
+        dir: &Path,
+        resource: &str,
+        holder: &str,
+    ) -> Result<(), Error> {
         let Ok(file) = File::open(dir) else { return Ok(()) };
         let limit = match self.limit {
-            Limit::Now => Some(Duration::ZERO),
-            Limit::For(limit) => Some(limit),
-            Limit::Forever => None,
+            WaitLimit::NoWait => Some(Duration::ZERO),
+            WaitLimit::AtMost(limit) => Some(limit),
+            WaitLimit::Forever => None,
         };
-        match until_free(file, limit).map_err(Error::io("wait for", dir))? {
-            Woken::Free => Ok(()),
-            Woken::Signal => Err(Error::Interrupted),
-            Woken::Late => Err(Error::Locked {
-                what: what.to_owned(),
+        match wait_for_release(file, limit).map_err(Error::io("wait for", dir))? {
+            WaitOutcome::Free => Ok(()),
+            WaitOutcome::Signal => Err(Error::Interrupted),
+            WaitOutcome::TimedOut => Err(Error::Locked {
+                resource: resource.to_owned(),
                 holder: holder.to_owned(),
                 seconds: limit.unwrap_or_default().as_secs(),
             }),
         }
     }
 
-    /// Has somebody told once nobody holds a lock, by a thread that sleeps in the kernel until then. One that is still there when
-    /// nobody listens any more ends with the lock's holder or with this process; it holds nothing but an open file.
+    /// Calls `notify` once no process holds a lock, from a thread that blocks in the kernel until then. A
+    /// thread whose result is no longer needed ends with the lock's holder or with this process; it holds
+    /// only an open file.
     ///
     /// # Errors
-    /// When the lock cannot be opened, or no thread can be started.
-    pub(crate) fn when_free(
+    /// Fails when the lock cannot be opened, or no thread can be started.
+    pub(crate) fn notify_when_free(
         &self,
         name: &LockName,
-        tell: impl FnOnce(Result<(), Error>) + Send + 'static,
+        notify: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
         let path = self.path(name);
-        let file = match crate::regular_file::open_record(&path) {
+        let file = match crate::regular_file::open_store_file(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                tell(Ok(()));
+                notify(Ok(()));
                 return Ok(());
             }
             Err(e) => return Err(Error::io("open", &path)(e)),
         };
-        let sleeper = path.clone();
-        let started = std::thread::Builder::new().stack_size(STACK).spawn(move || {
-            let waited = sleep_on(&file).map_err(Error::io("lock", &sleeper));
-            // Before anybody hears of it: a thread that is still there would seem to hold the lock.
+        let lock_path = path.clone();
+        let started = std::thread::Builder::new().stack_size(WAITER_STACK_SIZE).spawn(move || {
+            let waited = block_until_free(&file).map_err(Error::io("lock", &lock_path));
+            // Close the file before the notification: an open file would still seem to hold the lock.
             drop(file);
-            tell(waited);
+            notify(waited);
         });
         started.map(drop).map_err(Error::io("wait for", &path))
     }
 
-    /// Takes over a lock that an open descriptor, handed down by the process that started this one, already holds.
-    pub(crate) fn adopt(&self, name: &LockName, file: File) -> Guard {
-        // It is held whatever its side file is.
-        drop(Holder::note(&self.dir.join(name.file())));
-        Guard { file }
+    /// Takes over a lock that an inherited open descriptor of the parent process already holds.
+    pub(crate) fn adopt(&self, name: &LockName, file: File) -> LockGuard {
+        // The lock is held whether or not its side file can be written.
+        drop(LockHolder::write_side_file(&self.dir.join(name.relative_path())));
+        LockGuard { file }
     }
 
-    /// The file of a lock.
+    /// Returns the path of a lock's file.
     pub(crate) fn path(&self, name: &LockName) -> PathBuf {
-        self.dir.join(name.file())
+        self.dir.join(name.relative_path())
     }
 
-    /// The lanes that were ever to land by themselves, by name; some of them are long gone.
-    pub(crate) fn lanes_that_land(&self) -> Vec<String> {
+    /// Lists the lanes that were ever set to merge automatically, by name. Some of them may no longer exist.
+    pub(crate) fn auto_merge_lanes(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.join("lanes")).into_iter().flatten().flatten();
-        let name = |file: std::ffi::OsString| Some(file.to_str()?.strip_suffix(LANDING)?.to_owned());
+        let name =
+            |file: std::ffi::OsString| Some(file.to_str()?.strip_suffix(AUTO_MERGE_LOCK_SUFFIX)?.to_owned());
         let mut names: Vec<String> = entries.filter_map(|entry| name(entry.file_name())).collect();
         names.sort_unstable();
         names
     }
 
-    /// The folder of the landing queue.
-    pub(super) fn tickets(&self) -> PathBuf {
+    /// Returns the folder of the merge queue.
+    pub(super) fn tickets_dir(&self) -> PathBuf {
         self.dir.join("tickets")
     }
 
@@ -272,71 +286,80 @@ impl Locks {
     }
 }
 
-/// A lock that is held until this is dropped.
+/// Lock that is held until this value is dropped.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Guard {
+pub(crate) struct LockGuard {
     file: File,
 }
 
-impl Guard {
-    fn new(file: File, path: &Path) -> Result<Guard, Error> {
-        Holder::note(path)?;
-        Ok(Guard { file })
+impl LockGuard {
+    fn new(file: File, path: &Path) -> Result<LockGuard, Error> {
+        LockHolder::write_side_file(path)?;
+        Ok(LockGuard { file })
     }
 
-    /// The open file that carries the lock, to hand it to another process.
+    /// Returns the open file that carries the lock, to pass it to another process.
     pub(crate) fn into_file(self) -> File {
         self.file
     }
 
-    /// The open file that carries the lock.
+    /// Borrows the open file that carries the lock.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 }
 
-/// Opens a lock file, making it when missing.
-fn open(path: &Path) -> Result<File, Error> {
+/// Opens a lock file and creates it when it is missing.
+fn open_or_create(path: &Path) -> Result<File, Error> {
     let options = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     match options() {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            layout::make_private(path.parent().unwrap_or(Path::new(".")))?;
+            layout::create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
             options().map_err(Error::io("create", path))
         }
-        other => other.map_err(Error::io("open", path)),
+        result => result.map_err(Error::io("open", path)),
     }
 }
 
-/// Takes the lock on a file that may lie anywhere.
-pub(super) fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listener) -> Result<Guard, Error> {
-    let file = open(path)?;
+/// Acquires the lock on any file, waiting up to `limit`. `resource` describes for messages what the lock
+/// protects.
+pub(super) fn acquire_file_lock(
+    path: &Path,
+    resource: &str,
+    limit: WaitLimit,
+    listener: &Listener,
+) -> Result<LockGuard, Error> {
+    let file = open_or_create(path)?;
     let since = Instant::now();
-    let mut said = false;
+    let mut is_wait_reported = false;
     let mut pause = Duration::from_millis(1);
     loop {
         match file.try_lock() {
-            Ok(()) => return Guard::new(file, path),
+            Ok(()) => return LockGuard::new(file, path),
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", path)(e)),
             Err(TryLockError::WouldBlock) => {}
         }
         crate::interrupt::check()?;
         let waited = since.elapsed();
-        let over = match limit {
-            Limit::Now => true,
-            Limit::For(limit) => waited >= limit,
-            Limit::Forever => false,
+        let is_timed_out = match limit {
+            WaitLimit::NoWait => true,
+            WaitLimit::AtMost(limit) => waited >= limit,
+            WaitLimit::Forever => false,
         };
-        if over {
+        if is_timed_out {
             return Err(Error::Locked {
-                what: what.to_owned(),
-                holder: Holder::describe(path),
+                resource: resource.to_owned(),
+                holder: LockHolder::describe_last_holder(path),
                 seconds: waited.as_secs(),
             });
         }
-        if !said && waited > QUIET {
-            listener.waiting(format!("waiting for {what}, held by {}", Holder::describe(path)));
-            said = true;
+        if !is_wait_reported && waited > WAIT_NOTICE_DELAY {
+            listener.waiting(format!(
+                "waiting for {resource}, held by {}",
+                LockHolder::describe_last_holder(path)
+            ));
+            is_wait_reported = true;
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(40));
@@ -352,25 +375,26 @@ mod tests {
     }
 
     #[test]
-    fn a_held_lock_is_seen_named_and_given_up_on() {
+    fn held_lock_is_reported_and_times_out() {
         let dir = tempfile::tempdir().unwrap();
         let (mine, theirs) = (locks(dir.path()), locks(dir.path()));
         let name = LockName::Run("x".into());
         assert!(!mine.is_held(&name).unwrap());
-        let guard = theirs.take(&name).unwrap();
+        let guard = theirs.acquire(&name).unwrap();
         assert!(mine.is_held(&name).unwrap());
-        assert!(mine.try_take(&name).unwrap().is_none());
-        let error = mine.take_within(&name, Limit::Now).unwrap_err();
+        assert!(mine.try_acquire(&name).unwrap().is_none());
+        let error = mine.acquire_within(&name, WaitLimit::NoWait).unwrap_err();
         assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
         drop(guard);
         mine.wait_until_free(&name).unwrap();
-        // A process that another test is just starting may have a descriptor for a moment still, also the one that was waited with.
-        let tries = std::iter::repeat_with(|| mine.try_take(&name).unwrap());
+        // A process that a concurrent test is starting may briefly have a copy of a descriptor, including the
+        // one that was waited with.
+        let tries = std::iter::repeat_with(|| mine.try_acquire(&name).unwrap());
         assert!(tries.take(1_000_000).any(|guard| guard.is_some()));
     }
 
     #[test]
-    fn threads_that_count_under_a_lock_lose_no_step() {
+    fn lock_serializes_threads() {
         let dir = tempfile::tempdir().unwrap();
         let count = dir.path().join("count");
         std::fs::write(&count, "0").unwrap();
@@ -379,7 +403,7 @@ mod tests {
                 scope.spawn(|| {
                     let locks = locks(dir.path());
                     for _ in 0..25 {
-                        let _guard = locks.take(&LockName::Store).unwrap();
+                        let _guard = locks.acquire(&LockName::Store).unwrap();
                         let n: u32 = std::fs::read_to_string(&count).unwrap().parse().unwrap();
                         std::fs::write(&count, (n + 1).to_string()).unwrap();
                     }

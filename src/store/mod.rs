@@ -1,49 +1,53 @@
-//! Owns all that lies below `<common git dir>/proq`: where it is, how it is written, who holds which lock.
+//! Everything below `<common git dir>/proq`: paths, records, journals and locks.
 
 mod atomic;
 mod batch_files;
-mod changes;
 mod clock;
+mod delete;
+mod dir_watcher;
 mod error;
 mod event_files;
 mod holder;
 mod journal;
 mod layout;
 mod lock;
+mod lock_wait;
+mod merge_queue;
 pub(crate) mod path_form;
+mod probe;
 mod record;
 pub(crate) mod records;
-mod remains;
 mod repositories;
 mod scratch;
 mod set_up_files;
-mod several;
-mod survey;
-mod tickets;
-mod wait;
+mod wait_many;
 
 pub(crate) use atomic::{
-    exchange, remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache, write_first,
-    write_there,
+    exchange_files, remove_temp_files, rename_no_replace, sync_dir, write as write_atomically, write_cache,
+    write_in_existing_dir, write_without_dir_sync,
 };
-pub(crate) use changes::Changes;
 pub(crate) use clock::{Moment, now};
+pub(crate) use delete::{remove_tree, size_on_disk};
+pub(crate) use dir_watcher::DirWatcher;
 pub(crate) use error::Error;
-pub(crate) use holder::Holder;
-pub(crate) use journal::{Entry, Header, Journal, Line, Planned, Status};
-pub(crate) use layout::{Layout, make_private, new_id};
-pub(crate) use lock::{Guard, Limit, LockName, Locks};
+pub(crate) use holder::LockHolder;
+pub(crate) use journal::{Journal, JournalLine, OperationEntry, OperationHeader, PlannedStep, StepStatus};
+pub(crate) use layout::{Layout, create_private_dir, new_id};
+pub(crate) use lock::{LockGuard, LockName, Locks, WaitLimit};
+pub(crate) use merge_queue::{
+    LandingRequest, QueueEntry, Ticket, queued_landings, remove_stale_tickets as sweep_queue,
+};
+pub(crate) use probe::{
+    first_inaccessible, free_space, id_created_at, id_process, may_exist, probe_file_system,
+};
 pub(crate) use record::Record;
-pub(crate) use remains::{remove_tree, size_on_disk};
-pub(crate) use repositories::{Repositories, is_gone as repository_is_gone};
-pub(crate) use scratch::Scratch;
-pub(crate) use several::Several;
-pub(crate) use survey::{closed, free_space, is_there, made_at, maker_of, try_out};
-pub(crate) use tickets::{Place, Ticket, Wanted, queue, sweep as sweep_queue};
+pub(crate) use repositories::{RepositoryList, is_gone as repository_is_gone};
+pub(crate) use scratch::ScratchDir;
+pub(crate) use wait_many::LockWaitSet;
 
 use std::path::{Path, PathBuf};
 
-/// The store of one repository.
+/// Store of one repository: its paths and locks.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     layout: Layout,
@@ -51,21 +55,21 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The store below `common_dir`. Nothing is written.
-    pub(crate) fn at(common_dir: &Path, listener: crate::note::Listener) -> Store {
+    /// Opens the store below `common_dir`. Nothing is written.
+    pub(crate) fn open(common_dir: &Path, listener: crate::diagnostics::Listener) -> Store {
         let layout = Layout::new(common_dir);
-        let locks = Locks::new(layout.locks(), listener);
+        let locks = Locks::new(layout.locks_dir(), listener);
         Store { layout, locks }
     }
 
-    /// Refuses a store that leads elsewhere: nothing is read or written through a link in the place of it, or of one of its
-    /// folders. One that does not exist leads nowhere.
+    /// Refuses a store that is a symbolic link or has one as an entry: git-proq reads and writes nothing
+    /// through it. A missing store is accepted.
     ///
     /// # Errors
-    /// [`Error::Link`].
+    /// Fails with [`Error::SymbolicLink`].
     pub(crate) fn refuse_links(common_dir: &Path) -> Result<(), Error> {
         let root = Layout::new(common_dir).root().to_owned();
-        let refuse = |path: PathBuf| Err(Error::Link { path });
+        let refuse = |path: PathBuf| Err(Error::SymbolicLink { path });
         if root.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
             return refuse(root);
         }
@@ -77,17 +81,17 @@ impl Store {
         }
     }
 
-    /// Sets how long locks are waited for.
-    pub(crate) fn set_lock_limit(&mut self, limit: Limit) {
+    /// Sets the timeout for locks.
+    pub(crate) fn set_lock_limit(&mut self, limit: WaitLimit) {
         self.locks.set_limit(limit);
     }
 
-    /// Where things lie.
+    /// Returns the paths of the store.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The locks.
+    /// Returns the locks of the store.
     pub(crate) fn locks(&self) -> &Locks {
         &self.locks
     }

@@ -1,95 +1,100 @@
-//! Owns the user's list of the repositories that have lanes: one file for all of them, outside of any.
+//! List of the user's repositories that have lanes: a single file outside of all repositories.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::lock::take_file;
-use super::{Error, Guard, Limit, Record};
-use crate::note::Listener;
+use super::lock::acquire_file_lock;
+use super::{Error, LockGuard, Record, WaitLimit};
+use crate::diagnostics::Listener;
 
-/// How long is waited for whoever writes the list just now. It is a convenience.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout for another process that writes the list. It is short because the list is only a convenience.
+const LIST_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The list, by the file that keeps it.
+/// List of repositories, by its file.
 #[derive(Debug, Clone)]
-pub(crate) struct Repositories {
+pub(crate) struct RepositoryList {
     file: PathBuf,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Listed {
+struct RepositoryListFile {
     #[serde(default)]
-    repository: Vec<Entry>,
+    repository: Vec<RepositoryEntry>,
 }
 
-/// One of them.
+/// Repository on the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
-    /// The git directory that all its worktrees share.
+struct RepositoryEntry {
+    /// Git directory that all worktrees of the repository share.
     #[serde(with = "crate::store::path_form")]
     git_dir: PathBuf,
 }
 
-impl Record for Listed {
+impl Record for RepositoryListFile {
     const FORMAT: u32 = 1;
 }
 
-impl Repositories {
-    /// The list of whoever runs this program; none where nobody knows a home folder.
-    pub(crate) fn of_user() -> Option<Repositories> {
-        let state = std::env::var_os("XDG_STATE_HOME")
+impl RepositoryList {
+    /// Opens the list of the current user. None where the home folder is unknown.
+    pub(crate) fn open_for_user() -> Option<RepositoryList> {
+        let state_dir = std::env::var_os("XDG_STATE_HOME")
             .map(PathBuf::from)
             .filter(|dir| dir.is_absolute())
             .or_else(|| std::env::home_dir().map(|home| home.join(".local/state")))?;
-        Some(Repositories::at(&state))
+        Some(RepositoryList::in_state_dir(&state_dir))
     }
 
-    /// The list below a folder for state.
-    fn at(state: &Path) -> Repositories {
-        Repositories { file: state.join("git-proq/repositories.toml") }
+    /// Opens the list below a folder for state.
+    fn in_state_dir(state_dir: &Path) -> RepositoryList {
+        RepositoryList { file: state_dir.join("git-proq/repositories.toml") }
     }
 
-    /// The git directories, oldest first.
-    pub(crate) fn all(&self) -> Result<Vec<PathBuf>, Error> {
-        let listed = Listed::find(&self.file)?.unwrap_or_default();
+    /// Returns the git directories, oldest entry first.
+    pub(crate) fn git_dirs(&self) -> Result<Vec<PathBuf>, Error> {
+        let listed = RepositoryListFile::load_if_exists(&self.file)?.unwrap_or_default();
         Ok(listed.repository.into_iter().map(|entry| entry.git_dir).collect())
     }
 
-    /// Adds a repository. Nothing is written when it is there.
+    /// Adds a repository. Nothing is written when it is already on the list.
     pub(crate) fn add(&self, git_dir: &Path) -> Result<(), Error> {
-        if self.all()?.iter().any(|known| known == git_dir) {
+        if self.git_dirs()?.iter().any(|known| known == git_dir) {
             return Ok(());
         }
-        self.change(|entries| {
-            // Somebody may have been faster.
+        self.update(|entries| {
+            // Another process may have added it first.
             if entries.iter().all(|entry| entry.git_dir != git_dir) {
-                entries.push(Entry { git_dir: git_dir.to_owned() });
+                entries.push(RepositoryEntry { git_dir: git_dir.to_owned() });
             }
         })
     }
 
-    /// Takes those off the list that are still gone.
+    /// Removes the repositories that no longer exist from the list.
     pub(crate) fn prune(&self) -> Result<(), Error> {
-        self.change(|entries| entries.retain(|entry| !is_gone(&entry.git_dir)))
+        self.update(|entries| entries.retain(|entry| !is_gone(&entry.git_dir)))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Error> {
+    fn update(&self, edit: impl FnOnce(&mut Vec<RepositoryEntry>)) -> Result<(), Error> {
         let _lock = self.lock()?;
-        let mut listed = Listed::find(&self.file)?.unwrap_or_default();
+        let mut listed = RepositoryListFile::load_if_exists(&self.file)?.unwrap_or_default();
         let before = listed.clone();
-        change(&mut listed.repository);
+        edit(&mut listed.repository);
         if listed == before { Ok(()) } else { listed.save(&self.file) }
     }
 
-    fn lock(&self) -> Result<Guard, Error> {
+    fn lock(&self) -> Result<LockGuard, Error> {
         let file = self.file.with_extension("lock");
-        take_file(&file, "the list of repositories", Limit::For(PATIENCE), &Listener::silent())
+        acquire_file_lock(
+            &file,
+            "the list of repositories",
+            WaitLimit::AtMost(LIST_LOCK_TIMEOUT),
+            &Listener::silent(),
+        )
     }
 }
 
-/// Whether a repository is not there any more, rather than out of reach.
+/// Returns whether a repository no longer exists, as opposed to being unreachable.
 pub(crate) fn is_gone(git_dir: &Path) -> bool {
     match git_dir.metadata() {
         Ok(meta) => !meta.is_dir(),
@@ -102,24 +107,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repository_is_listed_once_and_goes_when_it_is_gone() {
+    fn lists_once_and_prunes_missing() {
         let dir = tempfile::tempdir().unwrap();
-        let list = Repositories::at(&dir.path().join("state"));
-        assert_eq!(list.all().unwrap(), [""; 0].map(PathBuf::from));
+        let list = RepositoryList::in_state_dir(&dir.path().join("state"));
+        assert_eq!(list.git_dirs().unwrap(), [""; 0].map(PathBuf::from));
         let [one, two] = ["one", "two"].map(|name| dir.path().join(name));
         std::fs::create_dir(&one).unwrap();
         for git_dir in [&one, &two, &one] {
             list.add(git_dir).unwrap();
         }
-        assert_eq!(list.all().unwrap(), [one.clone(), two]);
+        assert_eq!(list.git_dirs().unwrap(), [one.clone(), two]);
         list.prune().unwrap();
-        assert_eq!(list.all().unwrap(), [one]);
+        assert_eq!(list.git_dirs().unwrap(), [one]);
     }
 
     #[test]
-    fn one_that_is_listed_is_added_without_a_write() {
+    fn adding_listed_repository_takes_no_lock() {
         let dir = tempfile::tempdir().unwrap();
-        let list = Repositories::at(dir.path());
+        let list = RepositoryList::in_state_dir(dir.path());
         list.add(dir.path()).unwrap();
         let held = list.lock().unwrap();
         list.add(dir.path()).unwrap();
@@ -127,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_a_later_program_is_left_alone() {
+    fn newer_list_stays_unchanged() {
         let dir = tempfile::tempdir().unwrap();
-        let list = Repositories::at(dir.path());
+        let list = RepositoryList::in_state_dir(dir.path());
         list.add(dir.path()).unwrap();
         std::fs::write(&list.file, "format = 2\n").unwrap();
         assert!(list.add(&dir.path().join("new")).is_err() && list.prune().is_err());

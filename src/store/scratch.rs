@@ -1,4 +1,4 @@
-//! Owns the folders of what is under way: each belongs to one living process, which a kernel lock on it shows.
+//! Scratch folders for work in progress. Each belongs to one live process, which holds a kernel lock on it.
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -8,42 +8,43 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{Error, Layout, layout, new_id, remove_tree};
 
-/// How often a folder that was swept away under its maker is made anew.
-const TRIES: u32 = 10;
+/// Number of attempts to create a folder that another process removes before it is locked.
+const MAX_CREATE_ATTEMPTS: u32 = 10;
 
-/// The folders that this process holds: a lock does not tell whose it is.
-static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Folders that this process holds. A kernel lock does not name its holder.
+static HELD_DIRS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A folder for work in progress; removed with everything in it when the value is dropped.
+/// Folder for work in progress. It is removed with its contents when the value is dropped, unless it is
+/// retained.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Scratch {
+pub(crate) struct ScratchDir {
     layout: Layout,
     dir: PathBuf,
-    /// Its kernel lock is what tells others that this process lives.
+    /// Open folder whose kernel lock shows other processes that this one is alive.
     _alive: File,
-    kept: bool,
+    is_retained: bool,
 }
 
 impl Layout {
-    /// Makes a new empty folder for work in progress.
-    pub(crate) fn scratch(&self) -> Result<Scratch, Error> {
-        layout::make_private(&self.work())?;
-        for _ in 1..TRIES {
-            let dir = self.work().join(new_id());
+    /// Creates an empty scratch folder and locks it.
+    pub(crate) fn create_scratch(&self) -> Result<ScratchDir, Error> {
+        layout::create_private_dir(&self.work_dir())?;
+        for _ in 1..MAX_CREATE_ATTEMPTS {
+            let dir = self.work_dir().join(new_id());
             std::fs::create_dir(&dir).map_err(Error::io("create", &dir))?;
-            // git wants absolute paths without links; a temporary folder's path often has one. Whoever sweeps up after the
-            // dead may have taken it for one of theirs, between these two lines.
+            // Git needs absolute paths without links; the path of a temporary folder often has one. Between
+            // these two lines, a process that removes abandoned folders may have removed this one.
             if let Some(scratch) = claim(self, &dir.canonicalize().unwrap_or(dir))? {
                 return Ok(scratch);
             }
         }
-        Err(Error::io("hold a folder in", &self.work())(std::io::ErrorKind::NotFound.into()))
+        Err(Error::io("hold a folder in", &self.work_dir())(std::io::ErrorKind::NotFound.into()))
     }
 
-    /// The folders in `work/` whose process is gone, oldest first, each held by this process from now on.
-    pub(crate) fn orphans(&self) -> Result<Vec<Scratch>, Error> {
-        let work = self.work();
+    /// Locks the folders in `work/` whose process has exited and returns them, oldest first.
+    pub(crate) fn claim_orphans(&self) -> Result<Vec<ScratchDir>, Error> {
+        let work = self.work_dir();
         let entries = match std::fs::read_dir(&work) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -60,71 +61,72 @@ impl Layout {
 }
 
 impl Layout {
-    /// The folders in `work/` whose process lives.
-    pub(crate) fn at_work(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.work()).into_iter().flatten().flatten();
-        let held = |dir: &PathBuf| {
+    /// Lists the folders in `work/` whose process is alive.
+    pub(crate) fn live_work_dirs(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.work_dir()).into_iter().flatten().flatten();
+        let is_locked = |dir: &PathBuf| {
             File::open(dir).is_ok_and(|f| matches!(f.try_lock_shared(), Err(TryLockError::WouldBlock)))
         };
-        entries.map(|e| e.path()).filter(held).collect()
+        entries.map(|e| e.path()).filter(is_locked).collect()
     }
 
-    /// Those of other processes.
-    pub(crate) fn at_work_elsewhere(&self) -> Vec<PathBuf> {
-        let mut dirs = self.at_work();
-        let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-        dirs.retain(|dir| !dir.canonicalize().is_ok_and(|dir| own.contains(&dir)));
+    /// Lists the folders in `work/` whose process is alive and is not this one.
+    pub(crate) fn other_live_work_dirs(&self) -> Vec<PathBuf> {
+        let mut dirs = self.live_work_dirs();
+        let held_dirs = HELD_DIRS.lock().unwrap_or_else(PoisonError::into_inner);
+        dirs.retain(|dir| !dir.canonicalize().is_ok_and(|dir| held_dirs.contains(&dir)));
         dirs
     }
 }
 
-/// Locks a folder; none when somebody else holds it or it is gone.
-fn claim(layout: &Layout, dir: &Path) -> Result<Option<Scratch>, Error> {
+/// Locks a folder. None when another process holds it or it does not exist any more.
+fn claim(layout: &Layout, dir: &Path) -> Result<Option<ScratchDir>, Error> {
     let Ok(alive) = File::open(dir) else { return Ok(None) };
     match alive.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(e)) => return Err(Error::io("lock", dir)(e)),
     }
-    let held = alive.metadata().map_err(Error::io("look at", dir))?;
-    let there = dir.symlink_metadata().is_ok_and(|m| (m.dev(), m.ino()) == (held.dev(), held.ino()));
-    Ok(there.then(|| {
-        OWN.lock().unwrap_or_else(PoisonError::into_inner).insert(dir.to_owned());
-        Scratch { layout: layout.clone(), dir: dir.to_owned(), _alive: alive, kept: false }
+    let locked_meta = alive.metadata().map_err(Error::io("look at", dir))?;
+    let is_same_dir =
+        dir.symlink_metadata().is_ok_and(|m| (m.dev(), m.ino()) == (locked_meta.dev(), locked_meta.ino()));
+    Ok(is_same_dir.then(|| {
+        HELD_DIRS.lock().unwrap_or_else(PoisonError::into_inner).insert(dir.to_owned());
+        ScratchDir { layout: layout.clone(), dir: dir.to_owned(), _alive: alive, is_retained: false }
     }))
 }
 
-impl Scratch {
-    /// Its path, absolute.
+impl ScratchDir {
+    /// Returns the absolute path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.dir
     }
 
-    /// The layout that it lies in.
+    /// Returns the layout that contains the folder.
     pub(super) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Leaves it in place: it holds what the next command needs to put things right.
-    pub(crate) fn keep(&mut self) {
-        self.kept = true;
+    /// Keeps the folder after this value is dropped: it holds what the next command needs for recovery.
+    pub(crate) fn retain(&mut self) {
+        self.is_retained = true;
     }
 
-    /// A new folder inside it.
-    pub(crate) fn sub(&self, name: &str) -> Result<PathBuf, Error> {
+    /// Creates a subfolder.
+    pub(crate) fn create_subdir(&self, name: &str) -> Result<PathBuf, Error> {
         let dir = self.dir.join(name);
         std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         Ok(dir)
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
-        // Copies may have left folders that are closed to writing.
-        if !self.kept && std::fs::remove_dir_all(&self.dir).is_err() {
+        // Copies may have left read-only folders.
+        if !self.is_retained && std::fs::remove_dir_all(&self.dir).is_err() {
             drop(remove_tree(&self.dir));
         }
-        OWN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.dir);
+        HELD_DIRS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.dir);
     }
 }
 
@@ -133,20 +135,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_nobody_holds_is_an_orphan() {
+    fn only_unlocked_dir_is_orphan() {
         let root = tempfile::tempdir().unwrap();
         let layout = Layout::new(root.path());
-        assert!(layout.orphans().unwrap().is_empty());
-        let mine = layout.scratch().unwrap();
-        assert!(layout.orphans().unwrap().is_empty());
-        std::fs::create_dir(layout.work().join("left")).unwrap();
-        let orphans = layout.orphans().unwrap();
+        assert!(layout.claim_orphans().unwrap().is_empty());
+        let mine = layout.create_scratch().unwrap();
+        assert!(layout.claim_orphans().unwrap().is_empty());
+        std::fs::create_dir(layout.work_dir().join("left")).unwrap();
+        let orphans = layout.claim_orphans().unwrap();
         assert_eq!(orphans.len(), 1);
-        assert_eq!((layout.at_work().len(), layout.at_work_elsewhere().len()), (2, 0));
-        assert!(layout.orphans().unwrap().is_empty(), "an orphan has one finder");
+        assert_eq!((layout.live_work_dirs().len(), layout.other_live_work_dirs().len()), (2, 0));
+        assert!(layout.claim_orphans().unwrap().is_empty(), "an orphan has one finder");
         drop(orphans);
         let path = mine.path().to_owned();
         drop(mine);
-        assert!(!path.exists() && std::fs::read_dir(layout.work()).unwrap().next().is_none());
+        assert!(!path.exists() && std::fs::read_dir(layout.work_dir()).unwrap().next().is_none());
     }
 }

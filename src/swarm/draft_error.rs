@@ -1,4 +1,4 @@
-//! Owns what can go wrong where an agent makes a plan or looks for what is missing in one, in the user's words.
+//! Errors of making a plan with an agent, and of finding missing dependencies with one.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -6,87 +6,87 @@ use std::path::PathBuf;
 use crate::explain::{Exit, Explain};
 use crate::{agent, git, lane, store};
 
-/// Why there is no plan of an agent's, or nothing comes of one.
+/// The reason why an agent's plan does not exist or cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
-    /// No draft is called that.
+    /// No draft has the given name.
     #[error("there is no draft '{name}'")]
-    Unknown {
-        /// What was asked for.
+    UnknownDraft {
+        /// The name that was given.
         name: String,
     },
-    /// There is none at all.
+    /// The project has no drafts.
     #[error("there is no draft of a plan")]
-    None,
-    /// There are several, and none was named.
+    NoDrafts,
+    /// No draft was named, and there is more than one.
     #[error("there are several drafts, and none was named: {}", names.join(", "))]
-    Several {
-        /// Their names, the one changed last first.
+    AmbiguousDraft {
+        /// The names of the drafts, the one changed last first.
         names: Vec<String>,
     },
-    /// Nothing came of a draft so far.
+    /// The draft has no plan yet.
     #[error("draft '{name}' has no plan yet{}", why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     NoPlan {
-        /// The draft.
+        /// The name of the draft.
         name: String,
-        /// Why not.
+        /// The reason why it has no plan, if known.
         why: Option<String>,
     },
-    /// Somebody changed it after it was shown.
+    /// The plan of the draft changed after it was shown for approval.
     #[error("draft '{name}' is another plan by now than the one that was shown; nothing was approved")]
-    Changed {
-        /// The draft.
+    ChangedSinceShown {
+        /// The name of the draft.
         name: String,
     },
-    /// Its agent is at work on it.
+    /// The agent of the draft is still running.
     #[error("the agent of draft '{name}' is at work on it")]
-    Busy {
-        /// The draft.
+    AgentRunning {
+        /// The name of the draft.
         name: String,
     },
-    /// No agent that can be asked is installed.
+    /// No installed agent supports a read-only run.
     #[error("no agent is installed that can be kept from changing things; nothing was made")]
     NoAgent {
-        /// Those that could be.
-        known: Vec<String>,
+        /// The agents that support it.
+        supported: Vec<String>,
     },
-    /// An agent did not answer as it has to.
-    #[error("{agent} did not come to {what}: {why}")]
-    NoAnswer {
-        /// The agent.
+    /// The agent gave no answer in the required form.
+    #[error("{agent} did not come to {expected}: {reason}")]
+    InvalidAnswer {
+        /// The name of the agent.
         agent: String,
-        /// What it was to come to.
-        what: &'static str,
-        /// What is wrong with what it said last, or why it said nothing.
-        why: String,
-        /// The lane in which it was asked.
+        /// The kind of answer that was expected.
+        expected: &'static str,
+        /// The defect of the last answer, or the reason why there is none.
+        reason: String,
+        /// The lane in which the agent ran.
         lane: String,
-        /// What it said last.
-        file: Option<PathBuf>,
-        /// Whether it is a draft, which can be gone on with.
+        /// The file with the last answer.
+        answer_file: Option<PathBuf>,
+        /// Whether the answer belongs to a draft, which accepts feedback.
         is_draft: bool,
     },
-    /// Nobody can be asked, and nobody has agreed.
-    #[error("nobody can be asked whether {what}; nothing was approved")]
-    Unapproved {
-        /// What it is about.
-        what: String,
-        /// The command that agrees.
-        command: String,
+    /// An approval is needed, and there is no terminal to request it on.
+    #[error("nobody can be asked whether {question}; nothing was approved")]
+    ApprovalRequired {
+        /// The question to approve, as a clause after "whether".
+        question: String,
+        /// The command that approves it.
+        approve_command: String,
     },
-    /// A plan or its tasks.
+    /// An error of a plan or its tasks.
     #[error(transparent)]
     Plan(#[from] super::Error),
-    /// The run of an agent.
+    /// An error of an agent's run.
     #[error(transparent)]
     Agent(#[from] agent::Error),
-    /// The lane in which it is asked.
+    /// An error of the lane in which the agent runs.
     #[error(transparent)]
     Lane(#[from] lane::Error),
-    /// What is kept.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The repository.
+    /// An error of the repository.
     #[error(transparent)]
     Git(#[from] git::Error),
 }
@@ -94,26 +94,30 @@ pub enum DraftError {
 impl Explain for DraftError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            DraftError::Unknown { .. } => vec!["see those that there are: git proq plan --drafts".into()],
-            DraftError::None => vec!["have one made: git proq plan --ai \"payments by card\"".into()],
-            DraftError::Several { names } => {
-                let last = names.first().map_or("", String::as_str);
-                vec![format!("name one of them; the last one changed is {last}").into()]
+            DraftError::UnknownDraft { .. } => {
+                vec!["see those that there are: git proq plan --drafts".into()]
+            }
+            DraftError::NoDrafts => vec!["have one made: git proq plan --ai \"payments by card\"".into()],
+            DraftError::AmbiguousDraft { names } => {
+                let latest = names.first().map_or("", String::as_str);
+                vec![format!("name one of them; the last one changed is {latest}").into()]
             }
             DraftError::NoPlan { name, .. } => vec![
                 format!("ask again: git proq plan --feedback \"…\" {name}").into(),
                 format!("see what was said: git proq show {name}").into(),
             ],
-            DraftError::Changed { name } => vec![format!("look at it: git proq plan {name}").into()],
-            DraftError::Busy { name } => vec![
+            DraftError::ChangedSinceShown { name } => {
+                vec![format!("look at it: git proq plan {name}").into()]
+            }
+            DraftError::AgentRunning { name } => vec![
                 format!("wait for it: git proq wait {name}").into(),
                 format!("or stop it: git proq stop {name}").into(),
             ],
-            DraftError::NoAgent { known } => vec![
+            DraftError::NoAgent { supported: known } => vec![
                 format!("install one of: {}", known.join(", ")).into(),
                 "see what is known of each: git proq agents".into(),
             ],
-            DraftError::NoAnswer { lane, file, is_draft, .. } => {
+            DraftError::InvalidAnswer { lane, answer_file: file, is_draft, .. } => {
                 let mut out = Vec::new();
                 if let Some(file) = file {
                     out.push(format!("what it said: {}", file.display()).into());
@@ -124,7 +128,9 @@ impl Explain for DraftError {
                 out.push(format!("see how it went: git proq logs {lane}").into());
                 out
             }
-            DraftError::Unapproved { command, .. } => vec![format!("agree to it as it is: {command}").into()],
+            DraftError::ApprovalRequired { approve_command: command, .. } => {
+                vec![format!("agree to it as it is: {command}").into()]
+            }
             DraftError::Plan(e) => e.hints(),
             DraftError::Agent(e) => e.hints(),
             DraftError::Lane(e) => e.hints(),
@@ -135,8 +141,8 @@ impl Explain for DraftError {
 
     fn exit(&self) -> Exit {
         match self {
-            DraftError::None | DraftError::Several { .. } => Exit::Usage,
-            DraftError::NoAnswer { .. } => Exit::Agent,
+            DraftError::NoDrafts | DraftError::AmbiguousDraft { .. } => Exit::Usage,
+            DraftError::InvalidAnswer { .. } => Exit::Agent,
             DraftError::Plan(e) => e.exit(),
             DraftError::Agent(e) => e.exit(),
             DraftError::Lane(e) => e.exit(),

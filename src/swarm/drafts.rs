@@ -1,243 +1,248 @@
-//! Owns drafts: plans that agents made and nobody has run yet. Each has a folder with its record and every plan that it was.
+//! Drafts: plans that agents made and that were not run yet. Each draft has a folder with its record and all
+//! versions of its plan.
 
 use std::sync::Arc;
 
-use super::source::Found;
-use super::{DraftError, Error, Format, toml_plan};
-use crate::fault;
-use crate::lane::{self, Name, Project};
-use crate::store::records::{Costs, DraftApproval, DraftRecord};
+use super::plan_source::LoadedPlan;
+use super::{DraftError, Error, PlanFormat, toml_plan};
+use crate::fail_points;
+use crate::lane::{self, LaneName, Project};
+use crate::store::records::{DraftApproval, DraftRecord, RunCosts};
 use crate::store::{
-    Guard, Layout, LockName, Record, make_private, now, rename_new, sync_dir, write_atomically,
+    Layout, LockGuard, LockName, Record, create_private_dir, now, rename_no_replace, sync_dir,
+    write_atomically,
 };
 
-/// A draft, and the plan that it is by now.
+/// A draft with the current version of its plan.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    /// What is known of it.
     pub(crate) record: DraftRecord,
-    /// Its plan; none as long as nothing came of it.
-    pub(crate) plan: Option<Drafted>,
+    /// The current plan; none until an agent has produced one.
+    pub(crate) plan: Option<DraftPlan>,
 }
 
-/// A draft's plan.
+/// The plan of a draft, as text and parsed.
 #[derive(Debug)]
-pub(crate) struct Drafted {
-    /// As it is kept, in TOML.
+pub(crate) struct DraftPlan {
+    /// The TOML text on disk.
     pub(crate) text: String,
-    /// As it was read.
-    pub(crate) found: Found,
+    /// The plan parsed from the text.
+    pub(crate) loaded: LoadedPlan,
 }
 
-/// All drafts, the one changed last first. One that cannot be read is named in a warning and left out.
+/// Returns all drafts, the one changed last first. A draft that cannot be read gives a warning and is left
+/// out.
 ///
 /// # Errors
-/// When their folder cannot be read.
-pub(crate) fn list(project: &Project) -> Result<Vec<DraftRecord>, DraftError> {
+/// Fails when the folder of drafts cannot be read.
+pub(crate) fn list_drafts(project: &Project) -> Result<Vec<DraftRecord>, DraftError> {
     let mut out = Vec::new();
-    for name in names(project)? {
-        match DraftRecord::find(&Layout::draft_record(&project.store.layout().draft(&name))) {
+    for name in draft_names(project)? {
+        match DraftRecord::load_if_exists(&Layout::draft_record(&project.store.layout().plan_draft(&name))) {
             Ok(found) => out.extend(found),
             Err(e) => project.listener.warn(format!("draft '{name}': {e}")),
         }
     }
-    out.sort_by_key(|record| std::cmp::Reverse(record.turn));
+    out.sort_by_key(|record| std::cmp::Reverse(record.change_number));
     Ok(out)
 }
 
-fn names(project: &Project) -> Result<Vec<String>, DraftError> {
-    let dir = project.store.layout().drafts();
+fn draft_names(project: &Project) -> Result<Vec<String>, DraftError> {
+    let dir = project.store.layout().plan_drafts();
     let entries = match std::fs::read_dir(&dir) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(lane::Error::io("read", &dir)(e).into()),
     };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| Name::parse(name).is_ok()).collect();
+    let mut names: Vec<String> = names.filter(|name| LaneName::parse(name).is_ok()).collect();
     names.sort_unstable();
     Ok(names)
 }
 
-/// Whether there is a draft of this name.
-pub(crate) fn exists(project: &Project, name: &str) -> bool {
-    Name::parse(name).is_ok() && Layout::draft_record(&project.store.layout().draft(name)).exists()
+/// Returns whether a draft of this name exists.
+pub(crate) fn draft_exists(project: &Project, name: &str) -> bool {
+    LaneName::parse(name).is_ok() && Layout::draft_record(&project.store.layout().plan_draft(name)).exists()
 }
 
-/// The draft of this name.
+/// Reads the draft of this name.
 ///
 /// # Errors
-/// [`DraftError::Unknown`], and when it cannot be read.
-pub(crate) fn read(project: &Project, name: &str) -> Result<Draft, DraftError> {
-    let unknown = || DraftError::Unknown { name: name.chars().take(80).collect() };
-    if Name::parse(name).is_err() {
+/// [`DraftError::UnknownDraft`], or an error when the draft cannot be read.
+pub(crate) fn read_draft(project: &Project, name: &str) -> Result<Draft, DraftError> {
+    let unknown = || DraftError::UnknownDraft { name: name.chars().take(80).collect() };
+    if LaneName::parse(name).is_err() {
         return Err(unknown());
     }
-    let folder = project.store.layout().draft(name);
-    let record = DraftRecord::find(&Layout::draft_record(&folder))?.ok_or_else(unknown)?;
-    let plan = match record.plan {
+    let folder = project.store.layout().plan_draft(name);
+    let record = DraftRecord::load_if_exists(&Layout::draft_record(&folder))?.ok_or_else(unknown)?;
+    let plan = match record.plan_number {
         None => None,
         Some(number) => {
             let path = Layout::draft_plan(&folder, number);
-            let text = crate::regular_file::record_text(&path).map_err(lane::Error::io("read", &path))?;
-            Some(Drafted { found: found_in(name, &text)?, text })
+            let text = crate::regular_file::read_store_text(&path).map_err(lane::Error::io("read", &path))?;
+            Some(DraftPlan { loaded: load_plan(name, &text)?, text })
         }
     };
     Ok(Draft { record, plan })
 }
 
-fn found_in(name: &str, text: &str) -> Result<Found, Error> {
+fn load_plan(name: &str, text: &str) -> Result<LoadedPlan, Error> {
     let plan = toml_plan::read(&Arc::from(name), text)?;
-    Found::of(Format::Draft, plan, || name.to_owned())
+    LoadedPlan::from_plan(PlanFormat::Draft, plan, || name.to_owned())
 }
 
-/// Whether somebody has approved the plan that a draft is by now.
+/// Returns whether the user has approved the current plan of a draft.
 pub(crate) fn is_approved(project: &Project, draft: &Draft) -> bool {
     let Some(plan) = &draft.plan else { return false };
     draft
         .record
-        .approved
+        .approval
         .as_ref()
-        .is_some_and(|approved| Some(&approved.plan) == hash(project, &plan.text).as_ref())
+        .is_some_and(|approved| Some(&approved.plan) == plan_blob_id(project, &plan.text).as_ref())
 }
 
-/// Lets a draft be run, as the plan that `seen` is: one that has changed meanwhile is not approved.
+/// Approves the plan of a draft as it was shown. A plan that has changed since is not approved.
 ///
 /// # Errors
-/// [`DraftError::NoPlan`], [`DraftError::Changed`].
-pub(crate) fn approve(project: &Project, seen: &Draft) -> Result<DraftRecord, DraftError> {
-    let name = &seen.record.name;
-    let none = || DraftError::NoPlan { name: name.clone(), why: seen.record.wrong.clone() };
-    let plan = seen.plan.as_ref().ok_or_else(none)?;
-    let plan = hash(project, &plan.text).ok_or_else(none)?;
-    let store = project.store.locks().take(&LockName::Store)?;
-    if read(project, name)?.record.plan != seen.record.plan {
-        return Err(DraftError::Changed { name: name.clone() });
+/// [`DraftError::NoPlan`], [`DraftError::ChangedSinceShown`].
+pub(crate) fn approve(project: &Project, shown: &Draft) -> Result<DraftRecord, DraftError> {
+    let name = &shown.record.name;
+    let no_plan = || DraftError::NoPlan { name: name.clone(), why: shown.record.rejection.clone() };
+    let plan = shown.plan.as_ref().ok_or_else(no_plan)?;
+    let blob_id = plan_blob_id(project, &plan.text).ok_or_else(no_plan)?;
+    let store_lock = project.store.locks().acquire(&LockName::Store)?;
+    if read_draft(project, name)?.record.plan_number != shown.record.plan_number {
+        return Err(DraftError::ChangedSinceShown { name: name.clone() });
     }
-    change_held(project, name, &store, |record| record.approved = Some(DraftApproval { plan, at: now() }))
+    update_record_locked(project, name, &store_lock, |record| {
+        record.approval = Some(DraftApproval { plan: blob_id, at: now() });
+    })
 }
 
-fn hash(project: &Project, text: &str) -> Option<String> {
+fn plan_blob_id(project: &Project, text: &str) -> Option<String> {
     project.repo.blob_id(text.as_bytes()).map(|id| id.to_string())
 }
 
-/// Begins a draft under a name that no draft and no lane has.
-pub(super) fn begin(
+/// Creates a draft under a name that neither a draft nor a lane has.
+pub(super) fn create_draft(
     project: &Project,
     goal: &str,
-    (from, prompt): (Option<&str>, &str),
+    (source_file, prompt): (Option<&str>, &str),
     (agent, model): (&str, Option<&str>),
 ) -> Result<DraftRecord, DraftError> {
     let layout = project.store.layout();
-    make_private(&layout.drafts())?;
-    let called = Name::from_prompt(&format!("plan {}", first_words(goal)));
-    let scratch = layout.scratch()?;
-    let store = project.store.locks().take(&LockName::Store)?;
-    let turn = next_turn(project)?;
-    let free = |name: &Name| !layout.draft(name.as_str()).exists() && !layout.lane(name.as_str()).exists();
-    for name in (1..).map(|n| called.numbered(n)).filter(free) {
+    create_private_dir(&layout.plan_drafts())?;
+    let base_name = LaneName::from_prompt(&format!("plan {}", first_line(goal)));
+    let scratch = layout.create_scratch()?;
+    let store_lock = project.store.locks().acquire(&LockName::Store)?;
+    let change_number = next_change_number(project)?;
+    let is_free =
+        |name: &LaneName| !layout.plan_draft(name.as_str()).exists() && !layout.lane(name.as_str()).exists();
+    for name in (1..).map(|n| base_name.numbered(n)).filter(is_free) {
         let record = DraftRecord {
             name: name.to_string(),
             goal: goal.to_owned(),
-            from: from.map(ToOwned::to_owned),
+            source_file: source_file.map(ToOwned::to_owned),
             agent: agent.to_owned(),
             model: model.map(ToOwned::to_owned),
-            lane: None,
+            lane_created: None,
             session: None,
             feedback: Vec::new(),
-            read: 0,
-            plan: None,
-            wrong: None,
-            approved: None,
-            turn,
+            last_read_run: 0,
+            plan_number: None,
+            rejection: None,
+            approval: None,
+            change_number,
             created: now(),
             updated: now(),
-            costs: Costs::default(),
-            past_costs: Costs::default(),
+            costs: RunCosts::default(),
+            past_costs: RunCosts::default(),
         };
-        let draft = scratch.sub(name.as_str())?;
-        write_atomically(&Layout::draft_prompt(&draft), prompt.as_bytes())?;
-        record.save(&Layout::draft_record(&draft))?;
-        let place = layout.draft(name.as_str());
-        match rename_new(&draft, &place) {
+        let scratch_draft = scratch.create_subdir(name.as_str())?;
+        write_atomically(&Layout::draft_prompt(&scratch_draft), prompt.as_bytes())?;
+        record.save(&Layout::draft_record(&scratch_draft))?;
+        let draft_dir = layout.plan_draft(name.as_str());
+        match rename_no_replace(&scratch_draft, &draft_dir) {
             Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => continue,
-            Err(e) => return Err(lane::Error::io("make", &place)(e).into()),
+            Err(e) => return Err(lane::Error::io("make", &draft_dir)(e).into()),
         }
-        sync_dir(&layout.drafts())?;
-        drop(store);
-        fault::point("draft.begun");
+        sync_dir(&layout.plan_drafts())?;
+        drop(store_lock);
+        fail_points::hit("draft.begun");
         return Ok(record);
     }
-    Err(DraftError::Unknown { name: called.to_string() })
+    Err(DraftError::UnknownDraft { name: base_name.to_string() })
 }
 
-/// The first line of what somebody wants.
-fn first_words(goal: &str) -> &str {
+/// Returns the first non-empty line of the user's goal.
+fn first_line(goal: &str) -> &str {
     goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// Takes back a draft that nothing came of: not even its lane could be made.
-pub(super) fn take_back(project: &Project, name: &str) -> Result<(), DraftError> {
-    Ok(project.store.layout().bury(&project.store.layout().draft(name))?)
+/// Removes a draft for which not even a lane could be created.
+pub(super) fn discard_draft(project: &Project, name: &str) -> Result<(), DraftError> {
+    Ok(project.store.layout().delete(&project.store.layout().plan_draft(name))?)
 }
 
-/// Changes a draft's record, from what is on disk then.
-pub(super) fn change(
+/// Reads a draft's record under the store's lock, applies `edit` and saves it.
+pub(super) fn update_record(
     project: &Project,
     name: &str,
-    change: impl FnOnce(&mut DraftRecord),
+    edit: impl FnOnce(&mut DraftRecord),
 ) -> Result<DraftRecord, DraftError> {
-    let store = project.store.locks().take(&LockName::Store)?;
-    change_held(project, name, &store, change)
+    let store_lock = project.store.locks().acquire(&LockName::Store)?;
+    update_record_locked(project, name, &store_lock, edit)
 }
 
-fn change_held(
+fn update_record_locked(
     project: &Project,
     name: &str,
-    _store: &Guard,
-    change: impl FnOnce(&mut DraftRecord),
+    _store_lock: &LockGuard,
+    edit: impl FnOnce(&mut DraftRecord),
 ) -> Result<DraftRecord, DraftError> {
-    let path = Layout::draft_record(&project.store.layout().draft(name));
+    let path = Layout::draft_record(&project.store.layout().plan_draft(name));
     let mut record = DraftRecord::load(&path)?;
-    record.turn = next_turn(project)?;
+    record.change_number = next_change_number(project)?;
     record.updated = now();
-    change(&mut record);
+    edit(&mut record);
     record.save(&path)?;
     Ok(record)
 }
 
-/// Under the store's lock: one more than any draft has.
-fn next_turn(project: &Project) -> Result<u64, DraftError> {
-    Ok(list(project)?.first().map_or(0, |record| record.turn) + 1)
+/// Returns one more than the largest change number of any draft. The caller holds the store's lock.
+fn next_change_number(project: &Project) -> Result<u64, DraftError> {
+    Ok(list_drafts(project)?.first().map_or(0, |record| record.change_number) + 1)
 }
 
-/// Makes `plan` what a draft is from now on, if the answer of `run` was not read before; `change` says what else is known. Its
-/// file is there before the record names it.
-pub(super) fn take_plan(
+/// Saves `plan` as the current plan of a draft, unless the answer of `run` was already read; `edit` updates
+/// the rest of the record. The plan's file is written before the record names it.
+pub(super) fn save_plan(
     project: &Project,
     name: &str,
     run: u32,
     plan: Option<&str>,
-    change: impl FnOnce(&mut DraftRecord),
+    edit: impl FnOnce(&mut DraftRecord),
 ) -> Result<DraftRecord, DraftError> {
-    let folder = project.store.layout().draft(name);
-    let store = project.store.locks().take(&LockName::Store)?;
+    let folder = project.store.layout().plan_draft(name);
+    let store_lock = project.store.locks().acquire(&LockName::Store)?;
     let record = DraftRecord::load(&Layout::draft_record(&folder))?;
-    if record.read >= run {
+    if record.last_read_run >= run {
         return Ok(record);
     }
     let number = match plan {
-        None => record.plan,
+        None => record.plan_number,
         Some(text) => {
-            let number = next_turn(project)?;
+            let number = next_change_number(project)?;
             write_atomically(&Layout::draft_plan(&folder, number), text.as_bytes())?;
-            fault::point("draft.written");
+            fail_points::hit("draft.written");
             Some(number)
         }
     };
-    change_held(project, name, &store, |record| {
-        record.read = run;
-        record.plan = number;
-        change(record);
+    update_record_locked(project, name, &store_lock, |record| {
+        record.last_read_run = run;
+        record.plan_number = number;
+        edit(record);
     })
 }

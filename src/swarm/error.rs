@@ -1,25 +1,25 @@
-//! Owns what can be wrong with the source of a plan, where it is, and what helps.
+//! Errors in the source of a plan, with their locations and hints.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{BatchError, Format};
+use super::{BatchError, PlanFormat};
 use crate::explain::{Exit, Explain};
 
-/// A place in a file, as editors count.
+/// A location in a file, counted as editors do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file, as it was named.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// The line, from 1; 0 for a folder.
     pub line: usize,
-    /// The character in it, from 1.
+    /// The character in the line, from 1.
     pub column: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             // A folder has no lines.
@@ -29,97 +29,97 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why there is no plan.
+/// The reason why a plan cannot be read or run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something in a file is not as it has to be.
-    #[error("{place}: {what}")]
-    Wrong {
-        /// Where.
-        place: Place,
-        /// What.
-        what: String,
-        /// What to do about it.
+    /// A file contains something that is not valid in a plan.
+    #[error("{location}: {message}")]
+    InvalidSource {
+        /// The location of the defect.
+        location: SourceLocation,
+        /// The description of the defect.
+        message: String,
+        /// The hint that fixes it.
         fix: String,
     },
-    /// Two tasks have one name.
+    /// Two tasks have the same name.
     #[error("{second}: task '{name}' is there twice; the other one is at {first}")]
-    Twice {
-        /// The name.
+    DuplicateTask {
+        /// The name of both tasks.
         name: String,
-        /// The one that comes first.
-        first: Place,
-        /// The other one.
-        second: Place,
+        /// The location of the first task.
+        first: SourceLocation,
+        /// The location of the second task.
+        second: SourceLocation,
     },
-    /// A task needs one that there is not.
-    #[error("{place}: task '{task}' needs '{need}', which is no task of this plan")]
-    Unknown {
-        /// Where that is said.
-        place: Place,
-        /// The task.
+    /// A task depends on a task that does not exist.
+    #[error("{location}: task '{task}' needs '{need}', which is no task of this plan")]
+    UnknownNeed {
+        /// The location of the dependency.
+        location: SourceLocation,
+        /// The name of the dependent task.
         task: String,
-        /// What it needs.
+        /// The name that it needs.
         need: String,
-        /// A name much like it.
-        near: Option<String>,
+        /// A similar name that exists.
+        suggestion: Option<String>,
     },
-    /// A task needs one of several.
-    #[error("{place}: task '{task}' needs '{need}', and there are several: {}", all.join(", "))]
-    Ambiguous {
-        /// Where that is said.
-        place: Place,
-        /// The task.
+    /// A task depends on a name that more than one task has.
+    #[error("{location}: task '{task}' needs '{need}', and there are several: {}", all.join(", "))]
+    AmbiguousNeed {
+        /// The location of the dependency.
+        location: SourceLocation,
+        /// The name of the dependent task.
         task: String,
-        /// What it needs.
+        /// The name that it needs.
         need: String,
-        /// The full names of those that may be meant.
+        /// The full names of the matching tasks.
         all: Vec<String>,
     },
-    /// One task was wanted.
+    /// A command for one task was given a source with another number of tasks.
     #[error("'{name}' is not one task but {count}")]
-    ManyTasks {
-        /// What was named.
+    NotSingleTask {
+        /// The source, as it was named.
         name: String,
-        /// How many it has.
+        /// The number of its tasks.
         count: usize,
     },
-    /// Tasks need each other in a circle.
-    #[error("{place}: these tasks need each other: {}", names.join(" -> "))]
-    Cycle {
-        /// Where the first of them says that it needs the second.
-        place: Place,
-        /// Their names; the first stands at the end again.
+    /// Tasks depend on each other in a cycle.
+    #[error("{location}: these tasks need each other: {}", names.join(" -> "))]
+    DependencyCycle {
+        /// The location where the first task names the second as its dependency.
+        location: SourceLocation,
+        /// The names of the tasks, with the first one again at the end.
         names: Vec<String>,
     },
-    /// A task needs one that comes later.
-    #[error("{place}: task '{task}' needs '{need}', which comes later: {why}")]
-    TooLate {
-        /// Where that is said.
-        place: Place,
-        /// The task.
+    /// A task depends on one that comes later in the plan.
+    #[error("{location}: task '{task}' needs '{need}', which comes later: {reason}")]
+    NeedsLaterTask {
+        /// The location of the dependency.
+        location: SourceLocation,
+        /// The name of the dependent task.
         task: String,
-        /// What it needs.
+        /// The name of the task that it needs.
         need: String,
-        /// Why it comes later.
-        why: String,
+        /// The reason why that task comes later.
+        reason: String,
     },
-    /// A task needs one that is open and was not named.
-    #[error("{place}: task '{task}' needs '{need}', which is not done and no part of this plan")]
-    Elsewhere {
-        /// Where that is said.
-        place: Place,
-        /// The task.
+    /// A task depends on one that is not done and not part of the plan.
+    #[error("{location}: task '{task}' needs '{need}', which is not done and no part of this plan")]
+    NeedNotIncluded {
+        /// The location of the dependency.
+        location: SourceLocation,
+        /// The name of the dependent task.
         task: String,
-        /// What it needs.
+        /// The name of the task that it needs.
         need: String,
-        /// What to name so that it is there.
+        /// The sources to name so that the plan includes the needed task.
         sources: Vec<String>,
     },
-    /// What was named lies somewhere else.
+    /// A source lies outside of the repository.
     #[error("{} leads out of the repository", path.display())]
-    Outside {
-        /// As it was named.
+    OutsideRepository {
+        /// The path, as it was named.
         path: PathBuf,
     },
     /// A file cannot be read.
@@ -127,123 +127,123 @@ pub enum Error {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// A file is no text.
+    /// A file is not UTF-8 text.
     #[error("{} is no text in UTF-8", path.display())]
-    NoText {
+    NotUtf8 {
         /// The file.
         path: PathBuf,
     },
-    /// A file is larger than a plan can be.
+    /// A file exceeds the size limit for plans.
     #[error("{} is larger than {limit} MiB", path.display())]
-    TooLarge {
+    FileTooLarge {
         /// The file.
         path: PathBuf,
-        /// The limit.
+        /// The size limit in MiB.
         limit: u64,
     },
-    /// More tasks than anybody can want.
+    /// A source has more tasks than a plan may have.
     #[error("there are more than {limit} tasks in it")]
-    TooMany {
-        /// The limit.
+    TooManyTasks {
+        /// The largest allowed number of tasks.
         limit: usize,
     },
-    /// What a source is cannot be told from its name.
+    /// The name of a source does not determine its format.
     #[error("what kind of plan '{name}' is cannot be told from its name")]
-    NoFormat {
-        /// As it was named.
+    UnknownFormat {
+        /// The source, as it was named.
         name: String,
     },
-    /// There is no such thing.
+    /// A source does not exist.
     #[error("there is no '{name}' here")]
-    NoSource {
-        /// As it was named.
+    SourceNotFound {
+        /// The source, as it was named.
         name: String,
-        /// What else could have been meant, in words.
-        else_: String,
+        /// The hint that names what exists instead; may be empty.
+        hint: String,
     },
-    /// Several sources, where only one can be.
+    /// More than one source was named for a format that is a single file.
     #[error("a plan in {format} is one file, and {count} were named")]
-    Several {
-        /// The form.
-        format: Format,
-        /// How many there were.
+    TooManySources {
+        /// The format of the sources.
+        format: PlanFormat,
+        /// The number of sources.
         count: usize,
     },
-    /// A milestone is asked for where there are none.
+    /// A milestone was requested from a format that has none.
     #[error("only a roadmap has milestones, and this is a plan in {format}")]
-    NoMilestones {
-        /// The form.
-        format: Format,
+    MilestonesUnsupported {
+        /// The format of the source.
+        format: PlanFormat,
     },
-    /// No milestone is called that.
-    #[error("{file} has no milestone '{asked}'")]
-    NoMilestone {
-        /// The file.
+    /// The roadmap has no milestone of the given title.
+    #[error("{file} has no milestone '{milestone}'")]
+    UnknownMilestone {
+        /// The file of the roadmap.
         file: String,
-        /// What was asked for.
-        asked: String,
-        /// A title much like it.
-        near: Option<String>,
-        /// What there is.
+        /// The title that was given.
+        milestone: String,
+        /// A similar title that exists.
+        suggestion: Option<String>,
+        /// The titles of all milestones.
+        titles: Vec<String>,
+    },
+    /// The given title matches more than one milestone.
+    #[error("{file} has several milestones that '{milestone}' could mean: {}", all.join(", "))]
+    AmbiguousMilestone {
+        /// The file of the roadmap.
+        file: String,
+        /// The title that was given.
+        milestone: String,
+        /// The titles of the matching milestones.
         all: Vec<String>,
     },
-    /// Several milestones could be meant.
-    #[error("{file} has several milestones that '{asked}' could mean: {}", all.join(", "))]
-    Milestones {
-        /// The file.
-        file: String,
-        /// What was asked for.
-        asked: String,
-        /// Their titles.
-        all: Vec<String>,
-    },
-    /// All of it is done.
+    /// Every item of the roadmap is ticked.
     #[error("every item of {file} is ticked")]
-    AllTicked {
-        /// The file.
+    AllItemsDone {
+        /// The file of the roadmap.
         file: String,
-        /// The milestone that stands last.
-        last: String,
+        /// The title of the last milestone; empty when there is none.
+        last_milestone: String,
     },
-    /// There is nothing in it.
+    /// The source has no tasks.
     #[error("there is no task in {name}")]
-    Empty {
-        /// The source.
+    NoTasks {
+        /// The source, as it was named.
         name: String,
     },
-    /// The repository cannot be looked at.
+    /// An error of git.
     #[error(transparent)]
     Git(#[from] crate::git::Error),
-    /// From a batch.
+    /// An error of a batch.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// From the store.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] crate::store::Error),
-    /// From a lane.
+    /// An error of a lane.
     #[error(transparent)]
     Lane(#[from] crate::lane::Error),
-    /// From an agent.
+    /// An error of an agent.
     #[error(transparent)]
     Agent(#[from] crate::agent::Error),
-    /// From a landing.
+    /// An error of a landing.
     #[error(transparent)]
     Merge(#[from] crate::merge::Error),
-    /// From a preview.
+    /// An error of a preview.
     #[error(transparent)]
     Preview(#[from] crate::preview::Error),
-    /// From a program.
+    /// An error of a child process.
     #[error(transparent)]
     Process(#[from] crate::process::Error),
 }
 
 impl Error {
-    /// The error of another part that this is.
-    fn of_elsewhere(&self) -> Option<&dyn Explain> {
+    /// Returns the error of another module that this one wraps.
+    fn wrapped_error(&self) -> Option<&dyn Explain> {
         Some(match self {
             Error::Git(error) => error,
             Error::Batch(error) => error,
@@ -257,85 +257,100 @@ impl Error {
         })
     }
 
-    /// Something that is not as it has to be.
-    pub(super) fn wrong(place: &Place, what: impl Into<String>, fix: impl Into<String>) -> Error {
-        Error::Wrong { place: place.clone(), what: what.into(), fix: fix.into() }
+    /// Returns an [`Error::InvalidSource`].
+    pub(super) fn invalid(
+        location: &SourceLocation,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Error {
+        Error::InvalidSource { location: location.clone(), message: message.into(), fix: fix.into() }
     }
 }
 
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::Wrong { fix, .. } => vec![fix.clone().into()],
-            Error::Twice { .. } => vec!["give one of them another ID".into()],
-            Error::Unknown { near: Some(near), .. } | Error::NoMilestone { near: Some(near), .. } => {
+            Error::InvalidSource { fix, .. } => vec![fix.clone().into()],
+            Error::DuplicateTask { .. } => vec!["give one of them another ID".into()],
+            Error::UnknownNeed { suggestion: Some(near), .. }
+            | Error::UnknownMilestone { suggestion: Some(near), .. } => {
                 vec![format!("did you mean '{near}'?").into()]
             }
-            Error::Unknown { task, need, near: None, .. } => {
+            Error::UnknownNeed { task, need, suggestion: None, .. } => {
                 vec![format!("add a task with the ID '{need}', or take it out of what '{task}' needs").into()]
             }
-            Error::Ambiguous { all, .. } => {
-                let all: Vec<String> = all.iter().map(|name| format!("'{name}'")).collect();
-                vec![format!("say which one: {}", all.join(" or ")).into()]
+            Error::AmbiguousNeed { all, .. } => {
+                let quoted_names: Vec<String> = all.iter().map(|name| format!("'{name}'")).collect();
+                vec![format!("say which one: {}", quoted_names.join(" or ")).into()]
             }
-            Error::Cycle { names, .. } if names.len() == 2 => {
+            Error::DependencyCycle { names, .. } if names.len() == 2 => {
                 vec!["take it out: it cannot wait for itself".into()]
             }
-            Error::Cycle { names, .. } => {
+            Error::DependencyCycle { names, .. } => {
                 let last = names.len().saturating_sub(2);
                 let (from, to) = (names.get(last), names.last());
                 let (from, to) = (from.map_or("", |n| n), to.map_or("", |n| n));
                 vec![format!("one of them has to go first: for example, let '{from}' not need '{to}'").into()]
             }
-            Error::TooLate { task, need, .. } => {
+            Error::NeedsLaterTask { task, need, .. } => {
                 vec![format!("move '{need}' before '{task}', or '{task}' behind it").into()]
             }
-            Error::Elsewhere { sources, .. } => {
-                vec![format!("include it: git proq plan {}", shell(sources)).into()]
+            Error::NeedNotIncluded { sources, .. } => {
+                vec![format!("include it: git proq plan {}", quote_for_shell(sources)).into()]
             }
-            Error::ManyTasks { .. } => vec!["name the folder of one task: tasks/AREA/ID-name".into()],
-            Error::Outside { .. } => vec!["tasks are read from this repository only: move it there".into()],
+            Error::NotSingleTask { .. } => vec!["name the folder of one task: tasks/AREA/ID-name".into()],
+            Error::OutsideRepository { .. } => {
+                vec!["tasks are read from this repository only: move it there".into()]
+            }
             Error::Unreadable { .. } => Vec::new(),
-            Error::NoText { .. } => vec!["save it as UTF-8".into()],
-            Error::TooLarge { .. } | Error::TooMany { .. } => {
+            Error::NotUtf8 { .. } => vec!["save it as UTF-8".into()],
+            Error::FileTooLarge { .. } | Error::TooManyTasks { .. } => {
                 vec!["divide it, and run one part after the other".into()]
             }
-            Error::NoFormat { name } => {
+            Error::UnknownFormat { name } => {
                 vec![format!("say what it is: git proq plan --format toml {name}").into()]
             }
-            Error::NoSource { else_, .. } if else_.is_empty() => {
+            Error::SourceNotFound { hint: else_, .. } if else_.is_empty() => {
                 vec!["begin one: git proq plan --init".into()]
             }
-            Error::NoSource { else_, .. } => vec![else_.clone().into()],
-            Error::Several { .. } => vec!["name one of them".into()],
-            Error::NoMilestones { .. } => vec!["leave --milestone out".into()],
-            Error::NoMilestone { all, .. } => vec![format!("what there is: {}", all.join(", ")).into()],
-            Error::Milestones { .. } => vec!["type more of its title".into()],
-            Error::AllTicked { last, .. } if last.is_empty() => {
+            Error::SourceNotFound { hint: else_, .. } => vec![else_.clone().into()],
+            Error::TooManySources { .. } => vec!["name one of them".into()],
+            Error::MilestonesUnsupported { .. } => vec!["leave --milestone out".into()],
+            Error::UnknownMilestone { titles: all, .. } => {
+                vec![format!("what there is: {}", all.join(", ")).into()]
+            }
+            Error::AmbiguousMilestone { .. } => vec!["type more of its title".into()],
+            Error::AllItemsDone { last_milestone: last, .. } if last.is_empty() => {
                 vec!["add what is to be done, as '- [ ] …'".into()]
             }
-            Error::AllTicked { file, last } => {
+            Error::AllItemsDone { file, last_milestone: last } => {
                 let words = [file.clone(), "--milestone".to_owned(), last.clone()];
-                vec![format!("look at what was done: git proq plan {}", shell(&words)).into()]
+                vec![format!("look at what was done: git proq plan {}", quote_for_shell(&words)).into()]
             }
-            Error::Empty { .. } => vec!["see what a plan looks like: git proq plan --init -".into()],
-            _ => self.of_elsewhere().map_or_else(Vec::new, Explain::hints),
+            Error::NoTasks { .. } => vec!["see what a plan looks like: git proq plan --init -".into()],
+            _ => self.wrapped_error().map_or_else(Vec::new, Explain::hints),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
-            Error::NoFormat { .. } | Error::Several { .. } | Error::NoMilestones { .. } => Exit::Usage,
-            _ => self.of_elsewhere().map_or(Exit::Refused, Explain::exit),
+            Error::UnknownFormat { .. }
+            | Error::TooManySources { .. }
+            | Error::MilestonesUnsupported { .. } => Exit::Usage,
+            _ => self.wrapped_error().map_or(Exit::Refused, Explain::exit),
         }
     }
 }
 
-/// Words as a shell takes them.
-fn shell(words: &[String]) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    let word = |word: &String| {
-        if word.chars().all(plain) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+/// Joins words into a command line, quoted for a POSIX shell.
+fn quote_for_shell(words: &[String]) -> String {
+    let is_unquoted = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let quote_word = |word: &String| {
+        if word.chars().all(is_unquoted) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     };
-    words.iter().map(word).collect::<Vec<_>>().join(" ")
+    words.iter().map(quote_word).collect::<Vec<_>>().join(" ")
 }

@@ -1,54 +1,59 @@
-//! Owns plans of dependent tasks: where they are read from, what depends on what, and which of them get in each other's way; and what a batch of them decides.
+//! Plans of dependent tasks and the batches that run them: plan sources and formats, dependencies, file
+//! overlaps, and scheduling.
 
 mod batch;
-mod changes;
-mod commands;
+mod dependency_graph;
+mod done_marks;
 mod draft_error;
 pub(crate) mod drafts;
 mod error;
-mod folders;
-mod graph;
-mod marks;
-mod node;
-mod noting;
+mod lane_sharing;
 mod plan;
+mod plan_commands;
+mod plan_diff;
+mod plan_marks;
+mod plan_source;
 pub(crate) mod planner;
-mod proposals;
-mod rehearsal;
+mod proposed_needs;
 mod roadmap;
 mod run;
 mod schedule;
-mod shape;
-mod sharing;
-mod source;
+mod simulation;
+mod source_node;
 mod stories;
+mod table_schema;
+mod task_folders;
 mod toml_plan;
 mod yaml;
 
 pub(crate) use batch::{
-    Batch, BatchError, BatchRecord, BatchTask, Defaults, Entry, Ledger, Line, LogTail, NewBatch, Proof,
-    WishKind, all as batches, find as find_batch, make as make_batch, phases_of, runs as is_run, tasks_of,
+    Batch, BatchError, BatchRecord, BatchTask, ControlRequestKind, CriteriaReport, EventEntry, Ledger,
+    LogLine, LogTail, NewBatch, TaskDefaults, batch_tasks, create_batch as make_batch, find_batch,
+    is_running as is_run, list_batches as batches, schedule_phases,
 };
-pub(crate) use changes::{Change, changes};
-pub(crate) use commands::{command_of, commands_of};
+pub(crate) use dependency_graph::{CriticalPath, DependencyGraph};
 pub(crate) use draft_error::DraftError;
-pub(crate) use error::{Error, Place};
-pub(crate) use folders::{Home, Single, single};
-pub(crate) use graph::{Graph, Route};
-pub(crate) use noting::Noting;
-pub(crate) use plan::{Group, Order, Phase, Plan, Progress, Size, Spot, Task};
-pub(crate) use proposals::{Proposed, apply, with as with_proposed};
-pub(crate) use rehearsal::{Pace, Rehearsal};
+pub(crate) use error::{Error, SourceLocation};
+pub(crate) use lane_sharing::{FileOverlap, LaneSharing};
+pub(crate) use plan::{Group, Phase, PhaseOrder, Plan, PlanTask, Progress, Size, Task};
+pub(crate) use plan_commands::{collect_plan_commands, criterion_command};
+pub(crate) use plan_diff::{PlanChange, diff_plans};
+pub(crate) use plan_marks::PlanMarks;
+pub(crate) use plan_source::{LoadedPlan, PlanFormat, PlanRequest, read_plan};
+pub(crate) use proposed_needs::{ProposedEdge, apply_approved, with_proposals as with_proposed};
 pub(crate) use run::{
-    History, Known, Landing, LaneAt, OVER, Obstacle, Picture, Remark, Run, SPENT, TaskAt, Unlanded,
-    ask as ask_batch, clean_up as clean_up_batch, drop_landing_lane, first_open, has_taken_back, how_to_land,
-    landed_by, landing_ahead, landing_lane, note_landed, packet_of, require_base, require_met,
-    require_none_open, resume as resume_batch, run as run_batch, start as start_batch, still_noted, unlanded,
+    BUDGET_SPENT, BatchHistory, BatchProgress, FINISHED_PHRASE, HistoryNote, LandingEvent, LaneAt,
+    LogSummary, Obstacle, TaskAt, TaskAttempt, UnlandedBatch, batch_of_landing_lane,
+    clean_up as clean_up_batch, first_dependent_batch, forecast_landing_lane, has_undone_landings,
+    landing_hint, list_unlanded_batches, mark_landed, open_landing_lane, read_task_folder,
+    refuse_if_built_on, remove_landing_lane, require_base, require_criteria_met,
+    resume_scheduler as resume_batch, run as run_batch, start_scheduler as start_batch,
+    submit_requests as ask_batch, uncommitted_marks,
 };
 pub(crate) use schedule::{
-    Action, End, Event, Fate, MergePolicy, Mode, Options, Outcome, PauseReason, Spread, State, TaskPolicy,
-    Why,
+    Action, BatchOptions, BatchOutcome, Event, FailureReason, LandingFailurePolicy, LandingMode,
+    LaneAssignment, PauseReason, RunEnd, State, TaskFailurePolicy, TaskOutcome,
 };
-pub(crate) use sharing::{Met, Sharing};
-pub(crate) use source::{Asked, Format, Found, read};
-pub(crate) use toml_plan::{TEMPLATE, schema, written};
+pub(crate) use simulation::{Pace, Simulation};
+pub(crate) use task_folders::{SingleTask, TaskLayout, read_single_task};
+pub(crate) use toml_plan::{TEMPLATE, plan_schema, plan_to_toml};

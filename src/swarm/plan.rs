@@ -1,161 +1,157 @@
-//! Owns a plan: phases of groups of tasks, whatever it was read from.
+//! The plan, in one form for all source formats: phases of groups of tasks.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::Place;
-use super::shape::LINE;
+use super::SourceLocation;
+use super::table_schema::MAX_LINE_CHARS;
 
-/// What several agents are to do, and in which order.
+/// Tasks for coding agents and the order in which they run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// What it is about, in a line; empty when nobody said.
+    /// One-line summary of the plan; may be empty.
     pub(crate) summary: String,
-    /// What the user is to know before it is run.
+    /// Warnings that the user should read before the plan runs.
     pub(crate) warnings: Vec<String>,
-    /// What has to be true once all of it is done.
+    /// Acceptance criteria that have to be met once all tasks are done.
     pub(crate) criteria: Vec<String>,
-    /// The agent of tasks whose own group and entry name none.
+    /// Default agent, for tasks whose own entry and group name none.
     pub(crate) agent: Option<String>,
-    /// The same for the model.
+    /// Default model, for tasks whose own entry and group name none.
     pub(crate) model: Option<String>,
-    /// One after the other.
+    /// The phases, which run one after the other.
     pub(crate) phases: Vec<Phase>,
-    /// What was odd in the source and does not stand in the way.
-    pub(crate) remarks: Vec<Remark>,
+    /// Oddities of the source that do not prevent the plan from running.
+    pub(crate) source_notes: Vec<SourceNote>,
 }
 
-/// Something odd in a source.
+/// An oddity in the source of a plan, with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Remark {
-    /// Where.
-    pub(crate) place: Place,
-    /// What.
+pub(crate) struct SourceNote {
+    pub(crate) location: SourceLocation,
+    /// Description of the oddity, in one line.
     pub(crate) text: String,
 }
 
-impl fmt::Display for Remark {
+impl fmt::Display for SourceNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.text)
+        write!(f, "{}: {}", self.location, self.text)
     }
 }
 
-/// Tasks that begin when all of the phase before are over.
+/// Tasks that start once all tasks of the previous phase have finished.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Phase {
-    /// What it is called; empty when it has no name.
+    /// Title of the phase; may be empty.
     pub(crate) title: String,
-    /// How its tasks go.
-    pub(crate) order: Order,
-    /// Its tasks.
+    /// Whether the tasks of the phase run in parallel or one after the other.
+    pub(crate) order: PhaseOrder,
+    /// The groups of tasks in this phase.
     pub(crate) groups: Vec<Group>,
 }
 
-/// How the tasks of a phase go.
+/// Order in which the tasks of a phase run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Order {
-    /// At the same time, as far as they do not need each other.
+pub(crate) enum PhaseOrder {
+    /// At the same time, except for tasks that need each other.
     #[default]
     Parallel,
-    /// One after the other, as they stand there.
+    /// One after the other, in the order of the source.
     Serial,
 }
 
-/// Tasks that have a theme in common.
+/// Tasks with a common theme.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// What they have in common; empty when nobody said.
+    /// Common theme of the tasks; may be empty.
     pub(crate) theme: String,
-    /// Why they are a group.
+    /// Reason why the tasks form a group.
     pub(crate) rationale: String,
-    /// The agent of those that name none.
+    /// Agent of the group's tasks that name none.
     pub(crate) agent: Option<String>,
-    /// The model of those that name none.
+    /// Model of the group's tasks that name none.
     pub(crate) model: Option<String>,
-    /// What each of their agents is told besides its task.
+    /// Text that is added to the prompt of each task of the group.
     pub(crate) prompt: String,
-    /// The tasks.
     pub(crate) tasks: Vec<Task>,
 }
 
-/// What one agent is to do.
+/// A unit of work for one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// Its name within its area.
+    /// ID of the task, unique within its area.
     pub(crate) id: String,
-    /// Where it belongs.
+    /// Area of the repository that the task belongs to.
     pub(crate) area: Option<String>,
-    /// What it is about, in a line.
+    /// One-line title of the task.
     pub(crate) title: String,
-    /// What the agent is told.
+    /// Prompt for the agent.
     pub(crate) prompt: String,
-    /// The tasks that have to be done before, as they were named.
+    /// Tasks that have to be done before this one, as the source names them.
     pub(crate) needs: Vec<Need>,
-    /// Globs of the files that it is about.
+    /// Globs of the files that the task is expected to change.
     pub(crate) scope: Vec<String>,
-    /// How much work it is.
     pub(crate) size: Size,
-    /// Who is to do it, if not the group's agent.
+    /// Agent of the task; none for the group's agent.
     pub(crate) agent: Option<String>,
-    /// With which model, if not the group's.
+    /// Model of the task; none for the group's model.
     pub(crate) model: Option<String>,
-    /// Commands that succeed when it is done.
+    /// Commands that succeed once the task is done.
     pub(crate) checks: Vec<String>,
-    /// Whether it was done before.
+    /// Whether the source marks the task as done.
     pub(crate) done: bool,
-    /// How closely it is to be looked at, 0 to 3.
+    /// How thoroughly the result is to be reviewed, from 0 to 3.
     pub(crate) review: Option<u8>,
-    /// How far somebody has come with it.
+    /// Progress by the checkboxes below the task.
     pub(crate) progress: Option<Progress>,
-    /// Where it was read.
-    pub(crate) from: Place,
+    pub(crate) location: SourceLocation,
 }
 
-/// The first line of a text, no longer than a line may be in a plan in TOML.
-pub(super) fn line(text: &str) -> String {
+/// Returns the first line of a text, cut to the maximum length of a line in a TOML plan.
+pub(super) fn first_line(text: &str) -> String {
     let first = text.trim().split(['\n', '\r']).next().unwrap_or_default();
-    first.trim_end().chars().take(LINE).collect()
+    first.trim_end().chars().take(MAX_LINE_CHARS).collect()
 }
 
-/// A task that another one needs, as it was named: `ID` or `area/ID`.
+/// A dependency of a task, as the source names it: `ID` or `area/ID`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Need {
-    /// The name.
     pub(crate) name: String,
-    /// Where it stands.
-    pub(crate) place: Place,
+    /// Location of the name in the source.
+    pub(crate) location: SourceLocation,
 }
 
-/// How many boxes of a task are ticked.
+/// Number of ticked checkboxes of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Progress {
-    /// Those that are.
+    /// Number of ticked boxes.
     pub(crate) done: usize,
-    /// All of them.
-    pub(crate) of: usize,
+    /// Number of all boxes.
+    #[serde(rename = "of")]
+    pub(crate) total: usize,
 }
 
-/// How much work a task is.
+/// Amount of work that a task takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) enum Size {
-    /// Little.
+    /// Small.
     S,
-    /// What most are.
+    /// Medium, the usual size.
     #[default]
     M,
-    /// Much.
+    /// Large.
     L,
 }
 
 impl Size {
-    /// The words for it.
-    pub(super) const WORDS: &'static [&'static str] = &["S", "M", "L"];
+    /// Names of the sizes, as written in a plan.
+    pub(super) const NAMES: &'static [&'static str] = &["S", "M", "L"];
 
-    /// What a word means.
-    pub(super) fn of(word: &str) -> Option<Size> {
-        match word.to_ascii_uppercase().as_str() {
+    /// Parses the name of a size, in either case.
+    pub(super) fn parse(name: &str) -> Option<Size> {
+        match name.to_ascii_uppercase().as_str() {
             "S" => Some(Size::S),
             "M" => Some(Size::M),
             "L" => Some(Size::L),
@@ -163,7 +159,7 @@ impl Size {
         }
     }
 
-    /// How many times as long as a small task it may take.
+    /// Returns how many times as long as a small task a task of this size may take.
     pub(crate) fn weight(self) -> usize {
         match self {
             Size::S => 1,
@@ -180,12 +176,12 @@ impl fmt::Display for Size {
 }
 
 impl Task {
-    /// A task of which nothing more is known.
-    pub(super) fn new(id: String, title: String, from: Place) -> Task {
+    /// Creates a task with nothing but an ID, a title and a location. The title is also its prompt.
+    pub(super) fn new(id: String, title: String, location: SourceLocation) -> Task {
         Task {
             id,
             area: None,
-            title: line(&title),
+            title: first_line(&title),
             prompt: title,
             needs: Vec::new(),
             scope: Vec::new(),
@@ -196,11 +192,11 @@ impl Task {
             done: false,
             review: None,
             progress: None,
-            from,
+            location,
         }
     }
 
-    /// Its name among all tasks: `area/ID`, or the ID of one without an area.
+    /// Returns the task's name, unique in the plan: `area/ID`, or the ID of a task without an area.
     pub(crate) fn name(&self) -> String {
         match &self.area {
             Some(area) => format!("{area}/{}", self.id),
@@ -210,48 +206,49 @@ impl Task {
 }
 
 impl Plan {
-    /// A plan of one phase.
-    pub(super) fn of_groups(groups: Vec<Group>) -> Plan {
+    /// Creates a plan of one phase from its groups.
+    pub(super) fn from_groups(groups: Vec<Group>) -> Plan {
         Plan { phases: vec![Phase { groups, ..Phase::default() }], ..Plan::default() }
     }
 }
 
-/// A task and where it stands in its plan.
+/// A task together with its group and phase in the plan.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spot<'p> {
-    /// The number of its phase, from 0.
+pub(crate) struct PlanTask<'p> {
+    /// Index of the phase, from 0.
     pub(crate) phase: usize,
-    /// Its phase's order.
-    pub(crate) order: Order,
-    /// Its group.
+    /// Order in which the tasks of the phase run.
+    pub(crate) order: PhaseOrder,
     pub(crate) group: &'p Group,
-    /// The task.
     pub(crate) task: &'p Task,
 }
 
 impl Plan {
-    /// Every task, in the plan's order. Elsewhere a task is named by its place in this.
-    pub(crate) fn spots(&self) -> impl Iterator<Item = Spot<'_>> {
+    /// Returns all tasks, in the plan's order. The position in this sequence is the index of a task
+    /// elsewhere.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = PlanTask<'_>> {
         self.phases.iter().enumerate().flat_map(|(phase, p)| {
             let tasks = p.groups.iter().flat_map(|group| group.tasks.iter().map(move |task| (group, task)));
-            tasks.map(move |(group, task)| Spot { phase, order: p.order, group, task })
+            tasks.map(move |(group, task)| PlanTask { phase, order: p.order, group, task })
         })
     }
 
-    /// The same tasks, to be changed.
+    /// Returns all tasks, in the plan's order, for changing them.
     pub(super) fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
         self.phases.iter_mut().flat_map(|phase| &mut phase.groups).flat_map(|group| &mut group.tasks)
     }
 
-    /// Who is to do a task, if anybody said so: its own entry counts most, then its group's, then the plan's.
-    pub(crate) fn agent_of<'p>(&'p self, spot: Spot<'p>) -> Option<&'p str> {
-        let Spot { group, task, .. } = spot;
+    /// Returns the agent that the plan names for a task: its own entry counts first, then its group's, then
+    /// the plan's.
+    pub(crate) fn task_agent<'p>(&'p self, plan_task: PlanTask<'p>) -> Option<&'p str> {
+        let PlanTask { group, task, .. } = plan_task;
         task.agent.as_ref().or(group.agent.as_ref()).or(self.agent.as_ref()).map(String::as_str)
     }
 
-    /// The same for the model.
-    pub(crate) fn model_of<'p>(&'p self, spot: Spot<'p>) -> Option<&'p str> {
-        let Spot { group, task, .. } = spot;
+    /// Returns the model that the plan names for a task: its own entry counts first, then its group's, then
+    /// the plan's.
+    pub(crate) fn task_model<'p>(&'p self, plan_task: PlanTask<'p>) -> Option<&'p str> {
+        let PlanTask { group, task, .. } = plan_task;
         task.model.as_ref().or(group.model.as_ref()).or(self.model.as_ref()).map(String::as_str)
     }
 }

@@ -1,28 +1,29 @@
-//! Owns plans that are roadmaps in Markdown: a milestone's heading, and items with boxes below it.
+//! Roadmaps in Markdown as plans: a milestone's heading, and items with checkboxes below it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::node::Places;
-use super::plan::{Remark, line};
-use super::shape::is_name;
+use super::plan::{SourceNote, first_line};
+use super::source_node::TextLocator;
+use super::table_schema::is_name;
 use super::{Error, Group, Plan, Progress, Task};
-use crate::explain::nearest;
-use crate::lane::Name;
+use crate::explain::closest_match;
+use crate::lane::LaneName;
 use crate::markdown::{self, Heading, Item, Line};
 
-/// The deepest heading that begins a milestone; what is below makes groups.
-const MILESTONE: usize = 2;
+/// Deepest heading level that starts a milestone; deeper headings start groups.
+const MAX_MILESTONE_LEVEL: usize = 2;
 
-/// What is below one heading.
+/// A heading of a roadmap and the groups of tasks below it.
 #[derive(Debug, Default)]
 struct Milestone {
-    /// What tells it from the others: as it is written, after the heading above it where several are written like that.
+    /// Unique title: the heading, prefixed with the heading above it where another milestone has the same
+    /// heading.
     title: String,
-    /// As it is written.
-    written: String,
-    /// The heading of the first level above it.
-    above: String,
+    /// Heading as the file has it.
+    heading: String,
+    /// First-level heading above this milestone; may be empty.
+    parent_heading: String,
     groups: Vec<Group>,
 }
 
@@ -32,294 +33,314 @@ impl Milestone {
     }
 }
 
-/// Which milestone of a roadmap is meant.
+/// Selection of one milestone of a roadmap.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Which<'a> {
-    /// The first with something to do.
-    First,
-    /// The one that is called that, or has it in its title.
-    Like(&'a str),
-    /// The one that has exactly this title.
-    Exactly(&'a str),
+pub(super) enum MilestoneSelector<'a> {
+    /// The first milestone with an open task.
+    FirstOpen,
+    /// The milestone with this title, or the only one whose title contains it; upper and lower case are the
+    /// same.
+    Matching(&'a str),
+    /// The milestone with exactly this title.
+    Exact(&'a str),
 }
 
-/// Reads a roadmap: one milestone of it.
+/// Reads one milestone of a roadmap as a plan.
 ///
 /// # Errors
-/// When there is no such milestone, several could be meant, or nothing is left to do.
-pub(super) fn read(file: &Arc<str>, text: &str, which: Which<'_>) -> Result<Plan, Error> {
-    let mut reader = Reader::new(file, text);
+/// Fails when there is no such milestone, more than one matches, or no task is open.
+pub(super) fn read(file: &Arc<str>, text: &str, selector: MilestoneSelector<'_>) -> Result<Plan, Error> {
+    let mut reader = RoadmapReader::new(file, text);
     for line in markdown::lines(text) {
-        reader.line(line);
+        reader.read_line(line);
     }
-    reader.close(text.len());
-    let Reader { mut milestones, remarks, .. } = reader;
+    reader.close_item(text.len());
+    let RoadmapReader { mut milestones, source_notes: remarks, .. } = reader;
     milestones.retain(|milestone| milestone.tasks().next().is_some());
-    tell_apart(&mut milestones);
-    let chosen = match which {
-        Which::First => first_open(file, &milestones)?,
-        Which::Like(asked) => named(file, &milestones, asked)?,
-        Which::Exactly(title) => {
-            let found = milestones.iter().position(|milestone| milestone.title == title);
-            found.ok_or_else(|| none_like(file, &milestones, title))?
+    make_titles_unique(&mut milestones);
+    let chosen = match selector {
+        MilestoneSelector::FirstOpen => find_first_open(file, &milestones)?,
+        MilestoneSelector::Matching(requested) => find_by_name(file, &milestones, requested)?,
+        MilestoneSelector::Exact(title) => {
+            let index = milestones.iter().position(|milestone| milestone.title == title);
+            index.ok_or_else(|| no_milestone_error(file, &milestones, title))?
         }
     };
     let Milestone { title, mut groups, .. } = milestones.swap_remove(chosen);
     groups.retain(|group| !group.tasks.is_empty());
-    Ok(Plan { summary: title, remarks, ..Plan::of_groups(groups) })
+    Ok(Plan { summary: title, source_notes: remarks, ..Plan::from_groups(groups) })
 }
 
-/// Gives milestones that are written alike a title each.
-fn tell_apart(milestones: &mut [Milestone]) {
-    let mut written: HashMap<String, usize> = HashMap::new();
-    for it in &*milestones {
-        *written.entry(it.written.to_lowercase()).or_default() += 1;
+/// Gives each milestone a unique title, also where headings are repeated.
+fn make_titles_unique(milestones: &mut [Milestone]) {
+    let mut heading_counts: HashMap<String, usize> = HashMap::new();
+    for milestone in &*milestones {
+        *heading_counts.entry(milestone.heading.to_lowercase()).or_default() += 1;
     }
-    for it in &mut *milestones {
-        let is_repeated = written.get(&it.written.to_lowercase()).is_some_and(|count| *count > 1);
-        it.title = match it.above.as_str() {
-            above if is_repeated && !above.is_empty() => format!("{above}: {}", it.written),
-            _ => it.written.clone(),
+    for milestone in &mut *milestones {
+        let is_repeated =
+            heading_counts.get(&milestone.heading.to_lowercase()).is_some_and(|count| *count > 1);
+        milestone.title = match milestone.parent_heading.as_str() {
+            parent if is_repeated && !parent.is_empty() => format!("{parent}: {}", milestone.heading),
+            _ => milestone.heading.clone(),
         };
     }
-    let mut before: HashMap<String, usize> = HashMap::new();
-    for it in milestones {
-        let count = before.entry(it.title.to_lowercase()).or_default();
+    let mut title_counts: HashMap<String, usize> = HashMap::new();
+    for milestone in milestones {
+        let count = title_counts.entry(milestone.title.to_lowercase()).or_default();
         *count += 1;
         if *count > 1 {
-            it.title = format!("{} ({count})", it.title);
+            milestone.title = format!("{} ({count})", milestone.title);
         }
     }
 }
 
-/// The milestone that is called that: exactly, or the only one that has it in its title.
-fn named(file: &Arc<str>, milestones: &[Milestone], asked: &str) -> Result<usize, Error> {
-    let wanted = asked.trim().to_lowercase();
+/// Returns the index of the milestone with the requested title, or of the only one whose title contains it.
+fn find_by_name(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> Result<usize, Error> {
+    let needle = requested.trim().to_lowercase();
     let titles: Vec<String> = milestones.iter().map(|m| m.title.to_lowercase()).collect();
-    if let Some(exact) = titles.iter().position(|title| *title == wanted) {
+    if let Some(exact) = titles.iter().position(|title| *title == needle) {
         return Ok(exact);
     }
-    let all_at: Vec<usize> = (0..titles.len()).collect();
-    let written: Vec<usize> =
-        all_at.iter().copied().filter(|at| milestones[*at].written.to_lowercase() == wanted).collect();
-    let like: Vec<usize> = match written.len() {
-        0 => all_at.into_iter().filter(|at| titles[*at].contains(&wanted)).collect(),
-        _ => written,
+    let positions: Vec<usize> = (0..titles.len()).collect();
+    let by_heading: Vec<usize> =
+        positions.iter().copied().filter(|at| milestones[*at].heading.to_lowercase() == needle).collect();
+    let candidates: Vec<usize> = match by_heading.len() {
+        0 => positions.into_iter().filter(|at| titles[*at].contains(&needle)).collect(),
+        _ => by_heading,
     };
-    let all = |which: &[usize]| which.iter().map(|at| milestones[*at].title.clone()).collect();
-    match like.as_slice() {
-        [one] => Ok(*one),
-        [] => Err(none_like(file, milestones, asked)),
-        several => {
-            Err(Error::Milestones { file: file.to_string(), asked: asked.to_owned(), all: all(several) })
-        }
+    let titles_at = |selected: &[usize]| selected.iter().map(|at| milestones[*at].title.clone()).collect();
+    match candidates.as_slice() {
+        [only] => Ok(*only),
+        [] => Err(no_milestone_error(file, milestones, requested)),
+        many => Err(Error::AmbiguousMilestone {
+            file: file.to_string(),
+            milestone: requested.to_owned(),
+            all: titles_at(many),
+        }),
     }
 }
 
-/// There is none that is called that.
-fn none_like(file: &Arc<str>, milestones: &[Milestone], asked: &str) -> Error {
+/// Returns the error for a milestone that does not exist, with the nearest title.
+fn no_milestone_error(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> Error {
     let titles: Vec<String> = milestones.iter().map(|m| m.title.to_lowercase()).collect();
-    let near = nearest(&asked.trim().to_lowercase(), titles.iter().map(String::as_str));
-    let near = near.and_then(|near| titles.iter().position(|title| title == near));
-    Error::NoMilestone {
+    let nearest_title = closest_match(&requested.trim().to_lowercase(), titles.iter().map(String::as_str));
+    let nearest_index = nearest_title.and_then(|near| titles.iter().position(|title| title == near));
+    Error::UnknownMilestone {
         file: file.to_string(),
-        asked: asked.to_owned(),
-        near: near.map(|at| milestones[at].title.clone()),
-        all: milestones.iter().map(|m| m.title.clone()).collect(),
+        milestone: requested.to_owned(),
+        suggestion: nearest_index.map(|at| milestones[at].title.clone()),
+        titles: milestones.iter().map(|m| m.title.clone()).collect(),
     }
 }
 
-/// The first one in which something is left to do.
-fn first_open(file: &Arc<str>, milestones: &[Milestone]) -> Result<usize, Error> {
+/// Returns the index of the first milestone with an open task.
+fn find_first_open(file: &Arc<str>, milestones: &[Milestone]) -> Result<usize, Error> {
     let open = milestones.iter().position(|milestone| milestone.tasks().any(|task| !task.done));
     open.ok_or_else(|| match milestones.last() {
-        None => Error::Empty { name: file.to_string() },
-        Some(last) => Error::AllTicked { file: file.to_string(), last: last.title.clone() },
+        None => Error::NoTasks { name: file.to_string() },
+        Some(last) => Error::AllItemsDone { file: file.to_string(), last_milestone: last.title.clone() },
     })
 }
 
-/// What was read so far.
-struct Reader<'t> {
+/// State of the reader of a roadmap.
+struct RoadmapReader<'t> {
     text: &'t str,
-    places: Places<'t>,
+    locator: TextLocator<'t>,
     milestones: Vec<Milestone>,
-    /// The last heading of the first level.
-    above: String,
-    /// What stands below a milestone's heading before its first item or group.
+    /// Last first-level heading that was read.
+    parent_heading: String,
+    /// Text below the milestone's heading, before its first item or group.
     preface: String,
-    /// The item that is being read.
-    open: Option<Open<'t>>,
-    /// IDs of this milestone.
-    ids: BTreeSet<String>,
-    /// The number from which on an ID made of a name may be free.
-    numbers: HashMap<String, u32>,
-    remarks: Vec<Remark>,
+    /// Item that is being read.
+    current_item: Option<OpenItem<'t>>,
+    /// IDs that are used in the current milestone, in lower case.
+    used_ids: BTreeSet<String>,
+    /// For each name that IDs are derived from, the next number to try.
+    next_numbers: HashMap<String, u32>,
+    source_notes: Vec<SourceNote>,
 }
 
-/// An item whose end has not come yet.
-struct Open<'t> {
+/// An item whose end has not been read yet.
+struct OpenItem<'t> {
     item: Item<'t>,
-    /// Where its line begins, and where the next one does.
-    at: usize,
-    next: usize,
-    boxes: Progress,
+    /// Byte offset of the item's first line.
+    line_start: usize,
+    next_line: usize,
+    checkboxes: Progress,
 }
 
-impl<'t> Reader<'t> {
-    fn new(file: &Arc<str>, text: &'t str) -> Reader<'t> {
-        Reader {
+impl<'t> RoadmapReader<'t> {
+    fn new(file: &Arc<str>, text: &'t str) -> RoadmapReader<'t> {
+        RoadmapReader {
             text,
-            places: Places::new(file, text),
+            locator: TextLocator::new(file, text),
             milestones: vec![Milestone { groups: vec![Group::default()], ..Milestone::default() }],
-            above: String::new(),
+            parent_heading: String::new(),
             preface: String::new(),
-            open: None,
-            ids: BTreeSet::new(),
-            numbers: HashMap::new(),
-            remarks: Vec::new(),
+            current_item: None,
+            used_ids: BTreeSet::new(),
+            next_numbers: HashMap::new(),
+            source_notes: Vec::new(),
         }
     }
 
-    fn line(&mut self, line: Line<'t>) {
+    fn read_line(&mut self, line: Line<'t>) {
         if let Some(heading) = line.heading() {
-            self.close(line.at);
-            self.heading(heading);
+            self.close_item(line.offset);
+            self.read_heading(heading);
             return;
         }
         let Some(item) = line.item() else {
-            self.words(line);
+            self.read_text(line);
             return;
         };
-        let inside = self.open.as_ref().is_some_and(|open| item.indent > open.item.indent);
-        match (&mut self.open, item.ticked) {
-            (Some(open), Some(ticked)) if inside => {
-                open.boxes.of += 1;
-                open.boxes.done += usize::from(ticked);
+        let is_nested = self.current_item.as_ref().is_some_and(|open| item.indent > open.item.indent);
+        match (&mut self.current_item, item.ticked) {
+            (Some(parent), Some(ticked)) if is_nested => {
+                parent.checkboxes.total += 1;
+                parent.checkboxes.done += usize::from(ticked);
             }
             (_, Some(_)) => {
-                self.close(line.at);
-                let next = line.at + line.text.len();
-                self.open = Some(Open { item, at: line.at, next, boxes: Progress { done: 0, of: 0 } });
+                self.close_item(line.offset);
+                let next = line.offset + line.text.len();
+                self.current_item = Some(OpenItem {
+                    item,
+                    line_start: line.offset,
+                    next_line: next,
+                    checkboxes: Progress { done: 0, total: 0 },
+                });
             }
-            (_, None) if inside => {}
-            (_, None) => self.close(line.at),
+            (_, None) if is_nested => {}
+            (_, None) => self.close_item(line.offset),
         }
     }
 
-    fn heading(&mut self, heading: Heading<'t>) {
-        if heading.level <= MILESTONE {
-            self.ids.clear();
-            self.numbers.clear();
+    fn read_heading(&mut self, heading: Heading<'t>) {
+        if heading.level <= MAX_MILESTONE_LEVEL {
+            self.used_ids.clear();
+            self.next_numbers.clear();
             self.preface.clear();
-            let written = line(heading.text);
-            if heading.level < MILESTONE {
-                self.above.clone_from(&written);
+            let heading_text = first_line(heading.text);
+            if heading.level < MAX_MILESTONE_LEVEL {
+                self.parent_heading.clone_from(&heading_text);
             }
-            let above = if heading.level < MILESTONE { String::new() } else { self.above.clone() };
+            let parent =
+                if heading.level < MAX_MILESTONE_LEVEL { String::new() } else { self.parent_heading.clone() };
             let groups = vec![Group::default()];
-            self.milestones.push(Milestone { title: String::new(), written, above, groups });
+            self.milestones.push(Milestone {
+                title: String::new(),
+                heading: heading_text,
+                parent_heading: parent,
+                groups,
+            });
         } else if let Some(milestone) = self.milestones.last_mut() {
-            milestone.groups.push(Group { theme: line(heading.text), ..Group::default() });
+            milestone.groups.push(Group { theme: first_line(heading.text), ..Group::default() });
         }
     }
 
-    /// Words before the first item of a group are told to its agents.
-    fn words(&mut self, line: Line<'t>) {
+    /// Reads text between items. Text before the first item of a group becomes part of its tasks' prompts.
+    fn read_text(&mut self, line: Line<'t>) {
         let Some(milestone) = self.milestones.last_mut() else { return };
-        let is_first = milestone.groups.len() == 1;
+        let is_first_group = milestone.groups.len() == 1;
         let Some(group) = milestone.groups.last_mut() else { return };
-        if self.open.is_some() || !group.tasks.is_empty() {
+        if self.current_item.is_some() || !group.tasks.is_empty() {
             return;
         }
         let text = line.text.trim();
-        if is_first {
+        if is_first_group {
             self.preface.push_str(text);
             self.preface.push('\n');
         } else if !text.is_empty() {
-            let gap = if group.prompt.is_empty() { "" } else { "\n" };
-            group.prompt.push_str(gap);
+            let separator = if group.prompt.is_empty() { "" } else { "\n" };
+            group.prompt.push_str(separator);
             group.prompt.push_str(text);
         }
     }
 
-    /// Ends the item that is being read; what comes next begins at `end`.
-    fn close(&mut self, end: usize) {
-        let Some(open) = self.open.take() else { return };
-        let place = self.places.place(open.at + open.item.at);
-        let (id, title) = id_and_title(open.item.text);
+    /// Completes the current item as a task. `end` is the byte offset of the text that follows the item.
+    fn close_item(&mut self, end: usize) {
+        let Some(closed) = self.current_item.take() else { return };
+        let location = self.locator.locate(closed.line_start + closed.item.text_offset);
+        let (id, title) = id_and_title(closed.item.text);
         if title.is_empty() {
             let text = "this item says nothing, and is passed over".to_owned();
-            self.remarks.push(Remark { place, text });
+            self.source_notes.push(SourceNote { location, text });
             return;
         }
-        let more = more(self.text.get(open.next..end).unwrap_or_default(), open.item.indent);
-        let id = self.free(id.map(ToOwned::to_owned), title);
-        let mut task = Task::new(id, title.to_owned(), place);
-        task.prompt = if more.is_empty() { title.to_owned() } else { format!("{title}\n\n{more}") };
-        task.done = open.item.ticked == Some(true);
-        task.progress = Some(open.boxes).filter(|boxes| boxes.of > 0);
+        let details =
+            item_details(self.text.get(closed.next_line..end).unwrap_or_default(), closed.item.indent);
+        let id = self.unique_id(id.map(ToOwned::to_owned), title);
+        let mut task = Task::new(id, title.to_owned(), location);
+        task.prompt = if details.is_empty() { title.to_owned() } else { format!("{title}\n\n{details}") };
+        task.done = closed.item.ticked == Some(true);
+        task.progress = Some(closed.checkboxes).filter(|boxes| boxes.total > 0);
         if let Some(group) = self.milestones.last_mut().and_then(|milestone| milestone.groups.last_mut()) {
             if group.tasks.is_empty() {
-                // Groups without a task are dropped, so only now it is of use.
-                let own = std::mem::take(&mut group.prompt);
-                let all = [self.preface.trim(), &own].join("\n");
-                all.trim_matches('\n').clone_into(&mut group.prompt);
+                // Groups without a task are dropped, so the group's prompt is built with its first task.
+                let group_text = std::mem::take(&mut group.prompt);
+                let combined = [self.preface.trim(), &group_text].join("\n");
+                combined.trim_matches('\n').clone_into(&mut group.prompt);
             }
             group.tasks.push(task);
         }
     }
 
-    /// An ID that no other item of the milestone has. One that was written down stays as it is, twice or not.
-    fn free(&mut self, written: Option<String>, title: &str) -> String {
-        if let Some(id) = written {
-            self.ids.insert(id.to_lowercase());
+    /// Returns an ID that no other item of the milestone has. An ID written in the file stays as it is, even
+    /// if it is there twice.
+    fn unique_id(&mut self, given_id: Option<String>, title: &str) -> String {
+        if let Some(id) = given_id {
+            self.used_ids.insert(id.to_lowercase());
             return id;
         }
-        let name = Name::from_prompt(title);
-        // No letter in it that a name can have.
-        let name = if name.as_str() == "lane-1" { Name::from_prompt("item 1") } else { name };
-        let numbered = |n| match name.as_str() {
+        let name = LaneName::from_prompt(title);
+        // The title has no character that a name may contain.
+        let name = if name.as_str() == "lane-1" { LaneName::from_prompt("item 1") } else { name };
+        let id_with_number = |n| match name.as_str() {
             "item-1" => format!("item-{n}"),
             _ => name.numbered(n).to_string(),
         };
-        let next = self.numbers.entry(name.to_string()).or_insert(1);
-        let free = (*next..=u32::MAX).find(|n| !self.ids.contains(&numbered(*n))).unwrap_or_default();
-        *next = free.saturating_add(1);
-        self.ids.insert(numbered(free));
-        numbered(free)
+        let next_number = self.next_numbers.entry(name.to_string()).or_insert(1);
+        let number = (*next_number..=u32::MAX)
+            .find(|n| !self.used_ids.contains(&id_with_number(*n)))
+            .unwrap_or_default();
+        *next_number = number.saturating_add(1);
+        self.used_ids.insert(id_with_number(number));
+        id_with_number(number)
     }
 }
 
-/// `AUTH-1: Title`, `**AUTH-1** Title`, or a title alone.
+/// Splits an item's text into ID and title: `AUTH-1: Title`, `**AUTH-1** Title`, or a title alone.
 fn id_and_title(text: &str) -> (Option<&str>, &str) {
     let end = text.find(' ').unwrap_or(text.len());
-    let (word, rest) = text.split_at(end);
-    let bare = markdown::bare(word.trim_end_matches(':')).trim_end_matches(':');
-    let rest = rest.trim_start();
-    let dash = ["- ", "— ", "– "].iter().find_map(|dash| rest.strip_prefix(dash));
-    let is_marked = bare != word || dash.is_some();
+    let (word, remainder) = text.split_at(end);
+    let bare = markdown::strip_emphasis(word.trim_end_matches(':')).trim_end_matches(':');
+    let remainder = remainder.trim_start();
+    let after_dash = ["- ", "— ", "– "].iter().find_map(|dash| remainder.strip_prefix(dash));
+    let is_marked = bare != word || after_dash.is_some();
     let has_number = bare.rsplit_once('-').is_some_and(|(_, n)| n.starts_with(|c: char| c.is_ascii_digit()));
-    if is_marked && has_number && is_name(bare) && !rest.is_empty() {
-        return (Some(bare), dash.unwrap_or(rest).trim());
+    if is_marked && has_number && is_name(bare) && !remainder.is_empty() {
+        return (Some(bare), after_dash.unwrap_or(remainder).trim());
     }
-    (None, markdown::bare(text))
+    (None, markdown::strip_emphasis(text))
 }
 
-/// What stands below an item and belongs to it, moved out as far as it is moved in.
-fn more(text: &str, indent: usize) -> String {
-    let depth = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+/// Returns the text below an item that belongs to the item, without its common indentation.
+fn item_details(text: &str, indent: usize) -> String {
+    let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let mut lines: Vec<&str> = Vec::new();
     for line in text.split('\n').map(str::trim_end).skip(1) {
-        let is_after_gap = lines.last().is_some_and(|last| last.is_empty());
-        if !line.is_empty() && depth(line) <= indent && is_after_gap {
+        let is_after_blank = lines.last().is_some_and(|last| last.is_empty());
+        if !line.is_empty() && indentation(line) <= indent && is_after_blank {
             break;
         }
         lines.push(line);
     }
-    let common =
-        lines.iter().filter(|line| !line.is_empty()).map(|line| depth(line)).min().unwrap_or_default();
-    let moved: Vec<&str> = lines.iter().map(|line| line.get(common..).unwrap_or_default()).collect();
-    moved.join("\n").trim_matches('\n').to_owned()
+    let common_indent =
+        lines.iter().filter(|line| !line.is_empty()).map(|line| indentation(line)).min().unwrap_or_default();
+    let dedented: Vec<&str> =
+        lines.iter().map(|line| line.get(common_indent..).unwrap_or_default()).collect();
+    dedented.join("\n").trim_matches('\n').to_owned()
 }
 
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! Owns plans that are lists of stories in YAML, as several tools write them.
+//! Plans that are lists of stories in YAML, in the variants that common tools write.
 
 use std::sync::Arc;
 
-use super::node::{Entry, Node, Value};
-use super::plan::{Need, line};
-use super::shape::{NAME, is_name};
-use super::{Error, Group, Place, Plan, Progress, Task, yaml};
-use crate::explain::nearest;
-use crate::harmless;
+use super::plan::{Need, first_line};
+use super::source_node::{NodeValue, SourceNode, TableEntry};
+use super::table_schema::{MAX_NAME_LEN, is_name};
+use super::{Error, Group, Plan, Progress, SourceLocation, Task, yaml};
+use crate::explain::closest_match;
+use crate::terminal_text;
 
-/// What the list is called.
-const LISTS: &[&str] = &["stories", "userStories", "user_stories"];
-/// What the plan is about.
-const SUMMARY: &[&str] = &["summary", "project", "title", "name"];
-const DESCRIPTION: &[&str] = &["description", "story"];
-const NEEDS: &[&str] = &["dependsOn", "depends_on", "dependencies"];
-const CRITERIA: &[&str] = &["acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria"];
+/// Keys of the list of stories.
+const LIST_KEYS: &[&str] = &["stories", "userStories", "user_stories"];
+/// Keys of the plan's summary.
+const SUMMARY_KEYS: &[&str] = &["summary", "project", "title", "name"];
+const DESCRIPTION_KEYS: &[&str] = &["description", "story"];
+const NEEDS_KEYS: &[&str] = &["dependsOn", "depends_on", "dependencies"];
+const CRITERIA_KEYS: &[&str] = &["acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria"];
 
-/// Words for a story that is done, and for one that is not.
-const DONE: &[&str] = &["done", "complete", "completed", "merged", "closed", "passed"];
-const OPEN: &[&str] = &[
+/// Status words of a story that is done. [`OPEN_STATUSES`] has those of a story that is not.
+const DONE_STATUSES: &[&str] = &["done", "complete", "completed", "merged", "closed", "passed"];
+const OPEN_STATUSES: &[&str] = &[
     "todo",
     "to-do",
     "open",
@@ -38,98 +38,104 @@ const OPEN: &[&str] = &[
     "blocked",
 ];
 
-/// Reads stories.
+/// Reads a list of stories as a plan.
 ///
 /// # Errors
-/// The first mistake in them.
+/// Fails with the first error in the file.
 pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
-    let top = top(file, text)?;
-    let summary = match &top.value {
-        Value::Table(_) => first(&top, SUMMARY).and_then(|entry| entry.node.as_text()),
+    let root = parse_root(file, text)?;
+    let summary = match &root.value {
+        NodeValue::Table(_) => first_entry(&root, SUMMARY_KEYS).and_then(|entry| entry.node.as_text()),
         _ => None,
     };
-    let tasks = items(&top)?.iter().map(story).collect::<Result<Vec<_>, _>>()?;
+    let tasks = story_items(&root)?.iter().map(read_story).collect::<Result<Vec<_>, _>>()?;
     let groups = vec![Group { tasks, ..Group::default() }];
-    Ok(Plan { summary: summary.map(line).unwrap_or_default(), ..Plan::of_groups(groups) })
+    Ok(Plan { summary: summary.map(first_line).unwrap_or_default(), ..Plan::from_groups(groups) })
 }
 
-/// The entry of each story, in the file's order.
+/// Returns the node of each story, in the file's order.
 ///
 /// # Errors
-/// When there are no stories in it.
-pub(super) fn nodes(file: &Arc<str>, text: &str) -> Result<Vec<Node>, Error> {
-    items(&top(file, text)?).map(<[Node]>::to_vec)
+/// Fails if there is no list of stories.
+pub(super) fn story_nodes(file: &Arc<str>, text: &str) -> Result<Vec<SourceNode>, Error> {
+    story_items(&parse_root(file, text)?).map(<[SourceNode]>::to_vec)
 }
 
-/// Whether a status is that of a story that is done.
-pub(super) fn is_done_word(word: &str) -> bool {
-    DONE.contains(&plain(word).as_str())
+/// Returns whether a status means that the story is done.
+pub(super) fn is_done_status(status: &str) -> bool {
+    DONE_STATUSES.contains(&normalize_status(status).as_str())
 }
 
-fn plain(word: &str) -> String {
-    word.trim().to_lowercase().replace(['_', ' '], "-")
+fn normalize_status(status: &str) -> String {
+    status.trim().to_lowercase().replace(['_', ' '], "-")
 }
 
-fn top(file: &Arc<str>, text: &str) -> Result<Node, Error> {
-    yaml::read(file, text)?.ok_or_else(|| Error::Empty { name: file.to_string() })
+fn parse_root(file: &Arc<str>, text: &str) -> Result<SourceNode, Error> {
+    yaml::read(file, text)?.ok_or_else(|| Error::NoTasks { name: file.to_string() })
 }
 
-/// The list of stories.
-fn items(top: &Node) -> Result<&[Node], Error> {
-    let list = match &top.value {
-        Value::List(_) => top,
-        Value::Table(_) => list_of(top)?,
+/// Returns the nodes of the list of stories.
+fn story_items(root: &SourceNode) -> Result<&[SourceNode], Error> {
+    let list = match &root.value {
+        NodeValue::List(_) => root,
+        NodeValue::Table(_) => find_story_list(root)?,
         other => {
-            let what = format!("stories are a list, and this is {}", other.kind());
-            return Err(Error::wrong(&top.place, what, "begin with 'stories:' and '- id: …' below it"));
+            let message = format!("stories are a list, and this is {}", other.describe_kind());
+            return Err(Error::invalid(
+                &root.location,
+                message,
+                "begin with 'stories:' and '- id: …' below it",
+            ));
         }
     };
-    let Value::List(items) = &list.value else {
-        let what = format!("stories are a list, and this is {}", list.value.kind());
-        return Err(Error::wrong(&list.place, what, "begin each with '- id: …'"));
+    let NodeValue::List(items) = &list.value else {
+        let message = format!("stories are a list, and this is {}", list.value.describe_kind());
+        return Err(Error::invalid(&list.location, message, "begin each with '- id: …'"));
     };
     Ok(items)
 }
 
-fn list_of(top: &Node) -> Result<&Node, Error> {
-    if let Some(entry) = first(top, LISTS) {
+fn find_story_list(root: &SourceNode) -> Result<&SourceNode, Error> {
+    if let Some(entry) = first_entry(root, LIST_KEYS) {
         return Ok(&entry.node);
     }
-    let Value::Table(entries) = &top.value else { return Ok(top) };
+    let NodeValue::Table(entries) = &root.value else { return Ok(root) };
     let keys = || entries.iter().map(|entry| entry.key.as_str());
-    let near = keys().find_map(|key| nearest(key, LISTS.iter().copied()).map(|list| (key, list)));
-    let fix = match near {
-        Some((key, list)) => format!("did you mean '{list}' by '{}'?", harmless::line(key)),
+    let suggestion =
+        keys().find_map(|key| closest_match(key, LIST_KEYS.iter().copied()).map(|list| (key, list)));
+    let hint = match suggestion {
+        Some((key, list)) => format!("did you mean '{list}' by '{}'?", terminal_text::escape_line(key)),
         None => "write them below 'stories:', each as '- id: …'".to_owned(),
     };
-    Err(Error::wrong(&top.place, "there is no list of stories in it", fix))
+    Err(Error::invalid(&root.location, "there is no list of stories in it", hint))
 }
 
-fn story(node: &Node) -> Result<Task, Error> {
-    let Value::Table(_) = node.value else {
-        let what = format!("a story is a table, and this is {}", node.value.kind());
-        return Err(Error::wrong(
-            &node.place,
-            what,
+fn read_story(node: &SourceNode) -> Result<Task, Error> {
+    let NodeValue::Table(_) = node.value else {
+        let message = format!("a story is a table, and this is {}", node.value.describe_kind());
+        return Err(Error::invalid(
+            &node.location,
+            message,
             "write it with keys: id, title, status, dependsOn, acceptanceCriteria",
         ));
     };
-    let (id, place) = word(node, "id")?;
+    let (id, location) = required_text(node, "id")?;
     if !is_name(&id) {
-        let what = format!("'{}' cannot be the ID of a story", harmless::line(&id));
-        let fix =
-            format!("it takes up to {NAME} letters, digits, '.', '_' and '-', the first a letter or a digit");
-        return Err(Error::wrong(&place, what, fix));
+        let message = format!("'{}' cannot be the ID of a story", terminal_text::escape_line(&id));
+        let hint = format!(
+            "it takes up to {MAX_NAME_LEN} letters, digits, '.', '_' and '-', the first a letter or a digit"
+        );
+        return Err(Error::invalid(&location, message, hint));
     }
-    let (title, _) = word(node, "title")?;
-    let mut task = Task::new(id, title.trim().to_owned(), place);
-    task.needs = needs(node)?;
-    let criteria = texts(node, CRITERIA)?;
+    let (title, _) = required_text(node, "title")?;
+    let mut task = Task::new(id, title.trim().to_owned(), location);
+    task.needs = read_needs(node)?;
+    let criteria = text_list(node, CRITERIA_KEYS)?;
     task.done = is_done(node)?;
-    task.progress = progress(node);
+    task.progress = read_progress(node);
     let mut prompt = title;
-    if let Some(entry) = first(node, DESCRIPTION) {
-        let Some(text) = entry.node.as_text() else { return Err(no_text(entry, "a text")) };
+    if let Some(entry) = first_entry(node, DESCRIPTION_KEYS) {
+        let Some(text) = entry.node.as_text() else { return Err(not_text_error(entry, "a text")) };
         prompt = format!("{prompt}\n\n{}", text.trim_end());
     }
     if !criteria.is_empty() {
@@ -140,96 +146,105 @@ fn story(node: &Node) -> Result<Task, Error> {
     Ok(task)
 }
 
-/// A short text that has to be there; a number counts as its digits.
-fn word(node: &Node, key: &'static str) -> Result<(String, Place), Error> {
-    let missing = || Error::wrong(&node.place, format!("a story without '{key}'"), format!("add '{key}: …'"));
+/// Returns a required short text. A number counts as its digits.
+fn required_text(node: &SourceNode, key: &'static str) -> Result<(String, SourceLocation), Error> {
+    let missing =
+        || Error::invalid(&node.location, format!("a story without '{key}'"), format!("add '{key}: …'"));
     let value = node.get(key).ok_or_else(missing)?;
     match &value.value {
-        Value::Text(text) if !text.trim().is_empty() => Ok((text.clone(), value.place.clone())),
-        Value::Whole(number) => Ok((number.to_string(), value.place.clone())),
-        Value::Text(_) | Value::Other("nothing") => Err(missing()),
+        NodeValue::Text(text) if !text.trim().is_empty() => Ok((text.clone(), value.location.clone())),
+        NodeValue::Integer(number) => Ok((number.to_string(), value.location.clone())),
+        NodeValue::Text(_) | NodeValue::Other("nothing") => Err(missing()),
         other => {
-            let what = format!("'{key}' of a story is {}", other.kind());
-            Err(Error::wrong(&value.place, what, "it takes a text"))
+            let message = format!("'{key}' of a story is {}", other.describe_kind());
+            Err(Error::invalid(&value.location, message, "it takes a text"))
         }
     }
 }
 
-fn needs(node: &Node) -> Result<Vec<Need>, Error> {
+fn read_needs(node: &SourceNode) -> Result<Vec<Need>, Error> {
     let mut out = Vec::new();
-    for (name, place) in texts(node, NEEDS)? {
+    for (name, location) in text_list(node, NEEDS_KEYS)? {
         let name = name.trim().to_owned();
         if !is_name(&name) {
-            let what = format!("'{}' cannot be the ID of a story", harmless::line(&name));
-            return Err(Error::wrong(&place, what, "name another story by its ID, as in [US-1, US-2]"));
+            let message = format!("'{}' cannot be the ID of a story", terminal_text::escape_line(&name));
+            return Err(Error::invalid(
+                &location,
+                message,
+                "name another story by its ID, as in [US-1, US-2]",
+            ));
         }
-        out.push(Need { name, place });
+        out.push(Need { name, location });
     }
     Ok(out)
 }
 
-/// A text, or a list of them.
-fn texts(node: &Node, keys: &[&str]) -> Result<Vec<(String, Place)>, Error> {
-    let Some(entry) = first(node, keys) else { return Ok(Vec::new()) };
+/// Returns the texts of the first of these keys that is present: a list of texts, or one text.
+fn text_list(node: &SourceNode, keys: &[&str]) -> Result<Vec<(String, SourceLocation)>, Error> {
+    let Some(entry) = first_entry(node, keys) else { return Ok(Vec::new()) };
     let items = match &entry.node.value {
-        Value::Other("nothing") => return Ok(Vec::new()),
-        Value::List(items) => items.as_slice(),
+        NodeValue::Other("nothing") => return Ok(Vec::new()),
+        NodeValue::List(items) => items.as_slice(),
         _ => std::slice::from_ref(&entry.node),
     };
-    let text = |item: &Node| match &item.value {
-        Value::Text(text) => Ok((text.trim_end().to_owned(), item.place.clone())),
-        Value::Whole(number) => Ok((number.to_string(), item.place.clone())),
-        _ => Err(no_text(&Entry { node: item.clone(), ..entry.clone() }, "a text or a list of texts")),
+    let to_text = |item: &SourceNode| match &item.value {
+        NodeValue::Text(text) => Ok((text.trim_end().to_owned(), item.location.clone())),
+        NodeValue::Integer(number) => Ok((number.to_string(), item.location.clone())),
+        _ => Err(not_text_error(
+            &TableEntry { node: item.clone(), ..entry.clone() },
+            "a text or a list of texts",
+        )),
     };
-    items.iter().map(text).collect()
+    items.iter().map(to_text).collect()
 }
 
-fn no_text(entry: &Entry, takes: &str) -> Error {
-    let what = format!("'{}' of a story is {}", entry.key, entry.node.value.kind());
-    Error::wrong(&entry.node.place, what, format!("it takes {takes}"))
+fn not_text_error(entry: &TableEntry, expected: &str) -> Error {
+    let message = format!("'{}' of a story is {}", entry.key, entry.node.value.describe_kind());
+    Error::invalid(&entry.node.location, message, format!("it takes {expected}"))
 }
 
-/// Whether it is done: by its status, or by `passes`.
-fn is_done(node: &Node) -> Result<bool, Error> {
-    let passes = matches!(node.get("passes").map(|node| &node.value), Some(Value::Truth(true)));
+/// Returns whether a story is done, according to `status` or `passes`.
+fn is_done(node: &SourceNode) -> Result<bool, Error> {
+    let passes = matches!(node.get("passes").map(|node| &node.value), Some(NodeValue::Bool(true)));
     let Some(status) = node.get("status") else { return Ok(passes) };
-    let word = match &status.value {
-        Value::Text(word) => word,
-        Value::Other("nothing") => return Ok(passes),
+    let status_word = match &status.value {
+        NodeValue::Text(word) => word,
+        NodeValue::Other("nothing") => return Ok(passes),
         other => {
-            let what = format!("'status' of a story is {}", other.kind());
-            return Err(Error::wrong(&status.place, what, "it takes a word, as in done or todo"));
+            let message = format!("'status' of a story is {}", other.describe_kind());
+            return Err(Error::invalid(&status.location, message, "it takes a word, as in done or todo"));
         }
     };
-    let plain = plain(word);
-    if is_done_word(word) {
+    let normalized = normalize_status(status_word);
+    if is_done_status(status_word) {
         return Ok(true);
     }
-    if OPEN.contains(&plain.as_str()) {
+    if OPEN_STATUSES.contains(&normalized.as_str()) {
         return Ok(passes);
     }
-    let what = format!("there is no status '{}'", harmless::line(word));
-    let fix = match nearest(&plain, DONE.iter().chain(OPEN).copied()) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => format!("done is: {}; to be done is: {}", DONE.join(", "), OPEN.join(", ")),
+    let message = format!("there is no status '{}'", terminal_text::escape_line(status_word));
+    let hint = match closest_match(&normalized, DONE_STATUSES.iter().chain(OPEN_STATUSES).copied()) {
+        Some(suggestion) => format!("did you mean '{suggestion}'?"),
+        None => format!("done is: {}; to be done is: {}", DONE_STATUSES.join(", "), OPEN_STATUSES.join(", ")),
     };
-    Err(Error::wrong(&status.place, what, fix))
+    Err(Error::invalid(&status.location, message, hint))
 }
 
-/// How many of its tasks are done, where it lists some with boxes of their own.
-fn progress(node: &Node) -> Option<Progress> {
-    let items = node.list("tasks");
-    let done = |item: &Node| match item.get("done").map(|node| &node.value) {
-        Some(Value::Truth(done)) => Some(*done),
+/// Counts the done tasks of a story that lists tasks with a `done` key.
+fn read_progress(node: &SourceNode) -> Option<Progress> {
+    let items = node.get_list("tasks");
+    let done_flag = |item: &SourceNode| match item.get("done").map(|node| &node.value) {
+        Some(NodeValue::Bool(done)) => Some(*done),
         _ => None,
     };
-    let boxes: Vec<bool> = items.iter().filter_map(done).collect();
-    (!boxes.is_empty()).then(|| Progress { done: boxes.iter().filter(|b| **b).count(), of: boxes.len() })
+    let done_flags: Vec<bool> = items.iter().filter_map(done_flag).collect();
+    (!done_flags.is_empty())
+        .then(|| Progress { done: done_flags.iter().filter(|b| **b).count(), total: done_flags.len() })
 }
 
-/// The first of these keys that is there.
-fn first<'n>(node: &'n Node, keys: &[&str]) -> Option<&'n Entry> {
-    let Value::Table(entries) = &node.value else { return None };
+/// Returns the entry of the first of these keys that is present.
+fn first_entry<'n>(node: &'n SourceNode, keys: &[&str]) -> Option<&'n TableEntry> {
+    let NodeValue::Table(entries) = &node.value else { return None };
     keys.iter().find_map(|key| entries.iter().find(|entry| entry.key == *key))
 }
 

@@ -1,4 +1,4 @@
-//! Owns plans in TOML, the form of git-proq's own: what may be in one, reading, writing, and the one to begin with.
+//! Plans in TOML, git-proq's native format: schema, reader, writer and template.
 
 mod write;
 
@@ -7,256 +7,268 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use toml::de::{DeTable, DeValue};
 
-use super::node::{Entry, Node, Places, Value};
 use super::plan::Need;
-use super::shape::{Field, Form, Shape};
-use super::{Error, Group, Order, Phase, Plan, Size, Task};
-use crate::harmless;
+use super::source_node::{NodeValue, SourceNode, TableEntry, TextLocator};
+use super::table_schema::{TableField, TableSchema, ValueKind};
+use super::{Error, Group, Phase, PhaseOrder, Plan, Size, Task};
+use crate::terminal_text;
 
-pub(crate) use write::written;
+pub(crate) use write::plan_to_toml;
 
-/// The plan that `git proq plan --init` writes.
+/// The template that `git proq plan --init` writes.
 pub(crate) const TEMPLATE: &str = include_str!("template.toml");
 
-/// The version of the form.
-const FORMAT: i64 = 1;
+/// Version of the format.
+const FORMAT_VERSION: i64 = 1;
 
-const fn field(key: &'static str, form: Form, about: &'static str) -> Field {
-    Field { key, form, required: false, about }
+const fn optional_key(key: &'static str, kind: ValueKind, description: &'static str) -> TableField {
+    TableField { key, kind, required: false, description }
 }
 
-const fn required(key: &'static str, form: Form, about: &'static str) -> Field {
-    Field { key, form, required: true, about }
+const fn required_key(key: &'static str, kind: ValueKind, description: &'static str) -> TableField {
+    TableField { key, kind, required: true, description }
 }
 
-/// The keys of a list of groups, or of tasks.
-const GROUPS: Field = field("group", Form::Tables(&GROUP), "groups of tasks");
-const TASKS: Field = field("task", Form::Tables(&TASK), "tasks");
+/// Key of a list of groups. [`TASKS_FIELD`] is that of a list of tasks.
+const GROUPS_FIELD: TableField =
+    optional_key("group", ValueKind::TableList(&GROUP_SCHEMA), "groups of tasks");
+const TASKS_FIELD: TableField = optional_key("task", ValueKind::TableList(&TASK_SCHEMA), "tasks");
 
-static PLAN: Shape = Shape {
-    what: "a plan",
-    name: "plan",
+static PLAN_SCHEMA: TableSchema = TableSchema {
+    noun: "a plan",
+    def_name: "plan",
     fields: &[
-        required("format", Form::Exactly(FORMAT), "the version of this form"),
-        field("summary", Form::Line, "what the plan is about"),
-        field("warnings", Form::Lines, "what to know before it is run"),
-        field(
+        required_key("format", ValueKind::ExactInteger(FORMAT_VERSION), "the version of this form"),
+        optional_key("summary", ValueKind::Line, "what the plan is about"),
+        optional_key("warnings", ValueKind::LineList, "what to know before it is run"),
+        optional_key(
             "criteria",
-            Form::Lines,
+            ValueKind::LineList,
             "what has to be true once all of it is done; `$ COMMAND` is one that has to succeed",
         ),
-        field("agent", Form::Word, "the agent of tasks that name none"),
-        field("model", Form::Word, "the model of tasks that name none"),
-        field("phase", Form::Tables(&PHASE), "phases; each begins when the one before is over"),
-        GROUPS,
-        TASKS,
+        optional_key("agent", ValueKind::Word, "the agent of tasks that name none"),
+        optional_key("model", ValueKind::Word, "the model of tasks that name none"),
+        optional_key(
+            "phase",
+            ValueKind::TableList(&PHASE_SCHEMA),
+            "phases; each begins when the one before is over",
+        ),
+        GROUPS_FIELD,
+        TASKS_FIELD,
     ],
-    apart: &["phase", "group", "task"],
-    open: false,
+    exclusive_keys: &["phase", "group", "task"],
+    allows_unknown_keys: false,
 };
 
-static PHASE: Shape = Shape {
-    what: "a phase",
-    name: "phase",
+static PHASE_SCHEMA: TableSchema = TableSchema {
+    noun: "a phase",
+    def_name: "phase",
     fields: &[
-        field("title", Form::Line, "what it is called"),
-        field(
+        optional_key("title", ValueKind::Line, "what it is called"),
+        optional_key(
             "order",
-            Form::OneOf(&["parallel", "serial"]),
+            ValueKind::OneOf(&["parallel", "serial"]),
             "whether its tasks go at the same time, as far as they do not need each other, or one after the other",
         ),
-        GROUPS,
-        TASKS,
+        GROUPS_FIELD,
+        TASKS_FIELD,
     ],
-    apart: &["group", "task"],
-    open: false,
+    exclusive_keys: &["group", "task"],
+    allows_unknown_keys: false,
 };
 
-static GROUP: Shape = Shape {
-    what: "a group",
-    name: "group",
+static GROUP_SCHEMA: TableSchema = TableSchema {
+    noun: "a group",
+    def_name: "group",
     fields: &[
-        field("theme", Form::Line, "what its tasks have in common"),
-        field("rationale", Form::Text, "why they are a group"),
-        field("agent", Form::Word, "the agent of its tasks that name none"),
-        field("model", Form::Word, "the model of its tasks that name none"),
-        field("prompt", Form::Text, "what each of its agents is told besides the task"),
-        TASKS,
+        optional_key("theme", ValueKind::Line, "what its tasks have in common"),
+        optional_key("rationale", ValueKind::Text, "why they are a group"),
+        optional_key("agent", ValueKind::Word, "the agent of its tasks that name none"),
+        optional_key("model", ValueKind::Word, "the model of its tasks that name none"),
+        optional_key("prompt", ValueKind::Text, "what each of its agents is told besides the task"),
+        TASKS_FIELD,
     ],
-    apart: &[],
-    open: false,
+    exclusive_keys: &[],
+    allows_unknown_keys: false,
 };
 
-static TASK: Shape = Shape {
-    what: "a task",
-    name: "task",
+static TASK_SCHEMA: TableSchema = TableSchema {
+    noun: "a task",
+    def_name: "task",
     fields: &[
-        required("id", Form::Name, "its name, by which others need it"),
-        field("area", Form::Name, "where it belongs; IDs have to differ within an area only"),
-        required("title", Form::Line, "what it is about"),
-        field("prompt", Form::Text, "what the agent is told; the title where it is left out"),
-        field("needs", Form::Needs, "the tasks that have to be done before: ID, or area/ID"),
-        field(
+        required_key("id", ValueKind::Name, "its name, by which others need it"),
+        optional_key("area", ValueKind::Name, "where it belongs; IDs have to differ within an area only"),
+        required_key("title", ValueKind::Line, "what it is about"),
+        optional_key("prompt", ValueKind::Text, "what the agent is told; the title where it is left out"),
+        optional_key("needs", ValueKind::NeedList, "the tasks that have to be done before: ID, or area/ID"),
+        optional_key(
             "scope",
-            Form::Globs,
+            ValueKind::GlobList,
             "files that it is about: tasks that have some in common go one after the other",
         ),
-        field("size", Form::OneOf(Size::WORDS), "how much work it is: S, M (which most are) or L"),
-        field("agent", Form::Word, "who is to do it"),
-        field("model", Form::Word, "with which model"),
-        field("checks", Form::Lines, "shell commands that succeed when it is done"),
-        field("done", Form::Truth, "true when it has been done before"),
+        optional_key(
+            "size",
+            ValueKind::OneOf(Size::NAMES),
+            "how much work it is: S, M (which most are) or L",
+        ),
+        optional_key("agent", ValueKind::Word, "who is to do it"),
+        optional_key("model", ValueKind::Word, "with which model"),
+        optional_key("checks", ValueKind::LineList, "shell commands that succeed when it is done"),
+        optional_key("done", ValueKind::Bool, "true when it has been done before"),
     ],
-    apart: &[],
-    open: false,
+    exclusive_keys: &[],
+    allows_unknown_keys: false,
 };
 
-/// The JSON schema of a plan, for editors.
-pub(crate) fn schema() -> Json {
-    let mut below = serde_json::Map::new();
-    let mut out = PLAN.schema(&mut below);
+/// Returns the JSON schema of a plan, for editors.
+pub(crate) fn plan_schema() -> Json {
+    let mut definitions = serde_json::Map::new();
+    let mut out = PLAN_SCHEMA.schema(&mut definitions);
     out["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     out["title"] = "a plan for git proq".into();
-    out["$defs"] = below.into();
+    out["$defs"] = definitions.into();
     out
 }
 
-/// A plan in JSON as an agent is told of it: the same keys, without those that are the user's own to choose.
-pub(super) fn outline() -> String {
-    PLAN.outline(&["format", "agent", "model", "done"])
+/// Returns the outline of a plan in JSON for the prompt of a planning agent. It omits the keys that only the
+/// user chooses.
+pub(super) fn json_outline() -> String {
+    PLAN_SCHEMA.outline(&["format", "agent", "model", "done"])
 }
 
 /// Reads a plan.
 ///
 /// # Errors
-/// The first mistake in it.
+/// Fails with the first error in the file.
 pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
-    plan_of(&top(file, text)?)
+    plan_from_node(&parse_root(file, text)?)
 }
 
-/// The plan that a table describes, whatever it was written in.
+/// Builds the plan that a table describes, in whichever syntax it was written.
 ///
 /// # Errors
-/// The first mistake in it.
-pub(super) fn plan_of(top: &Node) -> Result<Plan, Error> {
-    PLAN.check(top)?;
-    let line = |key| top.text(key).map(ToOwned::to_owned);
+/// Fails with the first error in the table.
+pub(super) fn plan_from_node(root: &SourceNode) -> Result<Plan, Error> {
+    PLAN_SCHEMA.validate(root)?;
+    let owned_text = |key| root.get_text(key).map(ToOwned::to_owned);
     Ok(Plan {
-        summary: line("summary").unwrap_or_default(),
-        warnings: top.texts("warnings"),
-        criteria: top.texts("criteria"),
-        agent: line("agent"),
-        model: line("model"),
-        phases: phases(top).into_iter().map(phase).collect(),
-        remarks: Vec::new(),
+        summary: owned_text("summary").unwrap_or_default(),
+        warnings: root.get_texts("warnings"),
+        criteria: root.get_texts("criteria"),
+        agent: owned_text("agent"),
+        model: owned_text("model"),
+        phases: phase_nodes(root).into_iter().map(read_phase).collect(),
+        source_notes: Vec::new(),
     })
 }
 
-/// The entry of each task, in the plan's order.
+/// Returns the node of each task, in the plan's order.
 ///
 /// # Errors
-/// The first mistake in the plan.
-pub(super) fn nodes(file: &Arc<str>, text: &str) -> Result<Vec<Node>, Error> {
-    let top = top(file, text)?;
-    PLAN.check(&top)?;
-    let groups = phases(&top).into_iter().flat_map(|phase| match phase.list("group") {
+/// Fails with the first error in the plan.
+pub(super) fn task_nodes(file: &Arc<str>, text: &str) -> Result<Vec<SourceNode>, Error> {
+    let root = parse_root(file, text)?;
+    PLAN_SCHEMA.validate(&root)?;
+    let groups = phase_nodes(&root).into_iter().flat_map(|phase| match phase.get_list("group") {
         [] => std::slice::from_ref(phase),
         groups => groups,
     });
-    Ok(groups.flat_map(|group| group.list("task")).cloned().collect())
+    Ok(groups.flat_map(|group| group.get_list("task")).cloned().collect())
 }
 
-/// The file as it is written.
-fn top(file: &Arc<str>, text: &str) -> Result<Node, Error> {
-    let places = Places::new(file, text);
+/// Parses a TOML file into nodes with locations.
+fn parse_root(file: &Arc<str>, text: &str) -> Result<SourceNode, Error> {
+    let locator = TextLocator::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {
-        let place = places.place(error.span().map_or(0, |span| span.start));
-        let what = harmless::line(&error.message().trim().replace('\n', ", "));
-        Error::wrong(&place, what, "this is where it stops being TOML: https://toml.io")
+        let location = locator.locate(error.span().map_or(0, |span| span.start));
+        let message = terminal_text::escape_line(&error.message().trim().replace('\n', ", "));
+        Error::invalid(&location, message, "this is where it stops being TOML: https://toml.io")
     })?;
-    Ok(Node { place: places.place(0), value: table_of(table.get_ref(), &places) })
+    Ok(SourceNode { location: locator.locate(0), value: table_value(table.get_ref(), &locator) })
 }
 
-/// The entries of the phases; a plan without any is one.
-fn phases(top: &Node) -> Vec<&Node> {
-    if top.get("phase").is_some() { top.list("phase").iter().collect() } else { vec![top] }
+/// Returns the nodes of the phases. A plan without phases is itself the only phase.
+fn phase_nodes(root: &SourceNode) -> Vec<&SourceNode> {
+    if root.get("phase").is_some() { root.get_list("phase").iter().collect() } else { vec![root] }
 }
 
-/// A phase.
-fn phase(node: &Node) -> Phase {
-    let groups = match node.list("group") {
-        // A key of the plan's own is no group's.
-        [] => vec![Group { tasks: node.list("task").iter().map(task).collect(), ..Group::default() }],
-        groups => groups.iter().map(group).collect(),
+/// Reads a phase from its table.
+fn read_phase(node: &SourceNode) -> Phase {
+    let groups = match node.get_list("group") {
+        // Without groups, keys such as `agent` belong to the plan, not to the implicit group.
+        [] => {
+            vec![Group { tasks: node.get_list("task").iter().map(read_task).collect(), ..Group::default() }]
+        }
+        groups => groups.iter().map(read_group).collect(),
     };
-    let order = if node.text("order") == Some("serial") { Order::Serial } else { Order::Parallel };
-    Phase { title: node.text("title").unwrap_or_default().to_owned(), order, groups }
+    let order =
+        if node.get_text("order") == Some("serial") { PhaseOrder::Serial } else { PhaseOrder::Parallel };
+    Phase { title: node.get_text("title").unwrap_or_default().to_owned(), order, groups }
 }
 
-fn group(node: &Node) -> Group {
-    let text = |key| node.text(key).map(ToOwned::to_owned);
+fn read_group(node: &SourceNode) -> Group {
+    let owned_text = |key| node.get_text(key).map(ToOwned::to_owned);
     Group {
-        theme: text("theme").unwrap_or_default(),
-        rationale: text("rationale").unwrap_or_default(),
-        agent: text("agent"),
-        model: text("model"),
-        prompt: text("prompt").unwrap_or_default(),
-        tasks: node.list("task").iter().map(task).collect(),
+        theme: owned_text("theme").unwrap_or_default(),
+        rationale: owned_text("rationale").unwrap_or_default(),
+        agent: owned_text("agent"),
+        model: owned_text("model"),
+        prompt: owned_text("prompt").unwrap_or_default(),
+        tasks: node.get_list("task").iter().map(read_task).collect(),
     }
 }
 
-fn task(node: &Node) -> Task {
-    let text = |key| node.text(key).map(ToOwned::to_owned);
-    // An error about a task is best shown where its name stands.
-    let place = node.get("id").map_or(&node.place, |id| &id.place);
-    let title = text("title").unwrap_or_default();
-    let needs = node
-        .list("needs")
-        .iter()
-        .filter_map(|need| Some(Need { name: need.as_text()?.trim().to_owned(), place: need.place.clone() }));
+fn read_task(node: &SourceNode) -> Task {
+    let owned_text = |key| node.get_text(key).map(ToOwned::to_owned);
+    // An error about a task points to its ID.
+    let location = node.get("id").map_or(&node.location, |id| &id.location);
+    let title = owned_text("title").unwrap_or_default();
+    let needs = node.get_list("needs").iter().filter_map(|need| {
+        Some(Need { name: need.as_text()?.trim().to_owned(), location: need.location.clone() })
+    });
     Task {
-        area: text("area"),
-        prompt: text("prompt").unwrap_or_else(|| title.clone()),
+        area: owned_text("area"),
+        prompt: owned_text("prompt").unwrap_or_else(|| title.clone()),
         needs: needs.collect(),
-        scope: node.texts("scope"),
-        size: node.text("size").and_then(Size::of).unwrap_or_default(),
-        agent: text("agent"),
-        model: text("model"),
-        checks: node.texts("checks"),
-        done: matches!(node.get("done").map(|done| &done.value), Some(Value::Truth(true))),
-        ..Task::new(text("id").unwrap_or_default(), title, place.clone())
+        scope: node.get_texts("scope"),
+        size: node.get_text("size").and_then(Size::parse).unwrap_or_default(),
+        agent: owned_text("agent"),
+        model: owned_text("model"),
+        checks: node.get_texts("checks"),
+        done: matches!(node.get("done").map(|done| &done.value), Some(NodeValue::Bool(true))),
+        ..Task::new(owned_text("id").unwrap_or_default(), title, location.clone())
     }
 }
 
-/// A table in the order of the file.
-fn table_of(table: &DeTable<'_>, places: &Places<'_>) -> Value {
-    let mut entries: Vec<(usize, Entry)> = Vec::new();
+/// Converts a TOML table to a value, with its entries in the order of the file.
+fn table_value(table: &DeTable<'_>, locator: &TextLocator<'_>) -> NodeValue {
+    let mut entries: Vec<(usize, TableEntry)> = Vec::new();
     for (key, value) in table {
-        let at = key.span().start;
-        let node = node_of(value.get_ref(), value.span().start, places);
+        let offset = key.span().start;
+        let node = value_node(value.get_ref(), value.span().start, locator);
         let key = key.get_ref().clone().into_owned();
-        entries.push((at, Entry { key, place: places.place(at), node }));
+        entries.push((offset, TableEntry { key, location: locator.locate(offset), node }));
     }
     entries.sort_by_key(|(at, _)| *at);
-    Value::Table(entries.into_iter().map(|(_, entry)| entry).collect())
+    NodeValue::Table(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 
-fn node_of(value: &DeValue<'_>, at: usize, places: &Places<'_>) -> Node {
+fn value_node(value: &DeValue<'_>, offset: usize, locator: &TextLocator<'_>) -> SourceNode {
     let value = match value {
-        DeValue::String(text) => Value::Text(text.clone().into_owned()),
+        DeValue::String(text) => NodeValue::Text(text.clone().into_owned()),
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-            Ok(number) => Value::Whole(number),
-            Err(_) => Value::Other("a number that is too large"),
+            Ok(number) => NodeValue::Integer(number),
+            Err(_) => NodeValue::Other("a number that is too large"),
         },
-        DeValue::Boolean(truth) => Value::Truth(*truth),
-        DeValue::Array(items) => {
-            Value::List(items.iter().map(|item| node_of(item.get_ref(), item.span().start, places)).collect())
-        }
-        DeValue::Table(table) => table_of(table, places),
-        DeValue::Float(_) => Value::Other("a number with a point"),
-        DeValue::Datetime(_) => Value::Other("a date"),
+        DeValue::Boolean(flag) => NodeValue::Bool(*flag),
+        DeValue::Array(items) => NodeValue::List(
+            items.iter().map(|item| value_node(item.get_ref(), item.span().start, locator)).collect(),
+        ),
+        DeValue::Table(table) => table_value(table, locator),
+        DeValue::Float(_) => NodeValue::Other("a number with a point"),
+        DeValue::Datetime(_) => NodeValue::Other("a date"),
     };
-    Node { place: places.place(at), value }
+    SourceNode { location: locator.locate(offset), value }
 }
 
 #[cfg(test)]

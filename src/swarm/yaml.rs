@@ -1,62 +1,80 @@
-//! Owns reading YAML as values with their places. What a plan has no use for is refused: aliases, which make much of little,
-//! keys that are no text, and more than one document.
+//! YAML reader that returns values with locations. It refuses what a plan does not need: aliases, which
+//! expand a small file to a huge value, keys that are no text, and more than one document.
 
 use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
-use super::node::{Entry, Node, Value};
-use super::{Error, Place};
-use crate::harmless;
+use super::source_node::{NodeValue, SourceNode, TableEntry};
+use super::{Error, SourceLocation};
+use crate::terminal_text;
 
-/// How deep lists and tables may lie in each other.
-const DEEPEST: usize = 64;
+/// Maximum nesting depth of lists and tables.
+const MAX_DEPTH: usize = 64;
 
-/// A list or a table that is not at its end yet.
-enum Open {
-    List(Place, Vec<Node>),
-    /// With the key whose value comes next.
-    Table(Place, Vec<Entry>, Option<(String, Place)>),
+/// A list or a table whose end has not been read yet.
+enum OpenCollection {
+    List(SourceLocation, Vec<SourceNode>),
+    /// A table, with the key whose value comes next.
+    Table(SourceLocation, Vec<TableEntry>, Option<(String, SourceLocation)>),
 }
 
-/// Reads the one document of a file; none when there is nothing in it.
+/// Reads the only document of a file. None when the file is empty.
 ///
 /// # Errors
-/// The first thing that is no YAML, or none of which a plan is made.
-pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<Node>, Error> {
-    let place = |at: &Marker| Place { file: file.clone(), line: at.line().max(1), column: at.col() + 1 };
-    let mut open: Vec<Open> = Vec::new();
-    let mut top: Option<Node> = None;
+/// Fails at the first part that is no YAML, or that a plan cannot contain.
+pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, Error> {
+    let locate = |marker: &Marker| SourceLocation {
+        file: file.clone(),
+        line: marker.line().max(1),
+        column: marker.col() + 1,
+    };
+    let mut open_collections: Vec<OpenCollection> = Vec::new();
+    let mut root: Option<SourceNode> = None;
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
-            let what = harmless::line(error.info());
-            Error::wrong(&place(error.marker()), what, "this is where it stops being YAML: https://yaml.org")
+            let message = terminal_text::escape_line(error.info());
+            Error::invalid(
+                &locate(error.marker()),
+                message,
+                "this is where it stops being YAML: https://yaml.org",
+            )
         })?;
-        let at = place(&span.start);
-        let whole = match event {
-            Event::Scalar(text, style, ..) => Node { place: at, value: scalar(text.into_owned(), style) },
+        let start = locate(&span.start);
+        let node = match event {
+            Event::Scalar(text, style, ..) => {
+                SourceNode { location: start, value: scalar_value(text.into_owned(), style) }
+            }
             Event::SequenceStart(..) => {
-                push(&mut open, Open::List(at, Vec::new()))?;
+                push_collection(&mut open_collections, OpenCollection::List(start, Vec::new()))?;
                 continue;
             }
             Event::MappingStart(..) => {
-                push(&mut open, Open::Table(at, Vec::new(), None))?;
+                push_collection(&mut open_collections, OpenCollection::Table(start, Vec::new(), None))?;
                 continue;
             }
-            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(Open::List(place, items)) => Node { place, value: Value::List(items) },
-                Some(Open::Table(place, entries, _)) => Node { place, value: Value::Table(entries) },
+            Event::SequenceEnd | Event::MappingEnd => match open_collections.pop() {
+                Some(OpenCollection::List(location, items)) => {
+                    SourceNode { location, value: NodeValue::List(items) }
+                }
+                Some(OpenCollection::Table(location, entries, _)) => {
+                    SourceNode { location, value: NodeValue::Table(entries) }
+                }
                 None => continue,
             },
             Event::Alias(_) => {
-                return Err(Error::wrong(
-                    &at,
+                return Err(Error::invalid(
+                    &start,
                     "an alias (*) cannot be used here",
                     "write out what it stands for",
                 ));
             }
-            Event::DocumentStart(_) if top.is_some() => {
-                return Err(Error::wrong(&at, "there is a second document in it", "leave one in each file"));
+            Event::DocumentStart(_) if root.is_some() => {
+                return Err(Error::invalid(
+                    &start,
+                    "there is a second document in it",
+                    "leave one in each file",
+                ));
             }
             Event::Nothing
             | Event::StreamStart
@@ -64,61 +82,72 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<Node>, Error> {
             | Event::DocumentStart(_)
             | Event::DocumentEnd => continue,
         };
-        match open.last_mut() {
-            None => top = Some(whole),
-            Some(Open::List(_, items)) => items.push(whole),
-            Some(Open::Table(_, entries, key)) => put(entries, key, whole)?,
+        match open_collections.last_mut() {
+            None => root = Some(node),
+            Some(OpenCollection::List(_, items)) => items.push(node),
+            Some(OpenCollection::Table(_, entries, key)) => add_to_table(entries, key, node)?,
         }
     }
-    Ok(top)
+    Ok(root)
 }
 
-fn push(open: &mut Vec<Open>, new: Open) -> Result<(), Error> {
-    if open.len() < DEEPEST {
-        open.push(new);
+fn push_collection(
+    open_collections: &mut Vec<OpenCollection>,
+    collection: OpenCollection,
+) -> Result<(), Error> {
+    if open_collections.len() < MAX_DEPTH {
+        open_collections.push(collection);
         return Ok(());
     }
-    let (Open::List(place, _) | Open::Table(place, ..)) = &new;
-    let what = format!("lists and tables lie in each other more than {DEEPEST} deep");
-    Err(Error::wrong(place, what, "see what a plan looks like: git proq plan --init -"))
+    let (OpenCollection::List(location, _) | OpenCollection::Table(location, ..)) = &collection;
+    let message = format!("lists and tables lie in each other more than {MAX_DEPTH} deep");
+    Err(Error::invalid(location, message, "see what a plan looks like: git proq plan --init -"))
 }
 
-/// Takes a key, or the value of the one before.
-fn put(entries: &mut Vec<Entry>, key: &mut Option<(String, Place)>, node: Node) -> Result<(), Error> {
-    if let Some((key, place)) = key.take() {
-        entries.push(Entry { key, place, node });
+/// Adds a node to a table: as a key, or as the value of the pending key.
+fn add_to_table(
+    entries: &mut Vec<TableEntry>,
+    key: &mut Option<(String, SourceLocation)>,
+    node: SourceNode,
+) -> Result<(), Error> {
+    if let Some((key, location)) = key.take() {
+        entries.push(TableEntry { key, location, node });
         return Ok(());
     }
     let text = match node.value {
-        Value::Text(text) => text,
-        Value::Whole(number) => number.to_string(),
-        Value::Truth(truth) => truth.to_string(),
-        Value::List(_) | Value::Table(_) | Value::Other(_) => {
-            let what = format!("a key is a text, and this is {}", node.value.kind());
-            return Err(Error::wrong(&node.place, what, "put quotes around it, or write it as a list"));
+        NodeValue::Text(text) => text,
+        NodeValue::Integer(number) => number.to_string(),
+        NodeValue::Bool(flag) => flag.to_string(),
+        NodeValue::List(_) | NodeValue::Table(_) | NodeValue::Other(_) => {
+            let message = format!("a key is a text, and this is {}", node.value.describe_kind());
+            return Err(Error::invalid(
+                &node.location,
+                message,
+                "put quotes around it, or write it as a list",
+            ));
         }
     };
     if entries.iter().any(|entry| entry.key == text) {
-        let what = format!("'{}' is there twice", harmless::line(&text));
-        return Err(Error::wrong(&node.place, what, "leave one of them out"));
+        let message = format!("'{}' is there twice", terminal_text::escape_line(&text));
+        return Err(Error::invalid(&node.location, message, "leave one of them out"));
     }
-    *key = Some((text, node.place));
+    *key = Some((text, node.location));
     Ok(())
 }
 
-/// What a scalar is by the core schema of YAML 1.2.
-fn scalar(text: String, style: ScalarStyle) -> Value {
+/// Converts a scalar to a value according to the core schema of YAML 1.2.
+fn scalar_value(text: String, style: ScalarStyle) -> NodeValue {
     if style != ScalarStyle::Plain {
-        return Value::Text(text);
+        return NodeValue::Text(text);
     }
     match text.as_str() {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Other("nothing"),
-        "true" | "True" | "TRUE" => Value::Truth(true),
-        "false" | "False" | "FALSE" => Value::Truth(false),
+        "" | "~" | "null" | "Null" | "NULL" => NodeValue::Other("nothing"),
+        "true" | "True" | "TRUE" => NodeValue::Bool(true),
+        "false" | "False" | "FALSE" => NodeValue::Bool(false),
         number => match number.parse::<i64>() {
-            // What reads as another number than was written, such as 007, is a name.
-            Ok(whole) if whole.to_string() == number => Value::Whole(whole),
-            _ => Value::Text(text),
+            // A number that would be written differently, such as 007, is a name.
+            Ok(integer) if integer.to_string() == number => NodeValue::Integer(integer),
+            _ => NodeValue::Text(text),
         },
     }
 }

@@ -209,4 +209,5 @@ mod user_hooks;
 mod verify;
 mod verify_many;
 mod wait;
+mod words;
 mod wrong_place;

@@ -1,7 +1,9 @@
-//! Owns the process between a supervisor and an agent that speaks the protocol: it starts the agent in its own process group,
-//! holds the conversation, and tells it more for as long as somebody has more to tell.
+//! Process between a supervisor and an agent that speaks the Agent Client Protocol: it starts the agent in
+//! the agent's own process group, holds the conversation, and delivers follow-up messages from the lane's
+//! inbox.
 //!
-//! It is given the run's log, and a pipe that ends when the supervisor does; then the agent's turn is its last one.
+//! It receives the run's log, and a pipe that closes when the supervisor exits. Once the pipe has closed, the
+//! agent's current turn is its last one.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,82 +17,85 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{ChildStdin, ChildStdout};
 
-use super::leave::Leave;
-use super::relay::Relay;
-use super::talk::{Brief, Do, Talk};
+use super::client::{Action, Client, ClientConfig};
+use super::relay::OutputRelay;
+use super::tool_policy::ToolPolicy;
 use crate::agent::Error;
-use crate::agent::gate::checks_of;
+use crate::agent::launch_spec::work_dir_and_prompt_file;
 use crate::agent::outbox::Outbox;
-use crate::agent::outfit::desk;
 use crate::agent::profile::Permission;
-use crate::agent::stream::Said;
-use crate::agent::watch::until;
-use crate::agent::wishes::Wishes;
-use crate::lane::{self, Inbox, Project, Taken, join_messages};
-use crate::process::{self, Spawned, Start};
+use crate::agent::shutdown_signals::ShutdownSignals;
+use crate::agent::stop_gate::lane_checks;
+use crate::agent::stream::ClientLine;
+use crate::agent::watch::wait_until;
+use crate::lane::{self, ClaimedMessages, Inbox, Project, join_messages};
+use crate::process::{self, AsyncChild, CommandBuilder};
 use crate::store::Record;
 use crate::store::records::{AnyLane, RunRecord};
 
-/// How much is read at once.
-const PART: usize = 64 * 1024;
+/// Size in bytes of the buffer for one read of the agent's output.
+const READ_BUFFER_SIZE: usize = 64 * 1024;
 
-/// How long an agent whose input has ended may take before it is asked to end, and then before it is killed.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time that an agent whose input is closed has to exit before SIGTERM, and then again before SIGKILL.
+const EXIT_STEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the output of an agent that has ended is waited for: something that it left running may hold it open.
-const ECHO: Duration = Duration::from_secs(1);
+/// Time to wait for further output of an agent that has exited. A process that the agent left running may
+/// hold the output open.
+const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How the process is to end.
+/// How the driver process should end, as the agent did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// With this exit code.
+pub(crate) enum AgentExit {
+    /// Exit with this code.
     Code(i32),
-    /// By this signal.
+    /// End by this signal.
     Signal(i32),
 }
 
-/// What the process was started with.
-pub(crate) struct Hands {
-    /// The run's log.
+/// Log, pipe and program path that the driver process was started with.
+pub(crate) struct DriverHandles {
+    /// The run's log, open for writing.
     pub(crate) log: File,
-    /// What ends when the supervisor does; something else where there is none.
-    pub(crate) leash: OwnedFd,
-    /// This program.
-    pub(crate) exe: PathBuf,
+    /// Pipe that closes when the supervisor exits. Any other file where no supervisor started the process.
+    pub(crate) supervisor_pipe: OwnedFd,
+    /// Path of the git-proq program.
+    pub(crate) program_path: PathBuf,
 }
 
-/// Talks to the agent that `words` start, for a run of a lane, to its end.
+/// Starts the agent with `command` for a run of a lane, and holds the conversation until the agent has
+/// exited.
 ///
 /// # Errors
-/// When the run is not known or the agent cannot be started.
+/// Fails when the run has no record or the agent cannot be started.
 pub(crate) fn drive(
     project: &Project,
     name: &str,
     attempt: u32,
-    words: &[OsString],
-    hands: Hands,
-) -> Result<Left, Error> {
-    let failed = |source| process::Error::Start { program: "the event loop".into(), source };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    command: &[OsString],
+    handles: DriverHandles,
+) -> Result<AgentExit, Error> {
+    let runtime_error = |source| process::Error::Start { program: "the event loop".into(), source };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(runtime_error)?;
     runtime.block_on(async {
-        let mut driver = Driver::start(project, name, attempt, words, hands)?;
-        let first = driver.talk.begin();
-        driver.act(first);
+        let mut driver = Driver::start(project, name, attempt, command, handles)?;
+        let actions = driver.client.initialize();
+        driver.perform(actions);
         driver.run().await
     })
 }
 
-/// How far the end has come.
+/// Progress of ending the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Talking,
-    /// The agent was asked to end its turn.
+enum ShutdownStage {
+    Running,
+    /// The agent was sent a request to end its turn.
     Cancelling,
-    /// Its input has ended.
+    /// The agent's input is closed.
     Closing,
-    /// It was asked to end.
-    Asked,
-    /// It was killed.
+    /// The agent was sent SIGTERM.
+    Terminating,
+    /// The agent was sent SIGKILL.
     Killed,
 }
 
@@ -98,44 +103,45 @@ struct Driver<'a> {
     project: &'a Project,
     lane: AnyLane,
     attempt: u32,
-    grace: Duration,
-    child: Spawned,
+    stop_grace: Duration,
+    child: AsyncChild,
     pid: u32,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
-    relay: Relay<File>,
+    relay: OutputRelay<File>,
     outbox: Outbox,
-    talk: Talk,
-    wishes: Wishes,
-    /// As long as the supervisor is there.
-    leash: Option<Receiver>,
-    /// Whether messages may be taken: a run that resolves a conflict takes none.
-    takes_more: bool,
-    /// The conversation that the run belongs to: what is for another one is none of its business.
+    client: Client,
+    signals: ShutdownSignals,
+    /// Pipe from the supervisor; none once the supervisor has exited.
+    supervisor_pipe: Option<Receiver>,
+    /// Whether messages from the inbox are delivered. A run that resolves a conflict accepts none.
+    accepts_messages: bool,
+    /// Number of the run that began the conversation. Messages for another conversation stay in the inbox.
     conversation: u32,
-    /// What the agent was told more and has not reacted to. Nobody else tells anything meanwhile.
-    telling: Option<Taken>,
-    stage: Stage,
-    /// Whether somebody wants the run to end.
-    stopped: bool,
+    /// Messages that were sent to the agent and to which it has not reacted. No other process delivers
+    /// messages until it has.
+    pending_messages: Option<ClaimedMessages>,
+    stage: ShutdownStage,
+    /// Whether the run is being stopped on request.
+    is_stopped: bool,
     deadline: Option<Instant>,
-    ended: Option<ExitStatus>,
+    exit_status: Option<ExitStatus>,
     buffer: Vec<u8>,
 }
 
-/// What happens next.
-enum Happening {
-    /// Somebody wants it to end.
-    Wish,
-    /// The supervisor is gone.
-    Alone,
-    /// The agent wrote so much.
-    Heard(std::io::Result<usize>),
-    /// So much was written to the agent.
-    Told(std::io::Result<usize>),
-    Ended(std::io::Result<ExitStatus>),
-    /// Patience is over.
-    Due,
+/// Next event that the driver reacts to.
+enum DriverEvent {
+    /// A signal requests that the run stops.
+    StopRequested,
+    /// The supervisor has exited.
+    SupervisorGone,
+    /// This many bytes of the agent's output were read.
+    OutputRead(std::io::Result<usize>),
+    /// This many bytes were written to the agent's input.
+    InputWritten(std::io::Result<usize>),
+    AgentExited(std::io::Result<ExitStatus>),
+    /// The deadline of the current stage has passed.
+    DeadlinePassed,
 }
 
 impl<'a> Driver<'a> {
@@ -143,255 +149,284 @@ impl<'a> Driver<'a> {
         project: &'a Project,
         name: &str,
         attempt: u32,
-        words: &[OsString],
-        hands: Hands,
+        command: &[OsString],
+        handles: DriverHandles,
     ) -> Result<Driver<'a>, Error> {
-        // Before the agent exists, so that no early signal is missed.
-        let wishes = Wishes::listen()?;
+        // Listen for signals before the agent exists, so that no early signal is missed.
+        let signals = ShutdownSignals::listen()?;
         let lane = project.any_lane(name)?;
         let run = RunRecord::load(&project.store.layout().run_record(name, attempt))?;
-        let (dir, _) = desk(project, &lane, attempt, run.resolves);
-        let talk = Talk::new(brief(project, &lane, &run, &hands.exe)?, leave(project, &lane, &run, &dir)?);
-        let (program, args) = words.split_first().ok_or(Error::NoCommand)?;
-        // All that this process has, the fence around its git included.
-        let mut start = Start::new(program.as_ref(), &dir).args(args).with_nothing_else();
+        let (dir, _) = work_dir_and_prompt_file(project, &lane, attempt, run.resolves_conflict);
+        let client = Client::new(
+            load_client_config(project, &lane, &run, &handles.program_path)?,
+            load_tool_policy(project, &lane, &run, &dir)?,
+        );
+        let (program, args) = command.split_first().ok_or(Error::NoCommand)?;
+        // The agent gets the environment of this process, including the variables of the git guard.
+        let mut start = CommandBuilder::new(program.as_ref(), &dir).args(args).with_cleared_env();
         for (key, value) in std::env::vars_os() {
             start = start.env(key, value);
         }
-        let mut child = start.spawn_conversing()?;
+        let mut child = start.spawn_with_pipes()?;
         Ok(Driver {
             project,
             attempt,
-            grace: project.settings.stop_grace,
+            stop_grace: project.settings.stop_grace,
             pid: child.id().unwrap_or_default(),
             stdin: child.stdin.take(),
             stdout: child.stdout.take(),
             child,
-            relay: Relay::to(hands.log),
+            relay: OutputRelay::new(handles.log),
             outbox: Outbox::default(),
-            talk,
-            wishes,
-            // Started by hand there may be none.
-            leash: Receiver::from_owned_fd(hands.leash).ok(),
-            takes_more: !run.resolves,
+            client,
+            signals,
+            // There may be no supervisor pipe when the process was started by hand.
+            supervisor_pipe: Receiver::from_owned_fd(handles.supervisor_pipe).ok(),
+            accepts_messages: !run.resolves_conflict,
             conversation: run.talk(),
-            telling: None,
-            stage: Stage::Talking,
-            stopped: false,
+            pending_messages: None,
+            stage: ShutdownStage::Running,
+            is_stopped: false,
             deadline: None,
-            ended: None,
-            buffer: vec![0; PART],
+            exit_status: None,
+            buffer: vec![0; READ_BUFFER_SIZE],
             lane,
         })
     }
 
-    async fn run(&mut self) -> Result<Left, Error> {
+    async fn run(&mut self) -> Result<AgentExit, Error> {
         loop {
-            match self.next().await {
-                Happening::Wish => self.stop(),
-                Happening::Alone => (self.leash, self.takes_more) = (None, false),
-                Happening::Heard(Ok(0) | Err(_)) => {
+            match self.next_event().await {
+                DriverEvent::StopRequested => self.stop(),
+                DriverEvent::SupervisorGone => (self.supervisor_pipe, self.accepts_messages) = (None, false),
+                DriverEvent::OutputRead(Ok(0) | Err(_)) => {
                     self.stdout = None;
                     if let Some(line) = self.relay.finish() {
-                        let todo = self.talk.hear(&line);
-                        self.act(todo);
+                        let actions = self.client.receive_line(&line);
+                        self.perform(actions);
                     }
-                    self.close();
+                    self.close_input();
                 }
-                Happening::Heard(Ok(bytes)) => self.hear(bytes),
-                Happening::Told(Ok(bytes)) => self.outbox.wrote(bytes),
-                // It does not listen any more; its end, or that of its output, follows.
-                Happening::Told(Err(_)) => self.stdin = None,
-                Happening::Ended(status) => {
-                    let failed = |source| process::Error::Start { program: "the agent".into(), source };
-                    self.ended = Some(status.map_err(failed)?);
-                    self.deadline = Some(Instant::now() + ECHO);
+                DriverEvent::OutputRead(Ok(bytes)) => self.process_output(bytes),
+                DriverEvent::InputWritten(Ok(bytes)) => self.outbox.consume(bytes),
+                // The agent no longer reads its input. Its exit, or the end of its output, follows.
+                DriverEvent::InputWritten(Err(_)) => self.stdin = None,
+                DriverEvent::AgentExited(status) => {
+                    let wait_error = |source| process::Error::Start { program: "the agent".into(), source };
+                    self.exit_status = Some(status.map_err(wait_error)?);
+                    self.deadline = Some(Instant::now() + OUTPUT_DRAIN_TIMEOUT);
                 }
-                Happening::Due => self.escalate(),
+                DriverEvent::DeadlinePassed => self.escalate(),
             }
-            if let Some(status) = self.ended.filter(|_| self.stdout.is_none()) {
-                return Ok(self.left(status));
+            if let Some(status) = self.exit_status.filter(|_| self.stdout.is_none()) {
+                return Ok(self.agent_exit(status));
             }
         }
     }
 
-    async fn next(&mut self) -> Happening {
-        let Driver { wishes, leash, stdin, stdout, outbox, child, buffer, deadline, ended, .. } = self;
-        let hears = !outbox.is_full();
-        let waits = outbox.next().is_some();
-        let told = async {
-            match (stdin.as_mut(), outbox.next()) {
+    async fn next_event(&mut self) -> DriverEvent {
+        let Driver {
+            signals,
+            supervisor_pipe,
+            stdin,
+            stdout,
+            outbox,
+            child,
+            buffer,
+            deadline,
+            exit_status,
+            ..
+        } = self;
+        let can_read = !outbox.is_full();
+        let has_output = outbox.next_bytes().is_some();
+        let writing = async {
+            match (stdin.as_mut(), outbox.next_bytes()) {
                 (Some(stdin), Some(bytes)) => stdin.write(bytes).await,
                 _ => std::future::pending().await,
             }
         };
-        let heard = async {
+        let reading = async {
             match stdout.as_mut() {
                 Some(stdout) => stdout.read(buffer).await,
                 None => std::future::pending().await,
             }
         };
-        let alone = async {
-            match leash.as_mut() {
-                // Nothing is ever written to it.
-                Some(leash) => drop(leash.read(&mut [0]).await),
+        let supervisor_exit = async {
+            match supervisor_pipe.as_mut() {
+                // The supervisor never writes to the pipe, so a read returns only when it is closed.
+                Some(pipe) => drop(pipe.read(&mut [0]).await),
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            // What the agent writes comes last: one that never stops must not keep anything else from happening.
+            // The agent's output comes last: an agent that never stops writing must not block the other
+            // events.
             biased;
-            () = wishes.any() => Happening::Wish,
-            () = alone => Happening::Alone,
-            () = until(*deadline) => Happening::Due,
-            status = child.wait(), if ended.is_none() => Happening::Ended(status),
-            bytes = told, if waits => Happening::Told(bytes),
-            bytes = heard, if hears => Happening::Heard(bytes),
+            () = signals.wait() => DriverEvent::StopRequested,
+            () = supervisor_exit => DriverEvent::SupervisorGone,
+            () = wait_until(*deadline) => DriverEvent::DeadlinePassed,
+            status = child.wait(), if exit_status.is_none() => DriverEvent::AgentExited(status),
+            bytes = writing, if has_output => DriverEvent::InputWritten(bytes),
+            bytes = reading, if can_read => DriverEvent::OutputRead(bytes),
         }
     }
 
-    fn hear(&mut self, bytes: usize) {
-        self.relay.feed(self.buffer.get(..bytes).unwrap_or_default());
-        while let Some(line) = self.relay.next() {
-            let todo = self.talk.hear(&line);
-            self.act(todo);
+    fn process_output(&mut self, length: usize) {
+        self.relay.feed(self.buffer.get(..length).unwrap_or_default());
+        while let Some(line) = self.relay.next_line() {
+            let actions = self.client.receive_line(&line);
+            self.perform(actions);
         }
     }
 
-    fn act(&mut self, todo: Vec<Do>) {
-        for what in todo {
-            match what {
-                Do::Tell(message) => self.outbox.put(&message),
-                Do::Say(said) => self.relay.say(&said),
-                Do::Heard => self.was_told(),
-                Do::TurnOver => {
-                    let more = self.more();
-                    self.act(more);
+    fn perform(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Send(message) => self.outbox.push(&message),
+                Action::Log(entry) => self.relay.write_entry(&entry),
+                Action::ConfirmDelivery => self.confirm_delivery(),
+                Action::ContinueAfterTurn => {
+                    let next_actions = self.next_turn();
+                    self.perform(next_actions);
                 }
-                Do::Over => self.close(),
+                Action::CloseInput => self.close_input(),
             }
         }
     }
 
-    /// What comes after a turn: what waits in the lane's inbox for this conversation, or the end. While this process lives, the
-    /// supervisor waits for its end and takes nothing; without a supervisor nothing is taken here.
-    fn more(&mut self) -> Vec<Do> {
-        if !self.takes_more {
-            return self.talk.end();
+    /// Returns the actions after a finished turn: send the messages that wait in the inbox for this
+    /// conversation, or finish. While this process lives, the supervisor waits for its exit and takes no
+    /// messages. Without a supervisor this process takes none either.
+    fn next_turn(&mut self) -> Vec<Action> {
+        if !self.accepts_messages {
+            return self.client.finish();
         }
-        match Inbox::of(self.project, &self.lane.name).take(self.conversation) {
-            Ok(taken) if !taken.letters.is_empty() => {
-                let text = join_messages(taken.texts());
-                self.telling = Some(taken);
-                self.talk.say_more(&text)
+        match Inbox::new(self.project, &self.lane.name).claim(self.conversation) {
+            Ok(messages) if !messages.messages.is_empty() => {
+                let text = join_messages(messages.texts());
+                self.pending_messages = Some(messages);
+                self.client.send_message(&text)
             }
-            // Whatever is wrong with it is for the supervisor to find and tell.
-            Ok(_) | Err(_) => self.talk.end(),
+            // The supervisor finds the fault of the inbox and reports it.
+            Ok(_) | Err(_) => self.client.finish(),
         }
     }
 
-    /// The agent has what it was told more: nobody is to tell it again.
-    fn was_told(&mut self) {
-        let Some(taken) = self.telling.take() else { return };
-        if let Err(e) = Inbox::of(self.project, &self.lane.name).told_at_work(self.attempt, &taken) {
-            // It waits as before, and would be found again at the end of each turn.
-            self.takes_more = false;
+    /// Records that the agent has received the pending messages, so that they are not sent again.
+    fn confirm_delivery(&mut self) {
+        let Some(messages) = self.pending_messages.take() else { return };
+        if let Err(e) = Inbox::new(self.project, &self.lane.name).record_delivered(self.attempt, &messages) {
+            // The messages still wait in the inbox, and would be found again at the end of each turn.
+            self.accepts_messages = false;
             let text = format!("what it was told may be told once more: {e}");
-            self.relay.say(&Said::Notes { text });
+            self.relay.write_entry(&ClientLine::Note { text });
         }
     }
 
-    /// Asks the agent to end its turn, and ends it if it does not.
+    /// Requests that the agent ends its turn; on a repeated request, moves to the next stage of ending the
+    /// agent.
     fn stop(&mut self) {
         match self.stage {
-            Stage::Talking => {
-                let todo = self.talk.cancel();
-                self.stage = Stage::Cancelling;
-                self.deadline = Some(Instant::now() + self.grace / 3);
-                self.act(todo);
+            ShutdownStage::Running => {
+                let actions = self.client.cancel();
+                self.stage = ShutdownStage::Cancelling;
+                self.deadline = Some(Instant::now() + self.stop_grace / 3);
+                self.perform(actions);
             }
             _ => self.escalate(),
         }
     }
 
-    /// Ends the agent's input: nothing more will be asked.
-    fn close(&mut self) {
-        if !matches!(self.stage, Stage::Talking | Stage::Cancelling) {
+    /// Closes the agent's input, after which no request can follow.
+    fn close_input(&mut self) {
+        if !matches!(self.stage, ShutdownStage::Running | ShutdownStage::Cancelling) {
             return;
         }
         self.stdin = None;
-        self.stopped = self.stage == Stage::Cancelling;
-        self.stage = Stage::Closing;
-        if self.ended.is_none() {
-            self.deadline = Some(Instant::now() + self.patience());
+        self.is_stopped = self.stage == ShutdownStage::Cancelling;
+        self.stage = ShutdownStage::Closing;
+        if self.exit_status.is_none() {
+            self.deadline = Some(Instant::now() + self.exit_step_timeout());
         }
     }
 
-    /// How long the agent has for each step of its end. Of a run that is being stopped the supervisor makes an end at the end of
-    /// the time of grace.
-    fn patience(&self) -> Duration {
-        if self.stopped { self.grace / 3 } else { FAREWELL }
+    /// Returns the time that the agent has for each stage of its exit. When a run is being stopped, the
+    /// supervisor ends the run once the stop grace has passed, so each stage gets a third of it.
+    fn exit_step_timeout(&self) -> Duration {
+        if self.is_stopped { self.stop_grace / 3 } else { EXIT_STEP_TIMEOUT }
     }
 
     fn escalate(&mut self) {
-        if self.ended.is_some() {
-            // Somebody else holds the agent's output open.
+        if self.exit_status.is_some() {
+            // Another process holds the agent's output open.
             self.stdout = None;
             if let Some(line) = self.relay.finish() {
-                let todo = self.talk.hear(&line);
-                self.act(todo);
+                let actions = self.client.receive_line(&line);
+                self.perform(actions);
             }
             return;
         }
         match self.stage {
-            Stage::Talking | Stage::Cancelling => self.close(),
-            Stage::Closing => {
-                // One that has just ended needs no signal.
-                let _gone = process::signal_process(self.pid);
-                self.stage = Stage::Asked;
-                self.deadline = Some(Instant::now() + self.patience());
+            ShutdownStage::Running | ShutdownStage::Cancelling => self.close_input(),
+            ShutdownStage::Closing => {
+                // An error means that the agent has just exited and needs no signal.
+                let _already_exited = process::terminate_process(self.pid);
+                self.stage = ShutdownStage::Terminating;
+                self.deadline = Some(Instant::now() + self.exit_step_timeout());
             }
-            Stage::Asked | Stage::Killed => {
-                let _gone = self.child.start_kill();
-                self.stage = Stage::Killed;
+            ShutdownStage::Terminating | ShutdownStage::Killed => {
+                let _already_exited = self.child.start_kill();
+                self.stage = ShutdownStage::Killed;
                 self.deadline = None;
             }
         }
     }
 
-    /// An agent that ended by itself says by its end how; one that was let go of does not.
-    fn left(&self, status: ExitStatus) -> Left {
-        if self.talk.is_over() {
-            return Left::Code(0);
+    /// Returns success when the conversation was finished by this process, and otherwise the agent's exit
+    /// code or signal. Only the exit of an agent that ended the conversation itself carries a result.
+    fn agent_exit(&self, status: ExitStatus) -> AgentExit {
+        if self.client.is_finished() {
+            return AgentExit::Code(0);
         }
         match (status.signal(), status.code()) {
-            (Some(signal), _) => Left::Signal(signal),
-            (None, code) => Left::Code(code.unwrap_or(1)),
+            (Some(signal), _) => AgentExit::Signal(signal),
+            (None, code) => AgentExit::Code(code.unwrap_or(1)),
         }
     }
 }
 
-/// What the agent of a run is told.
-fn brief(project: &Project, lane: &AnyLane, run: &RunRecord, exe: &Path) -> Result<Brief, Error> {
+/// Loads the working directory, session and prompts of a run's agent.
+fn load_client_config(
+    project: &Project,
+    lane: &AnyLane,
+    run: &RunRecord,
+    program_path: &Path,
+) -> Result<ClientConfig, Error> {
     let layout = project.store.layout();
-    let (dir, file) = desk(project, lane, run.attempt, run.resolves);
-    let read = |path: &Path| crate::regular_file::record_text(path).map_err(lane::Error::io("read", path));
-    let prompt = read(&file)?;
-    let anew = layout.run_anew(&lane.name, run.attempt);
-    Ok(Brief {
+    let (dir, prompt_file) = work_dir_and_prompt_file(project, lane, run.attempt, run.resolves_conflict);
+    let read =
+        |path: &Path| crate::regular_file::read_store_text(path).map_err(lane::Error::io("read", path));
+    let prompt = read(&prompt_file)?;
+    let restart_prompt_file = layout.run_restart_prompt(&lane.name, run.attempt);
+    Ok(ClientConfig {
         dir,
         lane: lane.name.clone(),
         attempt: run.attempt,
-        exe: exe.to_owned(),
+        program_path: program_path.to_owned(),
         session: run.session.clone().filter(|_| run.resumed),
         prompt,
-        prompt_anew: anew.exists().then(|| read(&anew)).transpose()?,
+        restart_prompt: restart_prompt_file.exists().then(|| read(&restart_prompt_file)).transpose()?,
     })
 }
 
-/// What the agent of a run may do.
-fn leave(project: &Project, lane: &AnyLane, run: &RunRecord, dir: &Path) -> Result<Leave, Error> {
-    let level = run.permission.as_deref().and_then(Permission::named).unwrap_or_default();
+/// Loads the permission level, directory and checks that limit a run's agent.
+fn load_tool_policy(
+    project: &Project,
+    lane: &AnyLane,
+    run: &RunRecord,
+    dir: &Path,
+) -> Result<ToolPolicy, Error> {
+    let level = run.permission.as_deref().and_then(Permission::from_name).unwrap_or_default();
     let dir = dir.canonicalize().map_err(lane::Error::io("find", dir))?;
-    Ok(Leave { level, dir, checks: checks_of(project, lane)? })
+    Ok(ToolPolicy { level, lane_dir: dir, checks: lane_checks(project, lane)? })
 }

@@ -1,13 +1,13 @@
-//! Owns being the client of an agent that speaks the Agent Client Protocol.
+//! Client for agents that speak the Agent Client Protocol.
 
+mod client;
 mod driver;
-mod leave;
-mod place;
+mod lane_path;
 mod relay;
 mod rpc;
-mod shell;
-mod talk;
+mod shell_line;
 #[cfg(test)]
 mod tests;
+mod tool_policy;
 
-pub(crate) use driver::{Hands, Left, drive};
+pub(crate) use driver::{AgentExit, DriverHandles, drive};

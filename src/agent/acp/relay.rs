@@ -1,141 +1,156 @@
-//! Owns the way of an agent's lines: each goes into the run's log as it is, and whole ones are handed over. What the client has
-//! to say goes between them. A line of any length takes a bounded room.
+//! Relay from an agent's output to the run's log: each line is logged unchanged, and complete lines are
+//! returned to the client. The client's log entries are written between the agent's lines. A line of any
+//! length takes bounded memory.
 
 use std::io::Write;
 
-use crate::agent::stream::{LONGEST_LINE, OURS, Said};
+use crate::agent::stream::{CLIENT_LINE_PREFIX, ClientLine, MAX_LINE_BYTES};
 
-/// A line of the agent's, which is in the log by now.
+/// A line of the agent that is in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Line {
-    /// All of it.
-    Whole(Vec<u8>),
-    /// One that was too long to be looked at.
+pub(super) enum RelayedLine {
+    /// The complete line, with its line break.
+    Complete(Vec<u8>),
+    /// A line that was too long to be held in memory.
     TooLong,
 }
 
-/// From an agent's output to a log.
-pub(super) struct Relay<W> {
+/// Copies an agent's output to a log.
+pub(super) struct OutputRelay<W> {
     log: W,
-    /// What has come and is not in the log, from `from` on.
-    held: Vec<u8>,
-    from: usize,
-    /// How much of it is known to have no line's end.
-    searched: usize,
-    /// Whether the log is in the middle of a line that is too long to be held.
-    long: bool,
-    /// What is to be said after that.
-    unsaid: Vec<u8>,
-    /// Whether the log may end in a piece of a line that could not be written.
-    torn: bool,
+    /// Bytes that were received; those before `start` are in the log.
+    unlogged: Vec<u8>,
+    start: usize,
+    /// Number of bytes after `start` that hold no line break.
+    searched_len: usize,
+    /// Whether the log ends inside a line that is too long to be held.
+    is_in_long_line: bool,
+    /// Entries of the client to write after the current long line.
+    queued_entries: Vec<u8>,
+    /// Whether the log may end in a part of a line whose rest could not be written.
+    has_torn_line: bool,
 }
 
-impl<W: Write> Relay<W> {
-    /// Writes to `log`.
-    pub(super) fn to(log: W) -> Relay<W> {
-        Relay { log, held: Vec::new(), from: 0, searched: 0, long: false, unsaid: Vec::new(), torn: false }
+impl<W: Write> OutputRelay<W> {
+    /// Creates a relay that writes to `log`.
+    pub(super) fn new(log: W) -> OutputRelay<W> {
+        OutputRelay {
+            log,
+            unlogged: Vec::new(),
+            start: 0,
+            searched_len: 0,
+            is_in_long_line: false,
+            queued_entries: Vec::new(),
+            has_torn_line: false,
+        }
     }
 
-    /// Takes what the agent wrote, cut anywhere. `next` is to be called then until there is nothing.
+    /// Adds bytes of the agent's output, split at any position. Call `next_line` afterwards until it returns
+    /// none.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        self.held.drain(..self.from);
-        self.from = 0;
-        self.held.extend_from_slice(bytes);
+        self.unlogged.drain(..self.start);
+        self.start = 0;
+        self.unlogged.extend_from_slice(bytes);
     }
 
-    /// The next line.
-    pub(super) fn next(&mut self) -> Option<Line> {
-        let ahead = self.held.get(self.from + self.searched..).unwrap_or_default();
-        let end = ahead.iter().position(|byte| *byte == b'\n').map(|at| self.from + self.searched + at + 1);
+    /// Logs the next line and returns it; none when no line is complete.
+    pub(super) fn next_line(&mut self) -> Option<RelayedLine> {
+        let unsearched = self.unlogged.get(self.start + self.searched_len..).unwrap_or_default();
+        let end = unsearched
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map(|offset| self.start + self.searched_len + offset + 1);
         match end {
-            Some(end) => Some(self.take(end)),
-            None if self.long || self.held.len() - self.from > LONGEST_LINE => {
-                let part = self.held.split_off(self.from);
-                self.give_back();
-                self.begin(part);
+            Some(end) => Some(self.take_line(end)),
+            None if self.is_in_long_line || self.unlogged.len() - self.start > MAX_LINE_BYTES => {
+                let chunk = self.unlogged.split_off(self.start);
+                self.release_buffer();
+                self.log_partial_line(chunk);
                 None
             }
             None => {
-                self.searched = self.held.len() - self.from;
+                self.searched_len = self.unlogged.len() - self.start;
                 None
             }
         }
     }
 
-    /// The end of the agent's output: its last line, if that had no end.
-    pub(super) fn finish(&mut self) -> Option<Line> {
-        if self.from == self.held.len() && !self.long {
+    /// Logs and returns the agent's last line if it has no line break. Call it at the end of the output.
+    pub(super) fn finish(&mut self) -> Option<RelayedLine> {
+        if self.start == self.unlogged.len() && !self.is_in_long_line {
             return None;
         }
         self.feed(b"\n");
-        self.next()
+        self.next_line()
     }
 
-    /// Writes what the client has to say, as soon as no line of the agent's is in the way.
-    pub(super) fn say(&mut self, said: &Said) {
-        let line = said.line();
-        if self.long {
-            self.unsaid.extend_from_slice(line.as_bytes());
+    /// Writes an entry of the client as soon as the log is not inside a line of the agent.
+    pub(super) fn write_entry(&mut self, entry: &ClientLine) {
+        let line = entry.to_line();
+        if self.is_in_long_line {
+            self.queued_entries.extend_from_slice(line.as_bytes());
         } else {
-            self.put(line.as_bytes());
+            self.write_log(line.as_bytes());
         }
     }
 
-    /// Logs what is held up to `end`, which is a line's.
-    fn take(&mut self, end: usize) -> Line {
-        let line = self.held.get(self.from..end).unwrap_or_default().to_vec();
-        (self.from, self.searched) = (end, 0);
-        if self.from == self.held.len() {
-            self.give_back();
+    /// Logs the held bytes up to `end`, the end of a line.
+    fn take_line(&mut self, end: usize) -> RelayedLine {
+        let line = self.unlogged.get(self.start..end).unwrap_or_default().to_vec();
+        (self.start, self.searched_len) = (end, 0);
+        if self.start == self.unlogged.len() {
+            self.release_buffer();
         }
-        if self.long {
-            self.long = false;
-            self.put(&line);
-            let unsaid = std::mem::take(&mut self.unsaid);
-            self.put(&unsaid);
-            return Line::TooLong;
+        if self.is_in_long_line {
+            self.is_in_long_line = false;
+            self.write_log(&line);
+            let entries = std::mem::take(&mut self.queued_entries);
+            self.write_log(&entries);
+            return RelayedLine::TooLong;
         }
-        self.put(&escaped(line.clone()));
-        Line::Whole(line)
+        self.write_log(&escape_line(line.clone()));
+        RelayedLine::Complete(line)
     }
 
     /// Logs a part of a line that is too long.
-    fn begin(&mut self, part: Vec<u8>) {
-        let part = if self.long { part } else { escaped(part) };
-        self.long = true;
-        self.put(&part);
+    fn log_partial_line(&mut self, chunk: Vec<u8>) {
+        let escaped_chunk = if self.is_in_long_line { chunk } else { escape_line(chunk) };
+        self.is_in_long_line = true;
+        self.write_log(&escaped_chunk);
     }
 
-    fn give_back(&mut self) {
-        (self.held, self.from, self.searched) = (Vec::new(), 0, 0);
+    fn release_buffer(&mut self) {
+        (self.unlogged, self.start, self.searched_len) = (Vec::new(), 0, 0);
     }
 
-    /// A disk that is full is no reason to leave the agent waiting: what cannot be written is missing in the log.
-    fn put(&mut self, bytes: &[u8]) {
-        if self.torn && self.log.write_all(b"\n").is_err() {
+    /// Writes bytes to the log. Bytes that cannot be written are missing in the log: a full disk is no reason
+    /// to leave the agent waiting.
+    fn write_log(&mut self, bytes: &[u8]) {
+        if self.has_torn_line && self.log.write_all(b"\n").is_err() {
             return;
         }
-        self.torn = self.log.write_all(bytes).and_then(|()| self.log.flush()).is_err();
+        self.has_torn_line = self.log.write_all(bytes).and_then(|()| self.log.flush()).is_err();
     }
 
-    /// How many bytes it takes in memory.
+    /// Returns the number of bytes that the relay holds in memory.
     #[cfg(test)]
-    pub(super) fn weight(&self) -> usize {
-        self.held.capacity() + self.unsaid.capacity()
+    pub(super) fn memory_use(&self) -> usize {
+        self.unlogged.capacity() + self.queued_entries.capacity()
     }
 
-    /// The log.
+    /// Returns the log.
     #[cfg(test)]
     pub(super) fn log(&self) -> &W {
         &self.log
     }
 }
 
-/// A line of the agent's as it stands in the log: one that would pass for the client's gets a space, which changes nothing for
-/// whoever reads it as JSON. One that has such spaces already gets one more, so that they can be taken away again.
-fn escaped(mut line: Vec<u8>) -> Vec<u8> {
+/// Returns a line of the agent as it is logged. A line that looks like an entry of the client gets a leading
+/// space, which changes nothing for a JSON reader. A line that already has such spaces gets one more, so that
+/// they can be removed again.
+fn escape_line(mut line: Vec<u8>) -> Vec<u8> {
     let spaces = line.iter().take_while(|byte| **byte == b' ').count();
-    if line.get(spaces..).is_some_and(|rest| rest.starts_with(OURS)) {
+    if line.get(spaces..).is_some_and(|text| text.starts_with(CLIENT_LINE_PREFIX)) {
         line.insert(0, b' ');
     }
     line

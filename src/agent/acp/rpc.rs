@@ -1,104 +1,99 @@
-//! Owns the messages of JSON-RPC 2.0, one object a line: making ours, and reading an agent's without trusting it.
+//! JSON-RPC 2.0 messages, one object per line: building those of the client, and parsing those of an agent
+//! without trusting it.
 
 use serde_json::{Value, json};
 
 use crate::agent::stream::read_bounded;
 
-/// The number that says that a method is not known here.
-pub(super) const UNKNOWN_METHOD: i64 = -32601;
+/// JSON-RPC error code for an unknown method.
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
-/// A message of the agent's.
+/// A message of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
-    /// A reply to what was asked under this number; the error as the agent words it.
-    Reply(u64, Result<Value, Value>),
-    /// It asks for something, and waits for an answer by this id.
-    Asks {
-        /// The id, whatever it is made of.
+    /// Response to the request with this id, with its result or the agent's error object.
+    Response(u64, Result<Value, Value>),
+    /// Request of the agent, which waits for a response.
+    Request {
+        /// The request's id, of any JSON type.
         id: Value,
-        /// What.
         method: String,
-        /// With what.
         params: Value,
     },
-    /// It tells something.
-    Tells {
-        /// What.
-        method: String,
-        /// With what.
-        params: Value,
-    },
-    /// No message at all.
-    Noise,
+    /// Notification, which gets no response.
+    Notification { method: String, params: Value },
+    /// A line that is not a valid message.
+    Invalid,
 }
 
 impl Message {
-    /// Reads a line.
-    pub(super) fn read(line: &[u8]) -> Message {
+    /// Parses a line of the agent's output.
+    pub(super) fn parse(line: &[u8]) -> Message {
         let line = line.trim_ascii();
         match Some(line).filter(|line| line.starts_with(b"{")).and_then(read_bounded) {
-            Some(mut value) => Message::of(&mut value),
-            None => Message::Noise,
+            Some(mut value) => Message::from_value(&mut value),
+            None => Message::Invalid,
         }
     }
 
-    fn of(value: &mut Value) -> Message {
+    fn from_value(value: &mut Value) -> Message {
         let id = value.get("id").filter(|id| !id.is_null()).cloned();
         let params = value.get_mut("params").map_or(Value::Null, Value::take);
         if let Some(method) = value.get("method") {
-            let Some(method) = method.as_str().map(str::to_owned) else { return Message::Noise };
+            let Some(method) = method.as_str().map(str::to_owned) else { return Message::Invalid };
             return match id {
-                Some(id) => Message::Asks { id, method, params },
-                None => Message::Tells { method, params },
+                Some(id) => Message::Request { id, method, params },
+                None => Message::Notification { method, params },
             };
         }
-        let Some(id) = id.as_ref().and_then(Value::as_u64) else { return Message::Noise };
+        let Some(id) = id.as_ref().and_then(Value::as_u64) else { return Message::Invalid };
         match (value.get_mut("error").map(Value::take), value.get_mut("result").map(Value::take)) {
-            (Some(error), _) if !error.is_null() => Message::Reply(id, Err(error)),
-            (_, Some(result)) => Message::Reply(id, Ok(result)),
-            _ => Message::Noise,
+            (Some(error), _) if !error.is_null() => Message::Response(id, Err(error)),
+            (_, Some(result)) => Message::Response(id, Ok(result)),
+            _ => Message::Invalid,
         }
     }
 }
 
-/// Asks for something.
+/// Builds a request.
 pub(super) fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// Tells something.
-pub(super) fn notice(method: &str, params: &Value) -> Value {
+/// Builds a notification.
+pub(super) fn notification(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// Answers what the agent asked.
-pub(super) fn answer(id: &Value, result: &Value) -> Value {
+/// Builds the response to a request of the agent.
+pub(super) fn response(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// Says that what the agent asked for cannot be had.
-pub(super) fn refusal(id: &Value, code: i64, why: &str) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } })
+/// Builds the error response to a request of the agent that cannot be served.
+pub(super) fn error_response(id: &Value, code: i64, message: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Message {
-        Message::read(line.as_bytes())
+    fn parse(line: &str) -> Message {
+        Message::parse(line.as_bytes())
     }
 
     #[test]
-    fn messages_are_told_apart() {
-        assert_eq!(read(r#" {"id":3,"result":{"a":1}}"#), Message::Reply(3, Ok(json!({"a":1}))));
-        assert_eq!(read(r#"{"id":3,"result":null}"#), Message::Reply(3, Ok(Value::Null)));
-        assert_eq!(read(r#"{"id":3,"error":{"code":1}}"#), Message::Reply(3, Err(json!({"code":1}))));
-        let asks = Message::Asks { id: json!("x"), method: "m".to_owned(), params: Value::Null };
-        assert_eq!(read(r#"{"id":"x","method":"m"}"#), asks);
-        let tells = Message::Tells { method: "m".to_owned(), params: json!([1]) };
-        assert_eq!(read(r#"{"id":null,"method":"m","params":[1]}"#), tells);
-        let noise = [
+    fn distinguishes_message_kinds() {
+        assert_eq!(parse(r#" {"id":3,"result":{"a":1}}"#), Message::Response(3, Ok(json!({"a":1}))));
+        assert_eq!(parse(r#"{"id":3,"result":null}"#), Message::Response(3, Ok(Value::Null)));
+        assert_eq!(parse(r#"{"id":3,"error":{"code":1}}"#), Message::Response(3, Err(json!({"code":1}))));
+        let expected_request =
+            Message::Request { id: json!("x"), method: "m".to_owned(), params: Value::Null };
+        assert_eq!(parse(r#"{"id":"x","method":"m"}"#), expected_request);
+        let expected_notification = Message::Notification { method: "m".to_owned(), params: json!([1]) };
+        assert_eq!(parse(r#"{"id":null,"method":"m","params":[1]}"#), expected_notification);
+        let invalid_lines = [
             "",
             "x",
             "[]",
@@ -108,8 +103,8 @@ mod tests {
             r#"{"method":1,"id":2}"#,
             "{\"id\":",
         ];
-        for line in noise {
-            assert_eq!(read(line), Message::Noise, "{line}");
+        for line in invalid_lines {
+            assert_eq!(parse(line), Message::Invalid, "{line}");
         }
     }
 }

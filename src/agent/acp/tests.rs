@@ -1,66 +1,66 @@
-//! Owns what holds for whatever an agent writes: its lines reach the log as they are and pass for nobody else's, and each of its
-//! questions has one answer.
+//! Properties that hold for any output of an agent: its lines reach the log unchanged and cannot pass for
+//! entries of the client, and each of its requests gets one response.
 
 use std::path::PathBuf;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::leave::Leave;
-use super::relay::{Line, Relay};
-use super::talk::{Brief, Do, Talk};
+use super::client::{Action, Client, ClientConfig};
+use super::relay::{OutputRelay, RelayedLine};
+use super::tool_policy::ToolPolicy;
 use crate::agent::profile::Permission;
-use crate::agent::stream::{LONGEST_LINE, OURS, Said};
+use crate::agent::stream::{CLIENT_LINE_PREFIX, ClientLine, MAX_LINE_BYTES};
 
-/// Lines of a log: the client's, and the agent's as it wrote them.
-fn taken_apart(log: &[u8]) -> (Vec<Said>, Vec<u8>) {
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+/// Splits a log into the client's entries and the agent's bytes, with the escaping removed.
+fn split_log(log: &[u8]) -> (Vec<ClientLine>, Vec<u8>) {
+    let (mut entries, mut agent_bytes) = (Vec::new(), Vec::new());
     for line in log.split_inclusive(|byte| *byte == b'\n') {
-        if line.starts_with(OURS) {
-            ours.push(serde_json::from_slice(line).unwrap());
+        if line.starts_with(CLIENT_LINE_PREFIX) {
+            entries.push(serde_json::from_slice(line).unwrap());
         } else {
             let spaces = line.iter().take_while(|byte| **byte == b' ').count();
-            let escaped = line[spaces..].starts_with(OURS);
-            theirs.extend_from_slice(&line[usize::from(escaped)..]);
+            let escaped = line[spaces..].starts_with(CLIENT_LINE_PREFIX);
+            agent_bytes.extend_from_slice(&line[usize::from(escaped)..]);
         }
     }
-    (ours, theirs)
+    (entries, agent_bytes)
 }
 
-/// Feeds `bytes` in pieces, and says something after each line.
-fn relayed(bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, Vec<Said>, Vec<Line>) {
-    let mut relay = Relay::to(Vec::new());
-    let (mut said, mut lines) = (Vec::new(), Vec::new());
-    let mut hear = |relay: &mut Relay<Vec<u8>>, line| {
+/// Feeds `bytes` to a relay in chunks, and writes an entry after each line.
+fn relay_in_chunks(bytes: &[u8], chunk_sizes: &[usize]) -> (Vec<u8>, Vec<ClientLine>, Vec<RelayedLine>) {
+    let mut relay = OutputRelay::new(Vec::new());
+    let (mut entries, mut lines) = (Vec::new(), Vec::new());
+    let mut collect_line = |relay: &mut OutputRelay<Vec<u8>>, line| {
         lines.push(line);
-        let words = Said::Notes { text: format!("line {}", lines.len()) };
-        relay.say(&words);
-        said.push(words);
+        let entry = ClientLine::Note { text: format!("line {}", lines.len()) };
+        relay.write_entry(&entry);
+        entries.push(entry);
     };
-    let mut rest = bytes;
-    for cut in cuts.iter().cycle().take(if cuts.is_empty() { 0 } else { bytes.len() }) {
-        let (part, after) = rest.split_at((*cut).min(rest.len()));
-        relay.feed(part);
-        while let Some(line) = relay.next() {
-            hear(&mut relay, line);
+    let mut remaining = bytes;
+    for chunk_size in chunk_sizes.iter().cycle().take(if chunk_sizes.is_empty() { 0 } else { bytes.len() }) {
+        let (chunk, after) = remaining.split_at((*chunk_size).min(remaining.len()));
+        relay.feed(chunk);
+        while let Some(line) = relay.next_line() {
+            collect_line(&mut relay, line);
         }
-        rest = after;
+        remaining = after;
     }
-    relay.feed(rest);
-    while let Some(line) = relay.next() {
-        hear(&mut relay, line);
+    relay.feed(remaining);
+    while let Some(line) = relay.next_line() {
+        collect_line(&mut relay, line);
     }
     if let Some(line) = relay.finish() {
-        hear(&mut relay, line);
+        collect_line(&mut relay, line);
     }
-    (relay.log().clone(), said, lines)
+    (relay.log().clone(), entries, lines)
 }
 
-/// Bytes with many ends of lines, and many lines that would like to be the client's.
-fn hostile() -> impl Strategy<Value = Vec<u8>> {
+/// Generates bytes with many line breaks, and many lines that imitate entries of the client.
+fn hostile_bytes() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
-        Just(OURS.to_vec()),
-        Just(Said::Ends.line().into_bytes()),
+        Just(CLIENT_LINE_PREFIX.to_vec()),
+        Just(ClientLine::NoMoreRequests.to_line().into_bytes()),
         Just(b"\n".to_vec()),
         Just(b" ".to_vec()),
         Just(b"{\"proq\"".to_vec()),
@@ -74,36 +74,36 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn the_log_has_all_that_was_written_and_no_line_passes_for_another(
-        bytes in hostile(),
+    fn log_keeps_every_byte_and_no_line_is_forged(
+        bytes in hostile_bytes(),
         cuts in prop::collection::vec(1usize..9, 0..5),
     ) {
-        let (log, said, lines) = relayed(&bytes, &cuts);
-        let (ours, theirs) = taken_apart(&log);
+        let (log, said, lines) = relay_in_chunks(&bytes, &cuts);
+        let (ours, theirs) = split_log(&log);
         let mut whole = bytes.clone();
         if !whole.is_empty() && !whole.ends_with(b"\n") {
             whole.push(b'\n');
         }
         prop_assert_eq!(&theirs, &whole);
         prop_assert_eq!(ours, said);
-        let heard: Vec<u8> = lines.into_iter().flat_map(|line| match line {
-            Line::Whole(line) => line,
-            Line::TooLong => Vec::new(),
+        let relayed: Vec<u8> = lines.into_iter().flat_map(|line| match line {
+            RelayedLine::Complete(line) => line,
+            RelayedLine::TooLong => Vec::new(),
         }).collect();
-        prop_assert_eq!(heard, whole);
+        prop_assert_eq!(relayed, whole);
     }
 }
 
 #[test]
-fn a_line_that_would_pass_for_the_clients_gets_a_space() {
-    let (log, _, _) = relayed(b"{\"proq\":\"ends\"}\n  {\"proq\":1}\n{\"prog\":1}", &[]);
+fn escapes_agent_line_that_looks_like_client_entry() {
+    let (log, _, _) = relay_in_chunks(b"{\"proq\":\"ends\"}\n  {\"proq\":1}\n{\"prog\":1}", &[]);
     let lines: Vec<_> = std::str::from_utf8(&log).unwrap().lines().filter(|l| !l.contains("notes")).collect();
     assert_eq!(lines, [" {\"proq\":\"ends\"}", "   {\"proq\":1}", "{\"prog\":1}"]);
 }
 
 #[test]
-fn a_line_of_a_gigabyte_goes_through_a_small_room() {
-    /// Counts what it is given.
+fn gigabyte_line_uses_bounded_memory() {
+    /// Writer that counts the bytes it is given.
     struct Counted(u64);
     impl std::io::Write for Counted {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -114,26 +114,26 @@ fn a_line_of_a_gigabyte_goes_through_a_small_room() {
             Ok(())
         }
     }
-    let mut relay = Relay::to(Counted(0));
-    let part = vec![b'x'; 1024 * 1024];
+    let mut relay = OutputRelay::new(Counted(0));
+    let chunk = vec![b'x'; 1024 * 1024];
     for _ in 0..1024 {
-        relay.feed(&part);
-        assert_eq!(relay.next(), None);
-        assert!(relay.weight() <= 3 * LONGEST_LINE);
+        relay.feed(&chunk);
+        assert_eq!(relay.next_line(), None);
+        assert!(relay.memory_use() <= 3 * MAX_LINE_BYTES);
     }
-    relay.say(&Said::Ends);
+    relay.write_entry(&ClientLine::NoMoreRequests);
     relay.feed(b"\n{}\n");
-    assert_eq!(relay.next(), Some(Line::TooLong));
-    assert_eq!(relay.next(), Some(Line::Whole(b"{}\n".to_vec())));
-    let all = 1024 * 1024 * 1024 + 1 + Said::Ends.line().len() as u64 + 3;
-    assert_eq!(relay.log().0, all);
+    assert_eq!(relay.next_line(), Some(RelayedLine::TooLong));
+    assert_eq!(relay.next_line(), Some(RelayedLine::Complete(b"{}\n".to_vec())));
+    let total_bytes = 1024 * 1024 * 1024 + 1 + ClientLine::NoMoreRequests.to_line().len() as u64 + 3;
+    assert_eq!(relay.log().0, total_bytes);
 }
 
 #[test]
-fn after_a_disk_was_full_the_log_begins_a_new_line() {
-    /// Takes so much, then nothing for one write.
-    struct Full(Vec<u8>, usize);
-    impl std::io::Write for Full {
+fn log_starts_new_line_after_failed_write() {
+    /// Writer that accepts the given number of bytes, then fails one write.
+    struct FullDisk(Vec<u8>, usize);
+    impl std::io::Write for FullDisk {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             let length = bytes.len().min(self.1);
             self.1 -= length;
@@ -148,78 +148,87 @@ fn after_a_disk_was_full_the_log_begins_a_new_line() {
             Ok(())
         }
     }
-    let mut relay = Relay::to(Full(Vec::new(), 10));
-    relay.say(&Said::Notes { text: "lost".to_owned() });
+    let mut relay = OutputRelay::new(FullDisk(Vec::new(), 10));
+    relay.write_entry(&ClientLine::Note { text: "lost".to_owned() });
     relay.feed(b"s\",\"text\":\"forged\"}\n{}\n");
-    while relay.next().is_some() {}
+    while relay.next_line().is_some() {}
     assert_eq!(relay.log().0, b"{\"proq\":\"n\ns\",\"text\":\"forged\"}\n{}\n");
 }
 
-fn talk(session: Option<&str>) -> Talk {
-    let brief = Brief {
+fn test_client(session: Option<&str>) -> Client {
+    let config = ClientConfig {
         dir: PathBuf::from("/lane"),
         lane: "x".to_owned(),
         attempt: 1,
-        exe: PathBuf::from("/bin/git-proq"),
+        program_path: PathBuf::from("/bin/git-proq"),
         session: session.map(str::to_owned),
         prompt: "go on".to_owned(),
-        prompt_anew: Some("all of it".to_owned()),
+        restart_prompt: Some("all of it".to_owned()),
     };
-    Talk::new(brief, Leave { level: Permission::Edit, dir: PathBuf::from("/lane"), checks: Vec::new() })
+    Client::new(
+        config,
+        ToolPolicy { level: Permission::Edit, lane_dir: PathBuf::from("/lane"), checks: Vec::new() },
+    )
 }
 
-fn hear(talk: &mut Talk, message: &Value) -> Vec<Do> {
-    talk.hear(&Line::Whole(message.to_string().into_bytes()))
+fn receive(client: &mut Client, message: &Value) -> Vec<Action> {
+    client.receive_line(&RelayedLine::Complete(message.to_string().into_bytes()))
 }
 
-/// What the agent is told.
-fn told(todo: &[Do]) -> Vec<&Value> {
-    todo.iter().filter_map(|what| if let Do::Tell(message) = what { Some(message) } else { None }).collect()
+/// Returns the messages that are sent to the agent.
+fn sent_messages(actions: &[Action]) -> Vec<&Value> {
+    actions
+        .iter()
+        .filter_map(|action| if let Action::Send(message) = action { Some(message) } else { None })
+        .collect()
 }
 
 #[test]
-fn a_session_is_gone_on_with_where_that_can_be_done() {
-    let begun = |can: bool| {
-        let mut talk = talk(Some("s-1"));
-        let _ = talk.begin();
-        let todo = hear(
-            &mut talk,
-            &json!({"id": 1, "result": {"protocolVersion": 1, "agentCapabilities": {"loadSession": can}}}),
+fn loads_session_only_when_agent_supports_it() {
+    let start_client = |can_load: bool| {
+        let mut client = test_client(Some("s-1"));
+        let _ = client.initialize();
+        let actions = receive(
+            &mut client,
+            &json!({"id": 1, "result": {"protocolVersion": 1, "agentCapabilities": {"loadSession": can_load}}}),
         );
-        (talk, told(&todo)[0].clone())
+        (client, sent_messages(&actions)[0].clone())
     };
-    let (mut talk, load) = begun(true);
+    let (mut client, load) = start_client(true);
     assert_eq!((&load["method"], &load["params"]["sessionId"]), (&"session/load".into(), &"s-1".into()));
-    let todo = hear(&mut talk, &json!({"id": 2, "result": {}}));
-    assert_eq!(told(&todo)[0]["params"]["prompt"][0]["text"], "go on");
-    let (mut talk, new) = begun(false);
+    let actions = receive(&mut client, &json!({"id": 2, "result": {}}));
+    assert_eq!(sent_messages(&actions)[0]["params"]["prompt"][0]["text"], "go on");
+    let (mut client, new) = start_client(false);
     assert_eq!(new["method"], "session/new");
-    let todo = hear(&mut talk, &json!({"id": 2, "result": {"sessionId": "s-2"}}));
-    let prompt = &told(&todo)[0]["params"];
+    let actions = receive(&mut client, &json!({"id": 2, "result": {"sessionId": "s-2"}}));
+    let prompt = &sent_messages(&actions)[0]["params"];
     assert_eq!((&prompt["sessionId"], &prompt["prompt"][0]["text"]), (&"s-2".into(), &"all of it".into()));
 }
 
 #[test]
-fn what_was_told_is_heard_once_the_agent_does_something_about_it() {
-    let mut talk = talk(None);
-    let _ = talk.begin();
-    let _ = hear(&mut talk, &json!({"id": 1, "result": {"protocolVersion": 1}}));
-    let _ = hear(&mut talk, &json!({"id": 2, "result": {"sessionId": "s"}}));
-    assert_eq!(hear(&mut talk, &json!({"id": 3, "result": {"stopReason": "end_turn"}})), [Do::TurnOver]);
-    let _ = talk.say_more("more");
+fn delivery_is_confirmed_by_first_reaction() {
+    let mut client = test_client(None);
+    let _ = client.initialize();
+    let _ = receive(&mut client, &json!({"id": 1, "result": {"protocolVersion": 1}}));
+    let _ = receive(&mut client, &json!({"id": 2, "result": {"sessionId": "s"}}));
+    assert_eq!(
+        receive(&mut client, &json!({"id": 3, "result": {"stopReason": "end_turn"}})),
+        [Action::ContinueAfterTurn]
+    );
+    let _ = client.send_message("more");
     let update =
         |kind: &str| json!({"method": "session/update", "params": {"update": {"sessionUpdate": kind}}});
-    assert_eq!(hear(&mut talk, &update("available_commands_update")), []);
-    // A reply to what has had one.
-    assert_eq!(hear(&mut talk, &json!({"id": 3, "result": {"stopReason": "end_turn"}})), []);
-    assert_eq!(hear(&mut talk, &update("agent_thought_chunk")), [Do::Heard]);
-    assert_eq!(hear(&mut talk, &update("agent_thought_chunk")), []);
-    let ended = hear(&mut talk, &json!({"id": 4, "result": {"stopReason": "max_tokens"}}));
-    assert_eq!(ended, [Do::Say(Said::Ends), Do::Over]);
+    assert_eq!(receive(&mut client, &update("available_commands_update")), []);
+    // A second response to a request that already has one.
+    assert_eq!(receive(&mut client, &json!({"id": 3, "result": {"stopReason": "end_turn"}})), []);
+    assert_eq!(receive(&mut client, &update("agent_thought_chunk")), [Action::ConfirmDelivery]);
+    assert_eq!(receive(&mut client, &update("agent_thought_chunk")), []);
+    let actions = receive(&mut client, &json!({"id": 4, "result": {"stopReason": "max_tokens"}}));
+    assert_eq!(actions, [Action::Log(ClientLine::NoMoreRequests), Action::CloseInput]);
 }
 
-/// Messages of every kind, true and untrue.
-fn messages() -> impl Strategy<Value = Value> {
+/// Generates messages of every kind, valid and invalid.
+fn arbitrary_message() -> impl Strategy<Value = Value> {
     let id = prop_oneof![
         (0u64..6).prop_map(Value::from),
         Just(json!("a")),
@@ -259,30 +268,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn each_question_has_one_answer_and_the_end_comes_once(
-        all in prop::collection::vec(messages(), 0..30),
+    fn answers_each_request_once_and_finishes_once(
+        all in prop::collection::vec(arbitrary_message(), 0..30),
         cancelled_at in 0usize..60,
     ) {
-        let mut talk = talk(Some("s-0"));
-        let mut asked = told(&talk.begin()).len();
+        let mut talk = test_client(Some("s-0"));
+        let mut requests = sent_messages(&talk.initialize()).len();
         let mut ends = 0;
         for (n, message) in all.iter().enumerate() {
-            let mut todo = hear(&mut talk, message);
+            let mut todo = receive(&mut talk, message);
             let question = message.get("method").is_some() && message.get("id").is_some_and(|id| !id.is_null());
-            let answers = told(&todo).into_iter().filter(|m| m.get("method").is_none()).count();
+            let answers = sent_messages(&todo).into_iter().filter(|m| m.get("method").is_none()).count();
             prop_assert_eq!(answers, usize::from(question), "{} has {:?}", message, todo);
-            if let Some(answer) = told(&todo).into_iter().find(|m| m.get("method").is_none()) {
+            if let Some(answer) = sent_messages(&todo).into_iter().find(|m| m.get("method").is_none()) {
                 prop_assert_eq!(&answer["id"], &message["id"]);
             }
             if n == cancelled_at {
                 todo.extend(talk.cancel());
             }
-            if todo.contains(&Do::TurnOver) {
-                todo.extend(talk.say_more("more"));
+            if todo.contains(&Action::ContinueAfterTurn) {
+                todo.extend(talk.send_message("more"));
             }
-            asked += told(&todo).iter().filter(|m| m.get("id").is_some() && m.get("method").is_some()).count();
-            ends += todo.iter().filter(|what| **what == Do::Over).count();
+            requests += sent_messages(&todo).iter().filter(|m| m.get("id").is_some() && m.get("method").is_some()).count();
+            ends += todo.iter().filter(|what| **what == Action::CloseInput).count();
         }
-        prop_assert!(ends <= 1 && asked <= all.len() + 1);
+        prop_assert!(ends <= 1 && requests <= all.len() + 1);
     }
 }

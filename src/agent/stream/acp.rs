@@ -1,186 +1,192 @@
-//! Owns the messages that a client of the Agent Client Protocol receives, and what the client says between them. A reply counts
-//! only where the client has asked; what comes before the reply to `session/load` is the session's past.
+//! Parser for the log of an Agent Client Protocol session: the messages that the client receives, and the
+//! client's own lines between them. A reply counts only where the client has sent a request. Updates before
+//! the reply to `session/load` are a replay of the session's past.
 
 use std::collections::VecDeque;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::json::{LONGEST_NAME, count, cut, input, list, money, text, words};
-use super::parser::{Parser, without_cached};
-use super::said::Said;
-use super::summary::End;
-use super::tally::{Recent, Tally};
-use super::trouble::judge;
-use super::{Class, Exit, Tokens, Trouble};
+use super::client_line::ClientLine;
+use super::collector::{EventCollector, RecentIds};
+use super::failure_kind::classify_failure;
+use super::json::{MAX_NAME_BYTES, content_text, count_at, input_at, list_at, nanos_at, text_at, truncate};
+use super::parser::{Parser, tokens_from_total_input};
+use super::summary::RunEnd;
+use super::{Exit, ExitClass, FailureKind, Tokens};
 
-/// How many calls wait for what they are given.
-const MOST_HELD: usize = 64;
+/// Maximum number of tool calls that wait for their input, and of updates held back as a possible replay.
+const MAX_HELD: usize = 64;
 
-/// How many replies are waited for at once.
-const MOST_ASKED: usize = 64;
+/// Maximum number of requests that wait for a reply at once.
+const MAX_PENDING_REQUESTS: usize = 64;
 
-/// The protocol's messages.
+/// Parser for the protocol's messages.
 #[derive(Default)]
-pub(super) struct Acp {
-    /// What the client has asked for and has no reply to.
-    asked: VecDeque<Asked>,
-    /// How the turn ended, or what came before one. It is the end of the run when nothing more is asked.
-    end: Option<End>,
-    /// Calls that are announced and not told yet, since what they are given comes later.
-    held: VecDeque<Call>,
-    told: Recent,
-    ended: Recent,
-    /// The message that the last piece belongs to.
-    speaking: Option<String>,
-    /// The beginning of the first turn in a session that was loaded, in which some agents tell its past once more.
-    opening: Option<Opening>,
-    /// What the client refused last, while the agent has done and said nothing since.
-    refused: Option<(String, String)>,
-    /// What pieces say to have used, and what replies say.
-    pieces: Tokens,
-    replies: Tokens,
+pub(super) struct AcpParser {
+    /// Requests of the client that have no reply yet.
+    pending: VecDeque<PendingRequest>,
+    /// How the last turn ended, or what prevented one. It becomes the end of the run when the client sends no
+    /// further prompt.
+    end: Option<RunEnd>,
+    /// Announced tool calls that are not emitted yet, since their input arrives later.
+    announced_calls: VecDeque<AnnouncedCall>,
+    emitted_calls: RecentIds,
+    finished_calls: RecentIds,
+    /// Id of the message that the last chunk belongs to.
+    current_message: Option<String>,
+    /// State of the first turn in a loaded session, in which some agents replay the session's past.
+    replay: Option<SessionReplay>,
+    /// Last permission that the client refused, as tool and message, while the agent has produced no output
+    /// since.
+    last_refusal: Option<(String, String)>,
+    /// Usage that message chunks report.
+    chunk_usage: Tokens,
+    reply_usage: Tokens,
 }
 
-/// What may be a session's past.
+/// Detection of updates that may replay a session's past.
 #[derive(Default)]
-struct Opening {
-    /// Whether the turn has begun.
-    asked: bool,
-    /// Whether words of the user's were told, which only the past has.
-    past: bool,
-    /// What the agent has said since, and may be new.
-    held: Vec<Value>,
+struct SessionReplay {
+    /// Whether the client has sent the prompt of the first turn.
+    turn_started: bool,
+    /// Whether a user's message arrived, which only a replay contains.
+    is_replaying: bool,
+    /// Agent's messages since then, which may be new output.
+    held_updates: Vec<Value>,
 }
 
-struct Asked {
+struct PendingRequest {
     id: u64,
     method: String,
     session: Option<String>,
 }
 
-struct Call {
+struct AnnouncedCall {
     id: String,
     name: String,
     input: Value,
 }
 
-impl Parser for Acp {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
-        match text(line, "/method") {
-            // The session's past, told once more.
-            Some("session/update") if self.asked.iter().any(|asked| asked.method == "session/load") => {}
+impl Parser for AcpParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
+        match text_at(line, "/method") {
+            // Updates during `session/load` replay the session's past.
+            Some("session/update") if self.pending.iter().any(|request| request.method == "session/load") => {
+            }
             Some("session/update") => {
-                tally.session(text(line, "/params/sessionId").unwrap_or_default(), None);
+                collector.set_session(text_at(line, "/params/sessionId").unwrap_or_default(), None);
                 let update = &line["params"]["update"];
-                if !self.is_past(update, tally) {
-                    self.update(update, tally);
+                if !self.is_replayed_update(update, collector) {
+                    self.handle_update(update, collector);
                 }
             }
             Some("session/request_permission") => {
-                self.open_up(tally);
-                self.wants(line, tally);
+                self.end_replay(collector);
+                self.handle_permission_request(line, collector);
             }
-            Some(other) => tally.unknown(other),
-            None => self.answer(line, tally),
+            Some(other) => collector.add_unknown(other),
+            None => self.handle_reply(line, collector),
         }
     }
 
-    fn client(&mut self, line: &Value, tally: &mut Tally) {
-        match Said::deserialize(line) {
-            Ok(Said::Asks { id, method, session, more }) => {
+    fn parse_client_line(&mut self, line: &Value, collector: &mut EventCollector) {
+        match ClientLine::deserialize(line) {
+            Ok(ClientLine::Request { id, method, session, message }) => {
                 if method == "session/load" {
-                    self.opening = Some(Opening::default());
+                    self.replay = Some(SessionReplay::default());
                 }
                 if method == "session/prompt" {
                     self.end = None;
-                    self.refused = None;
-                    tally.goes_on();
-                    match &mut self.opening {
-                        Some(opening) if !opening.asked => opening.asked = true,
-                        _ => self.open_up(tally),
+                    self.last_refusal = None;
+                    collector.clear_end();
+                    match &mut self.replay {
+                        Some(replay) if !replay.turn_started => replay.turn_started = true,
+                        _ => self.end_replay(collector),
                     }
                 }
-                if self.asked.len() < MOST_ASKED {
-                    self.asked.push_back(Asked { id, method, session });
+                if self.pending.len() < MAX_PENDING_REQUESTS {
+                    self.pending.push_back(PendingRequest { id, method, session });
                 }
-                if let Some(more) = more {
-                    tally.told(&more);
+                if let Some(message) = message {
+                    collector.add_message(&message);
                 }
             }
-            Ok(Said::Refuses { call, tool, why }) => {
-                tally.refuse(Some(&call), &tool, &why);
-                self.refused = Some((tool, why));
+            Ok(ClientLine::ToolRefused { call, tool, reason }) => {
+                collector.add_refusal(Some(&call), &tool, &reason);
+                self.last_refusal = Some((tool, reason));
             }
-            Ok(Said::Notes { text }) => tally.warn(&text),
-            Ok(Said::Fails { text }) => {
-                let trouble = judge(None, &text);
-                tally.fail(trouble, &text);
-                self.end = Some(End::failed(trouble, &text));
+            Ok(ClientLine::Note { text }) => collector.add_warning(&text),
+            Ok(ClientLine::Failure { text }) => {
+                let failure = classify_failure(None, &text);
+                collector.set_error(failure, &text);
+                self.end = Some(RunEnd::failed(failure, &text));
             }
-            Ok(Said::Ends) => self.over(tally),
-            Err(_) => tally.unknown("no word of the client's"),
+            Ok(ClientLine::NoMoreRequests) => self.emit_end(collector),
+            Err(_) => collector.add_unknown("no word of the client's"),
         }
     }
 
-    fn end(&mut self, tally: &mut Tally, _exit: Exit) -> Option<End> {
-        self.open_up(tally);
-        while let Some(call) = self.held.pop_front() {
-            self.tell(call, tally);
+    fn finish(&mut self, collector: &mut EventCollector, _exit: Exit) -> Option<RunEnd> {
+        self.end_replay(collector);
+        while let Some(call) = self.announced_calls.pop_front() {
+            self.emit_call(call, collector);
         }
-        self.over(tally);
-        tally.end.clone()
+        self.emit_end(collector);
+        collector.end.clone()
     }
 }
 
-impl Acp {
-    /// Nothing more comes: the end of the turn is the end of the run.
-    fn over(&mut self, tally: &mut Tally) {
+impl AcpParser {
+    /// Emits the end of the last turn as the end of the run, since nothing more follows.
+    fn emit_end(&mut self, collector: &mut EventCollector) {
         if let Some(end) = self.end.take() {
-            tally.flush();
-            let answer = tally.answer.clone();
-            tally.finished(end, answer.as_deref());
+            collector.flush();
+            let answer = collector.answer.clone();
+            collector.finish(end, answer.as_deref());
         }
     }
 
-    /// A reply to something that the client asked.
-    fn answer(&mut self, line: &Value, tally: &mut Tally) {
+    /// Handles a reply to a request of the client.
+    fn handle_reply(&mut self, line: &Value, collector: &mut EventCollector) {
         let id = line.get("id").and_then(Value::as_u64);
-        let at = self.asked.iter().position(|asked| Some(asked.id) == id);
-        let answers = line.get("result").is_some() || line.get("error").is_some();
-        let Some(asked) = at.filter(|_| answers).and_then(|at| self.asked.remove(at)) else {
-            return tally.unknown("no message");
+        let index = self.pending.iter().position(|request| Some(request.id) == id);
+        let is_reply = line.get("result").is_some() || line.get("error").is_some();
+        let Some(request) = index.filter(|_| is_reply).and_then(|at| self.pending.remove(at)) else {
+            return collector.add_unknown("no message");
         };
-        // An agent answers in order: once it has answered something after the session was loaded, the past is told.
-        if let Some(opening) = self.opening.as_mut().filter(|_| asked.method != "session/load") {
-            opening.past = false;
+        // An agent replies in order: once it has answered a request after the session was loaded, the replay
+        // is complete.
+        if let Some(replay) = self.replay.as_mut().filter(|_| request.method != "session/load") {
+            replay.is_replaying = false;
         }
         match line.get("error") {
-            Some(error) if matches!(asked.method.as_str(), "session/load" | "session/set_mode") => {
-                tally.warn(&format!("{} was refused: {}", asked.method, in_words(error)));
+            Some(error) if matches!(request.method.as_str(), "session/load" | "session/set_mode") => {
+                collector.add_warning(&format!("{} was refused: {}", request.method, describe_error(error)));
             }
-            Some(error) => self.end = Some(failed(error, tally)),
+            Some(error) => self.end = Some(record_error(error, collector)),
             None => {
-                if let Some(session) = &asked.session {
-                    tally.session(session, None);
+                if let Some(session) = &request.session {
+                    collector.set_session(session, None);
                 }
-                self.reply(&line["result"], tally);
+                self.handle_result(&line["result"], collector);
             }
         }
     }
 
-    /// Whether an update is of the session's past, or is held since it may be. Some agents tell that only once they are asked: the
-    /// user's words, the agent's, and calls that are over when they are first told of.
-    fn is_past(&mut self, update: &Value, tally: &mut Tally) -> bool {
-        let kind = text(update, "/sessionUpdate").unwrap_or_default();
-        let Some(opening) = self.opening.as_mut() else { return false };
-        if !opening.asked {
-            // Nothing was asked yet that this could be about.
-            opening.past |= kind == "user_message_chunk";
+    /// Returns whether an update replays the session's past, or is held back because it may. Some agents
+    /// start their replay only after the first prompt: the user's messages, the agent's messages, and tool
+    /// calls that are already finished when announced.
+    fn is_replayed_update(&mut self, update: &Value, collector: &mut EventCollector) -> bool {
+        let kind = text_at(update, "/sessionUpdate").unwrap_or_default();
+        let Some(replay) = self.replay.as_mut() else { return false };
+        if !replay.turn_started {
+            // No prompt was sent yet that the update could belong to.
+            replay.is_replaying |= kind == "user_message_chunk";
             if matches!(kind, "tool_call" | "tool_call_update") {
-                let id = cut(text(update, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
-                self.told.is_new(&id);
-                self.ended.is_new(&id);
+                let id = truncate(text_at(update, "/toolCallId").unwrap_or_default(), MAX_NAME_BYTES);
+                self.emitted_calls.insert(&id);
+                self.finished_calls.insert(&id);
             }
             return matches!(
                 kind,
@@ -191,58 +197,58 @@ impl Acp {
                     | "tool_call_update"
             );
         }
-        match (kind, opening.past) {
-            ("user_message_chunk", _) => opening.past = true,
-            ("tool_call", true) if matches!(text(update, "/status"), Some("completed" | "failed")) => {
-                let id = cut(text(update, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
-                self.told.is_new(&id);
-                self.ended.is_new(&id);
+        match (kind, replay.is_replaying) {
+            ("user_message_chunk", _) => replay.is_replaying = true,
+            ("tool_call", true) if matches!(text_at(update, "/status"), Some("completed" | "failed")) => {
+                let id = truncate(text_at(update, "/toolCallId").unwrap_or_default(), MAX_NAME_BYTES);
+                self.emitted_calls.insert(&id);
+                self.finished_calls.insert(&id);
             }
-            ("agent_message_chunk" | "agent_thought_chunk", true) if opening.held.len() < MOST_HELD => {
-                opening.held.push(update.clone());
+            ("agent_message_chunk" | "agent_thought_chunk", true) if replay.held_updates.len() < MAX_HELD => {
+                replay.held_updates.push(update.clone());
                 return true;
             }
-            // The past is over.
-            ("available_commands_update", true) => self.opening = None,
+            // This update marks the end of the replay.
+            ("available_commands_update", true) => self.replay = None,
             ("session_info_update" | "config_option_update" | "current_mode_update", _)
             | ("available_commands_update", false) => return false,
             _ => {
-                self.open_up(tally);
+                self.end_replay(collector);
                 return false;
             }
         }
-        // What was said before that is of the past, too.
-        if let Some(opening) = &mut self.opening {
-            opening.held.clear();
+        // Messages that were held back before this update are part of the replay, too.
+        if let Some(replay) = &mut self.replay {
+            replay.held_updates.clear();
         }
         true
     }
 
-    /// What comes from here on is new, and so is what was held.
-    fn open_up(&mut self, tally: &mut Tally) {
-        for update in self.opening.take().into_iter().flat_map(|opening| opening.held) {
-            self.update(&update, tally);
+    /// Ends the replay: handles the updates that were held back, and all later ones, as new output.
+    fn end_replay(&mut self, collector: &mut EventCollector) {
+        for update in self.replay.take().into_iter().flat_map(|replay| replay.held_updates) {
+            self.handle_update(&update, collector);
         }
     }
 
-    fn update(&mut self, update: &Value, tally: &mut Tally) {
-        match text(update, "/sessionUpdate").unwrap_or("no update") {
+    fn handle_update(&mut self, update: &Value, collector: &mut EventCollector) {
+        match text_at(update, "/sessionUpdate").unwrap_or("no update") {
             "agent_message_chunk" => {
-                if let Some(more) = usage(update, "/_meta/usage") {
-                    self.pieces = self.pieces.plus(more);
-                    tally.usage(self.pieces.plus(self.replies));
+                if let Some(added_usage) = usage_at(update, "/_meta/usage") {
+                    self.chunk_usage = self.chunk_usage.plus(added_usage);
+                    collector.set_usage(self.chunk_usage.plus(self.reply_usage));
                 }
-                self.piece(update, false, tally);
+                self.handle_chunk(update, false, collector);
             }
-            "agent_thought_chunk" => self.piece(update, true, tally),
-            "tool_call" | "tool_call_update" => self.call(update, tally),
+            "agent_thought_chunk" => self.handle_chunk(update, true, collector),
+            "tool_call" | "tool_call_update" => self.handle_tool_call(update, collector),
             "usage_update" => {
-                tally.model(text(update, "/_meta/_claude~1model").unwrap_or_default());
-                tally.context(count(update, "/used").unwrap_or(0), count(update, "/size"));
-                let dollars = text(update, "/cost/currency").is_none_or(|c| c == "USD");
-                let total = money(update, "/cost/amount").filter(|_| dollars);
-                if let Some(own) = total.and_then(|total| tally.session_cost(total)) {
-                    tally.cost(own);
+                collector.set_model(text_at(update, "/_meta/_claude~1model").unwrap_or_default());
+                collector.set_context(count_at(update, "/used").unwrap_or(0), count_at(update, "/size"));
+                let is_usd = text_at(update, "/cost/currency").is_none_or(|c| c == "USD");
+                let total = nanos_at(update, "/cost/amount").filter(|_| is_usd);
+                if let Some(run_cost) = total.and_then(|total| collector.record_session_cost(total)) {
+                    collector.set_cost(run_cost);
                 }
             }
             "user_message_chunk"
@@ -251,211 +257,228 @@ impl Acp {
             | "session_info_update"
             | "config_option_update"
             | "current_mode_update" => {}
-            other => tally.unknown(other),
+            other => collector.add_unknown(other),
         }
     }
 
-    fn piece(&mut self, update: &Value, thought: bool, tally: &mut Tally) {
-        let said = text(update, "/content/text").unwrap_or_default();
-        if said.is_empty() {
+    fn handle_chunk(&mut self, update: &Value, is_thought: bool, collector: &mut EventCollector) {
+        let chunk_text = text_at(update, "/content/text").unwrap_or_default();
+        if chunk_text.is_empty() {
             return;
         }
-        if !thought {
-            self.refused = None;
+        if !is_thought {
+            self.last_refusal = None;
         }
-        let message = text(update, "/messageId").map(|id| cut(id, LONGEST_NAME));
-        if message != self.speaking {
-            tally.flush();
-            self.speaking = message;
+        let message_id = text_at(update, "/messageId").map(|id| truncate(id, MAX_NAME_BYTES));
+        if message_id != self.current_message {
+            collector.flush();
+            self.current_message = message_id;
         }
-        tally.piece(said, thought);
+        collector.add_chunk(chunk_text, is_thought);
     }
 
-    /// A call, or more about it. Many are announced with nothing, and some not at all.
-    fn call(&mut self, update: &Value, tally: &mut Tally) {
-        let id = cut(text(update, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
-        let status = text(update, "/status");
-        let ends = matches!(status, Some("completed" | "failed"));
-        let held = self.held.iter().position(|call| call.id == id);
-        match held.and_then(|at| self.held.remove(at)) {
+    /// Handles the announcement of a tool call, or an update to one. Agents announce many calls without
+    /// input, and some not before their result.
+    fn handle_tool_call(&mut self, update: &Value, collector: &mut EventCollector) {
+        let id = truncate(text_at(update, "/toolCallId").unwrap_or_default(), MAX_NAME_BYTES);
+        let status = text_at(update, "/status");
+        let is_finished = matches!(status, Some("completed" | "failed"));
+        let index = self.announced_calls.iter().position(|call| call.id == id);
+        match index.and_then(|at| self.announced_calls.remove(at)) {
             Some(mut call) => {
-                let given = input(update, "/rawInput");
-                let news = is_filled(&given);
-                if news {
-                    call.input = given;
+                let new_input = input_at(update, "/rawInput");
+                let has_new_input = has_content(&new_input);
+                if has_new_input {
+                    call.input = new_input;
                 }
-                if news || status.is_some_and(|s| s != "pending") {
-                    self.tell(call, tally);
+                if has_new_input || status.is_some_and(|s| s != "pending") {
+                    self.emit_call(call, collector);
                 } else {
-                    self.held.push_back(call);
+                    self.announced_calls.push_back(call);
                 }
             }
-            None if self.told.is_new(&id) => {
-                // Of one that was refused comes an end only.
-                if !ends {
-                    self.refused = None;
+            None if self.emitted_calls.insert(&id) => {
+                // A refused call is only announced by its result.
+                if !is_finished {
+                    self.last_refusal = None;
                 }
-                let call = Call { id: id.clone(), name: name(update), input: given(update) };
-                if status == Some("pending") && self.held.len() < MOST_HELD {
-                    self.held.push_back(call);
+                let call =
+                    AnnouncedCall { id: id.clone(), name: tool_name(update), input: call_input(update) };
+                if status == Some("pending") && self.announced_calls.len() < MAX_HELD {
+                    self.announced_calls.push_back(call);
                 } else {
-                    self.tell(call, tally);
+                    self.emit_call(call, collector);
                 }
             }
             None => {}
         }
-        if ends && self.ended.is_new(&id) {
-            tally.tool_result(&id, status == Some("completed"), &output(update));
+        if is_finished && self.finished_calls.insert(&id) {
+            collector.add_tool_result(&id, status == Some("completed"), &tool_output(update));
         }
     }
 
-    fn tell(&mut self, call: Call, tally: &mut Tally) {
-        tally.tool(&call.id, &call.name, call.input, None);
+    fn emit_call(&mut self, call: AnnouncedCall, collector: &mut EventCollector) {
+        collector.add_tool_call(&call.id, &call.name, call.input, None);
     }
 
-    /// It wants leave to use a tool, which the client gives or does not.
-    fn wants(&mut self, message: &Value, tally: &mut Tally) {
-        self.refused = None;
+    /// Handles the agent's request for permission to use a tool, which the client grants or refuses.
+    fn handle_permission_request(&mut self, message: &Value, collector: &mut EventCollector) {
+        self.last_refusal = None;
         let call = &message["params"]["toolCall"];
-        let id = cut(text(call, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
-        let held = self.held.iter().position(|held| held.id == id).and_then(|at| self.held.remove(at));
-        let name = held.as_ref().map_or_else(|| name(call), |held| held.name.clone());
-        if let Some(held) = held {
-            self.tell(held, tally);
+        let id = truncate(text_at(call, "/toolCallId").unwrap_or_default(), MAX_NAME_BYTES);
+        let announced = self
+            .announced_calls
+            .iter()
+            .position(|candidate| candidate.id == id)
+            .and_then(|at| self.announced_calls.remove(at));
+        let name = announced.as_ref().map_or_else(|| tool_name(call), |held| held.name.clone());
+        if let Some(announced_call) = announced {
+            self.emit_call(announced_call, collector);
         }
         let request = &message["id"];
         let request = request.as_str().map_or_else(|| request.to_string(), str::to_owned);
-        tally.asked(&request, &name, given(call));
+        collector.add_permission_request(&request, &name, call_input(call));
     }
 
-    /// What came of making a session, or of a turn.
-    fn reply(&mut self, result: &Value, tally: &mut Tally) {
-        if let Some(id) = text(result, "/sessionId") {
-            let option = list(result, "/configOptions").iter().find(|o| text(o, "/id") == Some("model"));
-            let model = text(result, "/models/currentModelId");
-            let model = model.or_else(|| option.and_then(|o| text(o, "/currentValue")));
-            tally.session(id, model.filter(|name| !["default", "auto"].contains(name)));
+    /// Handles the result of creating a session, or of a turn.
+    fn handle_result(&mut self, result: &Value, collector: &mut EventCollector) {
+        if let Some(id) = text_at(result, "/sessionId") {
+            let model_option =
+                list_at(result, "/configOptions").iter().find(|o| text_at(o, "/id") == Some("model"));
+            let model = text_at(result, "/models/currentModelId");
+            let model = model.or_else(|| model_option.and_then(|o| text_at(o, "/currentValue")));
+            collector.set_session(id, model.filter(|name| !["default", "auto"].contains(name)));
         }
-        let Some(reason) = text(result, "/stopReason") else { return };
-        self.open_up(tally);
-        if let Some(model) = text(result, "/_meta/quota/model_usage/0/model") {
-            tally.model(model);
+        let Some(stop_reason) = text_at(result, "/stopReason") else { return };
+        self.end_replay(collector);
+        if let Some(model) = text_at(result, "/_meta/quota/model_usage/0/model") {
+            collector.set_model(model);
         }
-        let used = usage(result, "/usage").or_else(|| {
+        let turn_usage = usage_at(result, "/usage").or_else(|| {
             let quota = result.pointer("/_meta/quota/token_count")?;
-            Some(without_cached(
-                count(quota, "/input_tokens")?,
+            Some(tokens_from_total_input(
+                count_at(quota, "/input_tokens")?,
                 0,
                 0,
-                count(quota, "/output_tokens").unwrap_or(0),
+                count_at(quota, "/output_tokens").unwrap_or(0),
                 0,
             ))
         });
-        if let Some(used) = used {
-            self.replies = self.replies.plus(used);
-            // Whoever counts in its reply has counted the pieces there.
-            self.pieces = Tokens::default();
-            tally.usage(self.replies);
+        if let Some(turn_usage) = turn_usage {
+            self.reply_usage = self.reply_usage.plus(turn_usage);
+            // An agent that reports usage in its reply has included the chunks there.
+            self.chunk_usage = Tokens::default();
+            collector.set_usage(self.reply_usage);
         }
-        tally.flush();
-        self.end = Some(match reason {
-            // Some end their turn where they are refused something, in the middle of their work.
-            "end_turn" if self.refused.is_some() => {
-                let (tool, why) = self.refused.take().unwrap_or_default();
-                End::of(Class::Refused, &format!("{tool}: {why}"))
+        collector.flush();
+        self.end = Some(match stop_reason {
+            // Some agents end their turn in the middle of their work when a permission is refused.
+            "end_turn" if self.last_refusal.is_some() => {
+                let (tool, refusal_message) = self.last_refusal.take().unwrap_or_default();
+                RunEnd::with_class(ExitClass::Refused, &format!("{tool}: {refusal_message}"))
             }
-            "end_turn" => End::done(),
-            "max_tokens" => End::failed(Trouble::TokenLimit, "the model's tokens are used up"),
-            "max_turn_requests" => End::failed(Trouble::Turns, "it asked the model as often as it may"),
-            "cancelled" => End::of(Class::Interrupted, "its turn was cancelled"),
-            "refusal" => End::failed(Trouble::Other, "the model refused to go on"),
-            other => End::failed(Trouble::Other, &format!("its turn ended with {other}")),
+            "end_turn" => RunEnd::done(),
+            "max_tokens" => RunEnd::failed(FailureKind::TokenLimit, "the model's tokens are used up"),
+            "max_turn_requests" => {
+                RunEnd::failed(FailureKind::Turns, "it asked the model as often as it may")
+            }
+            "cancelled" => RunEnd::with_class(ExitClass::Interrupted, "its turn was cancelled"),
+            "refusal" => RunEnd::failed(FailureKind::Other, "the model refused to go on"),
+            other => RunEnd::failed(FailureKind::Other, &format!("its turn ended with {other}")),
         });
     }
 }
 
-/// What an error says.
-fn in_words(error: &Value) -> String {
-    let said = text(error, "/message").unwrap_or("it answers with an error");
-    let more = error.get("data").map(words).unwrap_or_default();
-    if more.is_empty() { said.to_owned() } else { format!("{said}: {more}") }
+/// Returns the message of an error reply, with its data.
+fn describe_error(error: &Value) -> String {
+    let message = text_at(error, "/message").unwrap_or("it answers with an error");
+    let details = error.get("data").map(content_text).unwrap_or_default();
+    if details.is_empty() { message.to_owned() } else { format!("{message}: {details}") }
 }
 
-fn failed(error: &Value, tally: &mut Tally) -> End {
-    let all = in_words(error);
-    // The protocol's own number for a login that is missing.
+fn record_error(error: &Value, collector: &mut EventCollector) -> RunEnd {
+    let error_text = describe_error(error);
+    // The protocol's own error code for a missing login.
     let needs_login = error.get("code").and_then(Value::as_i64) == Some(-32000);
-    let trouble = if needs_login { Trouble::Auth } else { judge(None, &all) };
-    tally.fail(trouble, &all);
-    End::failed(trouble, &all)
+    let failure = if needs_login { FailureKind::Auth } else { classify_failure(None, &error_text) };
+    collector.set_error(failure, &error_text);
+    RunEnd::failed(failure, &error_text)
 }
 
-fn is_filled(given: &Value) -> bool {
-    given.as_object().map_or(!given.is_null(), |fields| !fields.is_empty())
+fn has_content(value: &Value) -> bool {
+    value.as_object().map_or(!value.is_null(), |fields| !fields.is_empty())
 }
 
-/// What a call is given; its title where that is not said.
-fn given(call: &Value) -> Value {
-    let given = input(call, "/rawInput");
-    match text(call, "/title") {
-        Some(title) if !is_filled(&given) => serde_json::json!({ "title": cut(title, LONGEST_NAME) }),
-        _ => given,
+/// Returns the input of a tool call, or its title where the input is not reported.
+fn call_input(call: &Value) -> Value {
+    let raw_input = input_at(call, "/rawInput");
+    match text_at(call, "/title") {
+        Some(title) if !has_content(&raw_input) => {
+            serde_json::json!({ "title": truncate(title, MAX_NAME_BYTES) })
+        }
+        _ => raw_input,
     }
 }
 
-/// A tool's name, or what kind of tool it is; titles are sentences.
-fn name(call: &Value) -> String {
+/// Returns a tool's name, or the kind of tool it is; titles are sentences, so they come last.
+fn tool_name(call: &Value) -> String {
     let names = ["/name", "/_meta/toolName", "/_meta/claudeCode/toolName", "/kind", "/title"];
-    let mut named = names.iter().filter_map(|path| text(call, path)).filter(|name| *name != "other");
-    cut(named.next().unwrap_or("a tool"), LONGEST_NAME)
+    let mut candidates = names.iter().filter_map(|path| text_at(call, path)).filter(|name| *name != "other");
+    truncate(candidates.next().unwrap_or("a tool"), MAX_NAME_BYTES)
 }
 
-/// What a tool says: texts, else its raw output, else the files that it changed.
-fn output(update: &Value) -> String {
-    let content = list(update, "/content");
-    let texts: Vec<Value> = content.iter().filter(|c| text(c, "/type") == Some("content")).cloned().collect();
-    let texts = words(&Value::Array(texts));
+/// Returns a tool's output: its texts, else its raw output, else the files that it changed.
+fn tool_output(update: &Value) -> String {
+    let content = list_at(update, "/content");
+    let texts: Vec<Value> =
+        content.iter().filter(|c| text_at(c, "/type") == Some("content")).cloned().collect();
+    let texts = content_text(&Value::Array(texts));
     if !texts.is_empty() {
         return texts;
     }
-    if let Some(printed) = text(update, "/_meta/terminal_output_delta/data") {
-        return cut(printed, super::json::LONGEST_OUTPUT);
+    if let Some(terminal_output) = text_at(update, "/_meta/terminal_output_delta/data") {
+        return truncate(terminal_output, super::json::MAX_OUTPUT_BYTES);
     }
-    let paths: Vec<&str> = content.iter().filter_map(|c| text(c, "/path")).collect();
+    let paths: Vec<&str> = content.iter().filter_map(|c| text_at(c, "/path")).collect();
     match update.get("rawOutput") {
-        Some(Value::String(said)) => cut(said, super::json::LONGEST_OUTPUT),
+        Some(Value::String(raw_text)) => truncate(raw_text, super::json::MAX_OUTPUT_BYTES),
         _ if !paths.is_empty() => paths.join("\n"),
-        Some(raw) => words(raw),
+        Some(raw) => content_text(raw),
         None => String::new(),
     }
 }
 
-/// Tokens in the protocol's words. Whether what was sent holds what was cached, and what was generated what was thought,
-/// differs from agent to agent; the total tells.
-fn usage(value: &Value, path: &str) -> Option<Tokens> {
+/// Reads the protocol's token counts at `path`. Agents differ in whether input includes cached tokens, and
+/// whether output includes reasoning; the total reveals which.
+fn usage_at(value: &Value, path: &str) -> Option<Tokens> {
     let usage = value.pointer(path).filter(|u| u.is_object())?;
-    let get = |name: &str| u128::from(count(usage, name).unwrap_or(0));
-    let (sent, said, thought) = (get("/inputTokens"), get("/outputTokens"), get("/thoughtTokens"));
-    let (read, written) = (get("/cachedReadTokens"), get("/cachedWriteTokens"));
+    let get = |name: &str| u128::from(count_at(usage, name).unwrap_or(0));
+    let (input_total, output_total, reasoning) =
+        (get("/inputTokens"), get("/outputTokens"), get("/thoughtTokens"));
+    let (cache_read, cache_written) = (get("/cachedReadTokens"), get("/cachedWriteTokens"));
     let total = get("/totalTokens");
-    let apart = sent + said + read + written;
-    let (cached_within, thought_apart) = if total == apart {
+    let separate_total = input_total + output_total + cache_read + cache_written;
+    let (input_includes_cache, output_excludes_reasoning) = if total == separate_total {
         (false, false)
-    } else if total == sent + said {
+    } else if total == input_total + output_total {
         (true, false)
-    } else if total == sent + said + thought {
+    } else if total == input_total + output_total + reasoning {
         (true, true)
     } else {
-        (false, total == apart + thought)
+        (false, total == separate_total + reasoning)
     };
-    let sent = if cached_within { sent.saturating_sub(read).saturating_sub(written) } else { sent };
-    let said = if thought_apart { said + thought } else { said };
-    let whole = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
+    let input_tokens = if input_includes_cache {
+        input_total.saturating_sub(cache_read).saturating_sub(cache_written)
+    } else {
+        input_total
+    };
+    let output_tokens = if output_excludes_reasoning { output_total + reasoning } else { output_total };
+    let to_u64 = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
     Some(Tokens {
-        input: whole(sent),
-        cached_input: whole(read),
-        cache_write: whole(written),
-        output: whole(said),
-        reasoning: whole(thought),
+        input: to_u64(input_tokens),
+        cached_input: to_u64(cache_read),
+        cache_write: to_u64(cache_written),
+        output: to_u64(output_tokens),
+        reasoning: to_u64(reasoning),
     })
 }

@@ -1,158 +1,181 @@
-//! Owns the output of Aider, `aider --no-pretty --no-stream`: text, and an exit code that says little.
+//! Parser for the output of Aider, `aider --no-pretty --no-stream`: text, and an exit code that reveals
+//! little.
 
 use serde_json::Value;
 
-use super::json::{LONGEST_MESSAGE, cut};
-use super::parser::{Parser, without_cached};
-use super::plain::{Tail, by_exit_code};
-use super::summary::End;
-use super::tally::Tally;
-use super::trouble::judge;
-use super::{Exit, Trouble};
+use super::collector::EventCollector;
+use super::failure_kind::classify_failure;
+use super::json::{MAX_MESSAGE_BYTES, truncate};
+use super::parser::{Parser, tokens_from_total_input};
+use super::summary::RunEnd;
+use super::text_output::{TextTail, end_from_exit_code};
+use super::{Exit, FailureKind};
 
-/// What it says of itself before the answer.
-const HEADER: &[&str] = &["Aider v", "Git repo: ", "Repo-map: "];
+/// Prefixes of the lines in which Aider describes itself before the answer.
+const HEADER_PREFIXES: &[&str] = &["Aider v", "Git repo: ", "Repo-map: "];
 
-/// How Python begins the account of an exception.
-const TRACEBACK: &str = "Traceback (most recent call last):";
+/// First line of a Python traceback.
+const TRACEBACK_LINE: &str = "Traceback (most recent call last):";
 
-/// Part of the path of each file of Aider in which requests are sent and edits are made. A check that Aider runs may print an account of
-/// an exception too, which names none of these.
-const OWN_FRAME: &str = "aider/coders/";
+/// Part of the path of every Aider source file that sends requests or applies edits. A check that Aider runs
+/// may print a traceback too, which contains no such path.
+const AIDER_FRAME_PATH: &str = "aider/coders/";
 
-/// An exception, as far as its account was read. Without a terminal Aider breaks long lines at 80 columns, in the middle of paths.
+/// A Python exception, as far as its traceback was read. Without a terminal Aider breaks long lines at 80
+/// columns, in the middle of paths.
 #[derive(Default)]
-struct Exception {
-    is_own: bool,
-    /// The end of what was read of its frames, without the breaks.
-    frames: String,
-    /// Its name and message.
-    what: String,
+struct PythonException {
+    is_from_aider: bool,
+    /// End of the frames read so far, without the line breaks.
+    frames_tail: String,
+    /// Name and message of the exception.
+    description: String,
 }
 
-/// How names of exceptions end.
-const KINDS: &[&str] = &["Error", "Exception", "Timeout", "Interrupt", "Exit", "Warning"];
+/// Suffixes of exception names.
+const EXCEPTION_SUFFIXES: &[&str] = &["Error", "Exception", "Timeout", "Interrupt", "Exit", "Warning"];
 
-/// Whether a line says what an exception was: `module.Name: message`, or the name alone.
-fn names_exception(line: &str) -> bool {
+/// Returns whether a line names an exception: `module.Name: message`, or the name alone.
+fn is_exception_line(line: &str) -> bool {
     let name = line.split(": ").next().unwrap_or_default().trim_end_matches(':');
     let is_path = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
     let last = name.rsplit('.').next().unwrap_or_default();
     is_path
         && last.starts_with(|c: char| c.is_ascii_uppercase())
-        && KINDS.iter().any(|kind| last.ends_with(kind))
+        && EXCEPTION_SUFFIXES.iter().any(|kind| last.ends_with(kind))
 }
 
-/// Aider's lines. It exits with 0 on most errors.
+/// Parser for Aider's lines. Aider exits with 0 on most errors.
 #[derive(Default)]
-pub(super) struct Aider {
-    said: Tail,
+pub(super) struct AiderParser {
+    output_tail: TextTail,
     answer: Option<String>,
-    /// An error that goes on over several lines.
-    failing: Option<String>,
-    /// The last exception since an answer, after which Aider ends with 0 too.
-    exception: Option<Exception>,
+    /// An error message that continues over several lines.
+    pending_error: Option<String>,
+    /// The last exception since an answer. Aider exits with 0 after one, too.
+    exception: Option<PythonException>,
 }
 
-impl Parser for Aider {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
-        self.words(&line.to_string(), tally);
+impl Parser for AiderParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
+        self.parse_text_line(&line.to_string(), collector);
     }
 
-    fn words(&mut self, line: &str, tally: &mut Tally) {
+    fn parse_text_line(&mut self, line: &str, collector: &mut EventCollector) {
         let line = console::strip_ansi_codes(line);
-        if let Some(failing) = &mut self.failing {
-            if !line.is_empty() && failing.len() < LONGEST_MESSAGE {
-                failing.push(' ');
-                failing.push_str(&cut(&line, LONGEST_MESSAGE));
+        if let Some(error_text) = &mut self.pending_error {
+            if !line.is_empty() && error_text.len() < MAX_MESSAGE_BYTES {
+                error_text.push(' ');
+                error_text.push_str(&truncate(&line, MAX_MESSAGE_BYTES));
                 return;
             }
-            self.failed(tally);
+            self.finish_error(collector);
         }
-        self.trace(&line);
+        self.track_exception(&line);
         if line.starts_with("litellm.") {
-            self.failing = Some(cut(&line, LONGEST_MESSAGE));
+            self.pending_error = Some(truncate(&line, MAX_MESSAGE_BYTES));
         } else if line.contains("has hit a token limit") {
-            tally.fail(Trouble::TokenLimit, &line);
+            collector.set_error(FailureKind::TokenLimit, &line);
         } else if let Some(model) = line.strip_prefix("Model: ").or(line.strip_prefix("Main model: ")) {
-            tally.model(model.split(" with ").next().unwrap_or(model));
-        } else if HEADER.iter().any(|head| line.starts_with(head)) {
-            self.said.take();
-            tally.unknown("header");
+            collector.set_model(model.split(" with ").next().unwrap_or(model));
+        } else if HEADER_PREFIXES.iter().any(|head| line.starts_with(head)) {
+            self.output_tail.take();
+            collector.add_unknown("header");
         } else if let Some(figures) = line.strip_prefix("Tokens: ") {
-            // The answer is complete now; what follows is what became of it.
-            self.answer = self.said.take();
-            (self.exception, tally.error) = (None, None);
-            tally.turn();
-            used(figures, tally);
+            // The answer is complete now; later lines report the edits made from it.
+            self.answer = self.output_tail.take();
+            (self.exception, collector.error) = (None, None);
+            collector.add_turn();
+            parse_usage(figures, collector);
         } else {
-            self.said.add(&line);
-            tally.text(&line, None);
+            self.output_tail.push_line(&line);
+            collector.add_text(&line, None);
         }
     }
 
-    fn is_json(&self) -> bool {
+    fn writes_json(&self) -> bool {
         false
     }
 
-    fn end(&mut self, tally: &mut Tally, exit: Exit) -> Option<End> {
-        self.failed(tally);
-        if let Some(found) = self.exception.take().filter(|found| found.is_own && tally.error.is_none()) {
-            let what =
-                if found.what.is_empty() { "it ended with an exception of its own" } else { &found.what };
-            tally.fail(judge(None, what), what);
+    fn finish(&mut self, collector: &mut EventCollector, exit: Exit) -> Option<RunEnd> {
+        self.finish_error(collector);
+        if let Some(exception) =
+            self.exception.take().filter(|candidate| candidate.is_from_aider && collector.error.is_none())
+        {
+            let description = if exception.description.is_empty() {
+                "it ended with an exception of its own"
+            } else {
+                &exception.description
+            };
+            collector.set_error(classify_failure(None, description), description);
         }
-        tally.answer = self.answer.take();
-        match &tally.error {
-            Some((trouble, message)) if exit.ended_by().is_none() => Some(End::failed(*trouble, message)),
-            _ => by_exit_code(tally, exit),
-        }
-    }
-}
-
-impl Aider {
-    /// Follows the account of an exception: frames, and then what it was.
-    fn trace(&mut self, line: &str) {
-        if line == TRACEBACK {
-            self.exception = Some(Exception::default());
-            return;
-        }
-        let Some(open) = self.exception.as_mut().filter(|open| open.what.is_empty()) else { return };
-        if names_exception(line) {
-            open.what = cut(line, LONGEST_MESSAGE);
-            return;
-        }
-        open.frames.push_str(line);
-        open.is_own |= open.frames.contains(OWN_FRAME);
-        let from = open.frames.ceil_char_boundary(open.frames.len().saturating_sub(OWN_FRAME.len()));
-        open.frames.drain(..from);
-    }
-
-    fn failed(&mut self, tally: &mut Tally) {
-        if let Some(said) = self.failing.take() {
-            self.said.take();
-            tally.fail(judge(None, &said), &said);
+        collector.answer = self.answer.take();
+        match &collector.error {
+            Some((failure, message)) if exit.terminating_signal().is_none() => {
+                Some(RunEnd::failed(*failure, message))
+            }
+            _ => end_from_exit_code(collector, exit),
         }
     }
 }
 
-/// Reads `1.2k sent, 3.1k cache hit, 50 received. Cost: $0.01 message, $0.02 session.`; counts are rounded there.
-fn used(figures: &str, tally: &mut Tally) {
+impl AiderParser {
+    /// Follows a traceback line by line: the frames, and then the exception.
+    fn track_exception(&mut self, line: &str) {
+        if line == TRACEBACK_LINE {
+            self.exception = Some(PythonException::default());
+            return;
+        }
+        let Some(exception) = self.exception.as_mut().filter(|unnamed| unnamed.description.is_empty()) else {
+            return;
+        };
+        if is_exception_line(line) {
+            exception.description = truncate(line, MAX_MESSAGE_BYTES);
+            return;
+        }
+        exception.frames_tail.push_str(line);
+        exception.is_from_aider |= exception.frames_tail.contains(AIDER_FRAME_PATH);
+        let tail_start = exception
+            .frames_tail
+            .ceil_char_boundary(exception.frames_tail.len().saturating_sub(AIDER_FRAME_PATH.len()));
+        exception.frames_tail.drain(..tail_start);
+    }
+
+    fn finish_error(&mut self, collector: &mut EventCollector) {
+        if let Some(message) = self.pending_error.take() {
+            self.output_tail.take();
+            collector.set_error(classify_failure(None, &message), &message);
+        }
+    }
+}
+
+/// Reads `1.2k sent, 3.1k cache hit, 50 received. Cost: $0.01 message, $0.02 session.`; Aider rounds these
+/// counts.
+fn parse_usage(figures: &str, collector: &mut EventCollector) {
     let (tokens, cost) = figures.split_once(" Cost: ").unwrap_or((figures, ""));
-    let of = |what: &str| {
-        let mut parts = tokens.trim_end_matches('.').split(", ");
-        parts.find_map(|part| part.strip_suffix(what)).and_then(|n| rounded(n.trim())).unwrap_or(0)
+    let count_before = |suffix: &str| {
+        let mut fields = tokens.trim_end_matches('.').split(", ");
+        fields
+            .find_map(|field| field.strip_suffix(suffix))
+            .and_then(|n| parse_rounded_count(n.trim()))
+            .unwrap_or(0)
     };
-    tally.used(without_cached(of(" sent"), of(" cache hit"), of(" cache write"), of(" received"), 0));
-    let session = cost.split(", ").find_map(|part| part.trim_end_matches('.').strip_suffix(" session"));
-    if let Some(dollars) = session.and_then(|d| d.trim_start_matches('$').parse().ok()) {
-        tally.cost(super::event::nanos(dollars));
+    collector.add_usage(tokens_from_total_input(
+        count_before(" sent"),
+        count_before(" cache hit"),
+        count_before(" cache write"),
+        count_before(" received"),
+        0,
+    ));
+    let session_cost = cost.split(", ").find_map(|part| part.trim_end_matches('.').strip_suffix(" session"));
+    if let Some(dollars) = session_cost.and_then(|d| d.trim_start_matches('$').parse().ok()) {
+        collector.set_cost(super::event::dollars_to_nanos(dollars));
     }
 }
 
-/// A count like `50`, `1.2k` or `3M`.
-fn rounded(count: &str) -> Option<u64> {
-    let (number, times) = match count.strip_suffix(['k', 'M']) {
+/// Reads a count like `50`, `1.2k` or `3M`.
+fn parse_rounded_count(count: &str) -> Option<u64> {
+    let (number, factor) = match count.strip_suffix(['k', 'M']) {
         Some(number) if count.ends_with('k') => (number, 1e3),
         Some(number) => (number, 1e6),
         None => (count, 1.0),
@@ -163,5 +186,5 @@ fn rounded(count: &str) -> Option<u64> {
         clippy::cast_sign_loss,
         reason = "such a cast stops at the smallest and the largest number, as is wanted"
     )]
-    Some((number * times).round() as u64)
+    Some((number * factor).round() as u64)
 }

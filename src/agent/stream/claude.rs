@@ -1,289 +1,304 @@
-//! Owns the stream of Claude Code, and of those that speak like it: Amp, and Cursor with tool lines of its own.
+//! Parser for the stream of Claude Code, and of agents with the same format: Amp, and Cursor with its own
+//! tool lines.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::json::{count, flag, input, list, money, text, words};
-use super::parser::{Parser, kind_of};
-use super::said::Said;
-use super::summary::End;
-use super::tally::{Recent, Tally};
-use super::trouble::judge;
-use super::{Class, Exit, Tokens, Trouble, lift};
+use super::client_line::ClientLine;
+use super::collector::{EventCollector, RecentIds};
+use super::failure_kind::classify_failure;
+use super::json::{content_text, count_at, flag_at, input_at, list_at, nanos_at, text_at};
+use super::parser::{Parser, event_type};
+use super::summary::RunEnd;
+use super::{Exit, ExitClass, FailureKind, Tokens, limit_reset};
 
-/// Claude's lines. One content block a line, several lines with the same message id: what a later one says more counts.
+/// Parser for Claude's lines. Each line holds one content block; several lines can share a message id, and
+/// only the usage that a later one adds counts.
 #[derive(Default)]
-pub(super) struct Claude {
-    messages: Recent,
-    /// What results have said that they are about, in this run.
-    told: Told,
-    /// How often the model was asked in the turns before this one.
-    turns: u64,
-    /// How the last turn ended, as long as nothing has come of what the agent was told after it.
-    before: Option<End>,
+pub(super) struct ClaudeParser {
+    messages: RecentIds,
+    /// Usage and cost that results have reported for this run.
+    reported: ReportedTotals,
+    /// Model requests in all turns of this run so far.
+    total_turns: u64,
+    /// How the last turn ended, as long as the agent has not reacted to the message that followed.
+    previous_end: Option<RunEnd>,
 }
 
 #[derive(Default)]
-struct Told {
+struct ReportedTotals {
     tokens: Tokens,
     cost: u64,
 }
 
-impl Parser for Claude {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
-        if matches!(kind_of(line), "assistant" | "user" | "result") {
-            self.before = None;
+impl Parser for ClaudeParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
+        if matches!(event_type(line), "assistant" | "user" | "result") {
+            self.previous_end = None;
         }
-        match kind_of(line) {
-            "system" => system(line, tally),
-            "assistant" => self.assistant(line, tally),
-            "user" => results(line, tally),
-            "result" => self.result(line, tally),
-            "tool_call" => cursor_tool(line, tally),
-            "control_request" => asks(line, tally),
-            "rate_limit_event" => rate_limit(line, tally),
+        match event_type(line) {
+            "system" => parse_system_line(line, collector),
+            "assistant" => self.parse_assistant_line(line, collector),
+            "user" => add_tool_results(line, collector),
+            "result" => self.parse_result_line(line, collector),
+            "tool_call" => parse_cursor_tool_call(line, collector),
+            "control_request" => parse_permission_request(line, collector),
+            "rate_limit_event" => parse_rate_limit(line, collector),
             "thinking" | "stream_event" | "control_response" | "control_cancel_request" | "keep_alive" => {}
-            kind => tally.unknown(kind),
+            kind => collector.add_unknown(kind),
         }
     }
 
-    /// What the agent was told more. One that ends without having taken it has ended as it had said before.
-    fn client(&mut self, line: &Value, tally: &mut Tally) {
-        match Said::deserialize(line) {
-            Ok(Said::Asks { more: Some(more), .. }) => {
-                self.before = tally.end.clone().or(self.before.take());
-                tally.goes_on();
-                tally.told(&more);
+    /// Handles a message to the agent. If the agent exits without reacting to it, the previous end of the run
+    /// counts.
+    fn parse_client_line(&mut self, line: &Value, collector: &mut EventCollector) {
+        match ClientLine::deserialize(line) {
+            Ok(ClientLine::Request { message: Some(message), .. }) => {
+                self.previous_end = collector.end.clone().or(self.previous_end.take());
+                collector.clear_end();
+                collector.add_message(&message);
             }
-            _ => self.event(line, tally),
+            _ => self.parse_event(line, collector),
         }
     }
 
-    fn end(&mut self, tally: &mut Tally, _exit: Exit) -> Option<End> {
-        tally.end.clone().or(self.before.take())
+    fn finish(&mut self, collector: &mut EventCollector, _exit: Exit) -> Option<RunEnd> {
+        collector.end.clone().or(self.previous_end.take())
     }
 }
 
-pub(super) fn system(line: &Value, tally: &mut Tally) {
-    match text(line, "/subtype").unwrap_or_default() {
-        "init" => tally.session(text(line, "/session_id").unwrap_or_default(), text(line, "/model")),
-        "permission_denied" => tally.refuse(
-            text(line, "/tool_use_id"),
-            text(line, "/tool_name").unwrap_or("a tool"),
-            text(line, "/message").unwrap_or_default(),
+pub(super) fn parse_system_line(line: &Value, collector: &mut EventCollector) {
+    match text_at(line, "/subtype").unwrap_or_default() {
+        "init" => {
+            collector.set_session(text_at(line, "/session_id").unwrap_or_default(), text_at(line, "/model"));
+        }
+        "permission_denied" => collector.add_refusal(
+            text_at(line, "/tool_use_id"),
+            text_at(line, "/tool_name").unwrap_or("a tool"),
+            text_at(line, "/message").unwrap_or_default(),
         ),
         "api_retry" => {
-            let why = text(line, "/error").unwrap_or("the request failed");
-            let status = count(line, "/error_status").map(|s| format!(" ({s})")).unwrap_or_default();
-            tally.retry(
-                count(line, "/attempt"),
-                count(line, "/max_retries"),
-                count(line, "/retry_delay_ms"),
-                &format!("{why}{status}"),
+            let reason = text_at(line, "/error").unwrap_or("the request failed");
+            let status = count_at(line, "/error_status").map(|s| format!(" ({s})")).unwrap_or_default();
+            collector.add_retry(
+                count_at(line, "/attempt"),
+                count_at(line, "/max_retries"),
+                count_at(line, "/retry_delay_ms"),
+                &format!("{reason}{status}"),
             );
         }
-        "notification" => tally.warn(text(line, "/text").unwrap_or_default()),
+        "notification" => collector.add_warning(text_at(line, "/text").unwrap_or_default()),
         "hook_started" | "hook_progress" | "hook_response" | "status" => {}
-        other => tally.unknown(&format!("system/{other}")),
+        other => collector.add_unknown(&format!("system/{other}")),
     }
 }
 
-/// What a message says, blocks in order. Subagents' words are told with the call that they work for, and are nobody's answer.
-pub(super) fn blocks(line: &Value, tally: &mut Tally) {
-    let parent = text(line, "/parent_tool_use_id");
-    for block in list(line, "/message/content") {
-        match kind_of(block) {
-            "text" => tally.text(text(block, "/text").unwrap_or_default(), parent),
-            "thinking" => tally.thinking(text(block, "/thinking").unwrap_or_default(), parent),
-            "tool_use" | "server_tool_use" | "mcp_tool_use" => tally.tool(
-                text(block, "/id").unwrap_or_default(),
-                text(block, "/name").unwrap_or("a tool"),
-                input(block, "/input"),
+/// Adds the content blocks of a message in order. Text of a subagent carries the tool call that it works for,
+/// and never counts as the answer.
+pub(super) fn add_content_blocks(line: &Value, collector: &mut EventCollector) {
+    let parent = text_at(line, "/parent_tool_use_id");
+    for block in list_at(line, "/message/content") {
+        match event_type(block) {
+            "text" => collector.add_text(text_at(block, "/text").unwrap_or_default(), parent),
+            "thinking" => collector.add_thinking(text_at(block, "/thinking").unwrap_or_default(), parent),
+            "tool_use" | "server_tool_use" | "mcp_tool_use" => collector.add_tool_call(
+                text_at(block, "/id").unwrap_or_default(),
+                text_at(block, "/name").unwrap_or("a tool"),
+                input_at(block, "/input"),
                 parent,
             ),
             "redacted_thinking" => {}
-            other => tally.unknown(&format!("assistant/{other}")),
+            other => collector.add_unknown(&format!("assistant/{other}")),
         }
     }
 }
 
-/// What tools have answered.
-pub(super) fn results(line: &Value, tally: &mut Tally) {
-    if text(line, "/parent_tool_use_id").is_none() {
-        tally.goes_on();
+/// Adds the results of tools.
+pub(super) fn add_tool_results(line: &Value, collector: &mut EventCollector) {
+    if text_at(line, "/parent_tool_use_id").is_none() {
+        collector.clear_end();
     }
-    for block in list(line, "/message/content").iter().filter(|b| kind_of(b) == "tool_result") {
-        tally.tool_result(
-            text(block, "/tool_use_id").unwrap_or_default(),
-            flag(block, "/is_error") != Some(true),
-            &block.get("content").map(words).unwrap_or_default(),
+    for block in list_at(line, "/message/content").iter().filter(|b| event_type(b) == "tool_result") {
+        collector.add_tool_result(
+            text_at(block, "/tool_use_id").unwrap_or_default(),
+            flag_at(block, "/is_error") != Some(true),
+            &block.get("content").map(content_text).unwrap_or_default(),
         );
     }
 }
 
-/// Anthropic's usage: what was sent is without what was cached; thoughts are in what was generated.
-fn usage(value: &Value, path: &str) -> Option<Tokens> {
+/// Reads Anthropic's usage object: input excludes cached tokens, output includes thinking.
+fn usage_at(value: &Value, path: &str) -> Option<Tokens> {
     let usage = value.pointer(path)?;
     Some(Tokens {
-        input: count(usage, "/input_tokens").unwrap_or(0),
-        cached_input: count(usage, "/cache_read_input_tokens").unwrap_or(0),
-        cache_write: count(usage, "/cache_creation_input_tokens").unwrap_or(0),
-        output: count(usage, "/output_tokens").unwrap_or(0),
-        reasoning: count(usage, "/output_tokens_details/thinking_tokens").unwrap_or(0),
+        input: count_at(usage, "/input_tokens").unwrap_or(0),
+        cached_input: count_at(usage, "/cache_read_input_tokens").unwrap_or(0),
+        cache_write: count_at(usage, "/cache_creation_input_tokens").unwrap_or(0),
+        output: count_at(usage, "/output_tokens").unwrap_or(0),
+        reasoning: count_at(usage, "/output_tokens_details/thinking_tokens").unwrap_or(0),
     })
 }
 
-/// Usage and dollars by model, summed; none if it is not there.
-fn by_model(value: &Value, path: &str) -> Option<(Tokens, u64)> {
+/// Sums tokens and cost over all models; none if the object is missing.
+fn sum_model_usage(value: &Value, path: &str) -> Option<(Tokens, u64)> {
     let models = value.pointer(path)?.as_object()?;
     Some(models.values().fold((Tokens::default(), 0), |(tokens, cost), model| {
-        let get = |path| count(model, path).unwrap_or(0);
-        let more = Tokens {
+        let get = |path| count_at(model, path).unwrap_or(0);
+        let model_tokens = Tokens {
             input: get("/inputTokens"),
             cached_input: get("/cacheReadInputTokens"),
             cache_write: get("/cacheCreationInputTokens"),
             output: get("/outputTokens"),
             reasoning: get("/thinkingTokens"),
         };
-        (tokens.plus(more), u64::saturating_add(cost, money(model, "/costUSD").unwrap_or(0)))
+        (tokens.plus(model_tokens), u64::saturating_add(cost, nanos_at(model, "/costUSD").unwrap_or(0)))
     }))
 }
 
-impl Claude {
-    fn assistant(&mut self, line: &Value, tally: &mut Tally) {
-        let own = text(line, "/parent_tool_use_id").is_none();
-        if own {
-            tally.goes_on();
+impl ClaudeParser {
+    fn parse_assistant_line(&mut self, line: &Value, collector: &mut EventCollector) {
+        let is_main_agent = text_at(line, "/parent_tool_use_id").is_none();
+        if is_main_agent {
+            collector.clear_end();
         }
-        if flag(line, "/is_api_error_message") == Some(true) || text(line, "/error").is_some() {
-            let said = words(line.pointer("/message/content").unwrap_or(&Value::Null));
-            let kind = text(line, "/api_error_type").or(text(line, "/error")).unwrap_or_default();
-            let trouble = judge(count(line, "/api_error_status"), &format!("{kind} {said}"));
-            tally.fail(trouble, &said);
+        if flag_at(line, "/is_api_error_message") == Some(true) || text_at(line, "/error").is_some() {
+            let message = content_text(line.pointer("/message/content").unwrap_or(&Value::Null));
+            let kind = text_at(line, "/api_error_type").or(text_at(line, "/error")).unwrap_or_default();
+            let failure = classify_failure(count_at(line, "/api_error_status"), &format!("{kind} {message}"));
+            collector.set_error(failure, &message);
             return;
         }
-        if let Some(id) = text(line, "/session_id") {
-            tally.session(id, None);
+        if let Some(id) = text_at(line, "/session_id") {
+            collector.set_session(id, None);
         }
-        blocks(line, tally);
-        let Some(spent) = usage(line, "/message/usage") else { return };
-        let id = text(line, "/message/id").unwrap_or_default();
-        let Some(more) = self.messages.more(id, spent) else { return };
-        tally.used_by(text(line, "/message/model"), more);
-        if own {
-            tally.context(Tokens { output: 0, ..spent }.total(), None);
+        add_content_blocks(line, collector);
+        let Some(message_usage) = usage_at(line, "/message/usage") else { return };
+        let id = text_at(line, "/message/id").unwrap_or_default();
+        let Some(increase) = self.messages.usage_increase(id, message_usage) else { return };
+        collector.add_model_usage(text_at(line, "/message/model"), increase);
+        if is_main_agent {
+            collector.set_context(Tokens { output: 0, ..message_usage }.total(), None);
         }
     }
 
-    /// `usage` and `num_turns` are of this turn, `modelUsage` and `total_cost_usd` of all runs of the session. What has come
-    /// since the last result is told by model too, which holds subagents and is right even if earlier runs are not known.
-    fn result(&mut self, line: &Value, tally: &mut Tally) {
-        if flag(line, "/is_error") != Some(true) || tally.progress().session.is_some() {
-            tally.session(text(line, "/session_id").unwrap_or_default(), None);
+    /// Handles a result. `usage` and `num_turns` cover this turn, `modelUsage` and `total_cost_usd` all runs
+    /// of the session. Usage since the last result is also reported by model, which includes subagents and is
+    /// right even if earlier runs are unknown.
+    fn parse_result_line(&mut self, line: &Value, collector: &mut EventCollector) {
+        if flag_at(line, "/is_error") != Some(true) || collector.progress().session.is_some() {
+            collector.set_session(text_at(line, "/session_id").unwrap_or_default(), None);
         }
-        for denial in list(line, "/permission_denials") {
-            let tool = text(denial, "/tool_name").unwrap_or("a tool");
-            tally.refuse(text(denial, "/tool_use_id"), tool, "it was not allowed");
+        for denial in list_at(line, "/permission_denials") {
+            let tool = text_at(denial, "/tool_name").unwrap_or("a tool");
+            collector.add_refusal(text_at(denial, "/tool_use_id"), tool, "it was not allowed");
         }
-        if let Some(turns) = count(line, "/num_turns") {
-            self.turns = self.turns.saturating_add(turns);
-            tally.turns(self.turns);
+        if let Some(turns) = count_at(line, "/num_turns") {
+            self.total_turns = self.total_turns.saturating_add(turns);
+            collector.set_turns(self.total_turns);
         }
-        self.money(line, tally);
-        let size = line.pointer("/modelUsage").and_then(Value::as_object).and_then(|models| {
-            let asked = tally.progress().model.as_ref().and_then(|name| models.get(name));
-            asked.or_else(|| models.values().next()).and_then(|model| count(model, "/contextWindow"))
+        self.update_usage_and_cost(line, collector);
+        let context_size = line.pointer("/modelUsage").and_then(Value::as_object).and_then(|models| {
+            let current_model = collector.progress().model.as_ref().and_then(|name| models.get(name));
+            current_model
+                .or_else(|| models.values().next())
+                .and_then(|model| count_at(model, "/contextWindow"))
         });
-        if let Some(used) = tally.progress().context_used.filter(|_| size.is_some()) {
-            tally.context(used, size);
+        if let Some(used) = collector.progress().context_used.filter(|_| context_size.is_some()) {
+            collector.set_context(used, context_size);
         }
-        tally.finished(end(line), text(line, "/result"));
+        collector.finish(result_end(line), text_at(line, "/result"));
     }
 
-    fn money(&mut self, line: &Value, tally: &mut Tally) {
-        let session = by_model(line, "/modelUsage");
-        let of_session = session.map(|(tokens, _)| tally.session_used(tokens));
-        let dollars = money(line, "/total_cost_usd").and_then(|total| tally.session_cost(total));
-        let (tokens, cost) = if let Some((tokens, cost)) = by_model(line, "/model_usage_since_last_result") {
-            self.told.tokens = self.told.tokens.plus(tokens);
-            self.told.cost = self.told.cost.saturating_add(cost);
-            (Some(self.told.tokens), Some(self.told.cost))
-        } else {
-            (of_session.or(usage(line, "/usage")), dollars)
-        };
+    fn update_usage_and_cost(&mut self, line: &Value, collector: &mut EventCollector) {
+        let session_sums = sum_model_usage(line, "/modelUsage");
+        let run_tokens = session_sums.map(|(tokens, _)| collector.record_session_usage(tokens));
+        let reported_cost =
+            nanos_at(line, "/total_cost_usd").and_then(|total| collector.record_session_cost(total));
+        let (tokens, cost) =
+            if let Some((tokens, cost)) = sum_model_usage(line, "/model_usage_since_last_result") {
+                self.reported.tokens = self.reported.tokens.plus(tokens);
+                self.reported.cost = self.reported.cost.saturating_add(cost);
+                (Some(self.reported.tokens), Some(self.reported.cost))
+            } else {
+                (run_tokens.or(usage_at(line, "/usage")), reported_cost)
+            };
         if let Some(tokens) = tokens {
-            tally.usage(tokens);
+            collector.set_usage(tokens);
         }
-        if let Some(cost) = cost.filter(|_| dollars.is_some()) {
-            tally.cost(cost);
+        if let Some(cost) = cost.filter(|_| reported_cost.is_some()) {
+            collector.set_cost(cost);
         }
     }
 }
 
-/// How a result says that it went. `subtype` is `success` for errors of the provider too.
-fn end(line: &Value) -> End {
-    let subtype = text(line, "/subtype").unwrap_or_default();
-    if !flag(line, "/is_error").unwrap_or(subtype != "success") {
-        return End::done();
+/// Returns the end of the run that a result reports. `subtype` is `success` for errors of the provider too.
+fn result_end(line: &Value) -> RunEnd {
+    let subtype = text_at(line, "/subtype").unwrap_or_default();
+    if !flag_at(line, "/is_error").unwrap_or(subtype != "success") {
+        return RunEnd::done();
     }
-    let said = ["/result", "/errors", "/error"].iter().find_map(|path| {
-        let said = line.pointer(path).map(words).unwrap_or_default();
-        Some(said).filter(|s| !s.is_empty())
+    let message = ["/result", "/errors", "/error"].iter().find_map(|path| {
+        let content = line.pointer(path).map(content_text).unwrap_or_default();
+        Some(content).filter(|s| !s.is_empty())
     });
-    let said = said.unwrap_or_default();
-    match (subtype, text(line, "/terminal_reason").unwrap_or_default()) {
-        ("error_max_turns", _) | (_, "max_turns") => End::failed(Trouble::Turns, &said),
-        ("error_max_budget_usd", _) | (_, "budget_exhausted") => End::failed(Trouble::Money, &said),
-        (_, "prompt_too_long") => End::failed(Trouble::TokenLimit, &said),
-        (_, why) if why.starts_with("aborted") => End::of(Class::Interrupted, &said),
+    let message = message.unwrap_or_default();
+    match (subtype, text_at(line, "/terminal_reason").unwrap_or_default()) {
+        ("error_max_turns", _) | (_, "max_turns") => RunEnd::failed(FailureKind::Turns, &message),
+        ("error_max_budget_usd", _) | (_, "budget_exhausted") => RunEnd::failed(FailureKind::Money, &message),
+        (_, "prompt_too_long") => RunEnd::failed(FailureKind::TokenLimit, &message),
+        (_, reason) if reason.starts_with("aborted") => RunEnd::with_class(ExitClass::Interrupted, &message),
         _ => {
-            let kind = text(line, "/api_error_type").unwrap_or_default();
-            End::failed(judge(count(line, "/api_error_status"), &format!("{kind} {said}")), &said)
+            let kind = text_at(line, "/api_error_type").unwrap_or_default();
+            RunEnd::failed(
+                classify_failure(count_at(line, "/api_error_status"), &format!("{kind} {message}")),
+                &message,
+            )
         }
     }
 }
 
-fn asks(line: &Value, tally: &mut Tally) {
-    if text(line, "/request/subtype") == Some("can_use_tool") {
-        tally.asked(
-            text(line, "/request_id").unwrap_or_default(),
-            text(line, "/request/tool_name").unwrap_or("a tool"),
-            input(line, "/request/input"),
+fn parse_permission_request(line: &Value, collector: &mut EventCollector) {
+    if text_at(line, "/request/subtype") == Some("can_use_tool") {
+        collector.add_permission_request(
+            text_at(line, "/request_id").unwrap_or_default(),
+            text_at(line, "/request/tool_name").unwrap_or("a tool"),
+            input_at(line, "/request/input"),
         );
     }
 }
 
-fn rate_limit(line: &Value, tally: &mut Tally) {
-    let kind = text(line, "/rate_limit_info/rateLimitType").unwrap_or("rate");
-    match text(line, "/rate_limit_info/status").unwrap_or_default() {
+fn parse_rate_limit(line: &Value, collector: &mut EventCollector) {
+    let kind = text_at(line, "/rate_limit_info/rateLimitType").unwrap_or("rate");
+    match text_at(line, "/rate_limit_info/status").unwrap_or_default() {
         "rejected" => {
-            tally.lift = count(line, "/rate_limit_info/resetsAt").and_then(lift::at);
-            tally.fail(Trouble::RateLimit, &format!("the {kind} limit is reached"));
+            collector.limit_reset =
+                count_at(line, "/rate_limit_info/resetsAt").and_then(limit_reset::epoch_reset);
+            collector.set_error(FailureKind::RateLimit, &format!("the {kind} limit is reached"));
         }
-        "allowed_warning" => tally.warn(&format!("the {kind} limit is near")),
+        "allowed_warning" => collector.add_warning(&format!("the {kind} limit is near")),
         _ => {}
     }
 }
 
-/// Cursor's tool calls: the tool is the name of the only field, as in `readToolCall`.
-fn cursor_tool(line: &Value, tally: &mut Tally) {
-    let id = text(line, "/call_id").unwrap_or_default();
+/// Handles Cursor's tool calls: the tool is the name of the only field, as in `readToolCall`.
+fn parse_cursor_tool_call(line: &Value, collector: &mut EventCollector) {
+    let id = text_at(line, "/call_id").unwrap_or_default();
     let Some((name, call)) = line.get("tool_call").and_then(Value::as_object).and_then(|c| c.iter().next())
     else {
-        return tally.unknown("tool_call");
+        return collector.add_unknown("tool_call");
     };
     let name = name.strip_suffix("ToolCall").unwrap_or(name);
-    match text(line, "/subtype").unwrap_or_default() {
-        "started" => tally.tool(id, name, input(call, "/args"), None),
+    match text_at(line, "/subtype").unwrap_or_default() {
+        "started" => collector.add_tool_call(id, name, input_at(call, "/args"), None),
         "completed" => {
-            let output = call.get("result").map(words).unwrap_or_default();
+            let output = call.get("result").map(content_text).unwrap_or_default();
             if call.pointer("/result/rejected").is_some()
                 || call.pointer("/result/permissionDenied").is_some()
             {
-                tally.refuse(Some(id), name, &output);
+                collector.add_refusal(Some(id), name, &output);
             }
-            tally.tool_result(id, call.pointer("/result/success").is_some(), &output);
+            collector.add_tool_result(id, call.pointer("/result/success").is_some(), &output);
         }
-        other => tally.unknown(&format!("tool_call/{other}")),
+        other => collector.add_unknown(&format!("tool_call/{other}")),
     }
 }

@@ -1,131 +1,134 @@
-//! Owns the stream of Codex, `codex exec --json`.
+//! Parser for the stream of Codex, `codex exec --json`.
 
 use serde_json::Value;
 
-use super::json::{count, input, list, text, words};
-use super::parser::{Parser, kind_of, without_cached};
-use super::summary::End;
-use super::tally::{Recent, Tally};
-use super::trouble::judge;
+use super::collector::{EventCollector, RecentIds};
+use super::failure_kind::classify_failure;
+use super::json::{content_text, count_at, input_at, list_at, text_at};
+use super::parser::{Parser, event_type, tokens_from_total_input};
+use super::summary::RunEnd;
 
-/// Codex' lines. It names neither its model nor a price.
+/// Parser for Codex' lines. Codex reports neither its model nor a price.
 #[derive(Default)]
-pub(super) struct Codex {
-    begun: Recent,
+pub(super) struct CodexParser {
+    started_items: RecentIds,
 }
 
-impl Parser for Codex {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
-        match kind_of(line) {
-            "thread.started" => tally.session(text(line, "/thread_id").unwrap_or_default(), None),
-            "turn.started" => tally.goes_on(),
-            "item.started" => self.begin(&line["item"], tally),
-            "item.completed" => self.complete(&line["item"], tally),
+impl Parser for CodexParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
+        match event_type(line) {
+            "thread.started" => collector.set_session(text_at(line, "/thread_id").unwrap_or_default(), None),
+            "turn.started" => collector.clear_end(),
+            "item.started" => self.start_item(&line["item"], collector),
+            "item.completed" => self.complete_item(&line["item"], collector),
             "item.updated" => {}
-            "turn.completed" => completed(line, tally),
+            "turn.completed" => parse_turn_completed(line, collector),
             "turn.failed" => {
-                let said = text(line, "/error/message").unwrap_or("the turn failed");
-                tally.finished(End::failed(judge(None, said), said), None);
+                let message = text_at(line, "/error/message").unwrap_or("the turn failed");
+                collector.finish(RunEnd::failed(classify_failure(None, message), message), None);
             }
-            "error" => error(text(line, "/message").unwrap_or_default(), tally),
-            kind => tally.unknown(kind),
+            "error" => parse_error(text_at(line, "/message").unwrap_or_default(), collector),
+            kind => collector.add_unknown(kind),
         }
     }
 }
 
-/// The counters are those of the whole thread. What was sent holds what was found in a cache.
-fn completed(line: &Value, tally: &mut Tally) {
-    let get = |name: &str| count(line, &format!("/usage/{name}")).unwrap_or(0);
+/// Handles the end of a turn. Its counters cover the complete thread; input includes cached tokens.
+fn parse_turn_completed(line: &Value, collector: &mut EventCollector) {
+    let get = |name: &str| count_at(line, &format!("/usage/{name}")).unwrap_or(0);
     if line.get("usage").is_some_and(Value::is_object) {
-        let total = without_cached(
+        let total = tokens_from_total_input(
             get("input_tokens"),
             get("cached_input_tokens"),
             get("cache_write_input_tokens"),
             get("output_tokens"),
             get("reasoning_output_tokens"),
         );
-        let own = tally.session_used(total);
-        tally.usage(own);
+        let run_usage = collector.record_session_usage(total);
+        collector.set_usage(run_usage);
     }
-    let answer = tally.answer.clone();
-    tally.finished(End::done(), answer.as_deref());
+    let answer = collector.answer.clone();
+    collector.finish(RunEnd::done(), answer.as_deref());
 }
 
-/// An error, or the word that it tries again: `Reconnecting... 1/5 (why)`.
-fn error(said: &str, tally: &mut Tally) {
-    let Some(tries) = said.strip_prefix("Reconnecting") else {
-        return tally.fail(judge(None, said), said);
+/// Handles an error, or a notice that Codex retries: `Reconnecting... 1/5 (reason)`.
+fn parse_error(message: &str, collector: &mut EventCollector) {
+    let Some(details) = message.strip_prefix("Reconnecting") else {
+        return collector.set_error(classify_failure(None, message), message);
     };
-    let tries = tries.trim_start_matches(['.', '…', ' ']);
-    let (numbers, why) = tries.split_once(' ').unwrap_or((tries, ""));
+    let details = details.trim_start_matches(['.', '…', ' ']);
+    let (numbers, reason) = details.split_once(' ').unwrap_or((details, ""));
     let mut numbers = numbers.split('/').map(|n| n.parse().ok());
-    let (attempt, of) = (numbers.next().flatten(), numbers.next().flatten());
-    tally.retry(attempt, of, None, why.trim_start_matches('(').trim_end_matches(')'));
+    let (attempt, max_attempts) = (numbers.next().flatten(), numbers.next().flatten());
+    collector.add_retry(attempt, max_attempts, None, reason.trim_start_matches('(').trim_end_matches(')'));
 }
 
-impl Codex {
-    /// A tool begins. Some are told only when they have ended.
-    fn begin(&mut self, item: &Value, tally: &mut Tally) {
-        let Some((name, given)) = tool(item) else { return };
-        let id = text(item, "/id").unwrap_or_default();
-        if self.begun.is_new(id) {
-            tally.tool(id, &name, given, None);
+impl CodexParser {
+    /// Emits a tool call. Codex reports some calls only when they have finished.
+    fn start_item(&mut self, item: &Value, collector: &mut EventCollector) {
+        let Some((name, tool_input)) = tool_name_and_input(item) else { return };
+        let id = text_at(item, "/id").unwrap_or_default();
+        if self.started_items.insert(id) {
+            collector.add_tool_call(id, &name, tool_input, None);
         }
     }
 
-    fn complete(&mut self, item: &Value, tally: &mut Tally) {
-        match kind_of(item) {
-            "agent_message" => tally.text(text(item, "/text").unwrap_or_default(), None),
-            "reasoning" => tally.thinking(text(item, "/text").unwrap_or_default(), None),
-            "error" => tally.warn(text(item, "/message").unwrap_or_default()),
+    fn complete_item(&mut self, item: &Value, collector: &mut EventCollector) {
+        match event_type(item) {
+            "agent_message" => collector.add_text(text_at(item, "/text").unwrap_or_default(), None),
+            "reasoning" => collector.add_thinking(text_at(item, "/text").unwrap_or_default(), None),
+            "error" => collector.add_warning(text_at(item, "/message").unwrap_or_default()),
             "todo_list" => {}
-            _ if tool(item).is_some() => {
-                self.begin(item, tally);
-                ended(item, tally);
+            _ if tool_name_and_input(item).is_some() => {
+                self.start_item(item, collector);
+                finish_item(item, collector);
             }
-            kind => tally.unknown(&format!("item/{kind}")),
+            kind => collector.add_unknown(&format!("item/{kind}")),
         }
     }
 }
 
-/// A tool's name and what it was given.
-fn tool(item: &Value) -> Option<(String, Value)> {
-    let kind = kind_of(item);
+/// Returns a tool's name and its input.
+fn tool_name_and_input(item: &Value) -> Option<(String, Value)> {
+    let kind = event_type(item);
     Some(match kind {
-        "command_execution" => (kind.to_owned(), input(item, "/command")),
-        "file_change" => (kind.to_owned(), input(item, "/changes")),
-        "web_search" => (kind.to_owned(), input(item, "/query")),
+        "command_execution" => (kind.to_owned(), input_at(item, "/command")),
+        "file_change" => (kind.to_owned(), input_at(item, "/changes")),
+        "web_search" => (kind.to_owned(), input_at(item, "/query")),
         "mcp_tool_call" => {
-            let (server, tool) = (text(item, "/server").unwrap_or("?"), text(item, "/tool").unwrap_or("?"));
-            (format!("{server}.{tool}"), input(item, "/arguments"))
+            let (server, tool) =
+                (text_at(item, "/server").unwrap_or("?"), text_at(item, "/tool").unwrap_or("?"));
+            (format!("{server}.{tool}"), input_at(item, "/arguments"))
         }
         _ => return None,
     })
 }
 
-fn ended(item: &Value, tally: &mut Tally) {
-    let id = text(item, "/id").unwrap_or_default();
-    let status = text(item, "/status").unwrap_or("completed");
-    let failed = text(item, "/error/message");
-    let code = count(item, "/exit_code").unwrap_or(0);
-    let output = match failed {
+fn finish_item(item: &Value, collector: &mut EventCollector) {
+    let id = text_at(item, "/id").unwrap_or_default();
+    let status = text_at(item, "/status").unwrap_or("completed");
+    let error_message = text_at(item, "/error/message");
+    let code = count_at(item, "/exit_code").unwrap_or(0);
+    let output = match error_message {
         Some(message) => message.to_owned(),
-        None if kind_of(item) == "file_change" => changed(item),
-        None => text(item, "/aggregated_output").map_or_else(|| words(&item["result"]), str::to_owned),
+        None if event_type(item) == "file_change" => changed_paths(item),
+        None => {
+            text_at(item, "/aggregated_output").map_or_else(|| content_text(&item["result"]), str::to_owned)
+        }
     };
-    let refused = failed.is_some_and(|m| m.contains("requires approval")) || status == "declined";
+    let refused = error_message.is_some_and(|m| m.contains("requires approval")) || status == "declined";
     if refused {
-        let name = tool(item).map(|(name, _)| name).unwrap_or_default();
-        tally.refuse(Some(id), &name, failed.unwrap_or("it was declined"));
+        let name = tool_name_and_input(item).map(|(name, _)| name).unwrap_or_default();
+        collector.add_refusal(Some(id), &name, error_message.unwrap_or("it was declined"));
     }
-    tally.tool_result(id, status == "completed" && failed.is_none() && code == 0, &output);
+    collector.add_tool_result(id, status == "completed" && error_message.is_none() && code == 0, &output);
 }
 
-/// The paths that a change of files was about.
-fn changed(item: &Value) -> String {
-    let paths = list(item, "/changes").iter().filter_map(|change| {
-        let path = text(change, "/path")?;
-        Some(format!("{} {path}", text(change, "/kind").unwrap_or("change")))
+/// Returns the paths that a file change touches.
+fn changed_paths(item: &Value) -> String {
+    let paths = list_at(item, "/changes").iter().filter_map(|change| {
+        let path = text_at(change, "/path")?;
+        Some(format!("{} {path}", text_at(change, "/kind").unwrap_or("change")))
     });
     paths.collect::<Vec<_>>().join("\n")
 }

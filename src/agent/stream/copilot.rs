@@ -1,112 +1,124 @@
-//! Owns the stream of Copilot CLI, `copilot --output-format json`, and the file in which it says what it has used.
+//! Parser for the stream of Copilot CLI, `copilot --output-format json`, and for its usage file.
 
 use std::collections::VecDeque;
 
 use serde_json::Value;
 
 use super::Tokens;
-use super::json::{LONGEST_NAME, count, cut, flag, input, text, words};
-use super::parser::{Parser, kind_of, without_cached};
-use super::summary::End;
-use super::tally::Tally;
-use super::trouble::judge;
+use super::collector::EventCollector;
+use super::failure_kind::classify_failure;
+use super::json::{MAX_NAME_BYTES, content_text, count_at, flag_at, input_at, text_at, truncate};
+use super::parser::{Parser, event_type, tokens_from_total_input};
+use super::summary::RunEnd;
 
-/// How many open calls are remembered.
-const MOST_OPEN: usize = 64;
+/// Maximum number of open tool calls that are remembered.
+const MAX_OPEN_CALLS: usize = 64;
 
-/// Copilot's lines. Those that do not last are skipped, but for the word that it tries again.
+/// Parser for Copilot's lines. Ephemeral lines are skipped, except for retry notices.
 #[derive(Default)]
-pub(super) struct Copilot {
-    /// Calls and their tools: an answer does not name the tool.
-    open: VecDeque<(String, String)>,
+pub(super) struct CopilotParser {
+    /// Open tool calls, as call id and tool name: a result does not name the tool.
+    open_calls: VecDeque<(String, String)>,
 }
 
-impl Parser for Copilot {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
+impl Parser for CopilotParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
         let data = line.get("data").unwrap_or(&Value::Null);
-        match kind_of(line) {
-            "result" => result(line, tally),
+        match event_type(line) {
+            "result" => parse_result(line, collector),
             "assistant.turn_retry" => {
-                tally.retry(None, None, None, text(data, "/reason").unwrap_or("the request failed"));
+                collector.add_retry(
+                    None,
+                    None,
+                    None,
+                    text_at(data, "/reason").unwrap_or("the request failed"),
+                );
             }
-            _ if flag(line, "/ephemeral") == Some(true) => {}
+            _ if flag_at(line, "/ephemeral") == Some(true) => {}
             "session.start" | "session.resume" => {
-                tally.session(text(data, "/sessionId").unwrap_or_default(), text(data, "/selectedModel"));
+                collector.set_session(
+                    text_at(data, "/sessionId").unwrap_or_default(),
+                    text_at(data, "/selectedModel"),
+                );
             }
             "assistant.turn_start" => {
-                tally.goes_on();
-                tally.turn();
+                collector.clear_end();
+                collector.add_turn();
             }
-            "assistant.message" => message(data, tally),
-            "tool.execution_start" => self.begin(data, tally),
-            "tool.execution_complete" => self.complete(data, tally),
+            "assistant.message" => parse_message(data, collector),
+            "tool.execution_start" => self.start_tool(data, collector),
+            "tool.execution_complete" => self.complete_tool(data, collector),
             "session.error" => {
-                let said = text(data, "/message").unwrap_or_default();
-                let kind = text(data, "/errorType").unwrap_or_default();
-                tally.fail(judge(count(data, "/statusCode"), &format!("{kind} {said}")), said);
+                let error_text = text_at(data, "/message").unwrap_or_default();
+                let kind = text_at(data, "/errorType").unwrap_or_default();
+                collector.set_error(
+                    classify_failure(count_at(data, "/statusCode"), &format!("{kind} {error_text}")),
+                    error_text,
+                );
             }
-            "session.warning" => tally.warn(text(data, "/message").unwrap_or_default()),
+            "session.warning" => collector.add_warning(text_at(data, "/message").unwrap_or_default()),
             "user.message" | "assistant.turn_end" | "session.info" => {}
-            kind => tally.unknown(kind),
+            kind => collector.add_unknown(kind),
         }
     }
 }
 
-fn message(data: &Value, tally: &mut Tally) {
-    tally.model(text(data, "/model").unwrap_or_default());
-    let parent = text(data, "/parentToolCallId");
-    tally.thinking(text(data, "/reasoningText").unwrap_or_default(), parent);
-    tally.text(text(data, "/content").unwrap_or_default(), parent);
+fn parse_message(data: &Value, collector: &mut EventCollector) {
+    collector.set_model(text_at(data, "/model").unwrap_or_default());
+    let parent = text_at(data, "/parentToolCallId");
+    collector.add_thinking(text_at(data, "/reasoningText").unwrap_or_default(), parent);
+    collector.add_text(text_at(data, "/content").unwrap_or_default(), parent);
 }
 
-fn result(line: &Value, tally: &mut Tally) {
-    tally.session(text(line, "/sessionId").unwrap_or_default(), None);
-    if count(line, "/exitCode") == Some(0) {
-        let answer = tally.answer.clone();
-        return tally.finished(End::done(), answer.as_deref());
+fn parse_result(line: &Value, collector: &mut EventCollector) {
+    collector.set_session(text_at(line, "/sessionId").unwrap_or_default(), None);
+    if count_at(line, "/exitCode") == Some(0) {
+        let answer = collector.answer.clone();
+        return collector.finish(RunEnd::done(), answer.as_deref());
     }
-    let end = match &tally.error {
-        Some((trouble, message)) => End::failed(*trouble, message),
-        None => End::failed(super::Trouble::Other, ""),
+    let end = match &collector.error {
+        Some((failure, message)) => RunEnd::failed(*failure, message),
+        None => RunEnd::failed(super::FailureKind::Other, ""),
     };
-    tally.finished(end, None);
+    collector.finish(end, None);
 }
 
-impl Copilot {
-    fn begin(&mut self, data: &Value, tally: &mut Tally) {
-        let id = text(data, "/toolCallId").unwrap_or_default();
-        let name = text(data, "/toolName").unwrap_or("a tool");
-        if self.open.len() == MOST_OPEN {
-            self.open.pop_front();
+impl CopilotParser {
+    fn start_tool(&mut self, data: &Value, collector: &mut EventCollector) {
+        let id = text_at(data, "/toolCallId").unwrap_or_default();
+        let name = text_at(data, "/toolName").unwrap_or("a tool");
+        if self.open_calls.len() == MAX_OPEN_CALLS {
+            self.open_calls.pop_front();
         }
-        self.open.push_back((cut(id, LONGEST_NAME), cut(name, LONGEST_NAME)));
-        tally.tool(id, name, input(data, "/arguments"), text(data, "/parentToolCallId"));
+        self.open_calls.push_back((truncate(id, MAX_NAME_BYTES), truncate(name, MAX_NAME_BYTES)));
+        collector.add_tool_call(id, name, input_at(data, "/arguments"), text_at(data, "/parentToolCallId"));
     }
 
-    fn complete(&mut self, data: &Value, tally: &mut Tally) {
-        let id = text(data, "/toolCallId").unwrap_or_default();
-        let open = self.open.iter().position(|(open, _)| open == id).and_then(|at| self.open.remove(at));
-        let ok = flag(data, "/success") == Some(true);
+    fn complete_tool(&mut self, data: &Value, collector: &mut EventCollector) {
+        let id = text_at(data, "/toolCallId").unwrap_or_default();
+        let open_call =
+            self.open_calls.iter().position(|(open, _)| open == id).and_then(|at| self.open_calls.remove(at));
+        let ok = flag_at(data, "/success") == Some(true);
         let path = if ok { "/result/content" } else { "/error/message" };
-        let output = data.pointer(path).map(words).unwrap_or_default();
-        if text(data, "/error/code") == Some("denied") {
-            let tool = open.map_or_else(|| "a tool".to_owned(), |(_, tool)| tool);
-            tally.refuse(Some(id), &tool, &output);
+        let output = data.pointer(path).map(content_text).unwrap_or_default();
+        if text_at(data, "/error/code") == Some("denied") {
+            let tool = open_call.map_or_else(|| "a tool".to_owned(), |(_, tool)| tool);
+            collector.add_refusal(Some(id), &tool, &output);
         }
-        tally.tool_result(id, ok, &output);
-        if let Some(used) = count(data, "/toolTelemetry/metrics/context_current_tokens") {
-            tally.context(used, count(data, "/toolTelemetry/metrics/context_token_limit"));
+        collector.add_tool_result(id, ok, &output);
+        if let Some(used) = count_at(data, "/toolTelemetry/metrics/context_current_tokens") {
+            collector.set_context(used, count_at(data, "/toolTelemetry/metrics/context_token_limit"));
         }
     }
 }
 
-/// Reads the file of `--usage-output-file`: the tokens of the session, and the model if it was one.
+/// Reads the file of `--usage-output-file`: the tokens of the session, and the model if there was only one.
 pub(super) fn read_usage_file(bytes: &[u8]) -> Option<(Tokens, Option<String>)> {
-    let file = super::json::read(bytes)?;
+    let file = super::json::parse_bounded(bytes)?;
     let models = file.pointer("/modelMetrics")?.as_object()?;
     let tokens = models.values().fold(Tokens::default(), |sum, model| {
-        let get = |name: &str| count(model, &format!("/usage/{name}")).unwrap_or(0);
-        sum.plus(without_cached(
+        let get = |name: &str| count_at(model, &format!("/usage/{name}")).unwrap_or(0);
+        sum.plus(tokens_from_total_input(
             get("inputTokens"),
             get("cacheReadTokens"),
             get("cacheWriteTokens"),

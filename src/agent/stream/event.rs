@@ -1,168 +1,166 @@
-//! Owns the one kind of event that every dialect becomes, and what tokens and money mean in it.
+//! Events that the output of every agent is converted to, and the meaning of tokens and money in them.
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Cost, Tokens, Trouble};
+use super::{Cost, FailureKind, Tokens};
 
-/// Something that an agent did, or that was told about it. Texts are cut to a bound; the raw lines are the whole truth.
+/// An action of the agent, or a report about its run. Texts are truncated to a bound; the raw lines in the
+/// log are complete.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Event {
-    /// The session is known now, or is another one from here on.
+    /// The session is known now, or a different session continues from here.
     Session {
-        /// The agent's own name for it.
+        /// Session id that the agent chose.
         id: String,
-        /// The model, where the agent says it.
+        /// Model, where the agent reports it.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
     },
-    /// The agent said something.
+    /// Text that the agent wrote.
     Text {
-        /// What.
         text: String,
-        /// The tool call whose subagent said it.
+        /// Tool call whose subagent wrote the text.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
-    /// The agent thought something.
+    /// Reasoning of the agent.
     Thinking {
-        /// What.
         text: String,
-        /// The tool call whose subagent thought it.
+        /// Tool call whose subagent produced the reasoning.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
     /// A tool was called.
     ToolUse {
-        /// The call's name.
+        /// Id of the call.
         id: String,
-        /// The tool, in the agent's own word.
+        /// Tool name that the agent uses.
         name: String,
-        /// What it was given.
+        /// Input of the tool.
         input: Value,
-        /// The tool call whose subagent did it.
+        /// Tool call whose subagent made this call.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
-    /// A tool's answer.
+    /// Result of a tool call.
     ToolResult {
-        /// The call's name.
+        /// Id of the call.
         id: String,
-        /// Whether it worked.
+        /// Whether the tool succeeded.
         ok: bool,
-        /// What came out.
+        /// Output of the tool.
         output: String,
     },
-    /// What this run has used so far: a state, not an addition.
+    /// Tokens that this run has used so far: a total, not an increase.
     Usage(Tokens),
-    /// What this run has cost so far: a state, not an addition.
+    /// Money that this run has cost so far: a total, not an increase.
     Cost(Cost),
-    /// How full the model's context is.
+    /// Fill level of the model's context.
     Context {
-        /// Tokens in it.
+        /// Number of tokens in the context.
         used: u64,
-        /// Tokens that fit.
+        /// Number of tokens that fit into the context.
         #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
     },
-    /// The agent is told more than it was asked at first, in the same process.
-    Told {
-        /// What.
-        text: String,
-    },
-    /// The agent wants leave to use a tool.
-    PermissionAsked {
-        /// The request's name, to answer it.
+    /// A further message was sent to the agent, in the same process.
+    #[serde(rename = "told")]
+    MessageSent { text: String },
+    /// The agent requests permission to use a tool.
+    #[serde(rename = "permission-asked")]
+    PermissionRequested {
+        /// Id of the request, needed to answer it.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// What it would be given.
+        /// Input that the tool would get.
         input: Value,
     },
-    /// A tool was not allowed.
+    /// Permission to use a tool was refused.
     PermissionRefused {
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// What the agent was told.
+        /// Message that the agent received.
         message: String,
     },
-    /// A request failed, and the agent tries again by itself.
+    /// A request failed, and the agent retries it automatically.
     Retry {
-        /// Which try this is.
+        /// Number of this attempt.
         #[serde(skip_serializing_if = "Option::is_none")]
         attempt: Option<u64>,
-        /// How many there will be.
+        /// Maximum number of attempts.
         #[serde(skip_serializing_if = "Option::is_none")]
-        of: Option<u64>,
-        /// How long it waits before.
+        #[serde(rename = "of")]
+        max_attempts: Option<u64>,
+        /// Delay before the retry, in milliseconds.
         #[serde(skip_serializing_if = "Option::is_none")]
         delay_ms: Option<u64>,
-        /// What was wrong.
-        why: String,
+        /// Reason for the failure.
+        #[serde(rename = "why")]
+        reason: String,
     },
-    /// Something to know that does no harm.
-    Warning {
-        /// What.
-        message: String,
-    },
-    /// Something failed that the agent does not try again.
+    /// A harmless notice.
+    Warning { message: String },
+    /// An error that the agent does not retry.
     Error {
-        /// What, in the agent's words.
+        /// Message of the agent.
         message: String,
-        /// Of which kind.
-        kind: Trouble,
+        /// Kind of failure.
+        kind: FailureKind,
     },
-    /// The agent says that it has finished.
+    /// The agent reports that it has finished.
     Result {
-        /// Whether it says that it went well.
+        /// Whether the agent reports success.
         ok: bool,
-        /// Its last words.
+        /// Last message of the agent.
         #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// A line that nobody here knows. It is in the log.
+    /// A line of a type that no parser knows. The log contains it.
     Unknown {
-        /// What it calls itself.
+        /// Type that the line names.
         kind: String,
     },
 }
 
 impl Tokens {
-    /// What came on top of an earlier state of the same counters; none if one of them has gone down.
-    pub(crate) fn since(self, before: Tokens) -> Option<Tokens> {
+    /// Returns the increase since an earlier state of the same counters; none if one of them has decreased.
+    pub(crate) fn increase_since(self, earlier: Tokens) -> Option<Tokens> {
         Some(Tokens {
-            input: self.input.checked_sub(before.input)?,
-            cached_input: self.cached_input.checked_sub(before.cached_input)?,
-            cache_write: self.cache_write.checked_sub(before.cache_write)?,
-            output: self.output.checked_sub(before.output)?,
-            reasoning: self.reasoning.checked_sub(before.reasoning)?,
+            input: self.input.checked_sub(earlier.input)?,
+            cached_input: self.cached_input.checked_sub(earlier.cached_input)?,
+            cache_write: self.cache_write.checked_sub(earlier.cache_write)?,
+            output: self.output.checked_sub(earlier.output)?,
+            reasoning: self.reasoning.checked_sub(earlier.reasoning)?,
         })
     }
 
-    /// All that was sent.
-    pub(crate) fn sent(self) -> u64 {
+    /// Returns the number of all tokens that were sent to the model, cached ones included.
+    pub(crate) fn total_input(self) -> u64 {
         self.input.saturating_add(self.cached_input).saturating_add(self.cache_write)
     }
 
-    /// All that was sent and generated.
+    /// Returns the number of all tokens that were sent or generated.
     pub(crate) fn total(self) -> u64 {
         [self.cached_input, self.cache_write, self.output].into_iter().fold(self.input, u64::saturating_add)
     }
 
-    /// Whether nothing was used.
-    pub(crate) fn is_none(self) -> bool {
+    /// Returns whether all counters are zero.
+    pub(crate) fn is_zero(self) -> bool {
         self == Tokens::default()
     }
 }
 
-/// Dollars as billionths. An amount of up to nine decimals is exact below two million dollars: a double next to it is off
-/// by less than a quarter of a billionth there, and so is its product with a billion. Below nothing is nothing.
+/// Converts dollars to billionths. An amount with up to nine decimals is exact below two million dollars: the
+/// nearest double is off by less than a quarter of a billionth there, and so is its product with a billion. A
+/// negative amount becomes zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "such a cast stops at the smallest and the largest number, as is wanted"
 )]
-pub(super) fn nanos(dollars: f64) -> u64 {
+pub(super) fn dollars_to_nanos(dollars: f64) -> u64 {
     (dollars * 1e9).round() as u64
 }

@@ -1,129 +1,151 @@
-//! Owns the stream of Gemini CLI, `gemini -o stream-json`, and its exit codes.
+//! Parser for the stream of Gemini CLI, `gemini -o stream-json`, and for its exit codes.
 
 use serde_json::Value;
 
-use super::json::{count, flag, input, text, words};
-use super::parser::{Parser, kind_of, without_cached};
-use super::summary::End;
-use super::tally::Tally;
-use super::trouble::judge;
-use super::{Exit, Trouble};
+use super::collector::EventCollector;
+use super::failure_kind::classify_failure;
+use super::json::{content_text, count_at, flag_at, input_at, text_at};
+use super::parser::{Parser, event_type, tokens_from_total_input};
+use super::summary::RunEnd;
+use super::{Exit, FailureKind};
 
-/// Gemini's lines. What it says comes in pieces.
+/// Parser for Gemini's lines. Messages arrive in chunks.
 #[derive(Default)]
-pub(super) struct Gemini;
+pub(super) struct GeminiParser;
 
-impl Parser for Gemini {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
-        match kind_of(line) {
-            "init" => tally.session(text(line, "/session_id").unwrap_or_default(), text(line, "/model")),
-            "message" => message(line, tally),
-            "tool_use" => tally.tool(
-                text(line, "/tool_id").unwrap_or_default(),
-                text(line, "/tool_name").unwrap_or("a tool"),
-                input(line, "/parameters"),
+impl Parser for GeminiParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
+        match event_type(line) {
+            "init" => collector
+                .set_session(text_at(line, "/session_id").unwrap_or_default(), text_at(line, "/model")),
+            "message" => parse_message(line, collector),
+            "tool_use" => collector.add_tool_call(
+                text_at(line, "/tool_id").unwrap_or_default(),
+                text_at(line, "/tool_name").unwrap_or("a tool"),
+                input_at(line, "/parameters"),
                 None,
             ),
-            "tool_result" => tool_result(line, tally),
+            "tool_result" => parse_tool_result(line, collector),
             "error" => {
-                let said = text(line, "/message").unwrap_or_default();
-                if text(line, "/severity") == Some("warning") {
-                    tally.warn(said);
+                let error_text = text_at(line, "/message").unwrap_or_default();
+                if text_at(line, "/severity") == Some("warning") {
+                    collector.add_warning(error_text);
                 } else {
-                    tally.fail(judge(None, said), said);
+                    collector.set_error(classify_failure(None, error_text), error_text);
                 }
             }
-            "result" => result(line, tally),
-            kind => tally.unknown(kind),
+            "result" => parse_result(line, collector),
+            kind => collector.add_unknown(kind),
         }
     }
 
-    fn error_line(&mut self, line: &str, tally: &mut Tally) {
-        if let Some((attempt, delay, why)) = retry_in(line) {
-            tally.retry(Some(attempt), None, delay, why);
+    fn parse_error_line(&mut self, line: &str, collector: &mut EventCollector) {
+        if let Some((attempt, delay_ms, reason)) = parse_retry_line(line) {
+            collector.add_retry(Some(attempt), None, delay_ms, reason);
         }
     }
 
-    /// An exit code says more where the words say little, or where there are none.
-    fn end(&mut self, tally: &mut Tally, exit: Exit) -> Option<End> {
-        let said = tally.end.clone();
-        let vague = said.as_ref().map_or(tally.error.is_none(), |end| end.trouble == Some(Trouble::Other));
-        let Some((trouble, words)) = exit.code.and_then(by_exit_code).filter(|_| vague) else { return said };
-        let words = said.and_then(|end| end.text).unwrap_or(words);
-        Some(End::failed(trouble, &words))
+    /// Finds the end of the run. The exit code replaces an error message that is unspecific or missing.
+    fn finish(&mut self, collector: &mut EventCollector, exit: Exit) -> Option<RunEnd> {
+        let reported_end = collector.end.clone();
+        let is_unspecific = reported_end
+            .as_ref()
+            .map_or(collector.error.is_none(), |end| end.failure == Some(FailureKind::Other));
+        let Some((failure, exit_message)) =
+            exit.code.and_then(failure_from_exit_code).filter(|_| is_unspecific)
+        else {
+            return reported_end;
+        };
+        let message = reported_end.and_then(|end| end.text).unwrap_or(exit_message);
+        Some(RunEnd::failed(failure, &message))
     }
 }
 
-/// What a line says of a request that is sent again: which try failed, how long it waits in milliseconds, and why. They are
-/// `Attempt 1 failed with status 429. Retrying with backoff...` and `Attempt 4 failed: WHY Retrying after 32691ms...`.
-fn retry_in(line: &str) -> Option<(u64, Option<u64>, &str)> {
-    let (attempt, rest) = line.trim().strip_prefix("Attempt ")?.split_once(" failed")?;
-    let (why, then) = rest.split_once(" Retrying ")?;
-    let delay = then
+/// Reads a retry notice: which attempt failed, the delay in milliseconds, and the reason. The forms are
+/// `Attempt 1 failed with status 429. Retrying with backoff...` and `Attempt 4 failed: REASON Retrying after
+/// 32691ms...`.
+fn parse_retry_line(line: &str) -> Option<(u64, Option<u64>, &str)> {
+    let (attempt, details) = line.trim().strip_prefix("Attempt ")?.split_once(" failed")?;
+    let (reason, schedule) = details.split_once(" Retrying ")?;
+    let delay_ms = schedule
         .strip_prefix("after ")
-        .and_then(|then| then.split_once("ms"))
+        .and_then(|text| text.split_once("ms"))
         .and_then(|(ms, _)| ms.parse().ok());
-    let why = why.trim_start_matches([':', ' ']).trim_start_matches("with ").trim_end_matches(['.', ' ']);
-    Some((attempt.parse().ok()?, delay, why))
+    let reason =
+        reason.trim_start_matches([':', ' ']).trim_start_matches("with ").trim_end_matches(['.', ' ']);
+    Some((attempt.parse().ok()?, delay_ms, reason))
 }
 
-/// What its exit codes mean: a few of its own, else the last eight bits of a status.
-pub(super) fn by_exit_code(code: i32) -> Option<(Trouble, String)> {
-    let own = |trouble, words: &str| Some((trouble, words.to_owned()));
+/// Returns the failure that an exit code means: some codes are Gemini's own, others are the last eight bits
+/// of an HTTP status.
+pub(super) fn failure_from_exit_code(code: i32) -> Option<(FailureKind, String)> {
+    let failure = |kind, text: &str| Some((kind, text.to_owned()));
     match code {
-        41 => own(Trouble::Auth, "it is not logged in (exit code 41)"),
-        42 => {
-            own(Trouble::Other, "it does not take this prompt, or does not know the session (exit code 42)")
-        }
-        53 => own(Trouble::Turns, "it took as many turns as it may (exit code 53)"),
-        55 => own(Trouble::Other, "it does not trust the folder (exit code 55)"),
+        41 => failure(FailureKind::Auth, "it is not logged in (exit code 41)"),
+        42 => failure(
+            FailureKind::Other,
+            "it does not take this prompt, or does not know the session (exit code 42)",
+        ),
+        53 => failure(FailureKind::Turns, "it took as many turns as it may (exit code 53)"),
+        55 => failure(FailureKind::Other, "it does not trust the folder (exit code 55)"),
         144..=255 => {
             let status = u64::try_from(code).ok()? + 256;
-            Some((judge(Some(status), ""), format!("the provider answered with status {status}")))
+            Some((classify_failure(Some(status), ""), format!("the provider answered with status {status}")))
         }
         _ => None,
     }
 }
 
-fn message(line: &Value, tally: &mut Tally) {
-    let said = text(line, "/content").unwrap_or_default();
-    match (text(line, "/role"), flag(line, "/delta")) {
-        (Some("assistant"), Some(true)) => tally.piece(said, false),
-        (Some("assistant"), _) => tally.text(said, None),
+fn parse_message(line: &Value, collector: &mut EventCollector) {
+    let content = text_at(line, "/content").unwrap_or_default();
+    match (text_at(line, "/role"), flag_at(line, "/delta")) {
+        (Some("assistant"), Some(true)) => collector.add_chunk(content, false),
+        (Some("assistant"), _) => collector.add_text(content, None),
         _ => {}
     }
 }
 
-fn tool_result(line: &Value, tally: &mut Tally) {
-    let id = text(line, "/tool_id").unwrap_or_default();
-    let ok = text(line, "/status") == Some("success");
-    let output =
-        ["/output", "/error"].iter().find_map(|path| line.pointer(path)).map(words).unwrap_or_default();
-    if text(line, "/error/type") == Some("policy_violation") || !ok && output.contains("denied by policy") {
-        // A call's name begins with its tool's.
+fn parse_tool_result(line: &Value, collector: &mut EventCollector) {
+    let id = text_at(line, "/tool_id").unwrap_or_default();
+    let ok = text_at(line, "/status") == Some("success");
+    let output = ["/output", "/error"]
+        .iter()
+        .find_map(|path| line.pointer(path))
+        .map(content_text)
+        .unwrap_or_default();
+    if text_at(line, "/error/type") == Some("policy_violation") || !ok && output.contains("denied by policy")
+    {
+        // A call id begins with the name of its tool.
         let tool = id.split("__").next().filter(|t| !t.is_empty()).unwrap_or("a tool");
-        tally.refuse(Some(id), tool, &output);
+        collector.add_refusal(Some(id), tool, &output);
     }
-    tally.tool_result(id, ok, &output);
+    collector.add_tool_result(id, ok, &output);
 }
 
-/// The counters are those of this run. What is neither sent nor said in the total was thought.
-fn result(line: &Value, tally: &mut Tally) {
-    let get = |name: &str| count(line, &format!("/stats/{name}")).unwrap_or(0);
-    let (sent, said) = (get("input_tokens"), get("output_tokens"));
-    let thought = get("total_tokens").saturating_sub(sent).saturating_sub(said);
-    tally.usage(without_cached(sent, get("cached"), 0, said.saturating_add(thought), thought));
-    tally.flush();
-    if text(line, "/status") == Some("success") {
-        let answer = tally.answer.clone();
-        return tally.finished(End::done(), answer.as_deref());
+/// Handles the result. Its counters cover this run. Tokens of the total that are neither input nor output are
+/// reasoning.
+fn parse_result(line: &Value, collector: &mut EventCollector) {
+    let get = |name: &str| count_at(line, &format!("/stats/{name}")).unwrap_or(0);
+    let (input_tokens, output_tokens) = (get("input_tokens"), get("output_tokens"));
+    let reasoning_tokens = get("total_tokens").saturating_sub(input_tokens).saturating_sub(output_tokens);
+    collector.set_usage(tokens_from_total_input(
+        input_tokens,
+        get("cached"),
+        0,
+        output_tokens.saturating_add(reasoning_tokens),
+        reasoning_tokens,
+    ));
+    collector.flush();
+    if text_at(line, "/status") == Some("success") {
+        let answer = collector.answer.clone();
+        return collector.finish(RunEnd::done(), answer.as_deref());
     }
-    let end = match (text(line, "/error/message"), tally.error.take()) {
-        (None, Some((trouble, message))) => End::failed(trouble, &message),
+    let end = match (text_at(line, "/error/message"), collector.error.take()) {
+        (None, Some((failure, message))) => RunEnd::failed(failure, &message),
         (message, _) => {
             let message = message.unwrap_or("it ended with an error that it does not name");
-            End::failed(judge(None, message), message)
+            RunEnd::failed(classify_failure(None, message), message)
         }
     };
-    tally.finished(end, None);
+    collector.finish(end, None);
 }

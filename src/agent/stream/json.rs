@@ -1,4 +1,4 @@
-//! Owns reading one line of JSON without trusting it: bounded in size, whatever is missing or of another form is none.
+//! Reading of one untrusted line of JSON: its size is bounded, and a missing or malformed part reads as none.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,43 +6,44 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// How many values of one line are looked at. Numbers of a long list take many times their text in memory.
-const MOST_VALUES: usize = 20_000;
-/// The longest key.
-const LONGEST_KEY: usize = 256;
-/// The longest text of an event.
-pub(in crate::agent) const LONGEST_TEXT: usize = 64 * 1024;
-/// The longest output of a tool.
-pub(super) const LONGEST_OUTPUT: usize = 16 * 1024;
-/// The longest message, and the longest text in a tool's input.
-pub(super) const LONGEST_MESSAGE: usize = 4 * 1024;
-/// The longest name of a tool, a session, a model …
-pub(super) const LONGEST_NAME: usize = 256;
-/// How much of a tool's input is kept.
-const LONGEST_INPUT: usize = 32 * 1024;
+/// Maximum number of values read from one line. The numbers of a long list take many times their text in
+/// memory.
+const MAX_VALUES_PER_LINE: usize = 20_000;
+/// Size limit of an object key, in bytes.
+const MAX_KEY_BYTES: usize = 256;
+/// Size limit of an event's text, in bytes.
+pub(in crate::agent) const MAX_TEXT_BYTES: usize = 64 * 1024;
+/// Size limit of a tool's output, in bytes.
+pub(super) const MAX_OUTPUT_BYTES: usize = 16 * 1024;
+/// Size limit of a message, and of one text in a tool's input, in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 4 * 1024;
+/// Size limit of the name of a tool, a session or a model, in bytes.
+pub(super) const MAX_NAME_BYTES: usize = 256;
+/// Size limit of a tool's complete input, in bytes.
+const MAX_TOOL_INPUT_BYTES: usize = 32 * 1024;
 
-/// Reads one value. Nesting is bounded by the library, which refuses to go deeper than 128.
-pub(crate) fn read(line: &[u8]) -> Option<Value> {
-    let left = Cell::new(MOST_VALUES);
+/// Parses one value. The library bounds nesting: it refuses to go deeper than 128.
+pub(crate) fn parse_bounded(line: &[u8]) -> Option<Value> {
+    let remaining_values = Cell::new(MAX_VALUES_PER_LINE);
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let value = Bounded { left: &left }.deserialize(&mut reader).ok()?;
+    let value = BoundedValueSeed { remaining_values: &remaining_values }.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
     Some(value)
 }
 
-struct Bounded<'a> {
-    left: &'a Cell<usize>,
+struct BoundedValueSeed<'a> {
+    remaining_values: &'a Cell<usize>,
 }
 
-impl Bounded<'_> {
-    fn take(&self) -> bool {
-        let left = self.left.get();
-        self.left.set(left.saturating_sub(1));
-        left > 0
+impl BoundedValueSeed<'_> {
+    fn try_consume(&self) -> bool {
+        let remaining = self.remaining_values.get();
+        self.remaining_values.set(remaining.saturating_sub(1));
+        remaining > 0
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Bounded<'_> {
+impl<'de> DeserializeSeed<'de> for BoundedValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -50,7 +51,7 @@ impl<'de> DeserializeSeed<'de> for Bounded<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Bounded<'_> {
+impl<'de> Visitor<'de> for BoundedValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,13 +79,13 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::String(cut(text, LONGEST_TEXT)))
+        Ok(Value::String(truncate(text, MAX_TEXT_BYTES)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut out = Vec::new();
-        while self.take() {
-            match items.next_element_seed(Bounded { left: self.left })? {
+        while self.try_consume() {
+            match items.next_element_seed(BoundedValueSeed { remaining_values: self.remaining_values })? {
                 Some(item) => out.push(item),
                 None => return Ok(Value::Array(out)),
             }
@@ -95,11 +96,12 @@ impl<'de> Visitor<'de> for Bounded<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut out = Map::new();
-        while self.take() {
+        while self.try_consume() {
             match fields.next_key::<String>()? {
                 Some(key) => {
-                    let value = fields.next_value_seed(Bounded { left: self.left })?;
-                    out.insert(cut(&key, LONGEST_KEY), value);
+                    let value = fields
+                        .next_value_seed(BoundedValueSeed { remaining_values: self.remaining_values })?;
+                    out.insert(truncate(&key, MAX_KEY_BYTES), value);
                 }
                 None => return Ok(Value::Object(out)),
             }
@@ -109,22 +111,22 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 }
 
-/// A text, cut at a letter's boundary.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    if text.len() <= most {
+/// Truncates a text at a character boundary, and marks the cut with "…".
+pub(super) fn truncate(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(most);
+    let end = text.floor_char_boundary(max_bytes);
     format!("{}…", &text[..end])
 }
 
-/// The text at a path like `/message/id`.
-pub(super) fn text<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
+/// Returns the text at a path like `/message/id`.
+pub(super) fn text_at<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
     value.pointer(path).and_then(Value::as_str)
 }
 
-/// The count at a path; some write whole numbers with a point.
-pub(super) fn count(value: &Value, path: &str) -> Option<u64> {
+/// Returns the count at a path; some agents write integers with a decimal point.
+pub(super) fn count_at(value: &Value, path: &str) -> Option<u64> {
     let number = value.pointer(path)?;
     #[expect(
         clippy::cast_possible_truncation,
@@ -134,30 +136,31 @@ pub(super) fn count(value: &Value, path: &str) -> Option<u64> {
     number.as_u64().or_else(|| number.as_f64().map(|n| n as u64))
 }
 
-/// The dollars at a path, as billionths.
-pub(super) fn money(value: &Value, path: &str) -> Option<u64> {
-    value.pointer(path).and_then(Value::as_f64).map(super::event::nanos)
+/// Returns the dollars at a path, in billionths.
+pub(super) fn nanos_at(value: &Value, path: &str) -> Option<u64> {
+    value.pointer(path).and_then(Value::as_f64).map(super::event::dollars_to_nanos)
 }
 
-/// The flag at a path.
-pub(super) fn flag(value: &Value, path: &str) -> Option<bool> {
+/// Returns the boolean at a path.
+pub(super) fn flag_at(value: &Value, path: &str) -> Option<bool> {
     value.pointer(path).and_then(Value::as_bool)
 }
 
-/// The list at a path; none is an empty one.
-pub(super) fn list<'v>(value: &'v Value, path: &str) -> &'v [Value] {
+/// Returns the list at a path; a missing one is empty.
+pub(super) fn list_at<'v>(value: &'v Value, path: &str) -> &'v [Value] {
     value.pointer(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The words in a message's or result's content: a text, a list of blocks with texts, or anything around those.
-pub(super) fn words(value: &Value) -> String {
+/// Returns the text in the content of a message or result: a string, a list of blocks with texts, or an
+/// object around those.
+pub(super) fn content_text(value: &Value) -> String {
     let mut out = String::new();
-    gather(value, &mut out);
-    cut(&out, LONGEST_OUTPUT)
+    append_content_text(value, &mut out);
+    truncate(&out, MAX_OUTPUT_BYTES)
 }
 
-fn gather(value: &Value, out: &mut String) {
-    if out.len() > LONGEST_OUTPUT {
+fn append_content_text(value: &Value, out: &mut String) {
+    if out.len() > MAX_OUTPUT_BYTES {
         return;
     }
     match value {
@@ -168,49 +171,49 @@ fn gather(value: &Value, out: &mut String) {
             }
             out.push_str(text);
         }
-        Value::Array(items) => items.iter().for_each(|item| gather(item, out)),
+        Value::Array(items) => items.iter().for_each(|item| append_content_text(item, out)),
         Value::Object(fields) => {
             match ["text", "content", "message", "output"].iter().find_map(|k| fields.get(*k)) {
-                Some(inner) => gather(inner, out),
-                None => gather(&Value::String(value.to_string()), out),
+                Some(inner) => append_content_text(inner, out),
+                None => append_content_text(&Value::String(value.to_string()), out),
             }
         }
-        other => gather(&Value::String(other.to_string()), out),
+        other => append_content_text(&Value::String(other.to_string()), out),
     }
 }
 
-/// A tool's input at a path as it is kept: long texts cut, and all of it bounded.
-pub(super) fn input(value: &Value, path: &str) -> Value {
-    let mut left = LONGEST_INPUT;
-    value.pointer(path).map_or(Value::Null, |v| kept(v, &mut left))
+/// Returns a tool's input at a path, with long texts truncated and the total size bounded.
+pub(super) fn input_at(value: &Value, path: &str) -> Value {
+    let mut remaining_bytes = MAX_TOOL_INPUT_BYTES;
+    value.pointer(path).map_or(Value::Null, |v| bound_value(v, &mut remaining_bytes))
 }
 
-fn kept(value: &Value, left: &mut usize) -> Value {
-    *left = left.saturating_sub(8);
+fn bound_value(value: &Value, remaining_bytes: &mut usize) -> Value {
+    *remaining_bytes = remaining_bytes.saturating_sub(8);
     match value {
         Value::String(text) => {
-            let text = cut(text, LONGEST_MESSAGE.min(*left));
-            *left = left.saturating_sub(text.len());
+            let text = truncate(text, MAX_MESSAGE_BYTES.min(*remaining_bytes));
+            *remaining_bytes = remaining_bytes.saturating_sub(text.len());
             Value::String(text)
         }
         Value::Array(items) => {
             let mut out = Vec::new();
             for item in items {
-                if *left == 0 {
+                if *remaining_bytes == 0 {
                     break;
                 }
-                out.push(kept(item, left));
+                out.push(bound_value(item, remaining_bytes));
             }
             Value::Array(out)
         }
         Value::Object(fields) => {
             let mut out = Map::new();
             for (key, item) in fields {
-                if *left == 0 {
+                if *remaining_bytes == 0 {
                     break;
                 }
-                *left = left.saturating_sub(key.len());
-                out.insert(key.clone(), kept(item, left));
+                *remaining_bytes = remaining_bytes.saturating_sub(key.len());
+                out.insert(key.clone(), bound_value(item, remaining_bytes));
             }
             Value::Object(out)
         }

@@ -1,90 +1,90 @@
-//! Owns taking bytes apart into lines, whatever pieces they come in and however long a line gets.
+//! Splitting of a byte stream into lines, whatever chunks it arrives in and however long a line gets.
 
 use std::io::BufRead;
 
-/// The longest line that is looked at. What is longer is in the log only.
-pub(crate) const LONGEST_LINE: usize = 8 * 1024 * 1024;
-/// Above this the room for a line is given back after it.
-const USUAL_LINE: usize = 64 * 1024;
+/// Size limit of a line that is parsed, in bytes. A longer line is in the log only.
+pub(crate) const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
+/// Buffer capacity, in bytes, above which the buffer is freed after its line.
+const MAX_RETAINED_CAPACITY: usize = 64 * 1024;
 
-/// A line without its end.
+/// A line without its line break.
 #[derive(Clone, Copy)]
 pub(crate) enum Line<'a> {
-    /// All of it.
-    Whole(&'a [u8]),
-    /// One that is too long to be held.
+    /// All bytes of the line.
+    Complete(&'a [u8]),
+    /// A line that exceeds the size limit.
     TooLong,
 }
 
-/// What has come of a line so far.
+/// Splitter of a byte stream into lines; it buffers an incomplete line.
 #[derive(Default)]
-pub(crate) struct Lines {
-    held: Vec<u8>,
-    skipping: bool,
+pub(crate) struct LineSplitter {
+    partial: Vec<u8>,
+    is_skipping: bool,
 }
 
-impl Lines {
-    /// Takes the next bytes, and hands over each line that ends in them.
-    pub(crate) fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let mut ahead = rest;
-            // The library's own search, which is fast in any build; reading from memory cannot fail.
-            let length = ahead.skip_until(b'\n').unwrap_or(rest.len());
-            let (part, after) = rest.split_at(length);
-            rest = after;
-            let (part, ends) = part.strip_suffix(b"\n").map_or((part, false), |part| (part, true));
-            if self.skipping {
-                self.skipping = !ends;
-            } else if self.held.len() + part.len() > LONGEST_LINE {
-                self.held = Vec::new();
-                self.skipping = !ends;
-                each(Line::TooLong);
-            } else if !ends {
-                self.hold(part);
-            } else if self.held.is_empty() {
-                each(Line::Whole(part));
+impl LineSplitter {
+    /// Reads the next bytes, and passes each line that ends in them to `on_line`.
+    pub(crate) fn feed(&mut self, bytes: &[u8], mut on_line: impl FnMut(Line<'_>)) {
+        let mut remaining = bytes;
+        while !remaining.is_empty() {
+            let mut cursor = remaining;
+            // `skip_until` is fast in any build; reading from memory cannot fail.
+            let length = cursor.skip_until(b'\n').unwrap_or(remaining.len());
+            let (chunk, next) = remaining.split_at(length);
+            remaining = next;
+            let (chunk, ends_line) = chunk.strip_suffix(b"\n").map_or((chunk, false), |part| (part, true));
+            if self.is_skipping {
+                self.is_skipping = !ends_line;
+            } else if self.partial.len() + chunk.len() > MAX_LINE_BYTES {
+                self.partial = Vec::new();
+                self.is_skipping = !ends_line;
+                on_line(Line::TooLong);
+            } else if !ends_line {
+                self.append_partial(chunk);
+            } else if self.partial.is_empty() {
+                on_line(Line::Complete(chunk));
             } else {
-                self.hold(part);
-                self.last(&mut each);
+                self.append_partial(chunk);
+                self.emit_partial(&mut on_line);
             }
         }
     }
 
-    /// Whether no line is begun.
-    pub(super) fn is_between(&self) -> bool {
-        self.held.is_empty() && !self.skipping
+    /// Returns whether no line is incomplete.
+    pub(super) fn is_at_line_start(&self) -> bool {
+        self.partial.is_empty() && !self.is_skipping
     }
 
-    /// Hands over a last line that has no end.
-    pub(crate) fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
-        self.skipping = false;
-        if !self.held.is_empty() {
-            self.last(&mut each);
+    /// Passes a last line without a line break to `on_line`.
+    pub(crate) fn finish(&mut self, mut on_line: impl FnMut(Line<'_>)) {
+        self.is_skipping = false;
+        if !self.partial.is_empty() {
+            self.emit_partial(&mut on_line);
         }
     }
 
-    /// How many bytes it takes in memory.
+    /// Returns the number of bytes that the buffer takes in memory.
     #[cfg(test)]
-    pub(super) fn weight(&self) -> usize {
-        self.held.capacity()
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.partial.capacity()
     }
 
-    fn hold(&mut self, part: &[u8]) {
-        let wanted = self.held.len() + part.len();
-        if wanted > self.held.capacity() {
-            let room = wanted.next_power_of_two().min(LONGEST_LINE);
-            self.held.reserve_exact(room - self.held.len());
+    fn append_partial(&mut self, chunk: &[u8]) {
+        let needed = self.partial.len() + chunk.len();
+        if needed > self.partial.capacity() {
+            let capacity = needed.next_power_of_two().min(MAX_LINE_BYTES);
+            self.partial.reserve_exact(capacity - self.partial.len());
         }
-        self.held.extend_from_slice(part);
+        self.partial.extend_from_slice(chunk);
     }
 
-    fn last(&mut self, each: &mut impl FnMut(Line<'_>)) {
-        each(Line::Whole(&self.held));
-        if self.held.capacity() > USUAL_LINE {
-            self.held = Vec::new();
+    fn emit_partial(&mut self, on_line: &mut impl FnMut(Line<'_>)) {
+        on_line(Line::Complete(&self.partial));
+        if self.partial.capacity() > MAX_RETAINED_CAPACITY {
+            self.partial = Vec::new();
         } else {
-            self.held.clear();
+            self.partial.clear();
         }
     }
 }

@@ -1,42 +1,43 @@
-//! Owns what agents print: one parser per dialect, one kind of event, and what a run came to. No input, output or clock.
+//! Agents' output: one parser per dialect, one type of event, and the summary of a run. This module has no
+//! I/O and no clock.
 
 mod acp;
 mod aider;
 mod claude;
+mod client_line;
 mod codex;
+mod collector;
 mod copilot;
 mod event;
+mod failure_kind;
 mod gemini;
 mod json;
-mod lift;
+mod limit_reset;
 mod lines;
-mod midway;
+mod live_reporting;
 mod opencode;
 mod parser;
 mod pi;
-mod plain;
 mod price;
 mod qwen;
 mod reader;
-mod said;
 mod summary;
-mod tally;
 #[cfg(test)]
 mod tests;
-mod trouble;
+mod text_output;
 
+pub(crate) use client_line::{CLIENT_LINE_PREFIX, ClientLine};
+pub(super) use collector::is_session_id;
+pub(crate) use collector::{Progress, Refusal};
 pub(crate) use event::Event;
-pub(super) use json::LONGEST_TEXT;
-pub(crate) use json::read as read_bounded;
-pub(crate) use lift::Lift;
-pub(crate) use lines::{LONGEST_LINE, Line, Lines};
-pub(crate) use midway::Context;
+pub(crate) use failure_kind::FailureKind;
+pub(super) use json::MAX_TEXT_BYTES;
+pub(crate) use json::parse_bounded as read_bounded;
+pub(crate) use limit_reset::LimitReset;
+pub(crate) use lines::{Line, LineSplitter, MAX_LINE_BYTES};
+pub(crate) use live_reporting::ContextReporting;
 pub(crate) use price::{Price, Prices};
-pub(crate) use reader::{Dialect, Reader};
-pub(crate) use said::{OURS, Said};
-pub(crate) use summary::{Class, Exit, Summary};
-pub(super) use tally::is_session;
-pub(crate) use tally::{Progress, Refusal};
-pub(crate) use trouble::Trouble;
+pub(crate) use reader::{Dialect, OutputReader};
+pub(crate) use summary::{Exit, ExitClass, Summary};
 
 pub(crate) use crate::store::records::{Cost, SessionTotals, Tokens};

@@ -1,136 +1,150 @@
-//! Owns the stream of opencode, `opencode run --format json`.
+//! Parser for the stream of opencode, `opencode run --format json`.
 
 use serde_json::Value;
 
-use super::json::{count, input, money, text, words};
-use super::parser::{Parser, kind_of};
-use super::summary::End;
-use super::tally::Tally;
-use super::trouble::judge;
-use super::{Class, Exit, Tokens, Trouble};
+use super::collector::EventCollector;
+use super::failure_kind::classify_failure;
+use super::json::{content_text, count_at, input_at, nanos_at, text_at};
+use super::parser::{Parser, event_type};
+use super::summary::RunEnd;
+use super::{Exit, ExitClass, FailureKind, Tokens};
 
-/// So many steps in a row that came to nothing are no accident.
-const RUNAWAY: u32 = 3;
+/// Number of consecutive empty steps from which the run counts as a runaway.
+const RUNAWAY_STEPS: u32 = 3;
 
-/// opencode's lines. There is no last one: the reason of the last step and the exit code say how it ended.
+/// Parser for opencode's lines. The stream has no final line: the reason of the last step and the exit code
+/// reveal how the run ended.
 #[derive(Default)]
-pub(super) struct OpenCode {
-    /// Why the last step ended.
-    reason: Option<String>,
-    /// Steps in a row that came to nothing: the provider broke off, and it asks again without end.
-    empty: u32,
-    /// Whether the stream had an error event: opencode exits with 1 then, even where it recovered.
-    erred: bool,
+pub(super) struct OpenCodeParser {
+    /// Reason for which the last step ended.
+    last_reason: Option<String>,
+    /// Number of consecutive empty steps: the provider broke off, and opencode repeats the request without
+    /// end.
+    empty_steps: u32,
+    /// Whether the stream had an error event: opencode exits with 1 after one, even where it recovered.
+    had_error: bool,
     cost: u64,
 }
 
-impl Parser for OpenCode {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
-        if let Some(id) = text(line, "/sessionID") {
-            tally.session(id, None);
+impl Parser for OpenCodeParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
+        if let Some(id) = text_at(line, "/sessionID") {
+            collector.set_session(id, None);
         }
-        match kind_of(line) {
-            "step_start" => tally.goes_on(),
-            "text" => tally.text(text(line, "/part/text").unwrap_or_default(), None),
-            "reasoning" => tally.thinking(text(line, "/part/text").unwrap_or_default(), None),
-            "tool_use" => tool(&line["part"], tally),
-            "step_finish" => self.step(&line["part"], tally),
+        match event_type(line) {
+            "step_start" => collector.clear_end(),
+            "text" => collector.add_text(text_at(line, "/part/text").unwrap_or_default(), None),
+            "reasoning" => collector.add_thinking(text_at(line, "/part/text").unwrap_or_default(), None),
+            "tool_use" => parse_tool_call(&line["part"], collector),
+            "step_finish" => self.finish_step(&line["part"], collector),
             "error" => {
-                self.erred = true;
-                error(&line["error"], tally);
+                self.had_error = true;
+                parse_error(&line["error"], collector);
             }
-            kind => tally.unknown(kind),
+            kind => collector.add_unknown(kind),
         }
     }
 
-    /// `stop` needs a clean exit, or an error before it that explains the exit code; `tool-calls` means that it was about to go on, and did not.
-    fn end(&mut self, tally: &mut Tally, exit: Exit) -> Option<End> {
-        if let Some(end) = tally.end.take() {
-            // An error since then has put one in place of the end.
-            let got_over_it = self.erred && tally.error.is_none() && exit.code == Some(1);
-            let failed = exit.ended_by().is_none() && exit.code.is_some_and(|code| code != 0) && !got_over_it;
-            return (end.class != Class::Done || !failed).then_some(end);
+    /// Finds the end of the run. `stop` needs a clean exit, or an earlier error that explains the exit code;
+    /// `tool-calls` means that opencode was about to continue, and did not.
+    fn finish(&mut self, collector: &mut EventCollector, exit: Exit) -> Option<RunEnd> {
+        if let Some(end) = collector.end.take() {
+            // A later error would have replaced the end.
+            let recovered = self.had_error && collector.error.is_none() && exit.code == Some(1);
+            let exited_with_error =
+                exit.terminating_signal().is_none() && exit.code.is_some_and(|code| code != 0) && !recovered;
+            return (end.class != ExitClass::Done || !exited_with_error).then_some(end);
         }
-        if let Some(why) = self.runaway() {
-            return Some(End::failed(Trouble::Provider, &why));
+        if let Some(reason) = self.runaway_reason() {
+            return Some(RunEnd::failed(FailureKind::Provider, &reason));
         }
-        if exit.ended_by().is_some() || tally.error.is_some() {
+        if exit.terminating_signal().is_some() || collector.error.is_some() {
             return None;
         }
-        match (self.reason.as_deref()?, tally.refused.last()) {
+        match (self.last_reason.as_deref()?, collector.refusals.last()) {
             ("tool-calls", Some(last)) if exit.is_clean() => {
-                Some(End::of(Class::Refused, &format!("{}: {}", last.tool, last.message)))
+                Some(RunEnd::with_class(ExitClass::Refused, &format!("{}: {}", last.tool, last.message)))
             }
-            ("unknown", _) => Some(End::failed(Trouble::Provider, "the model's answer broke off")),
+            ("unknown", _) => Some(RunEnd::failed(FailureKind::Provider, "the model's answer broke off")),
             _ => None,
         }
     }
 
-    fn runaway(&self) -> Option<String> {
-        let times = self.empty;
-        (times >= RUNAWAY).then(|| format!("the model's answer broke off {times} times in a row"))
+    fn runaway_reason(&self) -> Option<String> {
+        let times = self.empty_steps;
+        (times >= RUNAWAY_STEPS).then(|| format!("the model's answer broke off {times} times in a row"))
     }
 }
 
-impl OpenCode {
-    /// What was generated and what was thought are told apart; together they are the output.
-    fn step(&mut self, part: &Value, tally: &mut Tally) {
-        let get = |path| count(part, path).unwrap_or(0);
+impl OpenCodeParser {
+    /// Handles the end of a step. Output and reasoning are counted separately; their sum is the output.
+    fn finish_step(&mut self, part: &Value, collector: &mut EventCollector) {
+        let get = |path| count_at(part, path).unwrap_or(0);
         let reasoning = get("/tokens/reasoning");
-        let used = Tokens {
+        let step_usage = Tokens {
             input: get("/tokens/input"),
             cached_input: get("/tokens/cache/read"),
             cache_write: get("/tokens/cache/write"),
             output: get("/tokens/output").saturating_add(reasoning),
             reasoning,
         };
-        let reason = text(part, "/reason").unwrap_or("unknown");
-        self.empty = if reason == "unknown" && used.is_none() { self.empty.saturating_add(1) } else { 0 };
-        self.reason = Some(super::json::cut(reason, 64));
-        tally.turn();
-        tally.used(used);
-        self.cost = self.cost.saturating_add(money(part, "/cost").unwrap_or(0));
-        // Nothing for something means that it knows no price, not that there is none.
+        let reason = text_at(part, "/reason").unwrap_or("unknown");
+        self.empty_steps =
+            if reason == "unknown" && step_usage.is_zero() { self.empty_steps.saturating_add(1) } else { 0 };
+        self.last_reason = Some(super::json::truncate(reason, 64));
+        collector.add_turn();
+        collector.add_usage(step_usage);
+        self.cost = self.cost.saturating_add(nanos_at(part, "/cost").unwrap_or(0));
+        // A zero cost for used tokens means that opencode knows no price, not that they are free.
         if self.cost > 0 {
-            tally.cost(self.cost);
+            collector.set_cost(self.cost);
         }
         match reason {
             "stop" => {
-                let answer = tally.answer.clone();
-                tally.finished(End::done(), answer.as_deref());
+                let answer = collector.answer.clone();
+                collector.finish(RunEnd::done(), answer.as_deref());
             }
-            "length" => tally.finished(End::failed(Trouble::TokenLimit, "the answer got too long"), None),
-            "content-filter" => tally.finished(End::failed(Trouble::Other, "the answer was filtered"), None),
+            "length" => {
+                collector.finish(RunEnd::failed(FailureKind::TokenLimit, "the answer got too long"), None);
+            }
+            "content-filter" => {
+                collector.finish(RunEnd::failed(FailureKind::Other, "the answer was filtered"), None);
+            }
             _ => {}
         }
     }
 }
 
-fn tool(part: &Value, tally: &mut Tally) {
-    let id = text(part, "/callID").unwrap_or_default();
-    let name = text(part, "/tool").unwrap_or("a tool");
-    tally.tool(id, name, input(part, "/state/input"), None);
-    match text(part, "/state/status").unwrap_or_default() {
+fn parse_tool_call(part: &Value, collector: &mut EventCollector) {
+    let id = text_at(part, "/callID").unwrap_or_default();
+    let name = text_at(part, "/tool").unwrap_or("a tool");
+    collector.add_tool_call(id, name, input_at(part, "/state/input"), None);
+    match text_at(part, "/state/status").unwrap_or_default() {
         "completed" => {
-            tally.tool_result(id, true, &part.pointer("/state/output").map(words).unwrap_or_default());
+            collector.add_tool_result(
+                id,
+                true,
+                &part.pointer("/state/output").map(content_text).unwrap_or_default(),
+            );
         }
         "error" => {
-            let said = text(part, "/state/error").unwrap_or_default();
-            if said.contains("rejected permission") || said.contains("a rule which prevents you") {
-                tally.refuse(Some(id), name, said);
+            let error_text = text_at(part, "/state/error").unwrap_or_default();
+            if error_text.contains("rejected permission") || error_text.contains("a rule which prevents you")
+            {
+                collector.add_refusal(Some(id), name, error_text);
             }
-            tally.tool_result(id, false, said);
+            collector.add_tool_result(id, false, error_text);
         }
         _ => {}
     }
 }
 
-fn error(error: &Value, tally: &mut Tally) {
-    let name = text(error, "/name").unwrap_or_default();
-    let said = text(error, "/data/message").or(text(error, "/message")).unwrap_or(name);
+fn parse_error(error: &Value, collector: &mut EventCollector) {
+    let name = text_at(error, "/name").unwrap_or_default();
+    let error_text = text_at(error, "/data/message").or(text_at(error, "/message")).unwrap_or(name);
     if name == "MessageAbortedError" {
-        return tally.finished(End::of(Class::Interrupted, said), None);
+        return collector.finish(RunEnd::with_class(ExitClass::Interrupted, error_text), None);
     }
-    let trouble = judge(count(error, "/data/statusCode"), &format!("{name} {said}"));
-    tally.fail(trouble, said);
+    let failure = classify_failure(count_at(error, "/data/statusCode"), &format!("{name} {error_text}"));
+    collector.set_error(failure, error_text);
 }

@@ -1,63 +1,65 @@
-//! Owns what a dialect's parser has to know how to do.
+//! Interface of the parsers, one for each dialect.
 
 use serde_json::Value;
 
-use super::summary::End;
-use super::tally::Tally;
+use super::collector::EventCollector;
+use super::summary::RunEnd;
 use super::{Exit, Tokens};
 
 /// The parser of one dialect.
 pub(super) trait Parser {
-    /// One line that is a JSON object.
-    fn event(&mut self, line: &Value, tally: &mut Tally);
+    /// Handles one line that is a JSON object.
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector);
 
-    /// One line that the client of the protocol wrote, and not the agent. Where nobody tells it more, there is no such line.
-    fn client(&mut self, line: &Value, tally: &mut Tally) {
-        self.event(line, tally);
+    /// Handles one line that git-proq wrote as the client of the agent. An agent that gets no further
+    /// messages has no such lines.
+    fn parse_client_line(&mut self, line: &Value, collector: &mut EventCollector) {
+        self.parse_event(line, collector);
     }
 
-    /// One line that is no JSON: most agents' own messages, and all that some say.
-    fn words(&mut self, line: &str, tally: &mut Tally) {
-        tally.noise(line);
+    /// Handles one line that is not JSON: messages of most agents' programs, and the complete output of some.
+    fn parse_text_line(&mut self, line: &str, collector: &mut EventCollector) {
+        collector.add_plain_line(line);
     }
 
-    /// One line of what it writes as errors.
-    fn error_line(&mut self, _line: &str, _tally: &mut Tally) {}
+    /// Handles one line of the agent's standard error.
+    fn parse_error_line(&mut self, _line: &str, _collector: &mut EventCollector) {}
 
-    /// How it ended, if the stream or the exit code tells. Called once, after the last line.
-    fn end(&mut self, tally: &mut Tally, _exit: Exit) -> Option<End> {
-        tally.end.clone()
+    /// Returns how the run ended, if the stream or the exit code reveals it. Called once, after the last
+    /// line.
+    fn finish(&mut self, collector: &mut EventCollector, _exit: Exit) -> Option<RunEnd> {
+        collector.end.clone()
     }
 
-    /// Whether it writes JSON, so that a line in braces is looked into.
-    fn is_json(&self) -> bool {
+    /// Returns whether the agent writes JSON, so that lines in braces are parsed.
+    fn writes_json(&self) -> bool {
         true
     }
 
-    /// Whether a line is surely of no use, so that it need not be read.
-    fn skips(&self, _line: &[u8]) -> bool {
+    /// Returns whether a line is certainly irrelevant, so that it need not be parsed.
+    fn can_skip_line(&self, _line: &[u8]) -> bool {
         false
     }
 
-    /// Why this run will not come to an end by itself, if that is so.
-    fn runaway(&self) -> Option<String> {
+    /// Returns the reason why this run will never end automatically, if there is one.
+    fn runaway_reason(&self) -> Option<String> {
         None
     }
 }
 
-/// A kind's name for events that nobody knows.
-pub(super) fn kind_of(line: &Value) -> &str {
+/// Returns the `type` of a line; a fixed text where it has none.
+pub(super) fn event_type(line: &Value) -> &str {
     line.get("type").and_then(Value::as_str).unwrap_or("no type")
 }
 
-/// What a session counts that includes what was cached in what was sent.
-pub(super) fn without_cached(
-    sent: u64,
+/// Creates token counters from an input count that includes cached tokens.
+pub(super) fn tokens_from_total_input(
+    total_input: u64,
     cached_input: u64,
     cache_write: u64,
     output: u64,
     reasoning: u64,
 ) -> Tokens {
-    let input = sent.saturating_sub(cached_input).saturating_sub(cache_write);
+    let input = total_input.saturating_sub(cached_input).saturating_sub(cache_write);
     Tokens { input, cached_input, cache_write, output, reasoning }
 }

@@ -1,52 +1,56 @@
-//! Owns the stream of Pi, `pi --mode json`, of 0.73 and 0.87.
+//! Parser for the stream of Pi, `pi --mode json`, of versions 0.73 and 0.87.
 
 use serde_json::Value;
 
-use super::Class;
-use super::json::{LONGEST_MESSAGE, count, cut, flag, input, list, money, text, words};
-use super::parser::{Parser, kind_of};
-use super::summary::End;
-use super::tally::Tally;
-use super::trouble::judge;
-use super::{Tokens, Trouble};
+use super::ExitClass;
+use super::collector::EventCollector;
+use super::failure_kind::classify_failure;
+use super::json::{
+    MAX_MESSAGE_BYTES, content_text, count_at, flag_at, input_at, list_at, nanos_at, text_at, truncate,
+};
+use super::parser::{Parser, event_type};
+use super::summary::RunEnd;
+use super::{FailureKind, Tokens};
 
-/// Pi's lines. It exits with 0 whatever happened; the last message says why it stopped.
+/// Parser for Pi's lines. Pi always exits with 0; its last message contains the reason why it stopped.
 #[derive(Default)]
-pub(super) struct Pi {
-    stop: Option<String>,
-    error: String,
+pub(super) struct PiParser {
+    stop_reason: Option<String>,
+    error_message: String,
     cost: u64,
-    /// Whether the last message has counters, and they say nothing at all.
-    counts_nothing: bool,
-    /// Whether the last message has neither words nor calls.
-    is_empty: bool,
+    /// Whether the last message has counters, and all of them are zero.
+    has_zero_usage: bool,
+    /// Whether the last message has neither text nor tool calls.
+    has_no_content: bool,
 }
 
-impl Parser for Pi {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
-        match kind_of(line) {
-            "session" => tally.session(text(line, "/id").unwrap_or_default(), None),
-            "agent_start" => tally.goes_on(),
-            "turn_start" => tally.turn(),
-            "message_end" if text(line, "/message/role") == Some("assistant") => self.message(line, tally),
-            "tool_execution_start" => tally.tool(
-                text(line, "/toolCallId").unwrap_or_default(),
-                text(line, "/toolName").unwrap_or("a tool"),
-                input(line, "/args"),
+impl Parser for PiParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
+        match event_type(line) {
+            "session" => collector.set_session(text_at(line, "/id").unwrap_or_default(), None),
+            "agent_start" => collector.clear_end(),
+            "turn_start" => collector.add_turn(),
+            "message_end" if text_at(line, "/message/role") == Some("assistant") => {
+                self.parse_message(line, collector);
+            }
+            "tool_execution_start" => collector.add_tool_call(
+                text_at(line, "/toolCallId").unwrap_or_default(),
+                text_at(line, "/toolName").unwrap_or("a tool"),
+                input_at(line, "/args"),
                 None,
             ),
-            "tool_execution_end" => tally.tool_result(
-                text(line, "/toolCallId").unwrap_or_default(),
-                flag(line, "/isError") != Some(true),
-                &line.get("result").map(words).unwrap_or_default(),
+            "tool_execution_end" => collector.add_tool_result(
+                text_at(line, "/toolCallId").unwrap_or_default(),
+                flag_at(line, "/isError") != Some(true),
+                &line.get("result").map(content_text).unwrap_or_default(),
             ),
-            "auto_retry_start" => tally.retry(
-                count(line, "/attempt"),
-                count(line, "/maxAttempts"),
-                count(line, "/delayMs"),
-                text(line, "/errorMessage").unwrap_or("the request failed"),
+            "auto_retry_start" => collector.add_retry(
+                count_at(line, "/attempt"),
+                count_at(line, "/maxAttempts"),
+                count_at(line, "/delayMs"),
+                text_at(line, "/errorMessage").unwrap_or("the request failed"),
             ),
-            "agent_end" if flag(line, "/willRetry") != Some(true) => self.conclude(tally),
+            "agent_end" if flag_at(line, "/willRetry") != Some(true) => self.emit_end(collector),
             "agent_end"
             | "agent_settled"
             | "auto_retry_end"
@@ -58,68 +62,78 @@ impl Parser for Pi {
             | "compaction_start"
             | "compaction_end"
             | "queue_update" => {}
-            kind => tally.unknown(kind),
+            kind => collector.add_unknown(kind),
         }
     }
 
-    /// Each piece of an answer comes with all of it so far: most of the stream, of no use here.
-    fn skips(&self, line: &[u8]) -> bool {
+    /// Skips `message_update` lines: each repeats the answer so far. They are most of the stream and
+    /// irrelevant here.
+    fn can_skip_line(&self, line: &[u8]) -> bool {
         line.starts_with(br#"{"type":"message_update""#)
     }
 }
 
-impl Pi {
-    fn message(&mut self, line: &Value, tally: &mut Tally) {
+impl PiParser {
+    fn parse_message(&mut self, line: &Value, collector: &mut EventCollector) {
         let message = &line["message"];
-        tally.model(text(message, "/model").unwrap_or_default());
-        for block in list(message, "/content") {
-            match kind_of(block) {
-                "text" => tally.text(text(block, "/text").unwrap_or_default(), None),
-                "thinking" => tally.thinking(text(block, "/thinking").unwrap_or_default(), None),
+        collector.set_model(text_at(message, "/model").unwrap_or_default());
+        for block in list_at(message, "/content") {
+            match event_type(block) {
+                "text" => collector.add_text(text_at(block, "/text").unwrap_or_default(), None),
+                "thinking" => collector.add_thinking(text_at(block, "/thinking").unwrap_or_default(), None),
                 "toolCall" => {}
-                other => tally.unknown(&format!("message_end/{other}")),
+                other => collector.add_unknown(&format!("message_end/{other}")),
             }
         }
-        let get = |name: &str| count(message, &format!("/usage/{name}")).unwrap_or(0);
-        let used = Tokens {
+        let get = |name: &str| count_at(message, &format!("/usage/{name}")).unwrap_or(0);
+        let message_usage = Tokens {
             input: get("input"),
             cached_input: get("cacheRead"),
             cache_write: get("cacheWrite"),
             output: get("output"),
             reasoning: get("reasoning"),
         };
-        self.counts_nothing = message.get("usage").is_some() && used.is_none();
-        self.is_empty = list(message, "/content").is_empty();
-        tally.used(used);
-        self.cost = self.cost.saturating_add(money(message, "/usage/cost/total").unwrap_or(0));
-        // Nothing for something means that it knows no price, not that there is none.
+        self.has_zero_usage = message.get("usage").is_some() && message_usage.is_zero();
+        self.has_no_content = list_at(message, "/content").is_empty();
+        collector.add_usage(message_usage);
+        self.cost = self.cost.saturating_add(nanos_at(message, "/usage/cost/total").unwrap_or(0));
+        // A zero cost for used tokens means that Pi knows no price, not that they are free.
         if self.cost > 0 {
-            tally.cost(self.cost);
+            collector.set_cost(self.cost);
         }
-        if !used.is_none() {
-            tally.context(used.total(), None);
+        if !message_usage.is_zero() {
+            collector.set_context(message_usage.total(), None);
         }
-        self.stop = text(message, "/stopReason").map(|stop| cut(stop, 64));
-        self.error = cut(text(message, "/errorMessage").unwrap_or_default(), LONGEST_MESSAGE);
-        if self.stop.as_deref() == Some("error") {
-            tally.fail(judge(None, &self.error), &self.error);
+        self.stop_reason = text_at(message, "/stopReason").map(|stop| truncate(stop, 64));
+        self.error_message =
+            truncate(text_at(message, "/errorMessage").unwrap_or_default(), MAX_MESSAGE_BYTES);
+        if self.stop_reason.as_deref() == Some("error") {
+            collector.set_error(classify_failure(None, &self.error_message), &self.error_message);
         }
     }
 
-    fn conclude(&mut self, tally: &mut Tally) {
-        match self.stop.as_deref() {
-            // What 0.73 says of a stream that was cut. Some servers count nothing, of any message.
-            Some("stop") if self.counts_nothing && (self.is_empty || !tally.progress().tokens.is_none()) => {
-                tally.finished(End::failed(Trouble::Provider, "the model's answer broke off"), None);
+    fn emit_end(&mut self, collector: &mut EventCollector) {
+        match self.stop_reason.as_deref() {
+            // Pi 0.73 reports a stream that broke off in this way. Some servers never count tokens, for any
+            // message.
+            Some("stop")
+                if self.has_zero_usage && (self.has_no_content || !collector.progress().tokens.is_zero()) =>
+            {
+                collector.finish(RunEnd::failed(FailureKind::Provider, "the model's answer broke off"), None);
             }
             Some("stop") => {
-                let answer = tally.answer.clone();
-                tally.finished(End::done(), answer.as_deref());
+                let answer = collector.answer.clone();
+                collector.finish(RunEnd::done(), answer.as_deref());
             }
-            Some("error") => tally.finished(End::failed(judge(None, &self.error), &self.error), None),
-            Some("aborted") => tally.finished(End::of(Class::Interrupted, &self.error), None),
+            Some("error") => collector.finish(
+                RunEnd::failed(classify_failure(None, &self.error_message), &self.error_message),
+                None,
+            ),
+            Some("aborted") => {
+                collector.finish(RunEnd::with_class(ExitClass::Interrupted, &self.error_message), None);
+            }
             Some("length") => {
-                tally.finished(End::failed(Trouble::TokenLimit, "the answer got too long"), None);
+                collector.finish(RunEnd::failed(FailureKind::TokenLimit, "the answer got too long"), None);
             }
             _ => {}
         }

@@ -1,23 +1,24 @@
-//! Owns prices: what tokens cost, for agents that do not say it. There are none but those in the configuration.
+//! Prices of tokens, for agents that do not report cost. All prices come from the configuration; none are
+//! built in.
 
 use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::event::nanos;
+use super::event::dollars_to_nanos;
 use super::{Cost, Tokens};
 
-/// What one model's tokens cost, in billionths of a US dollar a million.
+/// Prices of one model, in billionths of a US dollar per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Dollars")]
 pub(crate) struct Price {
     input: u64,
-    cached: u64,
+    cached_input: u64,
     cache_write: u64,
     output: u64,
 }
 
-/// An entry as it is written: US dollars a million tokens.
+/// Prices of one model as configured: US dollars per million tokens.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Dollars {
@@ -31,51 +32,51 @@ impl TryFrom<Dollars> for Price {
     type Error = String;
 
     fn try_from(entry: Dollars) -> Result<Price, String> {
-        let whole = |name: &str, dollars: f64| {
+        let to_nanos = |name: &str, dollars: f64| {
             if dollars.is_finite() && (0.0..=1e6).contains(&dollars) {
-                Ok(nanos(dollars))
+                Ok(dollars_to_nanos(dollars))
             } else {
                 Err(format!("{name} is no price: US dollars a million tokens are wanted, as in 1.25"))
             }
         };
         Ok(Price {
-            input: whole("input", entry.input)?,
-            cached: whole("cached", entry.cached.unwrap_or(entry.input))?,
-            cache_write: whole("cache_write", entry.cache_write.unwrap_or(entry.input))?,
-            output: whole("output", entry.output)?,
+            input: to_nanos("input", entry.input)?,
+            cached_input: to_nanos("cached", entry.cached.unwrap_or(entry.input))?,
+            cache_write: to_nanos("cache_write", entry.cache_write.unwrap_or(entry.input))?,
+            output: to_nanos("output", entry.output)?,
         })
     }
 }
 
-/// A line of a table's own form, so that it is read by the same rules.
+/// A TOML document with one price, so that a price on one line is parsed by the rules of a table.
 #[derive(Deserialize)]
-struct Holder {
+struct PriceDocument {
     price: Price,
 }
 
 impl FromStr for Price {
     type Err = String;
 
-    /// Reads `input=1.25, cached=0.125, output=10`: a table's inside on one line. `cached` and `cache_write` are as `input`
-    /// where they are not named.
+    /// Parses `input=1.25, cached=0.125, output=10`: the fields of a table on one line. `cached` and
+    /// `cache_write` default to `input`.
     fn from_str(text: &str) -> Result<Price, String> {
         let text = text.trim();
-        let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
-        if inside.contains('\n') {
+        let body = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
+        if body.contains('\n') {
             return Err("a price is one line, as in input=1.25, cached=0.125, output=10".to_owned());
         }
-        toml::from_str::<Holder>(&format!("price = {{ {inside} }}"))
+        toml::from_str::<PriceDocument>(&format!("price = {{ {body} }}"))
             .map(|h| h.price)
             .map_err(|e| format!("{}: write it as in input=1.25, cached=0.125, output=10", e.message()))
     }
 }
 
 impl Price {
-    /// What these tokens cost, rounded to the nearest billionth of a dollar.
-    pub(crate) fn of(&self, tokens: &Tokens) -> u64 {
+    /// Returns the cost of these tokens, rounded to the nearest billionth of a dollar.
+    pub(crate) fn cost_nanos(&self, tokens: &Tokens) -> u64 {
         let sum: u128 = [
             (tokens.input, self.input),
-            (tokens.cached_input, self.cached),
+            (tokens.cached_input, self.cached_input),
             (tokens.cache_write, self.cache_write),
             (tokens.output, self.output),
         ]
@@ -86,52 +87,55 @@ impl Price {
     }
 }
 
-/// A table of prices by model.
+/// Table of prices by model.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Prices {
     entries: Vec<(String, Price)>,
 }
 
 impl FromIterator<(String, Price)> for Prices {
-    /// Makes a table of entries: a model's name, in which `*` stands for any letters, and its price.
+    /// Creates a table from entries: a model name, in which `*` matches any characters, and its price.
     fn from_iter<I: IntoIterator<Item = (String, Price)>>(entries: I) -> Prices {
         Prices { entries: entries.into_iter().collect() }
     }
 }
 
 impl Prices {
-    /// Whether nobody has named any.
+    /// Returns whether no price is configured.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The price of a model, by the entry with most letters. A name like `openai/gpt-5` is looked up whole, then behind
-    /// its last slash.
-    pub(crate) fn of(&self, model: &str) -> Option<&Price> {
-        let short = model.rsplit('/').next().filter(|short| *short != model);
-        [Some(model), short].into_iter().flatten().find_map(|name| {
-            let fits = self.entries.iter().filter(|(glob, _)| matches(glob, name));
-            fits.max_by_key(|(glob, _)| glob.chars().filter(|c| *c != '*').count()).map(|(_, price)| price)
+    /// Finds the price of a model by the matching entry with the most literal characters. A name like
+    /// `openai/gpt-5` is matched in full first, then by the part after its last slash.
+    pub(crate) fn find_price(&self, model: &str) -> Option<&Price> {
+        let base_name = model.rsplit('/').next().filter(|short| *short != model);
+        [Some(model), base_name].into_iter().flatten().find_map(|name| {
+            let matching = self.entries.iter().filter(|(glob, _)| glob_matches(glob, name));
+            matching
+                .max_by_key(|(glob, _)| glob.chars().filter(|c| *c != '*').count())
+                .map(|(_, price)| price)
         })
     }
 
-    /// What these tokens of a model cost; none if the table does not know it.
-    pub(crate) fn estimate(&self, model: &str, tokens: &Tokens) -> Option<Cost> {
-        self.of(model).map(|price| Cost { nanos: price.of(tokens), estimated: true })
+    /// Estimates the cost of a model's tokens; none if the table has no price for the model.
+    pub(crate) fn estimate_cost(&self, model: &str, tokens: &Tokens) -> Option<Cost> {
+        self.find_price(model).map(|price| Cost { nanos: price.cost_nanos(tokens), estimated: true })
     }
 }
 
-/// Whether a name has a pattern's form. Takes the pattern's pieces one after the other, each at its first place.
-fn matches(glob: &str, name: &str) -> bool {
-    let Some((head, tail)) = glob.split_once('*') else { return glob == name };
-    let Some(mut rest) = name.strip_prefix(head) else { return false };
-    let mut pieces: Vec<&str> = tail.split('*').collect();
-    let last = pieces.pop().unwrap_or_default();
-    for piece in pieces {
-        match rest.find(piece) {
-            Some(at) => rest = &rest[at + piece.len()..],
+/// Returns whether a name matches a pattern. Finds the pattern's literal parts one after another, each at its
+/// first occurrence.
+fn glob_matches(glob: &str, name: &str) -> bool {
+    let Some((prefix, tail)) = glob.split_once('*') else { return glob == name };
+    let Some(mut remaining) = name.strip_prefix(prefix) else { return false };
+    let mut middle: Vec<&str> = tail.split('*').collect();
+    let suffix = middle.pop().unwrap_or_default();
+    for piece in middle {
+        match remaining.find(piece) {
+            Some(at) => remaining = &remaining[at + piece.len()..],
             None => return false,
         }
     }
-    rest.ends_with(last)
+    remaining.ends_with(suffix)
 }

@@ -1,57 +1,61 @@
-//! Owns the stream of Qwen Code, `qwen -o stream-json`: Claude's words with counters of its own.
+//! Parser for the stream of Qwen Code, `qwen -o stream-json`: Claude's format with different counters.
 
 use serde_json::Value;
 
-use super::claude::{blocks, results, system};
-use super::gemini::by_exit_code;
-use super::json::{count, flag, text, words};
-use super::parser::{Parser, kind_of, without_cached};
-use super::summary::End;
-use super::tally::Tally;
-use super::trouble::judge;
-use super::{Exit, Tokens, Trouble};
+use super::claude::{add_content_blocks, add_tool_results, parse_system_line};
+use super::collector::EventCollector;
+use super::failure_kind::classify_failure;
+use super::gemini::failure_from_exit_code;
+use super::json::{content_text, count_at, flag_at, text_at};
+use super::parser::{Parser, event_type, tokens_from_total_input};
+use super::summary::RunEnd;
+use super::{Exit, FailureKind, Tokens};
 
-/// How it says that a request failed, as if the model had said it.
-const FAILED: &str = "[API Error: ";
+/// Prefix of an error message that Qwen Code writes as if it were the model's answer.
+const API_ERROR_PREFIX: &str = "[API Error: ";
 
-/// Qwen's lines.
+/// Parser for Qwen's lines.
 #[derive(Default)]
-pub(super) struct Qwen;
+pub(super) struct QwenParser;
 
-impl Parser for Qwen {
-    fn event(&mut self, line: &Value, tally: &mut Tally) {
-        match kind_of(line) {
-            "system" => system(line, tally),
-            "assistant" => assistant(line, tally),
-            "user" => results(line, tally),
-            "result" => result(line, tally),
+impl Parser for QwenParser {
+    fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
+        match event_type(line) {
+            "system" => parse_system_line(line, collector),
+            "assistant" => parse_assistant_line(line, collector),
+            "user" => add_tool_results(line, collector),
+            "result" => parse_result_line(line, collector),
             "stream_event" | "control_request" | "control_response" => {}
-            kind => tally.unknown(kind),
+            kind => collector.add_unknown(kind),
         }
     }
 
-    /// Its exit codes are Gemini's, but for the one of its limits on time and tools.
-    fn end(&mut self, tally: &mut Tally, exit: Exit) -> Option<End> {
-        let said = tally.end.clone();
-        let vague = said.as_ref().map_or(tally.error.is_none(), |end| end.trouble == Some(Trouble::Other));
-        let (trouble, words) = match exit.code.filter(|_| vague) {
+    /// Finds the end of the run. The exit codes are Gemini's, except for the one that reports a limit on time
+    /// or tool calls.
+    fn finish(&mut self, collector: &mut EventCollector, exit: Exit) -> Option<RunEnd> {
+        let reported_end = collector.end.clone();
+        let is_unspecific = reported_end
+            .as_ref()
+            .map_or(collector.error.is_none(), |end| end.failure == Some(FailureKind::Other));
+        let (failure, exit_message) = match exit.code.filter(|_| is_unspecific) {
             Some(55) => (
-                Trouble::Money,
+                FailureKind::Money,
                 "it used up the time or the tool calls it was given (exit code 55)".to_owned(),
             ),
-            Some(code @ (41 | 42 | 53)) => by_exit_code(code)?,
-            _ => return said,
+            Some(code @ (41 | 42 | 53)) => failure_from_exit_code(code)?,
+            _ => return reported_end,
         };
-        let words = said.and_then(|end| end.text).unwrap_or(words);
-        Some(End::failed(trouble, &words))
+        let message = reported_end.and_then(|end| end.text).unwrap_or(exit_message);
+        Some(RunEnd::failed(failure, &message))
     }
 }
 
-/// What was sent holds what was found in a cache. Lines of one answer count nothing but for the last.
-fn usage(value: &Value, path: &str) -> Option<Tokens> {
+/// Reads a usage object. Input includes cached tokens. Of the lines of one answer, only the last one has
+/// counters.
+fn usage_at(value: &Value, path: &str) -> Option<Tokens> {
     let usage = value.pointer(path)?;
-    let get = |path| count(usage, path).unwrap_or(0);
-    Some(without_cached(
+    let get = |path| count_at(usage, path).unwrap_or(0);
+    Some(tokens_from_total_input(
         get("/input_tokens"),
         get("/cache_read_input_tokens"),
         get("/cache_creation_input_tokens"),
@@ -60,46 +64,50 @@ fn usage(value: &Value, path: &str) -> Option<Tokens> {
     ))
 }
 
-fn assistant(line: &Value, tally: &mut Tally) {
-    let own = text(line, "/parent_tool_use_id").is_none();
-    if own {
-        tally.goes_on();
+fn parse_assistant_line(line: &Value, collector: &mut EventCollector) {
+    let is_main_agent = text_at(line, "/parent_tool_use_id").is_none();
+    if is_main_agent {
+        collector.clear_end();
     }
-    let said = line.pointer("/message/content").map(words).unwrap_or_default();
-    if said.starts_with(FAILED) {
-        return tally.fail(judge(None, &said), &said);
+    let message = line.pointer("/message/content").map(content_text).unwrap_or_default();
+    if message.starts_with(API_ERROR_PREFIX) {
+        return collector.set_error(classify_failure(None, &message), &message);
     }
-    blocks(line, tally);
-    if let Some(used) = usage(line, "/message/usage").filter(|u| !u.is_none()) {
-        tally.used(used);
-        if own {
-            tally.context(Tokens { output: 0, ..used }.total(), None);
+    add_content_blocks(line, collector);
+    if let Some(message_usage) = usage_at(line, "/message/usage").filter(|u| !u.is_zero()) {
+        collector.add_usage(message_usage);
+        if is_main_agent {
+            collector.set_context(Tokens { output: 0, ..message_usage }.total(), None);
         }
     }
 }
 
-/// The counters are those of the session: a resumed run counts on.
-fn result(line: &Value, tally: &mut Tally) {
-    if flag(line, "/is_error") != Some(true) || tally.progress().session.is_some() {
-        tally.session(text(line, "/session_id").unwrap_or_default(), None);
+/// Handles the result. Its counters cover the session: a resumed run continues them.
+fn parse_result_line(line: &Value, collector: &mut EventCollector) {
+    if flag_at(line, "/is_error") != Some(true) || collector.progress().session.is_some() {
+        collector.set_session(text_at(line, "/session_id").unwrap_or_default(), None);
     }
-    if let Some(turns) = count(line, "/num_turns") {
-        tally.turns(turns);
+    if let Some(turns) = count_at(line, "/num_turns") {
+        collector.set_turns(turns);
     }
     for denial in line.pointer("/permission_denials").and_then(Value::as_array).into_iter().flatten() {
-        let tool = text(denial, "/tool_name").unwrap_or("a tool");
-        tally.refuse(text(denial, "/tool_use_id"), tool, "it was not allowed");
+        let tool = text_at(denial, "/tool_name").unwrap_or("a tool");
+        collector.add_refusal(text_at(denial, "/tool_use_id"), tool, "it was not allowed");
     }
-    if let Some(total) = usage(line, "/usage") {
-        let own = tally.session_used(total);
-        tally.usage(own);
+    if let Some(total) = usage_at(line, "/usage") {
+        let run_usage = collector.record_session_usage(total);
+        collector.set_usage(run_usage);
     }
-    let subtype = text(line, "/subtype").unwrap_or_default();
-    if !flag(line, "/is_error").unwrap_or(subtype != "success") {
-        return tally.finished(End::done(), text(line, "/result"));
+    let subtype = text_at(line, "/subtype").unwrap_or_default();
+    if !flag_at(line, "/is_error").unwrap_or(subtype != "success") {
+        return collector.finish(RunEnd::done(), text_at(line, "/result"));
     }
-    let said =
-        ["/error", "/result"].iter().find_map(|path| line.pointer(path)).map(words).unwrap_or_default();
-    let trouble = if subtype == "error_max_turns" { Trouble::Turns } else { judge(None, &said) };
-    tally.finished(End::failed(trouble, &said), None);
+    let error_text = ["/error", "/result"]
+        .iter()
+        .find_map(|path| line.pointer(path))
+        .map(content_text)
+        .unwrap_or_default();
+    let failure =
+        if subtype == "error_max_turns" { FailureKind::Turns } else { classify_failure(None, &error_text) };
+    collector.finish(RunEnd::failed(failure, &error_text), None);
 }

@@ -1,25 +1,25 @@
-//! Owns reading one run's output: bytes in any pieces, events out.
+//! Reading of one run's output: bytes in any chunks become events.
 
 use serde::{Deserialize, Serialize};
 
-use super::acp::Acp;
-use super::aider::Aider;
-use super::claude::Claude;
-use super::codex::Codex;
-use super::copilot::{Copilot, read_usage_file};
-use super::gemini::Gemini;
-use super::lines::{Line, Lines};
-use super::opencode::OpenCode;
+use super::acp::AcpParser;
+use super::aider::AiderParser;
+use super::claude::ClaudeParser;
+use super::client_line::CLIENT_LINE_PREFIX;
+use super::codex::CodexParser;
+use super::collector::EventCollector;
+use super::copilot::{CopilotParser, read_usage_file};
+use super::gemini::GeminiParser;
+use super::lines::{Line, LineSplitter};
+use super::opencode::OpenCodeParser;
 use super::parser::Parser;
-use super::pi::Pi;
-use super::plain::Text;
-use super::qwen::Qwen;
-use super::said::OURS;
-use super::summary::sum_up;
-use super::tally::Tally;
-use super::{Class, Event, Exit, Prices, Progress, SessionTotals, Summary, json};
+use super::pi::PiParser;
+use super::qwen::QwenParser;
+use super::summary::summarize;
+use super::text_output::TextParser;
+use super::{Event, Exit, ExitClass, Prices, Progress, SessionTotals, Summary, json};
 
-/// What an agent's output is written in.
+/// Format of an agent's output.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Dialect {
@@ -40,47 +40,48 @@ pub(crate) enum Dialect {
     Pi,
     /// Aider with `--no-pretty --no-stream`.
     Aider,
-    /// What a client of the Agent Client Protocol receives, one message a line, and what it says itself.
+    /// Messages that a client of the Agent Client Protocol receives, one per line, and the client's own
+    /// lines.
     Acp,
-    /// Any other program: text, and an exit code that tells.
+    /// Any other program: text, and an exit code that reveals the outcome.
     #[default]
     Text,
 }
 
 impl Dialect {
-    /// The dialect of this name, as profiles and records have it.
-    pub(crate) fn named(name: &str) -> Option<Dialect> {
+    /// Returns the dialect with this name, as profiles and records contain it.
+    pub(crate) fn from_name(name: &str) -> Option<Dialect> {
         let name = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(name);
         Dialect::deserialize(name).ok()
     }
 
-    /// Whether it is no text that people read.
-    pub(crate) fn is_for_machines(self) -> bool {
+    /// Returns whether the output is a machine-readable format, not text for users.
+    pub(crate) fn is_machine_readable(self) -> bool {
         !matches!(self, Dialect::Aider | Dialect::Text)
     }
 
-    /// Whether its output says how a run ended, and not the exit code alone.
-    pub(crate) fn judges_its_end(self) -> bool {
+    /// Returns whether the output reports how a run ended, so that the exit code is not the only evidence.
+    pub(crate) fn reports_outcome(self) -> bool {
         self != Dialect::Text
     }
 
-    /// Whether something that matters while a run lasts is among what it writes as errors only.
-    pub(crate) fn tells_by_errors(self) -> bool {
+    /// Returns whether relevant events of a run appear only on the agent's standard error.
+    pub(crate) fn reports_on_stderr(self) -> bool {
         self == Dialect::Gemini
     }
 
-    fn parser(self) -> Box<dyn Parser + Send> {
+    fn new_parser(self) -> Box<dyn Parser + Send> {
         match self {
-            Dialect::Claude => Box::<Claude>::default(),
-            Dialect::Codex => Box::<Codex>::default(),
-            Dialect::OpenCode => Box::<OpenCode>::default(),
-            Dialect::Gemini => Box::<Gemini>::default(),
-            Dialect::Qwen => Box::<Qwen>::default(),
-            Dialect::Copilot => Box::<Copilot>::default(),
-            Dialect::Pi => Box::<Pi>::default(),
-            Dialect::Aider => Box::<Aider>::default(),
-            Dialect::Acp => Box::<Acp>::default(),
-            Dialect::Text => Box::<Text>::default(),
+            Dialect::Claude => Box::<ClaudeParser>::default(),
+            Dialect::Codex => Box::<CodexParser>::default(),
+            Dialect::OpenCode => Box::<OpenCodeParser>::default(),
+            Dialect::Gemini => Box::<GeminiParser>::default(),
+            Dialect::Qwen => Box::<QwenParser>::default(),
+            Dialect::Copilot => Box::<CopilotParser>::default(),
+            Dialect::Pi => Box::<PiParser>::default(),
+            Dialect::Aider => Box::<AiderParser>::default(),
+            Dialect::Acp => Box::<AcpParser>::default(),
+            Dialect::Text => Box::<TextParser>::default(),
         }
     }
 }
@@ -91,117 +92,131 @@ impl std::fmt::Display for Dialect {
     }
 }
 
-/// Reads one run's output. It holds one line at most, and that only up to a bound.
-pub(crate) struct Reader {
-    lines: Lines,
-    errors: Lines,
+/// Reader of one run's output. It buffers at most one line, and that only up to a bound.
+pub(crate) struct OutputReader {
+    stdout_lines: LineSplitter,
+    stderr_lines: LineSplitter,
     parser: Box<dyn Parser + Send>,
-    tally: Tally,
+    collector: EventCollector,
 }
 
-impl Reader {
-    /// A reader for a run. `before` is what the last run of the same session left, or nothing; it counts only if the stream
-    /// names that session.
-    pub(crate) fn new(dialect: Dialect, before: &SessionTotals) -> Reader {
-        let (lines, errors) = (Lines::default(), Lines::default());
-        Reader { lines, errors, parser: dialect.parser(), tally: Tally::new(before) }
-    }
-
-    /// With prices for an agent that gives only tokens, and the model it was asked to use, for one that does not name it.
-    #[must_use]
-    pub(crate) fn expecting(mut self, prices: Prices, model: Option<String>) -> Reader {
-        self.tally.expect(prices, model);
-        self
-    }
-
-    /// Takes the next bytes, cut anywhere, and appends what they tell.
-    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
-        let (parser, tally) = (self.parser.as_mut(), &mut self.tally);
-        self.lines.feed(bytes, |line| read(line, parser, tally));
-        tally.drain(out);
-    }
-
-    /// Takes the next bytes of what the agent writes as errors.
-    pub(crate) fn feed_errors(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
-        let (parser, tally) = (self.parser.as_mut(), &mut self.tally);
-        self.errors.feed(bytes, |line| {
-            if let Line::Whole(bytes) = line {
-                let bytes = &bytes[..bytes.len().min(json::LONGEST_TEXT)];
-                parser.error_line(&String::from_utf8_lossy(bytes), tally);
-            }
-        });
-        tally.drain(out);
-    }
-
-    /// Takes the file of Copilot's `--usage-output-file`, before the end. A file of another form changes nothing.
-    pub(crate) fn read_usage_file(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
-        if let Some((tokens, model)) = read_usage_file(bytes) {
-            self.tally.model(model.as_deref().unwrap_or_default());
-            let own = self.tally.session_used(tokens);
-            self.tally.usage(own);
-            self.tally.drain(out);
+impl OutputReader {
+    /// Creates a reader for a run. `earlier_totals` are the totals after the last run of the same session, or
+    /// empty; they count only if the stream names that session.
+    pub(crate) fn new(dialect: Dialect, earlier_totals: &SessionTotals) -> OutputReader {
+        let (stdout_lines, stderr_lines) = (LineSplitter::default(), LineSplitter::default());
+        OutputReader {
+            stdout_lines,
+            stderr_lines,
+            parser: dialect.new_parser(),
+            collector: EventCollector::new(earlier_totals),
         }
     }
 
-    /// Ends: the process has ended like this, and nothing more comes.
-    pub(crate) fn finish(&mut self, how: Exit, out: &mut Vec<Event>) -> Summary {
-        let (parser, tally) = (self.parser.as_mut(), &mut self.tally);
-        self.lines.finish(|line| read(line, parser, tally));
-        tally.flush();
-        let end = parser.end(tally, how);
-        tally.flush();
-        tally.drain(out);
-        sum_up(tally, end, how)
+    /// Adds prices for an agent that reports only tokens, and the requested model for an agent that does not
+    /// name its model.
+    #[must_use]
+    pub(crate) fn with_prices(mut self, prices: Prices, model: Option<String>) -> OutputReader {
+        self.collector.set_prices_and_model(prices, model);
+        self
     }
 
-    /// Whether the agent has said that it finished. Its process should end soon; it may also begin another turn.
-    pub(crate) fn is_over(&self) -> bool {
-        self.tally.end.is_some()
+    /// Reads the next bytes, split anywhere, and appends the resulting events to `out`.
+    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
+        self.stdout_lines.feed(bytes, |line| parse_line(line, parser, collector));
+        collector.drain(out);
     }
 
-    /// Whether it has said that it finished, and that all went well.
-    pub(crate) fn is_done(&self) -> bool {
-        self.tally.end.as_ref().is_some_and(|end| end.class == Class::Done)
+    /// Reads the next bytes of the agent's standard error.
+    pub(crate) fn feed_stderr(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
+        self.stderr_lines.feed(bytes, |line| {
+            if let Line::Complete(bytes) = line {
+                let bytes = &bytes[..bytes.len().min(json::MAX_TEXT_BYTES)];
+                parser.parse_error_line(&String::from_utf8_lossy(bytes), collector);
+            }
+        });
+        collector.drain(out);
     }
 
-    /// Whether all that was read so far ends with the end of a line.
-    pub(crate) fn is_between_lines(&self) -> bool {
-        self.lines.is_between()
+    /// Reads the file of Copilot's `--usage-output-file`, before the end of the run. A file in another format
+    /// changes nothing.
+    pub(crate) fn read_usage_file(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        if let Some((tokens, model)) = read_usage_file(bytes) {
+            self.collector.set_model(model.as_deref().unwrap_or_default());
+            let run_usage = self.collector.record_session_usage(tokens);
+            self.collector.set_usage(run_usage);
+            self.collector.drain(out);
+        }
     }
 
-    /// Why the agent will not come to an end by itself, if it goes round in a circle.
-    pub(crate) fn runaway(&self) -> Option<String> {
-        self.parser.runaway()
+    /// Ends reading after the process has exited, and returns the summary of the run.
+    pub(crate) fn finish(&mut self, exit: Exit, out: &mut Vec<Event>) -> Summary {
+        let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
+        self.stdout_lines.finish(|line| parse_line(line, parser, collector));
+        collector.flush();
+        let end = parser.finish(collector, exit);
+        collector.flush();
+        collector.drain(out);
+        summarize(collector, end, exit)
     }
 
-    /// What the run has come to so far.
+    /// Returns whether the agent has reported that it finished. Its process should exit soon; it may also
+    /// start another turn.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.collector.end.is_some()
+    }
+
+    /// Returns whether the agent has reported that it finished successfully.
+    pub(crate) fn has_succeeded(&self) -> bool {
+        self.collector.end.as_ref().is_some_and(|end| end.class == ExitClass::Done)
+    }
+
+    /// Returns whether all bytes read so far end with the end of a line.
+    pub(crate) fn is_at_line_start(&self) -> bool {
+        self.stdout_lines.is_at_line_start()
+    }
+
+    /// Returns the reason why the agent will never finish automatically, if it is in a loop.
+    pub(crate) fn runaway_reason(&self) -> Option<String> {
+        self.parser.runaway_reason()
+    }
+
+    /// Returns the progress of the run so far.
     pub(crate) fn progress(&self) -> &Progress {
-        self.tally.progress()
+        self.collector.progress()
     }
 
-    /// How many bytes it holds.
+    /// Returns the number of bytes that the reader holds in memory.
     #[cfg(test)]
-    pub(super) fn weight(&self) -> usize {
-        self.lines.weight() + self.errors.weight() + self.tally.weight()
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.stdout_lines.memory_bytes() + self.stderr_lines.memory_bytes() + self.collector.memory_bytes()
     }
 }
 
-fn read(line: Line<'_>, parser: &mut dyn Parser, tally: &mut Tally) {
-    let Line::Whole(bytes) = line else {
-        return tally.unknown("too long");
+fn parse_line(line: Line<'_>, parser: &mut dyn Parser, collector: &mut EventCollector) {
+    let Line::Complete(bytes) = line else {
+        return collector.add_unknown("too long");
     };
-    // Before anything is trimmed: a space more is what tells an agent's line from the client's.
-    let is_ours = bytes.starts_with(OURS);
+    // The prefix is checked before trimming: an additional leading space distinguishes an agent's line from
+    // the client's.
+    let is_client_line = bytes.starts_with(CLIENT_LINE_PREFIX);
     let bytes = bytes.trim_ascii();
-    if parser.skips(bytes) {
+    if parser.can_skip_line(bytes) {
         return;
     }
-    let value = Some(bytes).filter(|b| parser.is_json() && b.starts_with(b"{")).and_then(json::read);
+    let value =
+        Some(bytes).filter(|b| parser.writes_json() && b.starts_with(b"{")).and_then(json::parse_bounded);
     if let Some(value) = value {
-        if is_ours { parser.client(&value, tally) } else { parser.event(&value, tally) }
+        if is_client_line {
+            parser.parse_client_line(&value, collector);
+        } else {
+            parser.parse_event(&value, collector);
+        }
     } else {
-        // What is kept of a text is shorter still.
-        let bytes = &bytes[..bytes.len().min(json::LONGEST_TEXT * 2)];
-        parser.words(&String::from_utf8_lossy(bytes), tally);
+        // The stored text is truncated further.
+        let bytes = &bytes[..bytes.len().min(json::MAX_TEXT_BYTES * 2)];
+        parser.parse_text_line(&String::from_utf8_lossy(bytes), collector);
     }
 }

@@ -1,36 +1,37 @@
-//! Owns what a run came to: its class, by what the agent said last and then by how its process ended.
+//! Summary of a run: its exit class, by the agent's last report and then by how its process ended.
 
 use serde::{Deserialize, Serialize};
 
-use super::json::{LONGEST_MESSAGE, cut};
-use super::tally::Tally;
-use super::trouble::judge;
-use super::{Cost, Lift, Refusal, SessionTotals, Tokens, Trouble, lift};
-use crate::harmless;
+use super::collector::EventCollector;
+use super::failure_kind::classify_failure;
+use super::json::{MAX_MESSAGE_BYTES, truncate};
+use super::{Cost, FailureKind, LimitReset, Refusal, SessionTotals, Tokens, limit_reset};
+use crate::terminal_text;
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Exit {
-    /// Its exit code.
+    /// Exit code of the process.
     pub(crate) code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that ended the process.
     pub(crate) signal: Option<i32>,
 }
 
 impl Exit {
-    /// Whether it ended by itself and without complaint.
+    /// Returns whether the process exited with code 0.
     pub(crate) fn is_clean(self) -> bool {
         self.code == Some(0) && self.signal.is_none()
     }
 
-    /// The signal that ended it. Programs that catch one say so by 128 and its number, by an old custom of shells; only
-    /// signals that people send and that crashes raise are meant, since some agents make other use of such codes.
-    pub(crate) fn ended_by(self) -> Option<i32> {
+    /// Returns the signal that ended the process. By an old custom of shells, programs that catch a signal
+    /// exit with 128 plus its number. Only signals that users send and that crashes raise count, since some
+    /// agents use such codes for other purposes.
+    pub(crate) fn terminating_signal(self) -> Option<i32> {
         self.signal.or_else(|| self.code.map(|code| code - 128).filter(|s| [1, 2, 6, 9, 11, 15].contains(s)))
     }
 
-    fn words(self) -> String {
-        match (self.ended_by(), self.code) {
+    fn describe(self) -> String {
+        match (self.terminating_signal(), self.code) {
             (Some(signal), _) => format!("ended by signal {signal}"),
             (None, Some(code)) => format!("exit code {code}"),
             (None, None) => "it is not known how it ended".to_owned(),
@@ -38,161 +39,173 @@ impl Exit {
     }
 }
 
-/// How a run ended, as far as its agent and its process tell.
+/// Exit class of a run, as far as its agent and its process reveal it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Class {
-    /// The agent says that it finished.
+pub(crate) enum ExitClass {
+    /// The agent reported that it finished.
     Done,
     /// The agent gave up, or did not start.
     Failed,
-    /// A limit that time lifts.
+    /// The agent reached a limit that resets with time.
     RateLimited,
-    /// The service could not be reached, broke off, or had an error of its own.
+    /// The service could not be reached, broke off, or had an internal error.
     Unavailable,
     /// The context is full, or the answer was too long.
     TokenLimit,
     /// The key or login is missing or refused.
     Auth,
-    /// No more turns were allowed.
+    /// The limit of turns was reached.
     MaxTurns,
-    /// No more money was allowed, or there is none.
+    /// The budget was used up, or the account has no money left.
     Budget,
-    /// A tool that was not allowed ended the turn.
+    /// A tool without permission ended the turn.
     Refused,
-    /// It was stopped before it had finished.
+    /// The run was stopped before it had finished.
     Interrupted,
-    /// It ended by itself before it had finished, and does not say why.
+    /// The process ended before the run had finished, and reported no reason.
     Crashed,
 }
 
-/// What a run came to, or would if its process ended well.
+/// End of a run, as reported or concluded; it is provisional until the process has exited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct End {
-    pub(super) class: Class,
-    pub(super) trouble: Option<Trouble>,
+pub(super) struct RunEnd {
+    pub(super) class: ExitClass,
+    pub(super) failure: Option<FailureKind>,
     pub(super) text: Option<String>,
 }
 
-impl End {
-    /// It went well.
-    pub(super) fn done() -> End {
-        End { class: Class::Done, trouble: None, text: None }
+impl RunEnd {
+    /// Creates the end of a successful run.
+    pub(super) fn done() -> RunEnd {
+        RunEnd { class: ExitClass::Done, failure: None, text: None }
     }
 
-    /// It failed, for this reason.
-    pub(super) fn failed(trouble: Trouble, text: &str) -> End {
-        End::of(trouble.class(), text).because(trouble)
+    /// Creates the end of a failed run; the kind of failure determines the class.
+    pub(super) fn failed(failure: FailureKind, text: &str) -> RunEnd {
+        RunEnd::with_class(failure.class(), text).with_failure(failure)
     }
 
-    /// It ended like this.
-    pub(super) fn of(class: Class, text: &str) -> End {
-        let text = Some(text).filter(|t| !t.trim().is_empty()).map(|t| cut(t, LONGEST_MESSAGE));
-        End { class, trouble: None, text }
+    /// Creates an end with this class; a blank text counts as none.
+    pub(super) fn with_class(class: ExitClass, text: &str) -> RunEnd {
+        let text = Some(text).filter(|t| !t.trim().is_empty()).map(|t| truncate(t, MAX_MESSAGE_BYTES));
+        RunEnd { class, failure: None, text }
     }
 
-    fn because(self, trouble: Trouble) -> End {
-        End { trouble: Some(trouble), ..self }
+    fn with_failure(self, failure: FailureKind) -> RunEnd {
+        RunEnd { failure: Some(failure), ..self }
     }
 }
 
-/// What a run came to.
+/// Summary of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Summary {
-    /// The session, to go on with it.
+    /// Id of the session, for resuming it.
     pub(crate) session: Option<String>,
-    /// The model.
+    /// Model that the agent used.
     pub(crate) model: Option<String>,
-    /// How it ended.
-    pub(crate) class: Class,
-    /// What was wrong, if something was.
-    pub(crate) trouble: Option<Trouble>,
-    /// When the limit is lifted that ended it, where the agent says so.
+    /// Exit class of the run.
+    pub(crate) class: ExitClass,
+    /// Kind of failure, if the run failed.
+    #[serde(rename = "trouble")]
+    pub(crate) failure: Option<FailureKind>,
+    /// Time at which the limit resets that ended the run, where the agent reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) lift: Option<Lift>,
-    /// One line about the end, for a person.
+    #[serde(rename = "lift")]
+    pub(crate) limit_reset: Option<LimitReset>,
+    /// One line about the end of the run, for users.
     pub(crate) detail: Option<String>,
-    /// What it used.
+    /// Tokens that the run used.
     pub(crate) tokens: Tokens,
-    /// What it cost, if that is known.
+    /// Cost of the run, if it is known.
     pub(crate) cost: Option<Cost>,
-    /// How often the model was asked, where the agent tells.
+    /// Number of model requests, where the agent reports it.
     pub(crate) turns: Option<u64>,
-    /// How many tools were called, those of subagents included.
+    /// Number of tool calls, those of subagents included.
     pub(crate) tool_calls: u64,
-    /// The last of them.
+    /// Name of the last tool that was called.
     pub(crate) last_tool: Option<String>,
-    /// Tools that were not allowed; the first of them, if they are many.
-    pub(crate) refused: Vec<Refusal>,
-    /// The agent's last words.
+    /// Refused tool calls; only the first ones, if they are many.
+    #[serde(rename = "refused")]
+    pub(crate) refusals: Vec<Refusal>,
+    /// Last message of the agent.
     pub(crate) answer: Option<String>,
-    /// Whether the output has no word for a bad end: the detail is the exit code alone.
+    /// Whether the output contains no message about a failed end: then the detail is the exit code alone.
     #[serde(skip)]
-    pub(crate) wordless: bool,
-    /// To be kept, for the next run of that session.
-    pub(crate) totals: SessionTotals,
+    pub(crate) lacks_error_text: bool,
+    /// Totals of the session, to save for the next run of that session.
+    #[serde(rename = "totals")]
+    pub(crate) session_totals: SessionTotals,
 }
 
-/// Sums up: `end` is what the dialect makes of it.
-pub(super) fn sum_up(tally: &Tally, end: Option<End>, exit: Exit) -> Summary {
-    let has_no_text = end.as_ref().is_none_or(|end| end.text.is_none());
-    let end = end.unwrap_or_else(|| without_result(tally, exit));
-    let wordless = has_no_text && end.class != Class::Done && tally.last_trouble().is_none();
+/// Creates the summary of a run; `end` is the end that the dialect's parser found.
+pub(super) fn summarize(collector: &EventCollector, end: Option<RunEnd>, exit: Exit) -> Summary {
+    let lacks_text = end.as_ref().is_none_or(|end| end.text.is_none());
+    let end = end.unwrap_or_else(|| end_without_result(collector, exit));
+    let lacks_error_text =
+        lacks_text && end.class != ExitClass::Done && collector.last_error_message().is_none();
     let detail = match (end.class, &end.text) {
-        (Class::Done, _) => (!exit.is_clean()).then(|| format!("{} after its result", exit.words())),
+        (ExitClass::Done, _) => (!exit.is_clean()).then(|| format!("{} after its result", exit.describe())),
         (_, Some(text)) => Some(one_line(text)),
-        (_, None) => Some(one_line(&tally.last_trouble().unwrap_or_else(|| exit.words()))),
+        (_, None) => Some(one_line(&collector.last_error_message().unwrap_or_else(|| exit.describe()))),
     };
-    let said = end.text.as_deref().or(tally.error.as_ref().map(|(_, said)| said.as_str()));
-    let lift = Some(end.class).filter(|class| *class == Class::RateLimited);
-    let lift = lift.and_then(|_| tally.lift.clone().or_else(|| lift::read(said.unwrap_or_default())));
-    let progress = tally.progress();
+    let error_text = end.text.as_deref().or(collector.error.as_ref().map(|(_, message)| message.as_str()));
+    let rate_limited = Some(end.class).filter(|class| *class == ExitClass::RateLimited);
+    let limit_reset = rate_limited.and_then(|_| {
+        collector
+            .limit_reset
+            .clone()
+            .or_else(|| limit_reset::parse_limit_reset(error_text.unwrap_or_default()))
+    });
+    let progress = collector.progress();
     Summary {
         session: progress.session.clone(),
         model: progress.model.clone(),
         class: end.class,
-        trouble: end.trouble,
-        lift,
+        failure: end.failure,
+        limit_reset,
         detail,
         tokens: progress.tokens,
         cost: progress.cost,
         turns: progress.turns,
         tool_calls: progress.tool_calls,
         last_tool: progress.last_tool.clone(),
-        refused: tally.refused.clone(),
-        answer: tally.answer.clone(),
-        wordless,
-        totals: tally.totals(),
+        refusals: collector.refusals.clone(),
+        answer: collector.answer.clone(),
+        lacks_error_text,
+        session_totals: collector.session_totals(),
     }
 }
 
-/// The end of a run whose agent did not say that it ends: never `Done`, whatever the exit code.
-fn without_result(tally: &Tally, exit: Exit) -> End {
-    let words = exit.words();
-    match exit.ended_by() {
-        Some(6 | 11) => return End::of(Class::Crashed, &words),
-        Some(_) => return End::of(Class::Interrupted, &format!("{words} before its result")),
-        None if exit.code == Some(0) && tally.error.is_none() => {
-            return End::of(Class::Interrupted, "it ended without a result");
+/// Returns the end of a run whose agent reported none: never `Done`, whatever the exit code.
+fn end_without_result(collector: &EventCollector, exit: Exit) -> RunEnd {
+    let exit_text = exit.describe();
+    match exit.terminating_signal() {
+        Some(6 | 11) => return RunEnd::with_class(ExitClass::Crashed, &exit_text),
+        Some(_) => {
+            return RunEnd::with_class(ExitClass::Interrupted, &format!("{exit_text} before its result"));
+        }
+        None if exit.code == Some(0) && collector.error.is_none() => {
+            return RunEnd::with_class(ExitClass::Interrupted, "it ended without a result");
         }
         None => {}
     }
-    if let Some((trouble, message)) = &tally.error {
-        return End::failed(*trouble, message);
+    if let Some((failure, message)) = &collector.error {
+        return RunEnd::failed(*failure, message);
     }
-    let said = tally.noise.as_deref().unwrap_or_default();
-    match judge(None, said) {
-        Trouble::Other if tally.progress().session.is_some() => {
-            let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-            End::of(Class::Crashed, &format!("{words} without a result{said}"))
+    let output = collector.last_plain_line.as_deref().unwrap_or_default();
+    match classify_failure(None, output) {
+        FailureKind::Other if collector.progress().session.is_some() => {
+            let suffix = if output.is_empty() { String::new() } else { format!(": {output}") };
+            RunEnd::with_class(ExitClass::Crashed, &format!("{exit_text} without a result{suffix}"))
         }
-        Trouble::Other if said.is_empty() => End::of(Class::Failed, &words),
-        trouble => End::failed(trouble, said),
+        FailureKind::Other if output.is_empty() => RunEnd::with_class(ExitClass::Failed, &exit_text),
+        failure => RunEnd::failed(failure, output),
     }
 }
 
-/// A message as one line that fits in a list.
+/// Returns a message as one line that fits in a list.
 pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    cut(&harmless::line(&words.join(" ")), 300)
+    truncate(&terminal_text::escape_line(&words.join(" ")), 300)
 }

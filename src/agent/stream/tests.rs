@@ -1,21 +1,21 @@
-//! Owns holding the parsers to what agents really printed.
+//! Tests of the stream parsers against output recorded from real agents.
 
-mod figures;
-mod lift;
-mod midway;
-mod more_unusual;
+mod expected_summaries;
+mod failure_kind;
+mod limit_reset;
+mod mid_run;
+mod more_synthetic_streams;
 mod prices;
 mod properties;
 mod recorded;
-mod troubles;
-mod unusual;
+mod synthetic_streams;
 
 use std::path::PathBuf;
 
-use super::{Dialect, Event, Exit, Reader, SessionTotals, Summary};
+use super::{Dialect, Event, Exit, OutputReader, SessionTotals, Summary};
 
-/// The recorded streams by folder.
-const RECORDED: &[(&str, Dialect)] = &[
+/// Folders with recorded streams under `tests/fixtures/streams`, each with the dialect of its agent.
+const RECORDED_AGENTS: &[(&str, Dialect)] = &[
     ("claude", Dialect::Claude),
     ("codex", Dialect::Codex),
     ("opencode", Dialect::OpenCode),
@@ -28,20 +28,21 @@ const RECORDED: &[(&str, Dialect)] = &[
     ("acp", Dialect::Acp),
 ];
 
-fn folder(agent: &str) -> PathBuf {
+fn fixture_dir(agent: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/streams").join(agent)
 }
 
-/// How an agent's runs ended, by scenario. Of one the stream was not recorded.
-fn endings(agent: &str) -> Vec<(String, i32)> {
-    let text = std::fs::read_to_string(folder(agent).join("exit-codes.jsonl")).unwrap();
-    let read = |line: &str| {
+/// Returns each recorded scenario of an agent with the exit code of its run. One scenario of `pi-0.73` is
+/// left out: its stream was not recorded.
+fn recorded_exit_codes(agent: &str) -> Vec<(String, i32)> {
+    let text = std::fs::read_to_string(fixture_dir(agent).join("exit-codes.jsonl")).unwrap();
+    let parse_entry = |line: &str| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let code = i32::try_from(line["exit_code"].as_i64().unwrap()).unwrap();
         (line["scenario"].as_str().unwrap().to_owned(), code)
     };
-    let recorded = |(scenario, _): &(String, i32)| (agent, scenario.as_str()) != ("pi-0.73", "blocked");
-    text.lines().map(read).filter(recorded).collect()
+    let has_recording = |(scenario, _): &(String, i32)| (agent, scenario.as_str()) != ("pi-0.73", "blocked");
+    text.lines().map(parse_entry).filter(has_recording).collect()
 }
 
 fn exit(code: i32) -> Exit {
@@ -52,32 +53,38 @@ fn signal(signal: i32) -> Exit {
     Exit { code: None, signal: Some(signal) }
 }
 
-/// A recorded stream as the agent printed it.
-fn stream(agent: &str, scenario: &str) -> Vec<u8> {
+/// Returns the bytes of a recorded stream, exactly as the agent printed them.
+fn recorded_stream(agent: &str, scenario: &str) -> Vec<u8> {
     ["jsonl", "txt"]
         .iter()
-        .find_map(|ending| std::fs::read(folder(agent).join(format!("{scenario}.{ending}"))).ok())
+        .find_map(|extension| std::fs::read(fixture_dir(agent).join(format!("{scenario}.{extension}"))).ok())
         .unwrap()
 }
 
-/// Reads a whole stream at once.
-fn read(dialect: Dialect, before: &SessionTotals, bytes: &[u8], how: Exit) -> (Vec<Event>, Summary) {
-    let mut reader = Reader::new(dialect, before);
+/// Parses a complete stream in one call and returns its events and summary.
+fn parse_stream(
+    dialect: Dialect,
+    before: &SessionTotals,
+    bytes: &[u8],
+    exit_status: Exit,
+) -> (Vec<Event>, Summary) {
+    let mut reader = OutputReader::new(dialect, before);
     let mut events = Vec::new();
     reader.feed(bytes, &mut events);
-    let summary = reader.finish(how, &mut events);
+    let summary = reader.finish(exit_status, &mut events);
     (events, summary)
 }
 
-/// Reads a recorded stream; a resumed run follows the one that went well.
+/// Parses a recorded stream. The `resume` scenario starts with the session totals of the `ok` scenario.
 fn replay(agent: &str, scenario: &str) -> (Vec<Event>, Summary) {
-    let dialect = RECORDED.iter().find(|(name, _)| *name == agent).unwrap().1;
-    let (_, code) = endings(agent).into_iter().find(|(name, _)| name == scenario).unwrap();
-    let before = if scenario == "resume" { replay(agent, "ok").1.totals } else { SessionTotals::default() };
-    read(dialect, &before, &stream(agent, scenario), exit(code))
+    let dialect = RECORDED_AGENTS.iter().find(|(name, _)| *name == agent).unwrap().1;
+    let (_, code) = recorded_exit_codes(agent).into_iter().find(|(name, _)| name == scenario).unwrap();
+    let before =
+        if scenario == "resume" { replay(agent, "ok").1.session_totals } else { SessionTotals::default() };
+    parse_stream(dialect, &before, &recorded_stream(agent, scenario), exit(code))
 }
 
-/// Reads some lines that end like this.
-fn lines(dialect: Dialect, lines: &[&str], how: Exit) -> (Vec<Event>, Summary) {
-    read(dialect, &SessionTotals::default(), lines.join("\n").as_bytes(), how)
+/// Parses lines of output followed by a process exit.
+fn parse_lines(dialect: Dialect, lines: &[&str], exit_status: Exit) -> (Vec<Event>, Summary) {
+    parse_stream(dialect, &SessionTotals::default(), lines.join("\n").as_bytes(), exit_status)
 }

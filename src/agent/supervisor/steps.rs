@@ -1,139 +1,153 @@
-//! Owns going on from run to run of a task that is a folder.
+//! Transition from run to run of a task folder.
 
 use super::super::Error;
-use super::super::order::Order;
-use super::super::packet::{AtWork, Next as Coming, Told, is_iteration, order_of_step};
-use super::super::settle::{Settle, Verdict};
-use super::{Next, Supervisor, Tries};
-use crate::fault;
+use super::super::classify::{RunClassifier, RunOutcome};
+use super::super::run_spec::RunSpec;
+use super::super::task_loop::{
+    ActiveTask, FinishedRun, NextAction as Coming, completes_iteration, prepare_next_step,
+};
+use super::{NextRun, RetryState, Supervisor};
+use crate::fail_points;
 use crate::git::Oid;
 use crate::store::Record;
 use crate::store::records::{LaneState, RunClass, RunRecord};
 
 impl Supervisor<'_> {
-    /// Takes into account what came of a run of such a task. Why the task is not gone on with, if that is so.
+    /// Records a finished run of a task folder in the task's loop. Returns the reason why the task does not
+    /// continue, or `None`.
     ///
     /// # Errors
-    /// When that cannot be written.
-    pub(super) fn take_in(
+    /// Fails when the record cannot be written.
+    pub(super) fn record_step_run(
         &mut self,
-        settle: &Settle<'_>,
-        verdict: &Verdict,
+        finished_run: &RunClassifier<'_>,
+        verdict: &RunOutcome,
     ) -> Result<Option<String>, Error> {
-        let order = settle.order;
-        if order.stint.is_none() {
+        let spec = finished_run.spec;
+        if spec.step_run.is_none() {
             return Ok(None);
         }
         let (project, lane) = (self.project, self.lane.clone());
-        let told = Told {
+        let step_result = FinishedRun {
             class: verdict.class,
             detail: verdict.detail.as_deref(),
-            answer: settle.ended.summary.answer.as_deref(),
-            counts: counts(order, verdict.class),
+            answer: finished_run.run_exit.summary.answer.as_deref(),
+            counts_as_failure: counts_as_step_run(spec, verdict.class),
         };
-        self.insist(|| {
-            let path = project.store.layout().run_record(&lane.name, order.attempt);
-            let taken = RunRecord::load(&path).map_err(Error::from).and_then(|run| {
-                let at_work = AtWork::find(project, &lane)?;
-                at_work.map_or(Ok(None), |mut at_work| at_work.take_in(&run, told))
+        self.write_with_retries(|| {
+            let path = project.store.layout().run_record(&lane.name, spec.attempt);
+            let recorded = RunRecord::load(&path).map_err(Error::from).and_then(|run| {
+                let task_loop = ActiveTask::find(project, &lane)?;
+                task_loop.map_or(Ok(None), |mut task_loop| task_loop.record_run(&run, step_result))
             });
-            match taken {
-                // A disk that is full may have room again.
+            match recorded {
+                // A full disk may have free space again.
                 Err(e @ Error::Store(_)) => Err(e),
                 Err(e) => Ok(Some(e.to_string())),
-                taken => taken,
+                stop_reason => stop_reason,
             }
         })
     }
 
-    /// What comes after a run of such a task, by what came of it. The verdict says so too.
-    pub(super) fn next_step(&mut self, order: &Order, verdict: &mut Verdict, stands: Option<String>) -> Next {
-        let mut end = |state, why: String| {
-            (verdict.state, verdict.detail) = (state, Some(why));
-            Next::End
+    /// Plans what follows a run of a task folder, and notes it in the verdict. `stop_reason` ends the task.
+    pub(super) fn plan_next_step(
+        &mut self,
+        spec: &RunSpec,
+        verdict: &mut RunOutcome,
+        stop_reason: Option<String>,
+    ) -> NextRun {
+        let mut end_task = |state, reason: String| {
+            (verdict.state, verdict.detail) = (state, Some(reason));
+            NextRun::End
         };
-        if let Some(why) = stands {
-            return end(LaneState::Failed, why);
+        if let Some(reason) = stop_reason {
+            return end_task(LaneState::Failed, reason);
         }
-        if !counts(order, verdict.class) {
-            return if self.wraps_up() { Next::End } else { self.tried_again(order, verdict) };
+        if !counts_as_step_run(spec, verdict.class) {
+            return if self.is_wrap_up_requested() { NextRun::End } else { self.plan_retry(spec, verdict) };
         }
-        let coming = AtWork::find(self.project, &self.lane).and_then(|at_work| match at_work {
+        let planned = ActiveTask::find(self.project, &self.lane).and_then(|task_loop| match task_loop {
             None => Ok((Coming::Done, String::new(), None)),
-            Some(at_work) => Ok((at_work.next()?, at_work.in_words()?, Some(at_work.record().start))),
+            Some(task_loop) => {
+                Ok((task_loop.next_action()?, task_loop.describe_progress()?, Some(task_loop.record().start)))
+            }
         });
-        match coming {
-            Err(e) => end(LaneState::Failed, e.to_string()),
-            Ok((Coming::Fail(why), words, _)) => {
-                let next = end(LaneState::Failed, format!("{why}; {words}"));
+        match planned {
+            Err(e) => end_task(LaneState::Failed, e.to_string()),
+            Ok((Coming::Fail(reason), progress_text, _)) => {
+                let next = end_task(LaneState::Failed, format!("{reason}; {progress_text}"));
                 verdict.class = RunClass::GivenUp;
                 next
             }
-            Ok((Coming::Done, words, start)) => {
-                let state = if self.has_something(start) { LaneState::Done } else { LaneState::NoChange };
-                end(state, words)
+            Ok((Coming::Done, progress_text, start)) => {
+                let state = if self.has_result(start) { LaneState::Done } else { LaneState::NoChange };
+                end_task(state, progress_text)
             }
-            Ok((Coming::Run { .. }, words, _)) if self.wraps_up() => {
-                end(LaneState::Stopped, format!("asked to wrap up; {words}"))
+            Ok((Coming::Run { .. }, progress_text, _)) if self.is_wrap_up_requested() => {
+                end_task(LaneState::Stopped, format!("asked to wrap up; {progress_text}"))
             }
-            Ok((Coming::Run { .. }, words, _)) => {
-                self.tries = Tries::default();
-                verdict.detail = Some(words);
-                Next::Step
+            Ok((Coming::Run { .. }, progress_text, _)) => {
+                self.retry_state = RetryState::default();
+                verdict.detail = Some(progress_text);
+                NextRun::Step
             }
         }
     }
 
-    /// Whether anything that could land came of the task, which was begun at `start`.
-    fn has_something(&self, start: Option<Oid>) -> bool {
-        let Ok(lane) = self.lane.clone().with_tree() else { return true };
-        let tip = self.project.repo.branch_tip(&lane.place.branch).ok().flatten();
+    /// Returns whether the task, which started at commit `start`, produced a commit or an uncommitted change.
+    fn has_result(&self, start: Option<Oid>) -> bool {
+        let Ok(lane) = self.lane.clone().into_worktree_lane() else { return true };
+        let tip = self.project.repo.branch_tip(&lane.kind.branch).ok().flatten();
         tip != start
-            || !crate::git::status(&self.project.repo, &lane.path, true).is_ok_and(|dirt| dirt.is_clean())
+            || !crate::git::status(&self.project.repo, &lane.path, true)
+                .is_ok_and(|dirty_state| dirty_state.is_clean())
     }
 
-    /// Whether somebody wants it to come to its end once a run has ended by itself.
-    pub(super) fn wraps_up(&self) -> bool {
-        self.project.store.layout().wrap_up(&self.lane.name).exists()
+    /// Returns whether a user requested that the lane stops once its current run has finished.
+    pub(super) fn is_wrap_up_requested(&self) -> bool {
+        self.project.store.layout().lane_wrap_up_marker(&self.lane.name).exists()
     }
 
-    /// What to run next of such a task.
-    pub(super) fn order_of_step(&mut self) -> Result<Option<Order>, Error> {
-        fault::point("step.written");
-        match order_of_step(self.project, &self.lane, self.exe) {
-            Ok(order) => {
-                fault::point("step.prepared");
-                Ok(Some(order))
+    /// Returns the next run of a task folder, or ends the lane when there is none.
+    pub(super) fn prepare_step_run(&mut self) -> Result<Option<RunSpec>, Error> {
+        fail_points::hit("step.written");
+        match prepare_next_step(self.project, &self.lane, self.program_path) {
+            Ok(spec) => {
+                fail_points::hit("step.prepared");
+                Ok(Some(spec))
             }
-            Err(Error::PacketOver { why, .. }) => {
-                self.end(LaneState::Failed, &why)?;
+            Err(Error::TaskLoopStopped { reason, .. }) => {
+                self.end_lane(LaneState::Failed, &reason)?;
                 Ok(None)
             }
             Err(e) => {
-                self.end(LaneState::Failed, &format!("it could not go on with its next step: {e}"))?;
+                self.end_lane(LaneState::Failed, &format!("it could not go on with its next step: {e}"))?;
                 Ok(None)
             }
         }
     }
 
-    /// Has STATUS.md say what it said before a run that is tried again from where it began.
-    pub(super) fn put_status_back(&self, order: &Order) -> Result<(), String> {
-        if order.stint.is_none() {
+    /// Restores STATUS.md to its text before a run that is retried from its start.
+    pub(super) fn restore_status_file(&self, spec: &RunSpec) -> Result<(), String> {
+        if spec.step_run.is_none() {
             return Ok(());
         }
-        let at_work = AtWork::find(self.project, &self.lane).map_err(|e| e.to_string())?;
-        at_work.map_or(Ok(()), |at_work| at_work.put_status_back(order.attempt)).map_err(|e| e.to_string())
+        let task_loop = ActiveTask::find(self.project, &self.lane).map_err(|e| e.to_string())?;
+        task_loop
+            .map_or(Ok(()), |task_loop| task_loop.restore_status(spec.attempt))
+            .map_err(|e| e.to_string())
     }
 }
 
-/// Whether a run of such a task that ended so is taken into account, rather than tried again, or the end.
-fn counts(order: &Order, class: RunClass) -> bool {
-    if !order.reviews() {
-        return is_iteration(class);
+/// Returns whether the task's loop counts a run that ended with this class. Otherwise the run is retried, or
+/// the task ends.
+fn counts_as_step_run(spec: &RunSpec, class: RunClass) -> bool {
+    if !spec.is_review() {
+        return completes_iteration(class);
     }
     match class {
         RunClass::Stopped | RunClass::Timeout | RunClass::Budget => false,
-        RunClass::RateLimited | RunClass::Unavailable => !order.may_try_again,
+        RunClass::RateLimited | RunClass::Unavailable => !spec.may_retry,
         RunClass::Done
         | RunClass::Failed
         | RunClass::TokenLimit

@@ -1,140 +1,142 @@
-//! Owns the table of lanes, also while not all of it is known.
+//! The table of lanes, also while its data is still loading.
 
-use super::super::conflicts::Conflicts;
-use super::super::{account, table, ui};
-use super::{Beside, is_shown, missing};
-use crate::lane::View;
+use super::super::lane_conflicts::LaneConflicts;
+use super::super::{table, ui, usage};
+use super::{StoredInfo, is_previewed, missing_parts};
+use crate::lane::LaneView;
 use crate::merge::{self, Forecast};
 use crate::store::now;
-use crate::store::records::{Account, AnyLane};
+use crate::store::records::{AnyLane, RunSummary};
 
-/// The place of the column of conflicts.
-const CONFLICTS: usize = 5;
+/// Index of the conflicts column.
+const CONFLICTS_COLUMN: usize = 5;
 
-/// What is not known yet.
-const OPEN: &str = "…";
+/// Placeholder of a cell whose data is still loading.
+const UNKNOWN_YET: &str = "…";
 
-/// What the rows of a table are made from.
-pub(super) struct Rows<'a> {
-    pub(super) views: &'a [View],
-    pub(super) beside: &'a Beside,
-    /// None when there is none, or not yet.
+/// The data from which the table is made.
+pub(super) struct TableInput<'a> {
+    pub(super) views: &'a [LaneView],
+    pub(super) stored: &'a StoredInfo,
+    /// The conflict forecast; `None` if it failed or is still running.
     pub(super) forecast: Option<&'a Forecast>,
-    /// So many lanes have been compared with their bases, from the first on.
-    pub(super) compared: usize,
-    /// Into which of them somebody has looked; none when that is over.
-    pub(super) looked: Option<&'a [bool]>,
+    /// Number of lanes, from the first on, that have been compared with their bases.
+    pub(super) compared_count: usize,
+    /// For each lane, whether its worktree has been inspected; `None` once all are.
+    pub(super) inspected: Option<&'a [bool]>,
 }
 
-impl Rows<'_> {
-    /// Whether all is known that can be of what lies in the lane of this number.
-    fn is_looked_at(&self, at: usize) -> bool {
-        let has_tree = self.views[at].lane.branch().is_some();
-        !has_tree || self.looked.is_none_or(|looked| looked.get(at) == Some(&true))
+impl TableInput<'_> {
+    /// Returns whether the worktree state of lane `index` is known, or the lane has no worktree.
+    fn is_inspected(&self, index: usize) -> bool {
+        let has_tree = self.views[index].lane.branch().is_some();
+        !has_tree || self.inspected.is_none_or(|inspected| inspected.get(index) == Some(&true))
     }
 }
 
-/// The lines of the table.
-pub(super) fn lines(known: &Rows<'_>) -> Vec<String> {
+/// Returns the lines of the table.
+pub(super) fn lane_table_lines(input: &TableInput<'_>) -> Vec<String> {
     let now = now();
     let mut rows = Vec::new();
-    for (at, view) in known.views.iter().enumerate() {
-        let above = at.checked_sub(1).map(|above| &known.views[above].lane);
-        let mark = if is_shown(known.beside, &view.lane.name) { "*" } else { "" };
+    for (index, view) in input.views.iter().enumerate() {
+        let previous = index.checked_sub(1).map(|previous_index| &input.views[previous_index].lane);
+        let mark = if is_previewed(input.stored, &view.lane.name) { "*" } else { "" };
         rows.push(vec![
             format!("{}{mark}", view.lane.name),
-            state(known.beside, view),
+            state_text(input.stored, view),
             view.lane.agent.clone().unwrap_or_else(|| "-".into()),
-            if at < known.compared { commits(view) } else { OPEN.to_owned() },
-            if known.is_looked_at(at) { changes(view) } else { OPEN.to_owned() },
-            Conflicts::of(known.forecast, &view.lane.name).map_or_else(String::new, |found| found.in_words()),
-            ui::span(now.since(view.lane.updated)),
-            if above.is_some_and(|above| is_same_task(above, &view.lane)) {
+            if index < input.compared_count { commits_text(view) } else { UNKNOWN_YET.to_owned() },
+            if input.is_inspected(index) { changes_text(view) } else { UNKNOWN_YET.to_owned() },
+            LaneConflicts::from_forecast(input.forecast, &view.lane.name)
+                .map_or_else(String::new, |conflicts| conflicts.to_text()),
+            ui::short_duration(now.duration_since(view.lane.updated)),
+            if previous.is_some_and(|previous| is_same_task(previous, &view.lane)) {
                 "\"".into()
             } else {
-                title(&view.lane)
+                distinct_title(&view.lane)
             },
         ]);
     }
-    for (name, lane) in &known.beside.past {
+    for (name, lane) in &input.stored.past {
         rows.push(vec![
             name.clone(),
-            ui::state(lane.state),
+            ui::styled_state(lane.state),
             lane.agent.clone().unwrap_or_else(|| "-".into()),
             lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
             "-".into(),
             String::new(),
-            ui::span(now.since(lane.updated)),
-            title(lane),
+            ui::short_duration(now.duration_since(lane.updated)),
+            distinct_title(lane),
         ]);
     }
     let mut head = vec!["LANE", "STATE", "AGENT", "COMMITS", "CHANGES", "CONFLICTS", "AGE", "TITLE"];
-    // A column in which nothing is wrong anywhere takes room from the titles.
-    let wrong = |p: &merge::Pair| p.result.is_conflict();
-    if !known.forecast.is_some_and(|f| f.pairs.iter().any(wrong)) {
-        head.remove(CONFLICTS);
+    // Without any conflict, the column is dropped to give the titles more width.
+    let is_conflict = |p: &merge::ForecastPair| p.result.is_conflict();
+    if !input.forecast.is_some_and(|f| f.pairs.iter().any(is_conflict)) {
+        head.remove(CONFLICTS_COLUMN);
         for row in &mut rows {
-            row.remove(CONFLICTS);
+            row.remove(CONFLICTS_COLUMN);
         }
     }
-    if let Some(accounts) = &known.beside.accounts {
+    if let Some(usage) = &input.stored.usage {
         let names =
-            known.views.iter().map(|view| &view.lane.name).chain(known.beside.past.iter().map(|(n, _)| n));
-        widen(&mut head, &mut rows, &names.map(|name| accounts.get(name)).collect::<Vec<_>>());
+            input.views.iter().map(|view| &view.lane.name).chain(input.stored.past.iter().map(|(n, _)| n));
+        add_usage_columns(&mut head, &mut rows, &names.map(|name| usage.get(name)).collect::<Vec<_>>());
     }
-    table::lines(&head, rows)
+    table::render_lines(&head, rows)
 }
 
-/// Adds what the lanes' last runs used, before the titles.
-fn widen(head: &mut Vec<&str>, rows: &mut [Vec<String>], accounts: &[Option<&Account>]) {
-    let at = head.len() - 1;
-    head.splice(at..at, ["TOOLS", "LAST", "CONTEXT", "COST"]);
-    for (row, account) in rows.iter_mut().zip(accounts) {
-        let none = || "-".to_owned();
-        let known = |account: &Account| {
+/// Inserts columns with the usage of each lane before the titles.
+fn add_usage_columns(head: &mut Vec<&str>, rows: &mut [Vec<String>], usage: &[Option<&RunSummary>]) {
+    let column = head.len() - 1;
+    head.splice(column..column, ["TOOLS", "LAST", "CONTEXT", "COST"]);
+    for (row, summary) in rows.iter_mut().zip(usage) {
+        let no_value = || "-".to_owned();
+        let usage_cells = |summary: &RunSummary| {
             [
-                account.tool_calls.to_string(),
-                account.last_tool.clone().unwrap_or_else(none),
-                account.context.map_or_else(none, |percent| format!("{percent} %")),
-                account.cost.map_or_else(none, account::money),
+                summary.tool_calls.to_string(),
+                summary.last_tool.clone().unwrap_or_else(no_value),
+                summary.context_percent.map_or_else(no_value, |percent| format!("{percent} %")),
+                summary.cost.map_or_else(no_value, usage::cost_text),
             ]
         };
-        row.splice(at..at, account.map_or_else(|| [(); 4].map(|()| none()), known));
+        row.splice(column..column, summary.map_or_else(|| [(); 4].map(|()| no_value()), usage_cells));
     }
 }
 
-/// A state, what the agent said last unless it works, how many boxes of its task are ticked, and how much of what was sent the agent has not been told.
-fn state(beside: &Beside, view: &View) -> String {
-    let mut state = ui::state(view.state);
-    if let Some(task) = beside.tasks.get(&view.lane.name) {
-        state = format!("{state} {}/{}", task.done, task.of);
+/// Formats the state of a lane: the state itself, the ticked boxes of its task, the pause that its agent
+/// reported, and the number of undelivered messages.
+fn state_text(stored: &StoredInfo, view: &LaneView) -> String {
+    let mut state = ui::styled_state(view.state);
+    if let Some(task) = stored.tasks.get(&view.lane.name) {
+        state = format!("{state} {}/{}", task.boxes_ticked, task.boxes_total);
     }
-    state.extend(view.activity.and_then(ui::pause));
-    if view.waiting == 0 { state } else { format!("{state}, {} to tell", view.waiting) }
+    state.extend(view.activity.and_then(ui::activity_suffix));
+    if view.pending_messages == 0 { state } else { format!("{state}, {} to tell", view.pending_messages) }
 }
 
-fn changes(view: &View) -> String {
-    match (missing(view).as_slice(), &view.dirt) {
+fn changes_text(view: &LaneView) -> String {
+    match (missing_parts(view).as_slice(), &view.dirty) {
         ([], None) if view.lane.purpose().is_some() => "-".to_owned(),
         ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
-        ([], Some(dirt)) => ui::count(dirt.entries.len(), "file"),
+        ([], Some(dirt)) => ui::pluralize(dirt.entries.len(), "file"),
         ([], None) => "?".to_owned(),
         (missing, _) => console::style(format!("no {}", missing.join(", no "))).red().to_string(),
     }
 }
 
-/// Whether both are attempts of one group, called the same.
+/// Returns whether both lanes are attempts of one group with the same title.
 fn is_same_task(a: &AnyLane, b: &AnyLane) -> bool {
     a.group.is_some() && a.group == b.group && a.title == b.title
 }
 
-/// What a lane is about, where its name does not say it.
-pub(super) fn title(lane: &AnyLane) -> String {
+/// Returns the title of a lane, or an empty string if it equals the lane's name.
+pub(super) fn distinct_title(lane: &AnyLane) -> String {
     if lane.title == lane.name { String::new() } else { lane.title.clone() }
 }
 
-/// How it and its base relate; for one that has nothing to land, what it is for.
-fn commits(view: &View) -> String {
+/// Formats how many commits a lane is ahead and behind of its base, or its purpose if it has nothing to land.
+fn commits_text(view: &LaneView) -> String {
     if let Some(purpose) = view.lane.purpose() {
         return purpose.to_string();
     }

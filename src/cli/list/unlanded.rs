@@ -1,19 +1,24 @@
-//! Owns what lists and landings add about batches whose work is not on its base.
+//! Notes of lists and landings about batches whose work is not on their base.
 
 use crate::cli::Session;
 use crate::lane::Project;
-use crate::swarm::{self, Unlanded};
+use crate::swarm::{self, UnlandedBatch};
 
-/// Names batches that nobody runs now, where their work is, and what can be done with them.
-pub(in crate::cli) fn tell(session: &Session, project: &Project, all: &[Unlanded]) {
-    for Unlanded { batch, state } in all {
+/// Prints the batches that no scheduler runs now, the branch of their work, and the commands that continue or
+/// land them.
+pub(in crate::cli) fn print_unlanded_batches(
+    session: &Session,
+    project: &Project,
+    batches: &[UnlandedBatch],
+) {
+    for UnlandedBatch { batch, state_phrase: state } in batches {
         let (id, base, branch) = (&batch.id, &batch.base, &batch.branch);
-        session.ui.say(format!("batch {id} {state}; what it landed on {branch} is not on {base} yet"));
-        let mut land = format!("land it on {base}");
-        if *state != swarm::OVER {
+        session.ui.status(format!("batch {id} {state}; what it landed on {branch} is not on {base} yet"));
+        let mut land_text = format!("land it on {base}");
+        if *state != swarm::FINISHED_PHRASE {
             session.ui.hint(format!("go on with it: git proq resume {id}"));
-            land = format!("or land what it has on {base}");
+            land_text = format!("or land what it has on {base}");
         }
-        session.ui.hint(swarm::how_to_land(project, batch, &land));
+        session.ui.hint(swarm::landing_hint(project, batch, &land_text));
     }
 }

@@ -1,10 +1,10 @@
-//! Owns the arguments of `git proq mcp`, and serving until the agent closes its end.
+//! Arguments of `git proq mcp`, and the server loop, which runs until the agent closes its end.
 
 use clap::Args;
 use rmcp::ServiceExt;
 
 use super::server::Server;
-use crate::cli::{Done, Failure, Mistake, Session, identity, resolve};
+use crate::cli::{CommandResult, Failure, Session, UsageError, caller, resolve};
 use crate::explain::Exit;
 
 /// Serve an agent tools over MCP, on standard input and output
@@ -26,30 +26,31 @@ pub(crate) struct Mcp {
     pub(crate) supervisor: bool,
 }
 
-pub(crate) fn run(session: &Session, args: &Mcp) -> Done {
-    let exe = resolve::this_program()?;
+pub(crate) fn run(session: &Session, args: &Mcp) -> CommandResult {
+    let program_path = resolve::current_program_path()?;
     let server = if args.supervisor {
         let project = session.project()?;
-        identity::refuse_in_lane(session, &project)?;
-        Server::of_all_lanes(exe, project.repo.home().to_owned())
+        caller::refuse_in_lane(session, &project)?;
+        Server::with_lane_tools(program_path, project.repo.command_dir().to_owned())
     } else {
-        // Whether this is a lane is looked at when something is asked: an agent may have this server configured everywhere.
-        Server::of_one_lane(exe, session.dir.clone())
+        // Each call checks whether this is a lane, not the start: an agent may have this server configured
+        // everywhere.
+        Server::with_task_tools(program_path, session.dir.clone())
     };
     let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| failed(&e))?;
-    let served = runtime.block_on(async {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| server_error(&e))?;
+    let result = runtime.block_on(async {
         let running = server.serve(rmcp::transport::stdio()).await.map_err(|e| e.to_string())?;
         running.waiting().await.map(drop).map_err(|e| e.to_string())
     });
-    // A read of standard input that is under way cannot be called off.
+    // A pending read of standard input cannot be canceled.
     runtime.shutdown_background();
-    match served {
-        Ok(()) => Ok(Exit::Done),
-        Err(why) => Err(Mistake::Mcp { why }.into()),
+    match result {
+        Ok(()) => Ok(Exit::Success),
+        Err(reason) => Err(UsageError::McpServerFailed { reason }.into()),
     }
 }
 
-fn failed(e: &std::io::Error) -> Failure {
-    Mistake::Mcp { why: e.to_string() }.into()
+fn server_error(e: &std::io::Error) -> Failure {
+    UsageError::McpServerFailed { reason: e.to_string() }.into()
 }

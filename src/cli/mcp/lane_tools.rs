@@ -1,4 +1,4 @@
-//! Owns the tools of the agent that supervises all lanes.
+//! Tools of the agent that supervises all lanes.
 
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolResult;
@@ -6,18 +6,20 @@ use rmcp::{schemars, tool, tool_router};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::call::refused;
-use super::landing::Landing;
+use super::command_line::CommandLine;
+use super::merge_tool::MergeRequest;
 use super::server::Server;
-use super::words::Words;
+use super::tool_call::error_result;
 
-/// The tools that take nothing from anybody: a person need not be asked before each call of them.
-pub(in crate::cli) const UNASKED: &[&str] = &["list", "show", "diff", "matrix", "spawn", "send"];
+/// Names of tools that destroy nothing, so the user need not confirm each call.
+pub(in crate::cli) const TOOLS_WITHOUT_CONFIRMATION: &[&str] =
+    &["list", "show", "diff", "matrix", "spawn", "send"];
 
 /// Which lanes to list.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Listed {
+#[schemars(rename = "Listed")]
+struct ListRequest {
     /// Removed lanes too, as name@N.
     #[serde(default)]
     all: bool,
@@ -29,7 +31,8 @@ struct Listed {
 /// One lane.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OneLane {
+#[schemars(rename = "OneLane")]
+struct ShowRequest {
     /// The lane's name.
     lane: String,
 }
@@ -37,7 +40,8 @@ struct OneLane {
 /// What of a lane to compare.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Compared {
+#[schemars(rename = "Compared")]
+struct DiffRequest {
     /// The lane's name.
     lane: String,
     /// Only which files change, and how much.
@@ -48,7 +52,8 @@ struct Compared {
 /// Some lanes.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SomeLanes {
+#[schemars(rename = "SomeLanes")]
+struct StopRequest {
     /// The lanes' names.
     lanes: Vec<String>,
 }
@@ -56,7 +61,8 @@ struct SomeLanes {
 /// A new lane.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+#[schemars(rename = "Wanted")]
+struct SpawnRequest {
     /// The agent: one of those that `git proq agents` lists.
     agent: String,
     /// What it is asked to do, complete in itself: it sees nothing of this conversation.
@@ -78,7 +84,8 @@ struct Wanted {
 /// Something to tell an agent.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Message {
+#[schemars(rename = "Message")]
+struct SendRequest {
     /// The lane's name.
     lane: String,
     /// What to tell its agent.
@@ -88,7 +95,8 @@ struct Message {
 /// What the main checkout is to show.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Shown {
+#[schemars(rename = "Shown")]
+struct PreviewRequest {
     /// The lane to show; left out to go back to what was there before.
     #[serde(default)]
     lane: Option<String>,
@@ -100,26 +108,33 @@ impl Server {
         description = "List the lanes with their states, commits, uncommitted files and conflicts.",
         annotations(title = "List lanes", read_only_hint = true, open_world_hint = false)
     )]
-    async fn list(&self, Parameters(asked): Parameters<Listed>) -> CallToolResult {
-        let words = Words::json("list").flag("--all", asked.all).flag("--everywhere", asked.everywhere);
-        self.ask(&words.all(), Vec::new()).await
+    async fn list(&self, Parameters(request): Parameters<ListRequest>) -> CallToolResult {
+        let command = CommandLine::with_json("list")
+            .flag("--all", request.all)
+            .flag("--everywhere", request.everywhere);
+        self.run_as_tool(&command.into_args(), Vec::new()).await
     }
 
     #[tool(
         description = "Show all about one lane: its task, its runs, what its agent reported, why it does not land.",
         annotations(title = "Show a lane", read_only_hint = true, open_world_hint = false)
     )]
-    async fn show(&self, Parameters(asked): Parameters<OneLane>) -> CallToolResult {
-        self.ask(&Words::json("show").names([&asked.lane]).all(), Vec::new()).await
+    async fn show(&self, Parameters(request): Parameters<ShowRequest>) -> CallToolResult {
+        self.run_as_tool(
+            &CommandLine::with_json("show").positional_args([&request.lane]).into_args(),
+            Vec::new(),
+        )
+        .await
     }
 
     #[tool(
         description = "Show what a lane changes against its base, uncommitted work included, as a patch.",
         annotations(title = "Show a lane's changes", read_only_hint = true, open_world_hint = false)
     )]
-    async fn diff(&self, Parameters(asked): Parameters<Compared>) -> CallToolResult {
-        let words = Words::plain("diff").flag("--stat", asked.stat).names([&asked.lane]);
-        self.ask(&words.all(), Vec::new()).await
+    async fn diff(&self, Parameters(request): Parameters<DiffRequest>) -> CallToolResult {
+        let command =
+            CommandLine::with_text("diff").flag("--stat", request.stat).positional_args([&request.lane]);
+        self.run_as_tool(&command.into_args(), Vec::new()).await
     }
 
     #[tool(
@@ -127,7 +142,7 @@ impl Server {
         annotations(title = "Which lanes get along", read_only_hint = true, open_world_hint = false)
     )]
     async fn matrix(&self) -> CallToolResult {
-        self.ask(&Words::json("matrix").all(), Vec::new()).await
+        self.run_as_tool(&CommandLine::with_json("matrix").into_args(), Vec::new()).await
     }
 
     #[tool(
@@ -139,26 +154,27 @@ impl Server {
             idempotent_hint = false
         )
     )]
-    async fn spawn(&self, Parameters(wanted): Parameters<Wanted>) -> CallToolResult {
-        // On the command line an agent may be any program on PATH. Here it is what a person has set up as one.
-        match self.agents().await {
-            Ok(known) if known.contains(&wanted.agent) => {}
+    async fn spawn(&self, Parameters(request): Parameters<SpawnRequest>) -> CallToolResult {
+        // The command line accepts any program on PATH as an agent. The tool accepts only agents that the
+        // user has set up.
+        match self.agent_names().await {
+            Ok(known) if known.contains(&request.agent) => {}
             Ok(known) => {
-                return refused(&format!(
+                return error_result(&format!(
                     "error: there is no agent of this name\nhint: take one of {}",
                     known.join(", ")
                 ));
             }
-            Err(why) => return refused(&why),
+            Err(reason) => return error_result(&reason),
         }
-        let words = Words::json("spawn")
+        let command = CommandLine::with_json("spawn")
             .options("--file", [&"-".to_owned()])
-            .options("--name", &wanted.name)
-            .options("--base", &wanted.base)
-            .options("--check", &wanted.checks)
-            .options("--scope", &wanted.scope)
-            .flag(&wanted.agent, true);
-        self.ask(&words.all(), wanted.prompt.into_bytes()).await
+            .options("--name", &request.name)
+            .options("--base", &request.base)
+            .options("--check", &request.checks)
+            .options("--scope", &request.scope)
+            .flag(&request.agent, true);
+        self.run_as_tool(&command.into_args(), request.prompt.into_bytes()).await
     }
 
     #[tool(
@@ -170,8 +186,12 @@ impl Server {
             idempotent_hint = false
         )
     )]
-    async fn send(&self, Parameters(message): Parameters<Message>) -> CallToolResult {
-        self.ask(&Words::json("send").names([&message.lane, &message.text]).all(), Vec::new()).await
+    async fn send(&self, Parameters(request): Parameters<SendRequest>) -> CallToolResult {
+        self.run_as_tool(
+            &CommandLine::with_json("send").positional_args([&request.lane, &request.text]).into_args(),
+            Vec::new(),
+        )
+        .await
     }
 
     #[tool(
@@ -183,8 +203,12 @@ impl Server {
             idempotent_hint = true
         )
     )]
-    async fn stop(&self, Parameters(asked): Parameters<SomeLanes>) -> CallToolResult {
-        self.ask(&Words::json("stop").names(&asked.lanes).all(), Vec::new()).await
+    async fn stop(&self, Parameters(request): Parameters<StopRequest>) -> CallToolResult {
+        self.run_as_tool(
+            &CommandLine::with_json("stop").positional_args(&request.lanes).into_args(),
+            Vec::new(),
+        )
+        .await
     }
 
     #[tool(
@@ -196,9 +220,11 @@ impl Server {
             destructive_hint = true
         )
     )]
-    async fn preview(&self, Parameters(asked): Parameters<Shown>) -> CallToolResult {
-        let words = Words::json("preview").flag("--back", asked.lane.is_none()).names(&asked.lane);
-        self.ask(&words.all(), Vec::new()).await
+    async fn preview(&self, Parameters(request): Parameters<PreviewRequest>) -> CallToolResult {
+        let command = CommandLine::with_json("preview")
+            .flag("--back", request.lane.is_none())
+            .positional_args(&request.lane);
+        self.run_as_tool(&command.into_args(), Vec::new()).await
     }
 
     #[tool(
@@ -212,14 +238,14 @@ impl Server {
             idempotent_hint = false
         )
     )]
-    async fn merge(&self, Parameters(asked): Parameters<Landing>) -> CallToolResult {
-        self.land(asked).await
+    async fn merge(&self, Parameters(request): Parameters<MergeRequest>) -> CallToolResult {
+        self.land_or_plan(request).await
     }
 
-    /// The names of the agents that are set up.
-    async fn agents(&self) -> Result<Vec<String>, String> {
-        let answered = self.run(&Words::json("agents").all(), Vec::new()).await?;
-        let answer: Value = serde_json::from_slice(&answered.stdout).unwrap_or_default();
+    /// Returns the names of the agents that are set up.
+    async fn agent_names(&self) -> Result<Vec<String>, String> {
+        let output = self.run_program(&CommandLine::with_json("agents").into_args(), Vec::new()).await?;
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let rows = answer["agents"].as_array().into_iter().flatten();
         Ok(rows.filter_map(|row| row["name"].as_str()).map(ToOwned::to_owned).collect())
     }

@@ -1,13 +1,13 @@
-//! Owns `git proq mcp`: the tools that agents get, each of them a run of this program's own command line.
+//! The `git proq mcp` command: tools for agents, each of which runs git-proq's own command line.
 
-mod call;
 mod command;
-mod landing;
+mod command_line;
 mod lane_tools;
+mod merge_tool;
 mod server;
 mod task_tools;
-mod words;
+mod tool_call;
 
 pub(crate) use command::Mcp;
 pub(super) use command::run;
-pub(super) use lane_tools::UNASKED;
+pub(super) use lane_tools::TOOLS_WITHOUT_CONFIRMATION;

@@ -1,4 +1,4 @@
-//! Owns the tools of an agent in a lane: its task, and its report.
+//! Tools of an agent in a lane: read its task, and report on it.
 
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::CallToolResult;
@@ -30,7 +30,7 @@ impl Server {
         annotations(title = "Read the lane's task", read_only_hint = true, open_world_hint = false)
     )]
     async fn read_task(&self) -> CallToolResult {
-        self.ask(&["task", "read", "--json"], Vec::new()).await
+        self.run_as_tool(&["task", "read", "--json"], Vec::new()).await
     }
 
     #[tool(
@@ -46,8 +46,8 @@ impl Server {
     )]
     async fn update_task(&self, Parameters(report): Parameters<Report>) -> CallToolResult {
         match serde_json::to_vec(&report) {
-            Ok(text) => self.ask(&["task", "update", "--json", "-f", "-"], text).await,
-            Err(e) => super::call::refused(&e.to_string()),
+            Ok(text) => self.run_as_tool(&["task", "update", "--json", "-f", "-"], text).await,
+            Err(e) => super::tool_call::error_result(&e.to_string()),
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Owns the arguments of `git proq supervise`, and starting or resuming the one agent.
+//! Arguments of `git proq supervise`, and starting or resuming the supervising agent.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 
-use super::overview;
-use crate::agent::{Overseer, OverseersLine as Line, OverseersTask};
-use crate::cli::mcp::UNASKED;
-use crate::cli::{Done, Failure, Mistake, Session, identity, resolve};
+use super::initial_prompt;
+use crate::agent::{Overseer, StartCommand, StartOptions};
+use crate::cli::mcp::TOOLS_WITHOUT_CONFIRMATION;
+use crate::cli::{CommandResult, Failure, Session, UsageError, caller, resolve};
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::process::Start;
+use crate::process::CommandBuilder;
 use crate::store::records::OverseerRecord;
-use crate::store::{Limit, LockName, Record, now};
+use crate::store::{LockName, Record, WaitLimit, now};
 
 /// Start an agent that supervises all lanes
 ///
@@ -43,7 +43,7 @@ pub(crate) struct Oversee {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct SuperviseOutput<'a> {
     agent: &'a str,
     session: Option<&'a str>,
     resumed: bool,
@@ -53,8 +53,8 @@ struct Answer<'a> {
     dry_run: bool,
 }
 
-/// What is about to be started.
-struct Plan {
+/// Everything that is known before the supervising agent starts.
+struct LaunchPlan {
     agent: Overseer,
     program: PathBuf,
     session: String,
@@ -62,110 +62,128 @@ struct Plan {
     prompt: String,
 }
 
-pub(crate) fn run(session: &Session, args: &Oversee) -> Done {
-    let project = session.project_to_change()?;
-    identity::refuse_in_lane(session, &project)?;
+pub(crate) fn run(session: &Session, args: &Oversee) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_in_lane(session, &project)?;
     let layout = project.store.layout();
     let lock = (!args.dry_run)
-        .then(|| project.store.locks().take_within(&LockName::Overseer, Limit::Now))
+        .then(|| project.store.locks().acquire_within(&LockName::Overseer, WaitLimit::NoWait))
         .transpose()?;
-    let last = OverseerRecord::find(&layout.overseer())?;
-    let plan = plan(&project, args, last)?;
+    let last_record = OverseerRecord::load_if_exists(&layout.overseer_session())?;
+    let launch_plan = plan_launch(&project, args, last_record)?;
     let settings = layout.overseer_settings();
-    let line = plan.agent.line(&OverseersTask {
-        exe: &resolve::this_program()?,
-        prompt: &plan.prompt,
-        session: &plan.session,
-        resume: plan.resume,
-        tools: UNASKED,
+    let command = launch_plan.agent.build_command(&StartOptions {
+        program_path: &resolve::current_program_path()?,
+        prompt: &launch_plan.prompt,
+        session: &launch_plan.session,
+        resume: launch_plan.resume,
+        tools: TOOLS_WITHOUT_CONFIRMATION,
         settings: &settings,
     })?;
     if args.dry_run {
-        say_plan(session, &plan, &line);
-        return Ok(Exit::Done);
+        print_plan(session, &launch_plan, &command);
+        return Ok(Exit::Success);
     }
-    let ended = start(&project, &plan, &line, &settings)?;
+    let exit_code = run_agent(&project, &launch_plan, &command, &settings)?;
     drop(lock);
     if session.ui.json {
-        say_json(session, &plan, &line, ended);
+        print_json(session, &launch_plan, &command, exit_code);
     }
-    if ended == Some(0) {
-        return Ok(Exit::Done);
+    if exit_code == Some(0) {
+        return Ok(Exit::Success);
     }
-    let how = ended.map_or_else(|| "by a signal".to_owned(), |code| format!("with exit code {code}"));
-    session.ui.warn(format!("{} ended {how}", plan.agent.name));
-    if plan.resume {
+    let end_text =
+        exit_code.map_or_else(|| "by a signal".to_owned(), |code| format!("with exit code {code}"));
+    session.ui.warn(format!("{} ended {end_text}", launch_plan.agent.name));
+    if launch_plan.resume {
         session.ui.hint("if its session is gone, begin a new one: git proq supervise --new");
     }
     Ok(Exit::Agent)
 }
 
-fn plan(project: &Project, args: &Oversee, last: Option<OverseerRecord>) -> Result<Plan, Failure> {
-    let dir = project.repo.home();
-    let mut all = Overseer::all(&project.layers)?;
-    let named = args.agent.as_deref().or(last.as_ref().map(|last| last.agent.as_str()));
-    let at = match named {
-        Some(name) => all.iter().position(|agent| agent.name == name),
-        None => all.iter().position(|agent| agent.find(dir).is_ok()),
+fn plan_launch(
+    project: &Project,
+    args: &Oversee,
+    last_record: Option<OverseerRecord>,
+) -> Result<LaunchPlan, Failure> {
+    let dir = project.repo.command_dir();
+    let mut agents = Overseer::load_all(&project.layers)?;
+    let requested = args.agent.as_deref().or(last_record.as_ref().map(|last| last.agent.as_str()));
+    let position = match requested {
+        Some(name) => agents.iter().position(|agent| agent.name == name),
+        None => agents.iter().position(|agent| agent.find_program(dir).is_ok()),
     };
-    let Some(at) = at else {
-        let known = all.into_iter().map(|agent| agent.name).collect();
-        return Err(match named {
-            Some(agent) => Mistake::CannotSupervise { agent: agent.to_owned(), known }.into(),
-            None => Mistake::NoOverseer { known }.into(),
+    let Some(position) = position else {
+        let known = agents.into_iter().map(|agent| agent.name).collect();
+        return Err(match requested {
+            Some(agent) => UsageError::CannotSupervise { agent: agent.to_owned(), known }.into(),
+            None => UsageError::NoSupervisingAgent { known }.into(),
         });
     };
-    let agent = all.swap_remove(at);
-    let program = agent.find(dir)?;
-    let last = last.filter(|last| last.agent == agent.name && agent.resumes() && !args.new);
-    let resume = last.is_some();
-    let session = last.map_or_else(|| agent.new_session(), |last| Ok(last.session))?;
-    // Only of a session that is surely ours the rules of its beginning are known.
-    let again = resume && agent.chooses_session();
-    Ok(Plan { agent, program, session, resume, prompt: overview::write(project, again)? })
+    let agent = agents.swap_remove(position);
+    let program = agent.find_program(dir)?;
+    let last_record = last_record.filter(|last| last.agent == agent.name && agent.can_resume() && !args.new);
+    let resume = last_record.is_some();
+    let session = last_record.map_or_else(|| agent.create_session_id(), |last| Ok(last.session))?;
+    // Only an agent whose session git-proq chooses surely resumes the session that started with the rules.
+    let rules_known = resume && agent.resumes_by_id();
+    Ok(LaunchPlan {
+        agent,
+        program,
+        session,
+        resume,
+        prompt: initial_prompt::build_prompt(project, rules_known)?,
+    })
 }
 
-/// Runs the agent on this terminal to its end, and returns its exit code.
-fn start(project: &Project, plan: &Plan, line: &Line, settings: &Path) -> Result<Option<i32>, Failure> {
-    line.write_settings(settings)?;
-    // Before it starts: it may be the terminal that ends first.
+/// Runs the agent on this terminal until it exits, and returns its exit code; none if a signal ended it.
+fn run_agent(
+    project: &Project,
+    plan: &LaunchPlan,
+    command: &StartCommand,
+    settings: &Path,
+) -> Result<Option<i32>, Failure> {
+    command.write_settings(settings)?;
+    // The record is saved before the start, since the terminal may close before the agent exits.
     let record =
         OverseerRecord { agent: plan.agent.name.clone(), session: plan.session.clone(), started: now() };
-    record.save(&project.store.layout().overseer())?;
-    let mut start = Start::new(&plan.program, project.repo.home()).args(line.args.iter().cloned());
-    for (name, value) in &line.env {
+    record.save(&project.store.layout().overseer_session())?;
+    let mut start =
+        CommandBuilder::new(&plan.program, project.repo.command_dir()).args(command.args.iter().cloned());
+    for (name, value) in &command.env {
         start = start.env(name, value.clone());
     }
     let status = start.run_on_terminal();
-    // A Ctrl-C in there was meant for what ran in there.
-    crate::interrupt::forget();
+    // A Ctrl-C during the run was meant for the agent.
+    crate::interrupt::clear_signal();
     Ok(status?.code())
 }
 
-fn say_plan(session: &Session, plan: &Plan, line: &Line) {
+fn print_plan(session: &Session, plan: &LaunchPlan, command: &StartCommand) {
     if session.ui.json {
-        say_json(session, plan, line, None);
+        print_json(session, plan, command, None);
         return;
     }
-    let how = match (plan.resume, plan.agent.resumes()) {
-        (true, _) if !plan.agent.chooses_session() => ", and go on with its last session here".to_owned(),
+    let session_text = match (plan.resume, plan.agent.can_resume()) {
+        (true, _) if !plan.agent.resumes_by_id() => ", and go on with its last session here".to_owned(),
         (true, _) => format!(", and go on with session {}", plan.session),
-        (false, _) if plan.agent.chooses_session() => format!(", in a new session {}", plan.session),
+        (false, _) if plan.agent.resumes_by_id() => format!(", in a new session {}", plan.session),
         (false, _) => ", in a new session".to_owned(),
     };
-    session.ui.answer(format!("would start {}{how}; it would be told:", plan.program.display()));
-    session.ui.answer("");
-    session.ui.answer(plan.prompt.trim_end());
+    session.ui.print_line(format!("would start {}{session_text}; it would be told:", plan.program.display()));
+    session.ui.print_line("");
+    session.ui.print_line(plan.prompt.trim_end());
 }
 
-fn say_json(session: &Session, plan: &Plan, line: &Line, exit: Option<i32>) {
+fn print_json(session: &Session, plan: &LaunchPlan, command: &StartCommand, exit: Option<i32>) {
     let program = std::iter::once(plan.program.as_os_str());
-    let words = program.chain(line.args.iter().map(AsRef::as_ref)).map(|w| w.to_string_lossy().into_owned());
-    session.ui.object(Answer {
+    let argv =
+        program.chain(command.args.iter().map(AsRef::as_ref)).map(|w| w.to_string_lossy().into_owned());
+    session.ui.print_json(SuperviseOutput {
         agent: &plan.agent.name,
-        session: plan.agent.chooses_session().then_some(plan.session.as_str()),
+        session: plan.agent.resumes_by_id().then_some(plan.session.as_str()),
         resumed: plan.resume,
-        command: words.collect(),
+        command: argv.collect(),
         prompt: &plan.prompt,
         exit,
         dry_run: exit.is_none(),

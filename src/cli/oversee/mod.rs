@@ -1,7 +1,7 @@
-//! Owns `git proq supervise`: one agent, in the person's terminal, that looks after all lanes.
+//! The `git proq supervise` command: one agent in the user's terminal that supervises all lanes.
 
 mod command;
-mod overview;
+mod initial_prompt;
 
 pub(crate) use command::Oversee;
 pub(super) use command::run;

@@ -1,136 +1,143 @@
-//! Owns following a batch to its end: a line for each change, or on a terminal a view of its lanes.
+//! Following a batch to its end: a line per change, or a live view of its lanes on a terminal.
 
 use std::time::Duration;
 
-use super::super::status::{criteria, when_paused};
-use super::super::{Done, Session, ui};
-use super::lines::Reader;
-use super::{exit_of, view};
+use super::super::status::{criteria_lines, paused_hints};
+use super::super::{CommandResult, Session, ui};
+use super::event_lines::BatchReader;
+use super::{batch_exit, view};
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::swarm::{self, Batch, Line, LogTail, Outcome, Picture};
+use crate::swarm::{self, Batch, BatchOutcome, BatchProgress, LogLine, LogTail};
 
-/// How often it is looked for changes: a person waits.
-pub(super) const GLANCE: Duration = Duration::from_millis(100);
+/// Interval between two checks of the batch's log, short because the user waits.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Follows a batch until it is over or paused.
-pub(crate) fn follow(session: &Session, project: &Project, mut at: Follow) -> Done {
-    let shown = ui::stderr_is_terminal() && !session.ui.json && !session.ui.quiet;
-    if shown && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
-        view::show(session, project, &mut at)?;
+/// Follows a batch until it is over or paused, and returns its exit code.
+pub(crate) fn follow(session: &Session, project: &Project, mut follower: BatchFollower) -> CommandResult {
+    let is_interactive = ui::stderr_is_terminal() && !session.ui.json && !session.ui.quiet;
+    if is_interactive && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
+        view::show(session, project, &mut follower)?;
     } else {
-        // From here on Ctrl-C leaves; the batch goes on by itself.
-        crate::interrupt::disarm();
-        while let Going::On = at.look(project, &mut |line| session.ui.say(line))? {
-            std::thread::sleep(GLANCE);
+        // From here on, Ctrl-C ends this command; the batch continues.
+        crate::interrupt::restore_default_action();
+        while let FollowStatus::Running = follower.poll(project, &mut |line| session.ui.status(line))? {
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
-    say_end(session, project, &at)
+    print_end(session, project, &follower)
 }
 
-/// Whether a batch goes on.
-pub(super) enum Going {
-    On,
-    /// It is over, paused, or nobody goes on with it.
+/// State of a followed batch: running or ended.
+pub(super) enum FollowStatus {
+    Running,
+    /// The batch is over or paused, or no scheduler process works on it.
     Ended,
 }
 
-/// A batch that is followed.
-pub(crate) struct Follow {
-    pub(super) reader: Reader,
-    /// Where it is in the batch's log.
+/// Batch whose log is followed.
+pub(crate) struct BatchFollower {
+    pub(super) reader: BatchReader,
+    /// Read position in the batch's log.
     log: LogTail,
-    /// Whether a process goes on with it.
-    scheduler: bool,
+    /// Whether a scheduler process works on the batch.
+    has_scheduler: bool,
 }
 
-impl Follow {
-    /// Says all that has happened to a batch, and what happens.
+impl BatchFollower {
+    /// Follows a batch from the start of its log: its past changes are printed too.
     ///
     /// # Errors
-    /// When the batch cannot be read.
-    pub(crate) fn from_the_start(project: &Project, id: &str) -> Result<Follow, swarm::Error> {
+    /// Fails if the batch cannot be read.
+    pub(crate) fn from_start(project: &Project, id: &str) -> Result<BatchFollower, swarm::Error> {
         let batch = Batch::load(project, id)?;
         let log = batch.log_tail(project);
-        Ok(Follow { reader: Reader::new(batch), log, scheduler: true })
+        Ok(BatchFollower { reader: BatchReader::new(batch), log, has_scheduler: true })
     }
 
-    /// Says only what happens from now on.
+    /// Follows a batch from now on: only new changes are printed.
     ///
     /// # Errors
-    /// As [`Follow::from_the_start`], and when its log cannot be read.
-    pub(crate) fn from_here(project: &Project, id: &str) -> Result<Follow, swarm::Error> {
-        let mut at = Follow::from_the_start(project, id)?;
-        for line in at.log.more()? {
-            drop(at.reader.take(&line));
+    /// As [`BatchFollower::from_start`]; also fails if the log cannot be read.
+    pub(crate) fn from_now(project: &Project, id: &str) -> Result<BatchFollower, swarm::Error> {
+        let mut follower = BatchFollower::from_start(project, id)?;
+        for line in follower.log.read_new_lines()? {
+            drop(follower.reader.read_line(&line));
         }
-        Ok(at)
+        Ok(follower)
     }
 
-    /// Takes in what has been written since.
-    pub(super) fn look(
+    /// Reads the log entries written since the last call and prints their lines.
+    pub(super) fn poll(
         &mut self,
         project: &Project,
-        say: &mut dyn FnMut(String),
-    ) -> Result<Going, swarm::Error> {
-        // Asked first: what it wrote before it ended is read then.
-        self.scheduler = swarm::is_run(project, self.reader.batch.id())?;
-        for line in self.log.more()? {
-            for text in self.reader.take(&line) {
-                say(format!("{}  {text}", at(&line)));
+        print_line: &mut dyn FnMut(String),
+    ) -> Result<FollowStatus, swarm::Error> {
+        // Checked before the log is read, so that entries written just before the scheduler exits are not
+        // missed.
+        self.has_scheduler = swarm::is_run(project, self.reader.batch.id())?;
+        for line in self.log.read_new_lines()? {
+            for text in self.reader.read_line(&line) {
+                print_line(format!("{}  {text}", clock_time(&line)));
             }
         }
-        let ended = self.reader.end().is_some() || !self.scheduler;
-        // It lets go of its lock last, so that whatever comes next finds it free.
-        Ok(if ended && !self.scheduler { Going::Ended } else { Going::On })
+        let is_finished = self.reader.describe_end().is_some() || !self.has_scheduler;
+        // The scheduler releases its lock last: once the view ends, the next command finds the lock free.
+        Ok(if is_finished && !self.has_scheduler { FollowStatus::Ended } else { FollowStatus::Running })
     }
 }
 
-fn at(line: &Line) -> String {
-    line.at().on_the_wall()
+fn clock_time(line: &LogLine) -> String {
+    line.time().to_local_text()
 }
 
-fn say_end(session: &Session, project: &Project, at: &Follow) -> Done {
-    let (batch, state) = (&at.reader.batch, &at.reader.state);
+fn print_end(session: &Session, project: &Project, follower: &BatchFollower) -> CommandResult {
+    let (batch, state) = (&follower.reader.batch, &follower.reader.state);
     let id = batch.id();
-    let exit = exit_of(project, batch, state);
+    let exit = batch_exit(project, batch, state);
     if session.ui.json {
-        session.ui.long_object(Picture::of(project, batch, &batch.log(project)?, at.scheduler));
+        session.ui.print_long_json(BatchProgress::read(
+            project,
+            batch,
+            &batch.read_log_lines(project)?,
+            follower.has_scheduler,
+        ));
         return Ok(exit);
     }
-    let Some(end) = at.reader.end() else {
-        session.ui.answer(format!("nobody goes on with batch {id}: its process is gone"));
+    let Some(end_text) = follower.reader.describe_end() else {
+        session.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));
         session.ui.hint(format!("go on with it: git proq resume {id}"));
         return Ok(Exit::Refused);
     };
-    session.ui.answer(end);
-    if let (Some(proof), Some(_)) = (batch.record.proof(project), state.outcome_if_over()) {
-        for line in criteria(&proof) {
-            session.ui.answer(line);
+    session.ui.print_line(end_text);
+    if let (Some(report), Some(_)) = (batch.record.criteria_report(project), state.final_outcome()) {
+        for line in criteria_lines(&report) {
+            session.ui.print_line(line);
         }
     }
-    let landed = at.reader.known.tips.len() > 1;
-    match state.outcome_if_over() {
+    let has_landings = follower.reader.log_summary.branch_tips.len() > 1;
+    match state.final_outcome() {
         None => {
             session.ui.hint(format!("look: git proq status {id}"));
-            let picture = Picture::of(project, batch, &batch.log(project)?, at.scheduler);
-            for hint in when_paused(&picture) {
+            let progress =
+                BatchProgress::read(project, batch, &batch.read_log_lines(project)?, follower.has_scheduler);
+            for hint in paused_hints(&progress) {
                 session.ui.hint(hint);
             }
         }
         Some(outcome) => {
-            if batch.record.is_unproven(project) {
+            if batch.record.has_unverified_criteria(project) {
                 session.ui.hint(format!("have its criteria looked at: git proq resume {id}"));
             }
-            if outcome != Outcome::Complete {
+            if outcome != BatchOutcome::Complete {
                 session.ui.hint(format!("see what became of each task: git proq status {id}"));
             }
-            if matches!(outcome, Outcome::Aborted | Outcome::Stopped) {
+            if matches!(outcome, BatchOutcome::Aborted | BatchOutcome::Stopped) {
                 session.ui.hint(format!("go on with it all the same: git proq resume {id}"));
             }
-            if landed && !batch.record.auto_merge {
-                let what = format!("land it on {}", batch.record.base);
-                session.ui.hint(swarm::how_to_land(project, &batch.record, &what));
+            if has_landings && !batch.record.auto_merge {
+                let action = format!("land it on {}", batch.record.base);
+                session.ui.hint(swarm::landing_hint(project, &batch.record, &action));
             }
         }
     }

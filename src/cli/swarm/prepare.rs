@@ -1,236 +1,268 @@
-//! Owns what a batch is begun with: checked before anything is made.
+//! Validated options of a new batch, checked before anything is created.
 
 use std::path::{Path, PathBuf};
 
-use super::super::wishes::warn_of;
-use super::super::{Failure, Mistake, Session};
+use super::super::run_args::warn_before_start;
+use super::super::{Failure, Session, UsageError};
 use super::Swarm;
-use crate::agent::{Asked, Job};
-use crate::config::nano_dollars;
-use crate::event::{Approvals, Command};
+use crate::agent::{AgentCommand, RunOptions};
+use crate::config::parse_nano_dollars;
+use crate::event::{Approvals, ShellCommand};
 use crate::git;
 use crate::lane::{self, Base, Project};
 use crate::store::LockName;
 use crate::swarm::{
-    self, Batch, BatchError, BatchRecord, Defaults, Format, Found, Ledger, MergePolicy, Mode, NewBatch,
-    Options, Outcome, Spread, TaskPolicy,
+    self, Batch, BatchError, BatchOptions, BatchOutcome, BatchRecord, LandingFailurePolicy, LandingMode,
+    LaneAssignment, Ledger, LoadedPlan, NewBatch, PlanFormat, TaskDefaults, TaskFailurePolicy,
 };
-use crate::{harmless, merge};
+use crate::{merge, terminal_text};
 
-/// Everything but the plan itself.
-pub(super) struct Wanted {
+/// Everything that a new batch needs except the plan.
+pub(super) struct BatchRequest {
     pub(super) base: Base,
-    pub(super) options: Options,
+    pub(super) options: BatchOptions,
     tasks: Vec<swarm::BatchTask>,
     auto_merge: bool,
     dir: PathBuf,
 }
 
-impl Wanted {
-    /// What the command line and the settings ask for.
-    pub(super) fn of(
+impl BatchRequest {
+    /// Builds the request from the command line, the settings and the plan. Fails if a task's agent cannot be
+    /// started.
+    pub(super) fn from_args(
         session: &Session,
         project: &Project,
         args: &Swarm,
-        found: &Found,
-    ) -> Result<Wanted, Failure> {
+        loaded_plan: &LoadedPlan,
+    ) -> Result<BatchRequest, Failure> {
         let settings = &project.settings;
-        let top = project.repo.here().unwrap_or(project.repo.home());
+        let top = project.repo.current_worktree().unwrap_or(project.repo.command_dir());
         let top = std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned());
-        // A draft is called by a name, and lies among the others.
-        let drafts = project.store.layout().drafts();
-        let defaults = Defaults {
+        // A draft is given by its name and lies in the folder of drafts.
+        let drafts = project.store.layout().plan_drafts();
+        let defaults = TaskDefaults {
             agent: args.agent.as_deref().or(settings.swarm.agent.as_deref()),
             model: args.model.as_deref(),
-            dir: if found.format == Format::Draft { &drafts } else { &session.dir },
+            dir: if loaded_plan.format == PlanFormat::Draft { &drafts } else { &session.dir },
             top: &top,
             ledger: &Ledger::read(project)?,
         };
-        let plan = harmless::line(&args.source.names().join(" "));
-        let mut tasks = swarm::tasks_of(found, &defaults)?;
+        let plan_name = terminal_text::escape_line(&args.source.source_names().join(" "));
+        let mut tasks = swarm::batch_tasks(loaded_plan, &defaults)?;
         for name in &args.retry {
-            let same = |task: &&mut swarm::BatchTask| {
+            let matches_name = |task: &&mut swarm::BatchTask| {
                 task.name.eq_ignore_ascii_case(name) || task.id.eq_ignore_ascii_case(name)
             };
-            let none = || BatchError::NoSuchTask { name: name.clone(), plan: plan.clone() };
-            tasks.iter_mut().find(same).ok_or_else(none).map_err(swarm::Error::from)?.failures = 0;
+            let no_such_task = || BatchError::UnknownPlanTask { name: name.clone(), plan: plan_name.clone() };
+            tasks
+                .iter_mut()
+                .find(matches_name)
+                .ok_or_else(no_such_task)
+                .map_err(swarm::Error::from)?
+                .failures = 0;
         }
         if tasks.iter().all(|task| task.done) {
-            return Err(swarm::Error::from(BatchError::AllDone { plan }).into());
+            return Err(swarm::Error::from(BatchError::AllDone { plan: plan_name }).into());
         }
-        let mut jobs = Vec::new();
+        let mut agent_commands = Vec::new();
         for task in tasks.iter().filter(|task| !task.done) {
-            jobs.push(require_agent(project, task)?);
+            agent_commands.push(build_agent_command(project, task)?);
         }
-        warn_of(session, project, &jobs)?;
-        let others = |criterion: &&String| swarm::command_of(criterion).is_none();
+        warn_before_start(session, project, &agent_commands)?;
+        let needs_review = |criterion: &&String| swarm::criterion_command(criterion).is_none();
         if let (Some(agent), Some(_)) =
-            (&settings.swarm.verify_agent, found.plan.criteria.iter().find(others))
+            (&settings.swarm.verify_agent, loaded_plan.plan.criteria.iter().find(needs_review))
         {
-            crate::agent::require(project, agent, project.repo.home())?;
+            crate::agent::require_installed(project, agent, project.repo.command_dir())?;
         }
-        Ok(Wanted {
-            base: base(project, args)?,
-            options: options(project, args)?,
+        Ok(BatchRequest {
+            base: resolve_base(project, args)?,
+            options: batch_options(project, args)?,
             tasks,
             auto_merge: args.auto_merge || settings.swarm.auto_merge,
             dir: session.dir.clone(),
         })
     }
 
-    /// A batch of the same plan that is not over, and how far it is.
-    pub(super) fn open_batch(&self, project: &Project) -> Option<(BatchRecord, String)> {
-        self.batches(project).find_map(|read| {
-            let state = read.state(&read.log(project).ok()?);
-            let word = match state.outcome_if_over() {
-                Some(Outcome::Complete | Outcome::Partly) => return None,
-                Some(Outcome::Aborted) => "aborted",
-                Some(Outcome::Stopped) => "stopped",
-                // It says that it goes on, and nobody does.
-                None if state.word() != "paused" && !swarm::is_run(project, read.id()).ok()? => "interrupted",
-                None => state.word(),
+    /// Returns the latest unfinished batch of the same plan, and a word for its state.
+    pub(super) fn find_unfinished_batch(&self, project: &Project) -> Option<(BatchRecord, String)> {
+        self.batches_of_plan(project).find_map(|batch| {
+            let state = batch.fold_state(&batch.read_log_lines(project).ok()?);
+            let state_word = match state.final_outcome() {
+                Some(BatchOutcome::Complete | BatchOutcome::Partial) => return None,
+                Some(BatchOutcome::Aborted) => "aborted",
+                Some(BatchOutcome::Stopped) => "stopped",
+                // The log shows the batch as running, but no scheduler process works on it.
+                None if state.status_word() != "paused" && !swarm::is_run(project, batch.id()).ok()? => {
+                    "interrupted"
+                }
+                None => state.status_word(),
             };
-            Some((read.record, word.to_owned()))
+            Some((batch.record, state_word.to_owned()))
         })
     }
 
-    /// The batches of this plan, the last one first. Another milestone of a roadmap is another plan.
-    fn batches<'a>(&'a self, project: &'a Project) -> impl Iterator<Item = Batch> + 'a {
-        let same = |batch: &BatchRecord| self.tasks.iter().any(|task| batch.files.contains(&task.file));
+    /// Returns the batches of this plan, the latest first. Another milestone of the same roadmap is another
+    /// plan.
+    fn batches_of_plan<'a>(&'a self, project: &'a Project) -> impl Iterator<Item = Batch> + 'a {
+        let has_same_files =
+            |batch: &BatchRecord| self.tasks.iter().any(|task| batch.files.contains(&task.file));
         let milestone = |tasks: &[swarm::BatchTask]| tasks.first().map(|task| task.milestone.clone());
-        let all = swarm::batches(project, false).into_iter().rev().filter(same);
-        let all = all.filter_map(|batch| Batch::load(project, &batch.id).ok());
-        all.filter(move |batch| milestone(&batch.tasks) == milestone(&self.tasks))
+        let candidates = swarm::batches(project, false).into_iter().rev().filter(has_same_files);
+        let loaded_batches = candidates.filter_map(|batch| Batch::load(project, &batch.id).ok());
+        loaded_batches.filter(move |batch| milestone(&batch.tasks) == milestone(&self.tasks))
     }
 
-    /// Refuses a plan whose last batch is done and has not landed: all of it would be done, and paid for, once more.
-    pub(super) fn require_landed(&self, project: &Project) -> Result<(), Failure> {
-        let Some(Batch { record: last, .. }) = self.batches(project).next() else { return Ok(()) };
-        let tip = if last.auto_merge { None } else { project.repo.branch_tip(&last.branch)? };
-        let (Some(tip), Some(base)) = (tip, project.repo.branch_tip(&last.base)?) else { return Ok(()) };
-        if tip == last.start || lane::is_contained(project, tip, base)? {
+    /// Refuses a plan whose last batch is done and has not landed: all of it would be done, and paid for,
+    /// again.
+    pub(super) fn require_last_batch_landed(&self, project: &Project) -> Result<(), Failure> {
+        let Some(Batch { record: last_batch, .. }) = self.batches_of_plan(project).next() else {
+            return Ok(());
+        };
+        let tip = if last_batch.auto_merge { None } else { project.repo.branch_tip(&last_batch.branch)? };
+        let (Some(tip), Some(base)) = (tip, project.repo.branch_tip(&last_batch.base)?) else {
+            return Ok(());
+        };
+        if tip == last_batch.start || lane::is_contained(project, tip, base)? {
             return Ok(());
         }
-        let help = swarm::how_to_land(project, &last, "land it");
-        Err(swarm::Error::from(BatchError::Unlanded { help, id: last.id, base: last.base }).into())
+        let help = swarm::landing_hint(project, &last_batch, "land it");
+        Err(swarm::Error::from(BatchError::PreviousBatchUnlanded {
+            hint: help,
+            id: last_batch.id,
+            base: last_batch.base,
+        })
+        .into())
     }
 
-    /// Refuses where files that git knows were changed and are not committed: no lane would have that.
-    pub(super) fn require_clean(&self, project: &Project, ignore: bool) -> Result<(), Failure> {
-        let here = project.repo.here().or(project.repo.main_worktree());
-        let (Some(here), false) = (here, ignore) else { return Ok(()) };
-        let dirt = git::status(&project.repo, here, false)?;
-        let paths: Vec<git::RepoPath> = dirt.tracked().map(|entry| entry.path.clone()).collect();
+    /// Refuses uncommitted changes of tracked files, because no lane would have them.
+    pub(super) fn require_clean(&self, project: &Project, ignore_dirty: bool) -> Result<(), Failure> {
+        let worktree = project.repo.current_worktree().or(project.repo.main_worktree());
+        let (Some(worktree), false) = (worktree, ignore_dirty) else { return Ok(()) };
+        let dirty = git::status(&project.repo, worktree, false)?;
+        let paths: Vec<git::RepoPath> = dirty.tracked().map(|entry| entry.path.clone()).collect();
         if paths.is_empty() {
             return Ok(());
         }
-        Err(swarm::Error::from(BatchError::Dirty { names: git::names(&paths) }).into())
+        Err(swarm::Error::from(BatchError::UncommittedChanges { files: git::list_paths(&paths) }).into())
     }
 
-    /// Refuses what every landing would refuse: commands of the repository's that nobody has approved.
-    /// So are those of the plan, if it comes with a repository.
+    /// Refuses unapproved commands of the repository, as every landing would. That includes the commands of
+    /// the plan if the plan is part of a repository.
     pub(super) fn require_approved(
         &self,
         project: &Project,
         args: &Swarm,
-        of_plan: &[Command],
+        plan_commands: &[ShellCommand],
     ) -> Result<(), Failure> {
-        let open: Vec<&Command> = of_plan.iter().filter(|command| !command.approved).collect();
-        if let Some(path) = open.first().and_then(|command| command.from.clone()) {
-            let commands = open.iter().map(|command| harmless::line(&command.line)).collect();
-            let plan = harmless::line(&args.source.to_approve());
-            return Err(swarm::Error::from(BatchError::Unapproved { path, commands, plan }).into());
+        let unapproved: Vec<&ShellCommand> =
+            plan_commands.iter().filter(|command| !command.approved).collect();
+        if let Some(path) = unapproved.first().and_then(|command| command.source_file.clone()) {
+            let commands =
+                unapproved.iter().map(|command| terminal_text::escape_line(&command.line)).collect();
+            let plan = terminal_text::escape_line(&args.source.approve_args());
+            return Err(swarm::Error::from(BatchError::UnapprovedCommands {
+                path,
+                commands,
+                approve_args: plan,
+            })
+            .into());
         }
-        let approvals = Approvals::read(&project.repo, &project.store)?;
-        let checks = project.checks_on(&self.base.branch)?;
-        let commands = approvals.of_settings(&checks.layers, &checks.commands);
-        let open: Vec<_> = commands.into_iter().filter(|command| !command.approved).collect();
-        if let Some(path) = open.first().and_then(|command| command.from.clone()) {
-            let commands = open.into_iter().map(|command| command.line).collect();
+        let approvals = Approvals::load(&project.repo, &project.store)?;
+        let checks = project.landing_checks(&self.base.branch)?;
+        let commands = approvals.verify_commands(&checks.layers, &checks.commands);
+        let unapproved: Vec<_> = commands.into_iter().filter(|command| !command.approved).collect();
+        if let Some(path) = unapproved.first().and_then(|command| command.source_file.clone()) {
+            let commands = unapproved.into_iter().map(|command| command.line).collect();
             let base = self.base.branch.clone();
-            return Err(merge::Error::Unapproved { path, commands, base }.into());
+            return Err(merge::Error::UnapprovedChecks { path, commands, base }.into());
         }
-        lane::require_approved(project, lane::Given::Whole)?;
+        lane::require_set_up_approved(project, lane::SetUpLevel::Full)?;
         if let Some(agent) = &project.settings.conflict_agent {
-            merge::require_approved(project, agent)?;
+            merge::require_agent_approved(project, agent)?;
         }
         Ok(())
     }
 
-    /// How it will be run, in a line.
-    pub(super) fn in_words(&self) -> String {
+    /// Describes in one line when and where the tasks land.
+    pub(super) fn describe(&self) -> String {
         let Base { branch, start } = &self.base;
-        let lands = match self.options.mode {
-            Mode::Continuous => "each task lands as it is done",
-            Mode::Waves => "each wave lands together",
-            Mode::Phases => "each phase lands together",
-            Mode::OneLane => "all of it is done in one lane and lands together",
+        let landing_text = match self.options.mode {
+            LandingMode::Continuous => "each task lands as it is done",
+            LandingMode::Waves => "each wave lands together",
+            LandingMode::Phases => "each phase lands together",
+            LandingMode::OneLane => "all of it is done in one lane and lands together",
         };
-        let onto =
+        let target_text =
             if self.auto_merge { format!("on {branch} itself") } else { "on a branch of its own".to_owned() };
-        format!("From {branch} ({}): {lands}, {onto}.", start.short())
+        format!("From {branch} ({}): {landing_text}, {target_text}.", start.short())
     }
 
-    /// Makes the batch and starts who goes on with it.
-    pub(super) fn begin(
+    /// Creates the batch and starts its scheduler.
+    pub(super) fn start(
         self,
         project: &Project,
         args: &Swarm,
-        found: &Found,
+        loaded_plan: &LoadedPlan,
         overlaps: Vec<Vec<usize>>,
-        exe: &Path,
+        program_path: &Path,
     ) -> Result<BatchRecord, Failure> {
-        // Two who begin the same plan at the same time: one of them sees the other's batch here.
-        let plans = project.store.locks().take(&LockName::Ledger)?;
-        if let Some((BatchRecord { id, .. }, state)) = self.open_batch(project).filter(|_| !args.new) {
-            return Err(swarm::Error::from(BatchError::Open { id, state }).into());
+        // If two processes start the same plan at once, the second one finds the other's batch here.
+        let ledger_lock = project.store.locks().acquire(&LockName::Ledger)?;
+        if let Some((BatchRecord { id, .. }, state)) =
+            self.find_unfinished_batch(project).filter(|_| !args.new)
+        {
+            return Err(swarm::Error::from(BatchError::PlanBatchUnfinished { id, state }).into());
         }
-        let plan = &found.plan;
+        let plan = &loaded_plan.plan;
         let progress_file = args.progress_file.as_ref().map(|file| self.dir.join(file));
-        let new = NewBatch {
-            summary: harmless::line(&plan.summary),
+        let new_batch = NewBatch {
+            summary: terminal_text::escape_line(&plan.summary),
             base: self.base.branch,
             start: self.base.start,
             auto_merge: self.auto_merge,
-            sources: args.source.names(),
-            form: found.format.word(),
+            sources: args.source.source_names(),
+            format: loaded_plan.format.name(),
             milestone: args.source.milestone(),
             criteria: plan.criteria.clone(),
             strict: args.strict || project.settings.swarm.strict,
             overlaps,
-            phases: swarm::phases_of(plan),
+            phases: swarm::schedule_phases(plan),
             options: self.options,
             tasks: self.tasks,
-            plan: swarm::written(plan),
+            plan: swarm::plan_to_toml(plan),
             progress_file,
         };
-        let (batch, lock) = swarm::make_batch(project, new)?;
-        drop(plans);
-        swarm::start_batch(project, &batch.id, lock, exe)?;
+        let (batch, lock) = swarm::make_batch(project, new_batch)?;
+        drop(ledger_lock);
+        swarm::start_batch(project, &batch.id, lock, program_path)?;
         Ok(batch)
     }
 }
 
-/// The branch that all of it is for.
-fn base(project: &Project, args: &Swarm) -> Result<Base, Failure> {
+/// Resolves the branch that the batch is for.
+fn resolve_base(project: &Project, args: &Swarm) -> Result<Base, Failure> {
     lane::resolve_base(project, args.base.as_deref(), None).map_err(|e| match e {
-        lane::Error::NeedsOnto { why } => swarm::Error::from(BatchError::NoBase { why }).into(),
+        lane::Error::NeedsOnto { reason: why } => {
+            swarm::Error::from(BatchError::UnknownBase { reason: why }).into()
+        }
         e => e.into(),
     })
 }
 
-/// What a task's agent is started for. Refuses one that could not be, as it is asked for.
-fn require_agent(project: &Project, task: &swarm::BatchTask) -> Result<Job, Failure> {
-    let asked = Asked { model: task.model.clone(), ..Asked::default() };
+/// Builds the command of a task's agent. Fails if the agent cannot be started as requested.
+fn build_agent_command(project: &Project, task: &swarm::BatchTask) -> Result<AgentCommand, Failure> {
+    let run_options = RunOptions { model: task.model.clone(), ..RunOptions::default() };
     let name = task.agent.as_deref().unwrap_or_default();
-    let job = Job::agent(project, name, &task.prompt, project.repo.home(), &asked)?;
-    if let Some(packet) = swarm::packet_of(project, task, None)? {
-        packet.require_reviewer(project, &job)?;
+    let agent_command =
+        AgentCommand::from_profile(project, name, &task.prompt, project.repo.command_dir(), &run_options)?;
+    if let Some(folder_task) = swarm::read_task_folder(project, task, None)? {
+        folder_task.check_reviewer(project, &agent_command)?;
     }
-    Ok(job)
+    Ok(agent_command)
 }
 
-fn options(project: &Project, args: &Swarm) -> Result<Options, Failure> {
+fn batch_options(project: &Project, args: &Swarm) -> Result<BatchOptions, Failure> {
     let settings = &project.settings.swarm;
     let mode = match (args.waves, args.phases, args.one_lane) {
         (true, _, _) => "waves",
@@ -241,27 +273,32 @@ fn options(project: &Project, args: &Swarm) -> Result<Options, Failure> {
     let budget = match &args.budget {
         None => settings.budget,
         Some(text) => {
-            let what = "--budget takes US dollars";
+            let reason = "--budget takes US dollars";
             let example = "git proq swarm plan.toml --budget 12.50";
-            Some(nano_dollars(text).filter(|n| *n > 0).ok_or(Mistake::Missing { what, example })?)
+            Some(
+                parse_nano_dollars(text)
+                    .filter(|n| *n > 0)
+                    .ok_or(UsageError::Missing { problem: reason, example })?,
+            )
         }
     };
-    let pick = |flag: &Option<String>, setting: &str| flag.clone().unwrap_or_else(|| setting.to_owned());
-    Ok(Options {
-        mode: Mode::named(mode),
-        spread: Spread::named(&pick(&args.strategy, &settings.strategy)),
+    let flag_or_setting =
+        |flag: &Option<String>, setting: &str| flag.clone().unwrap_or_else(|| setting.to_owned());
+    Ok(BatchOptions {
+        mode: LandingMode::from_setting(mode),
+        lane_assignment: LaneAssignment::from_setting(&flag_or_setting(&args.strategy, &settings.strategy)),
         max_parallel: args.max_parallel.map_or(settings.max_parallel, usize::from).max(1),
         max_attempts: settings.max_attempts.max(1),
-        on_failure: match pick(&args.on_task_failure, &settings.on_task_failure).as_str() {
-            "stop-wave" => TaskPolicy::StopWave,
-            "stop-all" => TaskPolicy::StopAll,
-            _ => TaskPolicy::SkipDependents,
+        on_failure: match flag_or_setting(&args.on_task_failure, &settings.on_task_failure).as_str() {
+            "stop-wave" => TaskFailurePolicy::StopWave,
+            "stop-all" => TaskFailurePolicy::StopAll,
+            _ => TaskFailurePolicy::SkipDependents,
         },
-        on_merge_failure: match pick(&args.on_merge_failure, &settings.on_merge_failure).as_str() {
-            "abort" => MergePolicy::Abort,
-            _ => MergePolicy::Pause,
+        on_merge_failure: match flag_or_setting(&args.on_merge_failure, &settings.on_merge_failure).as_str() {
+            "abort" => LandingFailurePolicy::Abort,
+            _ => LandingFailurePolicy::Pause,
         },
-        resolve: true,
-        budget,
+        resolve_conflicts: true,
+        budget_nanos: budget,
     })
 }

@@ -1,4 +1,4 @@
-//! Owns the view of a batch on a terminal: a line for each lane, and what Ctrl-C means there.
+//! Live view of a batch on a terminal: a line per lane, and the handling of Ctrl-C.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -8,155 +8,164 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::super::{Failure, Session, ui};
-use super::follow::{Follow, GLANCE, Going};
-use super::wish;
+use super::follow::{BatchFollower, FollowStatus, POLL_INTERVAL};
+use super::send_request;
 use crate::lane::Project;
-use crate::swarm::{LaneAt, Picture, WishKind};
-use crate::{harmless, interrupt};
+use crate::swarm::{BatchProgress, ControlRequestKind, LaneAt};
+use crate::{interrupt, terminal_text};
 
-/// How often lanes are looked at.
-const LANES: u32 = 5;
+/// Number of log polls per redraw of the lanes.
+const POLLS_PER_REDRAW: u32 = 5;
 
-/// Shows a batch until it is over or paused.
-pub(super) fn show(session: &Session, project: &Project, at: &mut Follow) -> Result<(), Failure> {
-    let screen = Screen::new();
-    let (mut count, mut asked) = (0_u32, false);
+/// Shows a batch until it is over or paused, or until the user leaves the view.
+pub(super) fn show(
+    session: &Session,
+    project: &Project,
+    follower: &mut BatchFollower,
+) -> Result<(), Failure> {
+    let screen = BatchScreen::new();
+    let (mut poll_count, mut has_prompted) = (0_u32, false);
     loop {
-        let going = at.look(project, &mut |line| drop(screen.all.println(line)))?;
-        if let Going::Ended = going {
+        let status = follower.poll(project, &mut |line| drop(screen.bars.println(line)))?;
+        if let FollowStatus::Ended = status {
             screen.clear();
             return Ok(());
         }
-        if count.is_multiple_of(LANES) {
-            let (reader, id) = (&at.reader, at.reader.batch.id());
-            let picture = Picture::by(project, &reader.batch, &reader.state, &reader.known, true);
-            screen.draw(&picture, id);
+        if poll_count.is_multiple_of(POLLS_PER_REDRAW) {
+            let (reader, id) = (&follower.reader, follower.reader.batch.id());
+            let progress =
+                BatchProgress::from_state(project, &reader.batch, &reader.state, &reader.log_summary, true);
+            screen.draw(&progress, id);
         }
-        count = count.wrapping_add(1);
-        if interrupt::signal() != 0 {
-            interrupt::forget();
-            let id = at.reader.batch.id().to_owned();
-            if !act_on_interrupt(session, project, &screen, &id, &mut asked)? {
+        poll_count = poll_count.wrapping_add(1);
+        if interrupt::received_signal() != 0 {
+            interrupt::clear_signal();
+            let id = follower.reader.batch.id().to_owned();
+            if !handle_interrupt(session, project, &screen, &id, &mut has_prompted)? {
                 screen.clear();
                 return Ok(());
             }
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// What the first Ctrl-C asks, and the second does. Says whether the view stays.
-fn act_on_interrupt(
+/// Handles a Ctrl-C: the first one prompts the user, the second one aborts the batch. Returns whether the
+/// view stays open.
+fn handle_interrupt(
     session: &Session,
     project: &Project,
-    screen: &Screen,
+    screen: &BatchScreen,
     id: &str,
-    asked: &mut bool,
+    has_prompted: &mut bool,
 ) -> Result<bool, Failure> {
-    if std::mem::replace(asked, true) {
-        wish(project, id, WishKind::Abort { hard: false })?;
-        drop(screen.all.println(format!("batch {id} is being aborted")));
+    if std::mem::replace(has_prompted, true) {
+        send_request(project, id, ControlRequestKind::Abort { hard: false })?;
+        drop(screen.bars.println(format!("batch {id} is being aborted")));
         return Ok(true);
     }
-    let answer = screen.all.suspend(|| ask(id));
-    match answer {
-        Answer::Pause => {
-            wish(project, id, WishKind::Pause)?;
-            *asked = false;
+    let choice = screen.bars.suspend(|| prompt_user(id));
+    match choice {
+        InterruptChoice::Pause => {
+            send_request(project, id, ControlRequestKind::Pause)?;
+            *has_prompted = false;
             Ok(true)
         }
-        Answer::Abort => {
-            wish(project, id, WishKind::Abort { hard: false })?;
+        InterruptChoice::Abort => {
+            send_request(project, id, ControlRequestKind::Abort { hard: false })?;
             Ok(true)
         }
-        Answer::Leave => {
+        InterruptChoice::Detach => {
             session.ui.hint(format!("it goes on; follow it again: git proq resume {id}"));
             Ok(false)
         }
-        Answer::GoOn => {
-            *asked = false;
+        InterruptChoice::Continue => {
+            *has_prompted = false;
             Ok(true)
         }
     }
 }
 
-enum Answer {
+enum InterruptChoice {
     Pause,
     Abort,
-    Leave,
-    GoOn,
+    Detach,
+    Continue,
 }
 
-/// Asks what the first Ctrl-C means. Another one is an answer, too.
-fn ask(id: &str) -> Answer {
-    super::super::ui::part(&format!(
+/// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
+fn prompt_user(id: &str) -> InterruptChoice {
+    super::super::ui::print_inline(&format!(
         "\nbatch {id}: [p]ause it, [l]eave it to itself, or go on looking? Ctrl-C aborts it. [p/l/N] "
     ));
-    let (tell, hear) = mpsc::channel();
+    let (line_tx, line_rx) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
         drop(std::io::stdin().lock().read_line(&mut line));
-        drop(tell.send(line));
+        drop(line_tx.send(line));
     });
     loop {
-        if interrupt::signal() != 0 {
-            interrupt::forget();
-            return Answer::Abort;
+        if interrupt::received_signal() != 0 {
+            interrupt::clear_signal();
+            return InterruptChoice::Abort;
         }
-        if let Ok(line) = hear.recv_timeout(GLANCE) {
+        if let Ok(line) = line_rx.recv_timeout(POLL_INTERVAL) {
             return match line.trim() {
-                "p" | "P" | "pause" | "y" => Answer::Pause,
-                "l" | "L" | "leave" => Answer::Leave,
-                _ => Answer::GoOn,
+                "p" | "P" | "pause" | "y" => InterruptChoice::Pause,
+                "l" | "L" | "leave" => InterruptChoice::Detach,
+                _ => InterruptChoice::Continue,
             };
         }
     }
 }
 
-/// What is drawn.
-struct Screen {
-    all: MultiProgress,
-    head: ProgressBar,
-    lanes: std::cell::RefCell<BTreeMap<String, ProgressBar>>,
+/// Progress bars of the view: a summary bar, and a line per active lane.
+struct BatchScreen {
+    bars: MultiProgress,
+    summary_bar: ProgressBar,
+    lane_bars: std::cell::RefCell<BTreeMap<String, ProgressBar>>,
 }
 
-impl Screen {
-    fn new() -> Screen {
-        let all = MultiProgress::new();
-        let head = all.add(ProgressBar::new(0));
+impl BatchScreen {
+    fn new() -> BatchScreen {
+        let bars = MultiProgress::new();
+        let summary_bar = bars.add(ProgressBar::new(0));
         if let Ok(style) = ProgressStyle::with_template("{bar:24.green/dim} {pos}/{len} {wide_msg}") {
-            head.set_style(style.progress_chars("━━─"));
+            summary_bar.set_style(style.progress_chars("━━─"));
         }
-        Screen { all, head, lanes: std::cell::RefCell::default() }
+        BatchScreen { bars, summary_bar, lane_bars: std::cell::RefCell::default() }
     }
 
-    fn draw(&self, picture: &Picture, id: &str) {
-        let counts = picture.counts;
-        self.head.set_length(counts.tasks as u64);
-        self.head.set_position((counts.landed + counts.before) as u64);
-        let cost = picture.cost_usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
+    fn draw(&self, progress: &BatchProgress, id: &str) {
+        let counts = progress.counts;
+        self.summary_bar.set_length(counts.tasks as u64);
+        self.summary_bar.set_position((counts.landed + counts.done_before) as u64);
+        let cost = progress.cost_usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
         let parts = [("waiting", counts.waiting), ("failed", counts.failed), ("skipped", counts.skipped)];
         let parts: Vec<String> =
-            parts.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}")).collect();
-        let more = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(", ")) };
-        self.head.set_message(harmless::line(&format!("batch {id} {}{more}{cost}", picture.state)));
-        let mut lanes = self.lanes.borrow_mut();
-        lanes.retain(|name, bar| {
-            let there = picture.lanes.iter().any(|lane| lane.name == *name);
-            if !there {
+            parts.iter().filter(|(_, n)| *n > 0).map(|(label, n)| format!("{n} {label}")).collect();
+        let counts_suffix = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(", ")) };
+        self.summary_bar.set_message(terminal_text::escape_line(&format!(
+            "batch {id} {}{counts_suffix}{cost}",
+            progress.state
+        )));
+        let mut lane_bars = self.lane_bars.borrow_mut();
+        lane_bars.retain(|name, bar| {
+            let is_active = progress.lanes.iter().any(|lane| lane.name == *name);
+            if !is_active {
                 bar.finish_and_clear();
-                self.all.remove(bar);
+                self.bars.remove(bar);
             }
-            there
+            is_active
         });
-        for lane in &picture.lanes {
-            let bar = lanes.entry(lane.name.clone()).or_insert_with(|| self.line());
-            bar.set_message(harmless::line(&line(lane)));
+        for lane in &progress.lanes {
+            let bar = lane_bars.entry(lane.name.clone()).or_insert_with(|| self.add_lane_bar());
+            bar.set_message(terminal_text::escape_line(&lane_text(lane)));
         }
     }
 
-    fn line(&self) -> ProgressBar {
-        let bar = self.all.add(ProgressBar::new_spinner());
+    fn add_lane_bar(&self) -> ProgressBar {
+        let bar = self.bars.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             bar.set_style(style);
         }
@@ -165,21 +174,22 @@ impl Screen {
     }
 
     fn clear(&self) {
-        self.lanes.borrow().values().for_each(ProgressBar::finish_and_clear);
-        self.head.finish_and_clear();
-        drop(self.all.clear());
+        self.lane_bars.borrow().values().for_each(ProgressBar::finish_and_clear);
+        self.summary_bar.finish_and_clear();
+        drop(self.bars.clear());
     }
 }
 
-/// One lane: what it is at, for how long, and what that has cost.
-fn line(lane: &LaneAt) -> String {
-    let step = lane.step.as_ref().map(|step| format!("  {}", ui::printable(step))).unwrap_or_default();
+/// Formats the line of a lane: its task, state, elapsed time, cost, name and current activity.
+fn lane_text(lane: &LaneAt) -> String {
+    let step_suffix =
+        lane.activity.as_ref().map(|step| format!("  {}", ui::strip_control_chars(step))).unwrap_or_default();
     let cost = lane.cost_usd.map(|usd| format!("  ${usd:.2}")).unwrap_or_default();
-    let time = ui::span(Duration::from_secs(lane.seconds));
+    let elapsed = ui::short_duration(Duration::from_secs(lane.elapsed_seconds));
     let state = format!(
         "{}{}",
         lane.state,
-        lane.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.of)).unwrap_or_default()
+        lane.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.total)).unwrap_or_default()
     );
-    format!("{:<24} {state:<13} {time:>4}{cost}  {}{step}", lane.task, lane.name)
+    format!("{:<24} {state:<13} {elapsed:>4}{cost}  {}{step_suffix}", lane.task, lane.name)
 }

@@ -1,52 +1,57 @@
-//! Owns finding a setting, and how it is called and shown.
+//! Lookup of settings by name, and their spellings in git's configuration and the environment.
 
-use super::super::{Form, masked};
+use super::super::{ValueFormat, mask_url};
 use super::{KEYS, Key};
-use crate::explain::nearest_from;
+use crate::explain::closest_match_above;
 
-/// How much a name that is none has in common with one that is offered for it: many settings are called alike.
-const ALIKE: f64 = 0.85;
+/// Minimum similarity (0 to 1) at which a setting is suggested for an unknown name. It is high because many
+/// settings have similar names.
+const MIN_SIMILARITY: f64 = 0.85;
 
 impl Key {
-    /// Finds a setting; `-`, `_` and case make no difference, since git's own keys know no `_`.
+    /// Finds a setting by name. Ignores `-`, `_` and case, since git's own keys cannot contain `_`.
     pub(crate) fn find(name: &str) -> Option<&'static Key> {
-        // The program itself asks by the very name, some hundred times before any command begins.
+        // git-proq itself uses exact names, some hundred times before any command starts.
         KEYS.iter().find(|k| k.name == name).or_else(|| {
-            let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
-            let asked = plain(name);
-            KEYS.iter().find(|k| plain(k.name) == asked)
+            let normalize = |text: &str| text.replace(['-', '_'], "").to_lowercase();
+            let normalized = normalize(name);
+            KEYS.iter().find(|k| normalize(k.name) == normalized)
         })
     }
 
-    /// The setting that was probably meant by a name that is none.
-    pub(crate) fn meant(name: &str) -> Option<&'static Key> {
-        let (group, rest) = name.split_once('.')?;
-        let beside = || KEYS.iter().filter_map(|k| k.name.strip_prefix(group)?.strip_prefix('.'));
-        match beside().next() {
-            Some(_) => Key::find(&format!("{group}.{}", nearest_from(ALIKE, rest, beside())?)),
-            None => Key::find(nearest_from(ALIKE, name, KEYS.iter().map(|k| k.name))?),
+    /// Returns the setting with the most similar name, for a suggestion about an unknown name.
+    pub(crate) fn closest_match(name: &str) -> Option<&'static Key> {
+        let (group, short_name) = name.split_once('.')?;
+        let group_names = || KEYS.iter().filter_map(|k| k.name.strip_prefix(group)?.strip_prefix('.'));
+        match group_names().next() {
+            Some(_) => Key::find(&format!(
+                "{group}.{}",
+                closest_match_above(MIN_SIMILARITY, short_name, group_names())?
+            )),
+            None => Key::find(closest_match_above(MIN_SIMILARITY, name, KEYS.iter().map(|k| k.name))?),
         }
     }
 
-    /// Its name as `git config` takes it, behind `proq.`: git knows no `_`.
-    pub(crate) fn in_git(&self) -> String {
+    /// Returns the camel-case name for `git config`, without the prefix `proq.`: git's keys cannot contain
+    /// `_`.
+    pub(crate) fn git_name(&self) -> String {
         let mut words = self.name.split('_');
         let mut out = words.next().unwrap_or_default().to_owned();
         for word in words {
-            let (first, rest) = word.split_at(word.len().min(1));
-            out.push_str(&first.to_uppercase());
-            out.push_str(rest);
+            let (initial, tail) = word.split_at(word.len().min(1));
+            out.push_str(&initial.to_uppercase());
+            out.push_str(tail);
         }
         out
     }
 
-    /// A value as it may be shown to anybody.
-    pub(crate) fn shown(&self, value: &str) -> String {
-        if self.form == Form::Secret { masked(value) } else { value.to_owned() }
+    /// Returns a value as it may be displayed: a secret URL is masked.
+    pub(crate) fn display_value(&self, value: &str) -> String {
+        if self.format == ValueFormat::SecretUrl { mask_url(value) } else { value.to_owned() }
     }
 
-    /// The environment variable that sets it.
-    pub(crate) fn variable(&self) -> String {
+    /// Returns the name of the environment variable that sets this key, such as `PROQ_LOCK_TIMEOUT`.
+    pub(crate) fn env_var(&self) -> String {
         format!("PROQ_{}", self.name.replace('.', "_").to_uppercase())
     }
 }

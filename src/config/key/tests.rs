@@ -1,20 +1,20 @@
-//! Owns the tests of the table of settings.
+//! Tests of the table of settings.
 
 use super::*;
 
 #[test]
-fn the_table_is_sorted_and_its_defaults_have_their_form() {
+fn keys_are_sorted_with_valid_defaults() {
     assert!(KEYS.is_sorted_by(|a, b| a.name < b.name));
     for key in KEYS {
-        assert!(key.form.accepts(key.default), "{}", key.name);
-        assert!(!key.about.ends_with('.'), "{}", key.name);
+        assert!(key.format.accepts(key.default), "{}", key.name);
+        assert!(!key.summary.ends_with('.'), "{}", key.name);
     }
 }
 
 #[test]
-fn keys_are_found_as_git_spells_them() {
+fn finds_keys_in_git_spelling() {
     assert_eq!(Key::find("agent.stop-grace").unwrap().name, "agent.stop_grace");
     assert_eq!(Key::find("agent.stopGrace").unwrap().name, "agent.stop_grace");
     assert!(Key::find("agent.nothing").is_none());
-    assert_eq!(Key::find("lock.timeout").unwrap().variable(), "PROQ_LOCK_TIMEOUT");
+    assert_eq!(Key::find("lock.timeout").unwrap().env_var(), "PROQ_LOCK_TIMEOUT");
 }

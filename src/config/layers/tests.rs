@@ -1,4 +1,4 @@
-//! Owns the tests of the layers of configuration.
+//! Tests of the configuration layers.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn key(name: &str) -> &'static Key {
 }
 
 #[test]
-fn later_layers_win_and_say_where_they_are() {
+fn later_layers_win_and_name_their_origin() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(
         dir.path().join("proq.toml"),
@@ -24,31 +24,31 @@ fn later_layers_win_and_say_where_they_are() {
 }
 
 #[test]
-fn own_checks_can_be_those_of_another_time() {
+fn takes_user_checks_from_earlier_layers() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("proq.toml"), "[verify]\ncommands = ['make']\ntimeout = 9\n").unwrap();
     let read = |git: &[(&str, &str)]| {
         let git: Vec<_> = git.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Layers::read(Some(dir.path()), None, &git, &|_| None).unwrap()
     };
-    let [none, own, other] =
+    let [unset, user, other] =
         [&[][..], &[("verify.commands", "own")], &[("verify.commands", "other"), ("verify.timeout", "1")]]
             .map(read);
     let checks = |layers: &Layers| {
         ["verify.commands", "verify.timeout"].map(|name| layers.get(key(name)).0.to_owned())
     };
-    for (now, then, are) in [
-        (&other, &none, ["make", "9"]),
-        (&none, &other, ["other", "1"]),
-        (&other, &own, ["own", "9"]),
-        (&none, &none, ["make", "9"]),
+    for (current, earlier, expected) in [
+        (&other, &unset, ["make", "9"]),
+        (&unset, &other, ["other", "1"]),
+        (&other, &user, ["own", "9"]),
+        (&unset, &unset, ["make", "9"]),
     ] {
-        assert_eq!(checks(&now.with_own_checks_of(then)), are);
+        assert_eq!(checks(&current.with_user_checks_from(earlier)), expected);
     }
 }
 
 #[test]
-fn a_list_is_an_array_in_a_file_and_several_values_in_git() {
+fn list_is_array_in_file_or_repeated_git_key() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("proq.toml");
     let read = |git: &[&str]| {
@@ -62,28 +62,28 @@ fn a_list_is_an_array_in_a_file_and_several_values_in_git() {
     assert_eq!(read(&["a", "", "c"]).unwrap(), "c");
     for bad in ["commands = [1]", "commands = ['a\\nb', \"a\\nb\"]", "commands = \"a\\u0000b\""] {
         std::fs::write(&file, format!("[verify]\n{bad}\n")).unwrap();
-        assert!(matches!(read(&[]), Err(Error::Value { .. })), "{bad}");
+        assert!(matches!(read(&[]), Err(Error::InvalidValue { .. })), "{bad}");
     }
 }
 
 #[test]
-fn tables_are_the_users_own() {
+fn reads_tables_from_user_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("git-proq/config.toml");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     let read = || Layers::read(None, Some(dir.path()), &[], &|_| None);
     std::fs::write(&file, "[prices.\"claude-*\"]\ninput = 3\n[agents.x]\nprogram = 'x'\n").unwrap();
     let layers = read().unwrap();
-    assert_eq!(layers.unknown(), [""; 0]);
+    assert_eq!(layers.unknown_keys(), [""; 0]);
     let (prices, path) = layers.table("prices").unwrap();
     assert_eq!((prices["claude-*"]["input"].as_integer(), path), (Some(3), file.as_path()));
     assert!(layers.table("agents").is_some());
     std::fs::write(&file, "agents = 1\n").unwrap();
-    assert!(matches!(read(), Err(Error::NoTable { .. })));
+    assert!(matches!(read(), Err(Error::NotATable { .. })));
 }
 
 #[test]
-fn bad_values_forbidden_keys_and_broken_files_are_named() {
+fn rejects_bad_values_forbidden_keys_and_broken_files() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("proq.toml");
     let read = || Layers::read(Some(dir.path()), None, &[], &|_| None);
@@ -96,5 +96,5 @@ fn bad_values_forbidden_keys_and_broken_files_are_named() {
     std::fs::write(&file, "[merge").unwrap();
     assert!(matches!(read(), Err(Error::Toml { .. })));
     std::fs::write(&file, "[merge]\nnew_thing = 1\n").unwrap();
-    assert_eq!(read().unwrap().unknown().len(), 1);
+    assert_eq!(read().unwrap().unknown_keys().len(), 1);
 }

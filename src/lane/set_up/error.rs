@@ -1,47 +1,47 @@
-//! Owns what can go wrong while a lane is got ready.
+//! Errors of a lane's set-up.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::explain::{Exit, Explain};
-use crate::process::Ended;
+use crate::process::ExitOutcome;
 
-/// The way round.
-const WITHOUT: &str = "or leave them out: git proq spawn --no-setup …";
+/// Hint for creating a lane without the commands.
+const SKIP_COMMANDS_HINT: &str = "or leave them out: git proq spawn --no-setup …";
 
-/// An error about a lane's set-up.
+/// Error of a lane's set-up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
-    /// Commands that came with the repository and that nobody has approved.
+    /// Commands that came with the repository are not approved by the user.
     #[error("{} has lane.setup commands that you have not approved: {}; nothing was made", path.display(), commands.join("; "))]
     Unapproved {
-        /// The settings file.
+        /// Settings file that names the commands.
         path: PathBuf,
-        /// Their lines.
+        /// Command lines.
         commands: Vec<String>,
     },
-    /// A command failed.
-    #[error("'{command}' failed while lane '{name}' was got ready ({ended}){}{}", said(last), undone(*taken_back))]
+    /// A command failed or timed out.
+    #[error("'{command}' failed while lane '{name}' was got ready ({ended}){}{}", output_suffix(last_output), undone_suffix(*is_rolled_back))]
     Failed {
-        /// The lane.
+        /// Name of the lane.
         name: String,
-        /// The line.
+        /// Command line.
         command: String,
-        /// How it ended.
-        ended: Ended,
-        /// The last line that it wrote, if it wrote any.
-        last: String,
-        /// Whether the lane, which was new, is taken back.
-        taken_back: bool,
+        /// Exit status or timeout of the command.
+        ended: ExitOutcome,
+        /// Last line of the command's output; empty if there is none.
+        last_output: String,
+        /// Whether the creation of the lane is rolled back.
+        is_rolled_back: bool,
     },
 }
 
-fn said(last: &str) -> String {
-    if last.is_empty() { String::new() } else { format!(": {last}") }
+fn output_suffix(last_output: &str) -> String {
+    if last_output.is_empty() { String::new() } else { format!(": {last_output}") }
 }
 
-fn undone(taken_back: bool) -> &'static str {
-    if taken_back { "; no new lane was made" } else { "" }
+fn undone_suffix(is_rolled_back: bool) -> &'static str {
+    if is_rolled_back { "; no new lane was made" } else { "" }
 }
 
 impl Explain for SetUpError {
@@ -52,13 +52,13 @@ impl Explain for SetUpError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             SetUpError::Unapproved { .. } => {
-                vec!["let them run: git proq approve".into(), WITHOUT.into()]
+                vec!["let them run: git proq approve".into(), SKIP_COMMANDS_HINT.into()]
             }
             SetUpError::Failed { name, ended, .. } => {
-                let longer = matches!(ended, Ended::TimedOut(_));
+                let longer = matches!(ended, ExitOutcome::TimedOut(_));
                 let longer = longer.then(|| "give them longer: git config proq.lane.setupLimit 30m".into());
                 let log = format!("see what it wrote: git proq logs {name} --setup").into();
-                [log].into_iter().chain(longer).chain([WITHOUT.into()]).collect()
+                [log].into_iter().chain(longer).chain([SKIP_COMMANDS_HINT.into()]).collect()
             }
         }
     }

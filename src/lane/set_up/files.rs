@@ -1,124 +1,140 @@
-//! Owns which files a new lane is given, and giving them: copies of what `.worktreeinclude` and `lane.copy` name, links to what
-//! `lane.link` names.
+//! Files that a new lane gets from the main checkout: copies of the paths that `.worktreeinclude` and
+//! `lane.copy` name, and symbolic links to the paths that `lane.link` names.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::copy::{Copied, Copier};
-use super::env::keep_out;
-use crate::git::{self, Giver, Included, Patterns, RepoPath, WorktreeList};
-use crate::harmless;
+use super::copy::{Copier, CopyResult};
+use super::env::exclude_path;
+use crate::git::{self, IncludePatterns, IncludeSource, IncludedPath, RepoPath, WorktreeList};
 use crate::lane::{Error, Project};
-use crate::regular_file::{self, Links, SETTINGS};
+use crate::regular_file::{self, LinkPolicy, MAX_SETTINGS_BYTES};
+use crate::terminal_text;
 
-/// The file at the top of the main checkout that names what is copied; other tools read it too.
-const LIST: &str = ".worktreeinclude";
+/// File at the top of the main checkout that names the paths to copy. Other tools read it too.
+const INCLUDE_FILE: &str = ".worktreeinclude";
 
-/// How many files are named one by one.
-const NAMED: usize = 5;
+/// Maximum number of files that are listed by name.
+const MAX_NAMES_LISTED: usize = 5;
 
-/// What lanes are to be given.
-pub(super) struct Wanted {
-    /// What is copied.
-    pub(super) copies: Patterns,
-    /// What is linked.
-    pub(super) links: Patterns,
-    /// How many lines of the copies are from the list.
-    listed: usize,
+/// Patterns of the files that lanes get from the main checkout.
+pub(super) struct WantedFiles {
+    /// Patterns of the files to copy.
+    pub(super) copies: IncludePatterns,
+    /// Patterns of the files to link.
+    pub(super) links: IncludePatterns,
+    /// Number of lines of `copies` that come from [`INCLUDE_FILE`]; the others come from `lane.copy`.
+    include_line_count: usize,
 }
 
-impl Wanted {
-    /// Reads what the main checkout and the settings say.
-    pub(super) fn read(project: &Project, main: &Path) -> Result<Wanted, Error> {
-        let list = main.join(LIST);
-        let mut text = match list.symlink_metadata() {
+impl WantedFiles {
+    /// Reads the patterns from the main checkout and the settings.
+    pub(super) fn read(project: &Project, main: &Path) -> Result<WantedFiles, Error> {
+        let include_file = main.join(INCLUDE_FILE);
+        let mut text = match include_file.symlink_metadata() {
             Ok(meta) if meta.is_file() => {
-                regular_file::read(&list, SETTINGS, Links::Refuse).map_err(Error::io("read", &list))?
+                regular_file::read(&include_file, MAX_SETTINGS_BYTES, LinkPolicy::Refuse)
+                    .map_err(Error::io("read", &include_file))?
             }
             Ok(_) => {
-                project.listener.warn(format!("{LIST} is no file, so it is not read"));
+                project.listener.warn(format!("{INCLUDE_FILE} is no file, so it is not read"));
                 Vec::new()
             }
             Err(_) => Vec::new(),
         };
         let settings = &project.settings.set_up;
         text.push(b'\n');
-        let listed = text.split(|b| *b == b'\n').count() - 1;
-        text.extend_from_slice(settings.copy.join("\n").as_bytes());
-        let links = Patterns::read(settings.link.join("\n").as_bytes());
-        Ok(Wanted { copies: Patterns::read(&text), links, listed })
+        let include_line_count = text.split(|b| *b == b'\n').count() - 1;
+        text.extend_from_slice(settings.copy_patterns.join("\n").as_bytes());
+        let links = IncludePatterns::parse(settings.link_patterns.join("\n").as_bytes());
+        Ok(WantedFiles { copies: IncludePatterns::parse(&text), links, include_line_count })
     }
 
-    /// Which patterns name nothing, in words, once all of them were looked for.
-    pub(super) fn unused(&self, giver: &Giver<'_>) -> Vec<String> {
-        let of_copies = |at: usize| if at < self.listed { LIST } else { "lane.copy" };
-        let copies =
-            giver.unused(&self.copies, false, NAMED + 1).into_iter().map(|(at, line)| (of_copies(at), line));
-        let links =
-            giver.unused(&self.links, true, NAMED + 1).into_iter().map(|(_, line)| ("lane.link", line));
-        let in_words = |(whose, line): (&str, String)| {
-            let line = harmless::line(&line);
-            format!("{whose}: '{line}' names nothing that the main checkout has uncommitted")
+    /// Describes the patterns that match nothing, after all of them were searched for.
+    pub(super) fn describe_unused_patterns(&self, includes: &IncludeSource<'_>) -> Vec<String> {
+        let copy_origin =
+            |index: usize| if index < self.include_line_count { INCLUDE_FILE } else { "lane.copy" };
+        let copies = includes
+            .unused_lines(&self.copies, false, MAX_NAMES_LISTED + 1)
+            .into_iter()
+            .map(|(at, line)| (copy_origin(at), line));
+        let links = includes
+            .unused_lines(&self.links, true, MAX_NAMES_LISTED + 1)
+            .into_iter()
+            .map(|(_, line)| ("lane.link", line));
+        let describe = |(origin, line): (&str, String)| {
+            let line = terminal_text::escape_line(&line);
+            format!("{origin}: '{line}' names nothing that the main checkout has uncommitted")
         };
-        // Each is looked for by itself, so those that are not named are not counted either.
-        let mut all: Vec<String> = copies.chain(links).map(in_words).collect();
-        if all.len() > NAMED {
-            all.truncate(NAMED);
+        // Each pattern is searched for separately, so the unlisted ones are not counted either.
+        let mut all: Vec<String> = copies.chain(links).map(describe).collect();
+        if all.len() > MAX_NAMES_LISTED {
+            all.truncate(MAX_NAMES_LISTED);
             all.push("more lines of these name nothing either".to_owned());
         }
         all
     }
 
-    /// Whether nothing is.
+    /// Returns whether no files are to be copied or linked.
     pub(super) fn is_empty(&self) -> bool {
         self.copies.is_empty() && self.links.is_empty()
     }
 }
 
-/// Where files are taken from for a lane.
-pub(super) fn giver<'a>(project: &Project, main: &'a Path, dir: &'a Path) -> Result<Giver<'a>, Error> {
+/// Opens the main checkout as the source of files for a lane. Other worktrees and the lanes' folder are off
+/// limits.
+pub(super) fn open_include_source<'a>(
+    project: &Project,
+    main: &'a Path,
+    dir: &'a Path,
+) -> Result<IncludeSource<'a>, Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
     let others = worktrees.iter().map(|w| w.path.clone()).filter(|path| path != main);
     let off_limits: Vec<PathBuf> = others.chain([project.lanes_dir()]).collect();
-    Ok(Giver::new(&project.repo, main, dir, off_limits)?)
+    Ok(IncludeSource::new(&project.repo, main, dir, off_limits)?)
 }
 
-/// Gives a lane whose files are there what the main checkout has for it.
+/// Copies and links files of the main checkout into a lane that is already checked out.
 ///
-/// What was `kept` there from another lane stays as it is.
-pub(super) fn give(project: &Project, name: &str, dir: &Path, kept: &[RepoPath]) -> Result<(), Error> {
+/// The paths in `retained` come from the previous lane of a reused folder and stay as they are.
+pub(super) fn copy_and_link(
+    project: &Project,
+    name: &str,
+    dir: &Path,
+    retained: &[RepoPath],
+) -> Result<(), Error> {
     let Some(main) = project.repo.main_worktree() else { return Ok(()) };
-    let wanted = Wanted::read(project, main)?;
+    let wanted = WantedFiles::read(project, main)?;
     if wanted.is_empty() {
         return Ok(());
     }
-    let giver = giver(project, main, dir)?;
-    let linked = link(project, &giver, &wanted, main, dir, kept)?;
-    let found = giver.find(&wanted.copies, false);
-    warn_of_new(project, "copied", &found.not_ignored);
-    for unused in wanted.unused(&giver) {
+    let includes = open_include_source(project, main, dir)?;
+    let linked = create_missing_links(project, &includes, &wanted, main, dir, retained)?;
+    let found = includes.find_included(&wanted.copies, false);
+    warn_unignored(project, "copied", &found.not_ignored);
+    for unused in wanted.describe_unused_patterns(&includes) {
         project.listener.detail(unused);
     }
-    say_given(project, "linked to", &linked);
-    let all = without(without(found.all, &linked), kept);
+    report_given(project, "linked to", &linked);
+    let all = exclude_linked(exclude_linked(found.included, &linked), retained);
     if all.is_empty() {
         return Ok(());
     }
-    let leaves_out = |path: &RepoPath, is_folder: bool| {
-        giver.is_off_limits(path)
-            || wanted.copies.takes_out(path, is_folder)
+    let is_excluded = |path: &RepoPath, is_folder: bool| {
+        includes.is_off_limits(path)
+            || wanted.copies.excludes(path, is_folder)
             || linked.contains(path)
-            || kept.contains(path)
+            || retained.contains(path)
     };
-    let copied = Copier::new(main, dir, &project.listener, &leaves_out)?.copy(&all)?;
-    warn_of_left(project, &copied);
+    let copied = Copier::new(main, dir, &project.listener, &is_excluded)?.copy(&all)?;
+    warn_skipped(project, &copied);
     if copied.files.is_empty() {
         return Ok(());
     }
-    let copies: Vec<RepoPath> = all.into_iter().map(|one| one.path).collect();
-    say_given(project, "copied from", &copies);
-    project.store.layout().note_copies(name, &copied.files)?;
-    if let Err(e) = git::same_times(&project.repo, main, dir) {
+    let copies: Vec<RepoPath> = all.into_iter().map(|included| included.path).collect();
+    report_given(project, "copied from", &copies);
+    project.store.layout().save_copied_files(name, &copied.files)?;
+    if let Err(e) = git::align_mtimes(&project.repo, main, dir) {
         project
             .listener
             .warn(format!("what was copied may be built again, since times are not as there: {e}"));
@@ -126,90 +142,91 @@ pub(super) fn give(project: &Project, name: &str, dir: &Path, kept: &[RepoPath])
     Ok(())
 }
 
-/// Links what is to be linked and is not there yet. All that is linked then.
-pub(super) fn link(
+/// Creates the symbolic links that are missing. Returns all linked paths, the existing ones included.
+pub(super) fn create_missing_links(
     project: &Project,
-    giver: &Giver<'_>,
-    wanted: &Wanted,
+    includes: &IncludeSource<'_>,
+    wanted: &WantedFiles,
     main: &Path,
     dir: &Path,
-    kept: &[RepoPath],
+    retained: &[RepoPath],
 ) -> Result<Vec<RepoPath>, Error> {
     if wanted.links.is_empty() {
         return Ok(Vec::new());
     }
-    let found = giver.find(&wanted.links, true);
-    warn_of_new(project, "linked", &found.not_ignored);
+    let found = includes.find_included(&wanted.links, true);
+    warn_unignored(project, "linked", &found.not_ignored);
     let mut linked = Vec::new();
-    for Included { path, .. } in found.all {
-        let (source, place) = (path.under(main), path.under(dir));
-        if std::fs::read_link(&place).is_ok_and(|there| there == source) {
+    for IncludedPath { path, .. } in found.included {
+        let (source, link_path) = (path.to_fs_path(main), path.to_fs_path(dir));
+        if std::fs::read_link(&link_path).is_ok_and(|existing| existing == source) {
             linked.push(path);
             continue;
         }
-        if kept.contains(&path) {
+        if retained.contains(&path) {
             project.listener.detail(format!("not linked: {path}: it was kept"));
             continue;
         }
-        if let Err(why) = make_room(dir, &path) {
-            project.listener.warn(format!("not linked: {path}: {why}"));
+        if let Err(reason) = create_parent_folders(dir, &path) {
+            project.listener.warn(format!("not linked: {path}: {reason}"));
             continue;
         }
-        keep_out(project, dir, &path)?;
-        symlink(&source, &place).map_err(Error::io("link", &place))?;
+        exclude_path(project, dir, &path)?;
+        symlink(&source, &link_path).map_err(Error::io("link", &link_path))?;
         linked.push(path);
     }
     Ok(linked)
 }
 
-/// Makes the folders above a path, unless something else stands there or in their place.
-pub(super) fn make_room(dir: &Path, path: &RepoPath) -> Result<(), String> {
+/// Creates the parent folders of a path. Fails if the path exists or a parent is not a folder.
+pub(super) fn create_parent_folders(dir: &Path, path: &RepoPath) -> Result<(), String> {
     for folder in path.parents() {
-        let place = folder.under(dir);
-        match place.symlink_metadata() {
+        let location = folder.to_fs_path(dir);
+        match location.symlink_metadata() {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => return Err(format!("'{folder}' is no folder in the lane")),
-            Err(_) => std::fs::create_dir(&place).map_err(|e| format!("'{folder}': {e}"))?,
+            Err(_) => std::fs::create_dir(&location).map_err(|e| format!("'{folder}': {e}"))?,
         }
     }
-    match path.under(dir).symlink_metadata() {
+    match path.to_fs_path(dir).symlink_metadata() {
         Ok(_) => Err("the lane has something of that name".to_owned()),
         Err(_) => Ok(()),
     }
 }
 
-/// All that is not linked, nor lies in what is.
-pub(super) fn without(all: Vec<Included>, linked: &[RepoPath]) -> Vec<Included> {
-    let is_linked = |one: &Included| {
-        linked.contains(&one.path) || one.path.parents().any(|folder| linked.contains(&folder))
+/// Returns the entries that are neither linked nor inside a linked folder.
+pub(super) fn exclude_linked(all: Vec<IncludedPath>, linked: &[RepoPath]) -> Vec<IncludedPath> {
+    let is_linked = |included: &IncludedPath| {
+        linked.contains(&included.path) || included.path.parents().any(|folder| linked.contains(&folder))
     };
-    all.into_iter().filter(|one| !is_linked(one)).collect()
+    all.into_iter().filter(|included| !is_linked(included)).collect()
 }
 
-/// Names what a lane was given, to who asks.
-fn say_given(project: &Project, how: &str, paths: &[RepoPath]) {
+/// Lists the files that a lane got, as a detail message.
+fn report_given(project: &Project, verb: &str, paths: &[RepoPath]) {
     if !paths.is_empty() {
-        project.listener.detail(format!("{how} the main checkout: {}", git::names(paths)));
+        project.listener.detail(format!("{verb} the main checkout: {}", git::list_paths(paths)));
     }
 }
 
-/// Names what git would show as new in the lane, so that somebody would commit it.
-pub(super) fn warn_of_new(project: &Project, what: &str, paths: &[RepoPath]) {
+/// Warns about files that git does not ignore in the lane. They would show up as untracked and would be
+/// committed there.
+pub(super) fn warn_unignored(project: &Project, verb: &str, paths: &[RepoPath]) {
     if !paths.is_empty() {
         project.listener.warn(format!(
-            "not {what}, since git does not ignore it in the lane and it would be committed there: {}",
-            git::names(paths)
+            "not {verb}, since git does not ignore it in the lane and it would be committed there: {}",
+            git::list_paths(paths)
         ));
     }
 }
 
-/// Names what was left out.
-pub(super) fn warn_of_left(project: &Project, copied: &Copied) {
-    let left = &copied.left_out;
-    for (path, why) in left.iter().take(NAMED) {
-        project.listener.warn(format!("not copied: {path}: {why}"));
+/// Warns about the files that were not copied.
+pub(super) fn warn_skipped(project: &Project, copied: &CopyResult) {
+    let skipped = &copied.skipped;
+    for (path, reason) in skipped.iter().take(MAX_NAMES_LISTED) {
+        project.listener.warn(format!("not copied: {path}: {reason}"));
     }
-    if left.len() > NAMED {
-        project.listener.warn(format!("not copied: {} more", left.len() - NAMED));
+    if skipped.len() > MAX_NAMES_LISTED {
+        project.listener.warn(format!("not copied: {} more", skipped.len() - MAX_NAMES_LISTED));
     }
 }

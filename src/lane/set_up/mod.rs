@@ -1,4 +1,5 @@
-//! Owns what a new lane is given besides the files of its commit: copies, links, its ports and names, and what its commands make.
+//! Set-up of a new lane, besides the files of its commit: copies, links, ports, environment file and set-up
+//! commands.
 
 mod commands;
 mod copy;
@@ -9,117 +10,125 @@ mod sync;
 
 use std::path::Path;
 
-pub(super) use commands::end_left;
-pub(crate) use commands::{require_approved, run_later};
-pub(crate) use env::env_file;
+pub(super) use commands::stop_leftover_commands;
+pub(crate) use commands::{require_set_up_approved, run_skipped_commands};
+pub(crate) use env::refresh_env_file;
 pub use error::SetUpError;
-pub(crate) use sync::{Sync, plan as plan_sync, sync};
+pub(crate) use sync::{SyncPlan, plan as plan_sync, sync};
 
-use self::commands::Commands;
-use self::env::Whose;
+use self::commands::CommandRunner;
+use self::env::LaneEnv;
 use super::{Error, Project, ports};
-use crate::config::Submodules;
-use crate::fault;
+use crate::config::SubmoduleMode;
+use crate::fail_points;
 use crate::git::RepoPath;
 use crate::store::records::{Ports, SetUpRecord};
 use crate::store::{LockName, Record};
 
-/// How much of that a lane is given.
+/// Extent of a lane's set-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Given {
-    /// All of it.
+pub(crate) enum SetUpLevel {
+    /// Ports, files, environment file and commands.
     #[default]
-    Whole,
-    /// All but what commands make.
+    Full,
+    /// Everything except the commands.
     NoCommands,
-    /// Its ports only: nobody is to work there.
-    Nothing,
+    /// Ports only, for a lane in which no agent works.
+    PortsOnly,
 }
 
-/// A lane whose files are there, and that has no record yet.
-pub(super) struct SetUp<'a> {
-    /// The repository.
+/// Set-up of a lane that is checked out and has no record yet.
+pub(super) struct LaneSetUp<'a> {
     pub(super) project: &'a Project,
-    /// Its name, which is held.
+    /// Name of the lane; the caller holds its lock.
     pub(super) name: &'a str,
-    /// Its branch.
+    /// Branch of the lane.
     pub(super) branch: &'a str,
-    /// Where it lands.
+    /// Branch that the lane lands on.
     pub(super) base: &'a str,
-    /// Its worktree.
+    /// Worktree of the lane.
     pub(super) dir: &'a Path,
-    /// What was kept in it from the lane that had the folder before.
-    pub(super) kept: &'a [RepoPath],
+    /// Paths retained from the lane that had the folder before.
+    pub(super) retained: &'a [RepoPath],
 }
 
-impl SetUp<'_> {
-    /// Gets the lane ready. Its folder in the store is there.
+impl LaneSetUp<'_> {
+    /// Sets the lane up. The lane's folder in the store must exist.
     ///
     /// # Errors
-    /// [`SetUpError::Failed`] when a command fails; whatever keeps files from being copied. The lane is half ready then.
-    pub(super) fn run(&self, given: Given) -> Result<(), Error> {
-        // What is left of an earlier lane of this name says nothing of this one.
+    /// [`SetUpError::Failed`] if a command fails, or the error that prevents files from being copied. The
+    /// set-up is incomplete in both cases.
+    pub(super) fn run(&self, level: SetUpLevel) -> Result<(), Error> {
+        // A log left by an earlier lane of this name does not concern this lane.
         drop(std::fs::remove_file(self.project.store.layout().failed_set_up_log(self.name)));
         let port = self.reserve_ports()?;
-        if given == Given::Nothing {
+        if level == SetUpLevel::PortsOnly {
             return Ok(());
         }
         self.copy_submodules()?;
-        files::give(self.project, self.name, self.dir, self.kept)?;
-        fault::point("set-up.copied");
-        let whose =
-            Whose { name: self.name, branch: Some(self.branch), base: self.base, port, dir: Some(self.dir) };
-        env::write_new(self.project, &whose);
+        files::copy_and_link(self.project, self.name, self.dir, self.retained)?;
+        fail_points::hit("set-up.copied");
+        let lane_env = LaneEnv {
+            name: self.name,
+            branch: Some(self.branch),
+            base: self.base,
+            port,
+            dir: Some(self.dir),
+        };
+        env::write_env_files(self.project, &lane_env);
         let lines = &self.project.settings.set_up.commands;
-        if given == Given::Whole && !lines.is_empty() {
-            let commands = Commands { project: self.project, whose: &whose, dir: self.dir, is_new: true };
-            let done = commands.run(&|| false);
-            if done.is_err() {
+        if level == SetUpLevel::Full && !lines.is_empty() {
+            let commands =
+                CommandRunner { project: self.project, lane_env: &lane_env, dir: self.dir, is_new: true };
+            let result = commands.run(&|| false);
+            if result.is_err() {
                 commands.save_log();
             }
-            done?;
+            result?;
         }
         Ok(())
     }
 
-    /// Gives it the submodules that are wanted, and names those that stay empty.
+    /// Copies the configured submodules, and warns about those that stay empty.
     fn copy_submodules(&self) -> Result<(), Error> {
-        let wanted = self.project.settings.checkouts.submodules;
-        if wanted == Submodules::Empty {
+        let wanted = self.project.settings.lane_checkout.submodules;
+        if wanted == SubmoduleMode::Empty {
             return Ok(());
         }
-        let (given, left) = self.project.repo.copy_submodules(self.dir, wanted == Submodules::All)?;
-        if !given.is_empty() {
+        let (copied, empty) =
+            self.project.repo.copy_submodules(self.dir, wanted == SubmoduleMode::Recursive)?;
+        if !copied.is_empty() {
             self.project
                 .listener
-                .detail(format!("submodules copied from the main checkout: {}", given.join(", ")));
+                .detail(format!("submodules copied from the main checkout: {}", copied.join(", ")));
         }
-        for left in left {
-            self.project
-                .listener
-                .warn(format!("submodule {} of lane '{}' is empty: {}", left.path, self.name, left.why));
+        for submodule in empty {
+            self.project.listener.warn(format!(
+                "submodule {} of lane '{}' is empty: {}",
+                submodule.path, self.name, submodule.reason
+            ));
         }
-        fault::point("set-up.submodules");
+        fail_points::hit("set-up.submodules");
         Ok(crate::interrupt::check()?)
     }
 
-    /// Chooses ports that nobody else gets meanwhile, however long the rest takes.
+    /// Reserves ports for the lane. No other lane gets them concurrently, however long the other steps take.
     fn reserve_ports(&self) -> Result<Option<Ports>, Error> {
-        let _lock = self.project.store.locks().take(&LockName::Store)?;
-        let port = ports::choose(self.project, self.name);
-        if let (None, Some((from, to))) = (port, self.project.settings.ports) {
+        let _lock = self.project.store.locks().acquire(&LockName::Store)?;
+        let port = ports::choose_ports(self.project, self.name);
+        if let (None, Some((from, to))) = (port, self.project.settings.port_range) {
             self.project.listener.warn(format!(
                 "lane '{}' has no ports: other lanes have all of lane.ports ({from}-{to}), or somebody listens there",
                 self.name
             ));
         }
-        let record = SetUpRecord { port, ..SetUpRecord::default() };
-        record.note(&self.project.store.layout().set_up(self.name))?;
+        let record = SetUpRecord { ports: port, ..SetUpRecord::default() };
+        record.save_unsynced(&self.project.store.layout().set_up_record(self.name))?;
         Ok(port)
     }
 }
 
-/// The ports that were chosen for a lane which has no record yet.
+/// Returns the ports that are reserved for a lane without a record yet.
 pub(super) fn reserved_ports(project: &Project, name: &str) -> Option<Ports> {
-    SetUpRecord::find(&project.store.layout().set_up(name)).ok().flatten()?.port
+    SetUpRecord::load_if_exists(&project.store.layout().set_up_record(name)).ok().flatten()?.ports
 }

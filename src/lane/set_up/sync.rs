@@ -1,5 +1,6 @@
-//! Owns giving a lane once more what the main checkout has for it: what is missing, and what is as it was copied. Newer work in the
-//! lane is never written over, unless that is asked for; then it goes to the trash, and `undo` brings it back.
+//! Renewed copying of files from the main checkout to a lane: missing files, and files unchanged in the lane
+//! since they were copied. Newer work in the lane is overwritten only with `force`. The old version then goes
+//! to the trash, and `undo` restores it.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -8,226 +9,239 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::copy::Copier;
-use super::env::{env_file, keep_out};
-use super::files::{Wanted, giver, make_room, warn_of_left, warn_of_new, without};
-use crate::copy::Stamp;
-use crate::fault;
-use crate::git::{Giver, Included, RepoPath};
+use super::env::{exclude_path, refresh_env_file};
+use super::files::{
+    WantedFiles, create_parent_folders, exclude_linked, open_include_source, warn_skipped, warn_unignored,
+};
+use crate::copy::FileStamp;
+use crate::fail_points;
+use crate::git::{IncludeSource, IncludedPath, RepoPath};
 use crate::lane::{Error, Project, operate, trash};
-use crate::store::Guard;
+use crate::store::LockGuard;
 use crate::store::records::LaneRecord;
 
-/// What a lane is given, or would be.
+/// Plan of the files that a lane gets from the main checkout.
 #[derive(Debug, Default)]
-pub(crate) struct Sync {
-    /// What it lacks; folders as a whole.
-    pub(crate) added: Vec<RepoPath>,
-    /// What it lacks and gets a link to.
-    pub(crate) linked: Vec<RepoPath>,
-    /// What nobody has changed since it was copied, and is another one now.
-    pub(crate) renewed: Vec<RepoPath>,
-    /// What differs, and was changed in the lane or was never copied.
-    pub(crate) differs: Vec<RepoPath>,
-    all: Vec<Included>,
+pub(crate) struct SyncPlan {
+    /// Paths missing in the lane; a folder stands for its contents.
+    pub(crate) missing: Vec<RepoPath>,
+    /// Symbolic links missing in the lane.
+    pub(crate) missing_links: Vec<RepoPath>,
+    /// Files that are unchanged in the lane since they were copied, and changed in the main checkout.
+    pub(crate) outdated: Vec<RepoPath>,
+    /// Paths that differ, and were changed in the lane or were never copied.
+    pub(crate) conflicting: Vec<RepoPath>,
+    entries: Vec<IncludedPath>,
 }
 
-impl Sync {
-    /// Whether there is nothing to be done.
-    pub(crate) fn is_nothing(&self, force: bool) -> bool {
-        self.added.is_empty()
-            && self.linked.is_empty()
-            && self.renewed.is_empty()
-            && (self.differs.is_empty() || !force)
+impl SyncPlan {
+    /// Returns whether the plan has nothing to do; conflicting paths count only with `force`.
+    pub(crate) fn is_up_to_date(&self, force: bool) -> bool {
+        self.missing.is_empty()
+            && self.missing_links.is_empty()
+            && self.outdated.is_empty()
+            && (self.conflicting.is_empty() || !force)
     }
 }
 
-/// Finds out what a lane would be given, and says what git would show there as new.
+/// Plans which files a lane gets, and warns about those that git would show there as untracked.
 ///
 /// # Errors
-/// When git fails, or the list of what is copied cannot be read.
-pub(crate) fn plan(project: &Project, lane: &LaneRecord) -> Result<Sync, Error> {
-    let Some(main) = project.repo.main_worktree() else { return Ok(Sync::default()) };
-    let wanted = Wanted::read(project, main)?;
+/// Fails if git fails, or the list of files to copy cannot be read.
+pub(crate) fn plan(project: &Project, lane: &LaneRecord) -> Result<SyncPlan, Error> {
+    let Some(main) = project.repo.main_worktree() else { return Ok(SyncPlan::default()) };
+    let wanted = WantedFiles::read(project, main)?;
     if wanted.is_empty() {
-        return Ok(Sync::default());
+        return Ok(SyncPlan::default());
     }
-    let giver = giver(project, main, &lane.path)?;
-    let links = giver.find(&wanted.links, true);
-    warn_of_new(project, "linked", &links.not_ignored);
-    let linked: Vec<RepoPath> = links.all.into_iter().map(|one| one.path).collect();
-    let found = giver.find(&wanted.copies, false);
-    warn_of_new(project, "copied", &found.not_ignored);
-    for unused in wanted.unused(&giver) {
+    let includes = open_include_source(project, main, &lane.path)?;
+    let links = includes.find_included(&wanted.links, true);
+    warn_unignored(project, "linked", &links.not_ignored);
+    let linked: Vec<RepoPath> = links.included.into_iter().map(|included| included.path).collect();
+    let found = includes.find_included(&wanted.copies, false);
+    warn_unignored(project, "copied", &found.not_ignored);
+    for unused in wanted.describe_unused_patterns(&includes) {
         project.listener.step(unused);
     }
-    let copies = project.store.layout().copies_of(&lane.name).into_iter().collect();
-    let mut looking = Comparing {
-        giver: &giver,
+    let copies = project.store.layout().load_copied_files(&lane.name).into_iter().collect();
+    let mut comparison = Comparison {
+        includes: &includes,
         wanted: &wanted,
         linked: &linked,
         copies,
         main,
         lane,
-        out: Sync::default(),
+        plan: SyncPlan::default(),
     };
-    for one in without(found.all, &linked) {
-        looking.compare(&one);
+    for included in exclude_linked(found.included, &linked) {
+        comparison.compare_entry(&included);
     }
-    let mut out = looking.out;
+    let mut out = comparison.plan;
     for path in linked {
-        let place = path.under(&lane.path);
-        match std::fs::read_link(&place) {
-            Ok(there) if there == path.under(main) => {}
-            _ if place.symlink_metadata().is_ok() => out.differs.push(path),
-            _ => out.linked.push(path),
+        let link_path = path.to_fs_path(&lane.path);
+        match std::fs::read_link(&link_path) {
+            Ok(target) if target == path.to_fs_path(main) => {}
+            _ if link_path.symlink_metadata().is_ok() => out.conflicting.push(path),
+            _ => out.missing_links.push(path),
         }
     }
     Ok(out)
 }
 
-/// Gives a lane what was found, as one operation. `lock` is its run lock. With `force` also what differs.
+/// Carries out a plan as one operation, with `force` also for conflicting paths. `_lock` is the lane's run
+/// lock.
 ///
 /// # Errors
-/// When something cannot be copied or moved; then the lane is as it was.
+/// Fails if a file cannot be copied or moved. In that case the lane is unchanged.
 pub(crate) fn sync(
     project: &Project,
     lane: &LaneRecord,
-    _lock: &Guard,
-    planned: &Sync,
+    _lock: &LockGuard,
+    planned: &SyncPlan,
     force: bool,
 ) -> Result<(), Error> {
-    drop(env_file(project, &lane.clone().any()));
+    drop(refresh_env_file(project, &lane.clone().into_any()));
     let Some(main) = project.repo.main_worktree() else { return Ok(()) };
-    let chosen = |one: &&Included| force || !planned.differs.contains(&one.path);
-    let all: Vec<Included> = planned.all.iter().filter(chosen).cloned().collect();
-    let links = planned
-        .linked
-        .iter()
-        .chain(planned.differs.iter().filter(|path| force && all.iter().all(|one| one.path != **path)));
+    let is_selected = |included: &&IncludedPath| force || !planned.conflicting.contains(&included.path);
+    let all: Vec<IncludedPath> = planned.entries.iter().filter(is_selected).cloned().collect();
+    let links = planned.missing_links.iter().chain(
+        planned.conflicting.iter().filter(|path| force && all.iter().all(|included| included.path != **path)),
+    );
     let links: Vec<RepoPath> = links.cloned().collect();
-    let mut entry = trash::Exchange::begin(project, lane)?;
-    let new = entry.folder("new")?;
-    let wanted = Wanted::read(project, main)?;
-    let giver = giver(project, main, &lane.path)?;
-    let leaves_out = |path: &RepoPath, is_folder: bool| {
-        giver.is_off_limits(path) || wanted.copies.takes_out(path, is_folder)
+    let mut exchange = trash::FileExchange::start(project, lane)?;
+    let new_dir = exchange.create_folder("new")?;
+    let wanted = WantedFiles::read(project, main)?;
+    let includes = open_include_source(project, main, &lane.path)?;
+    let is_excluded = |path: &RepoPath, is_folder: bool| {
+        includes.is_off_limits(path) || wanted.copies.excludes(path, is_folder)
     };
-    let copied = Copier::new(main, &new, &project.listener, &leaves_out)?.copy(&all)?;
-    warn_of_left(project, &copied);
+    let copied = Copier::new(main, &new_dir, &project.listener, &is_excluded)?.copy(&all)?;
+    warn_skipped(project, &copied);
     for path in &links {
-        lay_link(&new, main, path)?;
-        keep_out(project, &lane.path, path)?;
+        create_link(&new_dir, main, path)?;
+        exclude_path(project, &lane.path, path)?;
     }
-    let paths = all.iter().map(|one| &one.path).chain(&links);
-    let there: Vec<&RepoPath> = paths.filter(|path| path.under(&new).symlink_metadata().is_ok()).collect();
-    fault::point("sync.copied");
-    entry.put()?;
-    let (old, new) = (entry.folder("old")?, entry.folder("new")?);
+    let paths = all.iter().map(|included| &included.path).chain(&links);
+    let copied_paths: Vec<&RepoPath> =
+        paths.filter(|path| path.to_fs_path(&new_dir).symlink_metadata().is_ok()).collect();
+    fail_points::hit("sync.copied");
+    exchange.move_to_trash()?;
+    let (old_dir, new_dir) = (exchange.create_folder("old")?, exchange.create_folder("new")?);
     operate(project, "sync", |op| {
-        for path in there {
-            let target = path.under(&lane.path);
+        for path in copied_paths {
+            let target = path.to_fs_path(&lane.path);
             if target.symlink_metadata().is_ok() {
-                op.rename(&target, &path.under(&old))?;
+                op.move_path(&target, &path.to_fs_path(&old_dir))?;
             }
-            if let Err(why) = make_room(&lane.path, path) {
-                return Err(Error::io("write", &target)(std::io::Error::other(why)));
+            if let Err(reason) = create_parent_folders(&lane.path, path) {
+                return Err(Error::io("write", &target)(std::io::Error::other(reason)));
             }
-            op.rename(&path.under(&new), &target)?;
+            op.move_path(&path.to_fs_path(&new_dir), &target)?;
         }
         Ok::<_, Error>(())
     })?;
-    // What was copied before and is not there any more does no harm: nothing of that name is taken for unchanged.
-    let mut known: HashMap<RepoPath, Stamp> =
-        project.store.layout().copies_of(&lane.name).into_iter().collect();
+    // Entries of files that are gone do no harm: a file of that name would have another stamp, so it does not
+    // count as unchanged.
+    let mut known: HashMap<RepoPath, FileStamp> =
+        project.store.layout().load_copied_files(&lane.name).into_iter().collect();
     known.extend(copied.files);
-    let mut known: Vec<(RepoPath, Stamp)> = known.into_iter().collect();
+    let mut known: Vec<(RepoPath, FileStamp)> = known.into_iter().collect();
     known.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(project.store.layout().note_copies(&lane.name, &known)?)
+    Ok(project.store.layout().save_copied_files(&lane.name, &known)?)
 }
 
-/// Makes a link below a folder of ours.
-fn lay_link(below: &Path, main: &Path, path: &RepoPath) -> Result<(), Error> {
-    let place = path.under(below);
-    if let Some(folder) = place.parent() {
+/// Creates a symbolic link below a folder that belongs to git-proq.
+fn create_link(root: &Path, main: &Path, path: &RepoPath) -> Result<(), Error> {
+    let link_path = path.to_fs_path(root);
+    if let Some(folder) = link_path.parent() {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     }
-    symlink(path.under(main), &place).map_err(Error::io("link", &place))
+    symlink(path.to_fs_path(main), &link_path).map_err(Error::io("link", &link_path))
 }
 
-/// Compares what the main checkout has with what the lane has.
-struct Comparing<'a> {
-    giver: &'a Giver<'a>,
-    wanted: &'a Wanted,
+/// Comparison of the main checkout's files with the lane's.
+struct Comparison<'a> {
+    includes: &'a IncludeSource<'a>,
+    wanted: &'a WantedFiles,
     linked: &'a [RepoPath],
-    copies: HashMap<RepoPath, Stamp>,
+    copies: HashMap<RepoPath, FileStamp>,
     main: &'a Path,
     lane: &'a LaneRecord,
-    out: Sync,
+    plan: SyncPlan,
 }
 
-impl Comparing<'_> {
-    fn compare(&mut self, one: &Included) {
-        let (from, to) = (one.path.under(self.main), one.path.under(&self.lane.path));
-        let real = |up: &RepoPath| up.under(&self.lane.path).symlink_metadata().is_ok_and(|m| !m.is_dir());
-        let (Ok(theirs), false) = (from.symlink_metadata(), one.path.parents().any(|up| real(&up))) else {
+impl Comparison<'_> {
+    fn compare_entry(&mut self, included: &IncludedPath) {
+        let (from, to) = (included.path.to_fs_path(self.main), included.path.to_fs_path(&self.lane.path));
+        let is_not_dir =
+            |up: &RepoPath| up.to_fs_path(&self.lane.path).symlink_metadata().is_ok_and(|m| !m.is_dir());
+        let (Ok(theirs), false) =
+            (from.symlink_metadata(), included.path.parents().any(|up| is_not_dir(&up)))
+        else {
             return;
         };
         let Ok(ours) = to.symlink_metadata() else {
-            self.out.added.push(one.path.clone());
-            return self.out.all.push(one.clone());
+            self.plan.missing.push(included.path.clone());
+            return self.plan.entries.push(included.clone());
         };
         if theirs.is_dir() && ours.is_dir() {
             let entries = std::fs::read_dir(&from).into_iter().flatten().flatten();
-            let mut inside: Vec<Included> = entries
-                .map(|entry| Included {
-                    path: one.path.join(entry.file_name().as_bytes()),
+            let mut children: Vec<IncludedPath> = entries
+                .map(|entry| IncludedPath {
+                    path: included.path.join(entry.file_name().as_bytes()),
                     is_folder: entry.file_type().is_ok_and(|kind| kind.is_dir()),
                 })
                 .collect();
-            inside.retain(|below| self.is_wanted(below));
-            inside.sort();
-            return inside.iter().for_each(|below| self.compare(below));
+            children.retain(|child| self.is_wanted(child));
+            children.sort();
+            return children.iter().for_each(|child| self.compare_entry(child));
         }
         let is_same = match (theirs.is_file() && ours.is_file(), theirs.is_symlink()) {
-            (true, _) => Stamp::of(&theirs) == Stamp::of(&ours) || are_equal(&from, &to),
+            (true, _) => {
+                FileStamp::from_metadata(&theirs) == FileStamp::from_metadata(&ours)
+                    || have_equal_content(&from, &to)
+            }
             (false, true) => std::fs::read_link(&from).ok() == std::fs::read_link(&to).ok(),
-            // A folder or a pipe where the lane has something else.
+            // A folder or a special file where the lane has another type of entry.
             (false, false) => !theirs.is_dir(),
         };
         if is_same {
             return;
         }
-        if ours.is_file() && theirs.is_file() && self.copies.get(&one.path) == Some(&Stamp::of(&ours)) {
-            self.out.renewed.push(one.path.clone());
+        if ours.is_file()
+            && theirs.is_file()
+            && self.copies.get(&included.path) == Some(&FileStamp::from_metadata(&ours))
+        {
+            self.plan.outdated.push(included.path.clone());
         } else {
-            self.out.differs.push(one.path.clone());
+            self.plan.conflicting.push(included.path.clone());
         }
-        self.out.all.push(one.clone());
+        self.plan.entries.push(included.clone());
     }
 
-    fn is_wanted(&self, one: &Included) -> bool {
-        !self.giver.is_off_limits(&one.path)
-            && !self.giver.is_tracked(&one.path)
-            && !self.wanted.copies.takes_out(&one.path, one.is_folder)
-            && !self.linked.contains(&one.path)
+    fn is_wanted(&self, included: &IncludedPath) -> bool {
+        !self.includes.is_off_limits(&included.path)
+            && !self.includes.is_tracked(&included.path)
+            && !self.wanted.copies.excludes(&included.path, included.is_folder)
+            && !self.linked.contains(&included.path)
     }
 }
 
-/// Whether two files hold the same, whatever their times are.
-fn are_equal(one: &PathBuf, other: &PathBuf) -> bool {
+/// Returns whether two files have the same content, regardless of their times.
+fn have_equal_content(left: &PathBuf, right: &PathBuf) -> bool {
     let open = |path: &PathBuf| std::fs::File::open(path);
-    let (Ok(mut one), Ok(mut other)) = (open(one), open(other)) else { return false };
+    let (Ok(mut left), Ok(mut right)) = (open(left), open(right)) else { return false };
     let size = |file: &std::fs::File| file.metadata().map(|m| m.len()).ok();
-    if size(&one) != size(&other) {
+    if size(&left) != size(&right) {
         return false;
     }
     let (mut a, mut b) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
-        let Ok(count) = one.read(&mut a) else { return false };
+        let Ok(count) = left.read(&mut a) else { return false };
         if count == 0 {
             return true;
         }
-        if other.read_exact(&mut b[..count]).is_err() || a[..count] != b[..count] {
+        if right.read_exact(&mut b[..count]).is_err() || a[..count] != b[..count] {
             return false;
         }
     }

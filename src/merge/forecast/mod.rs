@@ -1,10 +1,10 @@
-//! Owns forecasts: which lanes would merge into their base, and which of them would get along with each other.
+//! Forecasts: which lanes would merge into their base, and which lanes conflict with each other.
 
-mod answer;
-mod apart;
 mod cache;
+mod compute;
+mod disjoint;
 mod lanes;
-mod look;
+mod report;
 
-pub(crate) use answer::{Compared, Forecast, LeftOut, Pair, Result};
-pub(crate) use look::{Ask, forecast};
+pub(crate) use compute::{ForecastRequest, forecast_lanes};
+pub(crate) use report::{ComparedLane, Forecast, ForecastPair, PairResult, SkippedLane};

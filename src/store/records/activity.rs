@@ -1,4 +1,4 @@
-//! Owns the form of what an agent's own hooks said last.
+//! Record of an agent's activity during a run, as its hooks reported it last.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{Moment, Record};
 
-/// What an agent does while its run is under way.
+/// Activity of an agent during its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Activity {
-    /// It is at work.
+    /// The agent is working.
     Working,
-    /// It waits for a person's consent.
+    /// The agent waits for the user's approval.
     NeedsApproval,
-    /// It has ended its turn.
+    /// The agent has finished its turn.
     Idle,
-    /// It does not tell.
+    /// The agent does not report its activity.
     Unknown,
 }
 
@@ -31,20 +31,20 @@ impl fmt::Display for Activity {
     }
 }
 
-/// What an agent's own hooks said last, in one run.
+/// Last report of an agent's hooks in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ActivityRecord {
-    /// What it does.
     pub(crate) activity: Activity,
-    /// Since when.
+    /// Start of the activity.
     pub(crate) since: Moment,
-    /// What it waits for, in its own words.
+    /// Description, by the agent, of what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// How often its turn's end was refused since a person last said something, because checks failed.
+    /// Number of times that failed checks prevented the end of the turn since the last message from the user.
     #[serde(default)]
-    pub(crate) sent_back: u32,
-    /// The session that it is in, where its hooks are the only ones to tell.
+    #[serde(rename = "sent_back")]
+    pub(crate) refused_stops: u32,
+    /// Current session, where only the agent's hooks report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
 }

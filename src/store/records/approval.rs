@@ -1,28 +1,28 @@
-//! Owns the form of what the user has approved.
+//! Record of the commands that the user has approved.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Moment, Record};
 
-/// One command that came with the repository and that the user has read.
+/// Command of the repository that the user has read and approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Approved {
-    /// The hash of kind and text.
+pub(crate) struct ApprovedCommand {
+    /// Hash of kind and command line.
     pub(crate) id: String,
-    /// What it is for: `verify`, `conflict-agent`, `hook run.ended`.
+    /// Use of the command: `verify`, `conflict-agent`, `hook run.ended`.
     pub(crate) kind: String,
-    /// The command line.
+    /// Command line.
     pub(crate) command: String,
-    /// When.
+    /// Time of the approval.
     pub(crate) at: Moment,
 }
 
-/// All of them.
+/// All approved commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ApprovalsRecord {
-    /// Oldest first.
+    /// Approved commands, oldest first.
     #[serde(default)]
-    pub(crate) approved: Vec<Approved>,
+    pub(crate) approved: Vec<ApprovedCommand>,
 }
 
 impl Record for ApprovalsRecord {

@@ -1,15 +1,15 @@
-//! Owns the form of what ties lanes and runs to a batch.
+//! Records that connect lanes and runs to a batch.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::Record;
 
-/// The branches of a batch, as its record has them.
+/// Branches of a batch, as stored in the batch record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BatchBranches {
-    /// The branch that all of it is for.
+    /// Branch that the entire batch is for.
     pub(crate) base: String,
-    /// The branch that its tasks land on.
+    /// Branch that the tasks of the batch land on.
     pub(crate) branch: String,
 }
 
@@ -17,26 +17,26 @@ impl Record for BatchBranches {
     const FORMAT: u32 = 1;
 }
 
-/// The place of a lane in a batch.
+/// Batch lane that a lane is used as.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct InBatch {
-    /// The batch.
+pub(crate) struct BatchLane {
+    /// Id of the batch.
     pub(crate) batch: String,
-    /// Which of its lanes it is, from 0.
+    /// Number of the lane in the batch, from 0.
     pub(crate) lane: usize,
-    /// The task that is done in it, or was last, as `area/ID`.
+    /// Current or last task of the lane, as `area/ID`.
     pub(crate) task: String,
 }
 
-/// What a run is for. A further run of the same, as of one whose service would not serve it, has the same.
+/// Batch task that a run is for. A repeated run, such as one after a rate limit, has the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ForTask {
-    /// The batch.
+pub(crate) struct RunTask {
+    /// Id of the batch.
     pub(crate) batch: String,
-    /// The task's number in it, from 0.
+    /// Number of the task in the batch, from 0.
     pub(crate) number: usize,
-    /// Its name, `area/ID`.
+    /// Name of the task, `area/ID`.
     pub(crate) task: String,
-    /// Which of the task's runs in this batch it is, from 1.
+    /// Number of the task's attempt in this batch, from 1.
     pub(crate) attempt: u32,
 }

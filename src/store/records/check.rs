@@ -1,4 +1,4 @@
-//! Owns the forms of what is kept of checks: a lane's failed one, what was found good, who is at work in a worktree.
+//! Records of checks: a lane's failed check, states that passed, and the process in a check worktree.
 
 use std::path::PathBuf;
 
@@ -7,64 +7,69 @@ use serde::{Deserialize, Serialize};
 use crate::git::Oid;
 use crate::store::{Moment, Record};
 
-/// Why a lane was left out of a landing: with it a command failed that succeeds without it.
+/// Reason why a lane was left out of a landing: a command fails with the lane and succeeds without it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CheckRecord {
-    /// The lane.
+pub(crate) struct FailedCheckRecord {
+    /// Name of the lane.
     pub(crate) lane: String,
-    /// The branch it was to land on.
+    /// Branch that the lane was to land on.
     pub(crate) onto: String,
-    /// The command that failed.
+    /// Command that failed.
     pub(crate) command: String,
-    /// The lane to whose task that belongs; none when it is for every landing.
+    /// Lane whose task the command belongs to; none for a command of every landing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) task_of: Option<String>,
-    /// How it ended, in words.
-    pub(crate) ended: String,
-    /// The lanes below it in the stack, which succeed without it.
-    pub(crate) with: Vec<String>,
-    /// The tree that failed.
+    #[serde(rename = "task_of")]
+    pub(crate) task_lane: Option<String>,
+    /// Description of how the command exited.
+    #[serde(rename = "ended")]
+    pub(crate) exit_text: String,
+    /// Lanes below this one in the stack, which pass without it.
+    #[serde(rename = "with")]
+    pub(crate) lanes_below: Vec<String>,
+    /// Tree that failed.
     pub(crate) tree: Oid,
-    /// Where the base was to be after that landing.
+    /// Tip that the base was to have after the landing.
     pub(crate) base_tip: Oid,
-    /// The lane's tip.
-    pub(crate) theirs: Oid,
-    /// When.
+    /// Tip of the lane.
+    #[serde(rename = "theirs")]
+    pub(crate) lane_tip: Oid,
+    /// Time of the failure.
     pub(crate) at: Moment,
-    /// What was written, as a file beside this record.
+    /// Output of the command, as a file next to this record.
     #[serde(with = "crate::store::path_form")]
     pub(crate) log: PathBuf,
 }
 
-impl Record for CheckRecord {
+impl Record for FailedCheckRecord {
     const FORMAT: u32 = 1;
 }
 
-/// A state on which all commands succeeded. What else is known of it is in the name of its file.
+/// State that passed all commands. The file name of the record holds the remaining facts about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct GreenRecord {
-    /// Its tree.
+pub(crate) struct VerifyCacheRecord {
+    /// Tree of the state.
     pub(crate) tree: Oid,
-    /// The commands, in order.
+    /// Commands, in order.
     pub(crate) commands: Vec<String>,
-    /// When.
+    /// Time of the success.
     pub(crate) at: Moment,
 }
 
-impl Record for GreenRecord {
+impl Record for VerifyCacheRecord {
     const FORMAT: u32 = 1;
 }
 
-/// The process that was started last in a worktree for checks.
+/// Process that was started last in a check worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SlotRecord {
-    /// Its number, which is also that of its group.
+pub(crate) struct CheckWorktreeRecord {
+    /// Process id, which is also the id of its process group.
     pub(crate) pid: u32,
-    /// What tells it from a later process of the same number.
+    /// Value that distinguishes the process from a later one with the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) birth: Option<String>,
+    #[serde(rename = "birth")]
+    pub(crate) process_birth: Option<String>,
 }
 
-impl Record for SlotRecord {
+impl Record for CheckWorktreeRecord {
     const FORMAT: u32 = 1;
 }

@@ -1,47 +1,47 @@
-//! Owns the form of a captured conflict.
+//! Record of a captured conflict.
 
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Oid, RepoPath};
 use crate::store::{Moment, Record};
 
-/// One side of a conflicted path.
+/// One index stage of a conflicted path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConflictStage {
-    /// The path.
+    /// Path in the repository.
     pub(crate) path: RepoPath,
-    /// 1 is the common base, 2 the branch it was to land on, 3 the lane.
+    /// Stage: 1 is the common ancestor, 2 the branch that the lane was to land on, 3 the lane.
     pub(crate) stage: u8,
-    /// Its mode, in octal as git writes it.
+    /// File mode, in octal as git writes it.
     pub(crate) mode: String,
-    /// Its blob.
+    /// Blob id.
     pub(crate) oid: Oid,
 }
 
-/// What a landing kept of a conflict.
+/// Conflict that a landing captured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConflictRecord {
-    /// The lane.
+    /// Name of the lane.
     pub(crate) lane: String,
-    /// The branch it was to land on.
+    /// Branch that the lane was to land on.
     pub(crate) onto: String,
-    /// The commit it was merged into: the base, or the stack on top of it.
+    /// Commit that the lane was merged into: the base, or the stack on top of it.
     pub(crate) ours: Oid,
-    /// The base's tip once that was written down.
+    /// Tip of the base when the conflict was recorded.
     pub(crate) base_tip: Oid,
-    /// The lane's tip.
+    /// Tip of the lane.
     pub(crate) theirs: Oid,
-    /// The merged tree, with markers.
+    /// Merged tree, with conflict markers.
     pub(crate) tree: Oid,
-    /// When.
+    /// Time of the conflict.
     pub(crate) at: Moment,
-    /// How often it was tried.
+    /// Number of landing attempts.
     pub(crate) attempts: u32,
-    /// The conflicted paths.
+    /// Conflicted paths.
     pub(crate) paths: Vec<RepoPath>,
-    /// What git said.
+    /// Messages of git about the conflicts.
     pub(crate) messages: Vec<String>,
-    /// Every side of every conflicted path.
+    /// All stages of all conflicted paths.
     pub(crate) stages: Vec<ConflictStage>,
 }
 

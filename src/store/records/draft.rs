@@ -1,30 +1,31 @@
-//! Owns the form of a plan that an agent made and nobody has run: what was asked for, what came of it, who approved it.
+//! Record of a plan draft, a plan that an agent wrote and that was not run yet: its goal, its state and its
+//! approval.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Cost, Tokens};
 use crate::store::{Moment, Record};
 
-/// What runs took together: those that made a plan, or those of a lane.
+/// Accumulated usage of multiple runs: those that wrote a plan, or those of a lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Costs {
-    /// How many runs of an agent.
+pub(crate) struct RunCosts {
+    /// Number of agent runs.
     pub(crate) runs: u32,
-    /// How long they took.
+    /// Total duration in seconds.
     pub(crate) seconds: u64,
-    /// What they used; none when no agent has told.
+    /// Tokens used; none when no agent reported them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<Tokens>,
-    /// What they cost, as far as that is known.
+    /// Cost, as far as it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<Cost>,
 }
 
-impl Costs {
-    /// Both together.
-    pub(crate) fn plus(self, other: Costs) -> Costs {
-        let both = |one: Option<Tokens>, two: Option<Tokens>| match (one, two) {
+impl RunCosts {
+    /// Returns the sum of two usages.
+    pub(crate) fn plus(self, other: RunCosts) -> RunCosts {
+        let sum_tokens = |first: Option<Tokens>, second: Option<Tokens>| match (first, second) {
             (Some(one), Some(two)) => Some(one.plus(two)),
             (one, two) => one.or(two),
         };
@@ -32,115 +33,127 @@ impl Costs {
             (Some(one), Some(two)) => Some(one.plus(two)),
             (one, two) => one.or(two),
         };
-        Costs {
+        RunCosts {
             runs: self.runs.saturating_add(other.runs),
             seconds: self.seconds.saturating_add(other.seconds),
-            tokens: both(self.tokens, other.tokens),
+            tokens: sum_tokens(self.tokens, other.tokens),
             cost,
         }
     }
 }
 
-/// That somebody has read a plan and lets it be run.
+/// Approval of a plan by a user who has read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DraftApproval {
-    /// The hash of the plan as it was then.
+    /// Hash of the approved plan.
     pub(crate) plan: String,
-    /// When.
+    /// Time of the approval.
     pub(crate) at: Moment,
 }
 
-/// A draft.
+/// Draft of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DraftRecord {
-    /// Its name, and that of the lane in which its agent is talked to.
+    /// Name of the draft, and of the lane with the conversation of its agent.
     pub(crate) name: String,
-    /// What it is to reach.
+    /// Goal of the plan.
     pub(crate) goal: String,
-    /// The file that it was made from, as it was named.
+    /// File that the plan was derived from, as the user named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<String>,
-    /// Who makes it.
+    #[serde(rename = "from")]
+    pub(crate) source_file: Option<String>,
+    /// Agent that writes the plan.
     pub(crate) agent: String,
-    /// With which model, if one was asked for.
+    /// Model of the agent, if one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// When the lane was made in which its agent is talked to: another one may have the name later.
+    /// Creation time of the draft's lane. Another lane may have the same name later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) lane: Option<Moment>,
-    /// The session of that conversation.
+    #[serde(rename = "lane")]
+    pub(crate) lane_created: Option<Moment>,
+    /// Session of the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// What was said to a plan of it, oldest first.
+    /// Feedback on the draft's plans, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) feedback: Vec<String>,
-    /// The run of that lane whose answer was read last.
+    /// Last run of the lane whose answer was read.
     #[serde(default)]
-    pub(crate) read: u32,
-    /// The number of its plan's file; none as long as there is no plan.
+    #[serde(rename = "read")]
+    pub(crate) last_read_run: u32,
+    /// Number of the plan's file; none while there is no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) plan: Option<u64>,
-    /// Why what was answered last is no plan.
+    #[serde(rename = "plan")]
+    pub(crate) plan_number: Option<u64>,
+    /// Reason why the last answer is not a valid plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) wrong: Option<String>,
-    /// Who lets it be run.
+    #[serde(rename = "wrong")]
+    pub(crate) rejection: Option<String>,
+    /// Approval of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) approved: Option<DraftApproval>,
-    /// Counts all changes of drafts: of two, the one changed last has the higher number.
-    pub(crate) turn: u64,
-    /// When it was begun.
+    #[serde(rename = "approved")]
+    pub(crate) approval: Option<DraftApproval>,
+    /// Number of the last change, counted over all drafts: a draft that was changed later has a higher
+    /// number.
+    #[serde(rename = "turn")]
+    pub(crate) change_number: u64,
+    /// Creation time of the draft.
     pub(crate) created: Moment,
-    /// When it was changed last.
+    /// Time of the last change.
     pub(crate) updated: Moment,
-    /// What the runs of that lane took.
+    /// Usage of the lane's runs.
     #[serde(default)]
-    pub(crate) costs: Costs,
-    /// What those of lanes before it took, which are gone.
+    pub(crate) costs: RunCosts,
+    /// Usage of the runs of former lanes, which were removed.
     #[serde(default)]
-    pub(crate) past_costs: Costs,
+    pub(crate) past_costs: RunCosts,
 }
 
 impl Record for DraftRecord {
     const FORMAT: u32 = 1;
 }
 
-/// A dependency that an agent found missing.
+/// Dependency that an agent proposes to add.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProposedNeed {
-    /// The full name of the task that is to wait.
+    /// Full name of the task that is to wait.
     pub(crate) task: String,
-    /// The full name of the one that it is to wait for.
+    /// Full name of the task to wait for.
     pub(crate) needs: String,
-    /// Why, in the agent's words.
+    /// Reason, as the agent wrote it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) because: String,
+    #[serde(rename = "because")]
+    pub(crate) reason: String,
 }
 
-/// What an agent found missing among tasks.
+/// Dependencies between tasks that an agent proposes to add.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProposalsRecord {
-    /// Who.
+    /// Agent that proposes them.
     pub(crate) agent: String,
-    /// The lane in which it was asked, as long as its answer was not read.
+    /// Lane in which the agent was prompted; none once its answer was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lane: Option<String>,
-    /// When that lane was made.
+    /// Creation time of that lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) asked: Option<Moment>,
-    /// Whether its answer was read.
+    #[serde(rename = "asked")]
+    pub(crate) lane_created: Option<Moment>,
+    /// Whether the agent's answer was read.
     #[serde(default)]
-    pub(crate) answered: bool,
-    /// Whether somebody has approved them.
+    #[serde(rename = "answered")]
+    pub(crate) is_answer_read: bool,
+    /// Whether the user has approved the proposals.
     #[serde(default)]
-    pub(crate) approved: bool,
-    /// When it was changed last.
+    #[serde(rename = "approved")]
+    pub(crate) is_approved: bool,
+    /// Time of the last change.
     pub(crate) at: Moment,
-    /// What is missing.
+    /// Proposed dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) needs: Vec<ProposedNeed>,
-    /// What was asked and answered took this.
+    /// Usage of the prompt and its answer.
     #[serde(default)]
-    pub(crate) costs: Costs,
+    pub(crate) costs: RunCosts,
 }
 
 impl Record for ProposalsRecord {

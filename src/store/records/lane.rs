@@ -1,4 +1,4 @@
-//! Owns the form of a lane's record.
+//! Record of a lane.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{InBatch, Ports};
+use super::{BatchLane, Ports};
 use crate::git::Oid;
 use crate::store::{Moment, Record, now};
 
-/// What a lane is doing, or how it ended. What a process claims (`starting`, `running`) is true only while its lock
-/// is held; who reads a record looks at the lock too.
+/// Current activity of a lane, or its result. `starting` and `running` are claims of a process and are true
+/// only while its lock is held. Readers of a record must also check the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneState {
@@ -19,43 +19,44 @@ pub enum LaneState {
     Idle,
     /// A run is being started.
     Starting,
-    /// A run is under way.
+    /// A run is active.
     Running,
-    /// The agent ended well and there is something to show.
+    /// The agent succeeded and changed something.
     Done,
-    /// The agent ended well and changed nothing.
+    /// The agent succeeded and changed nothing.
     NoChange,
-    /// The agent failed, or its supervisor died.
+    /// The agent failed, or its supervisor crashed.
     Failed,
-    /// Nothing came of it for too long, and it was ended.
+    /// The run made no progress for too long and was stopped.
     Stalled,
-    /// Somebody stopped it.
+    /// The run was stopped on request.
     Stopped,
-    /// Its supervisor is gone and its agent lives on.
+    /// The supervisor has exited and the agent is still running.
     Orphaned,
     /// The last landing captured a conflict.
     Conflict,
-    /// With it, checks failed that succeed without it.
+    /// Checks fail with the lane that succeed without it.
     CheckFailed,
-    /// It is on its base.
+    /// The lane has landed on its base.
     Landed,
-    /// It was thrown away.
+    /// The lane was discarded.
     Discarded,
 }
 
 impl LaneState {
-    /// Whether a process claims this state: it is true only while that process holds the run lock.
+    /// Returns whether a process claims this state. Such a state is true only while that process holds the
+    /// run lock.
     pub(crate) fn is_claimed(self) -> bool {
         matches!(self, LaneState::Starting | LaneState::Running)
     }
 
-    /// Whether something runs in a lane of this state.
+    /// Returns whether a process runs in a lane of this state.
     pub(crate) fn is_busy(self) -> bool {
         self.is_claimed() || self == LaneState::Orphaned
     }
 
-    /// Whether nothing of the lane is left to land.
-    pub(crate) fn is_over(self) -> bool {
+    /// Returns whether the lane has landed or was discarded, so that it has nothing left to land.
+    pub(crate) fn is_closed(self) -> bool {
         matches!(self, LaneState::Landed | LaneState::Discarded)
     }
 }
@@ -80,142 +81,144 @@ impl fmt::Display for LaneState {
     }
 }
 
-/// How a lane's commits come to its base.
+/// Method by which a lane's commits get onto its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Strategy {
-    /// As they are, with a merge commit.
+pub enum MergeStrategy {
+    /// Keep the commits and add a merge commit.
     Merge,
-    /// Each anew on top of the base, without a merge commit.
+    /// Rebase each commit onto the base, without a merge commit.
     Rebase,
-    /// As one commit.
+    /// Squash all commits into one.
     Squash,
 }
 
-impl fmt::Display for Strategy {
+impl fmt::Display for MergeStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Strategy::Merge => "merge",
-            Strategy::Rebase => "rebase",
-            Strategy::Squash => "squash",
+            MergeStrategy::Merge => "merge",
+            MergeStrategy::Rebase => "rebase",
+            MergeStrategy::Squash => "squash",
         })
     }
 }
 
-impl Strategy {
-    /// The strategy of this name.
-    pub(crate) fn named(name: &str) -> Option<Strategy> {
+impl MergeStrategy {
+    /// Parses the name of a strategy.
+    pub(crate) fn from_name(name: &str) -> Option<MergeStrategy> {
         match name {
-            "merge" => Some(Strategy::Merge),
-            "rebase" => Some(Strategy::Rebase),
-            "squash" => Some(Strategy::Squash),
+            "merge" => Some(MergeStrategy::Merge),
+            "rebase" => Some(MergeStrategy::Rebase),
+            "squash" => Some(MergeStrategy::Squash),
             _ => None,
         }
     }
 }
 
-/// How a lane landed.
+/// Landing of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Landed {
-    /// The commit with which all of it was there.
+pub(crate) struct LandingInfo {
+    /// First commit of the branch that contains the entire lane.
     pub(crate) commit: Oid,
-    /// The branch.
+    /// Branch that the lane landed on.
     pub(crate) onto: String,
-    /// The tip that landed.
+    /// Tip of the lane that landed.
     pub(crate) tip: Oid,
-    /// When.
+    /// Time of the landing.
     pub(crate) at: Moment,
-    /// How its commits came there.
+    /// Method of the landing.
     #[serde(default = "by_merge")]
-    pub(crate) method: Strategy,
+    pub(crate) method: MergeStrategy,
 }
 
-/// How all lanes landed when records did not say.
-fn by_merge() -> Strategy {
-    Strategy::Merge
+/// Returns the method of all landings whose records do not name one.
+fn by_merge() -> MergeStrategy {
+    MergeStrategy::Merge
 }
 
-/// Why a lane that was to land by itself did not.
+/// Refusal of an automatic merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Refusal {
-    /// When.
+pub(crate) struct AutoMergeRefusal {
+    /// Time of the refusal.
     pub(crate) at: Moment,
-    /// Why.
+    /// Reason.
     pub(crate) message: String,
-    /// The exit code of the landing.
-    pub(crate) exit: u8,
-    /// Whether it is not tried again.
+    /// Exit code of the landing.
+    #[serde(rename = "exit")]
+    pub(crate) exit_code: u8,
+    /// Whether the merge is not attempted again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) lasting: bool,
+    #[serde(rename = "lasting")]
+    pub(crate) is_final: bool,
 }
 
-/// A branch and a worktree of a lane's own: it can be landed.
+/// Branch and worktree of a lane that can land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tree {
-    /// The branch, without `refs/heads/`.
+pub(crate) struct LaneWorktree {
+    /// Branch, without `refs/heads/`.
     pub(crate) branch: String,
-    /// The name of git's admin folder for the worktree.
+    /// Name of git's admin folder for the worktree.
     pub(crate) worktree_id: String,
 }
 
-/// What a lane is for that has nothing of its own in the repository.
+/// Purpose of a lane without a branch and a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Purpose {
-    /// To say how something should be done.
+pub enum LanePurpose {
+    /// Plan how a task should be done.
     Plan,
-    /// To answer a question.
+    /// Answer a question.
     Answer,
-    /// To do its task in the main checkout, on the branch that is checked out there.
+    /// Do the task in the main checkout, on the branch that is checked out there.
     InPlace,
 }
 
-impl Purpose {
-    /// Whether it changes nothing, and comes to what its agent says.
-    pub(crate) fn only_looks(self) -> bool {
-        self != Purpose::InPlace
+impl LanePurpose {
+    /// Returns whether the lane changes nothing, so that its result is the agent's answer.
+    pub(crate) fn is_read_only(self) -> bool {
+        self != LanePurpose::InPlace
     }
 }
 
-impl fmt::Display for Purpose {
+impl fmt::Display for LanePurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Purpose::Plan => "plan",
-            Purpose::Answer => "answer",
-            Purpose::InPlace => "in-place",
+            LanePurpose::Plan => "plan",
+            LanePurpose::Answer => "answer",
+            LanePurpose::InPlace => "in-place",
         })
     }
 }
 
-/// A lane that is a guest in what others have: it only looks, and comes to what its agent says, or it works in the main checkout.
+/// Lane without a branch and a worktree: it is read-only and results in the agent's answer, or it works in
+/// the main checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Look {
-    /// What for.
-    pub(crate) purpose: Purpose,
-    /// Whether it does so in a worktree that is made for it, and not in the main checkout.
-    pub(crate) apart: bool,
+pub(crate) struct GuestLane {
+    pub(crate) purpose: LanePurpose,
+    /// Whether the agent runs in a temporary worktree instead of the main checkout.
+    pub(crate) detached: bool,
 }
 
-/// What a lane has of its own in the repository.
+/// Kind of a lane: with a branch and a worktree, or without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "PlaceForm", into = "PlaceForm")]
-pub(crate) enum Place {
-    /// A branch and a worktree.
-    Own(Tree),
-    /// Nothing: its agent looks at what others have, or works there.
-    Look(Look),
+pub(crate) enum LaneKind {
+    /// Lane with a branch and a worktree.
+    Owned(LaneWorktree),
+    /// Lane without them: its agent reads other checkouts, or works in the main checkout.
+    Guest(GuestLane),
 }
 
-/// Any lane, whether it can be landed or not.
-pub(crate) type AnyLane = LaneRecord<Place>;
+/// Record of any lane, whether it can land or not.
+pub(crate) type AnyLane = LaneRecord<LaneKind>;
 
-/// The keys of a [`Place`] among those of its lane.
+/// Serialized form of a [`LaneKind`], as keys of the lane's record.
 #[derive(Serialize, Deserialize)]
 struct PlaceForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    mode: Option<Purpose>,
+    mode: Option<LanePurpose>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     isolated: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -224,97 +227,101 @@ struct PlaceForm {
     worktree_id: Option<String>,
 }
 
-impl TryFrom<PlaceForm> for Place {
+impl TryFrom<PlaceForm> for LaneKind {
     type Error = &'static str;
 
-    fn try_from(form: PlaceForm) -> Result<Place, Self::Error> {
+    fn try_from(form: PlaceForm) -> Result<LaneKind, Self::Error> {
         match (form.mode, form.branch, form.worktree_id) {
             (None, Some(branch), Some(worktree_id)) if !form.isolated => {
-                Ok(Place::Own(Tree { branch, worktree_id }))
+                Ok(LaneKind::Owned(LaneWorktree { branch, worktree_id }))
             }
-            (Some(purpose), None, None) => Ok(Place::Look(Look { purpose, apart: form.isolated })),
+            (Some(purpose), None, None) => {
+                Ok(LaneKind::Guest(GuestLane { purpose, detached: form.isolated }))
+            }
             _ => Err("a lane has a branch and a worktree_id, or a mode"),
         }
     }
 }
 
-impl From<Place> for PlaceForm {
-    fn from(place: Place) -> PlaceForm {
-        match place {
-            Place::Own(Tree { branch, worktree_id }) => PlaceForm {
+impl From<LaneKind> for PlaceForm {
+    fn from(kind: LaneKind) -> PlaceForm {
+        match kind {
+            LaneKind::Owned(LaneWorktree { branch, worktree_id }) => PlaceForm {
                 mode: None,
                 isolated: false,
                 branch: Some(branch),
                 worktree_id: Some(worktree_id),
             },
-            Place::Look(Look { purpose, apart }) => {
+            LaneKind::Guest(GuestLane { purpose, detached: apart }) => {
                 PlaceForm { mode: Some(purpose), isolated: apart, branch: None, worktree_id: None }
             }
         }
     }
 }
 
-/// A lane, as it is kept. One that can be landed has a [`Tree`]; what may be any lane is an [`AnyLane`].
+/// Record of a lane. A lane that can land has a [`LaneWorktree`]; [`AnyLane`] stands for a lane of any kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LaneRecord<P = Tree> {
-    /// Its name.
+pub(crate) struct LaneRecord<P = LaneWorktree> {
+    /// Name of the lane.
     pub(crate) name: String,
-    /// The first line of its task; the name when it has none.
+    /// First line of the task; the name when there is none.
     pub(crate) title: String,
-    /// What it has of its own in the repository.
+    /// Kind of the lane, with its branch and worktree if it has them.
     #[serde(flatten)]
-    pub(crate) place: P,
-    /// The top of the worktree that its agent works in.
+    pub(crate) kind: P,
+    /// Top folder of the worktree that the agent works in.
     #[serde(with = "crate::store::path_form")]
     pub(crate) path: PathBuf,
-    /// The branch it lands on; of one that only looks, what it looks at.
+    /// Branch that the lane lands on; for a read-only lane, the branch that it reads.
     pub(crate) base: String,
-    /// The commit it was cut from, or that it looks at.
+    /// Fork point of the lane; for a read-only lane, the commit that it reads.
     pub(crate) start: Oid,
-    /// What it is doing.
     pub(crate) state: LaneState,
-    /// More about the state, for a person.
+    /// Details about the state, for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// The agent of its last run.
+    /// Agent of the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// The number of its last run; zero before the first.
+    /// Number of the last run; zero before the first.
     pub(crate) attempt: u32,
-    /// When it was made.
+    /// Creation time of the lane.
     pub(crate) created: Moment,
-    /// When its state changed last.
+    /// Time of the last change of state.
     pub(crate) updated: Moment,
-    /// Shell command lines that must succeed with it before it lands.
+    /// Shell command lines that must succeed before the lane lands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) checks: Vec<String>,
-    /// The files that it is expected to touch, as globs.
+    /// Files that the lane is expected to change, as globs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) scope: Vec<String>,
-    /// Edits made while it was previewed: the snapshots that hold them, oldest first.
+    /// Snapshots of edits made during previews of the lane, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) preview_edits: Vec<String>,
-    /// Whether its run changed nothing because its task had been done before; it is `done` then.
+    /// Whether the run changed nothing because its task had been done before. The state is `done` then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) already: bool,
-    /// Whether it lands by itself when its run is done.
+    #[serde(rename = "already")]
+    pub(crate) already_done: bool,
+    /// Whether the lane merges automatically when its run is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auto_merge: bool,
-    /// The group that it is one attempt of, by its name.
+    /// Name of the group of attempts that the lane belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,
-    /// How it landed.
+    /// Landing of the lane, once it has landed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) landed: Option<Landed>,
-    /// Why it did not land by itself, when it was last tried.
+    pub(crate) landed: Option<LandingInfo>,
+    /// Refusal of the last automatic merge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) refused: Option<Refusal>,
-    /// Its place in a batch.
+    #[serde(rename = "refused")]
+    pub(crate) auto_merge_refusal: Option<AutoMergeRefusal>,
+    /// Batch that the lane is used in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) batch: Option<InBatch>,
-    /// The ports that it has.
+    pub(crate) batch: Option<BatchLane>,
+    /// Ports of the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) port: Option<Ports>,
+    #[serde(rename = "port")]
+    pub(crate) ports: Option<Ports>,
 }
 
 impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
@@ -322,12 +329,12 @@ impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
 }
 
 impl<P> LaneRecord<P> {
-    /// A lane that begins now, in which nothing has been done: idle, called as it is named.
-    pub(crate) fn new(name: &str, place: P, path: PathBuf, base: String, start: Oid) -> LaneRecord<P> {
+    /// Creates the record of a new lane: idle, with its name as title.
+    pub(crate) fn new(name: &str, kind: P, path: PathBuf, base: String, start: Oid) -> LaneRecord<P> {
         LaneRecord {
             name: name.to_owned(),
             title: name.to_owned(),
-            place,
+            kind,
             path,
             base,
             start,
@@ -340,25 +347,25 @@ impl<P> LaneRecord<P> {
             checks: Vec::new(),
             scope: Vec::new(),
             preview_edits: Vec::new(),
-            already: false,
+            already_done: false,
             auto_merge: false,
             group: None,
             landed: None,
-            refused: None,
+            auto_merge_refusal: None,
             batch: None,
-            port: None,
+            ports: None,
         }
     }
 
-    /// Whether another lane is to land where this one is, so that they may be in each other's way.
-    pub(crate) fn is_beside<Q>(&self, other: &LaneRecord<Q>) -> bool {
-        other.base == self.base && other.name != self.name && !other.state.is_over()
+    /// Returns whether another lane that can still land has the same base, so that the two may conflict.
+    pub(crate) fn shares_base_with<Q>(&self, other: &LaneRecord<Q>) -> bool {
+        other.base == self.base && other.name != self.name && !other.state.is_closed()
     }
 
-    /// The same lane, with this for its place.
-    fn placed<Q>(self, place: Q) -> LaneRecord<Q> {
+    /// Replaces the kind of the lane.
+    fn with_kind<Q>(self, kind: Q) -> LaneRecord<Q> {
         LaneRecord {
-            place,
+            kind,
             name: self.name,
             title: self.title,
             path: self.path,
@@ -373,85 +380,87 @@ impl<P> LaneRecord<P> {
             checks: self.checks,
             scope: self.scope,
             preview_edits: self.preview_edits,
-            already: self.already,
+            already_done: self.already_done,
             auto_merge: self.auto_merge,
             group: self.group,
             landed: self.landed,
-            refused: self.refused,
+            auto_merge_refusal: self.auto_merge_refusal,
             batch: self.batch,
-            port: self.port,
+            ports: self.ports,
         }
     }
 
-    /// Whether two records are of one lane, and not of two that had a name one after the other.
+    /// Returns whether two records are of one lane, and not of two lanes that had the same name one after the
+    /// other.
     pub(crate) fn is_same_lane<Q>(&self, other: &LaneRecord<Q>) -> bool {
         (&self.name, self.created, self.start) == (&other.name, other.created, other.start)
     }
 }
 
 impl LaneRecord {
-    /// The same, where any lane will do.
-    pub(crate) fn any(self) -> AnyLane {
-        let place = Place::Own(self.place.clone());
-        self.placed(place)
+    /// Converts the record to one of any kind.
+    pub(crate) fn into_any(self) -> AnyLane {
+        let kind = LaneKind::Owned(self.kind.clone());
+        self.with_kind(kind)
     }
 }
 
 impl AnyLane {
-    /// The same with its branch, if it has one.
-    pub(crate) fn with_tree(self) -> Result<LaneRecord, Purpose> {
-        match self.place.clone() {
-            Place::Own(tree) => Ok(self.placed(tree)),
-            Place::Look(look) => Err(look.purpose),
+    /// Converts the record to one with a branch and a worktree. Fails with the purpose of a lane that has
+    /// none.
+    pub(crate) fn into_worktree_lane(self) -> Result<LaneRecord, LanePurpose> {
+        match self.kind.clone() {
+            LaneKind::Owned(tree) => Ok(self.with_kind(tree)),
+            LaneKind::Guest(look) => Err(look.purpose),
         }
     }
 
-    /// The same with `change` made to it, which is noted when its state is another one then.
-    pub(crate) fn changed(mut self, change: impl FnOnce(&mut AnyLane)) -> AnyLane {
-        let state = self.state;
-        change(&mut self);
-        if self.state != state {
+    /// Applies an edit, and sets the time of the last change if the state has changed.
+    pub(crate) fn with_change(mut self, edit: impl FnOnce(&mut AnyLane)) -> AnyLane {
+        let old_state = self.state;
+        edit(&mut self);
+        if self.state != old_state {
             self.updated = now();
         }
         self
     }
 
-    /// Its branch, if it has one.
+    /// Returns the branch of the lane, if it has one.
     pub(crate) fn branch(&self) -> Option<&str> {
-        match &self.place {
-            Place::Own(tree) => Some(&tree.branch),
-            Place::Look(_) => None,
+        match &self.kind {
+            LaneKind::Owned(tree) => Some(&tree.branch),
+            LaneKind::Guest(_) => None,
         }
     }
 
-    /// Whether it looks in a worktree that is there for as long as its run.
-    pub(crate) fn looks_apart(&self) -> bool {
-        matches!(&self.place, Place::Look(look) if look.apart)
+    /// Returns whether the agent reads in a temporary worktree that exists only during its run.
+    pub(crate) fn is_detached(&self) -> bool {
+        matches!(&self.kind, LaneKind::Guest(look) if look.detached)
     }
 
-    /// The branch that its agent commits to; none when it only looks.
-    pub(crate) fn commits_to(&self) -> Option<&str> {
-        match &self.place {
-            Place::Own(tree) => Some(&tree.branch),
-            Place::Look(look) => Some(self.base.as_str()).filter(|_| !look.purpose.only_looks()),
+    /// Returns the branch that the agent commits to; none for a read-only lane.
+    pub(crate) fn commit_branch(&self) -> Option<&str> {
+        match &self.kind {
+            LaneKind::Owned(tree) => Some(&tree.branch),
+            LaneKind::Guest(look) => Some(self.base.as_str()).filter(|_| !look.purpose.is_read_only()),
         }
     }
 
-    /// Whether it comes to what its agent says, and changes nothing.
-    pub(crate) fn only_looks(&self) -> bool {
-        self.purpose().is_some_and(Purpose::only_looks)
+    /// Returns whether the lane changes nothing, so that its result is the agent's answer.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.purpose().is_some_and(LanePurpose::is_read_only)
     }
 
-    /// Whether its agent works in the main checkout.
+    /// Returns whether the agent works in the main checkout.
     pub(crate) fn works_in_place(&self) -> bool {
-        self.purpose() == Some(Purpose::InPlace)
+        self.purpose() == Some(LanePurpose::InPlace)
     }
 
-    /// What it is for, if it has nothing of its own.
-    pub(crate) fn purpose(&self) -> Option<Purpose> {
-        match &self.place {
-            Place::Own(_) => None,
-            Place::Look(look) => Some(look.purpose),
+    /// Returns the purpose of a lane without a branch and a worktree.
+    pub(crate) fn purpose(&self) -> Option<LanePurpose> {
+        match &self.kind {
+            LaneKind::Owned(_) => None,
+            LaneKind::Guest(look) => Some(look.purpose),
         }
     }
 }
@@ -461,29 +470,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_show_as_they_are_written() {
+    fn states_display_as_serialized() {
         let all = [LaneState::Idle, LaneState::NoChange, LaneState::CheckFailed, LaneState::Orphaned];
         for state in all {
             assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{state}\""));
         }
     }
 
-    const COMMON: &str = "name = \"x\"\ntitle = \"x\"\npath = \"/r\"\nbase = \"main\"\nstate = \"idle\"\nattempt = 0\n\
+    const COMMON_KEYS: &str = "name = \"x\"\ntitle = \"x\"\npath = \"/r\"\nbase = \"main\"\nstate = \"idle\"\nattempt = 0\n\
         start = \"7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b\"\ncreated = \"2026-01-02T03:04:05Z\"\n\
         updated = \"2026-01-02T03:04:05Z\"\n";
 
     #[test]
-    fn a_lane_has_a_tree_or_only_looks_and_older_records_have_a_tree() {
-        let read = |more: &str| toml::from_str::<AnyLane>(&format!("{COMMON}{more}"));
-        let own = read("branch = \"proq/x\"\nworktree_id = \"x1\"").unwrap();
+    fn lane_kind_round_trips_and_rejects_mixed_keys() {
+        let parse = |more: &str| toml::from_str::<AnyLane>(&format!("{COMMON_KEYS}{more}"));
+        let own = parse("branch = \"proq/x\"\nworktree_id = \"x1\"").unwrap();
         assert_eq!((own.branch(), own.purpose()), (Some("proq/x"), None));
-        assert_eq!(own.clone().with_tree().unwrap().any(), own);
-        let look = read("mode = \"plan\"").unwrap();
-        assert_eq!((look.branch(), look.purpose()), (None, Some(Purpose::Plan)));
-        assert_eq!(look.clone().with_tree().unwrap_err(), Purpose::Plan);
-        let apart = read("mode = \"answer\"\nisolated = true").unwrap();
-        assert!(apart.looks_apart() && !look.looks_apart());
-        for lane in [own, look, apart] {
+        assert_eq!(own.clone().into_worktree_lane().unwrap().into_any(), own);
+        let look = parse("mode = \"plan\"").unwrap();
+        assert_eq!((look.branch(), look.purpose()), (None, Some(LanePurpose::Plan)));
+        assert_eq!(look.clone().into_worktree_lane().unwrap_err(), LanePurpose::Plan);
+        let detached = parse("mode = \"answer\"\nisolated = true").unwrap();
+        assert!(detached.is_detached() && !look.is_detached());
+        for lane in [own, look, detached] {
             assert_eq!(toml::from_str::<AnyLane>(&toml::to_string(&lane).unwrap()).unwrap(), lane);
         }
         for bad in [
@@ -493,7 +502,7 @@ mod tests {
             "branch = \"b\"",
             "mode = \"plan\"\nbranch = \"b\"\nworktree_id = \"x\"",
         ] {
-            assert!(read(bad).is_err(), "{bad}");
+            assert!(parse(bad).is_err(), "{bad}");
         }
     }
 }

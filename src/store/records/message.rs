@@ -1,24 +1,25 @@
-//! Owns the form of a message that was sent to a lane's agent, and of the note which of them were told.
+//! Records of messages to a lane's agent, and of those that were delivered.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Moment, Record};
 
-/// What somebody sent to a lane's agent, and to which conversation.
+/// Message to a lane's agent, with its conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MessageRecord {
-    /// When it was sent.
+    /// Time at which the message was sent.
     pub(crate) at: Moment,
-    /// The agent that it is for.
+    /// Agent that the message is for.
     pub(crate) agent: String,
-    /// The lane's last run when it was sent.
+    /// Last run of the lane when the message was sent.
     pub(crate) run: u32,
-    /// The conversation that it is for, by the run that began it.
-    pub(crate) talk: u32,
-    /// The session of that conversation, if the agent had named one by then.
+    /// Conversation that the message is for, by the number of its first run.
+    #[serde(rename = "talk")]
+    pub(crate) conversation: u32,
+    /// Session of that conversation, if the agent had named one at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// What it says.
+    /// Text of the message.
     pub(crate) text: String,
 }
 
@@ -26,13 +27,13 @@ impl Record for MessageRecord {
     const FORMAT: u32 = 1;
 }
 
-/// Messages that were told and whose files may be there still.
+/// Messages that were delivered and whose files may still exist.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ToldRecord {
-    /// Their names.
+pub(crate) struct DeliveredRecord {
+    /// Names of the messages' files.
     pub(crate) messages: Vec<String>,
 }
 
-impl Record for ToldRecord {
+impl Record for DeliveredRecord {
     const FORMAT: u32 = 1;
 }

@@ -1,50 +1,54 @@
-//! Owns the form of every record on disk.
+//! Definitions of all records on disk.
 
 mod activity;
 mod approval;
 mod batched;
-mod before;
 mod check;
+mod checkout_baseline;
 mod conflict;
 mod draft;
-mod fence;
+mod git_guard;
 mod lane;
 mod message;
 mod overseer;
-mod packet;
 mod ports;
 mod preview;
 mod report;
-mod resolve;
+mod resolution;
 mod run;
 mod set_up;
-mod sight;
-mod snap;
+mod snapshot;
 mod step;
+mod task_loop;
 mod trash;
+mod worktree_baseline;
 
 pub(crate) use activity::{Activity, ActivityRecord};
-pub(crate) use approval::{ApprovalsRecord, Approved};
-pub(crate) use batched::{BatchBranches, ForTask, InBatch};
-pub(crate) use before::{BeforeRecord, FileBefore};
-pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
+pub(crate) use approval::{ApprovalsRecord, ApprovedCommand};
+pub(crate) use batched::{BatchBranches, BatchLane, RunTask};
+pub(crate) use check::{CheckWorktreeRecord, FailedCheckRecord, VerifyCacheRecord};
+pub(crate) use checkout_baseline::{CheckoutBaseline, DirtyFile};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
-pub(crate) use draft::{Costs, DraftApproval, DraftRecord, ProposalsRecord, ProposedNeed};
-pub(crate) use fence::{FenceRecord, HeldHooks, OwnSettings, SettingsFile};
-pub(crate) use lane::{AnyLane, Landed, LaneRecord, Look, Place, Refusal, Tree};
-pub use lane::{LaneState, Purpose, Strategy};
-pub(crate) use message::{MessageRecord, ToldRecord};
+pub(crate) use draft::{DraftApproval, DraftRecord, ProposalsRecord, ProposedNeed, RunCosts};
+pub(crate) use git_guard::{GitGuardRecord, GuardedSettings, SettingsFile, WithheldHooks};
+pub(crate) use lane::{
+    AnyLane, AutoMergeRefusal, GuestLane, LandingInfo, LaneKind, LaneRecord, LaneWorktree,
+};
+pub use lane::{LanePurpose, LaneState, MergeStrategy};
+pub(crate) use message::{DeliveredRecord, MessageRecord};
 pub(crate) use overseer::OverseerRecord;
-pub(crate) use packet::{Judgement, LastReview, PacketRecord, Part, Review, StepRecord, Stint};
-pub(crate) use ports::{COUNT as PORT_COUNT, Ports};
+pub(crate) use ports::{PORTS_PER_LANE as PORT_COUNT, Ports};
 pub(crate) use preview::PreviewRecord;
 pub(crate) use report::ReportRecord;
-pub(crate) use resolve::{ResolvePath, ResolveRecord};
+pub(crate) use resolution::{ConflictedPath, ResolutionRecord};
 pub(crate) use run::{
-    Account, Cost, RunClass, RunLimits, RunRecord, SessionTotals, Supervisor, Tokens, Window,
+    Cost, RunClass, RunLimits, RunRecord, RunSummary, SessionTotals, SupervisorProcess, TmuxWindow, Tokens,
 };
 pub(crate) use set_up::SetUpRecord;
-pub(crate) use sight::{FileSeen, LaneSeen, PlaceSeen, SightRecord};
-pub(crate) use snap::{Automatic, SnapRecord};
-pub(crate) use step::{Before, Step};
-pub(crate) use trash::{GivenRecord, TrashRecord};
+pub(crate) use snapshot::{AutomaticInfo, SnapshotRecord};
+pub(crate) use step::{PreRestoreState, Step};
+pub(crate) use task_loop::{
+    LastReview, ReviewState, ReviewVerdict, StepPhase, StepRecord, StepRun, TaskLoopRecord,
+};
+pub(crate) use trash::{ReusedTrashRecord, TrashRecord};
+pub(crate) use worktree_baseline::{BaselineFile, BaselineLane, BaselineWorktree, WorktreeBaselineRecord};

@@ -1,17 +1,17 @@
-//! Owns the form of what is known of the agent that supervises all lanes.
+//! Record of the agent that supervises all lanes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Moment, Record};
 
-/// The agent that was started last to supervise, and its session.
+/// Supervising agent that was started last, and its session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OverseerRecord {
-    /// Which kind of agent.
+    /// Kind of agent.
     pub(crate) agent: String,
-    /// The id of its session.
+    /// Session id.
     pub(crate) session: String,
-    /// When.
+    /// Time of the start.
     pub(crate) started: Moment,
 }
 

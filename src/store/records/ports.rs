@@ -1,20 +1,20 @@
-//! Owns the form of a lane's ports: ten in a row, by the first of them.
+//! Ports of a lane: ten consecutive ports, stored by the first one.
 
 use serde::{Deserialize, Serialize};
 
-/// Ten ports in a row that servers of one lane are to listen at.
+/// Ten consecutive ports for the servers of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Ports {
-    /// The first of them.
+    /// First port.
     pub(crate) first: u16,
 }
 
-/// How many there are.
-pub(crate) const COUNT: u16 = 10;
+/// Number of ports in a lane.
+pub(crate) const PORTS_PER_LANE: u16 = 10;
 
-/// What programs find them under, in order.
-pub(crate) const VARIABLES: [&str; COUNT as usize] = [
+/// Environment variables with the ports, in order.
+pub(crate) const PORT_VARIABLES: [&str; PORTS_PER_LANE as usize] = [
     "PROQ_PORT",
     "PROQ_PORT_1",
     "PROQ_PORT_2",
@@ -28,24 +28,24 @@ pub(crate) const VARIABLES: [&str; COUNT as usize] = [
 ];
 
 impl Ports {
-    /// All of them.
+    /// Returns all ports, in order.
     pub(crate) fn all(self) -> impl Iterator<Item = u16> {
         self.first..=self.last()
     }
 
-    /// The last of them.
+    /// Returns the last port.
     pub(crate) fn last(self) -> u16 {
-        self.first.saturating_add(COUNT - 1)
+        self.first.saturating_add(PORTS_PER_LANE - 1)
     }
 
-    /// Whether any of them is one of the others.
-    pub(crate) fn meets(self, other: Ports) -> bool {
-        self.first.abs_diff(other.first) < COUNT
+    /// Returns whether two lanes would have a port in common.
+    pub(crate) fn overlaps(self, other: Ports) -> bool {
+        self.first.abs_diff(other.first) < PORTS_PER_LANE
     }
 
-    /// The variables that name them, with their values.
+    /// Returns the environment variables with the ports.
     pub(crate) fn variables(self) -> impl Iterator<Item = (&'static str, String)> {
-        VARIABLES.into_iter().zip(self.all().map(|port| port.to_string()))
+        PORT_VARIABLES.into_iter().zip(self.all().map(|port| port.to_string()))
     }
 }
 
@@ -54,12 +54,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_a_variable_that_nothing_else_inherits() {
+    fn each_port_has_a_private_variable() {
         let ports = Ports { first: 20_010 };
         let all: Vec<(&str, String)> = ports.variables().collect();
         assert_eq!((&all[0], &all[9]), (&("PROQ_PORT", "20010".into()), &("PROQ_PORT_9", "20019".into())));
-        assert!(VARIABLES.iter().all(|name| crate::process::OF_A_RUN.contains(name)));
-        assert!(ports.meets(Ports { first: 20_019 }) && !ports.meets(Ports { first: 20_020 }));
-        assert!(ports.meets(Ports { first: 20_001 }) && !ports.meets(Ports { first: 20_000 }));
+        assert!(PORT_VARIABLES.iter().all(|name| crate::process::RUN_CONTEXT_VARS.contains(name)));
+        assert!(ports.overlaps(Ports { first: 20_019 }) && !ports.overlaps(Ports { first: 20_020 }));
+        assert!(ports.overlaps(Ports { first: 20_001 }) && !ports.overlaps(Ports { first: 20_000 }));
     }
 }

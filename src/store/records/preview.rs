@@ -1,41 +1,45 @@
-//! Owns the form of the open preview.
+//! Record of the open preview.
 
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Head, LocalState, Oid, RepoPath};
 use crate::store::{Moment, Record};
 
-/// The preview that the main checkout shows.
+/// Preview that the main checkout shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PreviewRecord {
-    /// The lane that is shown.
+    /// Lane that is shown.
     pub(crate) lane: String,
-    /// The hidden branch that shows it, without `refs/heads/`.
+    /// Hidden branch of the preview, without `refs/heads/`.
     pub(crate) branch: String,
-    /// The commit of the lane that is shown.
+    /// Commit of the lane that is shown.
     pub(crate) tip: Oid,
-    /// When it was entered.
+    /// Time at which the preview was entered.
     pub(crate) since: Moment,
-    /// What HEAD named before.
-    pub(crate) came_from: Head,
-    /// The commit HEAD was at before.
-    pub(crate) came_from_commit: Oid,
-    /// Whether another worktree was on that branch by then.
+    /// HEAD before the preview.
+    #[serde(rename = "came_from")]
+    pub(crate) previous_head: Head,
+    /// Commit of HEAD before the preview.
+    #[serde(rename = "came_from_commit")]
+    pub(crate) previous_commit: Oid,
+    /// Whether another worktree also had that branch checked out at that time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_shared: bool,
-    /// The user's own changes from before, kept in this snapshot.
+    #[serde(rename = "is_shared")]
+    pub(crate) is_branch_shared: bool,
+    /// Snapshot of the user's changes from before the preview.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<String>,
-    /// What git ignored before, and repositories of their own. The lane may have other rules, or a file there; these are still
-    /// nobody's edits.
+    /// Paths that git ignored before, and nested repositories. The lane may have other ignore rules, or a
+    /// file at such a path; these paths still do not count as edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored: Vec<RepoPath>,
-    /// Empty folders of a checkout without changes; a snapshot notes its own.
+    /// Empty folders of a checkout without changes. A snapshot records the empty folders otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) empty_dirs: Vec<RepoPath>,
-    /// Permission bits of files and folders that showing the lane writes anew or removes.
+    /// Permission bits of files and folders that the preview rewrites or removes.
     #[serde(default, skip_serializing_if = "LocalState::is_empty")]
-    pub(crate) drops: LocalState,
+    #[serde(rename = "drops")]
+    pub(crate) dropped_state: LocalState,
 }
 
 impl Record for PreviewRecord {

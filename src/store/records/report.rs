@@ -1,23 +1,23 @@
-//! Owns the form of what a lane's agent reported.
+//! Record of a report by a lane's agent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Moment, Record};
 
-/// What a lane's agent said last about its task. Nothing is decided by it.
+/// Last report of a lane's agent about its task. It is informational: git-proq decides nothing by it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReportRecord {
-    /// The lane's run that said it; zero before the first.
+    /// Run of the lane that reported; zero before the first.
     pub(crate) run: u32,
-    /// When.
+    /// Time of the report.
     pub(crate) at: Moment,
-    /// Where it is with its task.
+    /// Status of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
-    /// What it found.
+    /// Findings of the agent.
     #[serde(default)]
     pub(crate) findings: Vec<String>,
-    /// What only a person can do.
+    /// Steps that only the user can do.
     #[serde(default)]
     pub(crate) human_steps: Vec<String>,
 }

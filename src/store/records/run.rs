@@ -1,50 +1,50 @@
-//! Owns the form of a run's record.
+//! Record of a run.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ForTask, LaneState, Stint};
+use super::{LaneState, RunTask, StepRun};
 use crate::git::Oid;
 use crate::store::{Moment, Record};
 
-/// How a run ended, finer than the state that it leaves its lane in.
+/// Result of a run, in more detail than the lane state that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RunClass {
-    /// It ended well.
+    /// The agent succeeded.
     Done,
-    /// It said that it failed, or its exit code did.
+    /// The agent reported a failure, or exited with a failing code.
     Failed,
-    /// The service would not serve it for now.
+    /// The service refused requests for now.
     RateLimited,
-    /// The service could not be reached, broke off, or had an error of its own.
+    /// The service was unreachable, closed the connection, or had an internal error.
     Unavailable,
-    /// What it had to read was too long, or its tokens are used up.
+    /// The input was too long, or the tokens were used up.
     TokenLimit,
-    /// The service does not know it.
+    /// The service rejected the credentials.
     Auth,
-    /// It took as many turns as were allowed.
+    /// The run reached its maximum number of turns.
     MaxTurns,
-    /// It cost more than was allowed.
+    /// The run reached its cost limit.
     Budget,
-    /// What it needed was not permitted.
+    /// The agent lacked a permission that it needed.
     Refused,
-    /// What its model had to keep in mind became too much.
+    /// The context of the model was full.
     ContextFull,
-    /// It died, or gave up without its last word.
+    /// The agent crashed, or exited without a final message.
     Crashed,
-    /// Somebody or something else ended it before its last word.
+    /// The agent was terminated from outside before its final message.
     Interrupted,
-    /// Nothing came of it for too long.
+    /// The run made no progress for too long.
     Stalled,
-    /// It took longer than was allowed.
+    /// The run reached its time limit.
     Timeout,
-    /// It said the same over and over.
+    /// The agent repeated the same output endlessly.
     Runaway,
-    /// It ended well, and so often without any progress at its task that the task was given up.
+    /// The agent succeeded, but so many runs made no progress that the task was given up.
     GivenUp,
-    /// Somebody stopped it.
+    /// The run was stopped on request.
     Stopped,
 }
 
@@ -72,25 +72,25 @@ impl fmt::Display for RunClass {
     }
 }
 
-/// Tokens, with the same meaning whatever the agent. `input`, `cached_input`, `cache_write` and `output` do not overlap:
-/// together they are all that was paid for.
+/// Token counts, with the same meaning for every agent. `input`, `cached_input`, `cache_write` and `output`
+/// do not overlap: their sum is everything that was paid for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Tokens {
-    /// Sent, neither read from a cache nor written to one.
+    /// Input tokens that were neither read from a cache nor written to one.
     pub(crate) input: u64,
-    /// Sent and found in a cache.
+    /// Input tokens that were read from a cache.
     pub(crate) cached_input: u64,
-    /// Sent and written to a cache.
+    /// Input tokens that were written to a cache.
     pub(crate) cache_write: u64,
-    /// Generated, thoughts included.
+    /// Generated tokens, including reasoning.
     pub(crate) output: u64,
-    /// The part of `output` that was thought and not said, where the agent tells it.
+    /// Reasoning tokens among `output`, where the agent reports them.
     pub(crate) reasoning: u64,
 }
 
 impl Tokens {
-    /// Both together.
+    /// Returns the sum of two counts.
     pub(crate) fn plus(self, other: Tokens) -> Tokens {
         Tokens {
             input: self.input.saturating_add(other.input),
@@ -102,115 +102,119 @@ impl Tokens {
     }
 }
 
-/// Money, in billionths of a US dollar.
+/// Cost in billionths of a US dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cost {
-    /// How much.
+    /// Amount, in 1e-9 USD.
     pub(crate) nanos: u64,
-    /// Whether it was made from tokens and a table of prices, and not said by the agent.
+    /// Whether the amount was computed from tokens and a price table, and not reported by the agent.
     #[serde(default)]
     pub(crate) estimated: bool,
 }
 
 impl Cost {
-    /// Both together.
+    /// Returns the sum of two costs.
     pub(crate) fn plus(self, other: Cost) -> Cost {
         let estimated = self.estimated || other.estimated;
         Cost { nanos: self.nanos.saturating_add(other.nanos), estimated }
     }
 }
 
-/// What is known of a session before a run goes on with it: its counters as the agent counts them.
+/// Counters of a session before a run continues it, as the agent counts them.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionTotals {
-    /// The session.
+    /// Session id.
     pub(crate) session: Option<String>,
-    /// Its tokens, of all runs.
+    /// Tokens of all runs in the session.
     pub(crate) tokens: Tokens,
-    /// Its cost in billionths of a US dollar, of all runs, as the agent says it.
+    /// Cost of all runs in the session as the agent reports it, in billionths of a US dollar.
     pub(crate) cost_nanos: Option<u64>,
-    /// How many tokens its model's context holds.
+    /// Context size of the session's model, in tokens.
     pub(crate) context_size: Option<u64>,
-    /// Whether it went on in a window since these counters were read, so that they are too low by an unknown amount.
+    /// Whether the session continued in a tmux window after these counters were read. They are too low by an
+    /// unknown amount then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_behind: bool,
+    #[serde(rename = "is_behind")]
+    pub(crate) is_outdated: bool,
 }
 
-/// What a run may take, where it is limited.
+/// Limits of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunLimits {
-    /// How many seconds it may last.
+    /// Maximum duration in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) time: Option<u64>,
-    /// For how many seconds nothing may come of it.
+    /// Maximum time without progress in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stall: Option<u64>,
-    /// What it may cost, in 1e-9 USD.
+    /// Maximum cost in 1e-9 USD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) budget: Option<u64>,
 }
 
-/// The process that watches a run.
+/// Process that supervises a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Supervisor {
-    /// Its number.
+pub(crate) struct SupervisorProcess {
+    /// Process id.
     pub(crate) pid: u32,
-    /// What tells it from a later process of the same number.
+    /// Value that distinguishes the process from a later one with the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) birth: Option<String>,
 }
 
-/// A window of tmux that a run is in.
+/// Tmux window that shows a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Window {
-    /// The pane, as its server calls it.
+pub(crate) struct TmuxWindow {
+    /// Pane id, as the tmux server names it.
     pub(crate) pane: String,
-    /// The server's socket.
+    /// Socket of the tmux server.
     pub(crate) socket: String,
 }
 
-/// What an agent said of itself in a run.
+/// Summary of a run as its agent reported it: session, usage and final message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Account {
-    /// The conversation, by which it can be gone on with.
+pub(crate) struct RunSummary {
+    /// Session id, by which the conversation can be resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// The model.
+    /// Model that the agent used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// What it used.
+    /// Tokens used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<Tokens>,
-    /// What it cost.
+    /// Cost of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<Cost>,
-    /// How often its model was asked.
+    /// Number of requests to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) turns: Option<u64>,
-    /// How often it used a tool.
+    /// Number of tool calls.
     #[serde(default)]
     pub(crate) tool_calls: u64,
-    /// The tool that it used last.
+    /// Tool that the agent used last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_tool: Option<String>,
-    /// How much of what it can keep in mind is full, in percent.
+    /// Used part of the model's context, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) context: Option<u8>,
-    /// Its last words.
+    #[serde(rename = "context")]
+    pub(crate) context_percent: Option<u8>,
+    /// Final message of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<String>,
 }
 
-impl Account {
-    /// With what an earlier run used: tokens, money, turns and calls of tools. All else is this run's.
-    pub(crate) fn with(self, earlier: &Account) -> Account {
-        let both = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b)).or(a).or(b);
+impl RunSummary {
+    /// Adds the usage of an earlier run: tokens, cost, turns and tool calls. All other values are those of
+    /// this run.
+    pub(crate) fn with_usage_of(self, earlier: &RunSummary) -> RunSummary {
+        let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b)).or(a).or(b);
         let (tokens, cost) = (self.tokens.zip(earlier.tokens), self.cost.zip(earlier.cost));
-        Account {
+        RunSummary {
             tokens: tokens.map(|(a, b)| a.plus(b)).or(self.tokens).or(earlier.tokens),
             cost: cost.map(|(a, b)| a.plus(b)).or(self.cost).or(earlier.cost),
-            turns: both(self.turns, earlier.turns),
+            turns: sum(self.turns, earlier.turns),
             tool_calls: self.tool_calls.saturating_add(earlier.tool_calls),
             ..self
         }
@@ -220,121 +224,135 @@ impl Account {
 /// One execution of an agent in a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
-    /// Its number in the lane, from 1.
+    /// Number of the run in its lane, from 1.
     pub(crate) attempt: u32,
-    /// The profile's name.
+    /// Name of the agent's profile.
     pub(crate) agent: String,
-    /// The command as it is started, the prompt left out where it is passed as a file.
+    /// Command that was started, without the prompt where that is passed as a file.
     pub(crate) command: Vec<String>,
-    /// Whether what it is told is its standard input.
+    /// Whether the prompt is passed on standard input.
     pub(crate) prompt_on_stdin: bool,
-    /// Whether that input stays open, and takes one prompt after the other.
+    /// Whether standard input stays open and accepts more prompts.
     #[serde(default)]
-    pub(crate) prompts_follow: bool,
-    /// What its output is written in: the name of a dialect.
+    #[serde(rename = "prompts_follow")]
+    pub(crate) accepts_more_prompts: bool,
+    /// Name of the dialect of the agent's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dialect: Option<String>,
-    /// What the agent may do: the name of a permission level.
+    /// Permission level of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) permission: Option<String>,
-    /// The model that it was asked to use.
+    /// Requested model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// The agent's session, as it was chosen before; the agent's own output says which it really is.
+    /// Session id that was chosen before the start. The agent's output names the actual session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// Whether it goes on in an earlier session.
+    /// Whether the run resumes an earlier session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) resumed: bool,
-    /// Whether a person sits in front of it, who can be asked for consent.
+    /// Whether the user attends the run and can approve actions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) interactive: bool,
-    /// Where it can be looked at, when it is in a window of tmux.
+    /// Tmux window of the run, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) window: Option<Window>,
-    /// Whether processes that it leaves behind outside of its process group are left alone.
+    pub(crate) window: Option<TmuxWindow>,
+    /// Whether processes that the run leaves behind outside of its process group keep running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keeps_strays: bool,
-    /// How many turns it was to take at most, where the agent can be told.
+    /// Maximum number of turns, where the agent supports a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_turns: Option<u32>,
-    /// Whether it was told something of its own in place of the lane's task; that is in a file beside this record.
+    /// Whether the run was given a separate prompt instead of the lane's task. The prompt is in a file next
+    /// to this record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) said: bool,
-    /// The run that began the conversation that this one goes on with, or the task that it takes up again in a new one. None
-    /// when it begins one itself.
+    #[serde(rename = "said")]
+    pub(crate) has_prompt_override: bool,
+    /// First run of the conversation that this run continues, or of the task that it resumes in a new
+    /// conversation. None when it starts a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) talk: Option<u32>,
-    /// The messages of the lane's inbox that are in what it is told. They are told once it has started.
+    #[serde(rename = "talk")]
+    pub(crate) conversation: Option<u32>,
+    /// Messages from the lane's inbox that are part of the prompt. They count as delivered once the run has
+    /// started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) tells: Vec<String>,
-    /// How often it was told more while it lasted, in the same process; that is in a folder beside this record.
+    #[serde(rename = "tells")]
+    pub(crate) message_ids: Vec<String>,
+    /// Number of deliveries of messages to the running process. The messages are in a folder next to this
+    /// record.
     #[serde(default, skip_serializing_if = "is_nought")]
-    pub(crate) told: u32,
-    /// The command that the user named for an agent that has none of its own.
+    #[serde(rename = "told")]
+    pub(crate) delivered_count: u32,
+    /// Command that the user named for an agent whose profile has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) own: Vec<String>,
-    /// Whether it resolves a conflict, in a worktree of its own and with a prompt of its own.
+    #[serde(rename = "own")]
+    pub(crate) agent_command: Vec<String>,
+    /// Whether the run resolves a conflict, with a separate worktree and prompt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) resolves: bool,
-    /// The lane's tip before.
+    #[serde(rename = "resolves")]
+    pub(crate) resolves_conflict: bool,
+    /// Tip of the lane before the run.
     pub(crate) tip_before: Oid,
-    /// When it started.
+    /// Start of the run.
     pub(crate) started: Moment,
-    /// What marks the processes of this run, as the variable `PROQ_RUN`.
+    /// Value of the environment variable `PROQ_RUN`, which marks the processes of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<String>,
-    /// The agent's process, which is also its process group.
+    /// Process id of the agent, which is also the id of its process group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
-    /// What tells that process from a later one of the same number.
+    /// Value that distinguishes the process from a later one with the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) birth: Option<String>,
-    /// Who watches it.
+    /// Process that supervises the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) supervisor: Option<Supervisor>,
-    /// When it ended.
+    pub(crate) supervisor: Option<SupervisorProcess>,
+    /// End of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended: Option<Moment>,
-    /// How it ended.
+    /// Lane state that follows from the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<LaneState>,
-    /// The same, finer.
+    /// Detailed result of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) class: Option<RunClass>,
-    /// Why, in a line.
+    /// Reason for the result, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// The agent's exit code.
+    /// Exit code of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that terminated the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<i32>,
-    /// The lane's tip after.
+    /// Tip of the lane after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tip_after: Option<Oid>,
-    /// How many processes it had left running that had to be found and ended.
+    /// Number of processes that the run left running and that git-proq terminated.
     #[serde(default)]
     pub(crate) strays: usize,
-    /// What the agent said of itself.
+    /// Summary of the run as its agent reported it.
     #[serde(default)]
-    pub(crate) account: Account,
-    /// The counters of its session, for the next run of that.
+    #[serde(rename = "account")]
+    pub(crate) summary: RunSummary,
+    /// Counters of the session, for the next run that continues it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) totals: Option<SessionTotals>,
-    /// What it may take.
+    #[serde(rename = "totals")]
+    pub(crate) session_totals: Option<SessionTotals>,
+    /// Limits of the run.
     #[serde(default)]
     pub(crate) limits: RunLimits,
-    /// What of its budget the tries before it had used up, in 1e-9 USD.
+    /// Part of the budget that earlier attempts have used, in 1e-9 USD.
     #[serde(default, skip_serializing_if = "is_nought")]
-    pub(crate) spent_before: u64,
-    /// The task of a batch that it is for.
+    #[serde(rename = "spent_before")]
+    pub(crate) budget_spent_before: u64,
+    /// Batch task that the run is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) batch: Option<ForTask>,
-    /// Which part it has in a task that is a folder.
+    pub(crate) batch: Option<RunTask>,
+    /// Part of a task folder that the run executes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) stint: Option<Stint>,
+    #[serde(rename = "stint")]
+    pub(crate) step_run: Option<StepRun>,
 }
 
 fn is_nought<N: Default + PartialEq>(n: &N) -> bool {
@@ -342,26 +360,27 @@ fn is_nought<N: Default + PartialEq>(n: &N) -> bool {
 }
 
 impl RunRecord {
-    /// What it may cost still when it starts, in 1e-9 USD.
+    /// Returns the budget that is left when the run starts, in 1e-9 USD.
     pub(crate) fn budget_left(&self) -> Option<u64> {
-        self.limits.budget.map(|budget| budget.saturating_sub(self.spent_before))
+        self.limits.budget.map(|budget| budget.saturating_sub(self.budget_spent_before))
     }
 
-    /// The conversation that it belongs to, by the run that began it. Further tries, and what goes on because a context was
-    /// full, belong to the one that they are for: whoever sent something there means them too.
+    /// Returns the conversation of the run, by the number of its first run. A repeated run, or one that
+    /// continues after a full context, belongs to the conversation of the run it replaces. A message to that
+    /// conversation therefore reaches it too.
     pub(crate) fn talk(&self) -> u32 {
-        self.talk.unwrap_or(self.attempt)
+        self.conversation.unwrap_or(self.attempt)
     }
 
-    /// What it has cost and what it might, where that was all, in 1e-9 USD.
-    pub(crate) fn overspent(&self) -> Option<(u64, u64)> {
-        let (cost, budget) = (self.account.cost?.nanos, self.budget_left()?);
+    /// Returns the cost of the run and its budget, in 1e-9 USD, if the budget is used up.
+    pub(crate) fn exceeded_budget(&self) -> Option<(u64, u64)> {
+        let (cost, budget) = (self.summary.cost?.nanos, self.budget_left()?);
         (cost >= budget).then_some((cost, budget))
     }
 
-    /// Whether it only judges what others do there: nobody has anything to tell it.
+    /// Returns whether the run is a review, which receives no messages from the user.
     pub(crate) fn is_review(&self) -> bool {
-        self.stint.as_ref().is_some_and(|stint| stint.part.is_review())
+        self.step_run.as_ref().is_some_and(|stint| stint.phase.is_review())
     }
 }
 

@@ -1,23 +1,24 @@
-//! Owns the form of what is known of a lane while it is being made: its ports, and who is at work in it.
+//! Record of a lane that is being created: its ports and its set-up process.
 
 use serde::{Deserialize, Serialize};
 
 use super::Ports;
 use crate::store::Record;
 
-/// A lane that has no record yet.
+/// Lane that has no lane record yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SetUpRecord {
-    /// The ports that it will have: nobody else gets them.
+    /// Ports reserved for the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) port: Option<Ports>,
-    /// What all have in their environment that a command of its set-up has started.
+    #[serde(rename = "port")]
+    pub(crate) ports: Option<Ports>,
+    /// Environment marker of all processes that the set-up commands start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<String>,
-    /// The number of that command's process, and of its group.
+    /// Process id of the current set-up command, which is also the id of its process group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
-    /// What tells it from a later process of the same number.
+    /// Value that distinguishes the process from a later one with the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) birth: Option<String>,
 }

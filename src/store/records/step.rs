@@ -1,4 +1,4 @@
-//! Owns the form of an operation's steps: what was, what will be, and so how to finish it or take it back.
+//! Steps of an operation: each names the old and the new state, so that it can be completed or undone.
 
 use std::path::{Path, PathBuf};
 
@@ -6,204 +6,237 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::{LocalState, Oid, RefMove, RepoPath};
 
-/// One change. Each is small enough to be judged afterwards: it has happened, or it has not.
+/// One change of an operation. It is small enough that recovery can detect whether it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "an operation has a handful of steps")]
 pub(crate) enum Step {
-    /// A ref moves; none stands for "does not exist".
-    Ref {
-        /// Its full name.
+    /// Move a ref; none stands for "does not exist".
+    #[serde(rename = "ref")]
+    MoveRef {
+        /// Full name of the ref.
         name: String,
-        /// Where it was.
+        /// Old value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         old: Option<Oid>,
-        /// Where it goes.
+        /// New value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         new: Option<Oid>,
     },
-    /// A ref is made that keeps something. It stays, whatever becomes of the rest.
-    Anchor {
-        /// Its full name.
+    /// Create a ref that keeps an object. The ref stays, whatever happens to the other steps.
+    #[serde(rename = "anchor")]
+    KeepRef {
+        /// Full name of the ref.
         name: String,
-        /// What it keeps.
+        /// Object that the ref keeps.
         new: Oid,
     },
-    /// A worktree goes from one commit to another.
-    Tree {
-        /// Its top folder.
+    /// Check out another commit in a worktree.
+    #[serde(rename = "tree")]
+    Checkout {
+        /// Top folder of the worktree.
         #[serde(with = "crate::store::path_form")]
         dir: PathBuf,
-        /// The commit it was at.
+        /// Old commit.
         from: Oid,
-        /// The commit it goes to.
+        /// New commit.
         to: Oid,
-        /// The ref that moves with it.
+        /// Ref that moves together with the worktree.
         #[serde(rename = "move")]
-        mv: RefMove,
-        /// The empty folders, index flags and permission bits that git drops on the way. Taking the step back brings them again.
+        ref_move: RefMove,
+        /// Empty folders, index flags and permission bits that git drops during the checkout. Undoing the
+        /// step restores them.
         #[serde(default, skip_serializing_if = "LocalState::is_empty")]
-        drops: LocalState,
-        /// The empty folders, index flags and permission bits that it gets besides the files of `to`, where this takes another step back.
+        #[serde(rename = "drops")]
+        dropped_state: LocalState,
+        /// Empty folders, index flags and permission bits that are restored in addition to the files of `to`,
+        /// when this step undoes another one.
         #[serde(default, skip_serializing_if = "LocalState::is_empty")]
-        brings: LocalState,
+        #[serde(rename = "brings")]
+        restored_state: LocalState,
     },
-    /// The branch of a worktree went from one commit to another while an agent worked there. This only says so.
-    Worked {
-        /// Its top folder.
+    /// Note that an agent moved the branch of a worktree. This step changes nothing.
+    #[serde(rename = "worked")]
+    AgentCommits {
+        /// Top folder of the worktree.
         #[serde(with = "crate::store::path_form")]
         dir: PathBuf,
-        /// The branch, without `refs/heads/`.
+        /// Branch, without `refs/heads/`.
         branch: String,
-        /// Where it was.
+        /// Old tip.
         from: Oid,
-        /// Where it is.
+        /// New tip.
         to: Oid,
     },
-    /// A snapshot is taken.
-    Snap {
-        /// Its id.
+    /// Take a snapshot.
+    #[serde(rename = "snap")]
+    TakeSnapshot {
+        /// Id of the snapshot.
         id: String,
-        /// It existed before and was taken anew, as older versions did: it goes on existing when this is taken back.
+        /// Whether the snapshot existed before and was replaced, as older versions did. It still exists after
+        /// an undo then.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        anew: bool,
+        #[serde(rename = "anew")]
+        is_retaken: bool,
     },
-    /// What a snapshot holds is moved out of a worktree, which is clean then.
-    Clear {
-        /// The worktree's top folder.
+    /// Move the content of a snapshot out of a worktree, which is clean afterwards.
+    #[serde(rename = "clear")]
+    ClearWorktree {
+        /// Top folder of the worktree.
         #[serde(with = "crate::store::path_form")]
         dir: PathBuf,
-        /// The snapshot's id.
-        snap: String,
+        /// Id of the snapshot.
+        #[serde(rename = "snap")]
+        snapshot_id: String,
     },
-    /// What a snapshot holds is brought back.
-    Restore {
-        /// The worktree's top folder.
+    /// Restore the content of a snapshot to a worktree.
+    #[serde(rename = "restore")]
+    RestoreSnapshot {
+        /// Top folder of the worktree.
         #[serde(with = "crate::store::path_form")]
         dir: PathBuf,
-        /// The snapshot's id.
-        snap: String,
-        /// The commit that the worktree is at.
+        /// Id of the snapshot.
+        #[serde(rename = "snap")]
+        snapshot_id: String,
+        /// Commit that the worktree has checked out.
         head: Oid,
-        /// How the worktree was before, where it was not clean for certain.
+        /// State of the worktree before the restore, where it was not certainly clean.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        before: Option<Before>,
+        #[serde(rename = "before")]
+        state_before: Option<PreRestoreState>,
     },
-    /// A record is written; none stands for "does not exist".
-    File {
-        /// Where it lies below `proq/`.
+    /// Write a record; none stands for "does not exist".
+    #[serde(rename = "file")]
+    WriteRecord {
+        /// Path of the record, relative to `proq/`.
         #[serde(with = "crate::store::path_form")]
         path: PathBuf,
-        /// What it said.
+        /// Old contents.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         old: Option<String>,
-        /// What it says then.
+        /// New contents.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         new: Option<String>,
     },
-    /// A folder or file gets another name.
-    Move {
-        /// Where it was.
+    /// Rename a folder or file.
+    #[serde(rename = "move")]
+    MovePath {
+        /// Old path.
         #[serde(with = "crate::store::path_form")]
         from: PathBuf,
-        /// Where it goes.
+        /// New path.
         #[serde(with = "crate::store::path_form")]
         to: PathBuf,
     },
-    /// A lane's worktree is made.
-    Worktree {
-        /// Its top folder.
+    /// Create the worktree of a lane.
+    #[serde(rename = "worktree")]
+    CreateWorktree {
+        /// Top folder of the worktree.
         #[serde(with = "crate::store::path_form")]
         dir: PathBuf,
-        /// The lane.
+        /// Name of the lane.
         lane: String,
-        /// The commit that it is filled with.
+        /// Commit that is checked out in the worktree.
         start: Oid,
     },
-    /// The folder that a trash entry holds becomes that of a new lane.
-    Reuse {
-        /// The entry.
+    /// Use the folder of a trash entry for a new lane.
+    #[serde(rename = "reuse")]
+    ReuseTrash {
+        /// Path of the trash entry.
         #[serde(with = "crate::store::path_form")]
         entry: PathBuf,
-        /// The new lane's folder, which git has on record.
+        /// Folder of the new lane, which git has registered.
         #[serde(with = "crate::store::path_form")]
         dir: PathBuf,
     },
-    /// The folder that a trash entry held before another lane got it is made anew.
-    Regrow {
-        /// The entry.
+    /// Recreate the folder of a trash entry that another lane has reused.
+    #[serde(rename = "regrow")]
+    RecreateTrash {
+        /// Path of the trash entry.
         #[serde(with = "crate::store::path_form")]
         entry: PathBuf,
-        /// The commit whose files it had.
+        /// Commit whose files the folder had.
         tip: Oid,
     },
-    /// A worktree is made in which the conflict of a lane is resolved.
-    Resolve {
-        /// Its top folder.
+    /// Create a worktree for resolving the conflict of a lane.
+    #[serde(rename = "resolve")]
+    CreateResolveWorktree {
+        /// Top folder of the worktree.
         #[serde(with = "crate::store::path_form")]
         dir: PathBuf,
-        /// The lane.
+        /// Name of the lane.
         lane: String,
-        /// The commit that it is filled with.
+        /// Commit that is checked out in the worktree.
         start: Oid,
     },
 }
 
-/// How a worktree was before a snapshot came back to it.
+/// State of a worktree before a snapshot was restored to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Before {
-    /// The snapshot with what differed from HEAD; none when nothing did.
+pub(crate) struct PreRestoreState {
+    /// Snapshot of the differences from HEAD; none when there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) snap: Option<String>,
-    /// Its empty folders.
+    #[serde(rename = "snap")]
+    pub(crate) snapshot_id: Option<String>,
+    /// Empty folders of the worktree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) empty_dirs: Vec<RepoPath>,
-    /// Ignored files that were there already and that the snapshot that came back names, too.
+    /// Ignored files that already existed and that the restored snapshot also contains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored: Vec<RepoPath>,
 }
 
-/// Below this are refs that hold what an operation works with, for as long as it is under way.
-const PENDING: &str = "refs/proq/pending/";
+/// Prefix of the refs that keep an operation's objects while the operation is active.
+const PENDING_REF_PREFIX: &str = "refs/proq/pending/";
 
 impl Step {
-    /// Has the step name the folders of a repository, which was at `then`, where they are `now`.
-    pub(crate) fn relocate(&mut self, then: &Path, now: &Path) {
+    /// Updates the paths of the step after the repository was moved from `old_root` to `new_root`.
+    pub(crate) fn relocate(&mut self, old_root: &Path, new_root: &Path) {
         let paths: [Option<&mut PathBuf>; 2] = match self {
-            Step::Tree { dir, .. }
-            | Step::Worked { dir, .. }
-            | Step::Clear { dir, .. }
-            | Step::Restore { dir, .. }
-            | Step::Worktree { dir, .. }
-            | Step::Resolve { dir, .. } => [Some(dir), None],
-            Step::Move { from, to } => [Some(from), Some(to)],
-            Step::Reuse { entry, dir } => [Some(entry), Some(dir)],
-            Step::Regrow { entry, .. } => [Some(entry), None],
-            // A record is named by its path below `proq/`.
-            Step::Ref { .. } | Step::Anchor { .. } | Step::Snap { .. } | Step::File { .. } => [None, None],
+            Step::Checkout { dir, .. }
+            | Step::AgentCommits { dir, .. }
+            | Step::ClearWorktree { dir, .. }
+            | Step::RestoreSnapshot { dir, .. }
+            | Step::CreateWorktree { dir, .. }
+            | Step::CreateResolveWorktree { dir, .. } => [Some(dir), None],
+            Step::MovePath { from, to } => [Some(from), Some(to)],
+            Step::ReuseTrash { entry, dir } => [Some(entry), Some(dir)],
+            Step::RecreateTrash { entry, .. } => [Some(entry), None],
+            // The path of a record is relative to `proq/`.
+            Step::MoveRef { .. }
+            | Step::KeepRef { .. }
+            | Step::TakeSnapshot { .. }
+            | Step::WriteRecord { .. } => [None, None],
         };
         for path in paths.into_iter().flatten() {
-            if let Ok(below) = path.strip_prefix(then) {
-                *path = if below.as_os_str().is_empty() { now.to_owned() } else { now.join(below) };
+            if let Ok(relative) = path.strip_prefix(old_root) {
+                *path = if relative.as_os_str().is_empty() {
+                    new_root.to_owned()
+                } else {
+                    new_root.join(relative)
+                };
             }
         }
     }
 
-    /// The worktree whose files it changes.
-    pub(crate) fn worktree(&self) -> Option<&Path> {
+    /// Returns the worktree whose files the step changes.
+    pub(crate) fn changed_worktree(&self) -> Option<&Path> {
         match self {
-            Step::Tree { dir, .. } | Step::Clear { dir, .. } | Step::Restore { dir, .. } => Some(dir),
+            Step::Checkout { dir, .. }
+            | Step::ClearWorktree { dir, .. }
+            | Step::RestoreSnapshot { dir, .. } => Some(dir),
             _ => None,
         }
     }
 
-    /// The name of such a ref.
+    /// Returns the name of the ref that keeps an operation's objects while it is active.
     pub(crate) fn pending_ref(id: &str) -> String {
-        format!("{PENDING}{id}")
+        format!("{PENDING_REF_PREFIX}{id}")
     }
 
-    /// Whether it only moves such a ref: nothing of it is left once the operation has ended.
-    pub(crate) fn is_fleeting(&self) -> bool {
-        matches!(self, Step::Ref { name, .. } if name.starts_with(PENDING))
+    /// Returns whether the step only moves such a temporary ref. It leaves no change once the operation has
+    /// finished.
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self, Step::MoveRef { name, .. } if name.starts_with(PENDING_REF_PREFIX))
     }
 }

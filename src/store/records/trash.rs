@@ -1,4 +1,4 @@
-//! Owns the form of what was removed and is kept for a time.
+//! Record of a removed lane in the trash.
 
 use std::path::PathBuf;
 
@@ -7,53 +7,57 @@ use serde::{Deserialize, Serialize};
 use crate::git::{Oid, RepoPath};
 use crate::store::{Moment, Record};
 
-/// A removed lane's folder and git's admin folder for it, moved as a pair.
+/// Folder of a removed lane and git's admin folder for it, moved as a pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TrashRecord {
-    /// The lane.
+    /// Name of the lane.
     pub(crate) lane: String,
-    /// When it was removed.
+    /// Time of the removal.
     pub(crate) at: Moment,
-    /// Where its worktree lay.
+    /// Former path of the worktree.
     #[serde(with = "crate::store::path_form")]
     pub(crate) path: PathBuf,
-    /// Where its worktree lies now.
+    /// Current path of the worktree.
     #[serde(default, with = "crate::store::path_form::option", skip_serializing_if = "Option::is_none")]
     pub(crate) worktree: Option<PathBuf>,
-    /// The name of git's admin folder; it lies beside this record as `admin`.
+    /// Name of git's admin folder, which is next to this record as `admin`.
     pub(crate) worktree_id: String,
-    /// Its branch, without `refs/heads/`.
+    /// Branch of the lane, without `refs/heads/`.
     pub(crate) branch: String,
-    /// Its tip.
+    /// Tip of the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tip: Option<Oid>,
-    /// The ref that keeps its commits and changes.
+    /// Ref that keeps the lane's commits and changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) saved: Option<String>,
-    /// It landed and had nothing uncommitted, so its folder may become that of another lane.
+    #[serde(rename = "saved")]
+    pub(crate) saved_ref: Option<String>,
+    /// Whether a new lane may reuse the folder, because the lane landed and had no uncommitted changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) reusable: bool,
-    /// What could not be read in its worktree and is in no snapshot: the entry stays for as long as it is there.
+    /// Paths in the worktree that could not be read and are in no snapshot. The entry is kept as long as they
+    /// exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unread: Vec<RepoPath>,
+    #[serde(rename = "unread")]
+    pub(crate) unreadable: Vec<RepoPath>,
 }
 
 impl Record for TrashRecord {
     const FORMAT: u32 = 1;
 }
 
-/// Beside the former: to which lane the folder went.
+/// Record, next to a [`TrashRecord`], of the lane that reused the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct GivenRecord {
-    /// The lane that got it.
+pub(crate) struct ReusedTrashRecord {
+    /// Lane that reused the folder.
     pub(crate) lane: String,
-    /// When.
+    /// Time of the reuse.
     pub(crate) at: Moment,
-    /// What was in it and went along, as a person reads it.
+    /// Files that the folder still contained, as display text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) kept: Vec<String>,
+    #[serde(rename = "kept")]
+    pub(crate) carried_files: Vec<String>,
 }
 
-impl Record for GivenRecord {
+impl Record for ReusedTrashRecord {
     const FORMAT: u32 = 1;
 }

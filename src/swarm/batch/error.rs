@@ -1,219 +1,219 @@
-//! Owns what can go wrong with a batch, and what helps.
+//! Errors of batch commands, with their hints and exit codes.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::explain::{Exit, Explain};
-use crate::swarm::schedule::Flaw;
+use crate::swarm::schedule::WorkloadError;
 
-/// Why something cannot be done with a batch.
+/// The reason why git-proq cannot run a command on a batch.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// There is none of this name, or several could be meant.
-    #[error("there is no batch '{asked}'{}", one_of(known))]
+    /// No batch has the given name, or more than one batch matches it.
+    #[error("there is no batch '{name}'{}", one_of(known))]
     Unknown {
-        /// What was asked for.
-        asked: String,
-        /// Those that there are.
+        /// The name or prefix that was given.
+        name: String,
+        /// The ids of all batches.
         known: Vec<String>,
     },
-    /// One of the same plan is done, and is on its own branch only.
+    /// A batch of the same plan has finished, but its tasks are only on the batch's own branch.
     #[error("batch {id} of this plan is over, and what it has done is not on {base} yet; nothing was begun")]
-    Unlanded {
-        /// It.
+    PreviousBatchUnlanded {
+        /// The finished batch.
         id: String,
-        /// Where it should land.
+        /// The branch that the finished batch is for.
         base: String,
-        /// How it gets there.
-        help: String,
+        /// The hint for landing the finished batch.
+        hint: String,
     },
-    /// None was named, and there is none.
+    /// No batch was named, and the repository has none.
     #[error("there is no batch yet")]
-    NoneYet,
-    /// None was named, and it is not clear which is meant.
+    NoBatches,
+    /// No batch was named, and not exactly one is open.
     #[error("{}", if open.is_empty() { "no batch is open".to_owned() } else { format!("several batches are open: {}", open.join(", ")) })]
-    Which {
-        /// Those that are open.
+    AmbiguousBatch {
+        /// The ids of the open batches.
         open: Vec<String>,
         /// The command that was typed.
         command: &'static str,
     },
-    /// Its tasks are none that could be scheduled: somebody has changed the file.
+    /// The tasks on record cannot be scheduled, because their file was edited.
     #[error("the tasks of batch {id} cannot be read: {flaw}")]
-    Flaw {
-        /// The batch.
+    InvalidTasks {
+        /// The id of the batch.
         id: String,
-        /// What is wrong with them.
-        flaw: Flaw,
+        /// The defect in the tasks.
+        flaw: WorkloadError,
     },
-    /// It has no such task.
+    /// The batch has no task of the given name.
     #[error("batch {id} has no task '{name}'")]
-    NoTask {
-        /// The batch.
+    UnknownTask {
+        /// The id of the batch.
         id: String,
-        /// What was asked for.
+        /// The task name that was given.
         name: String,
     },
-    /// The plan has no such task.
+    /// The plan has no task of the given name.
     #[error("this plan has no task '{name}'; nothing was begun")]
-    NoSuchTask {
-        /// What was asked for.
+    UnknownPlanTask {
+        /// The task name that was given.
         name: String,
-        /// The plan as it was named.
+        /// The plan, as it was named.
         plan: String,
     },
-    /// Nobody could be started to go on with it.
-    #[error("nobody goes on with batch {id}: {why}")]
-    NotStarted {
-        /// The batch.
+    /// git-proq could not start a scheduler for the batch.
+    #[error("nobody goes on with batch {id}: {reason}")]
+    SchedulerNotStarted {
+        /// The id of the batch.
         id: String,
-        /// Why.
-        why: String,
+        /// The reason why the scheduler did not start.
+        reason: String,
     },
-    /// Its scheduler does not answer.
+    /// The scheduler of the batch did not answer a control request in time.
     #[error(
         "the scheduler of batch {id} has not answered in {seconds} s; what you want is written down for it"
     )]
-    Deaf {
-        /// The batch.
+    SchedulerTimeout {
+        /// The id of the batch.
         id: String,
-        /// How long was waited.
+        /// The seconds that git-proq waited.
         seconds: u64,
     },
-    /// The plan that somebody wants to run is being run.
+    /// A batch of the requested plan has not finished.
     #[error("batch {id} of this plan is not over ({state}); nothing was begun")]
-    Open {
-        /// The batch.
+    PlanBatchUnfinished {
+        /// The id of the unfinished batch.
         id: String,
-        /// How far it is.
+        /// The state of the unfinished batch.
         state: String,
     },
-    /// A task says nothing about who is to do it.
+    /// Neither a task, its plan nor the command line names an agent.
     #[error("nothing says who is to do task '{task}'; nothing was begun")]
     NoAgent {
-        /// The task.
+        /// The name of the task.
         task: String,
     },
-    /// There is nothing to run.
+    /// All tasks of the plan are done already.
     #[error("all tasks of this plan are done; nothing was begun")]
     AllDone {
-        /// The plan as it was named.
+        /// The plan, as it was named.
         plan: String,
     },
-    /// Commands of a plan that came with a repository, and that nobody has approved.
+    /// A plan that came with a repository has commands that the user has not approved.
     #[error("{} asks for commands that you have not approved: {}; nothing was begun", path.display(), commands.join("; "))]
-    Unapproved {
-        /// The plan's file.
+    UnapprovedCommands {
+        /// The file of the plan.
         path: PathBuf,
-        /// The command lines.
+        /// The command lines that need approval.
         commands: Vec<String>,
-        /// The arguments of `git proq approve` that name the plan.
-        plan: String,
+        /// The arguments that make `git proq approve` name the plan.
+        approve_args: String,
     },
-    /// It is not clear which branch it is for.
-    #[error("{why}, so it is not clear which branch the batch is for; nothing was begun")]
-    NoBase {
-        /// Why.
-        why: String,
+    /// git-proq cannot determine the branch that the batch is for.
+    #[error("{reason}, so it is not clear which branch the batch is for; nothing was begun")]
+    UnknownBase {
+        /// The reason why the branch is unknown.
+        reason: String,
     },
-    /// Changes that no lane would have.
-    #[error("your uncommitted changes would be in no lane: {names}; nothing was begun")]
-    Dirty {
-        /// The files.
-        names: String,
+    /// The main checkout has uncommitted changes, which no lane would contain.
+    #[error("your uncommitted changes would be in no lane: {files}; nothing was begun")]
+    UncommittedChanges {
+        /// The changed files, as one text.
+        files: String,
     },
-    /// It goes on, so that something else has to wait.
+    /// The batch is still running, so the command has to wait.
     #[error("batch {id} goes on{}; nothing was changed", if *agents { ": agents are at work in its lanes" } else { "" })]
-    GoesOn {
-        /// The batch.
+    StillRunning {
+        /// The id of the batch.
         id: String,
-        /// Whether it is only agents that do.
+        /// Whether only agents are still running, without a scheduler.
         agents: bool,
     },
-    /// It was cleaned up.
+    /// The batch was cleaned up.
     #[error("batch {id} was cleaned up: its lanes and its branch are gone")]
-    Cleaned {
-        /// The batch.
+    CleanedUp {
+        /// The id of the batch.
         id: String,
     },
-    /// There is nothing of it to land.
-    #[error("{why}; nothing was moved")]
+    /// The batch has no commits to land.
+    #[error("{reason}; nothing was moved")]
     NothingToLand {
-        /// Why.
-        why: String,
+        /// The reason why nothing can land.
+        reason: String,
     },
-    /// It was to be landed only if it is as it was to be.
-    #[error("batch {id} is strict, and {why}; nothing was moved")]
-    NotMet {
-        /// The batch.
+    /// The batch is strict, and not all of its criteria are known to be met.
+    #[error("batch {id} is strict, and {reason}; nothing was moved")]
+    CriteriaNotMet {
+        /// The id of the batch.
         id: String,
-        /// Why that is not known to be so.
-        why: String,
+        /// The reason why the criteria do not count as met.
+        reason: String,
     },
-    /// It builds on what is to be taken back.
+    /// An unfinished batch builds on the landings to undo.
     #[error("that landed tasks of batch {id}, which {}; nothing was changed", if *runs { "goes on" } else { "is not over" })]
-    BuiltOn {
-        /// The batch.
+    BatchBuildsOn {
+        /// The id of the batch.
         id: String,
-        /// Whether somebody goes on with it now.
+        /// Whether a scheduler is running the batch.
         runs: bool,
-        /// The command that takes it back all the same, where there is one.
-        forced: Option<String>,
+        /// The command that undoes the landings in spite of the batch; none where there is no such command.
+        force_command: Option<String>,
     },
-    /// An operation cannot be undone before those of a batch that is not over.
+    /// An unfinished batch landed tasks after the operation to undo.
     #[error(
         "cannot undo operation {operation} by itself: batch {id} {}, and landed tasks after it; nothing was changed",
         if *runs { "goes on" } else { "is not over" }
     )]
     LandedSince {
-        /// The operation.
+        /// The id of the operation.
         operation: u64,
-        /// The batch.
+        /// The id of the batch.
         id: String,
-        /// Whether somebody goes on with it now.
+        /// Whether a scheduler is running the batch.
         runs: bool,
     },
-    /// Work would get lost from sight.
+    /// The batch to clean up has landed tasks on its own branch that the base does not have.
     #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
-    NotLanded {
-        /// The batch.
+    TasksNotLanded {
+        /// The id of the batch.
         id: String,
-        /// How many tasks.
+        /// The number of tasks that the base lacks.
         count: usize,
-        /// Where they would have to be.
+        /// The branch that the batch is for.
         base: String,
-        /// How they get there.
-        help: String,
+        /// The hint for landing the tasks on the base.
+        hint: String,
     },
-    /// What it was to land on is gone.
+    /// The branch that the batch is for no longer exists.
     #[error("'{base}', which batch {id} is for, is gone; nothing was moved")]
-    BaseGone {
-        /// The batch.
+    BaseMissing {
+        /// The id of the batch.
         id: String,
-        /// The branch.
+        /// The missing branch.
         base: String,
-        /// How it lands elsewhere.
-        help: String,
+        /// The hint for landing the batch on another branch.
+        hint: String,
     },
-    /// Its own branch is gone.
+    /// The batch's own branch no longer exists.
     #[error(
         "the branch of batch {id} is gone: {branch}{}; nothing was moved",
         tip.as_ref().map_or_else(String::new, |tip| format!(", which was at {tip}"))
     )]
-    BranchGone {
-        /// The batch.
+    BranchMissing {
+        /// The id of the batch.
         id: String,
-        /// The branch.
+        /// The missing branch.
         branch: String,
-        /// Where it was, if that is known and still there.
+        /// The commit that the branch pointed at, if it is known and still in the repository.
         tip: Option<String>,
     },
-    /// Lanes of one that is to be cleaned up have work that is nowhere else.
+    /// Lanes of the batch to clean up have work that exists nowhere else.
     #[error("batch {id} is kept, because of {}; nothing was removed", lanes.join(", "))]
-    Kept {
-        /// The batch.
+    LanesHaveWork {
+        /// The id of the batch.
         id: String,
-        /// The lanes, and what is in each.
+        /// The lanes, each with a description of its unsaved work.
         lanes: Vec<String>,
     },
 }
@@ -227,53 +227,56 @@ fn one_of(known: &[String]) -> String {
 }
 
 impl BatchError {
-    /// What helps where a batch is to be landed, taken back or tidied up.
-    fn hints_of_an_end(&self) -> Vec<Cow<'static, str>> {
+    /// Returns the hints for errors of landing, undoing and cleaning up a batch.
+    fn landing_and_cleanup_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            BatchError::GoesOn { id, agents: false } => vec![
+            BatchError::StillRunning { id, agents: false } => vec![
                 format!("have it end what it is at: git proq pause {id}").into(),
                 format!("or stop it: git proq abort {id}").into(),
             ],
-            BatchError::GoesOn { id, agents: true } | BatchError::BuiltOn { id, runs: true, .. } => {
+            BatchError::StillRunning { id, agents: true }
+            | BatchError::BatchBuildsOn { id, runs: true, .. } => {
                 vec![format!("end that first: git proq abort {id}").into()]
             }
             BatchError::LandedSince { operation, runs, .. } => {
-                let by_hand =
+                let show_hint =
                     format!("see what it saved, to bring that back by hand: git proq op show {operation}");
                 let before = operation.saturating_sub(1);
-                let all = format!(
+                let restore_hint = format!(
                     "or take back all since, with what the batch landed: git proq op restore {before} --force"
                 );
-                std::iter::once(by_hand).chain((!runs).then_some(all)).map(Cow::from).collect()
+                std::iter::once(show_hint).chain((!runs).then_some(restore_hint)).map(Cow::from).collect()
             }
-            BatchError::Cleaned { .. } => {
+            BatchError::CleanedUp { .. } => {
                 vec!["see what is kept of removed lanes: git proq list --all".into()]
             }
-            BatchError::BuiltOn { id, runs: false, forced } => {
-                let again = forced.as_ref().map(|command| {
+            BatchError::BatchBuildsOn { id, runs: false, force_command: forced } => {
+                let force_hint = forced.as_ref().map(|command| {
                     format!("or take it back all the same; the tasks land again when it goes on: {command}")
                         .into()
                 });
-                std::iter::once(format!("go on with it: git proq resume {id}").into()).chain(again).collect()
+                std::iter::once(format!("go on with it: git proq resume {id}").into())
+                    .chain(force_hint)
+                    .collect()
             }
-            BatchError::NotMet { id, .. } => vec![
+            BatchError::CriteriaNotMet { id, .. } => vec![
                 format!("see what is not met: git proq status {id}").into(),
                 format!("or land it all the same: git proq merge --batch {id} --force").into(),
             ],
             BatchError::NothingToLand { .. } => vec!["see how far it is: git proq status".into()],
-            BatchError::Kept { id, .. } => vec![
+            BatchError::LanesHaveWork { id, .. } => vec![
                 format!("go on with it: git proq resume {id}").into(),
                 format!("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")
                     .into(),
             ],
-            BatchError::BaseGone { help, .. } => vec![help.clone().into()],
-            BatchError::BranchGone { branch, tip: Some(tip), .. } => {
+            BatchError::BaseMissing { hint: help, .. } => vec![help.clone().into()],
+            BatchError::BranchMissing { branch, tip: Some(tip), .. } => {
                 vec![format!("bring it back: git branch {branch} {tip}").into()]
             }
-            BatchError::BranchGone { id, .. } => {
+            BatchError::BranchMissing { id, .. } => {
                 vec![format!("see how far it is: git proq status {id}").into()]
             }
-            BatchError::NotLanded { id, help, .. } => vec![
+            BatchError::TasksNotLanded { id, hint: help, .. } => vec![
                 help.clone().into(),
                 format!(
                     "or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force"
@@ -289,29 +292,35 @@ impl Explain for BatchError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             BatchError::Unknown { .. } => vec!["see all: git proq status --all".into()],
-            BatchError::Unlanded { id, help, .. } => vec![
+            BatchError::PreviousBatchUnlanded { id, hint: help, .. } => vec![
                 help.clone().into(),
                 format!("try again what failed in it: git proq resume {id} --retry ID").into(),
                 "do all of the plan once more: git proq swarm PLAN --new".into(),
             ],
-            BatchError::NoneYet => vec!["begin one: git proq swarm PLAN".into()],
-            BatchError::Which { open, .. } if open.is_empty() => {
+            BatchError::NoBatches => vec!["begin one: git proq swarm PLAN".into()],
+            BatchError::AmbiguousBatch { open, .. } if open.is_empty() => {
                 vec![
                     "begin one: git proq swarm PLAN".into(),
                     "see those that are over: git proq status --all".into(),
                 ]
             }
-            BatchError::Which { open, command } => {
+            BatchError::AmbiguousBatch { open, command } => {
                 vec![format!("say which: git proq {command} {}", open[0]).into()]
             }
-            BatchError::Flaw { id, .. } => vec![format!("look at it: git proq status {id} --json").into()],
-            BatchError::NoTask { id, .. } => vec![format!("see its tasks: git proq status {id}").into()],
-            BatchError::NoSuchTask { plan, .. } => {
+            BatchError::InvalidTasks { id, .. } => {
+                vec![format!("look at it: git proq status {id} --json").into()]
+            }
+            BatchError::UnknownTask { id, .. } => vec![format!("see its tasks: git proq status {id}").into()],
+            BatchError::UnknownPlanTask { plan, .. } => {
                 vec![format!("see its tasks: git proq plan {plan}").into()]
             }
-            BatchError::NotStarted { id, .. } => vec![format!("try again: git proq resume {id}").into()],
-            BatchError::Deaf { id, .. } => vec![format!("see how far it is: git proq status {id}").into()],
-            BatchError::Open { id, .. } => vec![
+            BatchError::SchedulerNotStarted { id, .. } => {
+                vec![format!("try again: git proq resume {id}").into()]
+            }
+            BatchError::SchedulerTimeout { id, .. } => {
+                vec![format!("see how far it is: git proq status {id}").into()]
+            }
+            BatchError::PlanBatchUnfinished { id, .. } => vec![
                 format!("go on with it: git proq resume {id}").into(),
                 "or begin another one beside it: git proq swarm --new …".into(),
             ],
@@ -319,22 +328,22 @@ impl Explain for BatchError {
                 vec!["name an agent for such tasks: git proq swarm --agent claude …".into()]
             }
             BatchError::AllDone { plan } => vec![format!("see them: git proq plan {plan}").into()],
-            BatchError::Unapproved { plan, .. } => {
+            BatchError::UnapprovedCommands { approve_args: plan, .. } => {
                 vec![format!("read them and let them run: git proq approve{plan}").into()]
             }
-            BatchError::NoBase { .. } => vec!["name it: git proq swarm --base BRANCH …".into()],
-            BatchError::Dirty { .. } => vec![
+            BatchError::UnknownBase { .. } => vec!["name it: git proq swarm --base BRANCH …".into()],
+            BatchError::UncommittedChanges { .. } => vec![
                 "commit them first: git commit -a".into(),
                 "or begin without them: git proq swarm --ignore-dirty …".into(),
             ],
-            it => it.hints_of_an_end(),
+            other => other.landing_and_cleanup_hints(),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
-            BatchError::Which { .. } | BatchError::NoBase { .. } => Exit::Usage,
-            BatchError::Deaf { .. } => Exit::Locked,
+            BatchError::AmbiguousBatch { .. } | BatchError::UnknownBase { .. } => Exit::Usage,
+            BatchError::SchedulerTimeout { .. } => Exit::Locked,
             _ => Exit::Refused,
         }
     }

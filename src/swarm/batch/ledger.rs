@@ -1,4 +1,5 @@
-//! Owns which batch has which task, so that no two run one, and how often each task has failed over all of them.
+//! Ledger of tasks across all batches: which batch has which task, so that no two batches run the same one,
+//! and how often each task has failed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,36 +7,39 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::Project;
-use crate::store::{Error, LockName, Record, remove_drafts};
+use crate::store::{Error, LockName, Record, remove_temp_files};
 
-/// What tells a task from all others, whichever plan it is named in.
+/// Identity of a task, the same in every plan that names the task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Key {
-    /// The file that it was read from.
+pub(crate) struct TaskKey {
+    /// The file that the task was read from.
     #[serde(with = "crate::store::path_form")]
     pub(crate) source: PathBuf,
-    /// The part of the file in which names are unique: a milestone. Empty where they are so in all of it.
+    /// The section of the file in which task names are unique: a milestone. Empty where names are unique in
+    /// the entire file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) part: String,
-    /// Its name there.
+    #[serde(rename = "part")]
+    pub(crate) section: String,
+    /// The name of the task in that section.
     pub(crate) task: String,
 }
 
-/// What is known of tasks that some batch has, or that have failed.
+/// Owner and failure count of each task that a batch has claimed or that has failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     #[serde(default)]
-    task: Vec<Slip>,
+    #[serde(rename = "task")]
+    entries: Vec<LedgerEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Slip {
+struct LedgerEntry {
     #[serde(flatten)]
-    key: Key,
-    /// The batch that has it.
+    key: TaskKey,
+    /// The batch that has claimed the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     batch: Option<String>,
-    /// How often it has failed since a person last asked for it.
+    /// The number of failures since a person last requested the task.
     #[serde(default)]
     failures: u32,
 }
@@ -45,98 +49,110 @@ impl Record for Ledger {
 }
 
 impl Ledger {
-    /// Reads it.
+    /// Reads the ledger of a project; empty when there is none yet.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails when the file cannot be read.
     pub(crate) fn read(project: &Project) -> Result<Ledger, Error> {
-        Ok(Ledger::find(&project.store.layout().ledger())?.unwrap_or_default())
+        Ok(Ledger::load_if_exists(&project.store.layout().batch_ledger())?.unwrap_or_default())
     }
 
-    /// How often a task has failed.
-    pub(crate) fn failures(&self, key: &Key) -> u32 {
-        self.task.iter().find(|slip| slip.key == *key).map_or(0, |slip| slip.failures)
+    /// Returns how often a task has failed.
+    pub(crate) fn failures(&self, key: &TaskKey) -> u32 {
+        self.entries.iter().find(|entry| entry.key == *key).map_or(0, |slip| slip.failures)
     }
 
-    /// Whether a batch has any task.
-    pub(crate) fn has(&self, batch: &str) -> bool {
-        self.task.iter().any(|slip| slip.batch.as_deref() == Some(batch))
+    /// Returns whether a batch has claimed any task.
+    pub(crate) fn has_batch(&self, batch: &str) -> bool {
+        self.entries.iter().any(|entry| entry.batch.as_deref() == Some(batch))
     }
 
-    /// The tasks by what they are known by.
-    fn by_key(&mut self) -> BTreeMap<Key, Slip> {
-        std::mem::take(&mut self.task).into_iter().map(|slip| (slip.key.clone(), slip)).collect()
+    /// Removes all entries and returns them by task key.
+    fn take_entries_by_key(&mut self) -> BTreeMap<TaskKey, LedgerEntry> {
+        std::mem::take(&mut self.entries).into_iter().map(|entry| (entry.key.clone(), entry)).collect()
     }
 
-    /// Changes it, from what is on disk then.
-    fn change<T>(project: &Project, change: impl FnOnce(&mut BTreeMap<Key, Slip>) -> T) -> Result<T, Error> {
-        let _lock = project.store.locks().take(&LockName::Ledger)?;
+    /// Reads the ledger under its lock, applies `edit`, and saves it if it changed. Entries without a batch
+    /// and failures are dropped.
+    fn update<T>(
+        project: &Project,
+        edit: impl FnOnce(&mut BTreeMap<TaskKey, LedgerEntry>) -> T,
+    ) -> Result<T, Error> {
+        let _lock = project.store.locks().acquire(&LockName::Ledger)?;
         let mut ledger = Ledger::read(project)?;
         let before = ledger.clone();
-        let mut slips = ledger.by_key();
-        let done = change(&mut slips);
-        slips.retain(|_, slip| slip.batch.is_some() || slip.failures > 0);
-        ledger.task = slips.into_values().collect();
+        let mut entries_by_key = ledger.take_entries_by_key();
+        let result = edit(&mut entries_by_key);
+        entries_by_key.retain(|_, entry| entry.batch.is_some() || entry.failures > 0);
+        ledger.entries = entries_by_key.into_values().collect();
         if ledger != before {
-            // Drafts of those that were killed while they wrote it: nobody else writes it now.
-            drop(remove_drafts(&project.store.layout().ledger()));
-            ledger.save(&project.store.layout().ledger())?;
+            // Removes temporary files of killed writers; the lock keeps all other writers out.
+            drop(remove_temp_files(&project.store.layout().batch_ledger()));
+            ledger.save(&project.store.layout().batch_ledger())?;
         }
-        Ok(done)
+        Ok(result)
     }
 
-    /// Takes tasks for a batch. The answer is, for each, the other batch that has it.
+    /// Claims tasks for a batch. Returns for each key the other batch that already has the task, or none when
+    /// the claim succeeded.
     ///
     /// # Errors
-    /// When the ledger cannot be read or written.
-    pub(crate) fn claim(project: &Project, batch: &str, keys: &[Key]) -> Result<Vec<Option<String>>, Error> {
-        Ledger::change(project, |slips| {
-            let claim = |key: &Key| {
-                let slip = slip_of(slips, key);
-                let other = slip.batch.clone().filter(|other| other != batch);
-                if other.is_none() {
-                    slip.batch = Some(batch.to_owned());
+    /// Fails when the ledger cannot be read or written.
+    pub(crate) fn claim(
+        project: &Project,
+        batch: &str,
+        keys: &[TaskKey],
+    ) -> Result<Vec<Option<String>>, Error> {
+        Ledger::update(project, |entries| {
+            let claim_key = |key: &TaskKey| {
+                let entry = entry_or_insert(entries, key);
+                let other_batch = entry.batch.clone().filter(|other| other != batch);
+                if other_batch.is_none() {
+                    entry.batch = Some(batch.to_owned());
                 }
-                other
+                other_batch
             };
-            keys.iter().map(claim).collect()
+            keys.iter().map(claim_key).collect()
         })
     }
 
-    /// Lets other batches have tasks of this one.
+    /// Releases a batch's claim on these tasks, so that other batches can claim them.
     ///
     /// # Errors
-    /// As [`Ledger::claim`].
-    pub(crate) fn release(project: &Project, batch: &str, keys: &[Key]) -> Result<(), Error> {
-        Ledger::change(project, |slips| {
+    /// Fails as [`Ledger::claim`] does.
+    pub(crate) fn release(project: &Project, batch: &str, keys: &[TaskKey]) -> Result<(), Error> {
+        Ledger::update(project, |entries| {
             for key in keys {
-                let slip = slip_of(slips, key);
-                slip.batch.take_if(|own| own == batch);
+                let entry = entry_or_insert(entries, key);
+                entry.batch.take_if(|owner| owner == batch);
             }
         })
     }
 
-    /// Lets go of all that a batch has.
+    /// Releases a batch's claims on all of its tasks.
     ///
     /// # Errors
-    /// As [`Ledger::claim`].
+    /// Fails as [`Ledger::claim`] does.
     pub(crate) fn release_all(project: &Project, batch: &str) -> Result<(), Error> {
-        Ledger::change(project, |slips| {
-            for slip in slips.values_mut() {
-                slip.batch.take_if(|own| own == batch);
+        Ledger::update(project, |entries| {
+            for entry in entries.values_mut() {
+                entry.batch.take_if(|owner| owner == batch);
             }
         })
     }
 
-    /// Writes down how often a task has failed by now.
+    /// Saves the failure count of a task.
     ///
     /// # Errors
-    /// As [`Ledger::claim`].
-    pub(crate) fn set_failures(project: &Project, key: &Key, failures: u32) -> Result<(), Error> {
-        Ledger::change(project, |slips| slip_of(slips, key).failures = failures)
+    /// Fails as [`Ledger::claim`] does.
+    pub(crate) fn set_failures(project: &Project, key: &TaskKey, failures: u32) -> Result<(), Error> {
+        Ledger::update(project, |entries| entry_or_insert(entries, key).failures = failures)
     }
 }
 
-fn slip_of<'a>(slips: &'a mut BTreeMap<Key, Slip>, key: &Key) -> &'a mut Slip {
-    slips.entry(key.clone()).or_insert_with(|| Slip { key: key.clone(), batch: None, failures: 0 })
+fn entry_or_insert<'a>(
+    entries: &'a mut BTreeMap<TaskKey, LedgerEntry>,
+    key: &TaskKey,
+) -> &'a mut LedgerEntry {
+    entries.entry(key.clone()).or_insert_with(|| LedgerEntry { key: key.clone(), batch: None, failures: 0 })
 }

@@ -1,4 +1,5 @@
-//! Owns the log of a batch: what its scheduler was told, line by line, each on disk before it counts.
+//! Log of a batch: the events that its scheduler received, one JSON line each. A line is on disk before its
+//! event counts.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -11,303 +12,318 @@ use crate::store::records::{Cost, Tokens};
 use crate::store::{Error, Moment, now};
 use crate::swarm::schedule::Event;
 
-/// One line.
+/// One line of a batch's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Line {
-    /// Something happened.
-    Entry(Box<Entry>),
-    /// Something that decides nothing and that a person should know.
+pub(crate) enum LogLine {
+    /// An event of the scheduler.
+    Entry(Box<EventEntry>),
+    /// A note for a person, which the scheduler ignores.
     Note {
-        /// Its number.
+        /// The number of the line.
         n: u64,
-        /// When.
+        /// The time of writing.
         at: Moment,
-        /// What.
+        /// The text of the note.
         note: String,
-        /// The tasks that it is about.
+        /// The tasks that the note is about.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<usize>,
     },
 }
 
-/// Something that happened to a batch. `event` has its name; tasks and lanes go by number.
+/// An event of a batch on record. The key `event` holds its name; tasks and lanes appear by number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Entry {
-    /// Its number, from 1, without gaps.
+pub(crate) struct EventEntry {
+    /// The number of the line, from 1, without gaps.
     pub(crate) n: u64,
-    /// When.
+    /// The time of writing.
     pub(crate) at: Moment,
-    /// What.
+    /// The event that the scheduler received.
     #[serde(flatten)]
     pub(crate) event: Event,
-    /// More about it. The scheduler does not go by that.
-    #[serde(default, skip_serializing_if = "Facts::is_empty")]
-    pub(crate) facts: Facts,
+    /// Details for readers, which the scheduler ignores.
+    #[serde(default, skip_serializing_if = "EventFacts::is_empty")]
+    pub(crate) facts: EventFacts,
 }
 
-/// What is known of an event besides. What does not apply to one is left out.
+/// Details of an event, for readers. A detail that does not apply to the event is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Facts {
+pub(crate) struct EventFacts {
     /// The name of the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lane: Option<String>,
-    /// Who did it.
+    /// The agent that did the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// With which model.
+    /// The model that the agent used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// The number of the run in its lane; of several that one attempt took, the last.
+    /// The number of the run in its lane; the last one for an attempt with more than one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<u32>,
-    /// When that began.
+    /// The time when the run started.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) began: Option<Moment>,
-    /// Where a task's work begins in its lane.
+    #[serde(rename = "began")]
+    pub(crate) run_started: Option<Moment>,
+    /// The commit at which the task's work starts in its lane.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<Oid>,
-    /// Where it ends.
+    #[serde(rename = "from")]
+    pub(crate) work_start: Option<Oid>,
+    /// The commit at which the task's work ends in its lane.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) to: Option<Oid>,
-    /// What it cost.
+    #[serde(rename = "to")]
+    pub(crate) work_end: Option<Oid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<Cost>,
-    /// What it used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<Tokens>,
-    /// What landed, and with which commits.
+    /// The tasks that landed, each with its commit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) brought: Vec<Brought>,
-    /// Where the branch is since.
+    #[serde(rename = "brought")]
+    pub(crate) landed: Vec<TaskLanding>,
+    /// The tip of the batch's branch after the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tip: Option<Oid>,
-    /// The checks that succeeded with it before it landed.
+    /// The checks that passed before the tasks landed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) checks: Vec<String>,
+    #[serde(rename = "checks")]
+    pub(crate) passed_checks: Vec<String>,
     /// The files in conflict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) files: Vec<RepoPath>,
+    #[serde(rename = "files")]
+    pub(crate) conflict_files: Vec<RepoPath>,
     /// The check that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) check: Option<String>,
-    /// What it wrote.
+    #[serde(rename = "check")]
+    pub(crate) failed_check: Option<String>,
+    /// The file with the output of the failed check.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) log: Option<PathBuf>,
-    /// The task that a lane was being made for.
+    #[serde(rename = "log")]
+    pub(crate) check_log: Option<PathBuf>,
+    /// The task for which a lane was being created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<usize>,
-    /// The batch that has a task.
+    /// The other batch that has claimed the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<String>,
-    /// More, in a line for a person.
+    /// Further explanation, as one line for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// The wish that it answers. One that is in the log is not taken up again.
+    /// The name of the control request that the event answers. The scheduler skips requests that are in the
+    /// log.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) wish: Option<String>,
+    #[serde(rename = "wish")]
+    pub(crate) request: Option<String>,
 }
 
-/// A task that landed.
+/// A task that landed, with its commit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Brought {
-    /// The task.
+pub(crate) struct TaskLanding {
+    /// The number of the task.
     pub(crate) task: usize,
-    /// The commit with which all of it was on the branch.
+    /// The first commit on the branch that contains all of the task.
     pub(crate) commit: Oid,
 }
 
-impl Facts {
+impl EventFacts {
     fn is_empty(&self) -> bool {
-        *self == Facts::default()
+        *self == EventFacts::default()
     }
 
-    /// Nothing but this line.
-    pub(crate) fn saying(detail: impl Into<String>) -> Facts {
-        Facts { detail: Some(crate::harmless::line(&detail.into())), ..Facts::default() }
+    /// Returns details with one explanatory line only.
+    pub(crate) fn with_detail(detail: impl Into<String>) -> EventFacts {
+        EventFacts {
+            detail: Some(crate::terminal_text::escape_line(&detail.into())),
+            ..EventFacts::default()
+        }
     }
 }
 
-impl Line {
-    /// The event, if it is one.
+impl LogLine {
+    /// Returns the event of the line; none for a note.
     pub(crate) fn event(&self) -> Option<&Event> {
         self.entry().map(|entry| &entry.event)
     }
 
-    /// The same with all that is known of it.
-    pub(crate) fn entry(&self) -> Option<&Entry> {
+    /// Returns the entry of an event line; none for a note.
+    pub(crate) fn entry(&self) -> Option<&EventEntry> {
         match self {
-            Line::Entry(entry) => Some(entry),
-            Line::Note { .. } => None,
+            LogLine::Entry(entry) => Some(entry),
+            LogLine::Note { .. } => None,
         }
     }
 
-    /// When.
-    pub(crate) fn at(&self) -> Moment {
+    /// Returns the time when the line was written.
+    pub(crate) fn time(&self) -> Moment {
         match self {
-            Line::Entry(entry) => entry.at,
-            Line::Note { at, .. } => *at,
+            LogLine::Entry(entry) => entry.at,
+            LogLine::Note { at, .. } => *at,
         }
     }
 
-    fn n(&self) -> u64 {
+    fn number(&self) -> u64 {
         match self {
-            Line::Entry(entry) => entry.n,
-            Line::Note { n, .. } => *n,
+            LogLine::Entry(entry) => entry.n,
+            LogLine::Note { n, .. } => *n,
         }
     }
 }
 
-/// The log, open for adding to it. Only who holds the batch's lock does so.
+/// A batch's log, open for appending. Only the holder of the batch's lock appends to it.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct BatchLog {
     file: File,
     path: PathBuf,
     length: u64,
-    last: u64,
+    last_number: u64,
 }
 
-impl Log {
-    /// Opens the log of a batch, and answers what it says. What was only half written is taken off its end.
+impl BatchLog {
+    /// Opens or creates a batch's log, and returns it with the lines that it has. A partial line at the end
+    /// is truncated.
     ///
     /// # Errors
-    /// When it cannot be read or written.
-    pub(crate) fn open(path: &Path) -> Result<(Log, Vec<Line>), Error> {
+    /// Fails when the file cannot be read or written.
+    pub(crate) fn open(path: &Path) -> Result<(BatchLog, Vec<LogLine>), Error> {
         let lines = read_log(path)?;
-        let open = File::options().append(true).create(true).open(path);
-        let file = open.map_err(Error::io("open", path))?;
-        let text = crate::regular_file::record(path).map_err(Error::io("read", path))?;
-        let length = (text.len() - unfinished_end(&text)) as u64;
+        let opened = File::options().append(true).create(true).open(path);
+        let file = opened.map_err(Error::io("open", path))?;
+        let text = crate::regular_file::read_store_file(path).map_err(Error::io("read", path))?;
+        let length = (text.len() - partial_line_len(&text)) as u64;
         if length < text.len() as u64 {
             file.set_len(length).map_err(Error::io("write", path))?;
         }
-        let last = lines.last().map_or(0, Line::n);
-        Ok((Log { file, path: path.to_owned(), length, last }, lines))
+        let last_number = lines.last().map_or(0, LogLine::number);
+        Ok((BatchLog { file, path: path.to_owned(), length, last_number }, lines))
     }
 
-    /// Adds an event. It is on disk when this returns.
+    /// Appends an event. The line is synced to disk when this returns.
     ///
     /// # Errors
-    /// When it could not be written; nothing is left of it then.
-    pub(crate) fn add(&mut self, event: &Event, facts: Facts) -> Result<Line, Error> {
-        let entry = Entry { n: self.last + 1, at: now(), event: event.clone(), facts };
-        self.append(Line::Entry(Box::new(entry)))
+    /// Fails when the line cannot be written; the log is then as it was before.
+    pub(crate) fn append_event(&mut self, event: &Event, facts: EventFacts) -> Result<LogLine, Error> {
+        let entry = EventEntry { n: self.last_number + 1, at: now(), event: event.clone(), facts };
+        self.write_line(LogLine::Entry(Box::new(entry)))
     }
 
-    /// Adds a remark.
+    /// Appends a note about `tasks`.
     ///
     /// # Errors
-    /// As [`Log::add`].
-    pub(crate) fn note(&mut self, note: &str, tasks: &[usize]) -> Result<Line, Error> {
-        let note = crate::harmless::line(note);
-        self.append(Line::Note { n: self.last + 1, at: now(), note, tasks: tasks.to_vec() })
+    /// Fails as [`BatchLog::append_event`] does.
+    pub(crate) fn append_note(&mut self, note: &str, tasks: &[usize]) -> Result<LogLine, Error> {
+        let note = crate::terminal_text::escape_line(note);
+        self.write_line(LogLine::Note { n: self.last_number + 1, at: now(), note, tasks: tasks.to_vec() })
     }
 
-    fn append(&mut self, line: Line) -> Result<Line, Error> {
-        let failed = |e| Error::io("write", &self.path)(e);
-        let mut bytes = serde_json::to_vec(&line).map_err(|e| failed(e.into()))?;
+    fn write_line(&mut self, line: LogLine) -> Result<LogLine, Error> {
+        let write_error = |e| Error::io("write", &self.path)(e);
+        let mut bytes = serde_json::to_vec(&line).map_err(|e| write_error(e.into()))?;
         bytes.push(b'\n');
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
         if let Err(e) = written {
-            // The next try begins where this one did.
+            // Truncates the failed line, so that the next write starts where this one did.
             drop(self.file.set_len(self.length));
             drop(self.file.seek(SeekFrom::End(0)));
             return Err(Error::io("write", &self.path)(e));
         }
         self.length += bytes.len() as u64;
-        self.last += 1;
+        self.last_number += 1;
         Ok(line)
     }
 }
 
-/// How many bytes at the end of a log are no whole line.
-fn unfinished_end(text: &[u8]) -> usize {
-    text.len() - text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1)
+/// Returns the number of bytes after the last newline.
+fn partial_line_len(text: &[u8]) -> usize {
+    text.len() - text.iter().rposition(|b| *b == b'\n').map_or(0, |newline| newline + 1)
 }
 
-/// Reads a log as far as it is written. One that is not there yet says nothing.
+/// Reads all complete lines of a log; none when the file does not exist yet.
 ///
 /// # Errors
-/// When it cannot be read, or a whole line of it is none of this form.
-pub(crate) fn read_log(path: &Path) -> Result<Vec<Line>, Error> {
-    let text = match crate::regular_file::record(path) {
+/// Fails when the file cannot be read, or when a complete line is no [`LogLine`].
+pub(crate) fn read_log(path: &Path) -> Result<Vec<LogLine>, Error> {
+    let text = match crate::regular_file::read_store_file(path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Error::io("read", path)(e)),
     };
-    lines_of(path, &text[..text.len() - unfinished_end(&text)])
+    parse_lines(path, &text[..text.len() - partial_line_len(&text)])
 }
 
-fn lines_of(path: &Path, whole: &[u8]) -> Result<Vec<Line>, Error> {
-    let lines = whole.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    let line = |line: &[u8]| {
-        let broken = |e| Error::Broken { path: path.to_owned(), source: Box::new(e) };
-        serde_json::from_slice(line).map_err(broken)
+fn parse_lines(path: &Path, complete: &[u8]) -> Result<Vec<LogLine>, Error> {
+    let lines = complete.split(|b| *b == b'\n').filter(|line| !line.is_empty());
+    let parse_line = |line: &[u8]| {
+        let parse_error = |e| Error::Broken { path: path.to_owned(), source: Box::new(e) };
+        serde_json::from_slice(line).map_err(parse_error)
     };
-    lines.map(line).collect()
+    lines.map(parse_line).collect()
 }
 
-/// A log that is read while it grows: each look reads what has come since, and nothing when nothing has.
+/// Reader of a log that grows: each call reads only the bytes that were appended since, and nothing when the
+/// length is the same.
 #[derive(Debug)]
 pub(crate) struct LogTail {
     path: PathBuf,
-    /// How much of it was read.
-    at: u64,
-    /// The number of the last line that was given out.
-    last: u64,
-    /// How many bytes have been read in all.
+    /// The bytes read so far.
+    offset: u64,
+    /// The number of the last line that was returned.
+    last_number: u64,
+    /// The bytes read by all calls together.
     #[cfg(test)]
-    cost: u64,
+    bytes_read: u64,
 }
 
 impl LogTail {
-    /// Reads the log at `path` from its beginning.
-    pub(crate) fn of(path: PathBuf) -> LogTail {
+    /// Returns a reader that starts at the first line of the log at `path`.
+    pub(crate) fn from_start(path: PathBuf) -> LogTail {
         LogTail {
             path,
-            at: 0,
-            last: 0,
+            offset: 0,
+            last_number: 0,
             #[cfg(test)]
-            cost: 0,
+            bytes_read: 0,
         }
     }
 
-    /// The lines that have come since, each once.
+    /// Returns the lines that were appended since the last call, each once.
     ///
     /// # Errors
-    /// As [`read_log`].
-    pub(crate) fn more(&mut self) -> Result<Vec<Line>, Error> {
+    /// Fails as [`read_log`] does.
+    pub(crate) fn read_new_lines(&mut self) -> Result<Vec<LogLine>, Error> {
         let length = match std::fs::metadata(&self.path) {
             Ok(meta) => meta.len(),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(e) => return Err(Error::io("look at", &self.path)(e)),
         };
-        if length == self.at {
+        if length == self.offset {
             return Ok(Vec::new());
         }
-        // A line that could not be synced is taken back, and may be written as another one: what follows begins elsewhere then.
-        let lines = match self.from(self.at.min(length)) {
-            Err(_) if self.at > 0 => self.from(0)?,
+        // The writer truncates a line that it could not sync, and may write a different one there. Later
+        // lines then start at other offsets, so read from the start.
+        let lines = match self.read_complete_lines(self.offset.min(length)) {
+            Err(_) if self.offset > 0 => self.read_complete_lines(0)?,
             lines => lines?,
         };
-        let new: Vec<Line> = lines.into_iter().filter(|line| line.n() > self.last).collect();
-        self.last = new.last().map_or(self.last, Line::n);
-        Ok(new)
+        let new_lines: Vec<LogLine> =
+            lines.into_iter().filter(|line| line.number() > self.last_number).collect();
+        self.last_number = new_lines.last().map_or(self.last_number, LogLine::number);
+        Ok(new_lines)
     }
 
-    /// The whole lines behind a place.
-    fn from(&mut self, at: u64) -> Result<Vec<Line>, Error> {
+    /// Reads the complete lines after byte `start`.
+    fn read_complete_lines(&mut self, start: u64) -> Result<Vec<LogLine>, Error> {
         let mut text = Vec::new();
         File::open(&self.path)
-            .and_then(|mut file| file.seek(SeekFrom::Start(at)).and_then(|_| file.read_to_end(&mut text)))
+            .and_then(|mut file| file.seek(SeekFrom::Start(start)).and_then(|_| file.read_to_end(&mut text)))
             .map_err(Error::io("read", &self.path))?;
-        let whole = text.len() - unfinished_end(&text);
-        let lines = lines_of(&self.path, &text[..whole])?;
-        self.at = at + whole as u64;
+        let complete_len = text.len() - partial_line_len(&text);
+        let lines = parse_lines(&self.path, &text[..complete_len])?;
+        self.offset = start + complete_len as u64;
         #[cfg(test)]
         {
-            self.cost += text.len() as u64;
+            self.bytes_read += text.len() as u64;
         }
         Ok(lines)
     }
@@ -317,80 +333,82 @@ impl LogTail {
 mod tests {
     use super::*;
     use crate::store::records::RunClass;
-    use crate::swarm::schedule::End;
+    use crate::swarm::schedule::RunEnd;
 
     #[test]
-    fn lines_read_back_and_half_a_line_at_the_end_is_none() {
+    fn reads_lines_back_without_partial_last_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
-        let (mut log, lines) = Log::open(&path).unwrap();
+        let (mut log, lines) = BatchLog::open(&path).unwrap();
         assert!(lines.is_empty());
         let events = [
-            Event::Begun,
-            Event::Ended { task: 3, attempt: 2, end: End::Failed(RunClass::Stalled) },
-            Event::Slots { room: None },
-            Event::TakenUp { runs: vec![(1, 2)] },
+            Event::BatchStarted,
+            Event::RunEnded { task: 3, attempt: 2, end: RunEnd::Failed(RunClass::Stalled) },
+            Event::CapacityChanged { capacity: None },
+            Event::BatchTakenOver { runs: vec![(1, 2)] },
         ];
         for event in &events {
-            let _ = log.add(event, Facts::default()).unwrap();
+            let _ = log.append_event(event, EventFacts::default()).unwrap();
         }
-        let _ = log.note("a hook\nrefused it", &[3]).unwrap();
-        let _ = log.add(&Event::Landed { tasks: vec![1] }, Facts::saying("x")).unwrap();
+        let _ = log.append_note("a hook\nrefused it", &[3]).unwrap();
+        let _ = log.append_event(&Event::Landed { tasks: vec![1] }, EventFacts::with_detail("x")).unwrap();
         let mut text = std::fs::read(&path).unwrap();
         text.extend(b"{\"n\":7,\"at\":\"2026");
         std::fs::write(&path, &text).unwrap();
         assert_eq!(read_log(&path).unwrap().len(), 6);
-        let (mut log, lines) = Log::open(&path).unwrap();
-        let read: Vec<&Event> = lines.iter().filter_map(Line::event).collect();
+        let (mut log, lines) = BatchLog::open(&path).unwrap();
+        let read: Vec<&Event> = lines.iter().filter_map(LogLine::event).collect();
         assert_eq!(read[..4], events.iter().collect::<Vec<_>>()[..]);
-        assert!(matches!(&lines[4], Line::Note { n: 5, note, .. } if !note.contains('\n')));
-        let _ = log.add(&Event::Pause, Facts::default()).unwrap();
-        let numbers: Vec<u64> = read_log(&path).unwrap().iter().map(Line::n).collect();
+        assert!(matches!(&lines[4], LogLine::Note { n: 5, note, .. } if !note.contains('\n')));
+        let _ = log.append_event(&Event::Pause, EventFacts::default()).unwrap();
+        let numbers: Vec<u64> = read_log(&path).unwrap().iter().map(LogLine::number).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
-    fn what_grows_is_read_once() {
+    fn tail_reads_each_new_line_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
-        let mut tail = LogTail::of(path.clone());
-        assert!(tail.more().unwrap().is_empty());
-        let (mut log, _) = Log::open(&path).unwrap();
-        let mut seen = Vec::new();
+        let mut tail = LogTail::from_start(path.clone());
+        assert!(tail.read_new_lines().unwrap().is_empty());
+        let (mut log, _) = BatchLog::open(&path).unwrap();
+        let mut numbers = Vec::new();
         for _ in 0..50 {
-            let _ = log.add(&Event::Begun, Facts::default()).unwrap();
-            seen.extend(tail.more().unwrap().iter().map(Line::n));
-            assert!(tail.more().unwrap().is_empty());
+            let _ = log.append_event(&Event::BatchStarted, EventFacts::default()).unwrap();
+            numbers.extend(tail.read_new_lines().unwrap().iter().map(LogLine::number));
+            assert!(tail.read_new_lines().unwrap().is_empty());
         }
-        assert_eq!(seen, (1..=50).collect::<Vec<u64>>());
+        assert_eq!(numbers, (1..=50).collect::<Vec<u64>>());
         let length = std::fs::metadata(&path).unwrap().len();
-        assert_eq!(tail.cost, length, "bytes that were read");
-        // Half a line waits for its end.
-        let half = |text: &str| {
+        assert_eq!(tail.bytes_read, length, "bytes that were read");
+        // A partial line is not returned before its newline.
+        let append_text = |text: &str| {
             let mut file = File::options().append(true).open(&path).unwrap();
             file.write_all(text.as_bytes()).unwrap();
         };
-        half(r#"{"n":51,"at":"2026-01-02T"#);
-        assert!(tail.more().unwrap().is_empty());
-        half("03:04:05Z\",\"note\":\"taken back\"}\n");
-        assert_eq!(tail.more().unwrap().len(), 1);
-        // A line that was taken back comes again under its number, longer or shorter than it was.
+        append_text(r#"{"n":51,"at":"2026-01-02T"#);
+        assert!(tail.read_new_lines().unwrap().is_empty());
+        append_text("03:04:05Z\",\"note\":\"taken back\"}\n");
+        assert_eq!(tail.read_new_lines().unwrap().len(), 1);
+        // A truncated line is written again under its number, longer or shorter than before.
         File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
-        assert!(tail.more().unwrap().is_empty());
-        half("{\"n\":51,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"taken back and longer\"}\n");
-        half("{\"n\":52,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"next\"}\n");
-        assert_eq!(tail.more().unwrap().iter().map(Line::n).collect::<Vec<_>>(), [52]);
+        assert!(tail.read_new_lines().unwrap().is_empty());
+        append_text("{\"n\":51,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"taken back and longer\"}\n");
+        append_text("{\"n\":52,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"next\"}\n");
+        assert_eq!(tail.read_new_lines().unwrap().iter().map(LogLine::number).collect::<Vec<_>>(), [52]);
         File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
-        half(
+        append_text(
             "{\"n\":51,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"once more, and by far longer than before\"}\n",
         );
-        half("{\"n\":52,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"so this begins in the midst of that\"}\n");
-        half("{\"n\":53,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"last\"}\n");
-        assert_eq!(tail.more().unwrap().iter().map(Line::n).collect::<Vec<_>>(), [53]);
+        append_text(
+            "{\"n\":52,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"so this begins in the midst of that\"}\n",
+        );
+        append_text("{\"n\":53,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"last\"}\n");
+        assert_eq!(tail.read_new_lines().unwrap().iter().map(LogLine::number).collect::<Vec<_>>(), [53]);
     }
 
     #[test]
-    fn a_line_that_is_no_event_is_an_error_and_not_passed_over() {
+    fn refuses_line_with_unknown_event() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
         std::fs::write(&path, "{\"n\":1,\"at\":\"2026-01-02T03:04:05Z\",\"event\":\"sung\"}\n").unwrap();

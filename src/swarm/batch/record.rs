@@ -1,60 +1,61 @@
-//! Owns the form of a batch's record, and a batch as it is read.
+//! Record of a batch, and a batch as loaded from disk.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BatchTask, LogTail, Proof, read_log, read_tasks};
+use super::{BatchTask, CriteriaReport, LogTail, read_log, read_tasks};
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::{Moment, Record};
-use crate::swarm::schedule::{Event, Options, Phase, State, Work};
-use crate::swarm::{Error, batch::Line};
+use crate::swarm::schedule::{BatchOptions, Event, Phase, State, Workload};
+use crate::swarm::{Error, batch::LogLine};
 
-/// A batch, as it is kept.
+/// The settings of a batch, as stored in `batch.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BatchRecord {
-    /// Its name; names sort by time.
+    /// The id of the batch; ids sort by time.
     pub(crate) id: String,
-    /// When it was made.
+    /// The time when the batch was created.
     pub(crate) created: Moment,
-    /// What its plan is about, in a line.
+    /// The summary of the plan, in one line.
     pub(crate) summary: String,
-    /// The branch that all of it is for.
+    /// The branch that the batch is for.
     pub(crate) base: String,
-    /// The branch that its tasks land on: its own, or with `auto_merge` the base.
+    /// The branch that tasks land on: the batch's own branch, or the base with `auto_merge`.
     pub(crate) branch: String,
-    /// The commit that it began from.
+    /// The commit that the batch started from.
     pub(crate) start: Oid,
-    /// Whether tasks land on the base as they are done.
+    /// Whether each finished task lands on the base immediately.
     #[serde(default)]
     pub(crate) auto_merge: bool,
-    /// What the plan was read from, as it was named.
+    /// The sources of the plan, as they were named.
     pub(crate) sources: Vec<String>,
-    /// The form of that: `toml`, `folders`, `roadmap` or `stories`.
-    pub(crate) form: String,
+    /// The format of the sources: `toml`, `folders`, `roadmap` or `stories`.
+    #[serde(rename = "form")]
+    pub(crate) format: String,
     /// The milestone of a roadmap, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) milestone: Option<String>,
-    /// The files that it was read from.
+    /// The files that the plan was read from.
     pub(crate) files: Vec<PathBuf>,
-    /// What has to be true once all of it is done.
+    /// The criteria that must be met once all tasks are done.
     #[serde(default)]
     pub(crate) criteria: Vec<String>,
-    /// Whether it counts as failed where one of them is not met.
+    /// Whether the batch counts as failed when a criterion is not met.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) strict: bool,
-    /// The file that says how far it is, for somebody who follows it.
+    /// The file to which the scheduler writes the progress, for a person who follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress_file: Option<PathBuf>,
-    /// When it was cleaned up: its lanes and its branch are gone then.
+    /// The time of the cleanup, which removes the batch's lanes and branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cleaned: Option<Moment>,
     /// Groups of tasks that change the same files.
     #[serde(default)]
     pub(crate) overlaps: Vec<Vec<usize>>,
-    /// How it is run.
-    pub(crate) options: Options,
+    /// The options of the scheduler.
+    pub(crate) options: BatchOptions,
     /// The phases of the plan.
     #[serde(default)]
     pub(crate) phases: Vec<Phase>,
@@ -65,91 +66,97 @@ impl Record for BatchRecord {
 }
 
 impl BatchRecord {
-    /// What was found out of its criteria, if it has any and somebody has looked.
-    pub(crate) fn proof(&self, project: &Project) -> Option<Proof> {
-        let is_of = |proof: &Proof| proof.criteria.iter().map(|it| &it.text).eq(&self.criteria);
-        let path = || project.store.layout().batch_criteria(&self.id);
-        (!self.criteria.is_empty()).then(path).and_then(|path| Proof::find(&path)).filter(is_of)
+    /// Returns the criteria report of the batch; none when there is none or it covers other criteria than the
+    /// plan's.
+    pub(crate) fn criteria_report(&self, project: &Project) -> Option<CriteriaReport> {
+        let covers_criteria = |proof: &CriteriaReport| {
+            proof.criteria.iter().map(|criterion| &criterion.text).eq(&self.criteria)
+        };
+        let path = || project.store.layout().batch_criteria_results(&self.id);
+        (!self.criteria.is_empty())
+            .then(path)
+            .and_then(|path| CriteriaReport::load(&path))
+            .filter(covers_criteria)
     }
 
-    /// Whether it has criteria that nobody has looked at to the end.
-    pub(crate) fn is_unproven(&self, project: &Project) -> bool {
-        !self.criteria.is_empty() && self.proof(project).is_none_or(|proof| !proof.done)
+    /// Returns whether the batch has criteria whose verification is not complete.
+    pub(crate) fn has_unverified_criteria(&self, project: &Project) -> bool {
+        !self.criteria.is_empty() && self.criteria_report(project).is_none_or(|proof| !proof.is_complete)
     }
 
-    /// The name of its own branch, without `refs/heads/`.
+    /// Returns the name of the batch's own branch, without `refs/heads/`.
     pub(crate) fn own_branch(project: &Project, id: &str) -> String {
-        format!("{}/batch-{id}", project.settings.prefix)
+        format!("{}/batch-{id}", project.settings.branch_prefix)
     }
 }
 
 /// A batch with its tasks.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch {
-    /// Its record.
     pub(crate) record: BatchRecord,
-    /// Its tasks.
     pub(crate) tasks: Vec<BatchTask>,
-    /// The same as the scheduler sees it.
-    pub(crate) work: Work,
+    /// The tasks, phases and overlaps in the scheduler's form.
+    pub(crate) work: Workload,
 }
 
 impl Batch {
-    /// Reads a batch.
+    /// Reads a batch from disk.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails when a file cannot be read, or with
+    /// [`BatchError::InvalidTasks`](super::BatchError::InvalidTasks).
     pub(crate) fn load(project: &Project, id: &str) -> Result<Batch, Error> {
         let layout = project.store.layout();
         let record = BatchRecord::load(&layout.batch_record(id))?;
         let tasks = read_tasks(&layout.batch_tasks(id))?;
-        let work = tasks.iter().map(BatchTask::scheduled).collect();
-        let work = Work::new(work, record.phases.clone(), record.overlaps.clone())
-            .map_err(|flaw| super::BatchError::Flaw { id: id.to_owned(), flaw })?;
+        let work = tasks.iter().map(BatchTask::to_scheduled_task).collect();
+        let work = Workload::new(work, record.phases.clone(), record.overlaps.clone())
+            .map_err(|flaw| super::BatchError::InvalidTasks { id: id.to_owned(), flaw })?;
         Ok(Batch { record, tasks, work })
     }
 
-    /// Its name.
+    /// Returns the id of the batch.
     pub(crate) fn id(&self) -> &str {
         &self.record.id
     }
 
-    /// The name of a task.
-    pub(crate) fn name(&self, task: usize) -> &str {
+    /// Returns the name of a task; empty for an unknown number.
+    pub(crate) fn task_name(&self, task: usize) -> &str {
         self.tasks.get(task).map_or("", |task| &task.name)
     }
 
-    /// The task of a name, given in full or, where only one has it, as the ID alone.
-    pub(crate) fn task_named(&self, name: &str) -> Result<usize, Error> {
-        let same = |a: &str| a.eq_ignore_ascii_case(name);
-        let full = self.tasks.iter().position(|task| same(&task.name));
-        let short: Vec<usize> = (0..self.tasks.len()).filter(|at| same(&self.tasks[*at].id)).collect();
-        match (full, short.as_slice()) {
+    /// Finds a task by its full name or, where it is unique, by its id alone, ignoring case.
+    pub(crate) fn find_task(&self, name: &str) -> Result<usize, Error> {
+        let matches_name = |a: &str| a.eq_ignore_ascii_case(name);
+        let full_match = self.tasks.iter().position(|task| matches_name(&task.name));
+        let id_matches: Vec<usize> =
+            (0..self.tasks.len()).filter(|index| matches_name(&self.tasks[*index].id)).collect();
+        match (full_match, id_matches.as_slice()) {
             (Some(task), _) => Ok(task),
             (None, [task]) => Ok(*task),
             (None, _) => {
                 let (id, name) = (self.record.id.clone(), name.to_owned());
-                Err(super::BatchError::NoTask { id, name }.into())
+                Err(super::BatchError::UnknownTask { id, name }.into())
             }
         }
     }
 
-    /// What is written in its log.
+    /// Reads all lines of the batch's log.
     ///
     /// # Errors
-    /// When a line of it cannot be read.
-    pub(crate) fn log(&self, project: &Project) -> Result<Vec<Line>, Error> {
+    /// Fails when a line cannot be read.
+    pub(crate) fn read_log_lines(&self, project: &Project) -> Result<Vec<LogLine>, Error> {
         Ok(read_log(&project.store.layout().batch_log(&self.record.id))?)
     }
 
-    /// Its log, to be read as it grows.
+    /// Returns a reader that follows the batch's log as it grows.
     pub(crate) fn log_tail(&self, project: &Project) -> LogTail {
-        LogTail::of(project.store.layout().batch_log(&self.record.id))
+        LogTail::from_start(project.store.layout().batch_log(&self.record.id))
     }
 
-    /// What it has come to by these lines of its log.
-    pub(crate) fn state<'a>(&self, lines: impl IntoIterator<Item = &'a Line>) -> State {
-        let events = lines.into_iter().filter_map(Line::event);
+    /// Computes the state of the batch from these lines of its log.
+    pub(crate) fn fold_state<'a>(&self, lines: impl IntoIterator<Item = &'a LogLine>) -> State {
+        let events = lines.into_iter().filter_map(LogLine::event);
         State::fold(&self.work, &self.record.options, events.collect::<Vec<&Event>>())
     }
 }

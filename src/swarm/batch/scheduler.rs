@@ -1,4 +1,4 @@
-//! Owns who goes on with a batch, and waking them.
+//! Process that schedules a batch: its record, and waking it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,11 @@ use crate::lane::Project;
 use crate::process;
 use crate::store::{Error, LockName, Record};
 
-/// The process that goes on with a batch, for as long as it holds the batch's lock.
+/// The process that schedules a batch. The record is valid while that process holds the batch's lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SchedulerRecord {
-    /// Its number.
     pub(crate) pid: u32,
-    /// What tells it from a later process of the same number.
+    /// The start mark of the process, which distinguishes it from a later process with the same pid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) birth: Option<String>,
 }
@@ -20,27 +19,32 @@ impl Record for SchedulerRecord {
     const FORMAT: u32 = 1;
 }
 
-/// Whether somebody goes on with a batch.
+/// Returns whether a scheduler is running the batch.
 ///
 /// # Errors
-/// When its lock cannot be looked at.
-pub(crate) fn runs(project: &Project, id: &str) -> Result<bool, Error> {
+/// Fails when the batch's lock cannot be read.
+pub(crate) fn is_running(project: &Project, id: &str) -> Result<bool, Error> {
     project.store.locks().is_held(&LockName::Batch(id.to_owned()))
 }
 
-/// Wakes whoever goes on with a batch: there is something to see to. One that cannot be woken looks by itself when it begins.
-pub(crate) fn wake(project: &Project, id: &str) {
-    let Ok(Some(who)) = SchedulerRecord::find(&project.store.layout().batch_scheduler(id)) else { return };
-    if process::lives(who.pid, who.birth.as_deref()) {
-        process::wake(who.pid);
+/// Wakes the scheduler of a batch to process pending work. A scheduler that cannot be woken finds the work
+/// when it starts.
+pub(crate) fn wake_scheduler(project: &Project, id: &str) {
+    let Ok(Some(scheduler)) =
+        SchedulerRecord::load_if_exists(&project.store.layout().batch_scheduler_record(id))
+    else {
+        return;
+    };
+    if process::is_process_running(scheduler.pid, scheduler.birth.as_deref()) {
+        process::wake(scheduler.pid);
     }
 }
 
-/// Wakes those that go on with other batches: a task, or room for a run, may be theirs now.
-pub(crate) fn wake_others(project: &Project, id: &str) {
-    for other in project.store.layout().names_in("batches") {
-        if other != id && runs(project, &other).unwrap_or(false) {
-            wake(project, &other);
+/// Wakes the schedulers of all other batches, because a released task or a free run slot may be theirs now.
+pub(crate) fn wake_other_schedulers(project: &Project, id: &str) {
+    for other_id in project.store.layout().entry_names("batches") {
+        if other_id != id && is_running(project, &other_id).unwrap_or(false) {
+            wake_scheduler(project, &other_id);
         }
     }
 }

@@ -1,78 +1,79 @@
-//! Owns the form of a task of a batch: what its agent is told, and what the scheduler goes by.
+//! Task of a batch: the agent's prompt and the values that the scheduler uses.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Key;
+use super::TaskKey;
 use crate::store;
-use crate::swarm::schedule::Task;
+use crate::swarm::schedule::ScheduledTask;
 
-/// A task, with all that was inherited from its group and its plan.
+/// A task of a batch, with everything that it inherits from its group and its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BatchTask {
-    /// Its name in the plan: `area/ID`, or the ID of one without an area.
+    /// The name in the plan: `area/ID`, or the id of a task without an area.
     pub(crate) name: String,
-    /// Its name within its area.
+    /// The name within the area.
     pub(crate) id: String,
-    /// Where it belongs.
+    /// The area of the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) area: Option<String>,
-    /// What it is about, in a line.
+    /// The title, in one line.
     pub(crate) title: String,
-    /// What its agent is told, in the plan's words.
+    /// The prompt of the task, as in the plan.
     pub(crate) prompt: String,
-    /// What the agents of its group are told besides.
+    /// The additional prompt of the task's group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) more: String,
-    /// Globs of the files that it is about.
+    #[serde(rename = "more")]
+    pub(crate) group_prompt: String,
+    /// Globs of the files that the task is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) scope: Vec<String>,
-    /// Shell commands that succeed when it is done.
+    /// Shell commands that succeed when the task is done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) checks: Vec<String>,
-    /// Who is to do it; none for one that is done.
+    /// The agent that does the task; none for a task that is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// With which model.
+    /// The model that the agent uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// How closely it is to be looked at.
+    /// The review level of the plan: how closely the task's result needs review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) review: Option<u8>,
-    /// The file that it was read from, from the root of the file system.
+    /// The absolute path of the file that the task was read from.
     #[serde(with = "crate::store::path_form")]
     pub(crate) file: PathBuf,
-    /// The milestone of that file, where it is a roadmap: in each of them, names begin anew.
+    /// The milestone of a roadmap file; task names are unique within a milestone.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) milestone: String,
-    /// The line, from 1; nought where a file is a task.
+    /// The line of the task in its file, from 1; 0 where a file is a task.
     pub(crate) line: usize,
-    /// The folder that is the task, below the top of the worktree, where it has one.
+    /// The task's folder, relative to the worktree's top, where the task is a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) folder: Option<PathBuf>,
-    /// The tasks that it builds on.
+    /// The numbers of the tasks that this one depends on.
     pub(crate) needs: Vec<usize>,
-    /// How much work it is, next to others.
+    /// The amount of work, relative to other tasks.
     pub(crate) weight: u32,
-    /// How often it had failed before this batch, over all others.
+    /// The failures of this task in all batches before this one.
     #[serde(default)]
     pub(crate) failures: u32,
-    /// Whether it was done before.
+    /// Whether the task was done before the batch started.
     #[serde(default)]
     pub(crate) done: bool,
 }
 
 impl BatchTask {
-    /// What it is known by, whichever batch it is in.
-    pub(crate) fn key(&self) -> Key {
-        Key { source: self.file.clone(), part: self.milestone.clone(), task: self.name.clone() }
+    /// Returns the key that identifies the task across batches.
+    pub(crate) fn key(&self) -> TaskKey {
+        TaskKey { source: self.file.clone(), section: self.milestone.clone(), task: self.name.clone() }
     }
 
-    /// The part of it that is scheduled.
-    pub(super) fn scheduled(&self) -> Task {
-        Task {
-            after: self.needs.clone(),
+    /// Returns the task in the scheduler's form.
+    pub(super) fn to_scheduled_task(&self) -> ScheduledTask {
+        ScheduledTask {
+            depends_on: self.needs.clone(),
             weight: self.weight,
             agent: self.agent.clone(),
             failures: self.failures,
@@ -84,9 +85,9 @@ impl BatchTask {
 /// Reads the tasks of a batch.
 ///
 /// # Errors
-/// When the file cannot be read, or is none of this form.
+/// Fails when the file cannot be read or parsed.
 pub(crate) fn read_tasks(path: &Path) -> Result<Vec<BatchTask>, store::Error> {
-    let text = crate::regular_file::record(path).map_err(store::Error::io("read", path))?;
+    let text = crate::regular_file::read_store_file(path).map_err(store::Error::io("read", path))?;
     serde_json::from_slice(&text)
         .map_err(|e| store::Error::Broken { path: path.to_owned(), source: Box::new(e) })
 }

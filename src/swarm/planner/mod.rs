@@ -1,27 +1,30 @@
-//! Owns asking an agent for a plan, or for what is missing in one: what it is told, and what is made of what it says.
+//! Planning by an agent: requests for a plan or for the missing dependencies of one, their prompts, and the
+//! parsing of the answers.
 
-mod ask;
-mod choose;
-mod context;
-mod json;
-mod judging;
-mod lenient;
-mod making;
-mod needs;
+mod agent_choice;
+mod agent_query;
+mod answer_json;
+mod criteria_review;
+mod draft_session;
+mod json_extract;
+mod missing_needs;
 mod prompt;
+mod repo_context;
 
-pub(crate) use ask::{Asker, could_not_go_on};
-pub(crate) use choose::choose;
-pub(crate) use json::Said;
-pub(crate) use judging::{Judged, Judging, Verdict, close as close_judging};
-pub(crate) use making::{Making, Taken, Wanted, catch_up, is_busy};
-pub(crate) use needs::{Missing, forget};
-pub(crate) use prompt::FromFile;
+pub(crate) use agent_choice::choose_agent;
+pub(crate) use agent_query::{AgentQuery, failed_to_resume};
+pub(crate) use answer_json::RawNeed;
+pub(crate) use criteria_review::{
+    CriteriaReview, CriterionVerdict, ReviewOutcome, remove_review_lane as close_judging,
+};
+pub(crate) use draft_session::{AnswerOutcome, DraftRequest, DraftSession, is_agent_busy, refresh_draft};
+pub(crate) use missing_needs::{MissingNeeds, forget_proposals};
+pub(crate) use prompt::SourceFile;
 
 use crate::store::Moment;
 use crate::store::records::AnyLane;
 
-/// Whether a lane is the one that was made then to be talked to.
-fn lane_is(lane: &AnyLane, made: Moment) -> bool {
-    lane.created == made && lane.looks_apart()
+/// Returns whether a lane is the detached conversation lane that was created at `created`.
+fn is_conversation_lane(lane: &AnyLane, created: Moment) -> bool {
+    lane.created == created && lane.is_detached()
 }

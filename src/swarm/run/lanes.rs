@@ -1,41 +1,42 @@
-//! Owns the lanes of a batch: making them, bringing them to where a task begins, and letting them go.
+//! Lanes of a batch: creating them, moving them to a task's starting commit, and removing them.
 
-use super::agents::Starting;
-use super::evidence::chain_of;
+use super::attempt_runs::find_run_chain;
 use super::runner::Runner;
+use super::task_runs::RunStart;
 use crate::git::{self, Oid};
-use crate::lane::{self, Base as LaneBase, Given, NewLane, Why, operate};
+use crate::lane::{self, Base as LaneBase, NewLane, RemovalReason, SetUpLevel, operate};
 use crate::preview;
-use crate::store::Guard;
-use crate::store::records::{InBatch, LaneRecord, LaneState};
+use crate::store::LockGuard;
+use crate::store::records::{BatchLane, LaneRecord, LaneState};
 use crate::swarm::Error;
-use crate::swarm::batch::Facts;
-use crate::swarm::schedule::{Action, Base, Event};
+use crate::swarm::batch::EventFacts;
+use crate::swarm::schedule::{Action, Event, RunBase};
 
 impl Runner<'_> {
-    /// Makes the lanes that are asked for at once, which is faster than one after the other. What cannot be made in that way is
-    /// left to be made by itself.
-    pub(super) fn make_lanes(&mut self, actions: &[Action]) -> Result<(), Error> {
-        let mut asked = Vec::new();
+    /// Creates all lanes that `actions` request in one step, which is faster than one after the other. Lanes
+    /// that cannot be created this way are created one by one later.
+    pub(super) fn create_lanes(&mut self, actions: &[Action]) -> Result<(), Error> {
+        let mut requested = Vec::new();
         for action in actions {
-            if let Action::MakeLane { lane, task, from } = *action
-                && let Some(start) = self.known.tip(from)
-                && self.lane(lane)?.is_none()
+            if let Action::CreateLane { lane, task, branch_updates } = *action
+                && let Some(start) = self.known.tip_after(branch_updates)
+                && self.find_lane(lane)?.is_none()
             {
-                asked.push((lane, task, start));
+                requested.push((lane, task, start));
             }
         }
-        if asked.len() < 2 {
+        if requested.len() < 2 {
             return Ok(());
         }
-        let wanted =
-            |(lane, task, start): &(usize, usize, Oid)| self.asked(*lane, *task, *start, Given::NoCommands);
+        let to_spec = |(lane, task, start): &(usize, usize, Oid)| {
+            self.new_lane_spec(*lane, *task, *start, SetUpLevel::NoCommands)
+        };
         let plans: Result<Vec<_>, _> =
-            asked.iter().map(|one| lane::plan(self.project, wanted(one))).collect();
-        match plans.and_then(|plans| lane::create_all(self.project, &plans)) {
-            Ok(made) => {
-                for ((number, ..), made) in asked.into_iter().zip(made) {
-                    self.lanes.insert(number, made.lane.name);
+            requested.iter().map(|request| lane::plan_lane(self.project, to_spec(request))).collect();
+        match plans.and_then(|plans| lane::create_lanes(self.project, &plans)) {
+            Ok(created) => {
+                for ((number, ..), created_lane) in requested.into_iter().zip(created) {
+                    self.lane_names.insert(number, created_lane.lane.name);
                 }
                 Ok(())
             }
@@ -43,219 +44,244 @@ impl Runner<'_> {
         }
     }
 
-    /// Makes a lane, unless it is there.
-    pub(super) fn make_lane(&mut self, number: usize, task: usize, from: u32) -> Result<(), Error> {
-        if self.lane(number)?.is_some() {
+    /// Creates a lane, unless it exists.
+    pub(super) fn create_lane(
+        &mut self,
+        number: usize,
+        task: usize,
+        branch_updates: u32,
+    ) -> Result<(), Error> {
+        if self.find_lane(number)?.is_some() {
             return Ok(());
         }
-        let made = match self.known.tip(from) {
-            // Its commands run beside the other lanes of the batch.
-            Some(start) => self.make_at(number, task, start, Given::NoCommands),
-            None => Err(crate::swarm::BatchError::Cleaned { id: self.batch.id().to_owned() }.into()),
+        let result = match self.known.tip_after(branch_updates) {
+            // The set-up commands run later, in parallel with the other lanes of the batch.
+            Some(start) => self.create_lane_at(number, task, start, SetUpLevel::NoCommands),
+            None => Err(crate::swarm::BatchError::CleanedUp { id: self.batch.id().to_owned() }.into()),
         };
-        match made {
-            Ok(_) => drop(self.unmade.remove(&number)),
+        match result {
+            Ok(_) => drop(self.lane_errors.remove(&number)),
             Err(e) => {
                 crate::interrupt::check().map_err(crate::store::Error::from)?;
-                self.unmade.insert(number, crate::harmless::line(&e.to_string()));
+                self.lane_errors.insert(number, crate::terminal_text::escape_line(&e.to_string()));
             }
         }
         Ok(())
     }
 
-    /// Has a lane got ready that is there.
-    pub(super) fn set_up(&mut self, number: usize) -> Result<(), Error> {
-        let lane = self.lane(number)?;
+    /// Starts the set-up of an existing lane.
+    pub(super) fn set_up_lane(&mut self, number: usize) -> Result<(), Error> {
+        let lane = self.find_lane(number)?;
         match &lane {
-            Some(lane) if self.warm(number, lane)? => Ok(()),
-            _ => self.see_ready(number, None),
+            Some(lane) if self.spawn_set_up(number, lane)? => Ok(()),
+            _ => self.report_set_up(number, None),
         }
     }
 
-    /// Says that a lane is ready, or why it is not.
-    pub(super) fn see_ready(&mut self, number: usize, failed: Option<String>) -> Result<(), Error> {
-        let not = |why: String| {
-            let facts = Facts { task: self.state.set_up_for(number), ..Facts::saying(why) };
-            (Event::SetUpFailed { lane: number }, facts)
+    /// Queues the event that a lane is set up, or that its creation or set-up failed.
+    pub(super) fn report_set_up(&mut self, number: usize, failure: Option<String>) -> Result<(), Error> {
+        let failed_event = |reason: String| {
+            let facts =
+                EventFacts { task: self.state.set_up_task(number), ..EventFacts::with_detail(reason) };
+            (Event::LaneSetUpFailed { lane: number }, facts)
         };
-        if let Some(why) = failed {
-            let event = not(why);
-            self.due.push_back(event);
+        if let Some(reason) = failure {
+            let event = failed_event(reason);
+            self.pending_events.push_back(event);
             return Ok(());
         }
-        let event = match (self.lane(number)?, self.unmade.get(&number)) {
-            (Some(lane), _) => {
-                (Event::SetUp { lane: number }, Facts { lane: Some(lane.name), ..Facts::default() })
+        let event = match (self.find_lane(number)?, self.lane_errors.get(&number)) {
+            (Some(lane), _) => (
+                Event::LaneSetUp { lane: number },
+                EventFacts { lane: Some(lane.name), ..EventFacts::default() },
+            ),
+            (None, creation_error) => {
+                failed_event(creation_error.cloned().unwrap_or_else(|| "its lane is gone".to_owned()))
             }
-            (None, why) => not(why.cloned().unwrap_or_else(|| "its lane is gone".to_owned())),
         };
-        self.unmade.remove(&number);
-        self.due.push_back(event);
+        self.lane_errors.remove(&number);
+        self.pending_events.push_back(event);
         Ok(())
     }
 
-    /// Makes the lane of a number at a commit. It is called after its first task.
-    fn make_at(
+    /// Creates the lane with this number at a commit. The lane is named after its first task.
+    fn create_lane_at(
         &mut self,
         number: usize,
         task: usize,
         start: Oid,
-        given: Given,
-    ) -> Result<(LaneRecord, Guard), Error> {
-        let made =
-            lane::create(self.project, &lane::plan(self.project, self.asked(number, task, start, given))?)?;
-        self.lanes.insert(number, made.lane.name.clone());
-        Ok((made.lane, made.lock))
+        set_up_level: SetUpLevel,
+    ) -> Result<(LaneRecord, LockGuard), Error> {
+        let created = lane::create_lane(
+            self.project,
+            &lane::plan_lane(self.project, self.new_lane_spec(number, task, start, set_up_level))?,
+        )?;
+        self.lane_names.insert(number, created.lane.name.clone());
+        Ok((created.lane, created.lock))
     }
 
-    fn asked(&self, number: usize, task: usize, start: Oid, given: Given) -> NewLane<'_> {
-        let it = &self.batch.tasks[task];
+    fn new_lane_spec(&self, number: usize, task: usize, start: Oid, set_up_level: SetUpLevel) -> NewLane<'_> {
+        let batch_task = &self.batch.tasks[task];
         NewLane {
             name: None,
             prompt: None,
-            words: Some(&it.name),
-            agent: it.agent.clone(),
+            name_hint: Some(&batch_task.name),
+            agent: batch_task.agent.clone(),
             base: LaneBase { branch: self.batch.record.branch.clone(), start },
             carry: None,
-            checks: it.checks.clone(),
-            scope: it.scope.clone(),
+            checks: batch_task.checks.clone(),
+            scope: batch_task.scope.clone(),
             sparse: false,
             auto_merge: false,
             group: None,
-            batch: Some(InBatch { batch: self.batch.id().to_owned(), lane: number, task: it.name.clone() }),
-            given,
+            batch: Some(BatchLane {
+                batch: self.batch.id().to_owned(),
+                lane: number,
+                task: batch_task.name.clone(),
+            }),
+            set_up: set_up_level,
         }
     }
 
-    /// The commit that a run starts from.
-    pub(super) fn commit_of(&self, from: Base) -> Option<Oid> {
-        match from {
-            Base::Landed(landings) => self.known.tip(landings),
-            Base::Task(below) => self.known.works.get(&below).map(|work| work.to),
+    /// Returns the commit that a run starts from.
+    pub(super) fn base_commit(&self, base: RunBase) -> Option<Oid> {
+        match base {
+            RunBase::BranchTip(branch_updates) => self.known.tip_after(branch_updates),
+            RunBase::OnTask(task) => self.known.task_commits.get(&task).map(|work| work.tip),
         }
     }
 
-    /// The lane of a number, held, clean and at a commit: brought there if it is not, with all that was in it saved; made anew
-    /// where it is gone, or where that cannot be done.
-    pub(super) fn lane_at(
+    /// Returns the lane with this number locked, clean and at a commit. A lane elsewhere is moved there, with
+    /// everything in it saved. A lane that is gone or cannot be moved is created again.
+    pub(super) fn prepare_lane(
         &mut self,
         number: usize,
         task: usize,
-        at: Oid,
-    ) -> Result<(LaneRecord, Guard), Error> {
-        let Some(lane) = self.lane(number)? else { return self.make_at(number, task, at, Given::Whole) };
-        match self.bring(&lane.name, at, task) {
+        target: Oid,
+    ) -> Result<(LaneRecord, LockGuard), Error> {
+        let Some(lane) = self.find_lane(number)? else {
+            return self.create_lane_at(number, task, target, SetUpLevel::Full);
+        };
+        match self.move_lane(&lane.name, target, task) {
             Ok(held) => Ok(held),
             Err(Error::Lane(e @ lane::Error::Busy { .. })) => Err(e.into()),
             Err(e) => {
                 crate::interrupt::check().map_err(crate::store::Error::from)?;
-                // Something else than a branch with commits: somebody is in the middle of a merge there, or HEAD is elsewhere.
-                self.note(&format!("lane '{}' is made anew: {e}", lane.name), &[task])?;
-                self.remove(&lane.name, true)?;
-                self.make_at(number, task, at, Given::Whole)
+                // The worktree does not have its branch checked out: it is in the middle of a merge, or its
+                // HEAD is elsewhere.
+                self.log_note(&format!("lane '{}' is made anew: {e}", lane.name), &[task])?;
+                self.remove_lane(&lane.name, true)?;
+                self.create_lane_at(number, task, target, SetUpLevel::Full)
             }
         }
     }
 
-    /// Where the run of a task goes on that was stopped in its lane: its tip, if that is on top of `from`.
-    pub(super) fn cut_off_at(&self, it: Starting, from: Oid) -> Result<Option<Oid>, Error> {
-        let Some(lane) = self.lane(it.lane)? else { return Ok(None) };
-        for attempt in (1..it.attempt).rev() {
-            let Some(chain) = chain_of(self.project, &lane, self.batch.id(), (it.task, attempt))? else {
+    /// Returns the commit from which the run of an interrupted task continues: the tip of its lane, if that
+    /// descends from `base`.
+    pub(super) fn interrupted_tip(&self, start: RunStart, base: Oid) -> Result<Option<Oid>, Error> {
+        let Some(lane) = self.find_lane(start.lane)? else { return Ok(None) };
+        for attempt in (1..start.attempt).rev() {
+            let Some(chain) = find_run_chain(self.project, &lane, self.batch.id(), (start.task, attempt))?
+            else {
                 continue;
             };
-            let tip = self.project.repo.branch_tip(&lane.place.branch)?;
+            let tip = self.project.repo.branch_tip(&lane.kind.branch)?;
             return Ok(match tip {
-                Some(tip) if chain.was_stopped() && self.project.repo.is_ancestor(from, tip)? => Some(tip),
+                Some(tip) if chain.was_stopped() && self.project.repo.is_ancestor(base, tip)? => Some(tip),
                 _ => None,
             });
         }
         Ok(None)
     }
 
-    fn bring(&mut self, name: &str, at: Oid, task: usize) -> Result<(LaneRecord, Guard), Error> {
-        let (lane, lock) = self.project.hold_idle(name)?;
+    fn move_lane(&mut self, name: &str, target: Oid, task: usize) -> Result<(LaneRecord, LockGuard), Error> {
+        let (lane, lock) = self.project.lock_idle_lane(name)?;
         let repo = &self.project.repo;
-        let there = repo.branch_tip(&lane.place.branch)? == Some(at)
-            && repo.head_of(&lane.path)? == Some(at)
+        let is_at_target = repo.branch_tip(&lane.kind.branch)? == Some(target)
+            && repo.head_commit(&lane.path)? == Some(target)
             && git::status(repo, &lane.path, true)?.is_clean();
-        if !there {
-            let why = format!("lane {name} goes on with {}", self.batch.name(task));
-            let kept = lane::put_back(self.project, &lane, at, &why)?;
-            if let Some(kept) = kept.in_words() {
-                self.note(&format!("taken out of lane '{name}'; {kept}"), &[])?;
+        if !is_at_target {
+            let reason = format!("lane {name} goes on with {}", self.batch.task_name(task));
+            let rewind = lane::rewind_lane(self.project, &lane, target, &reason)?;
+            if let Some(saved_text) = rewind.describe() {
+                self.log_note(&format!("taken out of lane '{name}'; {saved_text}"), &[])?;
             }
         }
         Ok((lane, lock))
     }
 
-    /// Takes what a run that came to nothing has left off its lane.
-    pub(super) fn take_back(&mut self, number: usize, task: usize, to: Base) -> Result<(), Error> {
-        let (Some(lane), Some(at)) = (self.lane(number)?, self.commit_of(to)) else { return Ok(()) };
-        if let Err(e) = self.lane_at(number, task, at) {
+    /// Removes the work of a failed run from its lane.
+    pub(super) fn reset_lane(&mut self, number: usize, task: usize, base: RunBase) -> Result<(), Error> {
+        let (Some(lane), Some(target)) = (self.find_lane(number)?, self.base_commit(base)) else {
+            return Ok(());
+        };
+        if let Err(e) = self.prepare_lane(number, task, target) {
             crate::interrupt::check().map_err(crate::store::Error::from)?;
-            // It is tried again before anything is run there.
-            self.note(&format!("lane '{}' is left as it is for now: {e}", lane.name), &[task])?;
+            // The reset is tried again before the next run starts there.
+            self.log_note(&format!("lane '{}' is left as it is for now: {e}", lane.name), &[task])?;
         }
         Ok(())
     }
 
-    /// Writes into a lane what it is for now. `lock` is its own.
-    pub(super) fn give_task(
+    /// Writes the lane's current task into its record. The caller passes the lane's lock.
+    pub(super) fn assign_task(
         &self,
         lane: &LaneRecord,
-        _lock: &Guard,
+        _lock: &LockGuard,
         task: usize,
-        from: Oid,
-        text: &str,
+        start: Oid,
+        prompt: &str,
     ) -> Result<LaneRecord, Error> {
-        let it = &self.batch.tasks[task];
-        let path = self.project.store.layout().task(&lane.name);
-        crate::store::write_atomically(&path, text.as_bytes())?;
-        let changed = self.project.update_lane(&lane.name, |record| {
-            record.title.clone_from(&it.title);
-            record.checks.clone_from(&it.checks);
-            record.scope.clone_from(&it.scope);
-            record.agent.clone_from(&it.agent);
+        let batch_task = &self.batch.tasks[task];
+        let path = self.project.store.layout().task_prompt(&lane.name);
+        crate::store::write_atomically(&path, prompt.as_bytes())?;
+        let updated = self.project.update_lane(&lane.name, |record| {
+            record.title.clone_from(&batch_task.title);
+            record.checks.clone_from(&batch_task.checks);
+            record.scope.clone_from(&batch_task.scope);
+            record.agent.clone_from(&batch_task.agent);
             record.state = LaneState::Idle;
             record.detail = None;
-            record.already = false;
+            record.already_done = false;
             record.landed = None;
-            record.start = from;
-            if let Some(place) = &mut record.batch {
-                place.task.clone_from(&it.name);
+            record.start = start;
+            if let Some(in_batch) = &mut record.batch {
+                in_batch.task.clone_from(&batch_task.name);
             }
         })?;
         let name = lane.name.clone();
-        let lane = changed.with_tree().map_err(|purpose| lane::Error::NoTree { name, purpose })?;
+        let lane =
+            updated.into_worktree_lane().map_err(|purpose| lane::Error::NoLaneBranch { name, purpose })?;
         lane::widen_cut(self.project, &lane)?;
         Ok(lane)
     }
 
-    /// Lets a lane go whose work has landed, unless somebody has been at work in it since, or still is.
+    /// Removes a lane whose work has landed, unless the user or an agent has worked in it since.
     pub(super) fn discard_lane(&mut self, number: usize) -> Result<(), Error> {
-        let Some(lane) = self.lane(number)? else { return Ok(()) };
-        if let Err(e) = self.remove(&lane.name, false) {
+        let Some(lane) = self.find_lane(number)? else { return Ok(()) };
+        if let Err(e) = self.remove_lane(&lane.name, false) {
             crate::interrupt::check().map_err(crate::store::Error::from)?;
-            self.note(&format!("lane '{}' stays: {e}", lane.name), &[])?;
+            self.log_note(&format!("lane '{}' stays: {e}", lane.name), &[])?;
         }
         Ok(())
     }
 
-    /// Removes a lane, with `force` whatever is in it: all of that is saved.
-    fn remove(&self, name: &str, force: bool) -> Result<(), Error> {
-        // Who looks at it in the main checkout would find themselves elsewhere.
-        if preview::showing(self.project)?.is_some_and(|shown| shown.lane == name) {
-            return Err(lane::Error::Kept {
+    /// Removes a lane; with `force`, also a lane with work, all of which is saved.
+    fn remove_lane(&self, name: &str, force: bool) -> Result<(), Error> {
+        // Removing the lane would switch the main checkout of a user who previews it.
+        if preview::preview_status(self.project)?.is_some_and(|shown| shown.lane == name) {
+            return Err(lane::Error::RemovalRefused {
                 name: name.to_owned(),
                 why: vec!["the main checkout shows it".to_owned()],
                 busy: false,
                 force_helps: false,
-                help: None,
+                hint: None,
             }
             .into());
         }
-        operate(self.project, "cleanup", |op| preview::retire(op, name, Why::Tidy, force).map(drop))?;
+        operate(self.project, "cleanup", |op| {
+            preview::remove_previewed_lane(op, name, RemovalReason::Cleanup, force).map(drop)
+        })?;
         Ok(())
     }
 }

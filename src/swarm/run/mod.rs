@@ -1,44 +1,49 @@
-//! Owns running a batch: the process around the scheduler, which does what that decides and tells it what comes of it.
+//! Execution of a batch: the process around the scheduler, which carries out the scheduler's actions and
+//! reports the results.
 //!
-//! [`Runner`] is a loop over what it hears. Each event goes to the log first, then to the scheduler, and then the actions are
-//! carried out, in their order. What takes long is done by threads, which answer by a message: one waits for each run's lock,
-//! one lands, one for each conflict watches over whoever resolves it. So a kill at any moment leaves either an event that was
-//! written, or nothing; and what was begun of an action is found again by its evidence: a lane by the place in the batch that its
-//! record names, a run by task and attempt, a landing by its proof.
+//! [`runner::Runner`] is a loop over the events that it receives. Each event goes to the log first, then to the
+//! scheduler, and then the actions are carried out in their order. Long work is done by threads, which report
+//! with a message: one waits for each run's lock, one lands, and one per conflict watches the agent that
+//! resolves it. A kill at any moment therefore leaves either a written event or nothing. An action that was
+//! started is found again by its evidence: a lane by the batch and number in its record, a run by task and
+//! attempt, a landing by its proof.
 
-mod agents;
-mod begin;
-mod checks;
-mod claims;
-mod closing;
-mod conflicts;
-mod evidence;
-mod history;
-mod known;
-mod land_all;
-mod landing;
+mod attempt_runs;
+mod batch_events;
+mod batch_history;
+mod batch_landing;
+mod conflict_resolver;
+mod control_requests;
+mod criteria_verification;
+mod initial_checks;
+mod landed_marks;
+mod lane_set_up;
 mod lanes;
-mod packets;
+mod log_summary;
+mod manual_repairs;
 mod progress;
-mod repairs;
-mod room;
+mod run_capacity;
 mod runner;
-mod taken_back;
-mod told;
-mod verify;
-mod warm;
-mod wishes;
+mod scheduler_process;
+mod task_claims;
+mod task_folders;
+mod task_landing;
+mod task_runs;
+mod undone_landings;
 
-pub(crate) use begin::{resume, start};
-pub(crate) use closing::{note_landed, still_noted};
-pub(crate) use history::{History, Landing, Obstacle, Remark, Run, runs_of};
-pub(crate) use known::Known;
-pub(crate) use land_all::{
-    OVER, Unlanded, clean_up, drop_landing_lane, first_open, how_to_land, landed_by, landing_ahead,
-    landing_lane, require_base, require_met, require_none_open, unlanded,
+pub(crate) use batch_history::{
+    BatchHistory, HistoryNote, LandingEvent, Obstacle, TaskAttempt, attempts_from_log,
 };
-pub(crate) use packets::packet_of;
-pub(crate) use progress::{Lane as LaneAt, Picture, SPENT, Task as TaskAt};
+pub(crate) use batch_landing::{
+    FINISHED_PHRASE, UnlandedBatch, batch_of_landing_lane, clean_up, first_dependent_batch,
+    forecast_landing_lane, landing_hint, list_unlanded_batches, open_landing_lane, refuse_if_built_on,
+    remove_landing_lane, require_base, require_criteria_met,
+};
+pub(crate) use control_requests::submit_requests;
+pub(crate) use landed_marks::{mark_landed, uncommitted_marks};
+pub(crate) use log_summary::LogSummary;
+pub(crate) use progress::{BUDGET_SPENT, BatchProgress, LaneProgress as LaneAt, TaskProgress as TaskAt};
 pub(crate) use runner::run;
-pub(crate) use taken_back::has_taken_back;
-pub(crate) use wishes::ask;
+pub(crate) use scheduler_process::{resume_scheduler, start_scheduler};
+pub(crate) use task_folders::read_task_folder;
+pub(crate) use undone_landings::has_undone_landings;

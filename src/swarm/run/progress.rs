@@ -1,196 +1,208 @@
-//! Owns the picture of a batch that people and programs are shown.
+//! Progress of a batch, as shown to users and written for programs.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::known::Known;
-use super::land_all::landed_on;
-use super::repairs::{Repair, repair_of};
+use super::batch_landing::find_landed_branch;
+use super::log_summary::LogSummary;
+use super::manual_repairs::{ManualRepair, find_repair};
 use super::runner::Runner;
-use super::taken_back::correct;
+use super::undone_landings::apply_undone_landings;
 use crate::agent::{PacketShown, shown_live, shown_packet};
 use crate::lane::{Project, effective_state};
 use crate::store::records::{LaneRecord, LaneState, RunRecord, Tokens};
 use crate::store::{Moment, Record, now, write_cache};
 use crate::swarm::Progress;
-use crate::swarm::batch::{Batch, Line, Proof};
-use crate::swarm::schedule::{Fate, Left, Now, Outcome, PauseReason, State, Why};
+use crate::swarm::batch::{Batch, CriteriaReport, LogLine};
+use crate::swarm::schedule::{
+    BatchOutcome, FailureReason, PauseReason, State, TaskOutcome, TaskStatus, UnfinishedPhase,
+};
 
-/// What the output of an agent is called that says nothing of itself.
-const PLAIN: &str = "text";
+/// Output dialect of an agent that writes plain text without structured events.
+const PLAIN_TEXT_DIALECT: &str = "text";
 
-/// How much of a log is looked at for its last line.
-const TAIL: u64 = 2_000;
+/// Number of bytes at the end of a log that are read to find its last line.
+const LOG_TAIL_BYTES: u64 = 2_000;
 
-/// Why a batch is paused that has used up its budget.
-pub(crate) const SPENT: &str = "it has cost what it may";
+/// Reason text of a batch that is paused because its budget is used up.
+pub(crate) const BUDGET_SPENT: &str = "it has cost what it may";
 
-/// A batch at one moment.
+/// Snapshot of a batch's progress.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Picture {
-    /// Its name.
+pub(crate) struct BatchProgress {
+    /// Id of the batch.
     pub(crate) batch: String,
-    /// What it is about.
+    /// Summary of the batch's plan.
     pub(crate) summary: String,
-    /// Where it is bound: `new`, `running`, `pausing`, `paused`, `stopping`, `over`.
+    /// Status of the batch: `new`, `running`, `pausing`, `paused`, `stopping`, `over`.
     pub(crate) state: &'static str,
-    /// How it ended, or why it is paused.
+    /// Outcome of the batch, or the reason of its pause.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) why: Option<String>,
-    /// Whether a process goes on with it.
-    pub(crate) scheduler: bool,
-    /// The branch that it is for.
+    #[serde(rename = "why")]
+    pub(crate) reason: Option<String>,
+    /// Whether a scheduler process runs the batch.
+    #[serde(rename = "scheduler")]
+    pub(crate) has_scheduler: bool,
+    /// The branch that the batch is for.
     pub(crate) base: String,
-    /// The branch that its tasks land on.
+    /// The branch that the batch's tasks land on.
     pub(crate) branch: String,
-    /// Whether it is over, and all that landed on a branch of its own is on the base.
+    /// Whether the batch has finished and everything that landed on its own branch is on the base.
     pub(crate) on_base: bool,
-    /// The branch that has it then.
+    /// The branch that has the landed work of a finished batch.
     #[serde(skip)]
     pub(crate) landed_on: Option<String>,
-    /// When it was made.
     pub(crate) created: Moment,
-    /// How many tasks are how far.
-    pub(crate) counts: Counts,
-    /// What it has cost, looking at its criteria included, in US dollars; none when no agent has told.
+    /// Number of tasks by state.
+    pub(crate) counts: TaskCounts,
+    /// Total cost in US dollars, including the verification of the criteria; none when no agent has reported
+    /// a cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost_usd: Option<f64>,
-    /// What was found out of its criteria.
+    /// Report on the batch's criteria.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) criteria: Option<Proof>,
-    /// Its tasks, in the plan's order.
-    pub(crate) tasks: Vec<Task>,
-    /// The lanes in which something runs.
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) criteria: Option<CriteriaReport>,
+    /// The batch's tasks, in the plan's order.
+    pub(crate) tasks: Vec<TaskProgress>,
+    /// The lanes in which an agent runs.
+    pub(crate) lanes: Vec<LaneProgress>,
 }
 
-/// How many tasks are how far.
+/// Number of tasks by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Counts {
-    /// All of them.
+pub(crate) struct TaskCounts {
+    /// Number of all tasks.
     pub(crate) tasks: usize,
-    /// Those that landed.
+    /// Tasks that landed.
     pub(crate) landed: usize,
-    /// Those that were done before.
-    pub(crate) before: usize,
-    /// Those with an agent at work, or about to start.
-    pub(crate) at_work: usize,
-    /// Those that are done and land, wait to land, or conflict.
+    /// Tasks that were done before the batch.
+    #[serde(rename = "before")]
+    pub(crate) done_before: usize,
+    /// Tasks with an agent that runs or is about to start.
+    #[serde(rename = "at_work")]
+    pub(crate) running: usize,
+    /// Tasks that are done and are landing, wait to land, or conflict.
     pub(crate) landing: usize,
-    /// Those that wait.
+    /// Tasks that wait.
     pub(crate) waiting: usize,
-    /// Those that failed, were set aside or brought nothing.
+    /// Tasks that failed, were set aside or made no change.
     pub(crate) failed: usize,
-    /// Those that are skipped.
+    /// Tasks that are skipped.
     pub(crate) skipped: usize,
-    /// Those that were left over when it ended.
-    pub(crate) left: usize,
+    /// Tasks that were not settled when the batch ended.
+    #[serde(rename = "left")]
+    pub(crate) unfinished: usize,
 }
 
-/// A task at one moment.
+/// Snapshot of a task's progress.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Task {
-    /// Its name.
+pub(crate) struct TaskProgress {
     pub(crate) name: String,
-    /// What it is about.
     pub(crate) title: String,
-    /// How far it is, in a word or two.
+    /// State of the task in a word or two.
     pub(crate) state: String,
-    /// Why, or what it waits for.
+    /// Reason of the state, or what the task waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// The lane that it was in last.
+    /// The lane of the task's last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lane: Option<String>,
-    /// Who does it.
+    /// The agent that runs the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// How many runs were started.
+    /// Number of runs that were started.
     pub(crate) attempts: u32,
-    /// How many of its boxes are ticked, while it is worked at step by step.
+    /// Number of ticked checkboxes of the task, while it runs step by step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) boxes: Option<Progress>,
-    /// Whether a person has repaired, finished or landed it since, so that it lands when the batch goes on.
+    /// Whether the user has repaired, finished or landed the task since, so that it lands when the batch
+    /// continues.
     #[serde(skip)]
     pub(crate) is_repaired: bool,
 }
 
-/// A lane in which something runs.
+/// Snapshot of a lane in which an agent runs.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Lane {
-    /// Its name.
+pub(crate) struct LaneProgress {
     pub(crate) name: String,
-    /// Its task.
+    /// Name of the lane's task.
     pub(crate) task: String,
-    /// Its state.
     pub(crate) state: LaneState,
-    /// How many boxes of its task are ticked.
+    /// Number of ticked checkboxes of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) boxes: Option<Progress>,
-    /// What its agent did last.
+    /// Last activity of the lane's agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) step: Option<String>,
-    /// For how long its run has lasted.
-    pub(crate) seconds: u64,
-    /// What that has cost so far, in US dollars.
+    #[serde(rename = "step")]
+    pub(crate) activity: Option<String>,
+    /// Duration of the run so far, in seconds.
+    #[serde(rename = "seconds")]
+    pub(crate) elapsed_seconds: u64,
+    /// Cost of the run so far, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost_usd: Option<f64>,
-    /// What it has used so far.
+    /// Tokens that the run has used so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tokens: Option<Tokens>,
 }
 
-impl Picture {
-    /// A batch by its log, by what was taken back since, and by its lanes as they are now.
-    pub(crate) fn of(project: &Project, batch: &Batch, lines: &[Line], scheduler: bool) -> Picture {
-        let (mut state, mut known) = (batch.state(lines), Known::of(batch, lines));
-        if scheduler {
-            return Picture::by(project, batch, &state, &known, scheduler);
+impl BatchProgress {
+    /// Reads the progress of a batch from its log, the landings that were undone since, and the current state
+    /// of its lanes.
+    pub(crate) fn read(
+        project: &Project,
+        batch: &Batch,
+        lines: &[LogLine],
+        has_scheduler: bool,
+    ) -> BatchProgress {
+        let (mut state, mut known) = (batch.fold_state(lines), LogSummary::from_lines(batch, lines));
+        if has_scheduler {
+            return BatchProgress::from_state(project, batch, &state, &known, has_scheduler);
         }
-        correct(project, batch, &mut state, &mut known);
-        let mut picture = Picture::by(project, batch, &state, &known, scheduler);
-        for (number, task) in picture.tasks.iter_mut().enumerate() {
-            let repair = repair_of(project, (batch, &state, &known), number);
-            if let Ok(Repair::Commits(_)) = repair {
+        apply_undone_landings(project, batch, &mut state, &mut known);
+        let mut progress = BatchProgress::from_state(project, batch, &state, &known, has_scheduler);
+        for (index, task) in progress.tasks.iter_mut().enumerate() {
+            let repair = find_repair(project, (batch, &state, &known), index);
+            if let Ok(ManualRepair::NewCommits(_)) = repair {
                 task.is_repaired = true;
                 task.detail = Some("repaired since; it lands when the batch goes on".to_owned());
             }
         }
-        picture
+        progress
     }
 
-    /// The same by what is known already.
-    pub(crate) fn by(
+    /// Returns the progress of a batch whose scheduler state and log facts are already known.
+    pub(crate) fn from_state(
         project: &Project,
         batch: &Batch,
         state: &State,
-        known: &Known,
-        scheduler: bool,
-    ) -> Picture {
+        known: &LogSummary,
+        has_scheduler: bool,
+    ) -> BatchProgress {
         let record = &batch.record;
-        let lanes = lanes_at_work(project, batch);
-        let mut tasks: Vec<Task> =
-            (0..batch.tasks.len()).map(|task| task_at(batch, state, known, task)).collect();
+        let lanes = active_lanes(project, batch);
+        let mut tasks: Vec<TaskProgress> =
+            (0..batch.tasks.len()).map(|task| task_progress(batch, state, known, task)).collect();
         for task in &mut tasks {
             task.boxes = lanes.iter().find(|lane| lane.task == task.name).and_then(|lane| lane.boxes);
         }
-        let criteria = record.proof(project);
-        let looking = criteria.as_ref().and_then(|proof| proof.cost).map_or(0, |cost| cost.nanos);
-        let spent = known.spent().saturating_add(looking);
-        let over = state.outcome_if_over().is_some();
-        let landed_on = if over { landed_on(project, record).ok().flatten() } else { None };
-        Picture {
+        let criteria = record.criteria_report(project);
+        let criteria_cost = criteria.as_ref().and_then(|proof| proof.cost).map_or(0, |cost| cost.nanos);
+        let spent = known.total_cost_nanos().saturating_add(criteria_cost);
+        let is_finished = state.final_outcome().is_some();
+        let landed_on = if is_finished { find_landed_branch(project, record).ok().flatten() } else { None };
+        BatchProgress {
             batch: record.id.clone(),
             summary: record.summary.clone(),
-            state: state.word(),
-            why: why(batch, state),
-            scheduler,
+            state: state.status_word(),
+            reason: status_reason(batch, state),
+            has_scheduler,
             base: record.base.clone(),
             branch: record.branch.clone(),
             created: record.created,
-            counts: counts(state, batch.tasks.len()),
+            counts: count_tasks(state, batch.tasks.len()),
             cost_usd: (spent > 0).then(|| dollars(spent)),
             on_base: landed_on.is_some(),
             landed_on,
@@ -201,134 +213,161 @@ impl Picture {
     }
 }
 
-/// Billionths of a dollar as dollars, for people.
+/// Converts billionths of a US dollar to dollars, for display.
 #[expect(clippy::cast_precision_loss, reason = "nobody is shown more than a few digits of it")]
 fn dollars(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-fn why(batch: &Batch, state: &State) -> Option<String> {
-    if let Some(outcome) = state.outcome_if_over() {
-        let how = match outcome {
-            Outcome::Complete => "complete",
-            Outcome::Partly => "partly",
-            Outcome::Stopped => "stopped",
-            Outcome::Aborted => "aborted",
+fn status_reason(batch: &Batch, state: &State) -> Option<String> {
+    if let Some(outcome) = state.final_outcome() {
+        let outcome_word = match outcome {
+            BatchOutcome::Complete => "complete",
+            BatchOutcome::Partial => "partly",
+            BatchOutcome::Stopped => "stopped",
+            BatchOutcome::Aborted => "aborted",
         };
-        return Some(how.to_owned());
+        return Some(outcome_word.to_owned());
     }
     Some(match state.pause_reason()? {
-        PauseReason::Asked => "asked".to_owned(),
-        PauseReason::Merge(task) => format!("{} cannot land", batch.name(task)),
-        PauseReason::Budget => SPENT.to_owned(),
+        PauseReason::Requested => "asked".to_owned(),
+        PauseReason::LandingFailed(task) => format!("{} cannot land", batch.task_name(task)),
+        PauseReason::BudgetSpent => BUDGET_SPENT.to_owned(),
     })
 }
 
-fn counts(state: &State, tasks: usize) -> Counts {
-    let mut out = Counts { tasks, ..Counts::default() };
+fn count_tasks(state: &State, tasks: usize) -> TaskCounts {
+    let mut out = TaskCounts { tasks, ..TaskCounts::default() };
     for task in 0..tasks {
-        match state.now(task) {
-            Now::Over(Fate::Landed) => out.landed += 1,
-            Now::Over(Fate::Already) => out.before += 1,
-            Now::Over(Fate::NoChange | Fate::Failed(_) | Fate::SetAside) => out.failed += 1,
-            Now::Over(Fate::Skipped) => out.skipped += 1,
-            Now::Over(Fate::Left(_)) => out.left += 1,
-            Now::Waiting => out.waiting += 1,
-            Now::Preparing | Now::Starting | Now::Running => out.at_work += 1,
-            Now::Done | Now::Landing | Now::Conflict => out.landing += 1,
+        match state.task_status(task) {
+            TaskStatus::Settled(TaskOutcome::Landed) => out.landed += 1,
+            TaskStatus::Settled(TaskOutcome::AlreadyDone) => out.done_before += 1,
+            TaskStatus::Settled(TaskOutcome::NoChange | TaskOutcome::Failed(_) | TaskOutcome::SetAside) => {
+                out.failed += 1;
+            }
+            TaskStatus::Settled(TaskOutcome::Skipped) => out.skipped += 1,
+            TaskStatus::Settled(TaskOutcome::Unfinished(_)) => out.unfinished += 1,
+            TaskStatus::Waiting => out.waiting += 1,
+            TaskStatus::Preparing | TaskStatus::Starting | TaskStatus::Running => out.running += 1,
+            TaskStatus::ReadyToLand | TaskStatus::Landing | TaskStatus::Conflict => out.landing += 1,
         }
     }
     out
 }
 
-fn task_at(batch: &Batch, state: &State, known: &Known, task: usize) -> Task {
-    let it = &batch.tasks[task];
-    let (word, detail) = in_words(batch, state, known, task);
-    Task {
-        name: it.name.clone(),
-        title: it.title.clone(),
-        state: word.to_owned(),
+fn task_progress(batch: &Batch, state: &State, known: &LogSummary, task: usize) -> TaskProgress {
+    let batch_task = &batch.tasks[task];
+    let (state_word, detail) = describe_task(batch, state, known, task);
+    TaskProgress {
+        name: batch_task.name.clone(),
+        title: batch_task.title.clone(),
+        state: state_word.to_owned(),
         detail,
-        lane: known.lanes.get(&task).cloned(),
-        agent: it.agent.clone(),
+        lane: known.last_lanes.get(&task).cloned(),
+        agent: batch_task.agent.clone(),
         attempts: state.attempts(task),
         boxes: None,
         is_repaired: false,
     }
 }
 
-/// How far a task is, in a word, and why.
-fn in_words(batch: &Batch, state: &State, known: &Known, task: usize) -> (&'static str, Option<String>) {
-    let said = || known.details.get(&task).cloned();
-    match state.now(task) {
-        Now::Waiting => waiting(batch, state, known, task),
-        Now::Preparing | Now::Starting => ("starting", said()),
-        Now::Running if state.is_stopping(task) => ("stopping", None),
-        Now::Running => ("running", None),
-        Now::Done => ("done", Some("it is to land".to_owned())),
-        Now::Landing => ("landing", said()),
-        Now::Over(Fate::Landed) => ("landed", known.endings.get(&task).cloned()),
-        Now::Over(Fate::Already) => ("done before", None),
-        Now::Over(Fate::NoChange) => ("no change", said()),
-        Now::Over(Fate::Failed(Why::Run(class))) => ("failed", said().or(Some(class.to_string()))),
-        Now::Over(Fate::Failed(Why::SetUp)) => {
-            ("failed", said().or(Some("its lane could not be made".to_owned())))
+/// Describes the state of a task in a word or two, and its reason.
+fn describe_task(
+    batch: &Batch,
+    state: &State,
+    known: &LogSummary,
+    task: usize,
+) -> (&'static str, Option<String>) {
+    let logged_detail = || known.details.get(&task).cloned();
+    match state.task_status(task) {
+        TaskStatus::Waiting => describe_waiting(batch, state, known, task),
+        TaskStatus::Preparing | TaskStatus::Starting => ("starting", logged_detail()),
+        TaskStatus::Running if state.is_stopping(task) => ("stopping", None),
+        TaskStatus::Running => ("running", None),
+        TaskStatus::ReadyToLand => ("done", Some("it is to land".to_owned())),
+        TaskStatus::Landing => ("landing", logged_detail()),
+        TaskStatus::Settled(TaskOutcome::Landed) => ("landed", known.done_details.get(&task).cloned()),
+        TaskStatus::Settled(TaskOutcome::AlreadyDone) => ("done before", None),
+        TaskStatus::Settled(TaskOutcome::NoChange) => ("no change", logged_detail()),
+        TaskStatus::Settled(TaskOutcome::Failed(FailureReason::RunFailed(class))) => {
+            ("failed", logged_detail().or(Some(class.to_string())))
         }
-        Now::Over(Fate::Failed(Why::Start)) => {
-            ("failed", said().or(Some("its agent did not start".to_owned())))
+        TaskStatus::Settled(TaskOutcome::Failed(FailureReason::SetUpFailed)) => {
+            ("failed", logged_detail().or(Some("its lane could not be made".to_owned())))
         }
-        Now::Conflict | Now::Over(Fate::Failed(Why::Conflict)) => ("conflict", said()),
-        Now::Over(Fate::Failed(Why::Check)) => ("check failed", said()),
-        Now::Over(Fate::SetAside) => ("set aside", said()),
-        Now::Over(Fate::Skipped) => {
-            let because = state.skipped_for(task).map(|other| format!("because of {}", batch.name(other)));
-            ("skipped", because)
+        TaskStatus::Settled(TaskOutcome::Failed(FailureReason::NotStarted)) => {
+            ("failed", logged_detail().or(Some("its agent did not start".to_owned())))
         }
-        Now::Over(Fate::Left(Left::NotStarted)) => ("not started", None),
-        Now::Over(Fate::Left(Left::CutOff)) => ("cut off", said()),
-        Now::Over(Fate::Left(Left::NotLanded)) => ("not landed", said()),
+        TaskStatus::Conflict
+        | TaskStatus::Settled(TaskOutcome::Failed(FailureReason::ConflictUnresolved)) => {
+            ("conflict", logged_detail())
+        }
+        TaskStatus::Settled(TaskOutcome::Failed(FailureReason::CheckFailed)) => {
+            ("check failed", logged_detail())
+        }
+        TaskStatus::Settled(TaskOutcome::SetAside) => ("set aside", logged_detail()),
+        TaskStatus::Settled(TaskOutcome::Skipped) => {
+            let cause = state.skip_cause(task).map(|other| format!("because of {}", batch.task_name(other)));
+            ("skipped", cause)
+        }
+        TaskStatus::Settled(TaskOutcome::Unfinished(UnfinishedPhase::NotStarted)) => ("not started", None),
+        TaskStatus::Settled(TaskOutcome::Unfinished(UnfinishedPhase::Interrupted)) => {
+            ("cut off", logged_detail())
+        }
+        TaskStatus::Settled(TaskOutcome::Unfinished(UnfinishedPhase::NotLanded)) => {
+            ("not landed", logged_detail())
+        }
     }
 }
 
-fn waiting(batch: &Batch, state: &State, known: &Known, task: usize) -> (&'static str, Option<String>) {
-    if let Some(other) = known.elsewhere.get(&task) {
+fn describe_waiting(
+    batch: &Batch,
+    state: &State,
+    known: &LogSummary,
+    task: usize,
+) -> (&'static str, Option<String>) {
+    if let Some(other) = known.claimed_elsewhere.get(&task) {
         return ("waiting", Some(format!("batch {other} has it")));
     }
-    let before = state.waits_for(task);
-    if before.is_empty() {
-        let again = state.attempts(task) > 0;
-        let said = known.details.get(&task).filter(|_| again).cloned();
-        return ("queued", said);
+    let unmet = state.unmet_dependencies(task);
+    if unmet.is_empty() {
+        let was_run = state.attempts(task) > 0;
+        let detail = known.details.get(&task).filter(|_| was_run).cloned();
+        return ("queued", detail);
     }
-    let names: Vec<&str> = before.iter().take(3).map(|other| batch.name(*other)).collect();
-    let more = if before.len() > 3 { format!(", +{}", before.len() - 3) } else { String::new() };
+    let names: Vec<&str> = unmet.iter().take(3).map(|other| batch.task_name(*other)).collect();
+    let more = if unmet.len() > 3 { format!(", +{}", unmet.len() - 3) } else { String::new() };
     ("waiting", Some(format!("for {}{more}", names.join(", "))))
 }
 
-fn lanes_at_work(project: &Project, batch: &Batch) -> Vec<Lane> {
-    let lanes = super::evidence::lanes_of(project, batch.id()).unwrap_or_default();
+fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
+    let lanes = super::attempt_runs::batch_lanes(project, batch.id()).unwrap_or_default();
     let mut out = Vec::new();
     for (_, lane) in lanes.into_iter().filter(|(_, lane)| lane.state.is_claimed()) {
-        let Ok((state, doing)) = effective_state(project, &lane) else { continue };
+        let Ok((state, hook_activity)) = effective_state(project, &lane) else { continue };
         if !state.is_busy() {
             continue;
         }
         let layout = project.store.layout();
-        let run = RunRecord::find(&layout.run_record(&lane.name, lane.attempt)).ok().flatten();
-        // Of one that says nothing of itself, what it wrote last.
-        let plain = run.as_ref().is_some_and(|run| run.dialect.as_deref() == Some(PLAIN));
-        let said = if plain { last_line(&layout.run_log(&lane.name, lane.attempt)) } else { None };
-        let steps = run.as_ref().is_some_and(|run| run.stint.is_some());
-        let packet =
-            |lane: &LaneRecord| shown_packet(&layout.lane(&lane.name), &lane.clone().any()).ok().flatten();
-        let boxes = Some(&lane).filter(|_| steps).and_then(packet);
-        let live = shown_live(&layout.run_live(&lane.name, lane.attempt));
-        out.push(Lane {
-            task: lane.batch.as_ref().map_or_else(String::new, |of| of.task.clone()),
+        let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.attempt)).ok().flatten();
+        // For an agent that writes plain text, the last line of its output.
+        let is_plain_text =
+            run.as_ref().is_some_and(|run| run.dialect.as_deref() == Some(PLAIN_TEXT_DIALECT));
+        let last_output =
+            if is_plain_text { last_line(&layout.run_log(&lane.name, lane.attempt)) } else { None };
+        let has_steps = run.as_ref().is_some_and(|run| run.step_run.is_some());
+        let read_task_loop = |lane: &LaneRecord| {
+            shown_packet(&layout.lane(&lane.name), &lane.clone().into_any()).ok().flatten()
+        };
+        let boxes = Some(&lane).filter(|_| has_steps).and_then(read_task_loop);
+        let live = shown_live(&layout.run_live_view(&lane.name, lane.attempt));
+        out.push(LaneProgress {
+            task: lane.batch.as_ref().map_or_else(String::new, |in_batch| in_batch.task.clone()),
             state,
-            boxes: boxes.map(|PacketShown { done, of, .. }| Progress { done, of }),
-            step: doing.or_else(|| live.last_tool.clone()).or(said),
-            seconds: run.map_or(0, |run| now().since(run.started).as_secs()),
+            boxes: boxes
+                .map(|PacketShown { boxes_ticked: done, boxes_total: of, .. }| Progress { done, total: of }),
+            activity: hook_activity.or_else(|| live.last_tool.clone()).or(last_output),
+            elapsed_seconds: run.map_or(0, |run| now().duration_since(run.started).as_secs()),
             cost_usd: live.cost.map(|cost| dollars(cost.nanos)),
             tokens: live.tokens,
             name: lane.name,
@@ -337,35 +376,35 @@ fn lanes_at_work(project: &Project, batch: &Batch) -> Vec<Lane> {
     out
 }
 
-/// The last line of a log, of which only the end is read.
+/// Returns the last line of a log that is not empty, and reads only the end of the log.
 fn last_line(log: &Path) -> Option<String> {
-    let mut file = crate::regular_file::open_record(log).ok()?;
+    let mut file = crate::regular_file::open_store_file(log).ok()?;
     let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES))).ok()?;
     let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    file.take(LOG_TAIL_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(crate::harmless::line(line))
+    Some(crate::terminal_text::escape_line(line))
 }
 
 impl Runner<'_> {
-    /// Writes the file that somebody wants to follow the batch by. Nothing depends on it.
-    pub(super) fn show_progress(&self) {
+    /// Writes the progress file that the user requested for the batch. Nothing depends on that file.
+    pub(super) fn write_progress_file(&self) {
         let Some(path) = &self.batch.record.progress_file else { return };
-        let picture = Picture::by(self.project, &self.batch, &self.state, &self.known, true);
-        write_picture(path, &picture);
+        let progress = BatchProgress::from_state(self.project, &self.batch, &self.state, &self.known, true);
+        write_progress(path, &progress);
     }
 }
 
-fn write_picture(path: &Path, picture: &Picture) {
+fn write_progress(path: &Path, progress: &BatchProgress) {
     #[derive(Serialize)]
-    struct Whole<'a> {
+    struct ProgressFile<'a> {
         schema: u32,
         #[serde(flatten)]
-        picture: &'a Picture,
+        progress: &'a BatchProgress,
     }
-    if let Ok(text) = serde_json::to_vec_pretty(&Whole { schema: 1, picture }) {
+    if let Ok(text) = serde_json::to_vec_pretty(&ProgressFile { schema: 1, progress }) {
         drop(write_cache(path, &text));
     }
 }

@@ -1,4 +1,4 @@
-//! Owns the loop of a batch's process: hear, write down, decide, do.
+//! Main loop of a batch's process: receive an event, log it, let the scheduler decide, execute its actions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
@@ -9,274 +9,285 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use super::agents::Starting;
-use super::checks::ChecksThen;
-use super::closing::note_landed;
-use super::evidence::lanes_of;
-use super::known::Known;
-use super::landing::{Landed, Lander};
-use super::told::told;
+use super::attempt_runs::batch_lanes;
+use super::batch_events::emit_batch_event;
+use super::initial_checks::InitialChecks;
+use super::landed_marks::mark_landed;
+use super::log_summary::LogSummary;
+use super::task_landing::{LandingResult, LandingThread};
+use super::task_runs::RunStart;
 use crate::lane::{self, Project};
 use crate::process;
 use crate::store::records::LaneRecord;
-use crate::store::{Guard, Record};
-use crate::swarm::batch::{Batch, Facts, Log, SchedulerRecord, wake_others};
-use crate::swarm::schedule::{Action, Event, Fate, State};
+use crate::store::{LockGuard, Record};
+use crate::swarm::batch::{Batch, BatchLog, EventFacts, SchedulerRecord, wake_other_schedulers};
+use crate::swarm::schedule::{Action, Event, State, TaskOutcome};
 use crate::swarm::{Error, Ledger};
-use crate::{fault, interrupt};
+use crate::{fail_points, interrupt};
 
-/// How long what could not be written waits for the next try.
-const FULL_DISK: Duration = Duration::from_millis(500);
+/// Delay before the log is written again after a failure, for example on a full disk.
+const LOG_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often room is looked for that nobody tells of: runs that are of no batch end, too.
-const ROOM: Duration = Duration::from_secs(1);
+/// Interval at which capacity is checked without an event, since runs outside of batches end without one.
+const CAPACITY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the loop hears.
-pub(super) enum Heard {
-    /// Somebody wants something, or something may be free now.
+/// Message to the main loop, from its threads or from a signal.
+pub(super) enum RunnerEvent {
+    /// A control request may be pending, or capacity may be free.
     Woken,
-    /// Nobody holds the lock of a run any more.
-    RunOver(usize, u32),
-    /// A landing is over.
-    Landed(Landed),
-    /// Why a landing could not be tried; it is tried again.
-    Delayed(Vec<usize>, String),
-    /// A lane is ready, or why it is not.
-    Ready(usize, Option<String>),
-    /// A conflict is over, or given up.
-    Conflict(usize, Event, Box<Facts>),
+    /// The lock of a run is free: task and attempt.
+    RunFinished(usize, u32),
+    /// A landing has finished.
+    LandingFinished(LandingResult),
+    /// A landing of these tasks could not be tried for this reason; it is retried.
+    LandingDelayed(Vec<usize>, String),
+    /// The set-up of a lane has finished; the text is the reason if it failed.
+    SetUpFinished(usize, Option<String>),
+    /// A task's conflict was resolved or given up.
+    ConflictFinished(usize, Event, Box<EventFacts>),
 }
 
-/// One batch, and whoever works on it.
+/// Process state of one running batch.
 pub(super) struct Runner<'p> {
     pub(super) project: &'p Project,
-    /// This program.
-    pub(super) exe: PathBuf,
+    /// Path of the git-proq program.
+    pub(super) program_path: PathBuf,
     pub(super) batch: Batch,
     pub(super) state: State,
-    pub(super) known: Known,
-    pub(super) tell: Sender<Heard>,
-    /// The lanes, by number.
-    pub(super) lanes: BTreeMap<usize, String>,
-    /// Why lanes could not be made.
-    pub(super) unmade: BTreeMap<usize, String>,
-    /// Runs that are to start and wait for room.
-    pub(super) starting: Vec<Starting>,
-    /// Runs that wait for whoever works in their lane.
-    pub(super) busy: BTreeSet<(usize, u32)>,
-    /// Runs whose end is waited for.
-    pub(super) watched: BTreeSet<(usize, u32)>,
-    pub(super) lander: Lander,
-    pub(super) checks: ChecksThen,
-    /// Tasks whose conflict somebody is at.
+    pub(super) known: LogSummary,
+    pub(super) event_sender: Sender<RunnerEvent>,
+    /// Names of the lanes, by lane number.
+    pub(super) lane_names: BTreeMap<usize, String>,
+    /// Errors of lanes that could not be created, by lane number.
+    pub(super) lane_errors: BTreeMap<usize, String>,
+    /// Runs that are to start and wait for capacity.
+    pub(super) pending_starts: Vec<RunStart>,
+    /// Runs that wait until their lane is idle, by task and attempt.
+    pub(super) waiting_for_lane: BTreeSet<(usize, u32)>,
+    /// Runs whose end a thread waits for, by task and attempt.
+    pub(super) watched_runs: BTreeSet<(usize, u32)>,
+    pub(super) landing_thread: LandingThread,
+    pub(super) checks: InitialChecks,
+    /// Tasks whose conflict an agent resolves.
     pub(super) resolving: BTreeSet<usize>,
-    /// Lanes are not got ready any more.
-    pub(super) cold: Arc<AtomicBool>,
-    /// What is to be told to the scheduler next.
-    pub(super) due: VecDeque<(Event, Facts)>,
-    hear: Receiver<Heard>,
-    log: Log,
-    _lock: Guard,
+    /// Whether the set-up of lanes is cancelled.
+    pub(super) cancel_set_ups: Arc<AtomicBool>,
+    /// Events to log and pass to the scheduler next.
+    pub(super) pending_events: VecDeque<(Event, EventFacts)>,
+    event_receiver: Receiver<RunnerEvent>,
+    log: BatchLog,
+    _lock: LockGuard,
 }
 
-/// Goes on with a batch until it is over, or paused with nothing on its way. `lock` is the batch's. `begun` is called as soon as
-/// wishes are heard.
+/// Runs a batch until it has finished, or is paused with nothing under way. `lock` is the batch's lock.
+/// `on_listening` is called as soon as signals are received.
 ///
 /// # Errors
 /// When the batch cannot be read.
 pub(crate) fn run(
     project: &Project,
     id: &str,
-    exe: &Path,
-    lock: Guard,
-    begun: impl FnOnce(),
+    program_path: &Path,
+    lock: LockGuard,
+    on_listening: impl FnOnce(),
 ) -> Result<(), Error> {
-    interrupt::arm();
+    interrupt::defer_signals();
     let batch = Batch::load(project, id)?;
-    let (log, lines) = Log::open(&project.store.layout().batch_log(id))?;
-    let (tell, hear) = mpsc::channel();
-    listen(&tell)
-        .map_err(|e| super::super::BatchError::NotStarted { id: id.to_owned(), why: e.to_string() })?;
-    let me = std::process::id();
-    SchedulerRecord { pid: me, birth: process::birth_of(me) }
-        .save(&project.store.layout().batch_scheduler(id))?;
-    begun();
-    // Whoever went on with it before may have died in the middle of something.
+    let (log, lines) = BatchLog::open(&project.store.layout().batch_log(id))?;
+    let (event_sender, event_receiver) = mpsc::channel();
+    forward_signals(&event_sender).map_err(|e| super::super::BatchError::SchedulerNotStarted {
+        id: id.to_owned(),
+        reason: e.to_string(),
+    })?;
+    let own_pid = std::process::id();
+    SchedulerRecord { pid: own_pid, birth: process::start_time_of(own_pid) }
+        .save(&project.store.layout().batch_scheduler_record(id))?;
+    on_listening();
+    // The previous process of the batch may have crashed in the middle of an operation.
     lane::recover(project)?;
-    let checks = ChecksThen::of(project)?;
-    let lander = Lander::begin(project, checks.clone(), tell.clone());
+    let checks = InitialChecks::capture(project)?;
+    let landing_thread = LandingThread::spawn(project, checks.clone(), event_sender.clone());
     let mut runner = Runner {
         project,
-        exe: exe.to_owned(),
-        state: batch.state(&lines),
-        known: Known::of(&batch, &lines),
+        program_path: program_path.to_owned(),
+        state: batch.fold_state(&lines),
+        known: LogSummary::from_lines(&batch, &lines),
         batch,
-        tell,
-        lanes: BTreeMap::new(),
-        unmade: BTreeMap::new(),
-        starting: Vec::new(),
-        busy: BTreeSet::new(),
-        watched: BTreeSet::new(),
-        lander,
+        event_sender,
+        lane_names: BTreeMap::new(),
+        lane_errors: BTreeMap::new(),
+        pending_starts: Vec::new(),
+        waiting_for_lane: BTreeSet::new(),
+        watched_runs: BTreeSet::new(),
+        landing_thread,
         checks,
         resolving: BTreeSet::new(),
-        cold: Arc::default(),
-        due: VecDeque::new(),
-        hear,
+        cancel_set_ups: Arc::default(),
+        pending_events: VecDeque::new(),
+        event_receiver,
         log,
         _lock: lock,
     };
-    let done = runner.begin().and_then(|()| runner.go_on());
-    if let Err(e) = &done
+    let result = runner.start_or_take_over().and_then(|()| runner.run_loop());
+    if let Err(e) = &result
         && interrupt::check().is_ok()
     {
-        // Whoever looks at the batch has to see why nobody goes on with it.
-        drop(runner.note(&format!("nobody goes on with this batch any more: {e}"), &[]));
+        // The log then shows the user why no process continues the batch.
+        drop(runner.log_note(&format!("nobody goes on with this batch any more: {e}"), &[]));
     }
-    done
+    result
 }
 
-/// Has signals heard: those that wake, and those that end this process.
-fn listen(tell: &Sender<Heard>) -> std::io::Result<()> {
-    let (mut ear, mouth) = UnixStream::pair()?;
-    process::hear_wakes(&mouth)?;
-    // It is heard for as long as this process lives.
-    std::mem::forget(interrupt::hear(&mouth)?);
-    let tell = tell.clone();
+/// Starts a thread that forwards signals to the main loop: those that wake it, and those that end this
+/// process.
+fn forward_signals(event_sender: &Sender<RunnerEvent>) -> std::io::Result<()> {
+    let (mut signal_reader, signal_writer) = UnixStream::pair()?;
+    process::register_wake_pipe(&signal_writer)?;
+    // The handler stays installed for as long as this process lives.
+    std::mem::forget(interrupt::register_pipe(&signal_writer)?);
+    let event_sender = event_sender.clone();
     std::thread::Builder::new().spawn(move || {
-        let _open = mouth;
-        while ear.read(&mut [0]).is_ok_and(|n| n > 0) && tell.send(Heard::Woken).is_ok() {}
+        let _signal_writer = signal_writer;
+        while signal_reader.read(&mut [0]).is_ok_and(|n| n > 0)
+            && event_sender.send(RunnerEvent::Woken).is_ok()
+        {}
     })?;
     Ok(())
 }
 
 impl Runner<'_> {
-    /// Begins the batch, or takes up what another process left.
-    fn begin(&mut self) -> Result<(), Error> {
-        for (number, lane) in lanes_of(self.project, self.batch.id())? {
-            self.lanes.insert(number, lane.name);
+    /// Starts the batch, or takes it over from another process.
+    fn start_or_take_over(&mut self) -> Result<(), Error> {
+        for (number, lane) in batch_lanes(self.project, self.batch.id())? {
+            self.lane_names.insert(number, lane.name);
         }
-        // One that is over goes on only when a person wants it to.
-        if self.state.outcome_if_over().is_none() {
-            self.note_taken_back()?;
+        // A finished batch continues only when the user requests it.
+        if self.state.final_outcome().is_none() {
+            self.log_undone_landings()?;
         }
-        self.claim()?;
-        self.look_for_room()?;
-        if self.known.begun {
-            let runs = self.find_runs()?;
-            self.due.push_back((Event::TakenUp { runs: runs.clone() }, Facts::default()));
-            self.take_due()?;
+        self.claim_open_tasks()?;
+        self.refresh_capacity()?;
+        if self.known.has_begun {
+            let runs = self.find_open_runs()?;
+            self.pending_events
+                .push_back((Event::BatchTakenOver { runs: runs.clone() }, EventFacts::default()));
+            self.process_pending_events()?;
             for (task, attempt) in runs {
-                self.watch(task, attempt);
+                self.watch_run(task, attempt);
             }
         } else {
-            self.due.push_back((Event::Begun, Facts::default()));
+            self.pending_events.push_back((Event::BatchStarted, EventFacts::default()));
         }
-        self.take_due()
+        self.process_pending_events()
     }
 
-    /// Hears and acts until there is nothing left to hear of.
-    fn go_on(&mut self) -> Result<(), Error> {
+    /// Receives and handles messages until the batch has finished or is paused.
+    fn run_loop(&mut self) -> Result<(), Error> {
         loop {
-            self.hear_wishes()?;
-            self.take_due()?;
+            self.process_requests()?;
+            self.process_pending_events()?;
             interrupt::check().map_err(crate::store::Error::from)?;
-            let over = self.state.outcome_if_over().is_some();
-            if over || self.state.pause_reason().is_some() {
-                if over {
-                    self.note_in_plan();
-                    // The last thing: as long as it has tasks, what an end is made of may be owed.
+            let is_finished = self.state.final_outcome().is_some();
+            if is_finished || self.state.pause_reason().is_some() {
+                if is_finished {
+                    self.mark_landed_in_plan();
+                    // This is the last step: while the batch has claims on tasks, steps of its end may still
+                    // be due.
                     Ledger::release_all(self.project, self.batch.id())?;
                 }
-                wake_others(self.project, self.batch.id());
+                wake_other_schedulers(self.project, self.batch.id());
                 return Ok(());
             }
-            let limited = self.is_short_of_room();
-            let heard = match limited {
-                true => self.hear.recv_timeout(ROOM),
-                false => self.hear.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let polls_capacity = self.waits_for_capacity();
+            let received = match polls_capacity {
+                true => self.event_receiver.recv_timeout(CAPACITY_POLL_INTERVAL),
+                false => self.event_receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
-            match heard {
-                Ok(heard) => self.act_on(heard)?,
-                Err(_) => self.look_around()?,
+            match received {
+                Ok(received) => self.handle_received(received)?,
+                Err(_) => self.retry_waiting()?,
             }
         }
     }
 
-    fn act_on(&mut self, heard: Heard) -> Result<(), Error> {
-        match heard {
-            Heard::Woken => self.look_around(),
-            Heard::RunOver(task, attempt) => self.see_run_end(task, attempt),
-            Heard::Landed(landed) => self.take_landed(landed),
-            Heard::Delayed(tasks, why) => self.note(&format!("the landing is tried again: {why}"), &tasks),
-            Heard::Ready(lane, why) => self.see_ready(lane, why),
-            Heard::Conflict(task, event, facts) => {
+    fn handle_received(&mut self, received: RunnerEvent) -> Result<(), Error> {
+        match received {
+            RunnerEvent::Woken => self.retry_waiting(),
+            RunnerEvent::RunFinished(task, attempt) => self.handle_run_end(task, attempt),
+            RunnerEvent::LandingFinished(landing) => self.report_landing(landing),
+            RunnerEvent::LandingDelayed(tasks, reason) => {
+                self.log_note(&format!("the landing is tried again: {reason}"), &tasks)
+            }
+            RunnerEvent::SetUpFinished(lane, failure) => self.report_set_up(lane, failure),
+            RunnerEvent::ConflictFinished(task, event, facts) => {
                 self.resolving.remove(&task);
-                self.due.push_back((event, *facts));
+                self.pending_events.push_back((event, *facts));
                 Ok(())
             }
         }
     }
 
-    /// Looks what may have become free.
-    fn look_around(&mut self) -> Result<(), Error> {
-        self.claim_again()?;
-        self.look_for_room()?;
-        self.start_waiting()
+    /// Retries claims and starts that others may have blocked.
+    fn retry_waiting(&mut self) -> Result<(), Error> {
+        self.reclaim_tasks()?;
+        self.refresh_capacity()?;
+        self.start_waiting_runs()
     }
 
-    /// Tells the scheduler all that is due, and does what it answers.
-    pub(super) fn take_due(&mut self) -> Result<(), Error> {
-        while let Some((event, facts)) = self.due.pop_front() {
-            self.take(&event, &facts)?;
+    /// Processes all pending events.
+    pub(super) fn process_pending_events(&mut self) -> Result<(), Error> {
+        while let Some((event, facts)) = self.pending_events.pop_front() {
+            self.process_event(&event, &facts)?;
         }
         Ok(())
     }
 
-    /// Writes an event down, tells the scheduler, and does what it answers.
-    fn take(&mut self, event: &Event, facts: &Facts) -> Result<(), Error> {
-        let failed_before = self.failed_before(event);
-        let actions = self.write_down(event, facts)?;
-        self.count_failures(event)?;
+    /// Logs an event, passes it to the scheduler, and executes the returned actions.
+    fn process_event(&mut self, event: &Event, facts: &EventFacts) -> Result<(), Error> {
+        let failed_before = self.tasks_failed_before(event);
+        let actions = self.log_and_apply(event, facts)?;
+        self.save_failure_counts(event)?;
         self.note_stop_all(event, &actions)?;
-        self.make_lanes(&actions)?;
-        let is_known = |action: &&Action| matches!(action, Action::MarkFailed { task, .. } if failed_before.contains(task));
-        for action in actions.iter().filter(|action| !is_known(action)) {
-            fault::point("batch.action");
-            self.carry_out(action)?;
+        self.create_lanes(&actions)?;
+        let is_recorded = |action: &&Action| matches!(action, Action::MarkFailed { task, .. } if failed_before.contains(task));
+        for action in actions.iter().filter(|action| !is_recorded(action)) {
+            fail_points::hit("batch.action");
+            self.execute_action(action)?;
         }
-        self.show_progress();
+        self.write_progress_file();
         Ok(())
     }
 
-    /// Writes an event down and tells the scheduler. Returns what is to be done.
-    pub(super) fn write_down(&mut self, event: &Event, facts: &Facts) -> Result<Vec<Action>, Error> {
-        fault::point("batch.event");
-        let line = self.insist(|log| log.add(event, facts.clone()))?;
-        fault::point("batch.written");
-        self.known.take(&line);
-        Ok(self.state.on(event))
+    /// Logs an event and passes it to the scheduler. Returns the actions to execute.
+    pub(super) fn log_and_apply(&mut self, event: &Event, facts: &EventFacts) -> Result<Vec<Action>, Error> {
+        fail_points::hit("batch.event");
+        let line = self.retry_write(|log| log.append_event(event, facts.clone()))?;
+        fail_points::hit("batch.written");
+        self.known.apply_line(&line);
+        Ok(self.state.handle(event))
     }
 
-    /// The tasks that had failed before another process went on with the batch: the event log has them.
-    fn failed_before(&self, event: &Event) -> Vec<usize> {
-        let has_failed = |task: &usize| matches!(self.state.fate(*task), Some(Fate::Failed(_)));
+    /// Returns the tasks that had failed before another process took the batch over: the event log already
+    /// has them.
+    fn tasks_failed_before(&self, event: &Event) -> Vec<usize> {
+        let has_failed =
+            |task: &usize| matches!(self.state.task_outcome(*task), Some(TaskOutcome::Failed(_)));
         match event {
-            Event::TakenUp { .. } => (0..self.batch.tasks.len()).filter(has_failed).collect(),
+            Event::BatchTakenOver { .. } => (0..self.batch.tasks.len()).filter(has_failed).collect(),
             _ => Vec::new(),
         }
     }
 
-    /// Writes that a failure has everything stopped that still runs.
+    /// Logs that the failure of a task stops all running agents.
     fn note_stop_all(&mut self, event: &Event, actions: &[Action]) -> Result<(), Error> {
-        let stops = |action: &Action| matches!(action, Action::StopRun { hard: true, .. });
-        let Event::Ended { task, .. } = event else { return Ok(()) };
-        match actions.iter().filter(|action| stops(action)).count() {
+        let is_hard_stop = |action: &Action| matches!(action, Action::StopRun { hard: true, .. });
+        let Event::RunEnded { task, .. } = event else { return Ok(()) };
+        match actions.iter().filter(|action| is_hard_stop(action)).count() {
             0 => Ok(()),
             count => {
-                let name = self.batch.name(*task);
+                let name = self.batch.task_name(*task);
                 let agents = if count == 1 { "1 agent is".to_owned() } else { format!("{count} agents are") };
-                self.note(
+                self.log_note(
                     &format!("'{name}' failed and stop-all is set: {agents} being stopped at once"),
                     &[],
                 )
@@ -284,102 +295,110 @@ impl Runner<'_> {
         }
     }
 
-    /// Writes a remark.
-    pub(super) fn note(&mut self, text: &str, tasks: &[usize]) -> Result<(), Error> {
-        let line = self.insist(|log| log.note(text, tasks))?;
-        self.known.take(&line);
+    /// Appends a note about `tasks` to the batch's log.
+    pub(super) fn log_note(&mut self, text: &str, tasks: &[usize]) -> Result<(), Error> {
+        let line = self.retry_write(|log| log.append_note(text, tasks))?;
+        self.known.apply_line(&line);
         Ok(())
     }
 
-    /// Writes what must not get lost because a disk is full: nothing goes on before it is there.
-    fn insist<T>(
+    /// Writes to the log, and retries until that succeeds, so that nothing is lost on a full disk.
+    fn retry_write<T>(
         &mut self,
-        mut write: impl FnMut(&mut Log) -> Result<T, crate::store::Error>,
+        mut write: impl FnMut(&mut BatchLog) -> Result<T, crate::store::Error>,
     ) -> Result<T, Error> {
         loop {
             match write(&mut self.log) {
-                Ok(done) => return Ok(done),
+                Ok(value) => return Ok(value),
                 Err(e) => self.project.listener.warn(e.to_string()),
             }
             interrupt::check().map_err(crate::store::Error::from)?;
-            // Without its folder there is no batch any more.
+            // Without its folder the batch does not exist any more.
             if !self.project.store.layout().batch(self.batch.id()).is_dir() {
-                return Err(crate::swarm::BatchError::Cleaned { id: self.batch.id().to_owned() }.into());
+                return Err(crate::swarm::BatchError::CleanedUp { id: self.batch.id().to_owned() }.into());
             }
-            std::thread::sleep(FULL_DISK);
+            std::thread::sleep(LOG_RETRY_INTERVAL);
         }
     }
 
-    fn carry_out(&mut self, action: &Action) -> Result<(), Error> {
+    fn execute_action(&mut self, action: &Action) -> Result<(), Error> {
         match action {
-            Action::MakeLane { lane, task, from } => self.make_lane(*lane, *task, *from),
-            Action::SetUpLane { lane } => self.set_up(*lane),
-            Action::StartRun { task, lane, attempt, from } => {
-                let starting = Starting { task: *task, lane: *lane, attempt: *attempt, from: *from };
-                self.start_run(starting)
+            Action::CreateLane { lane, task, branch_updates } => {
+                self.create_lane(*lane, *task, *branch_updates)
+            }
+            Action::SetUpLane { lane } => self.set_up_lane(*lane),
+            Action::StartRun { task, lane, attempt, base } => {
+                let run_start = RunStart { task: *task, lane: *lane, attempt: *attempt, base: *base };
+                self.start_run(run_start)
             }
             Action::StopRun { task, attempt, hard } => self.stop_run(*task, *attempt, *hard),
-            Action::TakeBack { lane, task, to } => self.take_back(*lane, *task, *to),
+            Action::ResetLane { lane, task, base } => self.reset_lane(*lane, *task, *base),
             Action::Land { tasks, .. } => {
-                self.land(tasks);
+                self.queue_landing(tasks);
                 Ok(())
             }
-            Action::Resolve { task } => self.resolve(*task),
-            Action::StopResolve { task, hard } => self.stop_resolve(*task, *hard),
-            Action::Release { task } => self.release(*task),
+            Action::StartResolution { task } => self.start_resolver(*task),
+            Action::StopResolution { task, hard } => self.stop_resolver(*task, *hard),
+            Action::ReleaseTask { task } => self.release_task(*task),
             Action::DiscardLane { lane } => self.discard_lane(*lane),
-            Action::MarkOver { .. } | Action::MarkPaused { .. } | Action::MarkFailed { .. } => {
-                let proof = match action {
-                    Action::MarkOver { outcome } => self.verify(*outcome)?,
+            Action::MarkFinished { .. } | Action::MarkPaused { .. } | Action::MarkFailed { .. } => {
+                let report = match action {
+                    Action::MarkFinished { outcome } => self.verify_criteria(*outcome)?,
                     _ => None,
                 };
-                told(self.project, &self.batch, &self.known, (action, proof.as_ref()));
+                emit_batch_event(self.project, &self.batch, &self.known, (action, report.as_ref()));
                 Ok(())
             }
-            // What they say is in the log, for whoever reads it with the scheduler's eyes.
-            Action::Queue { .. }
-            | Action::KeepLane { .. }
+            // These actions need no work: readers derive them from the log with the scheduler's state.
+            Action::MarkQueued { .. }
+            | Action::RetainLane { .. }
             | Action::MarkWaiting { .. }
             | Action::MarkSkipped { .. }
             | Action::MarkSetAside { .. } => Ok(()),
         }
     }
 
-    /// Notes what landed in the files of the plan. It has landed, also where that cannot be noted.
-    fn note_in_plan(&self) {
-        // What is on a branch of its own is not done yet for anybody else.
+    /// Marks the landed tasks in the files of the plan. A failure is only a warning, since the tasks have
+    /// landed.
+    fn mark_landed_in_plan(&self) {
+        // Work on the batch's own branch does not count as done for other batches and users yet.
         if !self.batch.record.auto_merge {
             return;
         }
         let record = &self.batch.record;
-        let noted = match self.project.repo.branch_tip(&record.base) {
-            Ok(Some(tip)) => note_landed(self.project, record, &record.base, tip).map(drop),
+        let result = match self.project.repo.branch_tip(&record.base) {
+            Ok(Some(tip)) => mark_landed(self.project, record, &record.base, tip).map(drop),
             Ok(None) => return,
             Err(e) => Err(e.into()),
         };
-        if let Err(e) = noted {
+        if let Err(e) = result {
             self.project.listener.warn(format!("what has landed could not be noted in the plan: {e}"));
         }
     }
 
-    /// The record of a lane, if it is there.
-    pub(super) fn lane(&self, number: usize) -> Result<Option<LaneRecord>, Error> {
-        let Some(name) = self.lanes.get(&number) else { return Ok(None) };
-        self.lane_named(name)
+    /// Returns the record of the lane with this number, if the lane exists.
+    pub(super) fn find_lane(&self, number: usize) -> Result<Option<LaneRecord>, Error> {
+        let Some(name) = self.lane_names.get(&number) else { return Ok(None) };
+        self.find_lane_by_name(name)
     }
 
-    /// The same by its name, which another one may have by now.
-    pub(super) fn lane_named(&self, name: &str) -> Result<Option<LaneRecord>, Error> {
-        own_lane(self.project, self.batch.id(), name)
+    /// Returns the record of the batch's lane with this name; none if the lane is gone or the name belongs to
+    /// another lane by now.
+    pub(super) fn find_lane_by_name(&self, name: &str) -> Result<Option<LaneRecord>, Error> {
+        find_batch_lane(self.project, self.batch.id(), name)
     }
 }
 
-/// Finds the lane of this name, if it is there and of this batch.
-pub(super) fn own_lane(project: &Project, batch: &str, name: &str) -> Result<Option<LaneRecord>, Error> {
-    let own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|of| of.batch == batch);
+/// Returns the record of the lane with this name, if the lane exists and belongs to this batch.
+pub(super) fn find_batch_lane(
+    project: &Project,
+    batch: &str,
+    name: &str,
+) -> Result<Option<LaneRecord>, Error> {
+    let is_own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|in_batch| in_batch.batch == batch);
     match project.lane(name) {
-        Ok(lane) => Ok(Some(lane).filter(own)),
-        Err(lane::Error::Unknown { .. } | lane::Error::NoTree { .. }) => Ok(None),
+        Ok(lane) => Ok(Some(lane).filter(is_own)),
+        Err(lane::Error::UnknownLane { .. } | lane::Error::NoLaneBranch { .. }) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }

@@ -1,157 +1,118 @@
-//! Owns what is to be done for a batch.
+//! Actions that the scheduler of a batch requests from the process that runs the batch.
 
-use super::standing::Why;
+use super::task_phase::FailureReason;
 
-/// What a run starts from.
+/// Starting point of a run in its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
-    /// The batch's branch, after so many landings.
-    Landed(u32),
-    /// The end of this task's work, in the same lane.
-    Task(usize),
+pub(crate) enum RunBase {
+    /// Tip of the batch's branch after this number of updates, each by a landing or by undone landings.
+    BranchTip(u32),
+    /// The last commit of this task's work, in the same lane.
+    OnTask(usize),
 }
 
-/// Why a batch is paused.
+/// Reason for which a batch is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PauseReason {
-    /// A person asked for it.
-    Asked,
-    /// A task cannot land.
-    Merge(usize),
-    /// The batch has cost what it may cost.
-    Budget,
+    /// The user requested the pause.
+    Requested,
+    /// This task cannot land.
+    LandingFailed(usize),
+    /// The batch has used up its budget.
+    BudgetSpent,
 }
 
-/// How a batch ended.
+/// Final result of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// All tasks landed, or were done before.
+pub(crate) enum BatchOutcome {
+    /// All tasks landed, or were done before the batch.
     Complete,
-    /// Each has come to an end, but not all landed.
-    Partly,
-    /// A failure ended it, as the policy has it.
+    /// Every task is settled, but some did not land.
+    Partial,
+    /// A failure ended the batch, as the failure policy requires.
     Stopped,
-    /// A person ended it.
+    /// The user aborted the batch.
     Aborted,
 }
 
-/// Something that is to be done. What comes once more, after a death, is done already or is to be done now.
+/// An action that the scheduler requests. After a crash an action may be requested again: it is then already
+/// done, or is due now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Make a lane.
-    MakeLane {
-        /// The lane.
+    /// Create a lane.
+    CreateLane {
         lane: usize,
-        /// The first task in it.
+        /// The first task of the lane.
         task: usize,
-        /// After so many landings.
-        from: u32,
+        /// The lane starts from the tip of the batch's branch after this number of updates.
+        branch_updates: u32,
     },
-    /// Set it up; told by [`Event::SetUp`](super::Event::SetUp) or its failure.
-    SetUpLane {
-        /// The lane.
-        lane: usize,
-    },
-    /// A task could start, were there room.
-    Queue {
-        /// The task.
-        task: usize,
-    },
-    /// Bring a lane to `from` and start a run there.
+    /// Set up a lane. [`Event::LaneSetUp`](super::Event::LaneSetUp) or
+    /// [`Event::LaneSetUpFailed`](super::Event::LaneSetUpFailed) reports the result.
+    SetUpLane { lane: usize },
+    /// Report that a task is ready and only waits for capacity.
+    MarkQueued { task: usize },
+    /// Move a lane to `base` and start a run there.
     StartRun {
-        /// The task.
         task: usize,
-        /// Where.
+        /// The lane in which the task runs.
         lane: usize,
-        /// Which of its runs this is; never given twice.
+        /// Number of the run among the task's runs; a number is never given twice.
         attempt: u32,
-        /// On top of what.
-        from: Base,
+        /// Starting point of the run.
+        base: RunBase,
     },
     /// Stop a run.
     StopRun {
-        /// Its task.
+        /// The task of the run.
         task: usize,
-        /// Which of its runs.
+        /// Number of the run among the task's runs.
         attempt: u32,
-        /// At once.
+        /// Whether the run is stopped at once, without time to wrap up.
         hard: bool,
     },
-    /// Take a run's work off its lane, and keep it elsewhere.
-    TakeBack {
-        /// The lane.
+    /// Remove a run's work from its lane and save it elsewhere.
+    ResetLane {
         lane: usize,
-        /// Whose work.
+        /// The task whose work is removed.
         task: usize,
-        /// What is left.
-        to: Base,
+        /// Commit at which the lane is left.
+        base: RunBase,
     },
-    /// Land these, each by its own commits, in this order, together. Told of each by what became of it.
+    /// Land tasks together, in this order, each by its own commits. An event reports the result of each task.
     Land {
-        /// Which landing it is, from 0.
+        /// Number of the landing in the batch, from 0.
         landing: usize,
-        /// The tasks.
         tasks: Vec<usize>,
     },
-    /// Send somebody to resolve a task's conflict.
-    Resolve {
-        /// The task.
+    /// Start an agent that resolves a task's conflict.
+    StartResolution { task: usize },
+    /// Stop the agent that resolves a task's conflict. An event reports the conflict as given up or resolved.
+    StopResolution {
         task: usize,
-    },
-    /// Stop whoever resolves it; told by the conflict having been given up, or resolved.
-    StopResolve {
-        /// The task.
-        task: usize,
-        /// At once.
+        /// Whether the agent is stopped at once, without time to wrap up.
         hard: bool,
     },
-    /// Other batches may have the task.
-    Release {
-        /// The task.
-        task: usize,
-    },
-    /// Nothing in this lane is needed any more.
-    DiscardLane {
-        /// The lane.
-        lane: usize,
-    },
-    /// There is work in this lane that has not landed. It stays.
-    KeepLane {
-        /// The lane.
-        lane: usize,
-    },
-    /// Write that a task waits again that had been skipped or had failed.
-    MarkWaiting {
-        /// The task.
-        task: usize,
-    },
-    /// Write that a task is skipped.
+    /// Release the batch's claim on a task, so that other batches may run it.
+    ReleaseTask { task: usize },
+    /// Remove a lane that the batch no longer needs.
+    DiscardLane { lane: usize },
+    /// Report that a lane stays, since it has work that has not landed.
+    RetainLane { lane: usize },
+    /// Record that a task waits again after it was skipped or failed.
+    MarkWaiting { task: usize },
+    /// Record that a task is skipped.
     MarkSkipped {
-        /// The task.
         task: usize,
-        /// On whose account.
-        because: usize,
+        /// The task without a result that causes the skip.
+        cause: usize,
     },
-    /// Write that a task has failed.
-    MarkFailed {
-        /// The task.
-        task: usize,
-        /// Why.
-        why: Why,
-    },
-    /// Write that a task is left alone until a person asks for it.
-    MarkSetAside {
-        /// The task.
-        task: usize,
-    },
-    /// Write that the batch is paused.
-    MarkPaused {
-        /// Why.
-        why: PauseReason,
-    },
-    /// Write that the batch is over.
-    MarkOver {
-        /// How it ended.
-        outcome: Outcome,
-    },
+    /// Record that a task has failed.
+    MarkFailed { task: usize, reason: FailureReason },
+    /// Record that a task is not run again until the user retries it.
+    MarkSetAside { task: usize },
+    /// Record that the batch is paused.
+    MarkPaused { reason: PauseReason },
+    /// Record that the batch has finished.
+    MarkFinished { outcome: BatchOutcome },
 }

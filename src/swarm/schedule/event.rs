@@ -1,151 +1,132 @@
-//! Owns what can happen to a batch. Each is written down before it counts.
+//! Events of a batch. Each event is written to the batch's log before it takes effect.
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::records::RunClass;
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum End {
-    /// Well, with work to land.
+pub(crate) enum RunEnd {
+    /// The run succeeded, with work to land.
     Done,
-    /// Well, with nothing to show for it.
+    /// The run succeeded without a change.
     NoChange,
-    /// Well, and by evidence from what had landed when it began the task had been done before.
-    Already,
-    /// Never: no agent could be started.
+    /// The run succeeded without a change, and evidence from what had landed when it started shows that the
+    /// task was done before.
+    #[serde(rename = "already")]
+    AlreadyDone,
+    /// No agent could be started.
     NotStarted,
-    /// Otherwise.
+    /// The run failed, with its exit class.
     Failed(RunClass),
 }
 
-/// Something that happened to a batch. Tasks and lanes go by number.
+/// An event of a batch. Tasks and lanes are identified by number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum Event {
-    /// The batch begins.
-    Begun,
-    /// Another process goes on with the batch.
-    TakenUp {
-        /// The runs that were ever started of those that no end was written of, by task and attempt: those at work, and those
-        /// that ended meanwhile, whose ends are told next.
+    #[serde(rename = "begun")]
+    BatchStarted,
+    /// Another process continues the batch.
+    #[serde(rename = "taken-up")]
+    BatchTakenOver {
+        /// The started runs without a recorded end, by task and attempt. Some are still running. Others ended
+        /// since, and events that follow report their ends.
         runs: Vec<(usize, u32)>,
     },
-    /// A lane is there and set up.
-    SetUp {
-        /// The lane.
-        lane: usize,
-    },
-    /// It is not, and cannot be.
-    SetUpFailed {
-        /// The lane.
-        lane: usize,
-    },
-    /// A run is at work.
-    Started {
-        /// Its task.
+    /// A lane exists and is set up.
+    #[serde(rename = "set-up")]
+    LaneSetUp { lane: usize },
+    /// A lane could not be created or set up.
+    #[serde(rename = "set-up-failed")]
+    LaneSetUpFailed { lane: usize },
+    /// A run has started.
+    #[serde(rename = "started")]
+    RunStarted {
         task: usize,
-        /// Which of the task's runs it is, from 1.
+        /// Number of the run among the task's runs, from 1.
         attempt: u32,
     },
     /// A run has ended, or could not be started.
-    Ended {
-        /// Its task.
+    #[serde(rename = "ended")]
+    RunEnded {
         task: usize,
-        /// Which of the task's runs it was.
+        /// Number of the run among the task's runs, from 1.
         attempt: u32,
-        /// How.
-        end: End,
+        end: RunEnd,
     },
-    /// Tasks are on the batch's branch, by one move of it.
-    Landed {
-        /// Which.
-        tasks: Vec<usize>,
-    },
-    /// A task that had landed is on the batch's branch no longer: its landing was taken back.
-    TakenBack {
-        /// The task.
+    /// Tasks have landed on the batch's branch, in one update of the branch.
+    Landed { tasks: Vec<usize> },
+    /// The landing of a task was undone: its work is no longer on the batch's branch.
+    #[serde(rename = "taken-back")]
+    LandingUndone {
         task: usize,
-        /// Whether its work is in its lane and lands again. Otherwise the task is done anew.
-        kept: bool,
+        /// Whether the task's work is still in its lane and lands again. Otherwise the task runs again.
+        #[serde(rename = "kept")]
+        work_kept: bool,
     },
-    /// A task does not land as it is. Nor do those of the same landing that depend on it, of which nothing more is told.
-    ConflictCaptured {
-        /// The task.
-        task: usize,
-    },
-    /// Its conflict is resolved, or what its checks failed by is repaired, by whomever.
-    ConflictResolved {
-        /// The task.
-        task: usize,
-    },
-    /// A person has finished a task in its lane whose run came to nothing, or has landed that lane.
-    Finished {
-        /// The task.
-        task: usize,
-    },
-    /// A person goes on with the batch, and a task whose checks failed is as it was: what they depend on may have been repaired.
-    CheckAgain {
-        /// The task.
-        task: usize,
-    },
-    /// It could not be resolved, or nobody is to try it any longer.
-    ConflictGivenUp {
-        /// The task.
-        task: usize,
-    },
-    /// Checks fail with the task. What depends on it does not land either, as with a conflict.
-    CheckFailed {
-        /// The task.
-        task: usize,
-    },
-    /// Nothing new is to start.
+    /// A task conflicts when landing. Tasks of the same landing that depend on it do not land either; no
+    /// event reports those.
+    ConflictCaptured { task: usize },
+    /// An agent or a user resolved a task's conflict, or repaired the cause of its failed checks.
+    ConflictResolved { task: usize },
+    /// The user finished a task in its lane after its run failed, or landed that lane.
+    #[serde(rename = "finished")]
+    FinishedByHand { task: usize },
+    /// The user resumes the batch, and a task whose checks failed has not changed. Its checks run again,
+    /// since the cause may have been repaired elsewhere.
+    #[serde(rename = "check-again")]
+    RecheckRequested { task: usize },
+    /// A task's conflict could not be resolved, or its resolution was stopped.
+    ConflictGivenUp { task: usize },
+    /// Checks fail with a task. Its dependents do not land either, as with a conflict.
+    CheckFailed { task: usize },
+    /// The batch is to start nothing new.
     Pause,
-    /// The batch is to go on, after a pause or an abort.
+    /// The batch is to continue after a pause or an abort.
     Resume,
-    /// What runs is to be stopped.
+    /// All running agents are to be stopped.
     Abort {
-        /// At once.
+        /// Whether runs are stopped at once, without time to wrap up.
         hard: bool,
     },
-    /// So many runs of this batch leave room for those of others. None when there is no limit over all batches.
-    Slots {
-        /// How many, those at work included.
-        room: Option<usize>,
+    /// The number of runs that other batches leave to this batch has changed.
+    #[serde(rename = "slots")]
+    CapacityChanged {
+        /// Maximum number of concurrent runs of this batch, running ones included. None when no limit applies
+        /// over all batches.
+        #[serde(rename = "room")]
+        capacity: Option<usize>,
     },
-    /// What the batch has cost so far.
-    Spent {
-        /// In billionths of a dollar.
+    /// The total cost of the batch so far.
+    #[serde(rename = "spent")]
+    CostReported {
+        /// Cost in billionths of a US dollar.
         total: u64,
     },
-    /// What the batch may cost has been changed.
+    /// The user changed the budget of the batch.
     BudgetSet {
-        /// In billionths of a dollar, in all.
-        most: Option<u64>,
+        /// Budget of the entire batch, in billionths of a US dollar; none for no limit.
+        #[serde(rename = "most")]
+        limit: Option<u64>,
     },
-    /// Another batch is at a task.
-    Claimed {
-        /// The task.
-        task: usize,
-    },
-    /// It is not any more.
-    Unclaimed {
-        /// The task.
-        task: usize,
-    },
-    /// A person wants a task tried again, that failed or brought nothing.
-    Retry {
-        /// The task.
-        task: usize,
-    },
+    /// Another batch has claimed a task.
+    #[serde(rename = "claimed")]
+    ClaimedElsewhere { task: usize },
+    /// Another batch has released its claim on a task.
+    #[serde(rename = "unclaimed")]
+    ClaimEnded { task: usize },
+    /// The user retries a task that failed or made no change.
+    Retry { task: usize },
 }
 
-impl End {
-    /// Whether a further run may end otherwise. Whatever is wrong with the others would be wrong again, or cost as much again.
-    pub(super) fn is_worth_another_try(self) -> bool {
+impl RunEnd {
+    /// Returns whether another run may end differently. Other causes would persist, or another run would cost
+    /// as much again.
+    pub(super) fn is_retryable(self) -> bool {
         match self {
-            End::Failed(class) => match class {
+            RunEnd::Failed(class) => match class {
                 RunClass::Failed
                 | RunClass::RateLimited
                 | RunClass::Unavailable
@@ -164,7 +145,7 @@ impl End {
                 | RunClass::GivenUp
                 | RunClass::Stopped => false,
             },
-            End::Done | End::NoChange | End::Already | End::NotStarted => false,
+            RunEnd::Done | RunEnd::NoChange | RunEnd::AlreadyDone | RunEnd::NotStarted => false,
         }
     }
 }

@@ -1,190 +1,212 @@
-//! Owns when work lands, and what becomes of what does not.
+//! Landings of a batch: when tasks land, and what happens to tasks that cannot.
 
 use std::collections::BTreeSet;
 
 use super::action::Action;
-use super::course::Course;
-use super::lane::Use;
-use super::options::Mode;
-use super::standing::{Standing, Why};
+use super::batch_status::BatchStatus;
+use super::lane::LaneUse;
+use super::options::LandingMode;
 use super::state::State;
+use super::task_phase::{FailureReason, TaskPhase};
 
 impl State {
-    /// Lands what is due: each task at once, or a stage when all of it is done, or nothing more of it will be.
+    /// Requests the landings that are due: of each task as soon as it is ready, or of a stage once none of
+    /// its tasks is waiting or running.
     pub(super) fn land_due(&mut self) {
-        if matches!(self.course, Course::New | Course::Stopping { .. } | Course::Over(_)) {
+        if matches!(
+            self.status,
+            BatchStatus::NotStarted | BatchStatus::Stopping { .. } | BatchStatus::Finished(_)
+        ) {
             return;
         }
-        for task in std::mem::take(&mut self.resolved) {
-            if self.standing(task) == Standing::Done && !self.land(&[task]) {
-                self.resolved.insert(task);
+        for task in std::mem::take(&mut self.single_landings) {
+            if self.task_phase(task) == TaskPhase::ReadyToLand && !self.push_landing(&[task]) {
+                self.single_landings.insert(task);
             }
         }
-        let stages: Vec<usize> = self.tally.done.keys().copied().collect();
+        let stages: Vec<usize> = self.counters.ready_to_land.keys().copied().collect();
         for stage in stages {
-            let tasks: Vec<usize> = self.tally.done[&stage].iter().copied().collect();
-            let busy = self.tally.busy[stage];
-            let through = match self.course {
-                Course::Winding => busy.under_way == 0,
-                _ => busy.under_way == 0 && busy.waiting == 0,
+            let tasks: Vec<usize> = self.counters.ready_to_land[&stage].iter().copied().collect();
+            let busy = self.counters.stage_loads[stage];
+            let is_stage_finished = match self.status {
+                BatchStatus::WindingDown => busy.active == 0,
+                _ => busy.active == 0 && busy.waiting == 0,
             };
-            if self.options.mode == Mode::Continuous {
+            if self.options.mode == LandingMode::Continuous {
                 for task in tasks {
-                    self.land(&[task]);
+                    self.push_landing(&[task]);
                 }
-            } else if through {
-                self.land(&tasks);
+            } else if is_stage_finished {
+                self.push_landing(&tasks);
             }
         }
     }
 
-    /// Lands what is done of stages that are not, since nothing else can go on. Says whether there was any.
+    /// Lands the ready tasks of unfinished stages, since nothing else can continue. Returns whether there was
+    /// a task to land.
     pub(super) fn land_early(&mut self) -> bool {
-        let done: Vec<Vec<usize>> = self.tally.done.values().map(|d| d.iter().copied().collect()).collect();
-        let mut any = false;
+        let done: Vec<Vec<usize>> =
+            self.counters.ready_to_land.values().map(|d| d.iter().copied().collect()).collect();
+        let mut has_landing = false;
         for tasks in done {
-            any |= self.land(&tasks);
+            has_landing |= self.push_landing(&tasks);
         }
-        any
+        has_landing
     }
 
-    /// Lands those of these tasks whose dependencies are there, or land with them. Says whether there are any.
-    fn land(&mut self, tasks: &[usize]) -> bool {
+    /// Requests one landing of those `tasks` whose dependencies have landed or land with them. Returns
+    /// whether there are any.
+    fn push_landing(&mut self, tasks: &[usize]) -> bool {
         let mut order = tasks.to_vec();
-        // The order in which they ended: in a lane the lower ones first, and each behind what it depends on.
-        order.sort_unstable_by_key(|task| self.tasks[*task].ended);
-        let mut with = BTreeSet::new();
+        // Ordered by when their runs ended: the lower tasks of a lane come first, and each task comes after
+        // its dependencies.
+        order.sort_unstable_by_key(|task| self.tasks[*task].done_order);
+        let mut landing_together = BTreeSet::new();
         order.retain(|task| {
-            let after = &self.work.tasks()[*task].after;
-            let fits = after.iter().all(|before| self.standing(*before).is_there() || with.contains(before));
-            if fits {
-                with.insert(*task);
+            let dependencies = &self.work.tasks()[*task].depends_on;
+            let can_land = dependencies.iter().all(|dependency| {
+                self.task_phase(*dependency).is_on_branch() || landing_together.contains(dependency)
+            });
+            if can_land {
+                landing_together.insert(*task);
             }
-            fits
+            can_land
         });
         if order.is_empty() {
             return false;
         }
-        let landing = self.landings;
-        self.landings += 1;
+        let landing = self.next_landing;
+        self.next_landing += 1;
         for task in &order {
-            self.set(*task, Standing::Landing(landing));
+            self.set_phase(*task, TaskPhase::Landing(landing));
         }
-        self.out.push(Action::Land { landing, tasks: order });
+        self.actions.push(Action::Land { landing, tasks: order });
         true
     }
 
-    pub(super) fn have_landed(&mut self, tasks: &[usize]) {
-        let is_landing =
-            |t: &usize| self.tasks.get(*t).is_some_and(|slip| matches!(slip.standing, Standing::Landing(_)));
+    pub(super) fn on_landed(&mut self, tasks: &[usize]) {
+        let is_landing = |task: &usize| {
+            self.tasks.get(*task).is_some_and(|task_state| matches!(task_state.phase, TaskPhase::Landing(_)))
+        };
         let tasks: Vec<usize> = tasks.iter().copied().filter(is_landing).collect();
         if tasks.is_empty() {
             return;
         }
-        self.tips += 1;
+        self.branch_updates += 1;
         for task in tasks {
-            self.tasks[task].landed = self.tips;
-            self.settle(task, Standing::Landed);
+            self.tasks[task].landed_at = self.branch_updates;
+            self.settle_task(task, TaskPhase::Landed);
         }
     }
 
-    /// A task cannot land as it is: by a conflict, or for good. What depends on it and was to land with it is left for later.
-    pub(super) fn does_not_land(&mut self, task: usize, why: Option<Why>) {
-        let Some(Standing::Landing(landing)) = self.tasks.get(task).map(|slip| slip.standing) else { return };
-        let mut left = vec![task];
-        while let Some(below) = left.pop() {
-            for other in self.work.graph().dependents(below).to_vec() {
-                if self.standing(other) == Standing::Landing(landing) {
-                    self.set(other, Standing::Done);
-                    left.push(other);
+    /// Handles a task that cannot land: because of a conflict where `reason` is none, else permanently. Tasks
+    /// of the same landing that depend on it land later.
+    pub(super) fn on_not_landed(&mut self, task: usize, reason: Option<FailureReason>) {
+        let Some(TaskPhase::Landing(landing)) = self.tasks.get(task).map(|task_state| task_state.phase)
+        else {
+            return;
+        };
+        let mut unchecked = vec![task];
+        while let Some(blocked) = unchecked.pop() {
+            for dependent in self.work.graph().dependents(blocked).to_vec() {
+                if self.task_phase(dependent) == TaskPhase::Landing(landing) {
+                    self.set_phase(dependent, TaskPhase::ReadyToLand);
+                    unchecked.push(dependent);
                 }
             }
         }
         if let Some(lane) = self.tasks[task].lane {
-            self.turn(lane, Use::Aside);
+            self.set_lane_use(lane, LaneUse::Retired);
         }
-        self.tasks[task].again &= why == Some(Why::Check);
-        match why {
-            Some(why) => self.settle(task, Standing::Failed(why)),
-            None if self.options.resolve => self.set(task, Standing::Conflict { asked: false }),
-            None => self.settle(task, Standing::Failed(Why::Conflict)),
-        }
-    }
-
-    /// Sends somebody to each conflict that nobody was sent to. It takes no place of a run.
-    pub(super) fn ask_for_resolutions(&mut self) {
-        if !(self.may_spend() || self.course == Course::Winding && self.is_within_budget()) {
-            return;
-        }
-        for task in std::mem::take(&mut self.tally.conflicts) {
-            self.set(task, Standing::Conflict { asked: true });
-            self.out.push(Action::Resolve { task });
+        self.tasks[task].is_recheck &= reason == Some(FailureReason::CheckFailed);
+        match reason {
+            Some(reason) => self.settle_task(task, TaskPhase::Failed(reason)),
+            None if self.options.resolve_conflicts => {
+                self.set_phase(task, TaskPhase::Conflict { is_resolving: false });
+            }
+            None => self.settle_task(task, TaskPhase::Failed(FailureReason::ConflictUnresolved)),
         }
     }
 
-    pub(super) fn is_resolved(&mut self, task: usize) {
-        let Some(slip) = self.tasks.get_mut(task) else { return };
-        let was_given_up = matches!(slip.standing, Standing::Failed(Why::Conflict | Why::Check));
-        if !was_given_up && !matches!(slip.standing, Standing::Conflict { .. }) {
+    /// Starts an agent for each conflict without one. Such an agent does not count as a run.
+    pub(super) fn start_resolutions(&mut self) {
+        if !(self.may_start_agents() || self.status == BatchStatus::WindingDown && self.is_within_budget()) {
             return;
         }
-        slip.stopping = None;
-        self.lands_after_all(task);
+        for task in std::mem::take(&mut self.counters.open_conflicts) {
+            self.set_phase(task, TaskPhase::Conflict { is_resolving: true });
+            self.actions.push(Action::StartResolution { task });
+        }
+    }
+
+    pub(super) fn on_conflict_resolved(&mut self, task: usize) {
+        let Some(task_state) = self.tasks.get_mut(task) else { return };
+        let was_given_up = matches!(
+            task_state.phase,
+            TaskPhase::Failed(FailureReason::ConflictUnresolved | FailureReason::CheckFailed)
+        );
+        if !was_given_up && !matches!(task_state.phase, TaskPhase::Conflict { .. }) {
+            return;
+        }
+        task_state.stop_request = None;
+        self.queue_single_landing(task);
         if was_given_up {
-            self.goes_on_after_all(task);
+            self.reactivate_settled_task(task);
         }
     }
 
-    /// Has a task land by itself, unless what it depends on has no result.
-    fn lands_after_all(&mut self, task: usize) {
-        self.resolved.insert(task);
-        if !self.skip_if_in_vain(task, true) {
-            self.set(task, Standing::Done);
+    /// Queues a task to land alone, unless one of its dependencies has no result.
+    fn queue_single_landing(&mut self, task: usize) {
+        self.single_landings.insert(task);
+        if !self.skip_if_blocked(task, true) {
+            self.set_phase(task, TaskPhase::ReadyToLand);
         }
     }
 
-    /// Goes on with a task that had come to its end, and with those that were skipped on its account.
-    fn goes_on_after_all(&mut self, task: usize) {
-        self.out.push(Action::MarkWaiting { task });
-        self.take_skips_back(None);
-        self.reopen();
+    /// Reactivates a task that was settled, and the tasks that were skipped because of it.
+    fn reactivate_settled_task(&mut self, task: usize) {
+        self.actions.push(Action::MarkWaiting { task });
+        self.undo_skips(None);
+        self.reopen_batch();
     }
 
-    /// Lands what is in the lane of a task whose run came to nothing, unless another one has used that lane since.
-    pub(super) fn is_finished(&mut self, task: usize) {
-        let Some(lane) = self.tasks.get(task).and_then(|slip| slip.lane) else { return };
-        let came_to_nothing =
-            matches!(self.standing(task), Standing::Failed(Why::Run(_)) | Standing::SetAside);
-        if !came_to_nothing || self.lanes[lane].remains != Some(task) {
+    /// Lands the work in the lane of a task whose run failed, unless another task has used that lane since.
+    pub(super) fn on_finished_by_hand(&mut self, task: usize) {
+        let Some(lane) = self.tasks.get(task).and_then(|task_state| task_state.lane) else { return };
+        let run_failed = matches!(
+            self.task_phase(task),
+            TaskPhase::Failed(FailureReason::RunFailed(_)) | TaskPhase::SetAside
+        );
+        if !run_failed || self.lanes[lane].failed_task != Some(task) {
             return;
         }
-        self.change_lane(lane, |it| it.remains = None);
-        self.turn(lane, Use::Aside);
-        self.ends += 1;
-        (self.tasks[task].ended, self.tasks[task].failures) = (self.ends, 0);
-        self.lands_after_all(task);
-        self.goes_on_after_all(task);
+        self.update_lane(lane, |it| it.failed_task = None);
+        self.set_lane_use(lane, LaneUse::Retired);
+        self.done_count += 1;
+        (self.tasks[task].done_order, self.tasks[task].failures) = (self.done_count, 0);
+        self.queue_single_landing(task);
+        self.reactivate_settled_task(task);
     }
 
-    /// Lands a task once more whose checks failed, as it is.
-    pub(super) fn check_again(&mut self, task: usize) {
-        let Some(slip) = self.tasks.get_mut(task) else { return };
-        if slip.standing == Standing::Failed(Why::Check) {
-            slip.again = true;
-            self.is_resolved(task);
+    /// Lands a task whose checks failed once more, with the same work.
+    pub(super) fn recheck(&mut self, task: usize) {
+        let Some(task_state) = self.tasks.get_mut(task) else { return };
+        if task_state.phase == TaskPhase::Failed(FailureReason::CheckFailed) {
+            task_state.is_recheck = true;
+            self.on_conflict_resolved(task);
         }
     }
 
-    pub(super) fn is_given_up(&mut self, task: usize) {
-        let Some(slip) = self.tasks.get_mut(task) else { return };
-        if !matches!(slip.standing, Standing::Conflict { .. }) {
+    pub(super) fn on_conflict_given_up(&mut self, task: usize) {
+        let Some(task_state) = self.tasks.get_mut(task) else { return };
+        if !matches!(task_state.phase, TaskPhase::Conflict { .. }) {
             return;
         }
-        if slip.stopping.take().is_some() {
-            // Whoever was at it was stopped; somebody will be sent again if the batch goes on.
-            self.set(task, Standing::Conflict { asked: false });
+        if task_state.stop_request.take().is_some() {
+            // The agent that resolved the conflict was stopped. Another one starts if the batch continues.
+            self.set_phase(task, TaskPhase::Conflict { is_resolving: false });
         } else {
-            self.settle(task, Standing::Failed(Why::Conflict));
+            self.settle_task(task, TaskPhase::Failed(FailureReason::ConflictUnresolved));
         }
     }
 }

@@ -1,138 +1,141 @@
-//! Owns what is known of a lane, and when it is needed no longer.
+//! State of a lane in a batch, and the decision when the lane is no longer needed.
 
 use super::action::Action;
 use super::state::State;
 
-/// What happens in a lane.
+/// Current use of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
-    /// It is being set up, for this task.
+pub(super) enum LaneUse {
+    /// The lane is being created and set up for this task.
     SettingUp(usize),
-    /// Nothing.
+    /// Nothing runs in the lane.
     Idle,
-    /// A run of this task.
-    Run(usize),
-    /// Nothing, ever again: what is in it could not land.
-    Aside,
-    /// It is not there any more.
-    Gone,
+    /// A run of this task is active.
+    Running(usize),
+    /// Nothing runs in the lane any more, since its work could not land.
+    Retired,
+    /// The lane has been removed.
+    Removed,
 }
 
-/// One lane of the batch.
+/// A lane of the batch, as the scheduler tracks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lane {
-    /// What happens in it.
-    pub(super) at: Use,
-    /// The tasks that were run in it, in order.
+pub(super) struct ScheduledLane {
+    pub(super) current_use: LaneUse,
+    /// The tasks that ran in the lane, in order.
     pub(super) tasks: Vec<usize>,
-    /// How much work they were.
+    /// Total weight of the tasks that ran in the lane.
     pub(super) load: u64,
-    /// The family of its first task.
+    /// Overlap family of the lane's first task.
     pub(super) family: usize,
-    /// How many landings were below what is in it.
-    pub(super) base: u32,
-    /// How many of its tasks have work that has not landed.
-    pub(super) unlanded: usize,
-    /// How many of these are landing.
-    pub(super) landing: usize,
-    /// A run that came to nothing, whose work is on top.
-    pub(super) remains: Option<usize>,
-    /// It was said that it stays.
-    pub(super) kept: bool,
+    /// Number of updates of the batch's branch that the lane's work is based on.
+    pub(super) base_updates: u32,
+    /// Number of the lane's tasks whose work has not landed.
+    pub(super) unlanded_count: usize,
+    /// Number of the lane's tasks that are landing.
+    pub(super) landing_count: usize,
+    /// The task of a failed run whose work is at the top of the lane.
+    pub(super) failed_task: Option<usize>,
+    /// Whether [`Action::RetainLane`] has been requested for the lane.
+    pub(super) retain_reported: bool,
 }
 
-impl Lane {
-    /// Whether a run could start in it.
+impl ScheduledLane {
+    /// Returns whether a run could start in the lane.
     pub(super) fn is_free(&self) -> bool {
-        self.at == Use::Idle && self.landing == 0
+        self.current_use == LaneUse::Idle && self.landing_count == 0
     }
 
-    /// Whether it counts as one of those that runs are spread over.
+    /// Returns whether the lane is one of those that runs are distributed over.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.at, Use::SettingUp(_) | Use::Idle | Use::Run(_)) && self.landing == 0
+        matches!(self.current_use, LaneUse::SettingUp(_) | LaneUse::Idle | LaneUse::Running(_))
+            && self.landing_count == 0
     }
 }
 
 impl State {
-    /// Says of lanes that were touched by this event which go and which stay.
-    pub(super) fn tidy_lanes(&mut self) {
-        for lane in std::mem::take(&mut self.touched) {
+    /// Releases or retains each lane that the current event touched, where that is due.
+    pub(super) fn tidy_touched_lanes(&mut self) {
+        for lane in std::mem::take(&mut self.touched_lanes) {
             self.tidy_lane(lane);
         }
     }
 
     fn tidy_lane(&mut self, lane: usize) {
         let it = &self.lanes[lane];
-        if it.unlanded > 0 {
-            let stuck = |task: &usize| self.holds(*task, lane) && self.standing(*task).is_stuck();
-            if it.at == Use::Aside && !it.kept && it.tasks.iter().any(stuck) {
-                self.keep(lane);
+        if it.unlanded_count > 0 {
+            let is_stuck = |task: &usize| {
+                self.has_unlanded_work_in(*task, lane) && self.task_phase(*task).could_not_land()
+            };
+            if it.current_use == LaneUse::Retired && !it.retain_reported && it.tasks.iter().any(is_stuck) {
+                self.retain_lane(lane);
             }
             return;
         }
-        match it.at {
-            Use::Aside => self.let_go(lane),
-            Use::Idle if !self.is_wanted(lane) => self.let_go(lane),
-            Use::Idle | Use::SettingUp(_) | Use::Run(_) | Use::Gone => {}
+        match it.current_use {
+            LaneUse::Retired => self.release_lane(lane),
+            LaneUse::Idle if !self.is_lane_needed(lane) => self.release_lane(lane),
+            LaneUse::Idle | LaneUse::SettingUp(_) | LaneUse::Running(_) | LaneUse::Removed => {}
         }
     }
 
-    /// Whether the work of a task that has not landed is in this lane.
-    pub(super) fn holds(&self, task: usize, lane: usize) -> bool {
-        self.tasks[task].lane == Some(lane) && self.standing(task).has_work()
+    /// Returns whether a lane contains the work of a task that has not landed.
+    pub(super) fn has_unlanded_work_in(&self, task: usize, lane: usize) -> bool {
+        self.tasks[task].lane == Some(lane) && self.task_phase(task).has_unlanded_work()
     }
 
-    /// Whether there is something in a lane that somebody might want to see.
-    pub(super) fn has_work(&self, lane: usize) -> bool {
+    /// Returns whether a lane contains work that the user might want to see.
+    pub(super) fn lane_has_work(&self, lane: usize) -> bool {
         let it = &self.lanes[lane];
-        let is_open = |task: usize| !self.standing(task).is_there();
-        // Several may have left work in one that nothing is done in any more, and be done anew elsewhere.
-        let left = it.at == Use::Aside && it.tasks.iter().any(|task| is_open(*task));
-        it.unlanded > 0 || left || it.remains.is_some_and(is_open)
+        let is_open = |task: usize| !self.task_phase(task).is_on_branch();
+        // A retired lane may contain abandoned work of multiple tasks, which run again in other lanes.
+        let has_abandoned_work =
+            it.current_use == LaneUse::Retired && it.tasks.iter().any(|task| is_open(*task));
+        it.unlanded_count > 0 || has_abandoned_work || it.failed_task.is_some_and(is_open)
     }
 
-    /// Ends the use of a lane: it goes, or stays as it is.
-    pub(super) fn let_go(&mut self, lane: usize) {
-        if self.has_work(lane) {
-            if self.lanes[lane].at != Use::Aside {
-                self.turn(lane, Use::Aside);
+    /// Ends the use of a lane: it is retired if it has work, and removed otherwise.
+    pub(super) fn release_lane(&mut self, lane: usize) {
+        if self.lane_has_work(lane) {
+            if self.lanes[lane].current_use != LaneUse::Retired {
+                self.set_lane_use(lane, LaneUse::Retired);
             }
-            self.keep(lane);
+            self.retain_lane(lane);
         } else {
-            self.turn(lane, Use::Gone);
-            self.out.push(Action::DiscardLane { lane });
+            self.set_lane_use(lane, LaneUse::Removed);
+            self.actions.push(Action::DiscardLane { lane });
         }
     }
 
-    /// Says, once, that a lane stays.
-    pub(super) fn keep(&mut self, lane: usize) {
-        if !self.lanes[lane].kept {
-            self.lanes[lane].kept = true;
-            self.out.push(Action::KeepLane { lane });
+    /// Reports, once, that a lane stays.
+    pub(super) fn retain_lane(&mut self, lane: usize) {
+        if !self.lanes[lane].retain_reported {
+            self.lanes[lane].retain_reported = true;
+            self.actions.push(Action::RetainLane { lane });
         }
     }
 
-    /// Changes what happens in a lane.
-    pub(super) fn turn(&mut self, lane: usize, to: Use) {
-        self.change_lane(lane, |it| it.at = to);
-        if matches!(to, Use::Aside | Use::Gone) {
+    /// Sets the use of a lane. Bundles are no longer bound to a lane that is retired or removed.
+    pub(super) fn set_lane_use(&mut self, lane: usize, new_use: LaneUse) {
+        self.update_lane(lane, |it| it.current_use = new_use);
+        if matches!(new_use, LaneUse::Retired | LaneUse::Removed) {
             for task in &self.lanes[lane].tasks {
-                if self.bound.get(&self.layout.bundle[*task]) == Some(&lane) {
-                    self.bound.remove(&self.layout.bundle[*task]);
+                if self.lane_by_bundle.get(&self.layout.bundle[*task]) == Some(&lane) {
+                    self.lane_by_bundle.remove(&self.layout.bundle[*task]);
                 }
             }
         }
     }
 
-    /// Changes a lane, and counts it among the open ones or not.
-    pub(super) fn change_lane(&mut self, lane: usize, change: impl FnOnce(&mut Lane)) {
+    /// Edits a lane and updates the set of open lanes.
+    pub(super) fn update_lane(&mut self, lane: usize, edit: impl FnOnce(&mut ScheduledLane)) {
         let it = &mut self.lanes[lane];
-        change(it);
+        edit(it);
         if it.is_open() {
-            self.open.insert(lane);
+            self.open_lanes.insert(lane);
         } else {
-            self.open.remove(&lane);
+            self.open_lanes.remove(&lane);
         }
-        self.touched.insert(lane);
+        self.touched_lanes.insert(lane);
     }
 }

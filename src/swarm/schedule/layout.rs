@@ -1,95 +1,108 @@
-//! Owns the order that a plan and a mode ask for: stages, who shares a lane with whom, and who goes first.
+//! Order of a batch's tasks that the plan and the landing mode require: stages, bundles that share a lane,
+//! and ranks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::options::{Mode, Options, Spread};
-use super::work::Work;
+use super::options::{BatchOptions, LandingMode, LaneAssignment};
+use super::workload::Workload;
 
-/// What is settled before the first run.
+/// Order and grouping of the tasks, fixed before the first run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Layout {
-    /// By task: which stage it is in. A stage starts when those before it are through, and where things land together, it is
-    /// a stage that does.
+pub(super) struct ScheduleLayout {
+    /// By task, its stage. A stage starts when the stages before it are finished. Where tasks land together,
+    /// those of one stage do.
     pub(super) stage: Vec<usize>,
-    /// How many stages there are.
-    pub(super) stages: usize,
-    /// By task: the last stage of its phase.
+    pub(super) stage_count: usize,
+    /// By task, the last stage of its phase.
     pub(super) last_stage: Vec<usize>,
-    /// By task: which bundle it is in. The tasks of a bundle are done one after the other, in one lane.
+    /// By task, its bundle. The tasks of a bundle run one after the other, in one lane.
     pub(super) bundle: Vec<usize>,
-    /// By bundle: how many tasks it has.
-    pub(super) sizes: Vec<usize>,
-    /// By task: which family it is in, that is, with whom its files overlap, over others too.
+    /// By bundle, its number of tasks.
+    pub(super) bundle_sizes: Vec<usize>,
+    /// By task, its family: the tasks whose files overlap with its own, directly or through other tasks.
     pub(super) family: Vec<usize>,
-    /// By task: when its turn is.
+    /// By task, its position in the order in which tasks start.
     pub(super) rank: Vec<usize>,
-    /// By rank: the task.
-    pub(super) by_rank: Vec<usize>,
+    /// By rank, the task.
+    pub(super) tasks_by_rank: Vec<usize>,
 }
 
-impl Layout {
-    /// What the plan and the options make of it.
-    pub(super) fn new(work: &Work, options: &Options) -> Layout {
-        let phase = phases(work);
-        let (stage, stages) = stages(work, options.mode, &phase);
-        let mut last: BTreeMap<usize, usize> = BTreeMap::new();
+impl ScheduleLayout {
+    /// Computes the layout of a plan under the given options.
+    pub(super) fn new(work: &Workload, options: &BatchOptions) -> ScheduleLayout {
+        let phase = task_phases(work);
+        let (stage, stage_count) = task_stages(work, options.mode, &phase);
+        let mut last_by_phase: BTreeMap<usize, usize> = BTreeMap::new();
         for (phase, stage) in phase.iter().zip(&stage) {
-            let last = last.entry(*phase).or_default();
+            let last = last_by_phase.entry(*phase).or_default();
             *last = (*last).max(*stage);
         }
-        let last_stage = phase.iter().map(|phase| last[phase]).collect();
-        let (bundle, sizes) = bundles(work, options.mode, &stage);
-        let mut family = Groups::new(work.tasks().len());
+        let last_stage = phase.iter().map(|phase| last_by_phase[phase]).collect();
+        let (bundle, bundle_sizes) = task_bundles(work, options.mode, &stage);
+        let mut family = UnionFind::new(work.tasks().len());
         for group in work.overlaps() {
-            group.windows(2).for_each(|pair| family.join(pair[0], pair[1]));
+            group.windows(2).for_each(|pair| family.union(pair[0], pair[1]));
         }
-        let by_rank = ranks(work, options, &phase, &stage);
-        let mut rank = vec![0; by_rank.len()];
-        for (at, task) in by_rank.iter().enumerate() {
-            rank[*task] = at;
+        let tasks_by_rank = rank_tasks(work, options, &phase, &stage);
+        let mut rank = vec![0; tasks_by_rank.len()];
+        for (position, task) in tasks_by_rank.iter().enumerate() {
+            rank[*task] = position;
         }
-        Layout { stage, stages, last_stage, bundle, sizes, family: family.numbers().0, rank, by_rank }
+        ScheduleLayout {
+            stage,
+            stage_count,
+            last_stage,
+            bundle,
+            bundle_sizes,
+            family: family.group_numbers().0,
+            rank,
+            tasks_by_rank,
+        }
     }
 }
 
-/// By task, its phase; a later one if it depends on something there.
-fn phases(work: &Work) -> Vec<usize> {
+/// Returns the phase of each task. A task is moved to a later phase where one of its dependencies is there.
+fn task_phases(work: &Workload) -> Vec<usize> {
     let mut out = vec![0; work.tasks().len()];
-    for (at, phase) in work.phases().iter().enumerate() {
-        phase.tasks.iter().for_each(|task| out[*task] = at);
+    for (index, phase) in work.phases().iter().enumerate() {
+        phase.tasks.iter().for_each(|task| out[*task] = index);
     }
-    for task in work.graph().order() {
-        let latest = work.tasks()[*task].after.iter().map(|before| out[*before]).max();
+    for task in work.graph().topological_order() {
+        let latest = work.tasks()[*task].depends_on.iter().map(|dependency| out[*dependency]).max();
         out[*task] = out[*task].max(latest.unwrap_or(0));
     }
     out
 }
 
-/// By task, its stage, and how many there are.
-fn stages(work: &Work, mode: Mode, phase: &[usize]) -> (Vec<usize>, usize) {
+/// Returns the stage of each task, and the number of stages.
+fn task_stages(work: &Workload, mode: LandingMode, phase: &[usize]) -> (Vec<usize>, usize) {
     let mut level = vec![0; phase.len()];
-    if mode == Mode::Waves {
-        for task in work.graph().order() {
-            let before = work.tasks()[*task].after.iter().filter(|before| phase[**before] == phase[*task]);
-            level[*task] = before.map(|before| level[*before] + 1).max().unwrap_or(0);
+    if mode == LandingMode::Waves {
+        for task in work.graph().topological_order() {
+            let dependencies = work.tasks()[*task]
+                .depends_on
+                .iter()
+                .filter(|dependency| phase[**dependency] == phase[*task]);
+            level[*task] = dependencies.map(|dependency| level[*dependency] + 1).max().unwrap_or(0);
         }
     }
-    let key = |task: usize| if mode == Mode::OneLane { (0, 0) } else { (phase[task], level[task]) };
-    let mut numbers: BTreeMap<(usize, usize), usize> = (0..phase.len()).map(|task| (key(task), 0)).collect();
-    numbers.values_mut().enumerate().for_each(|(at, number)| *number = at);
-    ((0..phase.len()).map(|task| numbers[&key(task)]).collect(), numbers.len())
+    let key = |task: usize| if mode == LandingMode::OneLane { (0, 0) } else { (phase[task], level[task]) };
+    let mut stage_numbers: BTreeMap<(usize, usize), usize> =
+        (0..phase.len()).map(|task| (key(task), 0)).collect();
+    stage_numbers.values_mut().enumerate().for_each(|(index, number)| *number = index);
+    ((0..phase.len()).map(|task| stage_numbers[&key(task)]).collect(), stage_numbers.len())
 }
 
-/// By task, its bundle; by bundle, its size.
-fn bundles(work: &Work, mode: Mode, stage: &[usize]) -> (Vec<usize>, Vec<usize>) {
-    let mut groups = Groups::new(stage.len());
+/// Returns the bundle of each task, and the size of each bundle.
+fn task_bundles(work: &Workload, mode: LandingMode, stage: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut groups = UnionFind::new(stage.len());
     for group in work.overlaps() {
-        for (at, one) in group.iter().enumerate() {
-            for other in &group[..at] {
-                // Who depends on the other starts when that has landed: they are never in each other's way.
-                if stage[*one] == stage[*other] && !work.graph().are_ordered(*one, *other) {
-                    groups.join(*one, *other);
+        for (index, task) in group.iter().enumerate() {
+            for other in &group[..index] {
+                // A dependent starts after its dependency has landed, so the two never conflict.
+                if stage[*task] == stage[*other] && !work.graph().are_ordered(*task, *other) {
+                    groups.union(*task, *other);
                 }
             }
         }
@@ -98,73 +111,74 @@ fn bundles(work: &Work, mode: Mode, stage: &[usize]) -> (Vec<usize>, Vec<usize>)
         let mut last: BTreeMap<usize, usize> = BTreeMap::new();
         for task in &phase.tasks {
             if let Some(other) = last.insert(stage[*task], *task) {
-                groups.join(*task, other);
+                groups.union(*task, other);
             }
         }
     }
-    if mode == Mode::OneLane {
-        (1..stage.len()).for_each(|task| groups.join(task - 1, task));
+    if mode == LandingMode::OneLane {
+        (1..stage.len()).for_each(|task| groups.union(task - 1, task));
     }
-    if mode == Mode::Phases {
+    if mode == LandingMode::Phases {
         for (task, it) in work.tasks().iter().enumerate() {
-            let same = it.after.iter().filter(|before| stage[**before] == stage[task]);
-            same.for_each(|before| groups.join(task, *before));
+            let same_stage = it.depends_on.iter().filter(|dependency| stage[**dependency] == stage[task]);
+            same_stage.for_each(|dependency| groups.union(task, *dependency));
         }
     }
-    groups.numbers()
+    groups.group_numbers()
 }
 
-/// All tasks, those first whose turn comes first.
-fn ranks(work: &Work, options: &Options, phase: &[usize], stage: &[usize]) -> Vec<usize> {
+/// Returns all tasks in the order in which they start.
+fn rank_tasks(work: &Workload, options: &BatchOptions, phase: &[usize], stage: &[usize]) -> Vec<usize> {
     let tasks = work.tasks();
-    // How much there is to do until the plan's end, by way of a task.
-    let mut way = vec![0_u64; tasks.len()];
-    for task in work.graph().order().iter().rev() {
-        let behind = work.graph().dependents(*task).iter().map(|next| way[*next]).max();
-        way[*task] = u64::from(tasks[*task].weight).saturating_add(behind.unwrap_or(0));
+    // By task, the weight of the heaviest path from it to the end of the plan.
+    let mut path_weight = vec![0_u64; tasks.len()];
+    for task in work.graph().topological_order().iter().rev() {
+        let heaviest_dependent = work.graph().dependents(*task).iter().map(|next| path_weight[*next]).max();
+        path_weight[*task] = u64::from(tasks[*task].weight).saturating_add(heaviest_dependent.unwrap_or(0));
     }
-    let by_way = options.spread == Spread::LoadBalanced && options.mode != Mode::OneLane;
+    let by_path_weight =
+        options.lane_assignment == LaneAssignment::LoadBalanced && options.mode != LandingMode::OneLane;
     let mut keys = Vec::with_capacity(tasks.len());
     for it in work.phases() {
-        for (at, task) in it.tasks.iter().enumerate() {
-            let way = if by_way && it.parallel { way[*task] } else { 0 };
-            keys.push((stage[*task], phase[*task], Reverse(way), at, *task));
+        for (index, task) in it.tasks.iter().enumerate() {
+            let weight = if by_path_weight && it.parallel { path_weight[*task] } else { 0 };
+            keys.push((stage[*task], phase[*task], Reverse(weight), index, *task));
         }
     }
     keys.sort_unstable();
     keys.into_iter().map(|key| key.4).collect()
 }
 
-/// Numbers that belong together, over others too.
-struct Groups {
-    above: Vec<usize>,
+/// Union-find over the numbers from 0: disjoint groups of members that are joined directly or through others.
+struct UnionFind {
+    parents: Vec<usize>,
 }
 
-impl Groups {
-    fn new(count: usize) -> Groups {
-        Groups { above: (0..count).collect() }
+impl UnionFind {
+    fn new(count: usize) -> UnionFind {
+        UnionFind { parents: (0..count).collect() }
     }
 
-    fn top(&mut self, mut at: usize) -> usize {
-        while self.above[at] != at {
-            self.above[at] = self.above[self.above[at]];
-            at = self.above[at];
+    fn find_root(&mut self, mut member: usize) -> usize {
+        while self.parents[member] != member {
+            self.parents[member] = self.parents[self.parents[member]];
+            member = self.parents[member];
         }
-        at
+        member
     }
 
-    fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.top(one), self.top(other));
-        self.above[one.max(other)] = one.min(other);
+    fn union(&mut self, first: usize, second: usize) {
+        let (first_root, second_root) = (self.find_root(first), self.find_root(second));
+        self.parents[first_root.max(second_root)] = first_root.min(second_root);
     }
 
-    /// By member the number of its group, and by group how many it has.
-    fn numbers(mut self) -> (Vec<usize>, Vec<usize>) {
+    /// Returns the group number of each member, and the size of each group.
+    fn group_numbers(mut self) -> (Vec<usize>, Vec<usize>) {
         let mut sizes = Vec::new();
-        let mut of_top = BTreeMap::new();
-        let mut numbers = Vec::with_capacity(self.above.len());
-        for at in 0..self.above.len() {
-            let group = *of_top.entry(self.top(at)).or_insert(sizes.len());
+        let mut group_by_root = BTreeMap::new();
+        let mut numbers = Vec::with_capacity(self.parents.len());
+        for member in 0..self.parents.len() {
+            let group = *group_by_root.entry(self.find_root(member)).or_insert(sizes.len());
             if group == sizes.len() {
                 sizes.push(0);
             }

@@ -1,48 +1,54 @@
-//! Owns the decisions of a batch: which task runs when, in which lane and from where, and what becomes of the others.
+//! Scheduler of a batch: which task runs when, in which lane and from which commit, and what happens to the
+//! other tasks.
 //!
-//! It is a function and nothing else: no files, processes, clock or chance. Whoever runs a batch writes each [`Event`] down
-//! first, then gives it to [`State::on`], then carries out the [`Action`]s that it answers, in their order. So all that is known
-//! here can be had again from the events. After a death that is done with what was written, and then [`Event::TakenUp`] says
-//! which runs were found; it answers with all that is still owed. Actions may therefore come twice and have to be harmless
-//! then; a run may not start twice, and does not, since it is known by its task and its attempt.
+//! It is a pure function, without files, processes, clock or randomness. The process that runs a batch writes
+//! each [`Event`] to the log first, then passes it to [`State::handle`], then carries out the returned
+//! [`Action`]s in their order. The state can therefore be rebuilt from the events. After a crash, the log is
+//! replayed. Then [`Event::BatchTakenOver`] reports which runs were found, and the scheduler returns all
+//! actions that are still due. Actions may therefore come twice and must be idempotent. A run must not start
+//! twice, and does not, since its task and attempt identify it.
 //!
-//! # What holds
+//! # Invariants
 //!
-//! - A run's base has the work of all that its task depends on: it landed, was there already, or, where a phase or a whole plan
-//!   lands together, lies below it in the same lane.
-//! - Never more runs than `max_parallel`, nor than there is room for over all batches. Who resolves a conflict is no run.
-//! - Tasks of one stage whose files overlap, over others too, share a lane, one after the other; not so two of which one depends
-//!   on the other, since that starts when the first has landed.
-//! - Skipped is who depends on a task that has no result to build on, directly or not, and nobody else.
-//! - When everything that was begun ends, the batch is over, or paused, or waits for others: for room, or for a task that
-//!   another batch has.
+//! - The base of a run contains the work of all dependencies of its task. That work landed, was there
+//!   already, or, where a phase or an entire plan lands together, lies below the run in the same lane.
+//! - There are never more runs than `max_parallel`, nor more than the capacity over all batches allows. An
+//!   agent that resolves a conflict does not count as a run.
+//! - Tasks of one stage whose files overlap, directly or through other tasks, share a lane and run one after
+//!   the other. This does not apply to two tasks of which one depends on the other, since the dependent
+//!   starts when its dependency has landed.
+//! - A task is skipped exactly if it depends, directly or not, on a task that has no result to build on.
+//! - When everything that was started has ended, the batch is finished or paused, or waits for others: for
+//!   capacity, or for a task that another batch has claimed.
 
 mod action;
-mod course;
-mod ends;
+mod batch_status;
+mod counters;
+mod dependency_graph;
 mod event;
-mod graph;
 mod landing;
+mod landing_undone;
 mod lane;
+mod lane_choice;
 mod layout;
 mod options;
-mod outlook;
-mod place;
-mod skips;
-mod standing;
+mod run_end;
+mod skipping;
 mod start;
 mod state;
-mod taken_back;
+mod status_queries;
 mod takeover;
-mod tally;
+mod task_phase;
 #[cfg(test)]
 mod tests;
-mod work;
+mod workload;
 
-pub(crate) use action::{Action, Base, Outcome, PauseReason};
-pub(crate) use event::{End, Event};
-pub(crate) use options::{MergePolicy, Mode, Options, Spread, TaskPolicy};
-pub(crate) use outlook::Now;
-pub(crate) use standing::{Fate, Left, Why};
+pub(crate) use action::{Action, BatchOutcome, PauseReason, RunBase};
+pub(crate) use event::{Event, RunEnd};
+pub(crate) use options::{
+    BatchOptions, LandingFailurePolicy, LandingMode, LaneAssignment, TaskFailurePolicy,
+};
 pub(crate) use state::State;
-pub(crate) use work::{Flaw, Phase, Task, Work};
+pub(crate) use status_queries::TaskStatus;
+pub(crate) use task_phase::{FailureReason, TaskOutcome, UnfinishedPhase};
+pub(crate) use workload::{Phase, ScheduledTask, Workload, WorkloadError};

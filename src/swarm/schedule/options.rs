@@ -1,115 +1,120 @@
-//! Owns how a batch is to be run.
+//! Options with which a batch runs.
 
 use serde::{Deserialize, Serialize};
 
-/// What lands together.
+/// Unit in which the tasks of a batch land.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Mode {
-    /// Each task by itself, as soon as it is done; those that depend on it start from there.
+pub(crate) enum LandingMode {
+    /// Each task lands alone as soon as it is done; its dependents start from there.
     #[default]
     Continuous,
-    /// All tasks whose dependencies landed with earlier waves; then the next wave starts.
+    /// All tasks whose dependencies landed with earlier waves land together; then the next wave starts.
     Waves,
-    /// A phase; then the next phase starts. Inside of one, what depends on a task is done on top of it, in the same lane.
+    /// Each phase lands together; then the next phase starts. Inside a phase, a dependent runs on top of its
+    /// dependency, in the same lane.
     Phases,
-    /// The whole plan, which is done in one lane.
+    /// The entire plan runs in one lane and lands together.
     OneLane,
 }
 
-impl Mode {
-    /// By its name in settings; an unknown one is the usual.
-    pub(crate) fn named(word: &str) -> Mode {
-        match word {
-            "waves" => Mode::Waves,
-            "phases" => Mode::Phases,
-            "one-lane" => Mode::OneLane,
-            _ => Mode::Continuous,
+impl LandingMode {
+    /// Returns the mode with this name in the settings; [`LandingMode::Continuous`] for an unknown name.
+    pub(crate) fn from_setting(value: &str) -> LandingMode {
+        match value {
+            "waves" => LandingMode::Waves,
+            "phases" => LandingMode::Phases,
+            "one-lane" => LandingMode::OneLane,
+            _ => LandingMode::Continuous,
         }
     }
 }
 
-/// In which lane a task is done whose files overlap with nobody's.
+/// Strategy by which a task gets a lane, where its files overlap with no other task's.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Spread {
-    /// In one of its own, which only tasks with overlapping files use too.
+pub(crate) enum LaneAssignment {
+    /// A separate lane, shared only with tasks whose files overlap.
     #[default]
     AffinityFirst,
-    /// In the next of `max_parallel` lanes, in turn.
+    /// The next of `max_parallel` lanes, in turn.
     RoundRobin,
-    /// In that of `max_parallel` lanes which had the least work. The longest way to the plan's end goes first.
+    /// The one of `max_parallel` lanes with the least work so far. Tasks on the longest path to the end of
+    /// the plan start first.
     LoadBalanced,
 }
 
-impl Spread {
-    /// By its name in settings; an unknown one is the usual.
-    pub(crate) fn named(word: &str) -> Spread {
-        match word {
-            "round-robin" => Spread::RoundRobin,
-            "load-balanced" => Spread::LoadBalanced,
-            _ => Spread::AffinityFirst,
+impl LaneAssignment {
+    /// Returns the strategy with this name in the settings; [`LaneAssignment::AffinityFirst`] for an unknown
+    /// name.
+    pub(crate) fn from_setting(value: &str) -> LaneAssignment {
+        match value {
+            "round-robin" => LaneAssignment::RoundRobin,
+            "load-balanced" => LaneAssignment::LoadBalanced,
+            _ => LaneAssignment::AffinityFirst,
         }
     }
 }
 
-/// What a failed task means for others.
+/// Effect of a failed task on the other tasks.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum TaskPolicy {
-    /// What depends on it is skipped.
+pub(crate) enum TaskFailurePolicy {
+    /// The dependents of the task are skipped.
     #[default]
     SkipDependents,
-    /// Nothing more is started; what runs ends and lands.
+    /// Nothing new starts; running tasks finish and land.
     StopWave,
-    /// What runs is stopped, and nothing more lands.
+    /// Running agents are stopped, and nothing more lands.
     StopAll,
 }
 
-/// What it means that a task cannot land.
+/// Effect of a task that cannot land on the batch.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum MergePolicy {
-    /// The batch is paused.
+pub(crate) enum LandingFailurePolicy {
     #[default]
     Pause,
-    /// What runs is stopped, and nothing more lands.
+    /// Running agents are stopped, and nothing more lands.
     Abort,
 }
 
-/// How a batch is to be run.
+/// Options with which a batch runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) struct Options {
-    /// What lands together.
-    pub(crate) mode: Mode,
-    /// Which lane a task is done in.
-    pub(crate) spread: Spread,
-    /// How many runs at once, at least one.
+pub(crate) struct BatchOptions {
+    /// Unit in which tasks land.
+    pub(crate) mode: LandingMode,
+    /// Strategy by which tasks get their lanes.
+    #[serde(rename = "spread")]
+    pub(crate) lane_assignment: LaneAssignment,
+    /// Maximum number of concurrent runs; 0 counts as 1.
     pub(crate) max_parallel: usize,
-    /// With how many failures, over all batches, a task is set aside.
+    /// Number of failures, over all batches, with which a task is set aside; 0 counts as 1.
     pub(crate) max_attempts: u32,
-    /// What a failed task means for others.
-    pub(crate) on_failure: TaskPolicy,
-    /// What it means that a task cannot land.
-    pub(crate) on_merge_failure: MergePolicy,
-    /// Whether somebody is sent to resolve a conflict. Otherwise the task cannot land.
-    pub(crate) resolve: bool,
-    /// What the batch may cost, in billionths of a dollar.
-    pub(crate) budget: Option<u64>,
+    /// Effect of a failed task on the other tasks.
+    pub(crate) on_failure: TaskFailurePolicy,
+    /// Effect of a task that cannot land.
+    pub(crate) on_merge_failure: LandingFailurePolicy,
+    /// Whether an agent is started to resolve a conflict. Otherwise the task cannot land.
+    #[serde(rename = "resolve")]
+    pub(crate) resolve_conflicts: bool,
+    /// Budget of the batch in billionths of a US dollar; none for no limit.
+    #[serde(rename = "budget")]
+    pub(crate) budget_nanos: Option<u64>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            mode: Mode::default(),
-            spread: Spread::default(),
+impl Default for BatchOptions {
+    fn default() -> BatchOptions {
+        BatchOptions {
+            mode: LandingMode::default(),
+            lane_assignment: LaneAssignment::default(),
             max_parallel: 3,
             max_attempts: 3,
-            on_failure: TaskPolicy::default(),
-            on_merge_failure: MergePolicy::default(),
-            resolve: true,
-            budget: None,
+            on_failure: TaskFailurePolicy::default(),
+            on_merge_failure: LandingFailurePolicy::default(),
+            resolve_conflicts: true,
+            budget_nanos: None,
         }
     }
 }

@@ -1,108 +1,111 @@
-//! Owns starting runs: in order of their turn, as many as there is room for.
+//! Starting of runs: in the order of their ranks, as many as capacity allows.
 
-use super::action::{Action, Base};
-use super::course::Course;
-use super::lane::{Lane, Use};
-use super::place::Place;
-use super::standing::{Standing, Why};
+use super::action::{Action, RunBase};
+use super::batch_status::BatchStatus;
+use super::lane::{LaneUse, ScheduledLane};
+use super::lane_choice::LaneChoice;
 use super::state::State;
+use super::task_phase::{FailureReason, TaskPhase};
 
 impl State {
-    /// How many runs there may be at once.
-    fn most(&self) -> usize {
-        self.options.max_parallel.max(1).min(self.room.unwrap_or(usize::MAX))
+    /// Returns the maximum number of concurrent runs.
+    fn run_limit(&self) -> usize {
+        self.options.max_parallel.max(1).min(self.capacity.unwrap_or(usize::MAX))
     }
 
-    /// Starts what can be. Says whether more could, were there room.
+    /// Starts the runs that are due. Returns whether more runs could start, given more capacity.
     pub(super) fn start_due(&mut self) -> bool {
-        let Some(gate) = self.last_stage_to_start().filter(|_| self.may_spend()) else { return false };
-        let mut from = (0, 0);
-        while let Some((rank, bundle)) = self.heads.range(from..).next().copied() {
-            if self.layout.stage[self.layout.by_rank[rank]] > gate {
+        let Some(last_stage) = self.last_stage_to_start().filter(|_| self.may_start_agents()) else {
+            return false;
+        };
+        let mut next_head = (0, 0);
+        while let Some((rank, bundle)) = self.bundle_heads.range(next_head..).next().copied() {
+            if self.layout.stage[self.layout.tasks_by_rank[rank]] > last_stage {
                 break;
             }
-            if self.tally.under_way >= self.most() {
-                self.say_queued(gate);
+            if self.counters.active >= self.run_limit() {
+                self.push_queued(last_stage);
                 return true;
             }
-            from = (rank, bundle + 1);
-            if self.is_occupied(bundle) {
+            next_head = (rank, bundle + 1);
+            if self.is_bundle_busy(bundle) {
                 continue;
             }
-            let place = |rank: &usize| {
-                let task = self.layout.by_rank[*rank];
-                self.place(task).map(|place| (task, place))
+            let choose = |rank: &usize| {
+                let task = self.layout.tasks_by_rank[*rank];
+                self.choose_lane(task).map(|choice| (task, choice))
             };
-            match self.ready[&bundle].iter().find_map(place) {
-                Some((task, Place::Lane(lane))) => self.begin_run(task, lane),
-                Some((task, Place::New)) => self.prepare(task),
+            match self.ready_by_bundle[&bundle].iter().find_map(choose) {
+                Some((task, LaneChoice::Existing(lane))) => self.start_run(task, lane),
+                Some((task, LaneChoice::New)) => self.prepare_lane(task),
                 None => {}
             }
         }
         false
     }
 
-    /// The last stage whose tasks may start: the first that is not through, or the end of the first phase with a conflict. None
-    /// when all are through.
+    /// Returns the last stage whose tasks may start: the first unfinished stage, or the end of the first
+    /// phase with a conflict. None when all stages are finished.
     fn last_stage_to_start(&self) -> Option<usize> {
-        let open = self.tally.first_open_stage()?;
-        let conflicts = self.tally.conflicts.iter().chain(&self.tally.resolving);
-        let held = conflicts.map(|task| self.layout.last_stage[*task]).min();
-        Some(held.map_or(open, |held| open.min(held)))
+        let first_open = self.counters.first_open_stage()?;
+        let conflicts = self.counters.open_conflicts.iter().chain(&self.counters.resolving);
+        let conflict_limit = conflicts.map(|task| self.layout.last_stage[*task]).min();
+        Some(conflict_limit.map_or(first_open, |limit| first_open.min(limit)))
     }
 
-    /// Tells, once, of each task that could start but for room.
-    fn say_queued(&mut self, gate: usize) {
-        while let Some(rank) = self.unsaid.first().copied() {
-            let task = self.layout.by_rank[rank];
-            if self.layout.stage[task] > gate {
+    /// Reports, once, each task that is ready and only waits for capacity.
+    fn push_queued(&mut self, last_stage: usize) {
+        while let Some(rank) = self.unreported_ready.first().copied() {
+            let task = self.layout.tasks_by_rank[rank];
+            if self.layout.stage[task] > last_stage {
                 break;
             }
-            self.unsaid.remove(&rank);
-            self.out.push(Action::Queue { task });
+            self.unreported_ready.remove(&rank);
+            self.actions.push(Action::MarkQueued { task });
         }
     }
 
-    /// Has a lane made for a task, which takes its place of a run from now on.
-    fn prepare(&mut self, task: usize) {
+    /// Requests a new lane for a task. The task counts as a concurrent run from now on.
+    fn prepare_lane(&mut self, task: usize) {
         let lane = self.lanes.len();
-        self.lanes.push(Lane {
-            at: Use::SettingUp(task),
+        self.lanes.push(ScheduledLane {
+            current_use: LaneUse::SettingUp(task),
             tasks: vec![task],
             load: u64::from(self.work.tasks()[task].weight),
             family: self.layout.family[task],
-            base: self.tips,
-            unlanded: 0,
-            landing: 0,
-            remains: None,
-            kept: false,
+            base_updates: self.branch_updates,
+            unlanded_count: 0,
+            landing_count: 0,
+            failed_task: None,
+            retain_reported: false,
         });
-        self.open.insert(lane);
-        self.assign(task, lane);
-        self.set(task, Standing::Preparing);
-        self.out.push(Action::MakeLane { lane, task, from: self.tips });
-        self.out.push(Action::SetUpLane { lane });
+        self.open_lanes.insert(lane);
+        self.assign_lane(task, lane);
+        self.set_phase(task, TaskPhase::Preparing);
+        self.actions.push(Action::CreateLane { lane, task, branch_updates: self.branch_updates });
+        self.actions.push(Action::SetUpLane { lane });
     }
 
-    fn assign(&mut self, task: usize, lane: usize) {
-        self.bound.insert(self.layout.bundle[task], lane);
+    fn assign_lane(&mut self, task: usize, lane: usize) {
+        self.lane_by_bundle.insert(self.layout.bundle[task], lane);
         self.last_lane = lane;
-        let slip = &mut self.tasks[task];
-        slip.held = true;
-        if let Some(former) = slip.lane.replace(lane).filter(|former| *former != lane) {
-            self.touched.insert(former);
+        let task_state = &mut self.tasks[task];
+        task_state.claimed_here = true;
+        if let Some(previous_lane) = task_state.lane.replace(lane).filter(|previous| *previous != lane) {
+            self.touched_lanes.insert(previous_lane);
         }
     }
 
-    fn begin_run(&mut self, task: usize, lane: usize) {
+    fn start_run(&mut self, task: usize, lane: usize) {
         let weight = u64::from(self.work.tasks()[task].weight);
-        let tips = self.tips;
-        let goes_on = self.goes_on(task, lane) && matches!(self.tasks[task].from, Some(Base::Landed(_)));
-        self.assign(task, lane);
-        self.change_lane(lane, |it| {
-            (it.at, it.kept) = (Use::Run(task), false);
-            if it.unlanded == 0 && !goes_on {
-                it.base = tips;
+        let branch_updates = self.branch_updates;
+        let continues = self.continues_in_lane(task, lane)
+            && matches!(self.tasks[task].base, Some(RunBase::BranchTip(_)));
+        self.assign_lane(task, lane);
+        self.update_lane(lane, |it| {
+            (it.current_use, it.retain_reported) = (LaneUse::Running(task), false);
+            if it.unlanded_count == 0 && !continues {
+                it.base_updates = branch_updates;
             }
             if it.tasks.last() != Some(&task) {
                 it.tasks.push(task);
@@ -110,56 +113,58 @@ impl State {
             }
         });
         self.tasks[task].attempts += 1;
-        self.set(task, Standing::Starting);
-        self.say_start(task, lane);
+        self.set_phase(task, TaskPhase::Starting);
+        self.push_start(task, lane);
     }
 
-    /// Whether a task was cut off in this lane and nothing else has run there since.
-    fn goes_on(&self, task: usize, lane: usize) -> bool {
-        self.tasks[task].cut_off && self.lanes[lane].remains == Some(task)
+    /// Returns whether a task was interrupted in this lane and nothing else has run there since.
+    fn continues_in_lane(&self, task: usize, lane: usize) -> bool {
+        self.tasks[task].was_interrupted && self.lanes[lane].failed_task == Some(task)
     }
 
-    /// Asks for the run that is to start in a lane. What a run that came to nothing left there is taken back first, unless it was
-    /// cut off and this task goes on from there.
-    pub(super) fn say_start(&mut self, task: usize, lane: usize) {
-        let goes_on = self.goes_on(task, lane);
+    /// Requests the run that is to start in a lane. The work of a failed run there is removed first, unless
+    /// that run was interrupted and this task continues from it.
+    pub(super) fn push_start(&mut self, task: usize, lane: usize) {
+        let continues = self.continues_in_lane(task, lane);
         let it = &self.lanes[lane];
-        let top = it.tasks.iter().rev().find(|other| **other != task && self.holds(**other, lane));
-        let from = top.map_or(Base::Landed(it.base), |top| Base::Task(*top));
-        if let Some(left) = it.remains.filter(|_| !goes_on) {
-            self.out.push(Action::TakeBack { lane, task: left, to: from });
+        let top_task =
+            it.tasks.iter().rev().find(|other| **other != task && self.has_unlanded_work_in(**other, lane));
+        let base =
+            top_task.map_or(RunBase::BranchTip(it.base_updates), |top_task| RunBase::OnTask(*top_task));
+        if let Some(failed_task) = it.failed_task.filter(|_| !continues) {
+            self.actions.push(Action::ResetLane { lane, task: failed_task, base });
         }
-        self.tasks[task].from = Some(from);
+        self.tasks[task].base = Some(base);
         let attempt = self.tasks[task].attempts;
-        self.out.push(Action::StartRun { task, lane, attempt, from });
+        self.actions.push(Action::StartRun { task, lane, attempt, base });
     }
 
-    pub(super) fn lane_is_set_up(&mut self, lane: usize) {
-        let Some(Use::SettingUp(task)) = self.lanes.get(lane).map(|it| it.at) else { return };
-        self.turn(lane, Use::Idle);
-        if self.standing(task) != Standing::Preparing {
+    pub(super) fn on_lane_set_up(&mut self, lane: usize) {
+        let Some(LaneUse::SettingUp(task)) = self.lanes.get(lane).map(|it| it.current_use) else { return };
+        self.set_lane_use(lane, LaneUse::Idle);
+        if self.task_phase(task) != TaskPhase::Preparing {
             return;
         }
-        // There may be less room by now, or no wish to go on.
-        let fits = self.tally.under_way <= self.most() && self.may_spend();
-        if fits && self.tasks[task].missing == 0 && !self.tasks[task].claimed {
-            self.begin_run(task, lane);
+        // Capacity may have decreased since, or the batch may no longer be allowed to start agents.
+        let can_start = self.counters.active <= self.run_limit() && self.may_start_agents();
+        if can_start && self.tasks[task].unmet_count == 0 && !self.tasks[task].claimed_elsewhere {
+            self.start_run(task, lane);
         } else {
-            self.wait_again(task);
+            self.return_to_waiting(task);
         }
     }
 
-    pub(super) fn lane_has_failed(&mut self, lane: usize) {
-        let Some(Use::SettingUp(task)) = self.lanes.get(lane).map(|it| it.at) else { return };
-        self.turn(lane, Use::Gone);
-        self.out.push(Action::DiscardLane { lane });
-        if self.standing(task) != Standing::Preparing {
+    pub(super) fn on_lane_set_up_failed(&mut self, lane: usize) {
+        let Some(LaneUse::SettingUp(task)) = self.lanes.get(lane).map(|it| it.current_use) else { return };
+        self.set_lane_use(lane, LaneUse::Removed);
+        self.actions.push(Action::DiscardLane { lane });
+        if self.task_phase(task) != TaskPhase::Preparing {
             return;
         }
-        match self.course {
-            // It was stopped for that; another lane will do when the batch goes on.
-            Course::Stopping { .. } => self.wait_again(task),
-            _ => self.settle(task, Standing::Failed(Why::SetUp)),
+        match self.status {
+            // The set-up was stopped with the batch; another lane serves when the batch continues.
+            BatchStatus::Stopping { .. } => self.return_to_waiting(task),
+            _ => self.settle_task(task, TaskPhase::Failed(FailureReason::SetUpFailed)),
         }
     }
 }

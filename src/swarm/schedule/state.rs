@@ -1,206 +1,208 @@
-//! Owns what a batch has come to, event by event.
+//! State of a batch in the scheduler, updated event by event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::action::{Action, Base};
-use super::course::Course;
+use super::action::{Action, RunBase};
+use super::batch_status::BatchStatus;
+use super::counters::{Counters, TaskMembership};
 use super::event::Event;
-use super::lane::{Lane, Use};
-use super::layout::Layout;
-use super::options::{Mode, Options};
-use super::standing::Standing;
-use super::tally::{Tally, Who};
-use super::work::Work;
+use super::lane::{LaneUse, ScheduledLane};
+use super::layout::ScheduleLayout;
+use super::options::{BatchOptions, LandingMode};
+use super::task_phase::TaskPhase;
+use super::workload::Workload;
 
-/// A batch at one moment.
+/// State of a batch in the scheduler. It follows from the workload, the options and the events alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
-    pub(super) work: Work,
-    pub(super) options: Options,
-    pub(super) layout: Layout,
-    pub(super) tasks: Vec<Slip>,
-    pub(super) lanes: Vec<Lane>,
-    pub(super) landings: usize,
-    /// How often something landed.
-    pub(super) tips: u32,
-    pub(super) course: Course,
-    /// How many runs of this batch there is room for.
-    pub(super) room: Option<usize>,
-    pub(super) spent: u64,
-    pub(super) tally: Tally,
-    /// By bundle, the ranks of tasks that wait for nothing but their turn.
-    pub(super) ready: BTreeMap<usize, BTreeSet<usize>>,
-    /// The first of each bundle, by rank.
-    pub(super) heads: BTreeSet<(usize, usize)>,
-    /// Those of the ready ones that nobody was told are queued.
-    pub(super) unsaid: BTreeSet<usize>,
-    /// By bundle, the lane that its tasks are done in.
-    pub(super) bound: BTreeMap<usize, usize>,
-    /// Tasks whose conflict was resolved, which land by themselves.
-    pub(super) resolved: BTreeSet<usize>,
-    /// Lanes that runs can be spread over.
-    pub(super) open: BTreeSet<usize>,
-    /// The lane that a run started in last.
+    pub(super) work: Workload,
+    pub(super) options: BatchOptions,
+    pub(super) layout: ScheduleLayout,
+    pub(super) tasks: Vec<TaskState>,
+    pub(super) lanes: Vec<ScheduledLane>,
+    pub(super) next_landing: usize,
+    /// Number of updates of the batch's branch: landings, and landings that were undone.
+    pub(super) branch_updates: u32,
+    pub(super) status: BatchStatus,
+    /// Maximum number of runs of this batch that the limit over all batches allows. None when there is no
+    /// such limit.
+    pub(super) capacity: Option<usize>,
+    pub(super) spent_nanos: u64,
+    pub(super) counters: Counters,
+    /// Ranks of the tasks that are ready to run, by bundle.
+    pub(super) ready_by_bundle: BTreeMap<usize, BTreeSet<usize>>,
+    /// The first ready rank of each bundle, as (rank, bundle).
+    pub(super) bundle_heads: BTreeSet<(usize, usize)>,
+    /// Ranks of ready tasks that no action has reported as queued yet.
+    pub(super) unreported_ready: BTreeSet<usize>,
+    /// The lane in which a bundle's tasks run, by bundle.
+    pub(super) lane_by_bundle: BTreeMap<usize, usize>,
+    /// Tasks that land alone, not with their stage, such as those whose conflict was resolved.
+    pub(super) single_landings: BTreeSet<usize>,
+    /// Lanes that can get runs.
+    pub(super) open_lanes: BTreeSet<usize>,
+    /// The lane that got a run last.
     pub(super) last_lane: usize,
-    /// How many runs have brought work.
-    pub(super) ends: usize,
-    /// Lanes that something happened to.
-    pub(super) touched: BTreeSet<usize>,
-    /// What this event asks for.
-    pub(super) out: Vec<Action>,
+    /// Number of times that work became ready to land. It orders the tasks of a landing.
+    pub(super) done_count: usize,
+    /// Lanes that changed since they were last tidied.
+    pub(super) touched_lanes: BTreeSet<usize>,
+    /// Actions that the current event has requested so far.
+    pub(super) actions: Vec<Action>,
 }
 
-/// One task, as far as it is.
+/// State of one task of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Slip {
-    pub(super) standing: Standing,
-    /// How many runs were started in this batch.
+pub(super) struct TaskState {
+    pub(super) phase: TaskPhase,
+    /// Number of runs that were started in this batch.
     pub(super) attempts: u32,
-    /// How many failed, over all batches.
+    /// Number of failed runs, over all batches.
     pub(super) failures: u32,
-    /// How often in a row no agent could be started for it.
-    pub(super) unstarted: u32,
-    /// Another batch has it.
-    pub(super) claimed: bool,
-    /// No other batch may have it.
-    pub(super) held: bool,
-    /// Where it was run last.
+    /// Number of consecutive attempts in which no agent could be started.
+    pub(super) start_failures: u32,
+    /// Whether another batch has claimed the task.
+    pub(super) claimed_elsewhere: bool,
+    /// Whether this batch has claimed the task, so that no other batch may run it.
+    pub(super) claimed_here: bool,
+    /// The lane of the last run.
     pub(super) lane: Option<usize>,
-    /// On top of what its last run began.
-    pub(super) from: Option<Base>,
-    /// Its last run was stopped because the batch was: the next one goes on from there.
-    pub(super) cut_off: bool,
-    /// Which landing brought it.
-    pub(super) landed: u32,
-    /// When it was done, next to others.
-    pub(super) ended: usize,
-    /// How many of those it depends on have no result to build on yet.
-    pub(super) missing: usize,
-    /// On whose account it is skipped.
-    pub(super) because: Option<usize>,
-    /// Somebody was told to stop it, at once or not.
-    pub(super) stopping: Option<bool>,
-    /// Its checks failed and run again on the same work: the policy for that has acted already.
-    pub(super) again: bool,
+    /// Starting point of the last run.
+    pub(super) base: Option<RunBase>,
+    /// Whether the last run was stopped because the batch was. The next run then continues from its work.
+    pub(super) was_interrupted: bool,
+    /// Value of `branch_updates` after which the task's result is on the batch's branch.
+    pub(super) landed_at: u32,
+    /// Value of `done_count` when the task's work became ready to land.
+    pub(super) done_order: usize,
+    /// Number of direct dependencies without a result on which the task could build.
+    pub(super) unmet_count: usize,
+    /// The task that causes this one to be skipped.
+    pub(super) skip_cause: Option<usize>,
+    /// Whether the requested stop of the task's agent is immediate. None when no stop is requested.
+    pub(super) stop_request: Option<bool>,
+    /// Whether the failed checks run again on the same work. The failure policy has been applied already.
+    pub(super) is_recheck: bool,
 }
 
 impl State {
-    /// A batch of which nothing has happened.
-    pub(crate) fn new(work: &Work, options: &Options) -> State {
-        let layout = Layout::new(work, options);
-        let families = layout.family.iter().max().map_or(0, |most| most + 1);
-        let slip = |task: &super::work::Task| Slip {
-            standing: Standing::Waiting,
+    /// Creates the state of a batch without events.
+    pub(crate) fn new(work: &Workload, options: &BatchOptions) -> State {
+        let layout = ScheduleLayout::new(work, options);
+        let family_count = layout.family.iter().max().map_or(0, |last_family| last_family + 1);
+        let initial_state = |task: &super::workload::ScheduledTask| TaskState {
+            phase: TaskPhase::Waiting,
             attempts: 0,
             failures: task.failures,
-            unstarted: 0,
-            claimed: false,
-            held: false,
+            start_failures: 0,
+            claimed_elsewhere: false,
+            claimed_here: false,
             lane: None,
-            from: None,
-            cut_off: false,
-            landed: 0,
-            ended: 0,
-            missing: task.after.len(),
-            because: None,
-            stopping: None,
-            again: false,
+            base: None,
+            was_interrupted: false,
+            landed_at: 0,
+            done_order: 0,
+            unmet_count: task.depends_on.len(),
+            skip_cause: None,
+            stop_request: None,
+            is_recheck: false,
         };
         let mut state = State {
             work: work.clone(),
             options: *options,
-            tasks: work.tasks().iter().map(slip).collect(),
+            tasks: work.tasks().iter().map(initial_state).collect(),
             lanes: Vec::new(),
-            landings: 0,
-            tips: 0,
-            course: Course::New,
-            room: None,
-            spent: 0,
-            tally: Tally {
-                busy: vec![super::tally::Busy::default(); layout.stages],
-                families: vec![0; families],
-                bundles: vec![0; layout.sizes.len()],
-                ..Tally::default()
+            next_landing: 0,
+            branch_updates: 0,
+            status: BatchStatus::NotStarted,
+            capacity: None,
+            spent_nanos: 0,
+            counters: Counters {
+                stage_loads: vec![super::counters::StageLoad::default(); layout.stage_count],
+                unsettled_by_family: vec![0; family_count],
+                unsettled_by_bundle: vec![0; layout.bundle_sizes.len()],
+                ..Counters::default()
             },
-            ready: BTreeMap::new(),
-            heads: BTreeSet::new(),
-            unsaid: BTreeSet::new(),
-            bound: BTreeMap::new(),
-            resolved: BTreeSet::new(),
-            open: BTreeSet::new(),
+            ready_by_bundle: BTreeMap::new(),
+            bundle_heads: BTreeSet::new(),
+            unreported_ready: BTreeSet::new(),
+            lane_by_bundle: BTreeMap::new(),
+            single_landings: BTreeSet::new(),
+            open_lanes: BTreeSet::new(),
             last_lane: 0,
-            ends: 0,
-            touched: BTreeSet::new(),
-            out: Vec::new(),
+            done_count: 0,
+            touched_lanes: BTreeSet::new(),
+            actions: Vec::new(),
             layout,
         };
         for task in 0..state.tasks.len() {
-            state.tally.enter(state.who(task), Standing::Waiting);
-            state.sort_in(task);
+            state.counters.add_task(state.membership(task), TaskPhase::Waiting);
+            state.update_ready(task);
         }
         state
     }
 
-    /// What the batch had come to with these events.
+    /// Returns the state of a batch after these events.
     pub(crate) fn fold<'a>(
-        work: &Work,
-        options: &Options,
+        work: &Workload,
+        options: &BatchOptions,
         events: impl IntoIterator<Item = &'a Event>,
     ) -> State {
         let mut state = State::new(work, options);
-        events.into_iter().for_each(|event| drop(state.on(event)));
+        events.into_iter().for_each(|event| drop(state.handle(event)));
         state
     }
 
-    /// Takes an event in, and answers what is to be done, in this order. What cannot be, as the batch is, changes nothing.
+    /// Applies an event and returns the actions to carry out, in this order. An event that is impossible in
+    /// the current state changes nothing.
     #[must_use]
-    pub(crate) fn on(&mut self, event: &Event) -> Vec<Action> {
-        self.take(event);
+    pub(crate) fn handle(&mut self, event: &Event) -> Vec<Action> {
+        self.apply_event(event);
         self.advance();
-        std::mem::take(&mut self.out)
+        std::mem::take(&mut self.actions)
     }
 
-    /// Takes an event in that nobody acts on yet: nothing starts or lands because of it.
-    pub(crate) fn foresee(&mut self, event: &Event) {
-        self.take(event);
-        self.out.clear();
+    /// Applies an event without requesting actions: nothing starts or lands because of it.
+    pub(crate) fn apply_without_actions(&mut self, event: &Event) {
+        self.apply_event(event);
+        self.actions.clear();
     }
 
-    fn take(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         match event {
-            Event::Begun => self.begin(),
-            Event::TakenUp { runs } => self.take_up(runs),
-            Event::SetUp { lane } => self.lane_is_set_up(*lane),
-            Event::SetUpFailed { lane } => self.lane_has_failed(*lane),
-            Event::Started { task, attempt } => self.run_is_at_work(*task, *attempt),
-            Event::Ended { task, attempt, end } => self.run_has_ended(*task, *attempt, *end),
-            Event::Landed { tasks } => self.have_landed(tasks),
-            Event::TakenBack { task, kept } => self.is_taken_back(*task, *kept),
-            Event::ConflictCaptured { task } => self.does_not_land(*task, None),
-            Event::ConflictResolved { task } => self.is_resolved(*task),
-            Event::Finished { task } => self.is_finished(*task),
-            Event::CheckAgain { task } => self.check_again(*task),
-            Event::ConflictGivenUp { task } => self.is_given_up(*task),
-            Event::CheckFailed { task } => self.does_not_land(*task, Some(super::Why::Check)),
-            Event::Pause => self.pause(super::PauseReason::Asked),
+            Event::BatchStarted => self.start_batch(),
+            Event::BatchTakenOver { runs } => self.on_batch_taken_over(runs),
+            Event::LaneSetUp { lane } => self.on_lane_set_up(*lane),
+            Event::LaneSetUpFailed { lane } => self.on_lane_set_up_failed(*lane),
+            Event::RunStarted { task, attempt } => self.on_run_started(*task, *attempt),
+            Event::RunEnded { task, attempt, end } => self.on_run_ended(*task, *attempt, *end),
+            Event::Landed { tasks } => self.on_landed(tasks),
+            Event::LandingUndone { task, work_kept: kept } => self.on_landing_undone(*task, *kept),
+            Event::ConflictCaptured { task } => self.on_not_landed(*task, None),
+            Event::ConflictResolved { task } => self.on_conflict_resolved(*task),
+            Event::FinishedByHand { task } => self.on_finished_by_hand(*task),
+            Event::RecheckRequested { task } => self.recheck(*task),
+            Event::ConflictGivenUp { task } => self.on_conflict_given_up(*task),
+            Event::CheckFailed { task } => self.on_not_landed(*task, Some(super::FailureReason::CheckFailed)),
+            Event::Pause => self.pause(super::PauseReason::Requested),
             Event::Resume => self.resume(),
-            Event::Abort { hard } => self.abort(super::Outcome::Aborted, *hard),
-            Event::Slots { room } => self.room = *room,
-            Event::Spent { total } => self.spent = *total,
-            Event::BudgetSet { most } => self.options.budget = *most,
-            Event::Claimed { task } => self.claim(*task, true),
-            Event::Unclaimed { task } => self.claim(*task, false),
-            Event::Retry { task } => self.retry(*task),
+            Event::Abort { hard } => self.abort(super::BatchOutcome::Aborted, *hard),
+            Event::CapacityChanged { capacity: room } => self.capacity = *room,
+            Event::CostReported { total } => self.spent_nanos = *total,
+            Event::BudgetSet { limit: most } => self.options.budget_nanos = *most,
+            Event::ClaimedElsewhere { task } => self.set_claimed_elsewhere(*task, true),
+            Event::ClaimEnded { task } => self.set_claimed_elsewhere(*task, false),
+            Event::Retry { task } => self.retry_task(*task),
         }
     }
 
-    /// How far a task is.
-    pub(super) fn standing(&self, task: usize) -> Standing {
-        self.tasks[task].standing
+    /// Returns the phase of a task.
+    pub(super) fn task_phase(&self, task: usize) -> TaskPhase {
+        self.tasks[task].phase
     }
 
-    fn who(&self, task: usize) -> Who {
-        Who {
+    fn membership(&self, task: usize) -> TaskMembership {
+        TaskMembership {
             task,
             stage: self.layout.stage[task],
             family: self.layout.family[task],
@@ -208,80 +210,86 @@ impl State {
         }
     }
 
-    /// Says how far a task is now; nobody else does. Everything that is counted follows.
-    pub(super) fn set(&mut self, task: usize, standing: Standing) {
-        let before = std::mem::replace(&mut self.tasks[task].standing, standing);
-        let who = self.who(task);
-        self.tally.leave(who, before);
-        self.tally.enter(who, standing);
+    /// Sets the phase of a task and updates all counters. No other function changes a phase.
+    pub(super) fn set_phase(&mut self, task: usize, phase: TaskPhase) {
+        let old_phase = std::mem::replace(&mut self.tasks[task].phase, phase);
+        let membership = self.membership(task);
+        self.counters.remove_task(membership, old_phase);
+        self.counters.add_task(membership, phase);
         if let Some(lane) = self.tasks[task].lane {
-            let (work, landing) = (Standing::has_work, |s| matches!(s, Standing::Landing(_)));
-            self.change_lane(lane, |it| {
-                it.unlanded = it.unlanded + usize::from(work(standing)) - usize::from(work(before));
-                it.landing = it.landing + usize::from(landing(standing)) - usize::from(landing(before));
+            let (has_work, is_landing) =
+                (TaskPhase::has_unlanded_work, |s| matches!(s, TaskPhase::Landing(_)));
+            self.update_lane(lane, |lane_entry| {
+                lane_entry.unlanded_count = lane_entry.unlanded_count + usize::from(has_work(phase))
+                    - usize::from(has_work(old_phase));
+                lane_entry.landing_count = lane_entry.landing_count + usize::from(is_landing(phase))
+                    - usize::from(is_landing(old_phase));
             });
         }
-        let (had, has) = (self.can_be_built_on(before), self.can_be_built_on(standing));
-        if had != has {
-            for next in self.work.graph().dependents(task).to_vec() {
-                let missing = &mut self.tasks[next].missing;
-                *missing = if has { *missing - 1 } else { *missing + 1 };
-                self.sort_in(next);
+        let (was_satisfied, is_satisfied) =
+            (self.satisfies_dependents(old_phase), self.satisfies_dependents(phase));
+        if was_satisfied != is_satisfied {
+            for dependent in self.work.graph().dependents(task).to_vec() {
+                let unmet_count = &mut self.tasks[dependent].unmet_count;
+                *unmet_count = if is_satisfied { *unmet_count - 1 } else { *unmet_count + 1 };
+                self.update_ready(dependent);
             }
         }
-        self.sort_in(task);
+        self.update_ready(task);
     }
 
-    /// Whether those who depend on such a task may be able to start. Where things are done on top of each other, it remains to
-    /// be seen in which lane.
-    fn can_be_built_on(&self, standing: Standing) -> bool {
-        let on_top = matches!(self.options.mode, Mode::Phases | Mode::OneLane);
-        standing.is_there() || on_top && standing == Standing::Done
+    /// Returns whether dependents of a task in this phase may be able to start. In modes that stack work in a
+    /// lane, the choice of the lane decides it later.
+    fn satisfies_dependents(&self, phase: TaskPhase) -> bool {
+        let is_stacking_mode = matches!(self.options.mode, LandingMode::Phases | LandingMode::OneLane);
+        phase.is_on_branch() || is_stacking_mode && phase == TaskPhase::ReadyToLand
     }
 
-    /// Puts a task among those that only wait for their turn, or takes it out.
-    pub(super) fn sort_in(&mut self, task: usize) {
-        let slip = &self.tasks[task];
+    /// Adds a task to the ready ones or removes it, as its state requires.
+    pub(super) fn update_ready(&mut self, task: usize) {
+        let task_state = &self.tasks[task];
         let (rank, bundle) = (self.layout.rank[task], self.layout.bundle[task]);
-        let is_ready = slip.standing == Standing::Waiting && slip.missing == 0 && !slip.claimed;
-        let ready = self.ready.entry(bundle).or_default();
-        let former = ready.first().copied();
+        let is_ready = task_state.phase == TaskPhase::Waiting
+            && task_state.unmet_count == 0
+            && !task_state.claimed_elsewhere;
+        let ready_ranks = self.ready_by_bundle.entry(bundle).or_default();
+        let old_first = ready_ranks.first().copied();
         if is_ready {
-            if ready.insert(rank) {
-                self.unsaid.insert(rank);
+            if ready_ranks.insert(rank) {
+                self.unreported_ready.insert(rank);
             }
-        } else if ready.remove(&rank) {
-            self.unsaid.remove(&rank);
+        } else if ready_ranks.remove(&rank) {
+            self.unreported_ready.remove(&rank);
         }
-        let first = ready.first().copied();
-        if former != first {
-            if let Some(rank) = former {
-                self.heads.remove(&(rank, bundle));
+        let new_first = ready_ranks.first().copied();
+        if old_first != new_first {
+            if let Some(rank) = old_first {
+                self.bundle_heads.remove(&(rank, bundle));
             }
-            self.heads.extend(first.map(|rank| (rank, bundle)));
+            self.bundle_heads.extend(new_first.map(|rank| (rank, bundle)));
         }
     }
 
-    fn claim(&mut self, task: usize, claimed: bool) {
+    fn set_claimed_elsewhere(&mut self, task: usize, claimed: bool) {
         if task < self.tasks.len() {
-            self.tasks[task].claimed = claimed;
-            self.sort_in(task);
+            self.tasks[task].claimed_elsewhere = claimed;
+            self.update_ready(task);
         }
     }
 
-    /// The lane in which a task's run is, when that is this run.
-    pub(super) fn lane_of_run(&self, task: usize, attempt: u32) -> Option<usize> {
-        let slip = self.tasks.get(task)?;
-        let is_it = slip.attempts == attempt
-            && matches!(slip.standing, Standing::Starting | Standing::Running)
-            && slip.lane.is_some_and(|lane| self.lanes[lane].at == Use::Run(task));
-        if is_it { slip.lane } else { None }
+    /// Returns the lane of a task's current run, if `attempt` is that run.
+    pub(super) fn run_lane(&self, task: usize, attempt: u32) -> Option<usize> {
+        let task_state = self.tasks.get(task)?;
+        let is_current = task_state.attempts == attempt
+            && matches!(task_state.phase, TaskPhase::Starting | TaskPhase::Running)
+            && task_state.lane.is_some_and(|lane| self.lanes[lane].current_use == LaneUse::Running(task));
+        if is_current { task_state.lane } else { None }
     }
 
-    /// Says that other batches may have a task, if they could not before.
-    pub(super) fn release(&mut self, task: usize) {
-        if std::mem::take(&mut self.tasks[task].held) {
-            self.out.push(Action::Release { task });
+    /// Releases this batch's claim on a task, if it has one.
+    pub(super) fn release_claim(&mut self, task: usize) {
+        if std::mem::take(&mut self.tasks[task].claimed_here) {
+            self.actions.push(Action::ReleaseTask { task });
         }
     }
 }

@@ -1,116 +1,126 @@
-//! Owns going on with a batch whose process has died: what is still owed, going by what was found.
+//! Takeover of a batch whose scheduler process crashed: requests the outstanding actions again, given the
+//! runs that are still recorded.
 
 use std::collections::BTreeMap;
 
 use super::action::Action;
-use super::course::Course;
-use super::event::End;
-use super::lane::Use;
-use super::standing::Standing;
+use super::batch_status::BatchStatus;
+use super::event::RunEnd;
+use super::lane::LaneUse;
 use super::state::State;
+use super::task_phase::TaskPhase;
 use crate::store::records::RunClass;
 
 impl State {
-    /// Says once more all that was to be done and may not have been. Of runs it is known whether they were.
-    pub(super) fn take_up(&mut self, runs: &[(usize, u32)]) {
-        if self.course == Course::New {
+    /// Requests every action again that was requested and may not have been carried out. `runs` lists the
+    /// started runs without a recorded end, by task and attempt.
+    pub(super) fn on_batch_taken_over(&mut self, runs: &[(usize, u32)]) {
+        if self.status == BatchStatus::NotStarted {
             return;
         }
-        // What is gone may be a failure that ends the batch. So that comes before anything is said.
+        // A lost run may be a failure that ends the batch. So runs are reconciled before any action is
+        // requested.
         for task in 0..self.tasks.len() {
-            self.compare(task, runs.contains(&(task, self.tasks[task].attempts)));
+            self.reconcile_run(task, runs.contains(&(task, self.tasks[task].attempts)));
         }
-        (0..self.tasks.len()).for_each(|task| self.say_mark_again(task));
-        (0..self.lanes.len()).for_each(|lane| self.say_lane_again(lane));
-        self.say_landings_again();
-        (0..self.tasks.len()).for_each(|task| self.say_task_again(task));
-        self.unsaid = self.ready.values().flatten().copied().collect();
-        match self.course {
-            Course::Paused(why) => self.out.push(Action::MarkPaused { why }),
-            Course::Over(outcome) => self.out.push(Action::MarkOver { outcome }),
-            Course::New | Course::Going | Course::Pausing(_) | Course::Winding | Course::Stopping { .. } => {}
+        (0..self.tasks.len()).for_each(|task| self.repeat_task_marks(task));
+        (0..self.lanes.len()).for_each(|lane| self.repeat_lane_actions(lane));
+        self.repeat_landings();
+        (0..self.tasks.len()).for_each(|task| self.repeat_task_actions(task));
+        self.unreported_ready = self.ready_by_bundle.values().flatten().copied().collect();
+        match self.status {
+            BatchStatus::Paused(reason) => self.actions.push(Action::MarkPaused { reason }),
+            BatchStatus::Finished(outcome) => self.actions.push(Action::MarkFinished { outcome }),
+            BatchStatus::NotStarted
+            | BatchStatus::Running
+            | BatchStatus::Pausing(_)
+            | BatchStatus::WindingDown
+            | BatchStatus::Stopping { .. } => {}
         }
     }
 
-    fn say_mark_again(&mut self, task: usize) {
-        let slip = &self.tasks[task];
-        match (slip.standing, slip.because) {
-            (Standing::Skipped { .. }, Some(because)) => {
-                self.out.push(Action::MarkSkipped { task, because });
+    fn repeat_task_marks(&mut self, task: usize) {
+        let task_state = &self.tasks[task];
+        match (task_state.phase, task_state.skip_cause) {
+            (TaskPhase::Skipped { .. }, Some(cause)) => {
+                self.actions.push(Action::MarkSkipped { task, cause });
             }
-            (Standing::Failed(why), _) => self.out.push(Action::MarkFailed { task, why }),
-            (Standing::SetAside, _) => self.out.push(Action::MarkSetAside { task }),
+            (TaskPhase::Failed(reason), _) => self.actions.push(Action::MarkFailed { task, reason }),
+            (TaskPhase::SetAside, _) => self.actions.push(Action::MarkSetAside { task }),
             _ => {}
         }
-        if !slip.held && slip.lane.is_some() {
-            self.out.push(Action::Release { task });
+        if !task_state.claimed_here && task_state.lane.is_some() {
+            self.actions.push(Action::ReleaseTask { task });
         }
     }
 
-    fn say_lane_again(&mut self, lane: usize) {
-        let it = &self.lanes[lane];
-        match it.at {
-            Use::SettingUp(task) => {
-                self.out.push(Action::MakeLane { lane, task, from: it.base });
-                self.out.push(Action::SetUpLane { lane });
+    fn repeat_lane_actions(&mut self, lane: usize) {
+        let lane_entry = &self.lanes[lane];
+        match lane_entry.current_use {
+            LaneUse::SettingUp(task) => {
+                self.actions.push(Action::CreateLane { lane, task, branch_updates: lane_entry.base_updates });
+                self.actions.push(Action::SetUpLane { lane });
             }
-            Use::Gone => self.out.push(Action::DiscardLane { lane }),
-            Use::Aside | Use::Idle if it.kept => self.out.push(Action::KeepLane { lane }),
-            Use::Aside | Use::Idle | Use::Run(_) => {}
+            LaneUse::Removed => self.actions.push(Action::DiscardLane { lane }),
+            LaneUse::Retired | LaneUse::Idle if lane_entry.retain_reported => {
+                self.actions.push(Action::RetainLane { lane });
+            }
+            LaneUse::Retired | LaneUse::Idle | LaneUse::Running(_) => {}
         }
     }
 
-    fn say_landings_again(&mut self) {
+    fn repeat_landings(&mut self) {
         let mut landings: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (task, slip) in self.tasks.iter().enumerate() {
-            if let Standing::Landing(landing) = slip.standing {
+        for (task, task_state) in self.tasks.iter().enumerate() {
+            if let TaskPhase::Landing(landing) = task_state.phase {
                 landings.entry(landing).or_default().push(task);
             }
         }
         for (landing, mut tasks) in landings {
-            tasks.sort_unstable_by_key(|task| self.tasks[*task].ended);
-            self.out.push(Action::Land { landing, tasks });
+            tasks.sort_unstable_by_key(|task| self.tasks[*task].done_order);
+            self.actions.push(Action::Land { landing, tasks });
         }
     }
 
-    /// Compares what is known of a task's run with whether it was found.
-    fn compare(&mut self, task: usize, found: bool) {
+    /// Reconciles the recorded phase of a task with whether its run was found.
+    fn reconcile_run(&mut self, task: usize, is_running: bool) {
         let attempt = self.tasks[task].attempts;
-        match self.standing(task) {
-            Standing::Starting if found => self.run_is_at_work(task, attempt),
-            Standing::Running if !found => {
-                self.run_has_ended(task, attempt, End::Failed(RunClass::Interrupted));
+        match self.task_phase(task) {
+            TaskPhase::Starting if is_running => self.on_run_started(task, attempt),
+            TaskPhase::Running if !is_running => {
+                self.on_run_ended(task, attempt, RunEnd::Failed(RunClass::Interrupted));
             }
             _ => {}
         }
     }
 
-    fn say_task_again(&mut self, task: usize) {
-        match self.standing(task) {
-            Standing::Starting if self.may_spend() => {
+    fn repeat_task_actions(&mut self, task: usize) {
+        match self.task_phase(task) {
+            TaskPhase::Starting if self.may_start_agents() => {
                 if let Some(lane) = self.tasks[task].lane {
-                    self.say_start(task, lane);
+                    self.push_start(task, lane);
                 }
             }
-            Standing::Starting => return self.give_back(task),
-            Standing::Conflict { asked: true } if self.tasks[task].stopping.is_none() => {
-                self.out.push(Action::Resolve { task });
+            TaskPhase::Starting => return self.cancel_start(task),
+            TaskPhase::Conflict { is_resolving: true } if self.tasks[task].stop_request.is_none() => {
+                self.actions.push(Action::StartResolution { task });
             }
             _ => {}
         }
-        if let Some(hard) = self.tasks[task].stopping {
-            self.say_stop(task, hard);
+        if let Some(hard) = self.tasks[task].stop_request {
+            self.push_stop(task, hard);
         }
     }
 
-    /// A run was to start, did not, and is not to any more: as if it had never been meant to.
-    fn give_back(&mut self, task: usize) {
-        let slip = &mut self.tasks[task];
-        slip.attempts -= 1;
-        slip.stopping = None;
-        if let Some(lane) = slip.lane {
-            self.turn(lane, Use::Idle);
+    /// Cancels a requested start that did not happen and is no longer allowed. The task waits as if the start
+    /// had never been requested.
+    fn cancel_start(&mut self, task: usize) {
+        let task_state = &mut self.tasks[task];
+        task_state.attempts -= 1;
+        task_state.stop_request = None;
+        if let Some(lane) = task_state.lane {
+            self.set_lane_use(lane, LaneUse::Idle);
         }
-        self.wait_again(task);
+        self.return_to_waiting(task);
     }
 }

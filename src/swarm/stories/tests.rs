@@ -1,26 +1,26 @@
-//! Owns the tests of stories in YAML: what is read of them, and each mistake.
+//! Tests of stories in YAML: supported variants and error messages.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::explain::Explain;
-use crate::swarm::Graph;
+use crate::swarm::DependencyGraph;
 
 fn parse(text: &str) -> Result<Plan, Error> {
     read(&Arc::from("s.yaml"), text)
 }
 
-fn said(texts: &[&str]) -> String {
-    let one = |text: &&str| {
-        let error = parse(text).and_then(|plan| Graph::of(&plan)).expect_err(text);
+fn error_messages(texts: &[&str]) -> String {
+    let describe_error = |text: &&str| {
+        let error = parse(text).and_then(|plan| DependencyGraph::from_plan(&plan)).expect_err(text);
         format!("{error}\n  {}\n", error.hints().join("\n  "))
     };
-    texts.iter().map(one).collect()
+    texts.iter().map(describe_error).collect()
 }
 
 #[test]
-fn what_is_no_list_of_stories_is_named_with_its_place_and_the_fix() {
-    insta::assert_snapshot!(said(&[
+fn reports_invalid_story_lists_with_location_and_hint() {
+    insta::assert_snapshot!(error_messages(&[
         "",
         "# nothing\n---\n",
         "stories: [",
@@ -65,8 +65,8 @@ fn what_is_no_list_of_stories_is_named_with_its_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_in_a_story_are_named_with_their_place_and_the_fix() {
-    let story = |more: &str| format!("stories:\n  - id: US-1\n    title: One\n    {more}\n");
+fn reports_invalid_stories_with_location_and_hint() {
+    let story = |extra_line: &str| format!("stories:\n  - id: US-1\n    title: One\n    {extra_line}\n");
     let texts: Vec<String> = [
         "status: dnoe",
         "status: cancelled",
@@ -81,7 +81,7 @@ fn mistakes_in_a_story_are_named_with_their_place_and_the_fix() {
     ]
     .map(story)
     .to_vec();
-    insta::assert_snapshot!(said(&texts.iter().map(String::as_str).collect::<Vec<_>>()), @r"
+    insta::assert_snapshot!(error_messages(&texts.iter().map(String::as_str).collect::<Vec<_>>()), @r"
     s.yaml:4:13: there is no status 'dnoe'
       did you mean 'done'?
     s.yaml:4:13: there is no status 'cancelled'
@@ -103,7 +103,7 @@ fn mistakes_in_a_story_are_named_with_their_place_and_the_fix() {
     s.yaml:4:5: 'title' is there twice
       leave one of them out
     ");
-    insta::assert_snapshot!(said(&[
+    insta::assert_snapshot!(error_messages(&[
         "- title: One\n",
         "- id: ''\n  title: One\n",
         "- id: a/b\n  title: One\n",
@@ -127,29 +127,29 @@ fn mistakes_in_a_story_are_named_with_their_place_and_the_fix() {
 }
 
 #[test]
-fn a_story_is_read_in_the_ways_it_is_written() {
+fn reads_every_supported_story_form() {
     let text = "project: |\n  Shop\n  of all\nuserStories:\n  - id: 7\n    title: One\n    description: |\n      As a clerk\n      I want one.\n    acceptance_criteria:\n      - it is there\n      - >\n        it\n        works\n    status: In Progress\n    priority: 1\n    tasks: [{done: true}, {done: false}]\n  - {id: b, title: 2, depends_on: 7, passes: true}\n  - {id: c, title: C, status: DONE, dependsOn: null, acceptanceCriteria: all of it}\n";
     let plan = parse(text).unwrap();
-    let tasks: Vec<&Task> = plan.spots().map(|spot| spot.task).collect();
+    let tasks: Vec<&Task> = plan.tasks().map(|spot| spot.task).collect();
     assert_eq!(plan.summary, "Shop");
     let prompt = "One\n\nAs a clerk\nI want one.\n\nIt is done when:\n- it is there\n- it works";
     assert_eq!((tasks[0].id.as_str(), tasks[0].prompt.as_str(), tasks[0].done), ("7", prompt, false));
-    assert_eq!(tasks[0].progress, Some(Progress { done: 1, of: 2 }));
+    assert_eq!(tasks[0].progress, Some(Progress { done: 1, total: 2 }));
     assert_eq!((tasks[1].title.as_str(), tasks[1].needs[0].name.as_str(), tasks[1].done), ("2", "7", true));
     assert_eq!((tasks[2].needs.len(), tasks[2].done), (0, true));
-    assert_eq!(tasks[1].from.to_string(), "s.yaml:18:10");
+    assert_eq!(tasks[1].location.to_string(), "s.yaml:18:10");
 }
 
 #[test]
-fn a_title_of_many_lines_is_its_first() {
+fn uses_first_line_of_multiline_title() {
     let plan = parse("- id: a\n  title: |\n    One\n    two\n").unwrap();
-    let task = plan.spots().next().unwrap().task.clone();
+    let task = plan.tasks().next().unwrap().task.clone();
     assert_eq!((task.title.as_str(), task.prompt.as_str()), ("One", "One\ntwo\n"));
-    assert!(crate::swarm::toml_plan::read(&Arc::from("f"), &crate::swarm::written(&plan)).is_ok());
+    assert!(crate::swarm::toml_plan::read(&Arc::from("f"), &crate::swarm::plan_to_toml(&plan)).is_ok());
 }
 
 #[test]
-fn what_is_made_to_be_large_or_deep_is_refused() {
+fn refuses_oversized_and_deeply_nested_yaml() {
     for deep in [
         "[".repeat(100_000),
         "{a: ".repeat(10_000),
@@ -158,26 +158,26 @@ fn what_is_made_to_be_large_or_deep_is_refused() {
     ] {
         assert!(parse(&deep).is_err());
     }
-    let mut laughs = "a: &a [x, x]\n".to_owned();
+    let mut billion_laughs = "a: &a [x, x]\n".to_owned();
     for n in 0..30 {
-        laughs.push_str(&format!("b{n}: &b{n} [*a, *a]\n"));
+        billion_laughs.push_str(&format!("b{n}: &b{n} [*a, *a]\n"));
     }
-    assert!(parse(&laughs).is_err_and(|error| error.to_string().contains("alias")));
+    assert!(parse(&billion_laughs).is_err_and(|error| error.to_string().contains("alias")));
 }
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(text in any::<String>()) {
+    fn never_panics_on_any_text(text in any::<String>()) {
         drop(parse(&text));
     }
 
     #[test]
-    fn no_text_much_like_stories_makes_it_panic(
+    fn never_panics_on_story_like_text(
         parts in proptest::collection::vec(proptest::sample::select(vec![
             "stories:", "\n", "  ", "- ", "id: ", "title: ", "a", "1", "dependsOn: ", "[", "]", "{", "}", ",", ": ", "&a ", "*a", "|\n",
             ">\n", "---\n", "...\n", "!!str ", "%YAML 1.2\n", "\"", "'", "#", "é", "\t", "? ", "~", "<<: ", "\u{feff}", "\r",
         ]), 0..40),
     ) {
-        drop(parse(&parts.concat()).and_then(|plan| Graph::of(&plan)));
+        drop(parse(&parts.concat()).and_then(|plan| DependencyGraph::from_plan(&plan)));
     }
 }

@@ -1,4 +1,4 @@
-//! Owns the tests of plans in TOML: what they say, each mistake, and that one is read as it was written.
+//! Tests of plans in TOML: reading, error messages, and the round trip of writing and reading.
 
 use std::path::Path;
 
@@ -6,31 +6,31 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::explain::Explain;
-use crate::swarm::{Graph, Place};
+use crate::swarm::{DependencyGraph, SourceLocation};
 
 fn parse(text: &str) -> Result<Plan, Error> {
     read(&Arc::from("plan.toml"), text)
 }
 
-/// What is said of each of these, one after the other.
-fn said(texts: &[&str]) -> String {
-    let one = |text: &&str| {
-        let error = parse(text).and_then(|plan| Graph::of(&plan)).expect_err(text);
+/// Returns the error and its hints for each text, concatenated.
+fn error_messages(texts: &[&str]) -> String {
+    let describe_error = |text: &&str| {
+        let error = parse(text).and_then(|plan| DependencyGraph::from_plan(&plan)).expect_err(text);
         format!("{error}\n  {}\n", error.hints().join("\n  "))
     };
-    texts.iter().map(one).collect()
+    texts.iter().map(describe_error).collect()
 }
 
-/// The same with a task of the ID `a` before it.
-fn said_after_a(texts: &[&str]) -> String {
+/// Returns the errors of texts that follow a task with the ID `a`.
+fn error_messages_after_task_a(texts: &[&str]) -> String {
     let texts: Vec<String> =
         texts.iter().map(|text| format!("format = 1\n[[task]]\nid = \"a\"\ntitle = \"A\"\n{text}")).collect();
-    said(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+    error_messages(&texts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 #[test]
-fn what_is_no_toml_or_of_another_version_is_named_with_its_place_and_the_fix() {
-    insta::assert_snapshot!(said(&[
+fn reports_invalid_toml_and_versions_with_location() {
+    insta::assert_snapshot!(error_messages(&[
         "format = 1\nsummary = \"a\nb\"",
         "format = 1\n[[task]\nid = \"a\"",
         "format = 1\nformat = 1",
@@ -54,8 +54,8 @@ fn what_is_no_toml_or_of_another_version_is_named_with_its_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_in_the_form_are_named_with_their_place_and_the_fix() {
-    insta::assert_snapshot!(said(&[
+fn reports_invalid_keys_and_values_with_location() {
+    insta::assert_snapshot!(error_messages(&[
         "format = 1\nsumary = \"a\"",
         "format = 1\nzzz = 1",
         "format = 1\nsummary = 2024-01-01",
@@ -82,7 +82,7 @@ fn mistakes_in_the_form_are_named_with_their_place_and_the_fix() {
     plan.toml:2:9: 'agent' of a plan is '-x'
       it takes one word that does not begin with '-'
     "#);
-    insta::assert_snapshot!(said(&[
+    insta::assert_snapshot!(error_messages(&[
         "format = 1\ntask = 1",
         "format = 1\ntask = [1]",
         "format = 1\n[task]\nid = \"a\"",
@@ -106,8 +106,8 @@ fn mistakes_in_the_form_are_named_with_their_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_in_a_task_are_named_with_their_place_and_the_fix() {
-    insta::assert_snapshot!(said_after_a(&[
+fn reports_invalid_tasks_with_location() {
+    insta::assert_snapshot!(error_messages_after_task_a(&[
         "[[task]]\nid = \"b\"",
         "[[task]]\ntitle = \"b\"",
         "[[task]]\nid = \"b c\"\ntitle = \"B\"",
@@ -167,8 +167,8 @@ fn mistakes_in_a_task_are_named_with_their_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_among_tasks_are_named_with_their_place_and_the_fix() {
-    insta::assert_snapshot!(said_after_a(&[
+fn reports_invalid_needs_with_location() {
+    insta::assert_snapshot!(error_messages_after_task_a(&[
         "needs = [\"a\"]",
         "needs = [\"b\"]\n[[task]]\nid = \"b\"\ntitle = \"B\"\nneeds = [\"c\"]\n[[task]]\nid = \"c\"\ntitle = \"C\"\nneeds = [\"a\"]",
         "[[task]]\nid = \"A\"\ntitle = \"B\"",
@@ -194,97 +194,103 @@ fn mistakes_among_tasks_are_named_with_their_place_and_the_fix() {
     "#);
     let phases = "format = 1\n[[phase]]\n[[phase.task]]\nid = \"a\"\ntitle = \"A\"\nneeds = [\"b\"]\n[[phase]]\n[[phase.task]]\nid = \"b\"\ntitle = \"B\"";
     let serial = "format = 1\n[[phase]]\norder = \"serial\"\n[[phase.task]]\nid = \"a\"\ntitle = \"A\"\nneeds = [\"b\"]\n[[phase.task]]\nid = \"b\"\ntitle = \"B\"";
-    insta::assert_snapshot!(said(&[phases, serial]), @r#"
+    insta::assert_snapshot!(error_messages(&[phases, serial]), @r#"
     plan.toml:6:10: task 'a' needs 'b', which comes later: it is in phase 2, and this is phase 1
       move 'b' before 'a', or 'a' behind it
     plan.toml:7:10: task 'a' needs 'b', which comes later: the tasks of phase 1 go one after the other
       move 'b' before 'a', or 'a' behind it
     "#);
-    // What is done already can stand anywhere.
-    assert!(parse(&format!("{phases}\ndone = true")).and_then(|plan| Graph::of(&plan)).is_ok());
+    // A task that is done already can be anywhere.
+    assert!(
+        parse(&format!("{phases}\ndone = true")).and_then(|plan| DependencyGraph::from_plan(&plan)).is_ok()
+    );
 }
 
 #[test]
-fn the_shortest_plan_is_a_list_of_tasks() {
+fn reads_minimal_plan_of_one_task() {
     let plan = parse("format = 1\n[[task]]\nid = \"a\"\ntitle = \"Do it\"\n").unwrap();
-    let spot = plan.spots().next().unwrap();
-    assert_eq!((spot.task.prompt.as_str(), spot.task.size, spot.order), ("Do it", Size::M, Order::Parallel));
-    assert_eq!(spot.task.from.to_string(), "plan.toml:3:6");
+    let plan_task = plan.tasks().next().unwrap();
+    assert_eq!(
+        (plan_task.task.prompt.as_str(), plan_task.task.size, plan_task.order),
+        ("Do it", Size::M, PhaseOrder::Parallel)
+    );
+    assert_eq!(plan_task.task.location.to_string(), "plan.toml:3:6");
 }
 
 #[test]
-fn the_nearest_agent_and_model_count() {
+fn innermost_agent_and_model_apply() {
     let text = "format = 1\nagent = \"a\"\nmodel = \"m\"\n[[group]]\nagent = \"b\"\n[[group.task]]\nid = \"x\"\n\
                 title = \"x\"\nmodel = \"n\"\n[[group.task]]\nid = \"y\"\ntitle = \"y\"\nagent = \"c\"\n[[group]]\n\
                 [[group.task]]\nid = \"z\"\ntitle = \"z\"";
     let plan = parse(text).unwrap();
-    let who: Vec<_> = plan.spots().map(|spot| (plan.agent_of(spot), plan.model_of(spot))).collect();
-    assert_eq!(who, [(Some("b"), Some("n")), (Some("c"), Some("m")), (Some("a"), Some("m"))]);
+    let agents_and_models: Vec<_> =
+        plan.tasks().map(|spot| (plan.task_agent(spot), plan.task_model(spot))).collect();
+    assert_eq!(agents_and_models, [(Some("b"), Some("n")), (Some("c"), Some("m")), (Some("a"), Some("m"))]);
 }
 
 #[test]
-fn the_plan_to_begin_with_is_one_and_names_every_key() {
+fn template_is_valid_and_contains_every_key() {
     let plan = parse(TEMPLATE).unwrap();
-    let graph = Graph::of(&plan).unwrap();
+    let graph = DependencyGraph::from_plan(&plan).unwrap();
     assert_eq!(graph.waves(), [vec![0, 1], vec![2]]);
-    assert!(plan.spots().all(|spot| plan.agent_of(spot).is_some()));
-    for shape in [&PLAN, &PHASE, &GROUP, &TASK] {
-        for field in shape.fields {
+    assert!(plan.tasks().all(|spot| plan.task_agent(spot).is_some()));
+    for table_schema in [&PLAN_SCHEMA, &PHASE_SCHEMA, &GROUP_SCHEMA, &TASK_SCHEMA] {
+        for field in table_schema.fields {
             let key = field.key;
-            let is_there = TEMPLATE.lines().map(|line| line.trim_start_matches("# ")).any(|line| {
+            let is_in_template = TEMPLATE.lines().map(|line| line.trim_start_matches("# ")).any(|line| {
                 line.starts_with(&format!("{key} = "))
                     || line.starts_with('[') && line.contains(&format!("{key}]"))
             });
-            assert!(is_there, "{}: {key}", shape.what);
+            assert!(is_in_template, "{}: {key}", table_schema.noun);
         }
     }
 }
 
 #[test]
-fn the_schema_that_is_checked_in_is_this_one() {
+fn checked_in_schema_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema/plan.schema.json");
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
-    let made = format!("{}\n", serde_json::to_string_pretty(&schema()).unwrap());
-    assert!(checked_in == made, "stale; run\n  cargo run -q -- plan --schema > schema/plan.schema.json");
+    let generated = format!("{}\n", serde_json::to_string_pretty(&plan_schema()).unwrap());
+    assert!(checked_in == generated, "stale; run\n  cargo run -q -- plan --schema > schema/plan.schema.json");
 }
 
-/// A plan without places: those are of the file.
-fn without_places(mut plan: Plan) -> Plan {
-    let nowhere = Place { file: Arc::from(""), line: 0, column: 0 };
+/// Clears the locations of a plan, which depend on the file.
+fn without_locations(mut plan: Plan) -> Plan {
+    let nowhere = SourceLocation { file: Arc::from(""), line: 0, column: 0 };
     for group in plan.phases.iter_mut().flat_map(|phase| &mut phase.groups) {
         for task in &mut group.tasks {
-            task.from = nowhere.clone();
-            task.needs.iter_mut().for_each(|need| need.place = nowhere.clone());
+            task.location = nowhere.clone();
+            task.needs.iter_mut().for_each(|need| need.location = nowhere.clone());
         }
     }
     plan
 }
 
-fn line() -> impl Strategy<Value = String> {
+fn line_strategy() -> impl Strategy<Value = String> {
     "[^\\x00\r\n]{0,12}[^\\x00\\s][^\\x00\r\n]{0,12}"
 }
 
-fn text() -> impl Strategy<Value = String> {
+fn text_strategy() -> impl Strategy<Value = String> {
     "[^\\x00]{0,20}[^\\x00\\s][^\\x00]{0,20}"
 }
 
-fn lines() -> impl Strategy<Value = Vec<String>> {
-    proptest::collection::vec(line(), 0..3)
+fn line_list_strategy() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec(line_strategy(), 0..3)
 }
 
 prop_compose! {
     fn task_strategy()(
         names in ("[A-Za-z0-9][A-Za-z0-9._-]{0,10}", proptest::option::of("[a-z0-9][a-z.]{0,5}")),
-        texts in (line(), text()),
+        texts in (line_strategy(), text_strategy()),
         needs in proptest::collection::vec("([a-z]{1,3}/)?[a-z0-9]{1,5}", 0..3),
         scope in proptest::collection::vec("(src|docs)/[a-z*?]{1,6}", 0..3),
         size in proptest::sample::select(vec![Size::S, Size::M, Size::L]),
         who in (proptest::option::of("[a-z][a-z-]{0,5}"), proptest::option::of("[a-z][a-z-]{0,5}")),
-        checks in lines(),
+        checks in line_list_strategy(),
         done in any::<bool>(),
     ) -> Task {
-        let place = Place { file: Arc::from(""), line: 0, column: 0 };
-        let needs = needs.into_iter().map(|name| Need { name, place: place.clone() }).collect();
+        let place = SourceLocation { file: Arc::from(""), line: 0, column: 0 };
+        let needs = needs.into_iter().map(|name| Need { name, location: place.clone() }).collect();
         let (agent, model) = who;
         let task = Task::new(names.0, texts.0, place.clone());
         Task { area: names.1, prompt: texts.1, needs, scope, size, agent, model, checks, done, ..task }
@@ -293,12 +299,12 @@ prop_compose! {
 
 prop_compose! {
     fn plan_strategy()(
-        summary in line(),
-        lists in (lines(), lines()),
+        summary in line_strategy(),
+        lists in (line_list_strategy(), line_list_strategy()),
         agent in proptest::option::of("[a-z]{1,4}"),
         phases in proptest::collection::vec(
-            (line(), any::<bool>(), proptest::collection::vec(
-                (line(), text(), text(), proptest::collection::vec(task_strategy(), 0..3)), 1..3)),
+            (line_strategy(), any::<bool>(), proptest::collection::vec(
+                (line_strategy(), text_strategy(), text_strategy(), proptest::collection::vec(task_strategy(), 0..3)), 1..3)),
             1..3),
     ) -> Plan {
         let group = |(theme, rationale, prompt, tasks)| Group {
@@ -306,42 +312,42 @@ prop_compose! {
         };
         let phases = phases.into_iter().map(|(title, serial, groups)| Phase {
             title,
-            order: if serial { Order::Serial } else { Order::Parallel },
+            order: if serial { PhaseOrder::Serial } else { PhaseOrder::Parallel },
             groups: groups.into_iter().map(group).collect(),
         });
         Plan {
             summary, warnings: lists.0, criteria: lists.1, agent, model: None, phases: phases.collect(),
-            remarks: Vec::new(),
+            source_notes: Vec::new(),
         }
     }
 }
 
 proptest! {
     #[test]
-    fn a_plan_is_read_as_it_was_written(plan in plan_strategy()) {
-        let written = written(&plan);
+    fn plan_survives_toml_round_trip(plan in plan_strategy()) {
+        let written = plan_to_toml(&plan);
         let read = parse(&written).map_err(|e| TestCaseError::fail(format!("{e}\n{written}")))?;
-        prop_assert_eq!(without_places(read), plan);
+        prop_assert_eq!(without_locations(read), plan);
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in any::<String>()) {
+    fn never_panics_on_any_text(text in any::<String>()) {
         drop(parse(&text));
     }
 
     #[test]
-    fn no_text_much_like_a_plan_makes_it_panic(
+    fn never_panics_on_plan_like_text(
         parts in proptest::collection::vec(proptest::sample::select(vec![
             "format = 1\n", "[[task]]\n", "[[phase]]\n", "[[phase.task]]\n", "id", "title", "needs", " = ", "[", "]", "\"",
             "\"a\"", "{", "}", "1", "é", "\n", "\u{0}", "'''", "\"\"\"", ".", "=", "true", "1979-05-27", "\u{feff}", "#",
         ]), 0..40),
     ) {
-        drop(parse(&parts.concat()).and_then(|plan| Graph::of(&plan)));
+        drop(parse(&parts.concat()).and_then(|plan| DependencyGraph::from_plan(&plan)));
     }
 }
 
 #[test]
-fn a_table_in_a_table_without_end_is_refused() {
+fn refuses_deeply_nested_tables() {
     for deep in ["x = ".to_owned() + &"[".repeat(100_000), "x = ".to_owned() + &"{a=".repeat(100_000)] {
         assert!(parse(&deep).is_err());
     }

@@ -1,12 +1,12 @@
-//! Owns writing any plan as a plan in TOML.
+//! Writer of plans in TOML.
 
 use serde::Serialize;
 
-use super::super::{Group, Order, Phase, Plan, Size, Task};
-use super::FORMAT;
+use super::super::{Group, Phase, PhaseOrder, Plan, Size, Task};
+use super::FORMAT_VERSION;
 
 #[derive(Serialize)]
-struct PlanOut<'p> {
+struct TomlPlan<'p> {
     format: i64,
     #[serde(skip_serializing_if = "str::is_empty")]
     summary: &'p str,
@@ -18,19 +18,19 @@ struct PlanOut<'p> {
     agent: Option<&'p str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'p str>,
-    phase: Vec<PhaseOut<'p>>,
+    phase: Vec<TomlPhase<'p>>,
 }
 
 #[derive(Serialize)]
-struct PhaseOut<'p> {
+struct TomlPhase<'p> {
     #[serde(skip_serializing_if = "str::is_empty")]
     title: &'p str,
-    order: Order,
-    group: Vec<GroupOut<'p>>,
+    order: PhaseOrder,
+    group: Vec<TomlGroup<'p>>,
 }
 
 #[derive(Serialize)]
-struct GroupOut<'p> {
+struct TomlGroup<'p> {
     #[serde(skip_serializing_if = "str::is_empty")]
     theme: &'p str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -41,11 +41,11 @@ struct GroupOut<'p> {
     model: Option<&'p str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     prompt: &'p str,
-    task: Vec<TaskOut<'p>>,
+    task: Vec<TomlTask<'p>>,
 }
 
 #[derive(Serialize)]
-struct TaskOut<'p> {
+struct TomlTask<'p> {
     id: &'p str,
     #[serde(skip_serializing_if = "Option::is_none")]
     area: Option<&'p str>,
@@ -66,38 +66,42 @@ struct TaskOut<'p> {
     done: bool,
 }
 
-/// A plan as a plan in TOML, which reads as the same plan. How closely somebody is to look at a task, and how far it is, are
-/// no part of that form.
-pub(crate) fn written(plan: &Plan) -> String {
-    let out = PlanOut {
-        format: FORMAT,
+/// Returns a plan as TOML that reads as the same plan. The format has no review level or progress of a task,
+/// so those are omitted.
+pub(crate) fn plan_to_toml(plan: &Plan) -> String {
+    let out = TomlPlan {
+        format: FORMAT_VERSION,
         summary: &plan.summary,
         warnings: &plan.warnings,
         criteria: &plan.criteria,
         agent: plan.agent.as_deref(),
         model: plan.model.as_deref(),
-        phase: plan.phases.iter().map(phase).collect(),
+        phase: plan.phases.iter().map(phase_to_toml).collect(),
     };
     toml::to_string_pretty(&out).unwrap_or_default()
 }
 
-fn phase(phase: &Phase) -> PhaseOut<'_> {
-    PhaseOut { title: &phase.title, order: phase.order, group: phase.groups.iter().map(group).collect() }
+fn phase_to_toml(phase: &Phase) -> TomlPhase<'_> {
+    TomlPhase {
+        title: &phase.title,
+        order: phase.order,
+        group: phase.groups.iter().map(group_to_toml).collect(),
+    }
 }
 
-fn group(group: &Group) -> GroupOut<'_> {
-    GroupOut {
+fn group_to_toml(group: &Group) -> TomlGroup<'_> {
+    TomlGroup {
         theme: &group.theme,
         rationale: &group.rationale,
         agent: group.agent.as_deref(),
         model: group.model.as_deref(),
         prompt: &group.prompt,
-        task: group.tasks.iter().map(task).collect(),
+        task: group.tasks.iter().map(task_to_toml).collect(),
     }
 }
 
-fn task(task: &Task) -> TaskOut<'_> {
-    TaskOut {
+fn task_to_toml(task: &Task) -> TomlTask<'_> {
+    TomlTask {
         id: &task.id,
         area: task.area.as_deref(),
         title: &task.title,

@@ -1,13 +1,13 @@
-//! Owns the recorded streams as events and summaries, each in a file beside them.
+//! Snapshot tests of the recorded streams: events and summary of each one, in a file next to the recording.
 
 use std::collections::BTreeSet;
 
-use super::{RECORDED, endings, folder, replay};
+use super::{RECORDED_AGENTS, fixture_dir, recorded_exit_codes, replay};
 
 #[test]
-fn every_recorded_stream_is_read_as_it_was_looked_at() {
-    for (agent, _) in RECORDED {
-        for (scenario, _) in endings(agent) {
+fn recorded_streams_match_snapshots() {
+    for (agent, _) in RECORDED_AGENTS {
+        for (scenario, _) in recorded_exit_codes(agent) {
             let (events, summary) = replay(agent, &scenario);
             let mut shown = String::new();
             for event in &events {
@@ -16,7 +16,7 @@ fn every_recorded_stream_is_read_as_it_was_looked_at() {
             }
             shown += &serde_json::to_string_pretty(&summary).unwrap();
             insta::with_settings!({
-                snapshot_path => folder(agent),
+                snapshot_path => fixture_dir(agent),
                 prepend_module_to_snapshot => false,
                 omit_expression => true,
             }, { insta::assert_snapshot!(scenario, shown) });
@@ -25,17 +25,17 @@ fn every_recorded_stream_is_read_as_it_was_looked_at() {
 }
 
 #[test]
-fn no_recorded_stream_is_left_out() {
-    for (agent, _) in RECORDED {
-        let told: BTreeSet<String> = endings(agent).into_iter().map(|(name, _)| name).collect();
-        let mut there = BTreeSet::new();
-        for entry in std::fs::read_dir(folder(agent)).unwrap().flatten() {
+fn every_recorded_stream_has_exit_code() {
+    for (agent, _) in RECORDED_AGENTS {
+        let listed: BTreeSet<String> = recorded_exit_codes(agent).into_iter().map(|(name, _)| name).collect();
+        let mut recorded = BTreeSet::new();
+        for entry in std::fs::read_dir(fixture_dir(agent)).unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap();
-            let (stem, ending) = name.rsplit_once('.').unwrap();
-            if ["jsonl", "txt"].contains(&ending) && stem != "exit-codes" {
-                there.insert(stem.to_owned());
+            let (stem, extension) = name.rsplit_once('.').unwrap();
+            if ["jsonl", "txt"].contains(&extension) && stem != "exit-codes" {
+                recorded.insert(stem.to_owned());
             }
         }
-        assert_eq!(told, there, "{agent}");
+        assert_eq!(listed, recorded, "{agent}");
     }
 }

@@ -1,13 +1,13 @@
-//! Owns the tests of the scheduler: scenes by hand, and whole batches made up at random in a world that is played.
+//! Tests of the scheduler: scenarios written by hand, and random batches in a simulation.
 
-mod case;
+mod batch_case;
+mod batch_driver;
+mod batch_simulation;
 mod cost;
-mod late;
+mod failure_policies;
+mod late_events;
 mod oracle;
-mod play;
-mod policies;
+mod plan_stages;
 mod properties;
-mod scenes;
-mod stages;
-mod watch;
-mod world;
+mod reference_model;
+mod scenarios;

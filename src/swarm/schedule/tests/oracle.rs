@@ -1,78 +1,91 @@
-//! Owns what has to come of a batch in which nobody gets in between: worked out task by task, without any scheduling.
+//! Expected task outcomes of a batch without interventions, computed task by task without any scheduling.
 
 use std::collections::BTreeMap;
 
-use super::case::Case;
-use super::stages::{everything_below, stages};
-use super::world::{Verdict, end_of, is_resolved, verdict_of};
+use super::batch_case::BatchCase;
+use super::batch_simulation::{LandingVerdict, planned_run_end, planned_verdict, resolves_conflict};
+use super::plan_stages::{expected_stages, transitive_dependencies};
 use crate::store::records::RunClass;
-use crate::swarm::schedule::{End, Fate, Mode, Why, Work};
+use crate::swarm::schedule::{FailureReason, LandingMode, RunEnd, TaskOutcome, Workload};
 
-/// By task, what may have become of it: one thing, or, where it depends on work below it that did not land in the end, either
-/// that or what its own run came to. None where that in turn leaves open whether it could land.
-pub(super) fn fates(case: &Case, work: &Work) -> Vec<Option<Vec<Fate>>> {
-    let below = everything_below(work);
-    let stages = stages(work, case.options.mode);
-    let on_top = matches!(case.options.mode, Mode::Phases | Mode::OneLane);
-    let mut order: Vec<usize> = (0..below.len()).collect();
-    order.sort_by_key(|task| (below[*task].len(), *task));
-    // What the run comes to, None for done; and what becomes of the task.
-    let mut runs: BTreeMap<usize, Option<Fate>> = BTreeMap::new();
-    let mut fates: BTreeMap<usize, Option<Vec<Fate>>> = BTreeMap::new();
+/// Returns the possible outcomes of each task. There is one outcome, or two where the task builds on work in
+/// its lane that did not land in the end: skipped, or the outcome of its own run. None where it is therefore
+/// undecided whether the task could land.
+pub(super) fn expected_outcomes(case: &BatchCase, workload: &Workload) -> Vec<Option<Vec<TaskOutcome>>> {
+    let ancestors = transitive_dependencies(workload);
+    let stages = expected_stages(workload, case.options.mode);
+    let is_stacking_mode = matches!(case.options.mode, LandingMode::Phases | LandingMode::OneLane);
+    let mut order: Vec<usize> = (0..ancestors.len()).collect();
+    order.sort_by_key(|task| (ancestors[*task].len(), *task));
+    // The outcome of each run, None for a run with work to land, and the outcomes of each task.
+    let mut run_outcomes: BTreeMap<usize, Option<TaskOutcome>> = BTreeMap::new();
+    let mut outcomes: BTreeMap<usize, Option<Vec<TaskOutcome>>> = BTreeMap::new();
     for task in order {
-        let after = &work.tasks()[task].after;
-        let there = |fate: &Fate| matches!(fate, Fate::Landed | Fate::Already);
-        let is_there = |t: &usize| fates[t].as_ref().is_some_and(|fates| fates.iter().all(there));
-        let is_open =
-            |t: &usize| fates[t].as_ref().is_none_or(|f| f.iter().any(there) && !f.iter().all(there));
-        let near = |t: &usize| on_top && stages[*t] == stages[task];
-        let ready = after.iter().all(|t| if near(t) { has_run(runs[t]) } else { is_there(t) });
-        let run = if case_of_the_past(case, work, task).is_some() {
-            case_of_the_past(case, work, task)
+        let dependencies = &workload.tasks()[task].depends_on;
+        let is_on_branch =
+            |outcome: &TaskOutcome| matches!(outcome, TaskOutcome::Landed | TaskOutcome::AlreadyDone);
+        let is_surely_on_branch =
+            |t: &usize| outcomes[t].as_ref().is_some_and(|possible| possible.iter().all(is_on_branch));
+        let is_undecided = |t: &usize| {
+            outcomes[t].as_ref().is_none_or(|f| f.iter().any(is_on_branch) && !f.iter().all(is_on_branch))
+        };
+        let is_same_stage = |t: &usize| is_stacking_mode && stages[*t] == stages[task];
+        let ready = dependencies
+            .iter()
+            .all(|t| if is_same_stage(t) { can_build_on(run_outcomes[t]) } else { is_surely_on_branch(t) });
+        let run_outcome = if past_outcome(case, workload, task).is_some() {
+            past_outcome(case, workload, task)
         } else if ready {
-            run(case, task, work.tasks()[task].failures)
+            expected_run_outcome(case, task, workload.tasks()[task].failures)
         } else {
-            Some(Fate::Skipped)
+            Some(TaskOutcome::Skipped)
         };
-        runs.insert(task, run);
-        let there = after.iter().all(is_there);
-        let open = after.iter().any(is_open) && case_of_the_past(case, work, task).is_none();
-        let fate = match run {
-            _ if open => None,
-            Some(fate) if case_of_the_past(case, work, task).is_some() || there => Some(vec![fate]),
-            Some(fate) => Some(vec![fate, Fate::Skipped]),
-            None if there => Some(vec![land(case, task)]),
-            None => Some(vec![Fate::Skipped]),
+        run_outcomes.insert(task, run_outcome);
+        let all_on_branch = dependencies.iter().all(is_surely_on_branch);
+        let has_undecided =
+            dependencies.iter().any(is_undecided) && past_outcome(case, workload, task).is_none();
+        let possible = match run_outcome {
+            _ if has_undecided => None,
+            Some(outcome) if past_outcome(case, workload, task).is_some() || all_on_branch => {
+                Some(vec![outcome])
+            }
+            Some(outcome) => Some(vec![outcome, TaskOutcome::Skipped]),
+            None if all_on_branch => Some(vec![expected_landing(case, task)]),
+            None => Some(vec![TaskOutcome::Skipped]),
         };
-        fates.insert(task, fate);
+        outcomes.insert(task, possible);
     }
-    fates.into_values().collect()
+    outcomes.into_values().collect()
 }
 
-fn has_run(run: Option<Fate>) -> bool {
-    matches!(run, None | Some(Fate::Already))
+fn can_build_on(run_outcome: Option<TaskOutcome>) -> bool {
+    matches!(run_outcome, None | Some(TaskOutcome::AlreadyDone))
 }
 
-fn case_of_the_past(case: &Case, work: &Work, task: usize) -> Option<Fate> {
-    let it = &work.tasks()[task];
-    let aside = it.failures >= case.options.max_attempts;
-    if it.done { Some(Fate::Already) } else { aside.then_some(Fate::SetAside) }
+fn past_outcome(case: &BatchCase, workload: &Workload, task: usize) -> Option<TaskOutcome> {
+    let scheduled_task = &workload.tasks()[task];
+    let is_set_aside = scheduled_task.failures >= case.options.max_attempts;
+    if scheduled_task.done {
+        Some(TaskOutcome::AlreadyDone)
+    } else {
+        is_set_aside.then_some(TaskOutcome::SetAside)
+    }
 }
 
-fn run(case: &Case, task: usize, mut failures: u32) -> Option<Fate> {
+fn expected_run_outcome(case: &BatchCase, task: usize, mut failures: u32) -> Option<TaskOutcome> {
     for attempt in 1.. {
-        match end_of(case, task, attempt) {
-            End::Done => return None,
-            End::NoChange => return Some(Fate::NoChange),
-            End::Already => return Some(Fate::Already),
-            End::NotStarted => unreachable!("every run of a trial begins"),
-            End::Failed(class) => {
+        match planned_run_end(case, task, attempt) {
+            RunEnd::Done => return None,
+            RunEnd::NoChange => return Some(TaskOutcome::NoChange),
+            RunEnd::AlreadyDone => return Some(TaskOutcome::AlreadyDone),
+            RunEnd::NotStarted => unreachable!("every run of a trial begins"),
+            RunEnd::Failed(class) => {
                 failures += u32::from(class != RunClass::Stopped);
                 if failures >= case.options.max_attempts {
-                    return Some(Fate::SetAside);
+                    return Some(TaskOutcome::SetAside);
                 }
                 if matches!(class, RunClass::Stopped | RunClass::Budget) {
-                    return Some(Fate::Failed(Why::Run(class)));
+                    return Some(TaskOutcome::Failed(FailureReason::RunFailed(class)));
                 }
             }
         }
@@ -80,13 +93,14 @@ fn run(case: &Case, task: usize, mut failures: u32) -> Option<Fate> {
     None
 }
 
-fn land(case: &Case, task: usize) -> Fate {
-    for time in 1.. {
-        match verdict_of(case, task, time) {
-            Verdict::Lands => return Fate::Landed,
-            Verdict::IsRed => return Fate::Failed(Why::Check),
-            Verdict::Conflicts if case.options.resolve && is_resolved(case, task, time) => {}
-            Verdict::Conflicts => return Fate::Failed(Why::Conflict),
+fn expected_landing(case: &BatchCase, task: usize) -> TaskOutcome {
+    for attempt in 1.. {
+        match planned_verdict(case, task, attempt) {
+            LandingVerdict::Lands => return TaskOutcome::Landed,
+            LandingVerdict::FailsChecks => return TaskOutcome::Failed(FailureReason::CheckFailed),
+            LandingVerdict::Conflicts
+                if case.options.resolve_conflicts && resolves_conflict(case, task, attempt) => {}
+            LandingVerdict::Conflicts => return TaskOutcome::Failed(FailureReason::ConflictUnresolved),
         }
     }
     unreachable!()

@@ -1,40 +1,49 @@
-//! Owns what holds for any plan, in any order of events, whatever goes wrong.
+//! Property tests of the scheduler: any plan, any order of events, any failures.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::case::{Case, Trouble, cases, options, plain_options};
+use super::batch_case::{BatchCase, FailureRates, any_options, batch_cases, skip_only_options};
+use super::batch_simulation::BatchSimulation;
 use super::oracle;
-use super::world::World;
-use crate::swarm::schedule::Fate;
+use crate::swarm::schedule::TaskOutcome;
 
-/// Plays a case. One that fails is printed with all its values, its seed among them, from which it follows.
-fn play(case: &Case) -> World {
-    World::new(case).play()
+/// Simulates a random batch. proptest prints a failing case with all its values, among them the seed, from
+/// which the batch follows.
+fn simulate(case: &BatchCase) -> BatchSimulation {
+    BatchSimulation::new(case).run_to_end()
 }
 
-fn fates(world: &World) -> Vec<Fate> {
-    (0..world.work.tasks().len()).map(|task| world.state.fate(task).unwrap()).collect()
+fn task_outcomes(simulation: &BatchSimulation) -> Vec<TaskOutcome> {
+    (0..simulation.workload.tasks().len()).map(|task| simulation.state.task_outcome(task).unwrap()).collect()
 }
 
-/// Runs and landings that go wrong; nobody gets in between.
-fn bad_luck() -> impl Strategy<Value = Trouble> {
-    (0_u64..40, 0_u64..40).prop_map(|(runs, landings)| Trouble {
-        runs,
-        landings,
+/// Returns a strategy for failing runs and landings, without interventions.
+fn run_and_landing_failures() -> impl Strategy<Value = FailureRates> {
+    (0_u64..40, 0_u64..40).prop_map(|(runs, landings)| FailureRates {
+        run: runs,
+        landing: landings,
         set_up: 0,
-        people: 0,
-        kills: 0,
+        intervention: 0,
+        kill: 0,
     })
 }
 
-/// All that can happen.
-fn anything() -> impl Strategy<Value = Trouble> {
-    (0_u64..50, 0_u64..50, 0_u64..20, 0_usize..25, 0_usize..10)
-        .prop_map(|(runs, landings, set_up, people, kills)| Trouble { runs, landings, set_up, people, kills })
+/// Returns a strategy for failures and interventions of every kind.
+fn any_failures() -> impl Strategy<Value = FailureRates> {
+    (0_u64..50, 0_u64..50, 0_u64..20, 0_usize..25, 0_usize..10).prop_map(
+        |(runs, landings, set_up, interventions, kills)| FailureRates {
+            run: runs,
+            landing: landings,
+            set_up,
+            intervention: interventions,
+            kill: kills,
+        },
+    )
 }
 
-/// The same cases in each run, so that a red one is red again; `PROPTEST_RNG_SEED` chooses others.
+/// Configures the same cases for each test run, so that a failing one fails again. `PROPTEST_RNG_SEED`
+/// selects others.
 fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let rng_seed = match default.rng_seed {
@@ -48,16 +57,16 @@ proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn whatever_happens_the_model_agrees(case in cases(30, options(), anything())) {
-        play(&case);
+    fn scheduler_agrees_with_reference_model(case in batch_cases(30, any_options(), any_failures())) {
+        simulate(&case);
     }
 
     #[test]
-    fn what_becomes_of_each_task_is_what_it_has_to_be(case in cases(40, plain_options(), bad_luck())) {
-        let world = play(&case);
-        for (task, (fate, may)) in fates(&world).into_iter().zip(oracle::fates(&case, &world.work)).enumerate() {
-            let Some(may) = may else { continue };
-            prop_assert!(may.contains(&fate), "task {}: {:?}, not {:?}", task, fate, may);
+    fn task_outcomes_match_oracle(case in batch_cases(40, skip_only_options(), run_and_landing_failures())) {
+        let world = simulate(&case);
+        for (task, (outcome, allowed)) in task_outcomes(&world).into_iter().zip(oracle::expected_outcomes(&case, &world.workload)).enumerate() {
+            let Some(allowed) = allowed else { continue };
+            prop_assert!(allowed.contains(&outcome), "task {}: {:?}, not {:?}", task, outcome, allowed);
         }
     }
 }
@@ -66,24 +75,24 @@ proptest! {
     #![proptest_config(config(40))]
 
     #[test]
-    fn great_plans_too(case in cases(200, options(), anything())) {
-        play(&case);
+    fn scheduler_agrees_with_model_on_large_plans(case in batch_cases(200, any_options(), any_failures())) {
+        simulate(&case);
     }
 
     #[test]
-    fn killed_at_any_event_it_comes_to_the_same_end(case in cases(14, plain_options(), bad_luck())) {
-        let whole = play(&case);
-        let there = |world: &World| -> Vec<bool> {
-            fates(world).iter().map(|fate| matches!(fate, Fate::Landed | Fate::Already)).collect()
+    fn outcome_is_equal_when_killed_at_any_event(case in batch_cases(14, skip_only_options(), run_and_landing_failures())) {
+        let uninterrupted = simulate(&case);
+        let tasks_on_branch = |world: &BatchSimulation| -> Vec<bool> {
+            task_outcomes(world).iter().map(|fate| matches!(fate, TaskOutcome::Landed | TaskOutcome::AlreadyDone)).collect()
         };
-        for at in 1..=whole.log.len() {
-            let mut world = World::new(&case);
-            world.kill_at = Some(at);
-            let world = world.play();
-            prop_assert_eq!(there(&world), there(&whole), "killed at {}", at);
-            for (fate, may) in fates(&world).into_iter().zip(oracle::fates(&case, &world.work)) {
-                let Some(may) = may else { continue };
-                prop_assert!(may.contains(&fate), "killed at {}: {:?}, not {:?}", at, fate, may);
+        for event_number in 1..=uninterrupted.log.len() {
+            let mut world = BatchSimulation::new(&case);
+            world.kill_at = Some(event_number);
+            let world = world.run_to_end();
+            prop_assert_eq!(tasks_on_branch(&world), tasks_on_branch(&uninterrupted), "killed at {}", event_number);
+            for (outcome, allowed) in task_outcomes(&world).into_iter().zip(oracle::expected_outcomes(&case, &world.workload)) {
+                let Some(allowed) = allowed else { continue };
+                prop_assert!(allowed.contains(&outcome), "killed at {}: {:?}, not {:?}", event_number, outcome, allowed);
             }
         }
     }

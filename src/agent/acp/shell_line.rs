@@ -1,0 +1,103 @@
+//! Parser for plain shell lines: words, quotes and sequences of commands, without anything that a shell would
+//! expand or redirect.
+
+/// Splits a line into its commands, each with its words; none when the line holds anything that a shell would
+/// expand, redirect or run in another way.
+pub(super) fn parse_commands(line: &str) -> Option<Vec<Vec<String>>> {
+    let mut parser = LineParser::default();
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => loop {
+                match chars.next()? {
+                    '\'' => break parser.push_char(None),
+                    c => parser.push_char(Some(c)),
+                }
+            },
+            '"' => loop {
+                match chars.next()? {
+                    '"' => break parser.push_char(None),
+                    '$' | '`' => return None,
+                    '\\' => match chars.next()? {
+                        c @ ('"' | '\\' | '$' | '`') => parser.push_char(Some(c)),
+                        _ => return None,
+                    },
+                    c => parser.push_char(Some(c)),
+                }
+            },
+            ';' | '\n' => parser.end_command(),
+            '&' | '|' if chars.peek() == Some(&c) => {
+                chars.next();
+                parser.end_command();
+            }
+            '$' | '`' | '<' | '>' | '|' | '&' | '(' | ')' | '\\' => return None,
+            '~' if parser.word.is_none() => return None,
+            c if c.is_ascii_whitespace() => parser.end_word(),
+            c => parser.push_char(Some(c)),
+        }
+    }
+    parser.end_command();
+    Some(parser.commands)
+}
+
+/// The words and commands that were parsed so far.
+#[derive(Default)]
+struct LineParser {
+    commands: Vec<Vec<String>>,
+    words: Vec<String>,
+    word: Option<String>,
+}
+
+impl LineParser {
+    /// Adds a character to the current word. Without a character it only starts a word, as empty quotes do.
+    fn push_char(&mut self, character: Option<char>) {
+        self.word.get_or_insert_default().extend(character);
+    }
+
+    fn end_word(&mut self) {
+        self.words.extend(self.word.take());
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        if !self.words.is_empty() {
+            self.commands.push(std::mem::take(&mut self.words));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_plain_lines_and_refuses_all_others() {
+        let join_words =
+            |line: &str| parse_commands(line).map(|all| all.iter().map(|c| c.join("|")).collect::<Vec<_>>());
+        assert_eq!(
+            join_words("git add -A && git commit -m 'a; $(b)'").unwrap(),
+            ["git|add|-A", "git|commit|-m|a; $(b)"]
+        );
+        assert_eq!(join_words("a \"b \\\" c\"d '' ; e\nf || g").unwrap(), ["a|b \" cd|", "e", "f", "g"]);
+        assert_eq!(join_words("  ").unwrap(), [""; 0]);
+        let refused_lines = [
+            "git x > y",
+            "git x | sh",
+            "git x & rm y",
+            "git $(rm y)",
+            "git `rm y`",
+            "git \"$(rm y)\"",
+            "(git x)",
+            "git 'x",
+            "git \"x",
+            "git \\\n",
+            "cd ~/x",
+            "git x <(y)",
+            "git \"a\\nb\"",
+            "$X",
+        ];
+        for line in refused_lines {
+            assert_eq!(parse_commands(line), None, "{line}");
+        }
+    }
+}

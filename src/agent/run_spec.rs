@@ -1,0 +1,176 @@
+//! Run specification for a supervisor: command line, working folder, output format and limits.
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Error;
+use super::launch_spec::work_dir_and_prompt_file;
+use super::launcher::Launcher;
+use super::limits::Limits;
+use super::profile_catalog;
+use super::stream::{Cost, Dialect, Prices, Progress, SessionTotals, Summary};
+use crate::git;
+use crate::lane::{ClaimedMessages, Project};
+use crate::store::Record;
+use crate::store::records::{AnyLane, RunRecord, RunSummary, StepRun};
+
+/// Specification of one run that is ready to start. The run's record is on disk.
+pub(super) struct RunSpec {
+    /// Number of the run.
+    pub(super) attempt: u32,
+    /// Argument vector, program first.
+    pub(super) argv: Vec<OsString>,
+    /// Environment variables in addition to those of this process.
+    pub(super) env: Vec<(String, OsString)>,
+    /// Working folder.
+    pub(super) dir: PathBuf,
+    /// File that the agent reads as standard input.
+    pub(super) stdin: Option<PathBuf>,
+    /// Format of the agent's output.
+    pub(super) dialect: Dialect,
+    /// Limits of the run.
+    pub(super) limits: Limits,
+    /// Whether the run resolves the lane's conflict instead of working at its task.
+    pub(super) resolves_conflict: bool,
+    /// Step of a task folder that the run executes.
+    pub(super) step_run: Option<StepRun>,
+    /// Whether processes that the agent leaves running outside of its process group are left alone.
+    pub(super) keeps_strays: bool,
+    /// Launcher that starts the agent.
+    pub(super) launcher: Launcher,
+    /// Whether more messages can be sent to the agent in the same session.
+    pub(super) accepts_messages: bool,
+    /// Whether the worktree may be reset to the start of the run for a retry.
+    pub(super) may_retry: bool,
+    /// Whether the run is for a task of a batch. The batch handles failures itself.
+    pub(super) is_batch_task: bool,
+    /// Prefixes of prompts that the agent would take for one of its own commands.
+    pub(super) command_prefixes: Vec<String>,
+    /// Conversation of the run, by the number of its first run.
+    pub(super) conversation: u32,
+    /// Inbox messages in the prompt. Other processes cannot send them until the run has started.
+    pub(super) claimed_messages: Cell<Option<ClaimedMessages>>,
+    /// Totals of the session before the run.
+    pub(super) totals_before: SessionTotals,
+    model: Option<String>,
+    prices: Prices,
+}
+
+impl RunSpec {
+    /// Loads the specification of a run from its record.
+    pub(super) fn load(
+        project: &Project,
+        lane: &AnyLane,
+        attempt: u32,
+        argv: Vec<OsString>,
+        env: Vec<(String, OsString)>,
+    ) -> Result<RunSpec, Error> {
+        let run = RunRecord::load(&project.store.layout().run_record(&lane.name, attempt))?;
+        let (dir, prompt_file) = work_dir_and_prompt_file(project, lane, attempt, run.resolves_conflict);
+        let dialect = run.dialect.as_deref().and_then(Dialect::from_name).unwrap_or_default();
+        // A run must not lose changes that precede it. A read-only run does not change them.
+        let may_retry = dialect.reports_outcome()
+            && !run.resolves_conflict
+            && (lane.purpose().is_some()
+                || git::status(&project.repo, &dir, true).is_ok_and(|status| status.is_clean()));
+        let profile = profile_catalog::find_profile(&project.layers, &run.agent);
+        let accepts_messages = profile.as_ref().is_ok_and(super::profile::Profile::can_resume);
+        let command_prefixes = profile.map(|profile| profile.command_prefixes).unwrap_or_default();
+        let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
+        Ok(RunSpec {
+            attempt,
+            argv,
+            env,
+            dir,
+            stdin: run.prompt_on_stdin.then_some(prompt_file),
+            dialect,
+            limits: Limits {
+                time: seconds(run.limits.time),
+                stall: seconds(run.limits.stall),
+                budget: run.budget_left(),
+                linger: project.settings.linger,
+            },
+            resolves_conflict: run.resolves_conflict,
+            step_run: run.step_run.clone(),
+            keeps_strays: run.keeps_strays,
+            launcher: Launcher::select(&run, dialect),
+            accepts_messages,
+            may_retry,
+            is_batch_task: run.batch.is_some(),
+            command_prefixes,
+            conversation: run.talk(),
+            claimed_messages: Cell::default(),
+            totals_before: load_session_totals(project, lane, &run)?,
+            model: run.model.clone(),
+            prices: profile_catalog::load_prices(&project.layers)?,
+        })
+    }
+
+    /// Returns whether the run only reviews the work of others in the lane.
+    pub(super) fn is_review(&self) -> bool {
+        self.step_run.as_ref().is_some_and(|step_run| step_run.phase.is_review())
+    }
+
+    /// Returns a reader for the agent's output.
+    pub(super) fn new_output_reader(&self) -> super::stream::OutputReader {
+        super::stream::OutputReader::new(self.dialect, &self.totals_before)
+            .with_prices(self.prices.clone(), self.model.clone())
+    }
+}
+
+/// Returns the totals of a run's session at the end of the session's previous run.
+fn load_session_totals(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<SessionTotals, Error> {
+    let layout = project.store.layout();
+    for attempt in (1..run.attempt).rev().filter(|_| run.resumed) {
+        let Some(earlier_run) = RunRecord::load_if_exists(&layout.run_record(&lane.name, attempt))? else {
+            continue;
+        };
+        if earlier_run.summary.session.is_some() && earlier_run.summary.session == run.session {
+            let totals = earlier_run.session_totals.unwrap_or_default();
+            // The usage of a session in a window is not read.
+            return Ok(match earlier_run.interactive {
+                true => SessionTotals { session: run.session.clone(), is_outdated: true, ..totals },
+                false => totals,
+            });
+        }
+    }
+    Ok(SessionTotals::default())
+}
+
+/// Returns the summary of a run in progress, as far as its agent has reported it.
+pub(super) fn live_summary(progress: &Progress) -> RunSummary {
+    RunSummary {
+        session: progress.session.clone(),
+        model: progress.model.clone(),
+        tokens: Some(progress.tokens).filter(|tokens| !tokens.is_zero()),
+        cost: progress.cost,
+        turns: progress.turns,
+        tool_calls: progress.tool_calls,
+        last_tool: progress.last_tool.clone(),
+        context_percent: progress.context_percent().and_then(|percent| u8::try_from(percent).ok()),
+        answer: None,
+    }
+}
+
+/// Returns the summary of a finished run. A run that ended before its agent reported the session id gets
+/// `chosen_session`.
+pub(super) fn final_summary(
+    progress: &Progress,
+    summary: &Summary,
+    chosen_session: Option<String>,
+) -> RunSummary {
+    let current = live_summary(progress);
+    RunSummary {
+        session: summary.session.clone().or(chosen_session),
+        cost: summary.cost.or(current.cost),
+        answer: summary.answer.clone(),
+        ..current
+    }
+}
+
+/// Returns the cost of a run so far, in 1e-9 USD.
+pub(super) fn cost_so_far(progress: &Progress) -> Option<u64> {
+    progress.cost.map(|cost: Cost| cost.nanos)
+}

@@ -1,0 +1,187 @@
+//! Retries of failed runs: whether, when and from which state a run is retried, and what the retries may
+//! still cost.
+
+use std::time::Duration;
+
+use super::super::Error;
+use super::super::classify::{RunOutcome, append_detail};
+use super::super::launch;
+use super::super::retry_policy::RetryPolicy;
+use super::super::run_spec::RunSpec;
+use super::super::stream::LimitReset;
+use super::super::watch::RunExit;
+use super::{NextRun, Supervisor};
+use crate::fail_points;
+use crate::lane::{self, Inbox, LaneFingerprint};
+use crate::store::records::{LaneState, RunClass, RunRecord};
+use crate::store::{Moment, Record, now};
+
+/// Reason why no further run starts automatically.
+pub(super) const BUDGET_SPENT_REASON: &str = "it has cost all that it may, so it does not go on by itself";
+
+/// Extra delay after a usage limit resets, for clocks that differ.
+const LIMIT_RESET_MARGIN: Duration = Duration::from_secs(1);
+
+/// State of the retries of the last request.
+#[derive(Default)]
+pub(super) struct RetryState {
+    /// Classes of the failed runs that were retried.
+    failed_classes: Vec<RunClass>,
+    /// Cost of all runs of the request, in 1e-9 USD.
+    pub(super) spent_nanos: u64,
+    /// Whether the last run used up the budget.
+    pub(super) is_budget_spent: bool,
+    /// Time at which the usage limit that ended the last run resets.
+    limit_reset_at: Option<Moment>,
+}
+
+impl RetryState {
+    /// Records the cost of a run and the time before which a retry is useless.
+    pub(super) fn record_run(&mut self, spec: &RunSpec, ended: &RunExit) {
+        let cost = ended.account.cost.map_or(0, |cost| cost.nanos);
+        self.spent_nanos = self.spent_nanos.saturating_add(cost);
+        self.is_budget_spent = spec.limits.budget.is_some_and(|budget| cost >= budget);
+        self.limit_reset_at = ended.summary.limit_reset.as_ref().and_then(|lift| match lift {
+            LimitReset::At(second) => Moment::from_unix_seconds(*second),
+            LimitReset::After(span) => Some(now().saturating_add(*span)),
+            LimitReset::TimeOfDay(clock) => {
+                now().next_clock_time((clock.hour, clock.minute), clock.date, clock.zone.as_deref())
+            }
+        });
+    }
+}
+
+/// A planned retry of a failed run.
+pub(super) struct Retry {
+    /// Delay before the retry.
+    delay: Duration,
+    /// Tip and uncommitted files of the lane at the end of the run, captured before the failure is recorded.
+    end_fingerprint: Result<Option<LaneFingerprint>, lane::Error>,
+}
+
+impl Supervisor<'_> {
+    /// Plans whether and when a failed run is retried, and notes it in the verdict.
+    pub(super) fn plan_retry(&mut self, spec: &RunSpec, verdict: &mut RunOutcome) -> NextRun {
+        if verdict.state == LaneState::Done || verdict.state == LaneState::NoChange || !spec.may_retry {
+            return NextRun::End;
+        }
+        self.retry_state.failed_classes.push(verdict.class);
+        let default_policy = RetryPolicy::from_settings(&self.project.settings);
+        let policy = if spec.is_batch_task { default_policy.without_crash_retries() } else { default_policy };
+        let delay = policy.next_wait(&self.retry_state.failed_classes);
+        let mut add_note = |note: String| verdict.detail = append_detail(verdict.detail.take(), Some(note));
+        let reset = self.retry_state.limit_reset_at.map(|at| (at, at.duration_since(now())));
+        if let Some((at, _)) =
+            reset.filter(|(_, remaining)| delay.is_none() || *remaining > self.project.settings.reset_wait)
+        {
+            add_note(format!("its limit is lifted at {}, which it does not wait for", at.to_local_text()));
+            return NextRun::End;
+        }
+        let Some(delay) = delay else { return NextRun::End };
+        if self.retry_state.is_budget_spent {
+            add_note(BUDGET_SPENT_REASON.to_owned());
+            return NextRun::End;
+        }
+        let (retry_delay, when) = match reset.filter(|(_, remaining)| *remaining > delay) {
+            // With a margin, for clocks that differ.
+            Some((at, remaining)) => (
+                remaining + LIMIT_RESET_MARGIN,
+                format!("at {}, when its limit is lifted", at.to_local_text()),
+            ),
+            None => (delay, format!("in {} s", delay.as_secs())),
+        };
+        let retry_note = format!("{}; it is tried again {when}", verdict.class);
+        verdict.detail =
+            Some(verdict.detail.take().map_or_else(|| retry_note.clone(), |d| format!("{d}: {retry_note}")));
+        NextRun::Retry(Retry { delay: retry_delay, end_fingerprint: self.lane_fingerprint() })
+    }
+
+    /// Waits, rewinds the lane to its state before the run, and returns the run to retry. Returns `None` when
+    /// a user stops the lane during the wait, or when the retry is impossible.
+    pub(super) fn prepare_retry(&mut self, spec: &RunSpec, retry: Retry) -> Result<Option<RunSpec>, Error> {
+        fail_points::hit("again.told");
+        let stopped = self.runtime.block_on(async {
+            tokio::select! {
+                () = self.shutdown_signals.wait() => true,
+                () = tokio::time::sleep(retry.delay) => false,
+            }
+        });
+        if stopped {
+            self.end_lane(LaneState::Stopped, "stopped before it was tried again")?;
+            return Ok(None);
+        }
+        let run = match self.rewind_for_retry(spec.attempt, retry.end_fingerprint) {
+            Ok(run) => run,
+            Err(reason) => {
+                self.end_lane(LaneState::Failed, &format!("it is not tried again: {reason}"))?;
+                return Ok(None);
+            }
+        };
+        // The work for messages received during the run was reverted too, so they wait again.
+        let returned = Inbox::new(self.project, &self.lane.name).requeue(spec.attempt);
+        if let Err(e) = returned.map_err(|e| e.to_string()).and_then(|()| self.restore_status_file(spec)) {
+            self.end_lane(LaneState::Failed, &format!("it is not tried again: {e}"))?;
+            return Ok(None);
+        }
+        match launch::prepare_retry(
+            self.project,
+            &self.lane,
+            &run,
+            self.retry_state.spent_nanos,
+            self.program_path,
+        ) {
+            Ok(retry_spec) => Ok(Some(retry_spec)),
+            Err(e) => {
+                self.end_lane(LaneState::Failed, &format!("it could not be tried again: {e}"))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the lane's fingerprint, or `None` for a lane that has no private worktree.
+    fn lane_fingerprint(&self) -> Result<Option<LaneFingerprint>, lane::Error> {
+        self.lane
+            .clone()
+            .into_worktree_lane()
+            .ok()
+            .map(|lane| LaneFingerprint::capture(self.project, &lane))
+            .transpose()
+    }
+
+    /// Rewinds the lane to its state before a run, and notes in the run's record where its work is saved.
+    /// Changes that a user made since then stay, and the reason is returned as an error.
+    fn rewind_for_retry(
+        &self,
+        attempt: u32,
+        end_fingerprint: Result<Option<LaneFingerprint>, lane::Error>,
+    ) -> Result<RunRecord, String> {
+        let project = self.project;
+        let current_fingerprint = self.lane_fingerprint().map_err(|e| e.to_string())?;
+        if end_fingerprint.map_err(|e| e.to_string())? != current_fingerprint {
+            return Err("somebody worked in the lane meanwhile, and that stays as it is".to_owned());
+        }
+        let path = project.store.layout().run_record(&self.lane.name, attempt);
+        let mut run = RunRecord::load(&path).map_err(|e| e.to_string())?;
+        if self.lane.works_in_place() {
+            return match lane::has_in_place_changes(project, &self.lane, &run) {
+                Ok(false) => Ok(run),
+                Ok(true) => Err("the main checkout is not as it was, and is not put back".to_owned()),
+                Err(e) => Err(e.to_string()),
+            };
+        }
+        let Ok(lane) = self.lane.clone().into_worktree_lane() else { return Ok(run) };
+        let reason = format!("what run {attempt} of lane {} had done when it failed", lane.name);
+        let rewind_outcome =
+            lane::rewind_lane(project, &lane, run.tip_before, &reason).map_err(|e| e.to_string())?;
+        if let Some(saved_note) = rewind_outcome.describe() {
+            run.detail = Some(
+                run.detail
+                    .take()
+                    .map_or_else(|| saved_note.clone(), |detail| format!("{detail}; {saved_note}")),
+            );
+            // The work is saved, whether or not the note could be written.
+            drop(run.save(&path));
+        }
+        Ok(run)
+    }
+}

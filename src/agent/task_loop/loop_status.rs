@@ -1,0 +1,86 @@
+//! Progress of a lane's task folder, for display.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::super::Error;
+use super::start::current_step_label;
+use super::status::TaskProgress;
+use super::task_folder::{LaneTaskFolder, STATUS_FILE};
+use crate::store::records::{AnyLane, ReviewVerdict, TaskLoopRecord};
+use crate::store::{Layout, Record};
+
+/// Progress of a task folder.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct LoopStatus {
+    /// Path of the folder, relative to the top of the worktree.
+    pub(crate) folder: String,
+    /// Number of ticked boxes.
+    #[serde(rename = "done")]
+    pub(crate) boxes_ticked: usize,
+    /// Number of boxes.
+    #[serde(rename = "of")]
+    pub(crate) boxes_total: usize,
+    /// Number, title and position of the first open step; none when all steps are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<String>,
+    /// Number of finished iterations.
+    pub(crate) iterations: u32,
+    /// What is reviewed: 0 nothing, 1 plans, 2 plans and code.
+    #[serde(rename = "level")]
+    pub(crate) review_level: u8,
+    /// Agent that reviews.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reviewer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) review: Option<ReviewSummary>,
+}
+
+/// Last review of a task folder.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ReviewSummary {
+    /// Subject of the review: `plan` or `code`.
+    #[serde(rename = "of")]
+    pub(crate) subject: &'static str,
+    /// Number of the reviewed step.
+    pub(crate) step: u32,
+    /// Number of the run that reviewed.
+    pub(crate) run: u32,
+    #[serde(rename = "judgement")]
+    pub(crate) verdict: ReviewVerdict,
+}
+
+/// Returns the progress of a lane's task folder, if the lane has one. `dir` is the lane's folder of records.
+/// When STATUS.md cannot be read, the progress is that at the end of the last run.
+///
+/// # Errors
+/// Fails when the task's record cannot be read.
+pub(crate) fn read_status(dir: &Path, lane: &AnyLane) -> Result<Option<LoopStatus>, Error> {
+    let Some(record) = TaskLoopRecord::load_if_exists(&dir.join(Layout::TASK_LOOP_RECORD))? else {
+        return Ok(None);
+    };
+    let text = LaneTaskFolder::new(&lane.path, &record.folder).read_text(STATUS_FILE).ok().flatten();
+    let status = text.map(|text| TaskProgress::parse(&text)).filter(|status| status.boxes_total() > 0);
+    let (boxes_ticked, boxes_total) =
+        status.as_ref().map_or((record.boxes_ticked, record.boxes_total), |status| {
+            (status.boxes_ticked(), status.boxes_total())
+        });
+    let reviewer =
+        (record.review_level > 0).then(|| record.reviewer.clone().unwrap_or_else(|| record.agent.clone()));
+    Ok(Some(LoopStatus {
+        boxes_ticked,
+        boxes_total,
+        step: status.as_ref().and_then(current_step_label),
+        folder: record.folder,
+        iterations: record.iterations,
+        review_level: record.review_level,
+        reviewer,
+        review: record.last_review.map(|last| ReviewSummary {
+            subject: last.phase.subject(),
+            step: last.step,
+            run: last.run,
+            verdict: last.verdict,
+        }),
+    }))
+}

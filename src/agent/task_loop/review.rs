@@ -1,0 +1,72 @@
+//! Read-only guarantee of reviews: the state of a lane before a review, and the revert of changes during it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::super::Error;
+use crate::git;
+use crate::lane::{self, LaneFingerprint, Project, rewind_lane};
+use crate::store::records::{LaneRecord, RunRecord, StepRun};
+
+/// Result of reverting changes of a review.
+pub(super) enum RevertOutcome {
+    /// The review changed nothing.
+    Unchanged,
+    /// The changes were reverted; the text describes where they are saved.
+    Reverted(String),
+    /// The changes cannot be reverted, for this reason.
+    Failed(String),
+}
+
+/// Records the state of the lane before a review.
+pub(super) fn record_state_before(
+    project: &Project,
+    lane: &LaneRecord,
+    step_run: StepRun,
+) -> Result<StepRun, Error> {
+    if !step_run.phase.is_review() {
+        return Ok(step_run);
+    }
+    let was_clean = git::status(&project.repo, &lane.path, true)?.is_clean();
+    Ok(StepRun {
+        was_clean,
+        lane_fingerprint: Some(hash_fingerprint(&LaneFingerprint::capture(project, lane)?)),
+        ..step_run
+    })
+}
+
+/// Reverts changes that happened in the lane during a review.
+pub(super) fn revert_review_changes(
+    project: &Project,
+    lane: &LaneRecord,
+    run: &RunRecord,
+    step_run: &StepRun,
+) -> Result<RevertOutcome, Error> {
+    let failed = |reason: &str| {
+        let reviewer = &run.agent;
+        RevertOutcome::Failed(format!(
+            "while {reviewer} reviewed step {}, something changed in the lane: {reason}",
+            step_run.step
+        ))
+    };
+    if let Some(head_problem) = lane::follow_head(project, lane)? {
+        return Ok(failed(&head_problem));
+    }
+    if Some(hash_fingerprint(&LaneFingerprint::capture(project, lane)?)) == step_run.lane_fingerprint {
+        return Ok(RevertOutcome::Unchanged);
+    }
+    if !step_run.was_clean {
+        return Ok(failed("there was uncommitted work before, so it cannot be told apart"));
+    }
+    let description = format!("what the review in run {} of lane {} had changed", run.attempt, lane.name);
+    match rewind_lane(project, lane, run.tip_before, &description) {
+        // Nothing differs: another version of git-proq computed the recorded fingerprint.
+        Ok(saved) => Ok(saved.describe().map_or(RevertOutcome::Unchanged, RevertOutcome::Reverted)),
+        Err(e) => Ok(failed(&format!("it could not be taken back: {e}"))),
+    }
+}
+
+fn hash_fingerprint(fingerprint: &LaneFingerprint) -> String {
+    let mut hasher = DefaultHasher::new();
+    format!("{fingerprint:?}").hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}

@@ -1,0 +1,63 @@
+//! Parser for the verdict in a reviewer's answer.
+
+use crate::store::records::ReviewVerdict;
+
+/// Returns the verdict of an answer: its first line that is one. A line with both verdicts is none. After the
+/// first line, a verdict must be in capitals or follow a label such as "verdict".
+pub(crate) fn parse_verdict(answer: &str) -> Option<ReviewVerdict> {
+    let lines = answer.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric));
+    lines.enumerate().find_map(|(n, line)| parse_line(line, n == 0))
+}
+
+fn parse_line(line: &str, is_first: bool) -> Option<ReviewVerdict> {
+    let mut words = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut word = words.next()?;
+    let mut is_named = is_first;
+    for label in ["verdict", "decision", "judgement", "judgment", "result"] {
+        if word.eq_ignore_ascii_case(label) {
+            is_named = true;
+            word = words.next()?;
+            break;
+        }
+    }
+    if !is_named && word.chars().any(char::is_lowercase) {
+        return None;
+    }
+    let verdict = parse_word(word)?;
+    let contradicts = |word: &str| parse_word(word).is_some_and(|other| other != verdict);
+    (!words.any(contradicts)).then_some(verdict)
+}
+
+fn parse_word(word: &str) -> Option<ReviewVerdict> {
+    match word.to_ascii_lowercase().as_str() {
+        "approve" | "approved" => Some(ReviewVerdict::Approve),
+        "revise" => Some(ReviewVerdict::Revise),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_verdict_of_an_answer() {
+        use ReviewVerdict::{Approve, Revise};
+        for (answer, expected) in [
+            ("APPROVE", Some(Approve)),
+            ("\n\n**Approve**\nfine", Some(Approve)),
+            ("# Verdict: REVISE\nthe tests lack", Some(Revise)),
+            ("I looked at all of it.\n\nREVISE: no test", Some(Revise)),
+            ("Well.\n> verdict - approved", Some(Approve)),
+            ("> REVISE.\nAPPROVE", Some(Revise)),
+            ("I was asked to say APPROVE or REVISE.\nREVISE", Some(Revise)),
+            ("APPROVE or REVISE?\nAPPROVE", Some(Approve)),
+            ("Looks good.\napprove it once it is tested", None),
+            ("not approved", None),
+            ("", None),
+            ("---\n***", None),
+        ] {
+            assert_eq!(parse_verdict(answer), expected, "{answer:?}");
+        }
+    }
+}

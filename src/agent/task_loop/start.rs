@@ -1,0 +1,518 @@
+//! Start and continuation of the work at a task folder, and the preparation of each of its runs.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::super::Error;
+use super::super::agent_command::{AgentCommand, RunOptions};
+use super::super::launch;
+use super::super::launch_spec::PromptSource;
+use super::super::profile::Permission;
+use super::super::run_spec::RunSpec;
+use super::active_task::{ActiveTask, FinishedRun};
+use super::loop_planner::NextAction;
+use super::status::TaskProgress;
+use super::step_prompt::{StepPrompt, step_label};
+use super::task_folder::{CommitExclusions, LaneTaskFolder, PROMPT_FILE, TaskFile, read_task_files};
+use crate::fail_points;
+use crate::lane::{self, Project};
+use crate::store::records::{
+    AnyLane, LaneState, RunClass, RunLimits, RunRecord, RunTask, StepPhase, StepRecord, StepRun,
+    TaskLoopRecord,
+};
+use crate::store::{LockGuard, Record, new_id};
+
+/// Task that is a folder, with the options for the work at it in a lane.
+#[derive(Debug, Clone)]
+pub(crate) struct FolderTask {
+    /// Path of the folder, relative to the top of the worktree.
+    folder: String,
+    title: String,
+    review_level: u8,
+    reviewer: Option<String>,
+    files: Vec<TaskFile>,
+    batch: Option<RunTask>,
+    extra_prompt: String,
+}
+
+impl FolderTask {
+    /// Loads the folder `dir`, whose path in a worktree is `folder`. `review_level` is what is reviewed: 0
+    /// nothing, 1 the plan of each step, 2 its code too. `reviewer` is the agent that reviews; without one,
+    /// that of the settings, else the agent that works.
+    ///
+    /// # Errors
+    /// [`Error::InvalidTaskFolder`] for a folder that cannot be copied into a lane.
+    pub(crate) fn load(
+        project: &Project,
+        dir: &Path,
+        folder: &str,
+        title: &str,
+        review_level: u8,
+        reviewer: Option<String>,
+    ) -> Result<FolderTask, Error> {
+        let folder_error = |reason: &str| Error::InvalidTaskFolder {
+            path: crate::terminal_text::escape_line(folder),
+            reason: reason.to_owned(),
+        };
+        if folder.is_empty() || folder.chars().any(char::is_control) {
+            return Err(folder_error("cannot be the folder of a task: it is named to agents, in a line"));
+        }
+        Ok(FolderTask {
+            folder: folder.to_owned(),
+            title: title.to_owned(),
+            review_level: review_level.min(2),
+            reviewer: reviewer.or_else(|| project.settings.swarm.reviewer.clone()),
+            files: read_task_files(dir)?,
+            batch: None,
+            extra_prompt: String::new(),
+        })
+    }
+
+    /// Returns the task as part of a batch. `extra_prompt` is added to the prompt of the runs that work at
+    /// it.
+    pub(crate) fn with_batch_task(self, batch: RunTask, extra_prompt: String) -> FolderTask {
+        FolderTask { batch: Some(batch), extra_prompt, ..self }
+    }
+
+    /// Describes the task and its reviews in one line.
+    pub(crate) fn describe(&self, worker: &AgentCommand) -> String {
+        let reviewer = self.reviewer.as_deref().unwrap_or(&worker.agent);
+        let review_text = match self.review_level {
+            0 => "nobody reviews it".to_owned(),
+            1 => format!("{reviewer} reviews the plan of each step"),
+            _ => format!("{reviewer} reviews the plan and the code of each step"),
+        };
+        format!("{}, one run after the other; {review_text}", self.folder)
+    }
+
+    /// Refuses a reviewer that cannot be started or cannot be limited to reading, before anything is created.
+    ///
+    /// # Errors
+    /// As [`AgentCommand::from_profile`].
+    pub(crate) fn check_reviewer(&self, project: &Project, worker: &AgentCommand) -> Result<(), Error> {
+        if self.review_level == 0 {
+            return Ok(());
+        }
+        let worker_command = worker.agent_command_line();
+        let (agent, options) = reviewer_options(
+            self.reviewer.as_deref(),
+            (&worker.agent, &worker_command),
+            worker.model.clone(),
+        );
+        AgentCommand::from_profile(project, &agent, &self.title, project.repo.command_dir(), &options)
+            .map(drop)
+    }
+}
+
+/// Loads the folder task of a lane that is created again: from the main checkout as it is now, or, if the
+/// main checkout does not have the folder, from the lane without its progress. None for a lane without such a
+/// task.
+///
+/// # Errors
+/// As [`FolderTask::load`].
+pub(crate) fn reload_folder_task(project: &Project, lane: &AnyLane) -> Result<Option<FolderTask>, Error> {
+    let Some(active) = ActiveTask::find(project, lane)? else { return Ok(None) };
+    let record = active.record();
+    let (folder, title, review_level) = (&record.folder, &record.title, record.review_level);
+    let dir = project.repo.command_dir().join(folder);
+    let reviewer = record.reviewer.clone();
+    if dir.join(PROMPT_FILE).is_file() {
+        return FolderTask::load(project, &dir, folder, title, review_level, reviewer).map(Some);
+    }
+    let mut task = FolderTask::load(project, &lane.path.join(folder), folder, title, review_level, reviewer)?;
+    task.files.retain(|file| !file.is_status());
+    Ok(Some(task))
+}
+
+/// Returns the reviewing agent and its options, which are those of a read-only run.
+fn reviewer_options(
+    reviewer: Option<&str>,
+    worker: (&str, &[String]),
+    model: Option<String>,
+) -> (String, RunOptions) {
+    let is_worker = reviewer.is_none_or(|reviewer| reviewer == worker.0);
+    let agent_command = if is_worker { worker.1 } else { &[] };
+    let options = RunOptions {
+        permission: Some(Permission::Read),
+        model: model.filter(|_| is_worker),
+        agent_command: agent_command.iter().map(OsString::from).collect(),
+        ..RunOptions::default()
+    };
+    (reviewer.unwrap_or(worker.0).to_owned(), options)
+}
+
+/// Starts the work at a folder task under a supervisor, in a lane in which nothing runs, and returns when the
+/// first agent runs. `command` is how the work is done, `lock` the lane's run lock, and `program_path`
+/// git-proq.
+///
+/// All callers that run such tasks start here. The caller creates the lane as for any other task, with the
+/// text of PROMPT.md as its prompt. The supervisor then continues from run to run until the task is done,
+/// fails, or is stopped. The result is the lane's state and detail, as for any run; [`super::read_status()`]
+/// returns the progress. To stop it gracefully, see [`super::super::stop_after_wrap_up`].
+///
+/// Uncommitted files of the task that the lane already has were left by an attempt whose work was reverted.
+/// They are moved to the folder of the last run, and the task starts with the files of `task`.
+///
+/// # Errors
+/// As [`launch::launch`], and [`Error::InvalidTaskFolder`]: then the lane is unchanged and has no run.
+pub(crate) fn launch_task_loop(
+    project: &Project,
+    lane: &AnyLane,
+    lock: LockGuard,
+    command: &AgentCommand,
+    program_path: &Path,
+    task: &FolderTask,
+) -> Result<AnyLane, Error> {
+    let worktree_lane = project.lane(&lane.name)?;
+    let folder = LaneTaskFolder::new(&worktree_lane.path, &task.folder);
+    let exclusions = folder.detect_exclusions(project)?;
+    let record = new_record(project, lane, command, task, exclusions)?;
+    let mut active = ActiveTask::with_record(project, lane, record)?;
+    // After a crash from here on, the lane's record contains this task, so that the copied files never count
+    // as uncommitted work.
+    active.save()?;
+    fail_points::hit("packet.noted");
+    folder.exclude_from_commits(project, exclusions)?;
+    if exclusions.exclude_folder || exclusions.exclude_status {
+        let (layout, leftovers_id) = (project.store.layout(), new_id());
+        let saved_path =
+            |file: &Path| layout.run_leftover_file(&lane.name, lane.attempt, &leftovers_id, file);
+        folder.park_leftovers(&task.files, exclusions.exclude_folder, &saved_path)?;
+        fail_points::hit("packet.cleared");
+    }
+    if exclusions.exclude_folder {
+        folder.write_missing_files(&task.files)?;
+    } else if exclusions.exclude_status {
+        folder.write_missing_status(&task.files)?;
+    }
+    active.prepare_folder()?;
+    let status = active.status()?;
+    let record = active.record_mut();
+    (record.boxes_ticked, record.boxes_total) = (status.boxes_ticked(), status.boxes_total());
+    let done_steps = status.steps.iter().filter(|step| step.is_done());
+    record.steps = done_steps
+        .map(|step| StepRecord { number: step.number, done_before: true, ..StepRecord::default() })
+        .collect();
+    active.save()?;
+    match start_next_run(project, lane, lock, program_path, &mut active)? {
+        LoopStart::Running(lane) | LoopStart::Finished(lane) => Ok(lane),
+    }
+}
+
+/// Returns the record of a task folder that is about to start.
+fn new_record(
+    project: &Project,
+    lane: &AnyLane,
+    command: &AgentCommand,
+    task: &FolderTask,
+    exclusions: CommitExclusions,
+) -> Result<TaskLoopRecord, Error> {
+    let spent = lane::total_costs(project, lane)?;
+    let tip = lane
+        .branch()
+        .map(|branch| project.repo.branch_tip(branch))
+        .transpose()?
+        .flatten()
+        .unwrap_or(lane.start);
+    Ok(TaskLoopRecord {
+        folder: task.folder.clone(),
+        title: task.title.clone(),
+        agent: command.agent.clone(),
+        agent_command: command.agent_command_line(),
+        permission: command.permission_level(),
+        model: command.model.clone(),
+        max_turns: command.max_turns,
+        batch: task.batch.clone(),
+        extra_prompt: task.extra_prompt.clone(),
+        review_level: task.review_level,
+        reviewer: task.reviewer.clone(),
+        exclude_folder: exclusions.exclude_folder,
+        exclude_status: exclusions.exclude_status,
+        conversation: None,
+        iterations: 0,
+        idle_iterations: 0,
+        last_counted_run: lane.attempt,
+        start: tip,
+        last_tip: tip,
+        boxes_ticked: 0,
+        boxes_total: 0,
+        limits: command.limits,
+        seconds_before: spent.seconds,
+        cost_before: spent.cost.map_or(0, |cost| cost.nanos),
+        last_review: None,
+        steps: Vec::new(),
+    })
+}
+
+/// Returns whether a lane has a task folder in progress.
+///
+/// # Errors
+/// Fails when its record cannot be read.
+pub(crate) fn has_task_loop(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    Ok(ActiveTask::find(project, lane)?.is_some())
+}
+
+/// Continues a lane's task folder as [`resume_task_loop`] does, as another attempt at a batch task.
+///
+/// # Errors
+/// As [`resume_task_loop`].
+pub(crate) fn resume_as_batch_attempt(
+    project: &Project,
+    lane: &AnyLane,
+    lock: LockGuard,
+    program_path: &Path,
+    new_command: Option<&AgentCommand>,
+    batch_task: RunTask,
+) -> Result<LoopStart, Error> {
+    let no_task_loop = || Error::TaskIsNoFolder { lane: lane.name.clone() };
+    let mut active = ActiveTask::find(project, lane)?.ok_or_else(no_task_loop)?;
+    active.record_mut().batch = Some(batch_task);
+    active.save()?;
+    resume_task_loop(project, lane, lock, program_path, new_command)
+}
+
+/// Result of starting or continuing a task folder.
+pub(crate) enum LoopStart {
+    /// An agent runs.
+    Running(AnyLane),
+    /// All steps were done.
+    Finished(AnyLane),
+}
+
+/// Continues a lane's task folder where it stopped, as [`launch_task_loop`] started it: steps that are done
+/// are not repeated. `new_command` replaces the agent and its options, if given. `lock` is the lane's run
+/// lock.
+///
+/// # Errors
+/// As [`launch_task_loop`]; [`Error::TaskIsNoFolder`] for a lane without such a task,
+/// [`Error::TaskLoopStopped`] when it cannot continue.
+pub(crate) fn resume_task_loop(
+    project: &Project,
+    lane: &AnyLane,
+    lock: LockGuard,
+    program_path: &Path,
+    new_command: Option<&AgentCommand>,
+) -> Result<LoopStart, Error> {
+    let no_task_loop = || Error::TaskIsNoFolder { lane: lane.name.clone() };
+    let mut active = ActiveTask::find(project, lane)?.ok_or_else(no_task_loop)?;
+    active.prepare_folder()?;
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    if let Some(run) = run.filter(|run| run.ended.is_some()) {
+        let class = run.class.unwrap_or(RunClass::Crashed);
+        let answer = run.summary.answer.clone();
+        // A crash of the run's supervisor is no failure of the reviewer.
+        let finished = FinishedRun {
+            class,
+            detail: run.detail.as_deref(),
+            answer: answer.as_deref(),
+            counts_as_failure: class == RunClass::Done,
+        };
+        if let Some(reason) = active.record_run(&run, finished)? {
+            return Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason });
+        }
+    }
+    let spent = lane::total_costs(project, lane)?;
+    let record = active.record_mut();
+    record.idle_iterations = 0;
+    if let Some(command) = new_command {
+        (record.agent, record.agent_command) = (command.agent.clone(), command.agent_command_line());
+        (record.permission, record.model, record.max_turns) =
+            (command.permission_level(), command.model.clone(), command.max_turns);
+        record.limits = command.limits;
+    }
+    // The limits apply to what is used from now on.
+    record.seconds_before = spent.seconds;
+    record.cost_before = spent.cost.map_or(0, |cost| cost.nanos);
+    active.save()?;
+    start_next_run(project, lane, lock, program_path, &mut active)
+}
+
+/// Starts the next run under a new supervisor.
+fn start_next_run(
+    project: &Project,
+    lane: &AnyLane,
+    lock: LockGuard,
+    program_path: &Path,
+    active: &mut ActiveTask<'_>,
+) -> Result<LoopStart, Error> {
+    match active.next_action()? {
+        NextAction::Run { phase, step } => {
+            let (command, prompt) = active.build_run_command(project, lane, phase, step)?;
+            Ok(LoopStart::Running(launch::start_supervisor(
+                project,
+                lane,
+                lock,
+                &command,
+                program_path,
+                PromptSource::Text(&prompt),
+            )?))
+        }
+        NextAction::Done => {
+            let detail = active.describe_progress()?;
+            let lane = project.update_lane(&lane.name, |record| {
+                record.state = LaneState::Done;
+                record.detail = Some(detail);
+            })?;
+            drop(lock);
+            Ok(LoopStart::Finished(lane))
+        }
+        NextAction::Fail(reason) => Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason }),
+    }
+}
+
+/// Prepares the next run for the supervisor of this process.
+pub(crate) fn prepare_next_step(
+    project: &Project,
+    lane: &AnyLane,
+    program_path: &Path,
+) -> Result<RunSpec, Error> {
+    let loop_finished = |reason: String| Error::TaskLoopStopped { lane: lane.name.clone(), reason };
+    let mut active =
+        ActiveTask::find(project, lane)?.ok_or_else(|| loop_finished("its record is gone".to_owned()))?;
+    match active.next_action()? {
+        NextAction::Run { phase, step } => {
+            let (command, prompt) = active.build_run_command(project, lane, phase, step)?;
+            launch::prepare_run(project, lane, &command, program_path, PromptSource::Text(&prompt))
+        }
+        NextAction::Done => Err(loop_finished("nothing is left of it".to_owned())),
+        NextAction::Fail(reason) => Err(loop_finished(reason)),
+    }
+}
+
+/// Returns the unused part of a limit.
+fn remaining(limit: Option<u64>, used: u64) -> Option<u64> {
+    limit.map(|limit| limit.saturating_sub(used))
+}
+
+impl ActiveTask<'_> {
+    /// Builds the command and the prompt of one run.
+    fn build_run_command(
+        &mut self,
+        project: &Project,
+        lane: &AnyLane,
+        phase: StepPhase,
+        number: u32,
+    ) -> Result<(AgentCommand, String), Error> {
+        let limits = self.remaining_limits(project, lane)?;
+        let status = self.status()?;
+        let step = status.step(number).cloned().unwrap_or_default();
+        let prompt = self.folder().read_text(PROMPT_FILE)?.unwrap_or_default();
+        let record = self.record();
+        let requested_changes = self.requested_changes(phase, number);
+        let step_prompt = StepPrompt {
+            title: &record.title,
+            folder: self.folder(),
+            prompt: &prompt,
+            extra_prompt: &record.extra_prompt,
+            phase,
+            step: &step,
+            requested_changes: requested_changes.as_deref(),
+            commit_range: self.commits_of_step(project, lane, number)?,
+            exclude_status: record.exclude_status,
+        };
+        let prompt_text = step_prompt.render();
+        let (agent, options) = match phase.is_review() {
+            true => reviewer_options(
+                record.reviewer.as_deref(),
+                (&record.agent, &record.agent_command),
+                record.model.clone(),
+            ),
+            false => (record.agent.clone(), worker_options(record)),
+        };
+        let command = AgentCommand::from_profile(
+            project,
+            &agent,
+            &prompt_text,
+            project.repo.command_dir(),
+            &RunOptions { limits, ..options },
+        )?;
+        let iteration = record.iterations + u32::from(!phase.is_review());
+        let step_run = StepRun { phase, step: number, iteration, was_clean: false, lane_fingerprint: None };
+        let batch = record.batch.clone();
+        let conversation = *self.record_mut().conversation.get_or_insert(lane.attempt + 1);
+        self.save()?;
+        Ok((
+            command.with_conversation(conversation).with_batch_task(batch).with_step_run(Some(step_run)),
+            prompt_text,
+        ))
+    }
+
+    /// Returns the commits of a step: the tip before it and the current tip. None for a lane without a branch
+    /// tip.
+    fn commits_of_step(
+        &self,
+        project: &Project,
+        lane: &AnyLane,
+        number: u32,
+    ) -> Result<Option<(crate::git::Oid, crate::git::Oid)>, Error> {
+        let Some(tip) = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten()
+        else {
+            return Ok(None);
+        };
+        let from = self.record().step(number).and_then(|step| step.start_tip).unwrap_or(self.record().start);
+        Ok(Some((from, tip)))
+    }
+
+    /// Returns the unused part of the limits of all runs together.
+    fn remaining_limits(&self, project: &Project, lane: &AnyLane) -> Result<RunLimits, Error> {
+        let record = self.record();
+        let spent = lane::total_costs(project, lane)?;
+        let cost = spent.cost.map_or(0, |cost| cost.nanos);
+        let time = remaining(record.limits.time, spent.seconds.saturating_sub(record.seconds_before));
+        let budget = remaining(record.limits.budget, cost.saturating_sub(record.cost_before));
+        let loop_finished =
+            |reason: &str| Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason: reason.to_owned() });
+        match (time, budget) {
+            (Some(0), _) => loop_finished("it took longer than it may"),
+            (_, Some(0)) => loop_finished("it cost more than it may"),
+            _ => Ok(RunLimits {
+                time: time.or(Some(0)),
+                budget: budget.or(Some(0)),
+                stall: record.limits.stall.or(Some(0)),
+            }),
+        }
+    }
+}
+
+fn worker_options(record: &TaskLoopRecord) -> RunOptions {
+    RunOptions {
+        permission: record.permission.as_deref().and_then(Permission::from_name),
+        model: record.model.clone(),
+        max_turns: record.max_turns,
+        agent_command: record.agent_command.iter().map(OsString::from).collect(),
+        ..RunOptions::default()
+    }
+}
+
+/// Describes what a run of a task folder does.
+pub(crate) fn describe_step_run(step_run: &StepRun, agent: &str) -> String {
+    let StepRun { phase, step, iteration, .. } = step_run;
+    match phase {
+        StepPhase::Plan => format!("iteration {iteration}: the plan of step {step}"),
+        StepPhase::Work => format!("iteration {iteration}: step {step}"),
+        StepPhase::PlanReview => format!("{agent} reviews the plan of step {step}"),
+        StepPhase::CodeReview => format!("{agent} reviews the code of step {step}"),
+    }
+}
+
+/// Records the state of a lane before a run of its task folder; without such a task, returns `step_run`
+/// unchanged.
+pub(crate) fn save_state_before_run(
+    project: &Project,
+    lane: &AnyLane,
+    attempt: u32,
+    step_run: StepRun,
+) -> Result<StepRun, Error> {
+    match ActiveTask::find(project, lane)? {
+        Some(active) => active.save_state_before_run(attempt, step_run),
+        None => Ok(step_run),
+    }
+}
+
+/// Returns a label for the first open step of a status, with its position.
+pub(super) fn current_step_label(status: &TaskProgress) -> Option<String> {
+    let open_step = status.first_open_step()?;
+    let step_count = status.steps.len();
+    let position = status.steps.iter().position(|step| step.number == open_step.number)? + 1;
+    Some(format!("{} ({position} of {step_count})", step_label(open_step)))
+}

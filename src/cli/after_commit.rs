@@ -1,0 +1,34 @@
+//! The hidden `_moved` command, which runs after commits in a lane: it updates the lane's preview and reports
+//! new overlaps.
+
+use clap::Args;
+
+use super::{CommandResult, Session};
+use crate::explain::Exit;
+use crate::{agent, merge, preview};
+
+/// Looks at the commits that a lane got. Started by the hook that runs after a commit.
+#[derive(Debug, Args)]
+pub(crate) struct Moved {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
+}
+
+/// Handles new commits of a lane. No process waits for it and nothing depends on it. Only one runs per lane;
+/// it also handles commits that arrive while it works.
+pub(super) fn run(session: &Session, args: &Moved) -> CommandResult {
+    crate::process::start_session();
+    let project = session.project_for_write()?;
+    while let Some(lock) = agent::claim_new_commits(&project, &args.lane) {
+        crate::fail_points::hit("moved.taken");
+        // If an edit is in the way, the preview stays where it is. The user sees that in `list`.
+        drop(preview::follow_lane(&project, &args.lane));
+        drop(merge::report_overlaps_of_lane(&project, &args.lane));
+        drop(lock);
+        if !agent::has_new_commits(&project, &args.lane) {
+            break;
+        }
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,145 @@
+//! Layout of the help: command groups on the overview page, and usage, text and examples on the page of each
+//! command.
+
+use clap::CommandFactory;
+use clap::builder::styling::{AnsiColor, Style, Styles};
+
+use super::Cli;
+
+/// The groups of commands, in the order of the overview page.
+pub(super) const COMMAND_GROUPS: &[(&str, &[&str])] = &[
+    (
+        "Lanes",
+        &["spawn", "run", "send", "attach", "wait", "edit", "stop", "discard", "redispatch", "cleanup"],
+    ),
+    ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
+    ("Land", &["merge", "pick", "queue", "resolve"]),
+    ("Plan", &["plan", "deps", "swarm", "status", "report", "pause", "resume", "abort"]),
+    ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
+    (
+        "Set-up",
+        &[
+            "agents",
+            "approve",
+            "config",
+            "hooks",
+            "sync",
+            "supervise",
+            "mcp",
+            "task",
+            "setup",
+            "completions",
+            "man",
+            "demo",
+        ],
+    ),
+];
+
+/// Headings that introduce the examples in a command's doc comment.
+const EXAMPLE_MARKS: [&str; 2] = ["\nExample:\n", "\nExamples:\n"];
+
+const HEADING_STYLE: Style = Style::new().bold();
+
+/// Returns the clap grammar with the formatted help.
+pub(super) fn styled_command() -> clap::Command {
+    let mut grammar = Cli::command().styles(
+        Styles::styled().header(HEADING_STYLE).usage(HEADING_STYLE).error(AnsiColor::Red.on_default().bold()),
+    );
+    // A command has no text before it is built.
+    grammar.build();
+    let grammar = grammar.mut_subcommands(format_help);
+    let (overview, options) = (command_overview(&grammar), heading_text("Options"));
+    grammar
+        .help_template(format!(
+            "{{about-with-newline}}\n{{usage-heading}} {{usage}}{{after-help}}\n\n{options}\n{{options}}"
+        ))
+        .after_help(overview)
+}
+
+/// Moves the examples of a command to the end of its page, and joins the lines of its text so that clap wraps
+/// them.
+fn format_help(command: clap::Command) -> clap::Command {
+    let Some(long) = command.get_long_about().map(ToString::to_string) else { return command };
+    let (text, examples) = split_examples(&long);
+    let command = command.long_about(join_paragraph_lines(text));
+    match examples {
+        "" => command,
+        lines => {
+            let title = if lines.trim().lines().count() > 1 { "Examples" } else { "Example" };
+            let lines: Vec<String> = lines.lines().map(|line| format!("  {}", line.trim())).collect();
+            command.after_help(format!("{}\n{}", heading_text(title), lines.join("\n")))
+        }
+    }
+}
+
+fn split_examples(long: &str) -> (&str, &str) {
+    EXAMPLE_MARKS.iter().find_map(|mark| long.split_once(mark)).unwrap_or((long, ""))
+}
+
+/// Joins the lines of each paragraph.
+fn join_paragraph_lines(text: &str) -> String {
+    let paragraphs: Vec<String> =
+        text.trim().split("\n\n").map(|p| p.lines().map(str::trim).collect::<Vec<_>>().join(" ")).collect();
+    paragraphs.join("\n\n")
+}
+
+fn heading_text(text: &str) -> String {
+    format!("{HEADING_STYLE}{text}:{HEADING_STYLE:#}")
+}
+
+fn command_overview(command: &clap::Command) -> String {
+    let mut out = String::new();
+    for (group, names) in COMMAND_GROUPS {
+        out.push_str(&format!("{}\n", heading_text(group)));
+        for name in *names {
+            out.push_str(&format!("  {name:<12} {}\n", short_help(command, name)));
+        }
+        out.push('\n');
+    }
+    out.push_str("New here? git proq demo\nHelp on one command: git proq COMMAND -h");
+    out
+}
+
+/// Returns the one-line help of a command.
+pub(super) fn short_help(command: &clap::Command, name: &str) -> String {
+    let sub = command.find_subcommand(name).and_then(clap::Command::get_about);
+    sub.map(ToString::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grammar_passes_debug_assert() {
+        styled_command().debug_assert();
+    }
+
+    #[test]
+    fn lists_each_command_once_with_an_example() {
+        let command = styled_command();
+        let listed: Vec<&str> = COMMAND_GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        for sub in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+            assert_eq!(listed.iter().filter(|n| **n == sub.get_name()).count(), 1, "{}", sub.get_name());
+            let after = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.starts_with("Example"), "{} has no example", sub.get_name());
+            assert!(after.lines().skip(1).all(|l| l.starts_with("  git ")), "{after}");
+        }
+    }
+
+    #[test]
+    fn help_pages_fit_80_columns() {
+        let mut top = styled_command();
+        let short = top.render_help().to_string();
+        assert!(!short.contains("\n\n\n"), "{short}");
+        assert!(short.contains("\n\nOptions:\n"), "{short}");
+        assert_eq!(short.lines().find(|l| l.chars().count() > 80), None);
+        top.build();
+        for sub in styled_command().get_subcommands().filter(|c| !c.is_hide_set()) {
+            let help =
+                top.find_subcommand_mut(sub.get_name()).map(|c| c.clone().term_width(80).render_help());
+            let help = help.unwrap().to_string();
+            assert_eq!(help.lines().find(|l| l.chars().count() > 80), None, "{}", sub.get_name());
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Stat records of files restored with a snapshot, for detecting later changes: git compares only contents
+//! after its filters, and ignores permissions.
+
+use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::clear::SnapshotFiles;
+use super::path::nul_separated;
+use super::quarantine::Quarantine;
+use super::{Change, RepoPath, path};
+
+/// Name of the list next to a snapshot's parked files. It alternates a path and that file's stat record, and
+/// ends with the number of fields.
+const STAMPS_FILE: &str = "brought";
+
+/// Records next to a snapshot the stat data of the files restored to the worktree at `dir`: the tracked ones
+/// in `changes` and the untracked ones. Without this record, the files only count as changed since the
+/// restore.
+pub(super) fn write_stamps(
+    dir: &Path,
+    parked: &Quarantine,
+    snapshot_files: &SnapshotFiles,
+    changes: &[Change],
+) {
+    let tracked = changes.iter().map(|change| &change.path);
+    let paths = tracked.chain(snapshot_files.untracked_and_ignored().map(|(path, _)| path));
+    let mut records: Vec<RepoPath> = paths.flat_map(|path| [path.clone(), file_stamp(dir, path)]).collect();
+    records.push(RepoPath::new(records.len().to_string()));
+    drop(std::fs::write(parked.dir().join(STAMPS_FILE), nul_separated(&records)));
+}
+
+/// Returns whether nobody has changed the files in the worktree at `dir` since they were restored from the
+/// snapshot with parked files in `parked_dir`. False when there is no record.
+pub(crate) fn is_unchanged_since_restore(dir: &Path, parked_dir: &Path) -> bool {
+    let Ok(mut records) = path::read_path_list(&parked_dir.join(STAMPS_FILE)) else { return false };
+    let count = records.pop();
+    count.is_some_and(|count| count.as_bytes() == records.len().to_string().as_bytes())
+        && records
+            .chunks(2)
+            .all(|pair| matches!(pair, [path, recorded] if file_stamp(dir, path) == *recorded))
+}
+
+/// Returns a text of all stat fields that change with a file: mode, inode, length, mtime and ctime, or `none`
+/// for a missing file.
+fn file_stamp(dir: &Path, path: &RepoPath) -> RepoPath {
+    let mut text = String::from("none");
+    if let Ok(meta) = path.to_fs_path(dir).symlink_metadata() {
+        text.clear();
+        let (written, changed) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
+        let _ = write!(text, "{:o} {} {} {written:?} {changed:?}", meta.mode(), meta.ino(), meta.len());
+    }
+    RepoPath::new(text)
+}

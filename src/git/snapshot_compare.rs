@@ -1,0 +1,85 @@
+//! Comparison of snapshots: whether two hold the same content, and whether one holds content that others
+//! lack.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Error, Oid, Repo, RepoPath, Side, Snapshot, tree_changes, tree_files};
+
+/// File by path; none for a deleted file.
+type FilesByPath = BTreeMap<RepoPath, Option<Side>>;
+
+/// Function that reads one kind of files of a snapshot.
+type FilesReader<'a> = &'a dyn Fn(&Snapshot) -> Result<FilesByPath, Error>;
+
+impl Snapshot {
+    /// Returns whether two snapshots hold the same content, apart from empty folders.
+    pub(crate) fn has_same_content(&self, other: &Snapshot) -> bool {
+        let trees = |s: &Snapshot| (s.base, s.index_tree, s.work_tree, s.untracked_tree, s.stages);
+        trees(self) == trees(other)
+            && self.intent_to_add == other.intent_to_add
+            && self.ignored == other.ignored
+    }
+
+    /// Returns this snapshot with the commit of `other`, which holds the same content.
+    pub(crate) fn with_commit_of(self, other: &Snapshot) -> Snapshot {
+        Snapshot { commit: other.commit, ..self }
+    }
+
+    /// Returns whether `current` is what this snapshot became after the merge of its tracked files to
+    /// `merged_tree`. An untracked file whose path the base has gained since, and which a sparse checkout
+    /// leaves out, counts as a change of that file.
+    pub(crate) fn matches_merge(
+        &self,
+        repo: &Repo,
+        merged_tree: Oid,
+        current: &Snapshot,
+    ) -> Result<bool, Error> {
+        if self.untracked_tree == current.untracked_tree && merged_tree == current.work_tree {
+            return Ok(true);
+        }
+        let mut own_untracked = untracked_files(repo, self)?;
+        let base_files: FilesByPath =
+            tree_files(repo, merged_tree, &own_untracked.keys().cloned().collect())?
+                .into_iter()
+                .map(|(path, side)| (path, Some(side)))
+                .collect();
+        let mut overriding: FilesByPath = own_untracked.clone();
+        own_untracked.retain(|path, _| !base_files.contains_key(path));
+        overriding.retain(|path, side| base_files.get(path).is_some_and(|base_side| base_side != side));
+        let changes = tree_changes(repo, merged_tree, current.work_tree)?;
+        let changes: FilesByPath = changes.into_iter().map(|c| (c.path, c.new)).collect();
+        Ok(own_untracked == untracked_files(repo, current)? && overriding == changes)
+    }
+
+    /// Returns the files in which this snapshot differs from HEAD, staged or not, and none of `others` does
+    /// in the same way.
+    pub(crate) fn unique_paths(&self, repo: &Repo, others: &[Snapshot]) -> Result<Vec<RepoPath>, Error> {
+        let tracked = |s: &Snapshot| changed_files(repo, s, s.work_tree);
+        let staged = |s: &Snapshot| changed_files(repo, s, s.index_tree);
+        let untracked = |s: &Snapshot| untracked_files(repo, s);
+        let ignored = |s: &Snapshot| {
+            Ok(s.ignored.iter().map(|file| (file.path.clone(), Some(file.side()))).collect::<FilesByPath>())
+        };
+        let readers: [FilesReader<'_>; 4] = [&tracked, &staged, &untracked, &ignored];
+        let mut unique_paths = BTreeSet::new();
+        for read_files in readers {
+            let mut files = read_files(self)?;
+            for other in others {
+                let other_files = read_files(other)?;
+                files.retain(|path, side| other_files.get(path) != Some(side));
+            }
+            unique_paths.extend(files.into_keys());
+        }
+        Ok(unique_paths.into_iter().collect())
+    }
+}
+
+fn changed_files(repo: &Repo, snapshot: &Snapshot, tree: Oid) -> Result<FilesByPath, Error> {
+    Ok(tree_changes(repo, snapshot.base, tree)?.into_iter().map(|c| (c.path, c.new)).collect())
+}
+
+fn untracked_files(repo: &Repo, snapshot: &Snapshot) -> Result<FilesByPath, Error> {
+    let Some(tree) = snapshot.untracked_tree else { return Ok(FilesByPath::new()) };
+    let files = tree_files(repo, tree, &BTreeSet::new())?;
+    Ok(files.into_iter().map(|(path, side)| (path, Some(side))).collect())
+}

@@ -1,0 +1,111 @@
+//! Stat scan of a worktree: comparison of its files with the index by stat data.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::folder_stamps::FolderStamps;
+use super::raw_index::RawIndex;
+use super::status_walk::{OPEN_FOLDER_FLAGS, StatusWalk, UntrackedContent};
+use super::tree_reader::TreeReader;
+use super::{Oid, Repo, RepoPath, status};
+
+/// Inputs of a stat scan of one worktree: its paths, the tree of HEAD and the object database.
+#[derive(Clone)]
+pub(super) struct StatScan {
+    dir: PathBuf,
+    index: PathBuf,
+    head: gix::ObjectId,
+    hash: gix::hash::Kind,
+    objects: gix::OdbHandle,
+    /// Whether git may treat names with different spelling as equal.
+    folds_names: bool,
+}
+
+impl StatScan {
+    /// Prepares a scan of the worktree at `dir`. Returns `None` if only git can read its state.
+    pub(super) fn open(repo: &Repo, dir: &Path) -> Option<StatScan> {
+        let tip = repo.read_head_commit(dir)?;
+        StatScan::with_commit(repo, dir, &repo.worktree_git_dir(dir).ok()?, tip)
+    }
+
+    /// Prepares a scan with `commit` in place of HEAD. `git_dir` is the git directory of the worktree.
+    pub(super) fn with_commit(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid) -> Option<StatScan> {
+        let head = repo.tree_of(commit).ok()?.0;
+        let folding_settings = ["core.ignoreCase", "core.precomposeUnicode"];
+        let folds_names = folding_settings.iter().any(|key| repo.setting_bool(key) == Some(true));
+        let index = git_dir.join("index");
+        let (hash, objects) = (repo.gix.object_hash(), repo.gix.objects.clone());
+        Some(StatScan { dir: dir.to_owned(), index, head, hash, objects, folds_names })
+    }
+
+    /// Returns whether the index holds HEAD's tree and each file matches the index. With `check_untracked`,
+    /// untracked files must be absent too. Returns false also where this is not certain, as with flagged
+    /// files and submodules. `use_threads` divides the walk among threads.
+    ///
+    /// A file counts as unchanged by the rules of git's `Documentation/technical/racy-git.txt`: its times,
+    /// size, owner and inode are those in the index, and the index was written in a later second. Otherwise
+    /// the file is read.
+    pub(super) fn is_clean(&self, check_untracked: bool, use_threads: bool) -> bool {
+        let Some(index) = self.head_index() else { return false };
+        StatusWalk::new(&self.dir, &index, check_untracked).confirm_clean(use_threads)
+    }
+
+    /// Returns the differences from HEAD, including untracked files; `None` if any of it is uncertain.
+    /// `saved_stamps` are the folder stamps that an earlier scan saved, and `now` is the start time. The
+    /// second value is the folder stamps to save, if that is worthwhile.
+    pub(super) fn find_changes(
+        &self,
+        saved_stamps: Option<Vec<u8>>,
+        now: SystemTime,
+    ) -> (Option<Vec<status::StatusEntry>>, Option<Vec<u8>>) {
+        let Some(index) = self.head_index() else { return (None, None) };
+        let top = rustix::fs::open(&self.dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty());
+        let mut folders = top.ok().and_then(|top| FolderStamps::new(saved_stamps, self.head, top, now));
+        let found = StatusWalk::new(&self.dir, &index, true).list_changes(&mut folders);
+        let found = found.filter(|found| self.has_certain_names(found));
+        let new_stamps = found.as_ref().and(folders.as_ref()).and_then(FolderStamps::to_bytes);
+        (found, new_stamps)
+    }
+
+    /// Returns the differences from HEAD, the other files beside tracked ones, and whether the index is
+    /// simple. Reads every folder. Returns `None` if any of it is uncertain.
+    pub(super) fn find_all_files(&self) -> Option<(Vec<status::StatusEntry>, UntrackedContent, bool)> {
+        let index = self.head_index()?;
+        let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_everything()?;
+        self.has_certain_names(&found).then(|| (found, other_files, index.is_simple()))
+    }
+
+    /// Returns the differences from the index, including untracked files, and the other files beside tracked
+    /// ones. The index need not hold HEAD's tree. Returns `None` if any of it is uncertain.
+    pub(super) fn compare_with_index(&self) -> Option<(Vec<status::StatusEntry>, UntrackedContent)> {
+        let index = RawIndex::read(&self.index, self.hash)?;
+        let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_everything()?;
+        (self.has_certain_names(&found) && !other_files.has_nested_ignored).then_some((found, other_files))
+    }
+
+    /// Returns whether names compare exactly. With name folding, a missing or unknown name may be another
+    /// spelling of a known one.
+    fn has_certain_names(&self, found: &[status::StatusEntry]) -> bool {
+        let has_unsure_name =
+            |e: &status::StatusEntry| !matches!(e.kind, status::StatusKind::Tracked { deleted: false, .. });
+        !(self.folds_names && found.iter().any(has_unsure_name))
+    }
+
+    /// Reads the index, if it certainly holds exactly HEAD's tree.
+    fn head_index(&self) -> Option<RawIndex> {
+        let reader = || TreeReader::new(self.objects.clone());
+        RawIndex::read(&self.index, self.hash).filter(|index| index.equals_tree(self.head, reader))
+    }
+
+    /// Returns whether the index holds HEAD's tree without flagged entries, and those of `paths` that it has
+    /// are unchanged. Other files do not matter.
+    pub(super) fn has_unchanged_files<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> bool {
+        let Some(index) = self.head_index() else { return false };
+        if !index.offsets().iter().all(|at| index.entry(*at).is_checked()) {
+            return false;
+        }
+        let walk = StatusWalk::new(&self.dir, &index, false);
+        let mut entries = paths.filter_map(|path| index.find(path.as_bytes()));
+        entries.all(|entry| walk.is_unchanged(entry))
+    }
+}

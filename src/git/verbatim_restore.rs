@@ -1,0 +1,90 @@
+//! Verbatim restore of edited files after HEAD has moved: git would write them as its filters convert them,
+//! not with the bytes that the user had.
+
+use std::path::{Path, PathBuf};
+
+use super::clear::SnapshotFiles;
+use super::file_copy::is_prefix;
+use super::path;
+use super::quarantine::Quarantine;
+use super::refresh_index::clear_entry_stats;
+use super::transition::WorktreeContext;
+use super::{Change, Error, RepoPath, Side};
+use crate::fail_points;
+
+/// Name, in a step's folder, of the folder with the list of replaced files and their copies.
+const VERBATIM_DIR: &str = "as-edited";
+
+/// Parked copies of edited files that a merge leaves unchanged.
+pub(super) struct VerbatimRestore<'a> {
+    tree: &'a WorktreeContext<'a>,
+    parked: &'a Quarantine,
+    copies: Quarantine,
+}
+
+impl<'a> VerbatimRestore<'a> {
+    /// Opens the files in `parked`, which retains them.
+    pub(super) fn open(
+        tree: &'a WorktreeContext<'a>,
+        parked: &'a Quarantine,
+    ) -> Result<VerbatimRestore<'a>, Error> {
+        Ok(VerbatimRestore { tree, parked, copies: Quarantine::open(&tree.scratch.join(VERBATIM_DIR))? })
+    }
+
+    /// Replaces files that git wrote with copies of the parked ones where their bytes differ, for those
+    /// `changes` that match the snapshot. Then removes the lengths of these files from the index at `index`.
+    pub(super) fn replace_converted_files(
+        &self,
+        snapshot_files: &SnapshotFiles,
+        changes: &[Change],
+        index: &Path,
+    ) -> Result<(), Error> {
+        let has_other_bytes = |(path, _): &(RepoPath, Side)| {
+            let (written_file, parked_file) = (path.to_fs_path(self.tree.dir), self.parked.file_path(path));
+            self.parked.contains(path) && has_same_bytes(&written_file, &parked_file) == Some(false)
+        };
+        let edited = changes
+            .iter()
+            .filter(|c| snapshot_files.tracked.iter().any(|t| t.path == c.path && t.new == c.new));
+        let edited = edited.filter_map(|c| Some((c.path.clone(), c.new?)));
+        let files: Vec<(RepoPath, Side)> = edited.filter(has_other_bytes).collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.clone()).collect();
+        path::write_path_list(&self.list_path(), &paths)?;
+        for (path, _) in &files {
+            self.copies.copy_from_other(self.parked, path)?;
+            self.copies.move_out_replacing(self.tree.dir, path)?;
+        }
+        fail_points::hit("restore.as-edited");
+        clear_entry_stats(self.tree, index, &files)
+    }
+
+    /// Removes those copies again, so that nothing takes them for edits of the files git wrote.
+    pub(super) fn remove_copies(&self) -> Result<(), Error> {
+        let files = path::read_path_list(&self.list_path())?;
+        self.copies.remove_temp_copies(self.tree.dir, files.iter());
+        for path in &files {
+            let file = path.to_fs_path(self.tree.dir);
+            if has_same_bytes(&file, &self.parked.file_path(path)) == Some(true) {
+                std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn list_path(&self) -> PathBuf {
+        self.tree.scratch.join(VERBATIM_DIR).join("list")
+    }
+}
+
+/// Returns whether two files have the same bytes; `None` if one of them is not a regular file or cannot be
+/// read.
+fn has_same_bytes(first: &Path, second: &Path) -> Option<bool> {
+    let (a, b) = (first.symlink_metadata().ok()?, second.symlink_metadata().ok()?);
+    if !a.is_file() || !b.is_file() {
+        return None;
+    }
+    if a.len() == b.len() { is_prefix(first, second).ok() } else { Some(false) }
+}

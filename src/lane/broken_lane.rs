@@ -1,0 +1,66 @@
+//! Refusal to work in a lane whose worktree lacks what git needs to detect changes in it.
+
+use std::borrow::Cow;
+
+use super::{Error, Project, find_misplaced};
+use crate::explain::{Exit, Explain};
+use crate::git::WorktreeDefect;
+use crate::store::records::AnyLane;
+
+/// A lane whose worktree is too damaged for an agent to work in it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start an agent in lane '{name}': {reason}")]
+pub struct BrokenLane {
+    name: String,
+    reason: String,
+    repair_command: Option<String>,
+}
+
+impl Explain for BrokenLane {
+    fn is_decision(&self) -> bool {
+        true
+    }
+
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        let repair = self.repair_command.as_ref().map(|command| format!("make it whole: {command}"));
+        let remove = format!("or remove it, saving everything first: git proq discard --force {}", self.name);
+        repair.into_iter().chain([remove]).map(Cow::from).collect()
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::Refused
+    }
+}
+
+/// Returns what git data the worktree of a lane lacks; none for a lane without its own worktree, and for one
+/// whose folder is missing.
+///
+/// # Errors
+/// Fails when the commit of the worktree cannot be read.
+pub(crate) fn missing_git_data(project: &Project, lane: &AnyLane) -> Result<Option<WorktreeDefect>, Error> {
+    match lane.branch() {
+        Some(_) => Ok(project.repo.find_worktree_defect(&lane.path)?),
+        None => Ok(None),
+    }
+}
+
+/// Refuses a lane whose worktree is broken, or whose folder is not its worktree.
+///
+/// # Errors
+/// [`Error::Broken`].
+pub(crate) fn require_intact_worktree(project: &Project, lane: &AnyLane) -> Result<(), Error> {
+    let name = lane.name.clone();
+    if let Ok(lane) = lane.clone().into_worktree_lane()
+        && let Some(problem) = find_misplaced(project, &lane)
+    {
+        return Err(BrokenLane {
+            name,
+            reason: problem.describe(&lane),
+            repair_command: problem.fix_command(project, &lane),
+        }
+        .into());
+    }
+    let Some(missing) = missing_git_data(project, lane)? else { return Ok(()) };
+    let repair = missing.repair_command(&project.repo, &lane.path, lane.branch().unwrap_or_default());
+    Err(BrokenLane { name, reason: missing.describe().to_owned(), repair_command: Some(repair) }.into())
+}

@@ -1,0 +1,384 @@
+//! A worktree whose transition lock is held: the only way to a transition, a snapshot, a clear or a restore.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Project, recover, snapshot_store};
+use crate::git::{
+    self, LocalState, NewCommit, Oid, RepoPath, RestoreOutcome, Snapshot, TempObjectStore, WorktreeContext,
+    WorktreeScan,
+};
+use crate::store::records::SnapshotRecord;
+use crate::store::{LockGuard, LockName, ScratchDir};
+
+/// A worktree that no other git-proq process changes while this value exists.
+#[must_use]
+pub(crate) struct LockedWorktree<'a> {
+    project: &'a Project,
+    dir: PathBuf,
+    git_dir: PathBuf,
+    scratch: OnceCell<ScratchDir>,
+    _lock: LockGuard,
+}
+
+impl<'a> LockedWorktree<'a> {
+    /// Takes the transition lock of the worktree at `dir`. Recovers first what a crashed process left half
+    /// done there.
+    pub(crate) fn lock(project: &'a Project, dir: &Path) -> Result<LockedWorktree<'a>, Error> {
+        let git_dir = project.repo.worktree_git_dir(dir)?;
+        let id = match git_dir.file_name() {
+            Some(name) if git_dir != project.repo.common_dir() => name.to_string_lossy().into_owned(),
+            // A linked worktree may be called "main" too.
+            _ => "@main".to_owned(),
+        };
+        let lock = recover::lock_after_recovery(project, &LockName::Worktree(id), |step| {
+            step.changed_worktree() == Some(dir)
+        })?;
+        let (dir, scratch) = (dir.to_owned(), OnceCell::new());
+        Ok(LockedWorktree { project, dir, git_dir, scratch, _lock: lock })
+    }
+
+    /// Returns the top folder of the worktree.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the git directory of the worktree.
+    pub(crate) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// Fails where a transition between two commits would be refused, without changing anything.
+    pub(crate) fn check_transition(&self, from: Oid, to: Oid) -> Result<(), Error> {
+        self.check_transition_to_temp(from, to, None)
+    }
+
+    /// Checks a transition as [`LockedWorktree::check_transition`] does, for an undo that restores files
+    /// together with the marks and flags in `incoming_state`.
+    pub(crate) fn check_undo_transition(
+        &self,
+        from: Oid,
+        to: Oid,
+        incoming_state: &LocalState,
+    ) -> Result<(), Error> {
+        self.with_temp_tree("check", |tree| {
+            Ok(git::require_unobstructed(tree, from, to, None, incoming_state)?)
+        })
+    }
+
+    /// Checks a transition as [`LockedWorktree::check_transition`] does, to a commit that may exist only in
+    /// `temp_objects`.
+    pub(crate) fn check_transition_to_temp(
+        &self,
+        from: Oid,
+        to: Oid,
+        temp_objects: Option<&TempObjectStore>,
+    ) -> Result<(), Error> {
+        self.with_temp_tree("check", |tree| {
+            Ok(git::require_unobstructed(tree, from, to, temp_objects, &LocalState::default())?)
+        })
+    }
+
+    /// Checks a transition that is to happen after the local changes here were parked, together with the
+    /// untracked files `parked_paths`.
+    pub(crate) fn check_transition_once_parked(
+        &self,
+        commits: (Oid, Oid),
+        parked_paths: &HashSet<RepoPath>,
+    ) -> Result<(), Error> {
+        self.with_temp_tree("check", |tree| {
+            Ok(git::require_unobstructed_when_clean(tree, commits, parked_paths)?)
+        })
+    }
+
+    /// Scans the worktree, for all callers that need its state while the lock is held.
+    pub(crate) fn scan(&self) -> WorktreeScan {
+        WorktreeScan::scan(&self.project.repo, &self.dir, &self.git_dir)
+    }
+
+    /// Writes everything that differs from HEAD, which is at `base`, to git's objects, and passes the
+    /// snapshot and the raw index to `save`. Untracked files at or below `excluded` are left out. Returns
+    /// none when nothing differs.
+    pub(super) fn write_snapshot<T>(
+        &self,
+        base: Oid,
+        reason: &str,
+        excluded: &[RepoPath],
+        save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.write_snapshot_from_scan(base, reason, excluded, &self.scan(), save)
+    }
+
+    /// Writes a snapshot as [`LockedWorktree::write_snapshot_from_scan`] does; where nothing differs from
+    /// HEAD, writes one that records this.
+    pub(super) fn write_snapshot_always<T>(
+        &self,
+        base: Oid,
+        reason: &str,
+        excluded: &[RepoPath],
+        scan: &WorktreeScan,
+        save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let message = format!("git-proq: {reason}");
+        self.with_temp_tree("snapshot", |tree| {
+            let found = git::take_snapshot(tree, base, &message, excluded, scan)?;
+            let snapshot = match found {
+                Some(snapshot) => snapshot,
+                None => git::capture_unchanged(tree, base, &message, scan)?,
+            };
+            save(snapshot, &tree.scratch.join("raw-index"))
+        })
+    }
+
+    /// Writes a snapshot as [`LockedWorktree::write_snapshot`] does, from a scan that was just made.
+    pub(super) fn write_snapshot_from_scan<T>(
+        &self,
+        base: Oid,
+        reason: &str,
+        excluded: &[RepoPath],
+        scan: &WorktreeScan,
+        save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.with_temp_tree("snapshot", |tree| {
+            let found = git::take_snapshot(tree, base, &format!("git-proq: {reason}"), excluded, scan)?;
+            found.map(|snapshot| save(snapshot, &tree.scratch.join("raw-index"))).transpose()
+        })
+    }
+
+    /// Writes a snapshot as [`LockedWorktree::write_snapshot`] does, but also during a merge: a file with
+    /// conflicts is saved as it is. With `even_if_unchanged`, writes one also where nothing differs from
+    /// HEAD.
+    pub(super) fn write_unmerged_snapshot<T>(
+        &self,
+        base: Oid,
+        reason: &str,
+        even_if_unchanged: bool,
+        save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let (message, scan) = (format!("git-proq: {reason}"), self.scan());
+        self.with_temp_tree("snapshot", |tree| {
+            let snapshot = match git::capture_unmerged(tree, base, &message, &scan)? {
+                None if even_if_unchanged => Some(git::capture_unchanged(tree, base, &message, &scan)?),
+                found => found,
+            };
+            snapshot.map(|snapshot| save(snapshot, &tree.scratch.join("raw-index"))).transpose()
+        })
+    }
+
+    /// Returns a snapshot that includes what was written into its parked files since; none when nothing was.
+    pub(super) fn renew_snapshot(&self, snapshot: &Snapshot, id: &str) -> Result<Option<Snapshot>, Error> {
+        let parked_dir = snapshot_store::parked_dir(self.project, id)?;
+        self.with_temp_tree("renew", |tree| Ok(git::capture_late_writes(tree, snapshot, &parked_dir)?))
+    }
+
+    /// Passes a copy of an index file to `save`.
+    pub(super) fn copy_index<T>(
+        &self,
+        index: &Path,
+        save: impl FnOnce(&Path) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.with_temp_tree("copy", |tree| {
+            let copy = tree.scratch.join("raw-index");
+            match std::fs::copy(index, &copy) {
+                // A missing index is the same as an empty one.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => std::fs::write(&copy, ""),
+                copied => copied.map(drop),
+            }
+            .map_err(Error::io("copy", index))?;
+            save(&copy)
+        })
+    }
+
+    /// Copies to `parked_dir` those files of a snapshot of this worktree that its objects do not hold byte
+    /// for byte.
+    pub(super) fn copy_filtered_files(&self, snapshot: &Snapshot, parked_dir: &Path) -> Result<(), Error> {
+        self.with_temp_tree("copy", |tree| Ok(git::copy_filtered_files(tree, snapshot, parked_dir)?))
+    }
+
+    /// Copies to `parked_dir` the untracked files of a snapshot that was restored here, as far as no object
+    /// holds them unchanged.
+    pub(super) fn copy_restored_untracked(
+        &self,
+        snapshot: &Snapshot,
+        parked_dir: &Path,
+    ) -> Result<(), Error> {
+        self.with_temp_tree("copy", |tree| Ok(git::copy_untracked_files(tree, snapshot, parked_dir)?))
+    }
+
+    /// Returns whether the index here has the same user-set flags as another index of this worktree.
+    pub(super) fn has_same_user_flags(&self, other: &Path) -> Result<bool, Error> {
+        let index = self.git_dir.join("index");
+        self.with_temp_tree("flags", |tree| Ok(git::has_same_manual_flags(tree, &index, other)?))
+    }
+
+    /// Compares user-set flags as [`LockedWorktree::has_same_user_flags`] does, but for entries that the
+    /// index here lacks.
+    pub(super) fn has_same_leftover_flags(&self, other: &Path) -> Result<bool, Error> {
+        let index = self.git_dir.join("index");
+        self.with_temp_tree("flags", |tree| Ok(git::keeps_manual_flags(tree, &index, other)?))
+    }
+
+    /// Returns whether two index files of this worktree flag the same entries as assume-unchanged and
+    /// skip-worktree.
+    pub(super) fn has_same_flags(&self, first: &Path, second: &Path) -> Result<bool, Error> {
+        Ok(git::has_same_flags(&self.project.repo, &self.dir, first, second)?)
+    }
+
+    /// Removes `folders` and the folders above them, as far as they are empty and not among `retained`.
+    pub(crate) fn remove_empty_folders(&self, folders: &[RepoPath], retained: &[RepoPath]) {
+        let is_retained =
+            |folder: &RepoPath| retained.iter().any(|k| k == folder || k.parents().any(|up| up == *folder));
+        for folder in folders {
+            let chain =
+                std::iter::once(folder.clone()).chain(folder.parents().collect::<Vec<_>>().into_iter().rev());
+            for up in chain.filter(|up| !up.as_bytes().is_empty()).take_while(|up| !is_retained(up)) {
+                if !git::remove_if_empty(&up.to_fs_path(&self.dir)) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Forecasts how a snapshot would be restored, without changing anything.
+    pub(crate) fn forecast_restore(&self, snap: &SnapshotRecord, head: Oid) -> Result<RestoreOutcome, Error> {
+        let raw_index = self.project.saved_index_path(&self.dir, &snap.id);
+        let parked_dir = snapshot_store::parked_dir(self.project, &snap.id)?;
+        self.with_temp_tree("foresee", |tree| {
+            Ok(git::forecast_restore(tree, &snap.snapshot, head, &parked_dir, &raw_index)?)
+        })
+    }
+
+    /// Returns the empty folders here, which git does not record. The caller has checked that nothing else
+    /// differs from HEAD.
+    pub(crate) fn find_empty_folders(&self, scan: &WorktreeScan) -> Result<Vec<RepoPath>, Error> {
+        self.with_temp_tree("empty", |tree| Ok(git::empty_folders(tree, scan)?))
+    }
+
+    /// Returns whether a sparse checkout shows or leaves out other files than its patterns select. Git undoes
+    /// that on its next move to another commit, and only a snapshot restores it.
+    pub(super) fn has_sparse_deviations(&self) -> Result<bool, Error> {
+        self.with_temp_tree("odd", |tree| Ok(git::deviates_from_patterns(tree)?))
+    }
+
+    /// Returns whether index entries have user-set flags. Git drops them with their files on the way to a
+    /// commit without those files, and only a snapshot restores them.
+    pub(crate) fn has_user_flags(&self) -> Result<bool, Error> {
+        self.with_temp_tree("flags", |tree| Ok(git::has_manual_flags(tree)?))
+    }
+
+    /// Returns the user-set flags of index entries here; with `shared_with`, only those that this other index
+    /// has too.
+    pub(crate) fn user_flags(&self, shared_with: Option<&Path>) -> Result<LocalState, Error> {
+        Ok(LocalState::read_manual_flags(&self.project.repo, &self.dir, shared_with)?)
+    }
+
+    /// Moves parked files back to their paths, where those are free.
+    pub(super) fn restore_parked_files(&self, parked_dir: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+        Ok(git::restore_parked_files(&self.dir, parked_dir, paths)?)
+    }
+
+    /// Creates folders again whose path a file had occupied.
+    pub(crate) fn create_folders(&self, folders: &[RepoPath]) {
+        for folder in folders {
+            // If another file is at the path now, it stays.
+            drop(std::fs::create_dir_all(folder.to_fs_path(&self.dir)));
+        }
+    }
+
+    /// Returns the files and folders here that git ignores.
+    pub(crate) fn ignored_paths(&self, scan: &WorktreeScan) -> Result<Vec<RepoPath>, Error> {
+        Ok(scan.ignored_paths(&self.project.repo, &self.dir)?)
+    }
+
+    /// Returns the paths that stay here whatever commit is shown: ignored ones and nested repositories. Git
+    /// would treat the files of a nested repository as untracked once it has a tracked file there.
+    pub(crate) fn ignored_and_nested(&self, scan: &WorktreeScan) -> Result<Vec<RepoPath>, Error> {
+        let repo = &self.project.repo;
+        let mut all = self.ignored_paths(scan)?;
+        all.extend(scan.nested_repositories(repo, &self.dir)?);
+        Ok(all)
+    }
+
+    /// Returns the edited files that index flags hide from git.
+    pub(crate) fn hidden_edits(&self) -> Result<Vec<RepoPath>, Error> {
+        self.with_temp_tree("hidden", |tree| {
+            Ok(git::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?)
+        })
+    }
+
+    /// Returns the paths with edits that a flag hides, and files that are missing although git was configured
+    /// to skip them.
+    pub(super) fn hidden_changes(&self) -> Result<Vec<RepoPath>, Error> {
+        self.with_temp_tree("hidden", |tree| {
+            Ok(git::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?)
+        })
+    }
+
+    /// Writes a commit that saves everything in the index, including conflicts.
+    pub(crate) fn commit_index(&self, message: &str) -> Result<Option<Oid>, Error> {
+        self.with_temp_tree("index", |tree| Ok(git::save_index_commit(tree, message)?))
+    }
+
+    /// Writes a commit on top of `head` that saves everything here that git does not ignore, including
+    /// conflicts.
+    pub(crate) fn commit_worktree_files(&self, head: Oid, message: &str) -> Result<Oid, Error> {
+        self.with_temp_tree("laid-out", |tree| {
+            let written = git::capture_worktree_contents(tree)?;
+            Ok(NewCommit { tree: written.tree, parents: &[head], message }.write_as_proq(tree.repo, None)?)
+        })
+    }
+
+    /// Writes everything here that git does not ignore as a tree, including conflicts.
+    pub(crate) fn write_worktree_tree(&self) -> Result<git::WorktreeContents, Error> {
+        self.with_temp_tree("laid-out", |tree| Ok(git::capture_worktree_contents(tree)?))
+    }
+
+    /// Returns the tracked files with edits that `git status` does not show.
+    pub(crate) fn edits_hidden_from_status(&self) -> Result<Vec<RepoPath>, Error> {
+        self.with_temp_tree("not-shown", |tree| {
+            let status = git::status(tree.repo, tree.dir, false)?;
+            Ok(git::split_flagged_edits(tree.repo, tree.dir, tree.scratch, &status)?.1)
+        })
+    }
+
+    /// Writes the tree of the tracked files as they are now, as far as git shows their changes.
+    pub(crate) fn write_tracked_tree(&self) -> Result<Oid, Error> {
+        self.with_temp_tree("tracked", |tree| Ok(git::write_tracked_tree(tree)?))
+    }
+
+    /// Runs `work` on the tree with a temporary folder of the given name, which is removed afterwards.
+    fn with_temp_tree<T>(
+        &self,
+        temp_name: &str,
+        work: impl FnOnce(&WorktreeContext<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.scratch.get().is_none() {
+            drop(self.scratch.set(self.project.store.layout().create_scratch()?));
+        }
+        let Some(scratch) = self.scratch.get() else { unreachable!("it was just set") };
+        let dir = scratch.create_subdir(temp_name)?;
+        let result = self.with_tree(&dir, work);
+        drop(std::fs::remove_dir_all(&dir));
+        result
+    }
+
+    /// Runs `work` on the tree, with `scratch` as the folder for intermediate files.
+    pub(super) fn with_tree<T>(
+        &self,
+        scratch: &Path,
+        work: impl FnOnce(&WorktreeContext<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let lanes = self.project.lanes_dir();
+        let off_limits = lanes.strip_prefix(&self.dir).ok().and_then(RepoPath::from_path);
+        let warn = |text: String| self.project.listener.warn(text);
+        work(&WorktreeContext {
+            repo: &self.project.repo,
+            dir: &self.dir,
+            git_dir: self.git_dir.clone(),
+            scratch,
+            off_limits,
+            warn: &warn,
+        })
+    }
+}

@@ -1,0 +1,544 @@
+//! Parking a worktree's changes in a snapshot and restoring them, as steps of an operation.
+
+use std::path::Path;
+
+use super::operation::Operation;
+use super::steps::preview_ignored_files;
+use super::{Error, SnapshotError, snapshot_store};
+use crate::fail_points;
+use crate::git::{Oid, RepoPath, RestoreOutcome, Snapshot, WorktreeScan};
+use crate::store::records::{PreRestoreState, PreviewRecord, SnapshotRecord, Step};
+use crate::store::{Record, new_id, now};
+
+impl Operation<'_> {
+    /// Moves the files that a snapshot holds out of a worktree.
+    pub(crate) fn park_snapshot_files(&self, dir: &Path, snap: &str) -> Result<(), Error> {
+        self.perform(Step::ClearWorktree { dir: dir.to_owned(), snapshot_id: snap.to_owned() }).map(drop)
+    }
+
+    /// Saves everything that differs from HEAD in a worktree whose HEAD is `base`; returns none when nothing
+    /// differs. Untracked files at or below `excluded` are not the user's changes and stay in place.
+    pub(crate) fn take_snapshot(
+        &self,
+        dir: &Path,
+        base: Oid,
+        reason: &str,
+        excluded: &[RepoPath],
+    ) -> Result<Option<SnapshotRecord>, Error> {
+        let scan = self.checkout(dir)?.scan();
+        self.snapshot_from_scan(dir, base, reason, excluded, &scan)
+    }
+
+    /// Saves everything that differs from HEAD in a worktree, as [`Operation::take_snapshot`] does, from a
+    /// scan of it that was just made.
+    pub(crate) fn snapshot_from_scan(
+        &self,
+        dir: &Path,
+        base: Oid,
+        reason: &str,
+        excluded: &[RepoPath],
+        scan: &WorktreeScan,
+    ) -> Result<Option<SnapshotRecord>, Error> {
+        let save = |snapshot: Snapshot, raw_index: &Path| self.save_new_snapshot(reason, snapshot, raw_index);
+        self.checkout(dir)?.write_snapshot_from_scan(base, reason, excluded, scan, save)
+    }
+
+    /// Takes the snapshot of [`Operation::snapshot_from_scan`]. Where no file differs, takes one of the files
+    /// that a sparse checkout shows against its patterns; returns none when it has no such files either.
+    pub(crate) fn snapshot_files_or_sparse(
+        &self,
+        dir: &Path,
+        base: Oid,
+        reason: &str,
+        excluded: &[RepoPath],
+        scan: &WorktreeScan,
+    ) -> Result<Option<SnapshotRecord>, Error> {
+        if let Some(snap) = self.snapshot_from_scan(dir, base, reason, excluded, scan)? {
+            return Ok(Some(snap));
+        }
+        if !self.checkout(dir)?.has_sparse_deviations()? {
+            return Ok(None);
+        }
+        self.snapshot_index(dir, base, reason, excluded, scan).map(Some)
+    }
+
+    /// Takes a snapshot of a worktree in which no file differs from HEAD. The snapshot saves the index, which
+    /// holds more than the files show.
+    pub(crate) fn snapshot_index(
+        &self,
+        dir: &Path,
+        base: Oid,
+        reason: &str,
+        excluded: &[RepoPath],
+        scan: &WorktreeScan,
+    ) -> Result<SnapshotRecord, Error> {
+        let save = |snapshot: Snapshot, raw_index: &Path| self.save_new_snapshot(reason, snapshot, raw_index);
+        self.checkout(dir)?.write_snapshot_always(base, reason, excluded, scan, save)
+    }
+
+    fn save_new_snapshot(
+        &self,
+        reason: &str,
+        snapshot: Snapshot,
+        raw_index: &Path,
+    ) -> Result<SnapshotRecord, Error> {
+        let record = SnapshotRecord::new(reason, snapshot);
+        self.save_snapshot(record.clone(), raw_index)?;
+        Ok(record)
+    }
+
+    /// Removes from the worktree what restoring snapshot `id` put there and what was changed since: the
+    /// inverse of that restore. Changes that the snapshot does not hold become another snapshot, which then
+    /// replaces `id` for the preview or lane that waits for it.
+    pub(super) fn undo_restore(
+        &self,
+        dir: &Path,
+        id: &str,
+        before: Option<&PreRestoreState>,
+        excluded: &[RepoPath],
+    ) -> Result<Option<String>, Error> {
+        let old = self.project.load_snap(id)?;
+        // git-proq takes the lock before it reads HEAD: what lands until then is not a user edit.
+        let checkout = self.checkout(dir)?;
+        let base = self.project.repo.head_commit(dir)?.unwrap_or(old.snapshot.base);
+        let save = |snapshot: Snapshot, raw_index: &Path| {
+            let awaited_id = self.find_awaited_id(&old)?.map(|(id, _)| id);
+            // Once the content differs, only another snapshot can hold what was merged and the result of the
+            // merge.
+            let is_awaited = |snap: &Option<String>| awaited_id.is_some() && awaited_id == *snap;
+            if is_awaited(&old.replaces) && !self.is_restore_untouched(dir, &old)? {
+                return self.save_separate_snapshot(&old, before, snapshot, raw_index);
+            }
+            let is_renewed = is_awaited(&old.parked_files_in);
+            if self.is_merged_restore(&old.snapshot, base, &snapshot)?
+                && self.is_restore_untouched(dir, &old)?
+            {
+                return self.save_merged_result(dir, &old, awaited_id.as_deref(), snapshot, raw_index);
+            }
+            if !is_renewed
+                && let Some(same_id) = self.find_matching_snapshot(dir, &old, &snapshot, raw_index)?
+            {
+                let snapshot = snapshot.with_commit_of(&self.project.load_snap(&same_id)?.snapshot);
+                self.taken_snapshots.borrow_mut().insert(same_id.clone(), snapshot);
+                return Ok(same_id);
+            }
+            self.save_separate_snapshot(&old, before, snapshot, raw_index)
+        };
+        let scan = checkout.scan().with_restored_ignored(&old.snapshot.ignored);
+        // Flags that were set since the restore, or that belong to the state before it.
+        let has_flags_of = |id: &str| self.has_snapshot_flags(dir, id);
+        let former_snap = before.and_then(|before| before.snapshot_id.as_deref());
+        let flags_change =
+            !has_flags_of(id)? || former_snap.is_some_and(|id| !has_flags_of(id).unwrap_or(false));
+        let parked_id = match checkout.write_snapshot_from_scan(base, &old.reason, excluded, &scan, save)? {
+            // Taken without a change, too: undoing this step must show again what a sparse checkout showed,
+            // and set the same flags.
+            None if flags_change
+                || !old.snapshot.ignored.is_empty()
+                || checkout.has_sparse_deviations()? =>
+            {
+                Some(checkout.write_snapshot_always(base, &old.reason, excluded, &scan, save)?)
+            }
+            taken => taken,
+        };
+        // Without a snapshot, only empty folders are left to park.
+        if let Some(id) = &parked_id {
+            self.park_snapshot_files(dir, id)?;
+            fail_points::hit("aside.cleared");
+        }
+        before.map_or(Ok(()), |before| self.remove_restored_folders(dir, id, before))?;
+        Ok(parked_id)
+    }
+
+    /// Saves the temporary result of merging a snapshot onto another commit; the original snapshot stays
+    /// valid.
+    fn save_merged_result(
+        &self,
+        dir: &Path,
+        old: &SnapshotRecord,
+        awaited_id: Option<&str>,
+        snapshot: Snapshot,
+        raw_index: &Path,
+    ) -> Result<String, Error> {
+        let record = SnapshotRecord {
+            id: new_id(),
+            at: now(),
+            restored: Some(now()),
+            replaces: Some(awaited_id.unwrap_or(&old.id).to_owned()),
+            ..derived_record(old, snapshot)
+        };
+        let parked_dir = snapshot_store::parked_dir(self.project, &old.id)?;
+        let checkout = self.checkout(dir)?;
+        let id = self.save_snapshot_with_files(record, raw_index, |_| {
+            checkout.copy_restored_untracked(&old.snapshot, &parked_dir)
+        })?;
+        if old.parked_files_in.is_some() {
+            self.save_renewed_again(dir, old, awaited_id)?;
+        }
+        Ok(id)
+    }
+
+    /// Saves again a snapshot that renewed another one and that the undo of that one removes. Previews and
+    /// lanes that wait for the other snapshot then wait for this one.
+    fn save_renewed_again(
+        &self,
+        dir: &Path,
+        old: &SnapshotRecord,
+        awaited_id: Option<&str>,
+    ) -> Result<(), Error> {
+        let files_in = old.parked_files_in.clone();
+        let record = SnapshotRecord {
+            id: new_id(),
+            at: now(),
+            restored: None,
+            parked_files_in: files_in,
+            ..derived_record(old, old.snapshot.clone())
+        };
+        let index = self.project.saved_index_path(dir, &old.id);
+        let id = self.checkout(dir)?.copy_index(&index, |raw| self.save_snapshot(record, raw))?;
+        awaited_id.map_or(Ok(()), |waiting| self.replace_awaited(waiting, &id))
+    }
+
+    /// Removes the empty folders that a restored snapshot created and that were not there `before`.
+    pub(super) fn remove_restored_folders(
+        &self,
+        dir: &Path,
+        id: &str,
+        before: &PreRestoreState,
+    ) -> Result<(), Error> {
+        let old = self.project.load_snap(id)?;
+        self.checkout(dir)?.remove_empty_folders(&old.snapshot.empty_dirs, &before.empty_dirs);
+        Ok(())
+    }
+
+    /// Restores a snapshot that was cleared from a worktree at `head`: the inverse of
+    /// [`Operation::park_snapshot_files`]. Where that changes flags or folders, or shows other files of a
+    /// sparse checkout, the inverse of this step has to restore the present ones; they are saved first.
+    pub(super) fn restore_cleared(&self, dir: &Path, id: &str, head: Oid) -> Result<RestoreOutcome, Error> {
+        let is_sparse = self.project.repo.sparse_patterns(dir).is_some();
+        let before = if self.is_reverting() {
+            None
+        } else if is_sparse || !self.has_snapshot_flags(dir, id)? {
+            Some(self.snapshot_before_restore(
+                dir,
+                head,
+                &format!("what was there before snapshot {id} came back"),
+                id,
+            )?)
+        } else {
+            // The snapshot's empty folders are removed with it again.
+            let folders = self.load_snapshot(id)?.empty_dirs;
+            let exists = |folder: &RepoPath| folder.to_fs_path(dir).is_dir();
+            let empty_dirs: Vec<RepoPath> = folders.iter().filter(|f| exists(f)).cloned().collect();
+            (!folders.is_empty()).then_some(PreRestoreState {
+                snapshot_id: None,
+                empty_dirs,
+                ignored: Vec::new(),
+            })
+        };
+        self.restore(dir, id, head, before)
+    }
+
+    /// Saves the present changes as a separate snapshot. Where it holds more than `old` and the restored
+    /// state before it, previews and lanes that waited for `old` wait for it.
+    fn save_separate_snapshot(
+        &self,
+        old: &SnapshotRecord,
+        before: Option<&PreRestoreState>,
+        snapshot: Snapshot,
+        raw_index: &Path,
+    ) -> Result<String, Error> {
+        let mut known_snapshots = vec![old.snapshot.clone()];
+        if let Some(before) = before.and_then(|before| before.snapshot_id.as_deref()) {
+            known_snapshots.push(self.load_snapshot(before)?);
+        }
+        let new_paths = snapshot.unique_paths(&self.project.repo, &known_snapshots)?;
+        let awaited = self.find_awaited_id(old)?;
+        // No git object holds an ignored file, so this snapshot may be the only copy.
+        let is_needed = !new_paths.is_empty() || !snapshot.ignored.is_empty() || awaited.is_some();
+        let restored = match awaited {
+            Some(_) => None,
+            None if is_needed => old.restored,
+            None => Some(now()),
+        };
+        let commit = snapshot.commit;
+        let record = SnapshotRecord { id: new_id(), at: now(), restored, ..derived_record(old, snapshot) };
+        let id = self.save_snapshot(record, raw_index)?;
+        if let Some((awaited_id, _)) = &awaited {
+            self.replace_awaited(awaited_id, &id)?;
+        }
+        if new_paths.is_empty() {
+            return Ok(id);
+        }
+        if let Some((_, restore_command)) = awaited {
+            self.report_parked_files(&new_paths, &restore_command);
+        } else if before.is_some() {
+            self.project.listener.warn(format!(
+                "what was edited since is kept as snapshot {id}: git stash apply {}",
+                commit.short()
+            ));
+        }
+        Ok(id)
+    }
+
+    /// Reports which files were parked in addition to those of an operation, and the command that restores
+    /// them.
+    fn report_parked_files(&self, paths: &[RepoPath], restore_command: &str) {
+        let names = crate::git::list_paths(paths);
+        let text =
+            format!("what was changed since is set aside: {names}; it comes back with: {restore_command}");
+        match self.is_reverting() {
+            true => self.project.listener.warn(text),
+            // The operation may still be rolled back.
+            false => self.defer(move |project| project.listener.step(text)),
+        }
+    }
+
+    /// Returns the id by which an open preview or a lane waits for a snapshot, and the command that restores
+    /// it. The id is the snapshot's own, or that of the snapshot that it renews. None when nothing waits for
+    /// it.
+    fn find_awaited_id(&self, snap: &SnapshotRecord) -> Result<Option<(String, String)>, Error> {
+        for id in std::iter::once(&snap.id).chain(&snap.parked_files_in).chain(&snap.replaces) {
+            if let Some(restore_command) = self.awaited_restore_command(id)? {
+                return Ok(Some((id.clone(), restore_command)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the command that restores a snapshot for which an open preview or a lane waits; none when
+    /// nothing waits for it.
+    pub(super) fn awaited_restore_command(&self, id: &str) -> Result<Option<String>, Error> {
+        let open = PreviewRecord::load_if_exists(&self.project.store.layout().preview())?;
+        if open.is_some_and(|open| open.snapshot.as_deref() == Some(id)) {
+            return Ok(Some("git proq preview --back".to_owned()));
+        }
+        let lanes = self.project.lanes()?;
+        let lane = lanes.iter().find(|lane| lane.preview_edits.iter().any(|edit| edit == id));
+        Ok(lane.map(|lane| format!("git proq preview {}", lane.name)))
+    }
+
+    /// Makes the open preview and all lanes that wait for snapshot `old` wait for `new`.
+    fn replace_awaited(&self, old: &str, new: &str) -> Result<(), Error> {
+        let path = self.project.store.layout().preview();
+        if let Some(mut open) = PreviewRecord::load_if_exists(&path)?
+            && open.snapshot.as_deref() == Some(old)
+        {
+            open.snapshot = Some(new.to_owned());
+            self.save_record(&open, &path)?;
+        }
+        for lane in self.project.lanes()? {
+            if lane.preview_edits.iter().any(|edit| edit == old) {
+                self.update_lane(&lane.name, |lane| {
+                    lane.preview_edits
+                        .iter_mut()
+                        .filter(|edit| *edit == old)
+                        .for_each(|edit| new.clone_into(edit));
+                })?;
+            }
+        }
+        self.mark_restored(old)
+    }
+
+    fn save_snapshot(&self, record: SnapshotRecord, raw_index: &Path) -> Result<String, Error> {
+        self.save_snapshot_with_files(record, raw_index, |_| Ok(()))
+    }
+
+    /// Saves a snapshot with files that `copy_files` writes into the snapshot's folder. The step covers the
+    /// copy, because a folder from before the step began has no owner.
+    fn save_snapshot_with_files(
+        &self,
+        record: SnapshotRecord,
+        raw_index: &Path,
+        copy_files: impl FnOnce(&SnapshotRecord) -> Result<(), Error>,
+    ) -> Result<String, Error> {
+        let step = Step::TakeSnapshot { id: record.id.clone(), is_retaken: false };
+        self.perform_with(step, |_| {
+            copy_files(&record).and_then(|()| snapshot_store::save_snapshot(self.project, &record, raw_index))
+        })?;
+        self.taken_snapshots.borrow_mut().insert(record.id.clone(), record.snapshot);
+        Ok(record.id)
+    }
+
+    /// Returns the content of the snapshot `id`.
+    pub(super) fn load_snapshot(&self, id: &str) -> Result<Snapshot, Error> {
+        if let Some(snapshot) = self.taken_snapshots.borrow().get(id) {
+            return Ok(snapshot.clone());
+        }
+        let snap = self.project.load_snap(id)?;
+        SnapshotError::refuse_lost(self.project, &snap)?;
+        Ok(snap.snapshot)
+    }
+
+    /// Records that a snapshot's content is back in its worktree.
+    pub(crate) fn mark_restored(&self, id: &str) -> Result<(), Error> {
+        if let Some(step) = self.mark_restored_step(id)? {
+            drop(self.perform(step)?);
+            snapshot_store::prune_parked_folders(self.project, id);
+        }
+        Ok(())
+    }
+
+    fn mark_restored_step(&self, id: &str) -> Result<Option<Step>, Error> {
+        let path = self.project.store.layout().snapshot(id).join("snap.toml");
+        let Some(snap) = SnapshotRecord::load_if_exists(&path)? else { return Ok(None) };
+        let text = SnapshotRecord { restored: Some(now()), ..snap }.to_toml(&path)?;
+        self.record_step(&path, Some(text)).map(Some)
+    }
+
+    /// Records that a snapshot is about to be restored to a worktree again, so that expiry does not delete
+    /// it.
+    pub(super) fn mark_not_restored(&self, id: &str) -> Result<(), Error> {
+        let path = self.project.store.layout().snapshot(id).join("snap.toml");
+        let snap = SnapshotRecord::load(&path)?;
+        self.save_record(&SnapshotRecord { restored: None, is_copy: false, ..snap }, &path)
+    }
+
+    /// Restores a snapshot onto a worktree that is at `head`, with what was written into its parked files
+    /// since. A conflict leaves the worktree unchanged. `before` is the present state of the worktree.
+    pub(crate) fn restore(
+        &self,
+        dir: &Path,
+        id: &str,
+        head: Oid,
+        before: Option<PreRestoreState>,
+    ) -> Result<RestoreOutcome, Error> {
+        let renewed_id = self.renew_snapshot(dir, id)?;
+        let step = Step::RestoreSnapshot {
+            dir: dir.to_owned(),
+            snapshot_id: renewed_id.clone(),
+            head,
+            state_before: before,
+        };
+        let outcome = self.perform(step)?.into_restored();
+        self.warn_of_unrestored_ignored(&renewed_id, &outcome);
+        if renewed_id != id && !matches!(outcome, RestoreOutcome::Conflict(_)) {
+            self.mark_restored(&renewed_id)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Restores a snapshot, marks it as restored and performs `following_steps`. Where HEAD has moved and the
+    /// changes had to be merged, the operation cannot be rolled back: the worktree differs from before.
+    /// Returns also the commit that holds the changes, restored or not.
+    pub(crate) fn restore_then(
+        &self,
+        dir: &Path,
+        id: &str,
+        head: Oid,
+        following_steps: Vec<Step>,
+    ) -> Result<(RestoreOutcome, Oid), Error> {
+        let repo = &self.project.repo;
+        let is_exact = repo.tree_of(head)? == repo.tree_of(self.load_snapshot(id)?.base)?;
+        let renewed_id = self.renew_snapshot(dir, id)?;
+        let mut steps = vec![Step::RestoreSnapshot {
+            dir: dir.to_owned(),
+            snapshot_id: renewed_id.clone(),
+            head,
+            state_before: None,
+        }];
+        steps.extend(self.mark_restored_step(&renewed_id)?);
+        if renewed_id != id {
+            steps.extend(self.mark_restored_step(id)?);
+        }
+        steps.extend(following_steps);
+        let outcome = if is_exact {
+            self.perform_until_conflict(steps)?
+        } else {
+            self.perform_forward(steps)?.into_restored()
+        };
+        snapshot_store::prune_parked_folders(self.project, id);
+        self.warn_of_unrestored_ignored(&renewed_id, &outcome);
+        Ok((outcome, self.load_snapshot(&renewed_id)?.commit))
+    }
+
+    /// Warns where the ignored files are that could not be restored: no commit has them.
+    fn warn_of_unrestored_ignored(&self, id: &str, outcome: &RestoreOutcome) {
+        if !matches!(outcome, RestoreOutcome::Conflict(_)) {
+            return;
+        }
+        let Ok(SnapshotRecord { snapshot, .. }) = self.project.load_snap(id) else { return };
+        if let Ok(parked_dir) = snapshot_store::parked_dir(self.project, id)
+            && !snapshot.ignored.is_empty()
+        {
+            let paths: Vec<RepoPath> = snapshot.ignored.into_iter().map(|file| file.path).collect();
+            let files_dir = parked_dir.join("files");
+            let names = crate::git::list_paths(&paths);
+            self.project.listener.warn(format!("ignored files are kept in {}: {names}", files_dir.display()));
+        }
+    }
+
+    /// Performs the steps in order; stops when the first one, a restore, reports a conflict.
+    fn perform_until_conflict(&self, steps: Vec<Step>) -> Result<RestoreOutcome, Error> {
+        let mut outcome = RestoreOutcome::Exact;
+        for (n, step) in steps.into_iter().enumerate() {
+            let applied = self.perform(step)?.into_restored();
+            if n == 0 {
+                outcome = applied;
+                if matches!(outcome, RestoreOutcome::Conflict(_)) {
+                    break;
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Returns the id of the snapshot to restore instead of `id`: a new one when its parked files were
+    /// written to since, else `id`.
+    fn renew_snapshot(&self, dir: &Path, id: &str) -> Result<String, Error> {
+        let old = self.project.load_snap(id)?;
+        let checkout = self.checkout(dir)?;
+        let Some(snapshot) = checkout.renew_snapshot(&old.snapshot, id)? else { return Ok(id.to_owned()) };
+        let files_in = Some(old.parked_files_in.clone().unwrap_or_else(|| id.to_owned()));
+        let record = SnapshotRecord {
+            id: new_id(),
+            at: now(),
+            parked_files_in: files_in,
+            ..derived_record(&old, snapshot)
+        };
+        checkout.copy_index(&self.project.saved_index_path(dir, id), |raw_index| {
+            self.save_snapshot(record, raw_index)
+        })
+    }
+
+    /// Saves what differs from HEAD in a worktree before snapshot `incoming_id` is restored to it, as a copy:
+    /// no file moves. Holds no snapshot when neither the files differ from HEAD nor the index flags from the
+    /// incoming ones.
+    pub(super) fn snapshot_before_restore(
+        &self,
+        dir: &Path,
+        base: Oid,
+        reason: &str,
+        incoming_id: &str,
+    ) -> Result<PreRestoreState, Error> {
+        let checkout = self.checkout(dir)?;
+        let scan = checkout.scan();
+        let excluded = preview_ignored_files(self.project, dir)?;
+        let save = |snapshot: Snapshot, raw_index: &Path| {
+            self.save_snapshot_with_files(SnapshotRecord::new_copy(reason, snapshot), raw_index, |record| {
+                let folder = self.project.store.layout().snapshot(&record.id);
+                checkout.copy_filtered_files(&record.snapshot, &folder)?;
+                fail_points::hit("snap.copied");
+                Ok(())
+            })
+        };
+        // Only the index records what a sparse checkout shows, and which flags are set.
+        let snap = if self.project.repo.sparse_patterns(dir).is_some()
+            || !self.has_snapshot_flags(dir, incoming_id)?
+        {
+            Some(checkout.write_snapshot_always(base, reason, &excluded, &scan, save)?)
+        } else {
+            checkout.write_snapshot_from_scan(base, reason, &excluded, &scan, save)?
+        };
+        Ok(PreRestoreState {
+            snapshot_id: snap,
+            empty_dirs: checkout.find_empty_folders(&scan)?,
+            ignored: Vec::new(),
+        })
+    }
+}
+
+/// Returns a record like `old` for another snapshot; the caller sets its id and time.
+fn derived_record(old: &SnapshotRecord, snapshot: Snapshot) -> SnapshotRecord {
+    SnapshotRecord { parked_files_in: None, replaces: None, is_copy: false, snapshot, ..old.clone() }
+}

@@ -1,0 +1,136 @@
+//! The repository's hooks that may change or refuse what lands and its commit message, run as git would run
+//! them.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use super::Error;
+use super::check_worktree::HeldWorktree;
+use super::request::Candidate;
+use super::stack::StackContext;
+use crate::git::{NewCommit, Oid, run_hook};
+
+/// Tree that a hook leaves of a merge, or the reason why it refuses the merge.
+type HookResult = Result<Oid, String>;
+
+/// The repository's `pre-merge-commit` hook, with its results by merge: lanes may be stacked more than once.
+#[derive(Debug, Default)]
+pub(super) struct PreMergeCommitHook {
+    folder: OnceCell<Option<PathBuf>>,
+    worktree: RefCell<Option<HeldWorktree>>,
+    results: RefCell<HashMap<(Oid, Oid, Oid), HookResult>>,
+}
+
+impl PreMergeCommitHook {
+    /// Runs the repository's `pre-merge-commit` hook on the merge of a lane, and returns the tree to commit:
+    /// the hook may change the staged files. The inner error is the reason of a refusal. Git runs the hook in
+    /// the worktree that contains the merge. No checkout has been touched yet, so the hook runs in a separate
+    /// worktree that no other process uses.
+    pub(super) fn run(
+        &self,
+        context: StackContext<'_>,
+        ours: (Oid, Oid),
+        candidate: &Candidate,
+        merged: Oid,
+    ) -> Result<HookResult, Error> {
+        let repo = &context.project.repo;
+        if !context.run_hooks || context.temp_objects.is_some() {
+            return Ok(Ok(merged));
+        }
+        if self.folder.get().is_none() {
+            let hooks_folder = repo.pre_merge_hook_folder()?;
+            self.folder.get_or_init(|| hooks_folder);
+        }
+        let Some(Some(folder)) = self.folder.get() else { return Ok(Ok(merged)) };
+        let key = (ours.1, merged, candidate.tip);
+        if let Some(known) = self.results.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let mut worktree = self.worktree.borrow_mut();
+        let worktree = match &mut *worktree {
+            Some(place) => place,
+            none => none.insert(HeldWorktree::acquire_for_hooks(context.project)?),
+        };
+        let parents = [ours.0, candidate.tip];
+        let staged_merge = NewCommit { tree: merged, parents: &parents, message: "git-proq: before a merge" };
+        worktree.check_out(context.project, staged_merge.write_as_proq(repo, None)?)?;
+        repo.detach_head(&worktree.dir, ours.0)?;
+        let outcome =
+            repo.run_pre_merge_hook(&worktree.dir, folder, (candidate.tip, &candidate.lane.kind.branch));
+        let is_intact = worktree.is_intact(context.project);
+        if is_intact {
+            worktree.detach_head(context.project, ours.0)?;
+        }
+        let result = match outcome {
+            _ if !is_intact => {
+                Err("the repository's pre-merge-commit hook left no worktree where it ran".to_owned())
+            }
+            Ok(tree) => Ok(tree),
+            Err(e) if e.is_git_failure() => {
+                Err(format!("the repository's pre-merge-commit hook refused it: {e}"))
+            }
+            Err(e) => return Err(e.into()),
+        };
+        self.results.borrow_mut().insert(key, result.clone());
+        Ok(result)
+    }
+}
+
+/// Name of the hook that `--no-verify` skips.
+const COMMIT_MSG: &str = "commit-msg";
+
+/// Hint for landing without a hook that git's own flag skips.
+pub(super) const NO_VERIFY_HINT: &str = "to land it without that hook: --no-verify";
+
+/// Refusal of a lane by a hook.
+pub(super) struct HookRefusal {
+    /// Reason of the refusal.
+    pub(super) reason: String,
+    /// Hint for landing without the hook.
+    pub(super) hint: String,
+}
+
+impl HookRefusal {
+    fn from_hook(hook: &str, action: &str) -> HookRefusal {
+        let hint = match hook {
+            COMMIT_MSG => NO_VERIFY_HINT,
+            // No flag skips this hook alone.
+            _ => "to land it without any hook: git -c core.hooksPath=/dev/null proq merge …",
+        };
+        HookRefusal { reason: format!("the repository's {hook} hook {action}"), hint: hint.to_owned() }
+    }
+}
+
+/// Runs the repository's `prepare-commit-msg` and `commit-msg` hooks, and returns the message that they
+/// leave, or a refusal. `kind` is the message source that git passes to them: `merge` or `squash`.
+pub(super) fn run_message_hooks(
+    context: StackContext<'_>,
+    text: &str,
+    kind: &str,
+) -> Result<Result<String, HookRefusal>, Error> {
+    if context.temp_objects.is_some() {
+        return Ok(Ok(text.to_owned()));
+    }
+    let repo = &context.project.repo;
+    let file = context.scratch.join("MERGE_MSG");
+    let path = file.to_string_lossy().into_owned();
+    let all_calls: &[(&str, &[&str])] = &[("prepare-commit-msg", &[&path, kind]), (COMMIT_MSG, &[&path])];
+    let hook_calls = if context.run_hooks { all_calls } else { &all_calls[..1] };
+    if !hook_calls.iter().any(|(name, _)| repo.may_have_hook(repo.command_dir(), name)) {
+        return Ok(Ok(text.to_owned()));
+    }
+    let io = |what, e| crate::git::Error::io(what, &file)(e);
+    std::fs::write(&file, text).map_err(|e| io("write", e))?;
+    let mut text = text.to_owned();
+    for (name, args) in hook_calls {
+        if let Err(e) = run_hook(repo, repo.command_dir(), name, args) {
+            return Ok(Err(HookRefusal::from_hook(name, &format!("refused it: {e}"))));
+        }
+        text = crate::regular_file::read_store_text(&file).map_err(|e| io("read", e))?;
+        if text.trim().is_empty() {
+            return Ok(Err(HookRefusal::from_hook(name, "left its message empty")));
+        }
+    }
+    Ok(Ok(text))
+}

@@ -1,0 +1,546 @@
+//! Eligibility of lanes for landing: which lanes may land, and the reason for each that may not.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::lane_refusal::{adds_conflict_markers, mass_deletion_refusal, unrelated_history_refusal};
+use super::outcome::{LaneOutcome, Verdict};
+use super::pick_refusal::refuse_second_pick;
+use super::queue_turn::{has_branch_and_worktree, removed_lane_outcome};
+use super::request::{Candidate, LandingOptions, PendingCommit};
+use super::{Error, leftover_hints};
+use crate::config::Uncommitted;
+use crate::explain::Explain;
+use crate::git::{self, Oid, RepoPath, WorktreeList, WorktreeStatus};
+use crate::lane::{
+    self, IDLE_DETAIL, Operation, Project, RemovalEvidence, commit_leftovers, effective_state,
+    is_idle_with_work, leftovers_to_commit, look_at,
+};
+use crate::store::records::{ConflictRecord, FailedCheckRecord, LaneRecord, LaneState};
+use crate::store::{self, Record};
+
+/// Requested lanes, sorted by whether they may land.
+#[derive(Debug, Default)]
+pub(super) struct SortedLanes {
+    /// Lanes that may land, in this order.
+    pub(super) eligible: Vec<Candidate>,
+    /// Outcomes of lanes that were requested by name and may not land.
+    pub(super) refused: Vec<LaneOutcome>,
+    /// Lanes that `--all` skips: `(lane, reason)`.
+    pub(super) skipped: Vec<(String, String)>,
+}
+
+impl SortedLanes {
+    /// Replaces the entries of lanes whose outcome is known already.
+    pub(super) fn set_known_outcomes(&mut self, known_outcomes: &[LaneOutcome]) {
+        let is_known = |lane: &str| known_outcomes.iter().any(|outcome| outcome.lane == lane);
+        self.eligible.retain(|candidate| !is_known(&candidate.lane.name));
+        self.refused.retain(|outcome| !is_known(&outcome.lane));
+        self.skipped.retain(|(lane, _)| !is_known(lane));
+        self.refused.extend_from_slice(known_outcomes);
+    }
+}
+
+/// Sorts the requested lanes into those that may land, those that may not, and those that `--all` skips.
+pub(super) fn sort_lanes(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<SortedLanes, Error> {
+    let project = op.project;
+    let mut out = SortedLanes::default();
+    let mut lanes = Vec::new();
+    if options.all {
+        lanes = project.lanes()?;
+        lanes.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.name.cmp(&b.name)));
+    } else if let Some(lane) = options.unrecorded_lane {
+        lanes.push(lane.clone());
+    } else {
+        for name in options.lanes {
+            let lane = project.lane(name)?;
+            if !lanes.iter().any(|l: &LaneRecord| l.name == lane.name) {
+                lanes.push(lane);
+            }
+        }
+    }
+    if options.all {
+        skip_rival_attempts(&mut lanes, &mut out);
+        skip_batch_lanes(&mut lanes, &mut out);
+    }
+    let worktrees = WorktreeList::read(&project.repo)?;
+    let mut examinations = Vec::new();
+    for lane in lanes {
+        let onto = options.onto.map_or_else(|| lane.base.clone(), ToOwned::to_owned);
+        let examination = LaneExamination {
+            op,
+            project,
+            options,
+            lane,
+            onto,
+            worktrees: &worktrees,
+            was_incomplete: AtomicBool::default(),
+        };
+        match examination.state_refusal()? {
+            None => examinations.push(examination),
+            Some(reason) if options.all => out.skipped.push((examination.lane.name, reason)),
+            Some(reason) => out.refused.push(LaneOutcome {
+                hints: examination.hints()?,
+                ..LaneOutcome::refused(&examination.lane.name, &examination.onto, reason)
+            }),
+        }
+    }
+    let folders: Vec<PathBuf> =
+        examinations.iter().map(|examination| examination.lane.path.clone()).collect();
+    let as_clean = || {
+        examinations
+            .iter()
+            .map(|examination| examination.decide(Some(WorktreeStatus::default())))
+            .collect::<Vec<_>>()
+    };
+    let (statuses, as_clean) = git::query_statuses(&project.repo, &folders, as_clean);
+    for ((examination, status), as_clean) in examinations.iter().zip(statuses).zip(as_clean) {
+        let clean = status.as_ref().is_some_and(WorktreeStatus::is_clean);
+        let mut decision = if clean { as_clean } else { examination.decide(status) };
+        let may_be_outdated = || {
+            decision.is_err()
+                || examination.was_incomplete.load(Ordering::Relaxed)
+                || !has_branch_and_worktree(project, &examination.lane)
+        };
+        if !matches!(decision, Ok(Ok(_))) && options.unrecorded_lane.is_none() && may_be_outdated() {
+            let Some(fresh) = examination.reexamine()? else {
+                out.refused.extend(
+                    (!options.all).then(|| removed_lane_outcome(project, &examination.lane, options)),
+                );
+                continue;
+            };
+            decision = Ok(fresh);
+        }
+        match decision? {
+            Ok(candidate) => out.eligible.push(candidate),
+            Err(outcome) => out.refused.push(*outcome),
+        }
+    }
+    Ok(out)
+}
+
+/// Skips lanes that are attempts at one task while it has more than one: only one may land, and the user has
+/// to pick it.
+fn skip_rival_attempts(lanes: &mut Vec<LaneRecord>, out: &mut SortedLanes) {
+    let all_lanes = lanes.clone();
+    lanes.retain(|lane| {
+        let attempts =
+            all_lanes.iter().filter(|other| lane.group.is_some() && other.group == lane.group).count();
+        if attempts > 1 {
+            let reason = format!("it is one of {attempts} attempts; git proq pick {} lands it", lane.name);
+            out.skipped.push((lane.name.clone(), reason));
+        }
+        attempts < 2
+    });
+}
+
+/// Skips lanes of a batch: the batch lands them automatically, in its own order.
+fn skip_batch_lanes(lanes: &mut Vec<LaneRecord>, out: &mut SortedLanes) {
+    lanes.retain(|lane| {
+        if let Some(batch_lane) = &lane.batch {
+            out.skipped.push((lane.name.clone(), format!("batch {} lands it", batch_lane.batch)));
+        }
+        lane.batch.is_none()
+    });
+}
+
+struct LaneExamination<'a, 'p> {
+    op: &'a Operation<'p>,
+    project: &'p Project,
+    options: &'a LandingOptions<'a>,
+    lane: LaneRecord,
+    onto: String,
+    worktrees: &'a WorktreeList,
+    /// Whether the lane's branch or worktree was missing or damaged. Another process may be removing or
+    /// restoring the lane.
+    was_incomplete: AtomicBool,
+}
+
+impl LaneExamination<'_, '_> {
+    /// Examines the lane again once no other process is removing or restoring it. Returns none when the lane
+    /// no longer exists.
+    fn reexamine(&self) -> Result<Option<Result<Candidate, Box<LaneOutcome>>>, Error> {
+        let project = self.project;
+        match project.lock_idle_lane(&self.lane.name).map(drop) {
+            Err(lane::Error::UnknownLane { .. }) => Ok(None),
+            Err(lane::Error::Store(store::Error::Locked { resource: what, holder, .. })) => {
+                Ok(Some(Err(self.refuse_incomplete(format!("{what} is held by {holder}")))))
+            }
+            _ => {
+                let worktrees = &WorktreeList::read(&project.repo)?;
+                let (op, request, was_incomplete) = (self.op, self.options, AtomicBool::default());
+                let (lane, onto) = (self.lane.clone(), self.onto.clone());
+                LaneExamination { op, project, options: request, lane, onto, worktrees, was_incomplete }
+                    .decide(None)
+                    .map(Some)
+            }
+        }
+    }
+
+    /// Returns the lane as a candidate, or the outcome with the reason why it may not land. `status` is the
+    /// uncommitted work of its worktree, if known.
+    fn decide(&self, status: Option<WorktreeStatus>) -> Result<Result<Candidate, Box<LaneOutcome>>, Error> {
+        match self.examine(status)? {
+            Ok(examined) => self.check_changes(examined),
+            Err(outcome) => Ok(Err(outcome)),
+        }
+    }
+
+    /// Returns the lane as a candidate with its size, or refuses it because of its changes: conflict markers,
+    /// or too many deletions.
+    fn check_changes(&self, examined: ExaminedLane) -> Result<Result<Candidate, Box<LaneOutcome>>, Error> {
+        let (repo, lane) = (&self.project.repo, &self.lane);
+        let ExaminedLane { tip, base, ancestor: from, to_commit: would_commit } = examined;
+        let changes = git::tree_changes(repo, from, tip)?;
+        if !self.options.force
+            && let Some(path) =
+                changes.iter().find(|c| adds_conflict_markers(repo, c)).map(|c| c.path.clone())
+        {
+            let reason = format!("{path} holds conflict markers; land it all the same by name with --force");
+            let files = vec![path];
+            return Ok(Err(Box::new(LaneOutcome {
+                conflicted_files: files,
+                ..LaneOutcome::refused(&lane.name, &self.onto, reason)
+            })));
+        }
+        if !self.options.allow_deletions
+            && let Some(refused) = mass_deletion_refusal(repo, &lane.name, (&self.onto, base), &changes)?
+        {
+            return Ok(Err(Box::new(refused)));
+        }
+        let record =
+            ConflictRecord::load_if_exists(&self.project.store.layout().conflict_record(&lane.name))?;
+        Ok(Ok(Candidate {
+            lane: lane.clone(),
+            tip,
+            onto: self.onto.clone(),
+            conflict_count: record.map_or(0, |r| r.attempts),
+            commits: repo.count_ahead(tip, base)?,
+            files: changes.len(),
+            part: None,
+            pending_commit: would_commit.map(|status| PendingCommit { status, ancestor: from }),
+        }))
+    }
+
+    /// Returns why the lane's state keeps it from landing; none when it does not.
+    fn state_refusal(&self) -> Result<Option<String>, Error> {
+        let lane = &self.lane;
+        let (state, detail) = effective_state(self.project, lane)?;
+        let suffix = detail.map(|d| format!(": {d}")).unwrap_or_default();
+        Ok(match state {
+            // This is a dry run: the lane is taken as it is now, while its agent continues.
+            state if state.is_busy() && self.options.would_stop() => None,
+            LaneState::Running if is_idle_with_work(self.project, lane)? => {
+                let hint = format!("; git proq merge {} --stop ends its session and lands it", lane.name);
+                let hint = if self.options.all { hint.as_str() } else { "" };
+                Some(format!("it is done, and {IDLE_DETAIL}{hint}"))
+            }
+            LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
+            LaneState::Orphaned => {
+                Some(format!("its agent lives on without a supervisor; git proq stop {} ends it", lane.name))
+            }
+            LaneState::Stopped if self.was_stopped_to_land() => {
+                let is_skipped = self.options.all && !self.has_commits()? && !self.has_uncommitted()?;
+                is_skipped.then(|| "it has no commits yet".into())
+            }
+            LaneState::Failed | LaneState::Stalled | LaneState::Stopped
+                if self.options.all || !self.options.force =>
+            {
+                Some(format!("it {}{suffix}; land it all the same by name with --force", past_tense(state)))
+            }
+            LaneState::NoChange => Some("it changed nothing".into()),
+            LaneState::Idle if self.options.all && !self.has_commits()? => {
+                Some("it has no commits yet".into())
+            }
+            LaneState::Conflict
+                if self.options.all && self.options.resolver.is_none() && self.has_same_conflict()? =>
+            {
+                Some("it conflicts, and neither it nor its base has moved since".into())
+            }
+            LaneState::CheckFailed if self.options.all && !self.has_moved_since_check()? => {
+                Some("its checks failed, and neither it nor its base has moved since".into())
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns hints for a lane that its state keeps from landing.
+    fn hints(&self) -> Result<Vec<String>, Error> {
+        let (state, _) = effective_state(self.project, &self.lane)?;
+        let action = match is_idle_with_work(self.project, &self.lane)? {
+            true => "end its session and land it",
+            false => "stop it and land what it has committed",
+        };
+        let stop = format!("{action}: git proq merge {} --stop", self.lane.name);
+        Ok(state.is_busy().then_some(stop).into_iter().collect())
+    }
+
+    /// Returns whether `--stop` stopped the lane's agent for this landing, so that its stopped state is no
+    /// reason to refuse it.
+    fn was_stopped_to_land(&self) -> bool {
+        self.options.stop.is_some_and(|stopped| !self.options.all || stopped.contains(&self.lane.name))
+    }
+
+    fn has_uncommitted(&self) -> Result<bool, Error> {
+        let has_worktree = self.project.repo.is_registered_worktree(&self.lane.path);
+        Ok(has_worktree && !git::status(&self.project.repo, &self.lane.path, true)?.is_clean())
+    }
+
+    fn has_commits(&self) -> Result<bool, Error> {
+        let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?;
+        Ok(tip.is_some_and(|tip| tip != self.lane.start))
+    }
+
+    /// Returns whether a merge would meet the same two sides as the recorded conflict.
+    fn has_same_conflict(&self) -> Result<bool, Error> {
+        let path = self.project.store.layout().conflict_record(&self.lane.name);
+        let Some(record) = ConflictRecord::load_if_exists(&path)? else { return Ok(false) };
+        Ok(self.onto == record.onto
+            && lane::is_conflict_current(self.project, &self.lane.kind.branch, &record)?)
+    }
+
+    /// Returns whether the failed check is outdated: the lane or its base has moved, or the command is no
+    /// longer one of the checks.
+    fn has_moved_since_check(&self) -> Result<bool, Error> {
+        let path = self.project.store.layout().failed_check_record(&self.lane.name);
+        let Some(record) = FailedCheckRecord::load_if_exists(&path)? else { return Ok(true) };
+        if record.task_lane.is_none() {
+            let base_commands = match self.options.no_checks {
+                true => Vec::new(),
+                false => self.project.landing_checks(&self.onto)?.commands,
+            };
+            if !base_commands
+                .iter()
+                .chain(self.options.extra_checks)
+                .any(|command| *command == record.command)
+            {
+                return Ok(true);
+            }
+        }
+        self.has_moved_since(record.lane_tip, record.base_tip, &record.onto)
+    }
+
+    fn has_moved_since(&self, tip: Oid, base: Oid, onto: &str) -> Result<bool, Error> {
+        let repo = &self.project.repo;
+        Ok(self.onto != onto
+            || repo.branch_tip(&self.lane.kind.branch)? != Some(tip)
+            || repo.branch_tip(&self.onto)? != Some(base))
+    }
+
+    /// Refuses a lane whose branch or worktree is missing or damaged, and notes that.
+    fn refuse_incomplete(&self, reason: String) -> Box<LaneOutcome> {
+        self.was_incomplete.store(true, Ordering::Relaxed);
+        Box::new(LaneOutcome::refused(&self.lane.name, &self.onto, reason))
+    }
+
+    /// Returns the commits that may land, or the outcome with the reason why none may.
+    fn examine(
+        &self,
+        status: Option<WorktreeStatus>,
+    ) -> Result<Result<ExaminedLane, Box<LaneOutcome>>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let refused = |why: String| Ok(Err(Box::new(LaneOutcome::refused(&lane.name, &self.onto, why))));
+        let Some(base) = project.repo.branch_tip(&self.onto)? else {
+            return refused(format!("its base '{}' is gone; --onto BRANCH lands it elsewhere", self.onto));
+        };
+        if self.options.pick
+            && let Some(pick_refused) = refuse_second_pick(project, lane, &self.onto)?
+        {
+            let hint = format!("land it as well: git proq merge {}", lane.name);
+            return Ok(Err(Box::new(LaneOutcome { hints: vec![hint], ..pick_refused })));
+        }
+        let evidence = look_at(project, lane, self.worktrees, status)?;
+        if evidence.tip.is_none() {
+            return Ok(Err(self.refuse_incomplete(format!("its branch {} is gone", lane.kind.branch))));
+        }
+        if let Some(reason) =
+            evidence.broken_reason.clone().or_else(|| evidence.registration_mismatch.clone())
+        {
+            let repair_hint = evidence.repair_command.map(|command| format!("make it whole: {command}"));
+            return Ok(Err(Box::new(LaneOutcome {
+                hints: repair_hint.into_iter().collect(),
+                ..*self.refuse_incomplete(reason)
+            })));
+        }
+        if let Some((location, _)) = &evidence.detached_work {
+            return refused(format!("its worktree has commits on {location}, not on {}", lane.kind.branch));
+        }
+        if let Some(git_operation) = evidence.open_git_operation {
+            return refused(format!("a {git_operation} is under way in it"));
+        }
+        if let (Some(name), false) = (evidence.unpushed_submodules.first(), self.options.force) {
+            return refused(format!(
+                "its submodule {name} has commits that no remote has; push them, or land it by name with --force"
+            ));
+        }
+        let mut to_commit = None;
+        if !evidence.dirty_state.is_clean() {
+            match self.apply_uncommitted_setting(&evidence)? {
+                Ok(is_to_commit) => to_commit = is_to_commit.then(|| evidence.dirty_state.clone()),
+                Err(outcome) => return Ok(Err(outcome)),
+            }
+        }
+        self.check_against_base(base, to_commit)
+    }
+
+    /// Compares the lane with the tip `base` of its base, after uncommitted work has been handled. Refuses
+    /// unrelated histories, and lanes that have no commits or have landed already.
+    fn check_against_base(
+        &self,
+        base: Oid,
+        to_commit: Option<WorktreeStatus>,
+    ) -> Result<Result<ExaminedLane, Box<LaneOutcome>>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let refused = |why: String| Ok(Err(Box::new(LaneOutcome::refused(&lane.name, &self.onto, why))));
+        let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else {
+            return Ok(Err(self.refuse_incomplete(format!("its branch {} is gone", lane.kind.branch))));
+        };
+        let Some(ancestor) = project.repo.merge_base(base, tip)? else {
+            return Ok(Err(Box::new(unrelated_history_refusal(lane, &self.onto))));
+        };
+        if to_commit.is_some() {
+            return Ok(Ok(ExaminedLane { tip, base, ancestor, to_commit }));
+        }
+        if lane.has_landed_on(&project.repo, tip, base)? {
+            let outcome = LaneOutcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
+            if tip != lane.start || lane.landed.is_some() {
+                return Ok(Err(Box::new(outcome)));
+            }
+            if lane.already_done && lane.state == LaneState::Done {
+                let message = Some("its task had been done before".to_owned());
+                return Ok(Err(Box::new(LaneOutcome { message, ..outcome })));
+            }
+            return refused("it has no commits".to_owned());
+        }
+        if project.repo.has_equivalent_changes(base, tip)? {
+            let message = Some("in other commits, by patch id".to_owned());
+            let outcome = LaneOutcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
+            return Ok(Err(Box::new(LaneOutcome { message, ..outcome })));
+        }
+        Ok(Ok(ExaminedLane { tip, base, ancestor, to_commit }))
+    }
+
+    /// Handles uncommitted work as the setting `merge.uncommitted` requires. Returns whether a landing would
+    /// commit it, which a dry run does not.
+    fn apply_uncommitted_setting(
+        &self,
+        evidence: &RemovalEvidence,
+    ) -> Result<Result<bool, Box<LaneOutcome>>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let paths: Vec<RepoPath> = evidence.dirty_state.paths();
+        let names = git::list_paths(&paths);
+        let refused = |why: String, hints: Vec<String>| {
+            let outcome = LaneOutcome {
+                conflicted_files: paths.clone(),
+                hints,
+                ..LaneOutcome::refused(&lane.name, &self.onto, why)
+            };
+            Ok(Err(Box::new(outcome)))
+        };
+        let refused_by_error =
+            |e: lane::Error| refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect());
+        let is_committed = project.settings.uncommitted != Uncommitted::Snapshot;
+        if let Some(e) = project.repo.index_lock_error(&lane.path).filter(|_| is_committed) {
+            let hints = e.hints().iter().map(ToString::to_string).collect();
+            return refused(format!("it has uncommitted work: {names}; {e}"), hints);
+        }
+        if is_committed && let Some((why, hint)) = self.commit_refusal(&evidence.dirty_state)? {
+            return refused(format!("it has uncommitted work: {names}; {why}"), vec![hint]);
+        }
+        match project.settings.uncommitted {
+            Uncommitted::Commit if self.options.dry_run => {
+                match leftovers_to_commit(project, lane, self.options.allow_deletions) {
+                    Ok(paths) => Ok(Ok(!paths.is_empty())),
+                    Err(e) => refused_by_error(e),
+                }
+            }
+            Uncommitted::Snapshot if self.options.dry_run => Ok(Ok(false)),
+            Uncommitted::Refuse => refused(
+                format!("it has uncommitted work: {names}"),
+                leftover_hints::commit_hints(&project.repo, lane, &evidence.dirty_state),
+            ),
+            // If this landing had been refused before, the landing has already committed what the lane's run
+            // left.
+            Uncommitted::Commit if self.options.is_automatic && lane.auto_merge_refusal.is_some() => refused(
+                format!("it has uncommitted work that may not be its agent's: {names}"),
+                vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
+            ),
+            Uncommitted::Commit => match self.commit_leftovers()? {
+                Ok(None) => Ok(Ok(false)),
+                Ok(Some(reason)) => refused(reason, Vec::new()),
+                Err(e) => refused_by_error(e),
+            },
+            Uncommitted::Snapshot => {
+                let head = project.repo.head_commit(&lane.path)?;
+                let reason = format!("uncommitted work of lane {} when it landed", lane.name);
+                let snapshot =
+                    head.map(|h| self.op.take_snapshot(&lane.path, h, &reason, &[])).transpose()?.flatten();
+                if let Some(snap) = snapshot {
+                    project.listener.warn(format!(
+                        "uncommitted work of lane '{}' stays behind; it is kept: git stash apply {}",
+                        lane.name,
+                        snap.snapshot.commit.short()
+                    ));
+                }
+                Ok(Ok(false))
+            }
+        }
+    }
+
+    /// Commits the lane's uncommitted work to its branch. Returns the reason if the branch could not follow a
+    /// detached HEAD.
+    fn commit_leftovers(&self) -> Result<Result<Option<String>, lane::Error>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let old_tip = project.repo.branch_tip(&lane.kind.branch)?;
+        let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
+        if let Err(e) = commit_leftovers(project, lane, &message, self.options.allow_deletions) {
+            return Ok(Err(e));
+        }
+        if let Some(reason) = lane::follow_head(project, lane)? {
+            return Ok(Ok(Some(reason)));
+        }
+        let new_tip = project.repo.branch_tip(&lane.kind.branch)?;
+        if let (true, Some(before), Some(after)) = (self.options.is_automatic, old_tip, new_tip) {
+            lane::extend_run(project, lane, before, after)?;
+        }
+        Ok(Ok(None))
+    }
+
+    /// Returns why uncommitted work must not be committed where it is, and a hint. A commit on another branch
+    /// would land nothing of the lane, and a commit on its base would be there without a check. For an
+    /// embedded repository git would only commit a link to its commit.
+    fn commit_refusal(&self, status: &WorktreeStatus) -> Result<Option<(String, String)>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        if let Some(embedded) = status.entries.iter().find(|entry| entry.nested) {
+            let command = lane::move_nested_repo_command(project, lane, &embedded.path, self.worktrees);
+            let reason = format!("{} is a repository of its own", embedded.path);
+            return Ok(Some((reason, format!("move it out of the lane first: {command}"))));
+        }
+        let is_committed = project.settings.uncommitted == Uncommitted::Commit;
+        let other_branch =
+            lane::find_off_branch(project, lane)?.filter(|off| !(is_committed && off.can_commit));
+        Ok(other_branch.map(|off| {
+            let reason = format!("its worktree is on {}, not on {}", off.location, lane.kind.branch);
+            (reason, format!("bring it back to its branch first: {}", off.return_command))
+        }))
+    }
+}
+
+/// Commits of a lane that may land.
+struct ExaminedLane {
+    /// Tip of the lane's branch.
+    tip: Oid,
+    /// Tip of the base.
+    base: Oid,
+    /// Common ancestor of both tips.
+    ancestor: Oid,
+    /// Uncommitted work that a landing would commit first; a dry run leaves it.
+    to_commit: Option<WorktreeStatus>,
+}
+
+fn past_tense(state: LaneState) -> &'static str {
+    match state {
+        LaneState::Stopped => "was stopped",
+        _ => "failed",
+    }
+}

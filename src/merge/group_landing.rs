@@ -1,0 +1,515 @@
+//! Landing of the lanes of one base, or of several bases together.
+
+use std::time::Duration;
+
+use super::commit_hooks::PreMergeCommitHook;
+use super::land::{self, LandAttempt, Reversibility};
+use super::lane_conflicts::LaneConflict;
+use super::order::StackOrder;
+use super::outcome::{LandingReport, LaneOutcome, Verdict};
+use super::queue_turn::removed_lane_outcome;
+use super::request::{Candidate, LandingOptions};
+use super::stack::{self, Stack, StackContext};
+use super::stack_order::{self, OrderedStack};
+use super::verify::{PendingRef, VerifiedStack, Verifier};
+use super::{Error, conflict, failed_check, git_options, local_changes, parts};
+use crate::event;
+use crate::explain::{Exit, Explain, describe_with_causes};
+use crate::git::{self, Oid, RepoPath, TempObjectStore};
+use crate::lane::{self, Operation, Project};
+use crate::store::now;
+use crate::store::records::{LandingInfo, LaneRecord, LaneState, Step};
+
+/// Maximum number of times that a landing is stacked again because its base moved.
+const MAX_ATTEMPTS: u32 = 5;
+/// Pause before another attempt.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+
+/// State that the landings of one operation share.
+pub(super) struct GroupLanding<'w, 'p> {
+    pub(super) op: &'w Operation<'p>,
+    /// Options of the landing.
+    pub(super) options: &'w LandingOptions<'w>,
+    /// Checks and their results so far.
+    pub(super) verifier: &'w mut Verifier,
+    /// The repository's hook that inspects each merge.
+    pub(super) merge_hook: PreMergeCommitHook,
+}
+
+/// Lanes of one base, stacked and checked.
+struct PreparedStack {
+    verified: VerifiedStack,
+    order_notes: Vec<String>,
+}
+
+impl GroupLanding<'_, '_> {
+    /// Lands the lanes of one base that can land, and adds the outcome of each lane to the report.
+    ///
+    /// # Errors
+    /// Fails only when a signal ended the landing, which is no refusal of these lanes.
+    pub(super) fn land_group(
+        &mut self,
+        onto: &str,
+        candidates: &[Candidate],
+        report: &mut LandingReport,
+    ) -> Result<(), Error> {
+        let op = self.op;
+        match op.attempt_or_revert(|| self.land_with_retries(onto, candidates)) {
+            Ok(prepared) => {
+                report.order_notes.extend(prepared.order_notes);
+                report.lanes.extend(collect_outcomes(op, &prepared.verified, self.options.dry_run));
+            }
+            Err(e) if matches!(e.exit(), Exit::Signal(_)) => return Err(e),
+            Err(e) => report.lanes.extend(refuse_all(onto, candidates, &e)),
+        }
+        Ok(())
+    }
+
+    fn land_with_retries(&mut self, onto: &str, candidates: &[Candidate]) -> Result<PreparedStack, Error> {
+        let (op, mut last_reason, mut pending) = (self.op, None, PendingRef::default());
+        let mut change_check = LocalChangeCheck::BeforeChecks;
+        for _ in 0..MAX_ATTEMPTS {
+            let prepared = self.prepare_stack(onto, candidates, &mut pending, change_check)?;
+            if self.options.dry_run {
+                return Ok(prepared);
+            }
+            let moved = move_base(op, &prepared, &pending, Reversibility::Irreversible);
+            if change_check.should_retry(&moved, candidates.len() > 1) {
+                continue;
+            }
+            match moved? {
+                LandAttempt::Outdated(reason) => last_reason = reason,
+                LandAttempt::Landed => {
+                    announce_landing(op, &prepared.verified.stack);
+                    return Ok(prepared);
+                }
+            }
+            // The process that moved it may not be finished; a short pause lets it finish.
+            std::thread::sleep(RETRY_PAUSE);
+        }
+        Err(Error::BaseKeptMoving { base: onto.to_owned(), attempts: MAX_ATTEMPTS, last: last_reason })
+    }
+
+    /// Lands all lanes of all bases, or none of them.
+    ///
+    /// # Errors
+    /// Fails when a base could not be moved; all others are then where they were.
+    pub(super) fn land_atomically(
+        &mut self,
+        groups: &[(String, Vec<Candidate>)],
+        report: &mut LandingReport,
+    ) -> Result<(), Error> {
+        let dry_run = self.options.dry_run;
+        let mut pending: Vec<PendingRef> = groups.iter().map(|_| PendingRef::default()).collect();
+        let (mut last_reason, mut change_check) = (None, LocalChangeCheck::BeforeChecks);
+        for _ in 0..MAX_ATTEMPTS {
+            let mut prepared_stacks = Vec::new();
+            for ((onto, group), pending) in groups.iter().zip(&mut pending) {
+                prepared_stacks.push(self.prepare_stack(onto, group, pending, change_check)?);
+            }
+            if let Some(first_obstacle) = find_obstacle(report, &prepared_stacks) {
+                self.report_obstacle(prepared_stacks, &pending, &first_obstacle, report)?;
+                return Ok(());
+            }
+            let moved = if dry_run {
+                Ok(())
+            } else {
+                self.op.attempt_or_revert(|| move_each_base(self.op, &prepared_stacks, &pending))
+            };
+            if change_check.should_retry(&moved, true) {
+                continue;
+            }
+            match moved {
+                Err(Error::BaseKeptMoving { last: reason, .. }) => {
+                    last_reason = reason;
+                    std::thread::sleep(RETRY_PAUSE);
+                }
+                result => {
+                    result?;
+                    for prepared in prepared_stacks {
+                        if !dry_run {
+                            announce_landing(self.op, &prepared.verified.stack);
+                        }
+                        report.order_notes.extend(prepared.order_notes);
+                        report.lanes.extend(stack_outcomes(&prepared.verified.stack, dry_run));
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        let base = groups.iter().map(|(onto, _)| onto.as_str()).collect::<Vec<_>>().join("', '");
+        Err(Error::BaseKeptMoving { base, attempts: MAX_ATTEMPTS, last: last_reason })
+    }
+
+    /// Lands nothing, and still records the conflicts and failed checks.
+    fn report_obstacle(
+        &self,
+        mut prepared_stacks: Vec<PreparedStack>,
+        pending: &[PendingRef],
+        (lane, exit): &(String, Exit),
+        report: &mut LandingReport,
+    ) -> Result<(), Error> {
+        let mut lane_conflicts = Vec::new();
+        for prepared in &mut prepared_stacks {
+            lane_conflicts.extend(LaneConflict::split_off(self.op.project, &mut prepared.verified.stack)?);
+        }
+        let conflicting_lanes =
+            lane_conflicts.iter().find(|conflict| conflict.lane() == lane).map(LaneConflict::describe_lanes);
+        let reason =
+            conflicting_lanes.map_or_else(|| "does not".to_owned(), |with| format!("conflicts with {with}"));
+        let message = format!("it could land, but --atomic lands all or none, and '{lane}' {reason}");
+        for (prepared, pending) in prepared_stacks.iter().zip(pending) {
+            if !self.options.dry_run {
+                for step in
+                    failure_steps(self.op, &prepared.verified)?.into_iter().chain(pending.delete_step())
+                {
+                    drop(self.op.perform(step)?);
+                }
+            }
+            let mut outcomes = collect_outcomes(self.op, &prepared.verified, self.options.dry_run);
+            for outcome in outcomes.iter_mut().filter(|line| line.result == Verdict::Landed) {
+                *outcome = LaneOutcome {
+                    exit_code: Some(*exit),
+                    ..LaneOutcome::refused(&outcome.lane, &outcome.onto, &message)
+                };
+            }
+            report.lanes.extend(outcomes);
+        }
+        report.lanes.extend(lane_conflicts.iter().map(LaneConflict::outcome));
+        Ok(())
+    }
+
+    /// Stacks the lanes that may still land on the current tip of their base, and checks what would land.
+    fn prepare_stack(
+        &mut self,
+        onto: &str,
+        group: &[Candidate],
+        pending: &mut PendingRef,
+        change_check: LocalChangeCheck,
+    ) -> Result<PreparedStack, Error> {
+        let (request, project) = (self.options, self.op.project);
+        lane::require_branch_not_in_place(project, onto)?;
+        let scratch = project.store.layout().create_scratch()?;
+        let temp_objects = match request.dry_run {
+            true => Some(TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?),
+            false => None,
+        };
+        let tip = project.repo.branch_tip(onto)?;
+        let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
+        let strategy = request.strategy(&project.settings);
+        let verify_signatures = git_options::requires_signatures(&project.repo, onto, strategy)?;
+        let mut candidates = refresh_candidates(project, group, request)?;
+        let context = StackContext {
+            project,
+            onto,
+            strategy,
+            verify_signatures,
+            run_hooks: !request.no_verify,
+            merge_hook: &self.merge_hook,
+            scratch: scratch.path(),
+            temp_objects: temp_objects.as_ref(),
+        };
+        let has_alternatives = group.len() > 1 || request.atomic;
+        let change_check = match has_alternatives {
+            true if request.dry_run => LocalChangeCheck::Always,
+            true => change_check,
+            false => LocalChangeCheck::Never,
+        };
+        let OrderedStack { mut stack, lanes, order_notes: why } = stack_in_order(
+            self.op,
+            self.verifier,
+            context,
+            base,
+            request.order,
+            &mut candidates,
+            change_check,
+        )?;
+        let dropped = candidates.dropped;
+        stack.decided.extend(dropped.iter().cloned());
+        if request.dry_run {
+            if !has_alternatives && !stack.steps.is_empty() {
+                land::preflight(self.op, &stack, stack.steps.len(), temp_objects.as_ref())?;
+            }
+            self.verifier.note_tasks(&stack);
+            return Ok(PreparedStack {
+                verified: VerifiedStack { stack, failed_lanes: Vec::new() },
+                order_notes: why,
+            });
+        }
+        let rebuild = |lanes: &[Candidate]| {
+            let mut stack = stack::build(context, base, lanes)?;
+            stack.decided.extend(dropped.iter().cloned());
+            Ok::<_, Error>(stack)
+        };
+        let verified = self.verifier.verify(self.op, stack, &lanes, pending, &rebuild)?;
+        Ok(PreparedStack { verified, order_notes: why })
+    }
+}
+
+/// When the stack is checked for lanes that touch local changes in a checkout of their base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LocalChangeCheck {
+    /// Never: with a single lane, no other lane could land without it.
+    Never,
+    /// Before commands check a stack; without commands, moving the base finds the obstacle.
+    BeforeChecks,
+    /// Always: a base could not be moved because of local changes.
+    Always,
+}
+
+impl LocalChangeCheck {
+    /// Returns whether to retry a failed move without the lanes that touch local changes, which may have
+    /// appeared while commands ran. Switches to [`LocalChangeCheck::Always`] then.
+    fn should_retry<T>(&mut self, moved: &Result<T, Error>, has_alternatives: bool) -> bool {
+        let is_retry = has_alternatives
+            && *self == LocalChangeCheck::BeforeChecks
+            && moved.as_ref().is_err_and(local_changes::is_file_obstacle);
+        if is_retry {
+            *self = LocalChangeCheck::Always;
+        }
+        is_retry
+    }
+}
+
+/// Stacks the lanes that may still land on top of `base`. If the check is due, it moves lanes that touch
+/// local changes in a checkout of the base to the dropped ones.
+fn stack_in_order(
+    op: &Operation<'_>,
+    verifier: &mut Verifier,
+    context: StackContext<'_>,
+    base: Oid,
+    order: StackOrder,
+    candidates: &mut CurrentCandidates,
+    change_check: LocalChangeCheck,
+) -> Result<OrderedStack, Error> {
+    loop {
+        let arranged = stack_order::build_ordered(context, base, &candidates.lanes, order)?;
+        let stack = &arranged.stack;
+        let is_checked = match change_check {
+            LocalChangeCheck::Never => false,
+            LocalChangeCheck::BeforeChecks => verifier.has_commands_on(op.project, stack)?,
+            LocalChangeCheck::Always => true,
+        };
+        if stack.steps.is_empty() || !is_checked {
+            return Ok(arranged);
+        }
+        match local_changes::first_obstructed(op, stack, context.temp_objects)? {
+            None => return Ok(arranged),
+            Some((candidate, refused)) => {
+                candidates.lanes.retain(|lane| !lane.is_same_part(&candidate));
+                candidates.dropped.push(refused);
+            }
+        }
+    }
+}
+
+/// Moves one base, if any lane lands on it, and records the results.
+fn move_base(
+    op: &Operation<'_>,
+    prepared: &PreparedStack,
+    pending: &PendingRef,
+    reversibility: Reversibility,
+) -> Result<LandAttempt, Error> {
+    let stack = &prepared.verified.stack;
+    // The steps are computed late, from the records as they are then.
+    let remaining_steps = || {
+        let mut steps = record_steps(op, &prepared.verified)?;
+        steps.extend(pending.delete_step());
+        Ok(steps)
+    };
+    if !stack.steps.is_empty() {
+        return land::land_stack(op, stack, remaining_steps, reversibility);
+    }
+    for step in remaining_steps()? {
+        drop(op.perform(step)?);
+    }
+    Ok(LandAttempt::Landed)
+}
+
+/// Moves one base after the other. All moves can be undone until the last base has moved.
+fn move_each_base(
+    op: &Operation<'_>,
+    prepared_stacks: &[PreparedStack],
+    pending: &[PendingRef],
+) -> Result<(), Error> {
+    for (prepared, pending) in prepared_stacks.iter().zip(pending) {
+        if let LandAttempt::Outdated(last) = move_base(op, prepared, pending, Reversibility::Reversible)? {
+            let base = prepared.verified.stack.onto.clone();
+            return Err(Error::BaseKeptMoving { base, attempts: MAX_ATTEMPTS, last });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first lane that keeps all lanes of an atomic landing from landing, and the exit code for it.
+fn find_obstacle(report: &LandingReport, prepared_stacks: &[PreparedStack]) -> Option<(String, Exit)> {
+    let stacks = || prepared_stacks.iter().map(|prepared| &prepared.verified.stack);
+    let refused = report.lanes.iter().chain(stacks().flat_map(|s| &s.decided));
+    let refused = refused.filter(|o| o.result == Verdict::Refused).map(|o| (&o.lane, Exit::Refused));
+    let failed = prepared_stacks.iter().flat_map(|prepared| &prepared.verified.failed_lanes);
+    let failed = failed.map(|f| (&f.candidate.lane.name, Exit::Agent));
+    let conflicts = stacks().flat_map(|s| &s.conflicts).map(|c| (&c.candidate.lane.name, Exit::Conflicts));
+    let (lane, exit) = refused.chain(failed).chain(conflicts).next()?;
+    Some((lane.clone(), exit))
+}
+
+fn refuse_all(onto: &str, candidates: &[Candidate], e: &Error) -> Vec<LaneOutcome> {
+    candidates
+        .iter()
+        .map(|candidate| LaneOutcome {
+            hints: e.hints().iter().map(ToString::to_string).collect(),
+            exit_code: Some(e.exit()),
+            part_key: candidate.part_key(),
+            ..LaneOutcome::refused(&candidate.lane.name, onto, describe_with_causes(e))
+        })
+        .collect()
+}
+
+/// Candidates as they are now.
+#[derive(Default)]
+struct CurrentCandidates {
+    /// Candidates that may still land.
+    lanes: Vec<Candidate>,
+    /// Outcomes of lanes that were removed concurrently or may no longer land automatically.
+    dropped: Vec<LaneOutcome>,
+}
+
+/// Returns the candidates with their current tips, without lanes whose agent has been started again.
+fn refresh_candidates(
+    project: &Project,
+    candidates: &[Candidate],
+    options: &LandingOptions<'_>,
+) -> Result<CurrentCandidates, Error> {
+    let mut out = CurrentCandidates::default();
+    for candidate in candidates {
+        if candidate.part.is_some() || options.unrecorded_lane.is_some() {
+            out.lanes.push(candidate.clone());
+            continue;
+        }
+        let Some(lane) = land::find_same_lane(project, &candidate.lane)? else {
+            out.dropped.push(removed_lane_outcome(project, &candidate.lane, options));
+            continue;
+        };
+        let (state, _) = lane::effective_state(project, &lane)?;
+        let is_busy = state.is_busy() && !options.would_stop();
+        let tip = project.repo.branch_tip(&lane.kind.branch)?;
+        if options.is_automatic
+            && !is_busy
+            && let Some(reason) = lane::moved_since_run(project, &lane, tip)?
+        {
+            out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
+        } else if let (false, Some(tip)) = (is_busy, tip) {
+            out.lanes.push(Candidate { lane, tip, ..candidate.clone() });
+        }
+    }
+    Ok(out)
+}
+
+/// Returns the steps that record a landing once the base has moved: landed lanes first, then conflicts and
+/// failed checks.
+fn record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
+    let stack = &verified.stack;
+    let mut steps = Vec::new();
+    for step in &stack.steps {
+        if let Some(part) = &step.candidate.part {
+            steps.push(parts::proof_step(op, stack, step, part)?);
+            if !parts::decides_lane_state(verified, &step.candidate) {
+                continue;
+            }
+        }
+        let lane = &step.candidate.lane;
+        steps.extend(conflict::removal_steps(op, &lane.name)?);
+        steps.extend(failed_check::removal_step(op, &lane.name)?);
+        let (commit, tip) = (step.commit, step.candidate.tip);
+        let landed = LandingInfo { commit, onto: stack.onto.clone(), tip, at: now(), method: stack.strategy };
+        steps.extend(op.lane_step(&lane.name, |record| {
+            record.state = LaneState::Landed;
+            record.detail = None;
+            record.landed = Some(landed);
+        })?);
+    }
+    steps.extend(failure_steps(op, verified)?);
+    Ok(steps)
+}
+
+/// Returns the steps that save conflicts and failed checks.
+fn failure_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
+    let (stack, mut steps) = (&verified.stack, Vec::new());
+    // A lane that was removed concurrently has no record to write to.
+    let is_recorded = |candidate: &Candidate| {
+        Ok::<_, Error>(
+            parts::decides_lane_state(verified, candidate)
+                && land::find_same_lane(op.project, &candidate.lane)?.is_some(),
+        )
+    };
+    for conflict in &stack.conflicts {
+        if is_recorded(&conflict.candidate)? {
+            steps.extend(conflict::capture(op, stack, conflict)?);
+        }
+    }
+    for failed in &verified.failed_lanes {
+        if is_recorded(&failed.candidate)? {
+            steps.extend(failed.record_steps(op, stack)?);
+        }
+    }
+    Ok(steps)
+}
+
+/// Returns the outcomes of a stack and of its failed checks, and emits the events of the failed checks.
+fn collect_outcomes(op: &Operation<'_>, verified: &VerifiedStack, dry_run: bool) -> Vec<LaneOutcome> {
+    let mut out = stack_outcomes(&verified.stack, dry_run);
+    for failed in &verified.failed_lanes {
+        failed.emit_event(op);
+        out.push(failed.outcome(op, &verified.stack));
+    }
+    out
+}
+
+/// Verifies that every landed lane is on the base, emits the events, and schedules the repository's
+/// post-merge hook.
+fn announce_landing(op: &Operation<'_>, stack: &Stack) {
+    if stack.steps.is_empty() {
+        return;
+    }
+    if let Err(e) = land::verify_landed(op.project, stack) {
+        op.project.listener.warn(format!("'{}' has landed, but not as it should: {e}", stack.onto));
+    }
+    for step in &stack.steps {
+        let lane = LaneRecord { state: LaneState::Landed, ..step.candidate.lane.clone() };
+        let message = format!("lane '{}' landed on {}", lane.name, stack.onto);
+        op.emit(event::EventName::MergeLanded, Some(&lane), message);
+    }
+    let onto = stack.onto.clone();
+    op.defer(move |project| {
+        if let Err(e) = land::run_post_merge_hooks(project, &onto) {
+            project.listener.warn(format!("the repository's post-merge hook could not be run: {e}"));
+        }
+    });
+}
+
+fn stack_outcomes(stack: &Stack, dry_run: bool) -> Vec<LaneOutcome> {
+    let mut out = stack.decided.clone();
+    for step in &stack.steps {
+        let mut outcome = LaneOutcome::new(&step.candidate.lane.name, &stack.onto, Verdict::Landed);
+        outcome.strategy = Some(stack.strategy);
+        // The merge commits of a dry run were discarded.
+        outcome.commit = (!dry_run).then_some(step.commit);
+        outcome.part_key = step.candidate.part_key();
+        outcome.message = step.candidate.pending_commit.as_ref().map(|pending| {
+            format!(
+                "what is uncommitted in it would be committed first: {}",
+                git::list_paths(&pending.status.paths())
+            )
+        });
+        out.push(outcome);
+    }
+    for conflict in &stack.conflicts {
+        let mut outcome = LaneOutcome::new(&conflict.candidate.lane.name, &stack.onto, Verdict::Conflict);
+        let files: Vec<RepoPath> = conflict.merged.conflicted_paths();
+        outcome.message = conflict.merged.messages.first().cloned();
+        outcome.part_key = conflict.candidate.part_key();
+        outcome.conflicted_files = files;
+        out.push(outcome);
+    }
+    out
+}

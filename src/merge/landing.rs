@@ -1,0 +1,193 @@
+//! Landing of lanes from the merge queue to the clean-up.
+
+use super::Error;
+use super::commit_hooks::PreMergeCommitHook;
+use super::eligibility::{SortedLanes, sort_lanes};
+use super::group_landing::GroupLanding;
+use super::outcome::{LandingReport, LaneOutcome, Verdict};
+use super::plan::LandingPlan;
+use super::queue_turn::QueueTurn;
+use super::request::{Candidate, LandingOptions};
+use super::stop::{StoppedAgents, stop_agents};
+use super::verify::Verifier;
+use super::{push, resolve_agent};
+use crate::explain::describe_with_causes;
+use crate::lane::{self, Operation, Project, RemovalReason, operate};
+use crate::preview;
+
+/// Lands lanes. The lanes of each base land together; a lane that may not land or conflicts does not hold up
+/// the others.
+pub(crate) fn land_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<LandingReport, Error> {
+    let onto = options.onto.map(|onto| project.repo.resolve_symbolic_branch(onto));
+    let options = &LandingOptions { onto: onto.as_deref(), ..*options };
+    let mut verifier = Verifier::new(project, options)?;
+    if !options.dry_run {
+        project.run_pre_merge_hooks(options.lanes, options.all, options.onto)?;
+    }
+    let QueueTurn { lanes, removed: mut gone, ticket } = QueueTurn::wait(project, options)?;
+    verifier.reload(project)?;
+    let options = &LandingOptions { lanes: &lanes, ..*options };
+    if let Some(onto) = options.onto
+        && project.repo.branch_tip(onto)?.is_none()
+    {
+        return Err(lane::Error::NoBranch { branch: onto.to_owned() }.into());
+    }
+    // Agents continue to work until the landing's turn has come.
+    let StoppedAgents { lanes: stopped, refused } = stop_agents(project, options)?;
+    gone.extend(refused);
+    let options = &LandingOptions { stop: options.stop.map(|_| stopped.as_slice()), ..*options };
+    let mut report = operate(project, "merge", |op| land_by_base(op, options, &mut verifier, &gone))?;
+    report.checks = verifier.report();
+    report.stopped.clone_from(&stopped);
+    if !options.dry_run && !options.keep_lanes {
+        delete_expired(project);
+    }
+    // No lock is held while an agent works; each landing of a resolved lane enters the queue again.
+    drop(ticket);
+    if let Some(resolver) = options.resolver.as_ref().filter(|_| !options.dry_run) {
+        resolve_agent::resolve_and_land(project, options, resolver, &mut report)?;
+    }
+    push::push_bases(project, options, &mut report);
+    Ok(report)
+}
+
+fn land_by_base(
+    op: &Operation<'_>,
+    options: &LandingOptions<'_>,
+    verifier: &mut Verifier,
+    removed: &[LaneOutcome],
+) -> Result<LandingReport, Error> {
+    if let Some(refused) = automatic_refusal(op, options)? {
+        return Ok(LandingReport { lanes: vec![refused], ..LandingReport::default() });
+    }
+    if !options.dry_run {
+        carry_preview_commits(op, options)?;
+    }
+    let mut sorted_lanes = sort_lanes(op, options)?;
+    sorted_lanes.set_known_outcomes(removed);
+    if !options.dry_run {
+        leave_preview_of_landing(op, &sorted_lanes)?;
+    }
+    (options.on_plan)(&LandingPlan::from_lanes(options.strategy(&op.project.settings), &sorted_lanes));
+    let SortedLanes { eligible: ready, refused: decided, skipped: left_out } = sorted_lanes;
+    let mut report = LandingReport { lanes: decided, skipped: left_out, ..LandingReport::default() };
+    let mut landing = GroupLanding { op, options, verifier, merge_hook: PreMergeCommitHook::default() };
+    let groups = group_by_base(ready);
+    if options.atomic {
+        landing.land_atomically(&groups, &mut report)?;
+    } else {
+        for (onto, lanes) in &groups {
+            landing.land_group(onto, lanes, &mut report)?;
+        }
+    }
+    if !options.dry_run && !options.keep_lanes {
+        clean_up(op, &mut report);
+    }
+    Ok(report)
+}
+
+/// Refuses an automatic landing if the main checkout shows the lane, because the user's checkout would
+/// change, or if the lane's branch has moved since its run.
+fn automatic_refusal(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<Option<LaneOutcome>, Error> {
+    if !options.is_automatic {
+        return Ok(None);
+    }
+    let shown_lane = preview::preview_status(op.project)?.map(|shown| shown.lane);
+    for lane in options.lanes.iter().filter_map(|given_name| op.project.lane(given_name).ok()) {
+        if shown_lane.as_ref() == Some(&lane.name) {
+            let reason = "the main checkout shows it; git proq preview --back leaves it";
+            return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
+        }
+        let tip = op.project.repo.branch_tip(&lane.kind.branch)?;
+        if let Some(reason) = lane::moved_since_run(op.project, &lane, tip)? {
+            return Ok(Some(LaneOutcome::refused(&lane.name, &lane.base, reason)));
+        }
+    }
+    Ok(None)
+}
+
+/// Leaves the preview of a requested lane if commits were made in it, because the lane's commits are only
+/// known then.
+fn carry_preview_commits(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<(), Error> {
+    let Some(status) = preview::preview_status(op.project)?.filter(|status| status.has_commits) else {
+        return Ok(());
+    };
+    let is_named = options
+        .lanes
+        .iter()
+        .any(|given_name| op.project.lane(given_name).is_ok_and(|l| l.name == status.lane));
+    if is_named || options.all { leave_preview(op, &status.lane) } else { Ok(()) }
+}
+
+/// Leaves the preview of a lane that will land, since its branch is then removed. The preview of a refused
+/// lane stays open.
+fn leave_preview_of_landing(op: &Operation<'_>, sorted_lanes: &SortedLanes) -> Result<(), Error> {
+    let Some(status) = preview::preview_status(op.project)? else { return Ok(()) };
+    let has_landed = |l: &LaneOutcome| l.result == Verdict::AlreadyLanded && l.lane == status.lane;
+    let will_land = sorted_lanes.eligible.iter().any(|c| c.lane.name == status.lane);
+    if will_land || sorted_lanes.refused.iter().any(has_landed) {
+        leave_preview(op, &status.lane)
+    } else {
+        Ok(())
+    }
+}
+
+fn leave_preview(op: &Operation<'_>, lane: &str) -> Result<(), Error> {
+    if let Some(left) = preview::leave_preview_of(op, lane)? {
+        op.project.listener.step(format!(
+            "left the preview of '{}'; the main checkout is on {} again",
+            left.lane, left.head
+        ));
+        left.warn_conflict(op.project);
+    }
+    Ok(())
+}
+
+/// Groups candidates by base, in the order in which bases first appear.
+fn group_by_base(candidates: Vec<Candidate>) -> Vec<(String, Vec<Candidate>)> {
+    let mut groups: Vec<(String, Vec<Candidate>)> = Vec::new();
+    for candidate in candidates {
+        match groups.iter_mut().find(|(onto, _)| *onto == candidate.onto) {
+            Some((_, group)) => group.push(candidate),
+            None => groups.push((candidate.onto.clone(), vec![candidate])),
+        }
+    }
+    groups
+}
+
+/// Removes the lanes that are on their base now. A lane that cannot be removed is kept, with the reason in
+/// its outcome.
+fn clean_up(op: &Operation<'_>, report: &mut LandingReport) {
+    for outcome in &mut report.lanes {
+        if outcome.cleaned_up || !matches!(outcome.result, Verdict::Landed | Verdict::AlreadyLanded) {
+            continue;
+        }
+        match op.attempt_or_revert(|| {
+            preview::remove_previewed_lane(op, &outcome.lane, RemovalReason::Cleanup, false).map(drop)
+        }) {
+            // An unknown lane was removed by another process.
+            Ok(()) | Err(preview::Error::Lane(lane::Error::UnknownLane { .. })) => outcome.cleaned_up = true,
+            Err(e) => outcome.message = Some(kept_message(&e)),
+        }
+    }
+}
+
+/// Returns why a landed lane was kept. Assurances that nothing was changed are dropped: the removal changed
+/// nothing, but the landing did.
+fn kept_message(e: &preview::Error) -> String {
+    let mut reason = describe_with_causes(e);
+    for assurance in ["; nothing was changed", "; nothing was moved", "; nothing was made"] {
+        reason = reason.replace(assurance, "");
+    }
+    match e {
+        preview::Error::Lane(lane::Error::RemovalRefused { .. }) => reason,
+        _ => format!("the lane was kept: {reason}"),
+    }
+}
+
+/// Deletes expired snapshots, operations and trash.
+fn delete_expired(project: &Project) {
+    if let Err(e) = lane::delete_expired(project) {
+        project.listener.warn(format!("what has expired could not be removed: {e}"));
+    }
+}

@@ -1,0 +1,174 @@
+//! Cache of states on which all checks passed, so that no state is checked twice. The key covers the commits
+//! that would land and those below them, the form of files, the commands and the environment. Other inputs of
+//! a check (tags, other settings, the network) are not part of it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use super::Error;
+use super::stack::Stack;
+use crate::git::{Oid, TempObjectStore};
+use crate::lane::{CHECKS_KEPT, Project};
+use crate::process::{RUN_CONTEXT_VARS, RUN_MARK_VAR, inherited_vars};
+use crate::store::records::VerifyCacheRecord;
+use crate::store::{Record, now};
+
+/// Variables that identify a terminal or session and do not affect a command's result. Checks do not get
+/// them.
+const SESSION_VARIABLES: &[&str] = &[
+    "_",
+    "COLUMNS",
+    "GPG_TTY",
+    "LINES",
+    "OLDPWD",
+    "PWD",
+    "SHLVL",
+    "SSH_CLIENT",
+    "SSH_CONNECTION",
+    "SSH_TTY",
+    "STY",
+    "TMUX",
+    "TMUX_PANE",
+    "VTE_VERSION",
+    "WINDOWID",
+    "WINDOWPATH",
+    "XDG_SEAT",
+    "XDG_SESSION_ID",
+    "XDG_SESSION_PATH",
+    "XDG_VTNR",
+];
+
+/// Prefixes of further session variables.
+const SESSION_PREFIXES: &[&str] =
+    &["ALACRITTY_", "ITERM_", "KITTY_", "KONSOLE_", "TERM_", "WEZTERM_", "XDG_MENU_", "XDG_SEAT_"];
+
+/// Variables that git-proq sets for its child processes and that do not affect a command's result.
+const UNCACHED_VARIABLES: &[&str] = &["PROQ_GIT_HOOK", "PROQ_VERIFY", RUN_MARK_VAR];
+
+/// Prefix of variables that git-proq's own tests set.
+const TEST_VARIABLE_PREFIX: &str = "PROQ_TEST_";
+
+/// Returns the environment variables of this process that a check gets, sorted by name.
+pub(super) fn check_environment() -> Vec<(OsString, OsString)> {
+    let mut env: Vec<_> =
+        inherited_vars(RUN_CONTEXT_VARS).filter(|(name, _)| !is_session_variable(name)).collect();
+    env.sort();
+    env
+}
+
+fn is_session_variable(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    SESSION_VARIABLES.contains(&name.as_ref()) || SESSION_PREFIXES.iter().any(|p| name.starts_with(p))
+}
+
+/// Returns whether a variable of a check can affect its result.
+fn affects_result(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    !UNCACHED_VARIABLES.contains(&name.as_ref()) && !name.starts_with(TEST_VARIABLE_PREFIX)
+}
+
+/// Input of the checks of one state: its files in the form in which git writes them now, the commits that
+/// lead to it, and the contents of variables that git-proq sets. Ports (any free ones) and dates of commits
+/// that a landing creates are left out, because they differ each time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct CheckInput {
+    /// Tree of the state.
+    pub(super) tree: Oid,
+    /// Encoded base, commits and file form.
+    context: Rc<[u8]>,
+}
+
+impl CheckInput {
+    /// Returns the input of a base without any lane.
+    pub(super) fn from_base(project: &Project, onto: &str, base: Oid) -> Result<CheckInput, Error> {
+        Ok(CheckInput {
+            tree: project.repo.tree_of(base)?,
+            context: base_context(project, onto, base)?.into(),
+        })
+    }
+
+    /// Returns the input of each prefix of a stack, from its first lane on. The commits may exist in
+    /// `temp_objects` only.
+    pub(super) fn from_stack(
+        project: &Project,
+        stack: &Stack,
+        temp_objects: Option<&TempObjectStore>,
+    ) -> Result<Vec<CheckInput>, Error> {
+        let (mut out, mut context, mut ours) =
+            (Vec::new(), base_context(project, &stack.onto, stack.base)?, stack.base);
+        for step in &stack.steps {
+            let (lane, tip) = (&step.candidate.lane.name, step.candidate.tip);
+            context.extend_from_slice(format!("{lane}\0{tip}\0").as_bytes());
+            context.extend(project.repo.describe_commits(step.commit, &[ours, tip], temp_objects)?);
+            context.push(0);
+            ours = step.commit;
+            out.push(CheckInput { tree: step.tree, context: context.as_slice().into() });
+        }
+        Ok(out)
+    }
+}
+
+fn base_context(project: &Project, onto: &str, base: Oid) -> Result<Vec<u8>, Error> {
+    let conversion_key = project.repo.conversion_config(project.repo.command_dir())?;
+    let mut context = format!("{onto}\0{base}\0{}\0", conversion_key.len()).into_bytes();
+    context.extend(conversion_key);
+    Ok(context)
+}
+
+/// Returns the cache file for a state with these commands in this environment.
+fn cache_path(project: &Project, input: &CheckInput, commands: &[String]) -> Option<PathBuf> {
+    let mut text = format!("{}\0{}\0{}\0", input.tree, input.context.len(), commands.join("\n")).into_bytes();
+    text.extend_from_slice(&input.context);
+    for (name, value) in check_environment().into_iter().filter(|(name, _)| affects_result(name)) {
+        text.extend_from_slice(name.as_encoded_bytes());
+        text.push(b'=');
+        text.extend_from_slice(value.as_encoded_bytes());
+        text.push(0);
+    }
+    let id = project.repo.blob_id(&text)?;
+    Some(project.store.layout().verify_cache().join(format!("{id}.toml")))
+}
+
+/// Returns whether all commands passed on a state within the lifetime of the cache.
+pub(super) fn has_passed(project: &Project, input: &CheckInput, commands: &[String]) -> bool {
+    let Some(path) = cache_path(project, input, commands) else { return false };
+    // An unreadable record counts as missing.
+    VerifyCacheRecord::load_if_exists(&path).ok().flatten().is_some_and(|record| {
+        record.tree == input.tree && record.commands == commands && !record.at.is_older_than(CHECKS_KEPT)
+    })
+}
+
+/// Records that all commands passed on a state. A failure to write is ignored: this is a cache.
+pub(super) fn save_passed(project: &Project, input: &CheckInput, commands: &[String]) {
+    if let Some(path) = cache_path(project, input, commands) {
+        drop(VerifyCacheRecord { tree: input.tree, commands: commands.to_vec(), at: now() }.save(&path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_session_variables_and_keys_on_the_rest() {
+        for name in [
+            "PATH",
+            "CI",
+            "DISPLAY",
+            "TERM",
+            "SSH_AUTH_SOCK",
+            "GIT_AUTHOR_NAME",
+            "PROQ_FAST",
+            "XDG_DATA_DIRS",
+        ] {
+            assert!(!is_session_variable(name.as_ref()) && affects_result(name.as_ref()), "{name}");
+        }
+        for name in ["PWD", "SHLVL", "TERM_PROGRAM", "SSH_TTY", "TMUX_PANE", "XDG_SESSION_ID"] {
+            assert!(is_session_variable(name.as_ref()), "{name}");
+        }
+        for name in ["PROQ_RUN", "PROQ_TEST_NOW"] {
+            assert!(!is_session_variable(name.as_ref()) && !affects_result(name.as_ref()), "{name}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Removal of a lane that the main checkout may be showing: its preview is left first, or nothing is done.
+
+use super::main_checkout;
+use super::{Error, LeaveResult, leave_preview_of};
+use crate::git::WorktreeList;
+use crate::lane::{self, Operation, RemovalReason, RemovedLane};
+use crate::store::records::LaneRecord;
+
+/// Result of removing a lane.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct RemoveResult {
+    /// Traces of the lane that are left after its removal.
+    pub(crate) removed: RemovedLane,
+    /// Result of leaving the lane's preview, if it was open.
+    pub(crate) left_preview: Option<LeaveResult>,
+}
+
+/// Removes a lane, leaving its preview first if it is open. The lane's agent must have finished.
+///
+/// # Errors
+/// [`lane::Error::RemovalRefused`] when the lane is kept. The lane is examined before its preview is left, so
+/// nothing has changed then.
+pub(crate) fn remove_previewed_lane(
+    op: &Operation<'_>,
+    name: &str,
+    reason: RemovalReason,
+    force: bool,
+) -> Result<RemoveResult, Error> {
+    let project = op.project;
+    let gather = |lane: &LaneRecord| -> Result<_, Error> {
+        Ok(lane::gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?)
+    };
+    let lane = project.lane(name)?;
+    let evidence = gather(&lane).or_else(|_| {
+        // Another process may be removing the lane now: once its lock is free, the lane is gone or intact.
+        let (lane, _lock) = project.lock_idle_lane(name)?;
+        gather(&lane)
+    })?;
+    lane::refuse_removal(&lane, &evidence, force)?;
+    let preview_work = main_checkout::work_only_in_preview(project, name)?;
+    if !preview_work.is_empty() && !force {
+        let (name, why) = (name.to_owned(), preview_work);
+        return Err(
+            lane::Error::RemovalRefused { name, why, busy: false, force_helps: true, hint: None }.into()
+        );
+    }
+    let left_preview = leave_preview_of(op, name)?;
+    // The lane is read again under the lock: leaving the preview may have moved commits or edits to it.
+    let (lane, lock) = project.lock_idle_lane(name)?;
+    let removed = lane::remove(op, &lane, lock, reason, force)?;
+    Ok(RemoveResult { removed, left_preview })
+}

@@ -1,0 +1,92 @@
+//! Record of a snapshot.
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::{RepoPath, Snapshot};
+use crate::store::{Moment, Record, new_id, now};
+
+/// Snapshot, stored next to its raw index and its parked files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SnapshotRecord {
+    /// Id of the snapshot: `refs/proq/snap/<id>`.
+    pub(crate) id: String,
+    /// Reason for the snapshot.
+    #[serde(rename = "why")]
+    pub(crate) reason: String,
+    /// Time at which the snapshot was taken.
+    pub(crate) at: Moment,
+    /// Time at which the content was restored to a worktree; none while only the snapshot has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) restored: Option<Moment>,
+    /// Whether the snapshot is only a copy: its content was never removed from the worktree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "copy")]
+    pub(crate) is_copy: bool,
+    /// Details of an automatic snapshot, taken while agents ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) automatic: Option<AutomaticInfo>,
+    /// Snapshot whose folder has the parked files, if this one is that snapshot with later changes to those
+    /// files. None when the files are in this snapshot's own folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "files_in")]
+    pub(crate) parked_files_in: Option<String>,
+    /// Snapshot that this one was derived from on another commit. A restore of that snapshot gets its
+    /// original changes, unless the derived ones were edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "stands_for")]
+    pub(crate) replaces: Option<String>,
+    /// Content of the snapshot.
+    pub(crate) snapshot: Snapshot,
+}
+
+/// Details of an automatic snapshot beyond its content.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AutomaticInfo {
+    /// Lane whose worktree the snapshot is of; none for the main checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lane: Option<String>,
+    /// Whether an event names the snapshot. It is then kept as long as other snapshots.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "named")]
+    pub(crate) is_in_event: bool,
+    /// Ignored files whose copies are next to the record.
+    #[serde(default)]
+    pub(crate) ignored: Vec<RepoPath>,
+    /// Ignored files and folders that were too large to copy.
+    #[serde(default)]
+    pub(crate) too_large: Vec<RepoPath>,
+}
+
+impl Record for SnapshotRecord {
+    const FORMAT: u32 = 1;
+}
+
+impl SnapshotRecord {
+    /// Creates the record of a snapshot taken now that will hold the only copy of its content. The snapshot
+    /// gets a new id.
+    pub(crate) fn new(reason: &str, snapshot: Snapshot) -> SnapshotRecord {
+        SnapshotRecord {
+            id: new_id(),
+            reason: reason.to_owned(),
+            at: now(),
+            restored: None,
+            is_copy: false,
+            automatic: None,
+            parked_files_in: None,
+            replaces: None,
+            snapshot,
+        }
+    }
+
+    /// Creates the record of a snapshot taken now whose content stays in its worktree. The snapshot gets a
+    /// new id.
+    pub(crate) fn new_copy(reason: &str, snapshot: Snapshot) -> SnapshotRecord {
+        let record = SnapshotRecord::new(reason, snapshot);
+        SnapshotRecord { restored: Some(record.at), is_copy: true, ..record }
+    }
+
+    /// Returns the ref that keeps the snapshot's objects.
+    pub(crate) fn ref_name(id: &str) -> String {
+        format!("refs/proq/snap/{id}")
+    }
+}

@@ -1,0 +1,204 @@
+//! Plan sources: detects the format of a source and reads it within size limits.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::roadmap::MilestoneSelector;
+use super::task_folders::{self, ALL_AREAS, PROMPT_FILE, TaskLayout};
+use super::{DependencyGraph, Error, Plan, ProposedEdge, roadmap, stories, toml_plan};
+use crate::terminal_text;
+
+/// Maximum size of a plan's file, in MiB.
+const MAX_FILE_MIB: u64 = 4;
+/// Maximum number of tasks of a plan.
+pub(super) const MAX_TASKS: usize = 5_000;
+
+/// Format of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlanFormat {
+    /// A plan in TOML.
+    Toml,
+    /// A folder for each task.
+    Folders,
+    /// A roadmap in Markdown.
+    Roadmap,
+    /// Stories in YAML.
+    Stories,
+    /// A plan that an agent drafted and that is retained until the user saves it.
+    Draft,
+}
+
+impl PlanFormat {
+    /// Returns the format of this name on the command line. A draft has none there.
+    pub(crate) fn from_name(name: &str) -> Option<PlanFormat> {
+        [PlanFormat::Toml, PlanFormat::Folders, PlanFormat::Roadmap, PlanFormat::Stories]
+            .into_iter()
+            .find(|format| format.name() == name)
+    }
+
+    /// Returns the name of the format on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            PlanFormat::Toml => "toml",
+            PlanFormat::Folders => "folders",
+            PlanFormat::Roadmap => "roadmap",
+            PlanFormat::Stories => "stories",
+            PlanFormat::Draft => "draft",
+        }
+    }
+}
+
+impl fmt::Display for PlanFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PlanFormat::Toml => "TOML",
+            PlanFormat::Folders => "task folders",
+            PlanFormat::Roadmap => "Markdown",
+            PlanFormat::Stories => "YAML",
+            PlanFormat::Draft => "a draft",
+        })
+    }
+}
+
+/// The source of a plan, as the user named it.
+#[derive(Debug)]
+pub(crate) struct PlanRequest<'a> {
+    /// The folder from which relative paths are resolved.
+    pub(crate) base_dir: &'a Path,
+    /// Files, folders and names of areas.
+    pub(crate) sources: &'a [String],
+    /// The requested format. None to detect it.
+    pub(crate) format: Option<PlanFormat>,
+    /// The requested milestone of a roadmap.
+    pub(crate) milestone: Option<&'a str>,
+    /// Layout of the repository's task folders.
+    pub(crate) layout: TaskLayout<'a>,
+}
+
+/// A plan that was read, with its dependency graph.
+#[derive(Debug, Clone)]
+pub(crate) struct LoadedPlan {
+    pub(crate) format: PlanFormat,
+    pub(crate) plan: Plan,
+    /// Dependencies between the plan's tasks.
+    pub(crate) graph: DependencyGraph,
+    /// Dependencies that are not in the source: an agent proposed them, and the user approved.
+    pub(crate) proposed_needs: Vec<ProposedEdge>,
+}
+
+/// Reads the plan that a request names.
+///
+/// # Errors
+/// Fails if there is no such source, or if the plan is invalid.
+pub(crate) fn read_plan(request: &PlanRequest<'_>) -> Result<LoadedPlan, Error> {
+    let format = match request.format {
+        Some(format) => format,
+        None => detect_format(request)?,
+    };
+    if request.milestone.is_some() && format != PlanFormat::Roadmap {
+        return Err(Error::MilestonesUnsupported { format });
+    }
+    let read_single_file = || {
+        let file = SinglePlanFile::from_request(request, format)?;
+        Ok::<_, Error>((file.read()?, file.display_name))
+    };
+    let selector = request.milestone.map_or(MilestoneSelector::FirstOpen, MilestoneSelector::Matching);
+    let plan = match format {
+        PlanFormat::Folders => task_folders::read_plan(request.base_dir, request.sources, &request.layout)?,
+        PlanFormat::Roadmap => {
+            read_single_file().and_then(|(text, name)| roadmap::read(&name, &text, selector))?
+        }
+        PlanFormat::Stories => read_single_file().and_then(|(text, name)| stories::read(&name, &text))?,
+        PlanFormat::Toml | PlanFormat::Draft => {
+            read_single_file().and_then(|(text, name)| toml_plan::read(&name, &text))?
+        }
+    };
+    LoadedPlan::from_plan(format, plan, || request.sources.join(" "))
+}
+
+impl LoadedPlan {
+    /// Builds the dependency graph of a plan. `source_name` names the source in errors.
+    ///
+    /// # Errors
+    /// Fails if the plan has no tasks or too many, or if a dependency is invalid.
+    pub(super) fn from_plan(
+        format: PlanFormat,
+        plan: Plan,
+        source_name: impl Fn() -> String,
+    ) -> Result<LoadedPlan, Error> {
+        match plan.tasks().count() {
+            0 => Err(Error::NoTasks { name: source_name() }),
+            n if n > MAX_TASKS => Err(Error::TooManyTasks { limit: MAX_TASKS }),
+            _ => Ok(LoadedPlan {
+                format,
+                graph: DependencyGraph::from_plan(&plan)?,
+                plan,
+                proposed_needs: Vec::new(),
+            }),
+        }
+    }
+}
+
+/// Detects the format of a request's sources by name.
+fn detect_format(request: &PlanRequest<'_>) -> Result<PlanFormat, Error> {
+    let Some(name) = request.sources.first() else {
+        return Err(Error::SourceNotFound { name: String::new(), hint: String::new() });
+    };
+    let path = request.base_dir.join(name);
+    let is_folder = path.is_dir() || path.file_name().is_some_and(|name| name == PROMPT_FILE);
+    if name == ALL_AREAS || is_folder || request.layout.has_area(name) {
+        return Ok(PlanFormat::Folders);
+    }
+    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
+    match extension.as_ref().and_then(|e| e.to_str()) {
+        _ if !path.exists() => Err(task_folders::source_not_found(name, &request.layout)),
+        Some("toml") => Ok(PlanFormat::Toml),
+        Some("md" | "markdown") => Ok(PlanFormat::Roadmap),
+        Some("yaml" | "yml") => Ok(PlanFormat::Stories),
+        _ => Err(Error::UnknownFormat { name: name.clone() }),
+    }
+}
+
+/// The file of a plan that consists of one file.
+struct SinglePlanFile {
+    path: PathBuf,
+    /// The name as it is shown.
+    display_name: Arc<str>,
+}
+
+impl SinglePlanFile {
+    /// Returns the file that a request names. Fails unless it names exactly one.
+    fn from_request(request: &PlanRequest<'_>, format: PlanFormat) -> Result<SinglePlanFile, Error> {
+        match request.sources {
+            [name] => Ok(SinglePlanFile {
+                path: request.base_dir.join(name),
+                display_name: Arc::from(terminal_text::escape_line(name)),
+            }),
+            sources => Err(Error::TooManySources { format, count: sources.len() }),
+        }
+    }
+
+    fn read(&self) -> Result<String, Error> {
+        read_text(&self.path)
+    }
+}
+
+/// Reads a UTF-8 file of limited size, without its byte order mark. Fails if the text contains a NUL.
+pub(super) fn read_text(path: &Path) -> Result<String, Error> {
+    let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
+    let max_bytes = MAX_FILE_MIB * 1024 * 1024;
+    let bytes =
+        crate::regular_file::read_user_file(path, max_bytes).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::SourceNotFound { name: path.display().to_string(), hint: String::new() }
+            }
+            std::io::ErrorKind::FileTooLarge => {
+                Error::FileTooLarge { path: path.to_owned(), limit: MAX_FILE_MIB }
+            }
+            _ => unreadable(source),
+        })?;
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    let text = text.ok_or_else(|| Error::NotUtf8 { path: path.to_owned() })?;
+    Ok(text.strip_prefix('\u{feff}').map(ToOwned::to_owned).unwrap_or(text))
+}

@@ -1,0 +1,58 @@
+//! Start of the scheduler process of a batch.
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::agent;
+use crate::lane::Project;
+use crate::process::{CommandBuilder, RUN_CONTEXT_VARS, RUN_MARK_VAR};
+use crate::store::{LockGuard, LockName};
+use crate::swarm::{BatchError, Error};
+
+/// Result of resuming a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResumeOutcome {
+    /// Another scheduler process is already running for the batch.
+    AlreadyRunning,
+    /// A scheduler process was started.
+    Started,
+}
+
+/// Starts the scheduler process of a batch and returns once it runs. `program_path` is the running git-proq
+/// program. `lock` is the batch's lock; it passes to the new process without a gap.
+///
+/// # Errors
+/// Fails when the process cannot be started.
+pub(crate) fn start_scheduler(
+    project: &Project,
+    id: &str,
+    lock: LockGuard,
+    program_path: &Path,
+) -> Result<(), Error> {
+    let log = project.store.layout().batch_scheduler_log(id);
+    let process = CommandBuilder::new(program_path, project.repo.command_dir())
+        .args(["_swarm", "--batch", id])
+        .without_vars(RUN_CONTEXT_VARS)
+        .env(RUN_MARK_VAR, "")
+        .stdin(lock.into_file())
+        .with_stderr_file(File::options().append(true).create(true).open(&log).ok());
+    match agent::hear_start(process, &log, "scheduler") {
+        None => Ok(()),
+        Some(reason) => Err(BatchError::SchedulerNotStarted { id: id.to_owned(), reason }.into()),
+    }
+}
+
+/// Starts the scheduler process of a batch unless one is already running.
+///
+/// # Errors
+/// Fails when the lock cannot be taken, or like [`start_scheduler`].
+pub(crate) fn resume_scheduler(
+    project: &Project,
+    id: &str,
+    program_path: &Path,
+) -> Result<ResumeOutcome, Error> {
+    match project.store.locks().try_acquire(&LockName::Batch(id.to_owned()))? {
+        None => Ok(ResumeOutcome::AlreadyRunning),
+        Some(lock) => start_scheduler(project, id, lock, program_path).map(|()| ResumeOutcome::Started),
+    }
+}

@@ -1,0 +1,192 @@
+//! Rules about words: the glossary decides, and words it retired stay out of names and comments.
+
+use std::path::Path;
+
+/// Words that name nothing a stranger could search for. They are refused as parts of identifiers.
+const RETIRED_IN_NAMES: &[&str] = &[
+    "said",
+    "say",
+    "says",
+    "told",
+    "tell",
+    "tells",
+    "heard",
+    "hear",
+    "hears",
+    "ask",
+    "asked",
+    "asks",
+    "looked",
+    "errand",
+    "outfit",
+    "desk",
+    "stint",
+    "tenant",
+    "greens",
+    "rehearse",
+    "rehearsal",
+    "shut",
+    "bring",
+    "brings",
+    "brought",
+    "renumber",
+    "people",
+    "lore",
+    "died",
+    "unfit",
+    "survey",
+    "somebody",
+    "standing",
+];
+
+/// Words that are refused in comments of the code, beside those.
+const RETIRED_IN_COMMENTS: &[&str] = &["someone", "anew", "wish", "wishes", "meanwhile"];
+
+/// Derives whose doc comments are texts on the screen or in a schema.
+const SHOWN_DERIVES: &[&str] = &["Args", "Parser", "Subcommand", "ValueEnum", "JsonSchema"];
+
+/// Returns the words of an identifier in snake or camel case, in lower case.
+fn words_of(identifier: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_lower = false;
+    for c in identifier.chars() {
+        if c == '_' || (c.is_uppercase() && after_lower) {
+            words.push(String::new());
+        }
+        after_lower = c.is_lowercase() || c.is_ascii_digit();
+        if c != '_'
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+/// Splits a line into its code, with string contents removed, and its comment. `in_string` says whether the
+/// line starts inside a string literal, and afterwards whether the next one does.
+fn code_and_comment<'l>(line: &'l str, in_string: &mut bool) -> (String, &'l str) {
+    let mut code = String::new();
+    let mut chars = line.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if *in_string => drop(chars.next()),
+            '"' if !code.ends_with('\'') => {
+                *in_string = !*in_string;
+                code.push(c);
+            }
+            '/' if !*in_string && line[at..].starts_with("//") => return (code, &line[at..]),
+            _ if *in_string => {}
+            _ => code.push(c),
+        }
+    }
+    (code, "")
+}
+
+/// Returns the lines of a source file whose doc comments are shown to users: items that derive one of
+/// [`SHOWN_DERIVES`], with their fields and variants.
+fn shown_lines(lines: &[&str]) -> Vec<bool> {
+    let mut shown = vec![false; lines.len()];
+    for (at, line) in lines.iter().enumerate() {
+        let text = line.trim_start();
+        let is_derive = text.starts_with("#[derive(")
+            || text.starts_with("#[command(")
+            || text.starts_with("#[schemars(");
+        if !is_derive || !SHOWN_DERIVES.iter().any(|derive| text.contains(derive)) {
+            continue;
+        }
+        let first = (0..at).rev().take_while(|n| is_above_item(lines[*n])).last().unwrap_or(at);
+        let indent = &line[..line.len() - text.len()];
+        let end = format!("{indent}}}");
+        let last = (at..lines.len()).find(|n| lines[*n] == end || lines[*n].ends_with(';')).unwrap_or(at);
+        shown[first..=last].fill(true);
+    }
+    shown
+}
+
+fn is_above_item(line: &str) -> bool {
+    let text = line.trim_start();
+    text.starts_with("///") || text.starts_with("#[")
+}
+
+/// Names that items, fields, parameters and variables are introduced by on a line.
+fn introduced(code: &str) -> Vec<&str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut names = Vec::new();
+    let mut previous = "";
+    for word in code.split_inclusive(|c: char| !is_part(c)) {
+        let name = word.trim_end_matches(|c: char| !is_part(c));
+        let after = &code[word.as_ptr() as usize - code.as_ptr() as usize + name.len()..];
+        let is_keyword = matches!(
+            previous,
+            "fn" | "struct" | "enum" | "const" | "static" | "let" | "mut" | "type" | "mod" | "trait"
+        );
+        let has_type = after.starts_with(':') && !after.starts_with("::");
+        if !name.is_empty() && (is_keyword || has_type) {
+            names.push(name);
+        }
+        if !name.is_empty() {
+            previous = name;
+        }
+    }
+    names
+}
+
+fn check_file(path: &Path, wrong: &mut Vec<String>) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = shown_lines(&lines);
+    let mut in_string = false;
+    for (at, line) in lines.iter().enumerate() {
+        let (code, comment) = code_and_comment(line, &mut in_string);
+        let place = || format!("{}:{}", path.display(), at + 1);
+        for name in introduced(&code) {
+            if words_of(name).iter().any(|word| RETIRED_IN_NAMES.contains(&word.as_str())) && !shown[at] {
+                wrong.push(format!("{} names {name}", place()));
+            }
+        }
+        if shown[at] {
+            continue;
+        }
+        // What stands in backticks is quoted: a key, a command, a text on the screen.
+        let prose = comment.split('`').step_by(2);
+        for word in prose.flat_map(|part| part.split(|c: char| !c.is_alphabetic())) {
+            let word = word.to_lowercase();
+            if RETIRED_IN_NAMES.contains(&word.as_str()) || RETIRED_IN_COMMENTS.contains(&word.as_str()) {
+                wrong.push(format!("{} has a comment with \"{word}\"", place()));
+            }
+        }
+    }
+}
+
+fn check_folder(folder: &Path, wrong: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            check_folder(&path, wrong);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            check_file(&path, wrong);
+        }
+    }
+}
+
+#[test]
+fn retired_words_are_in_no_name_and_no_comment() {
+    let mut wrong = Vec::new();
+    check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut wrong);
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn names_are_split_into_words() {
+    assert_eq!(words_of("told_by_Hook2Name"), ["told", "by", "hook2", "name"]);
+    assert_eq!(
+        introduced("pub fn told(said: u8) -> Desk { let heard = x::y(1); }"),
+        ["told", "said", "heard"]
+    );
+    let mut in_string = false;
+    let split = code_and_comment("let a = \"told // x\"; // said", &mut in_string);
+    assert_eq!(split, ("let a = \"\"; ".to_owned(), "// said"));
+    assert_eq!(code_and_comment("let a = \"told \\", &mut in_string).0, "let a = \"");
+    assert!(in_string);
+}
