@@ -3,12 +3,12 @@
 #
 #   benches/schedule.sh
 #
-# Prints medians and spread of processor time of an optimised build, without git or agents in it: the test that it runs
+# Prints medians and spread of processor time of an optimized build, without git or agents in it: the test that it runs
 # plays them in memory, and fails when a median is over 50 ms.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Optimising over all crates takes minutes and changes nothing here.
+# Optimizing over all crates takes minutes and changes nothing here.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 PROQ_BENCH_REPORT=$(mktemp "${BENCH_DIR:-${TMPDIR:-/tmp}}/proq-schedule.XXXXXX")
 export PROQ_BENCH_REPORT

@@ -52,7 +52,7 @@ sides() {
 }
 
 # pair NAME PREPARE-ONE ONE PREPARE-OTHER OTHER: medians and spread in ms. Two rounds, the second in the other order, so that
-# a machine that slows down or warms up does not favour one side.
+# a machine that slows down or warms up does not favor one side.
 pair() {
   : >"$work/all.csv"
   for order in "$one $other" "$other $one"; do

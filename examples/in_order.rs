@@ -1,4 +1,4 @@
-//! Owns an example: lanes that are there, landed by the library in the order in which they are named.
+//! Library example: lands existing lanes in the order in which they are named.
 //!
 //!     cargo run --example in_order -- PATH-TO-REPOSITORY LANE...
 

@@ -1,4 +1,4 @@
-//! Owns an example: two lanes at once, then both landed, by the library.
+//! Library example: runs two lanes concurrently, then lands both.
 //!
 //!     cargo run --example land -- PATH-TO-REPOSITORY PATH-TO-GIT-PROQ
 

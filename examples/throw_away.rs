@@ -1,4 +1,4 @@
-//! Owns an example: lanes that nobody needs, thrown away by the library with whatever is in them saved.
+//! Library example: discards lanes after saving their uncommitted and unlanded work.
 //!
 //!     cargo run --example throw_away -- PATH-TO-REPOSITORY LANE...
 

@@ -32,8 +32,9 @@ impl Printable {
             let (safe, tail) = remaining.split_at(at);
             out.push_str(safe);
             let color = tail.strip_prefix("\u{1b}[").filter(|_| allow_colors);
-            let color = color
-                .and_then(|parameters| ALLOWED_COLORS.iter().find(|colour| parameters.starts_with(**colour)));
+            let color = color.and_then(|parameters| {
+                ALLOWED_COLORS.iter().find(|allowed| parameters.starts_with(**allowed))
+            });
             let length = match (color, tail.chars().next()) {
                 (Some(color), _) => color.len() + 2,
                 (None, first) => first.map_or(0, char::len_utf8),

@@ -82,7 +82,7 @@ pub(crate) fn find_recipient(
     let last_run = last_conversation_run(project, lane, None)?;
     if let (Some(queued), Some(last_run)) = (&queued, &last_run)
         && state.is_busy()
-        && last_run.talk() != queued.conversation
+        && last_run.conversation_number() != queued.conversation
     {
         return Err(Error::OtherConversation { lane: lane.name.clone(), agent: queued.agent.clone() });
     }
@@ -106,7 +106,7 @@ pub(crate) fn find_recipient(
         format!("its last run has cost ${cost} of ${allowed}; another may cost ${again} again")
     });
     Ok(Recipient {
-        conversation: run.talk(),
+        conversation: run.conversation_number(),
         warning,
         was_interactive: run.interactive,
         agent: run.agent,
@@ -142,7 +142,7 @@ pub(super) fn last_conversation_run(
         if !run.resolves_conflict
             && !run.is_review()
             && is_resumable
-            && conversation.is_none_or(|wanted| run.talk() == wanted)
+            && conversation.is_none_or(|wanted| run.conversation_number() == wanted)
         {
             return Ok(Some(run));
         }

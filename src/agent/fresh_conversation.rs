@@ -51,9 +51,9 @@ pub(super) fn find_first_run(project: &Project, lane: &AnyLane, run: RunRecord) 
 fn find_previous_run(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<Option<RunRecord>, Error> {
     for attempt in (1..run.attempt).rev() {
         let earlier = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, attempt))?;
-        if let Some(earlier) =
-            earlier.filter(|before| !before.resolves_conflict && before.talk() == run.talk())
-        {
+        if let Some(earlier) = earlier.filter(|before| {
+            !before.resolves_conflict && before.conversation_number() == run.conversation_number()
+        }) {
             return Ok(Some(earlier));
         }
     }
@@ -66,7 +66,9 @@ fn conversation_runs(project: &Project, lane: &AnyLane, first: &RunRecord) -> Re
     let mut out = Vec::new();
     for attempt in first.attempt..=lane.attempt {
         let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, attempt))?;
-        out.extend(run.filter(|run| !run.resolves_conflict && run.talk() == first.talk()));
+        out.extend(run.filter(|run| {
+            !run.resolves_conflict && run.conversation_number() == first.conversation_number()
+        }));
     }
     Ok(out)
 }
@@ -107,10 +109,10 @@ pub(super) fn compose_prompt(
         out = read(layout.run_prompt_override(&lane.name, first.attempt))?;
     }
     for message in later_messages(project, lane, first)? {
-        out.push_str(&format!("\n\nLater you were told:\n\n{}", message.trim_end()));
+        out.push_str(&format!("\n\nLater message from the user:\n\n{}", message.trim_end()));
     }
     out.push_str(&format!(
-        "\n\n# What has been done\n\nThis was begun in another conversation, which {reason}. "
+        "\n\n# Progress so far\n\nThis task was started in an earlier conversation, which {reason}. "
     ));
     match lane.commit_branch() {
         Some(branch) => out.push_str(&describe_worktree(project, lane, branch)?),
@@ -121,20 +123,21 @@ pub(super) fn compose_prompt(
 
 /// Describes the progress in the worktree and on its branch.
 fn describe_worktree(project: &Project, lane: &AnyLane, branch: &str) -> Result<String, Error> {
-    let mut out = "What it came to is in this worktree. Go on from there, and do nothing twice.\n".to_owned();
+    let mut out =
+        "Its results are in this worktree. Continue from there and do not repeat finished work.\n".to_owned();
     let tip = project.repo.branch_tip(branch)?.unwrap_or(lane.start);
     let mut commits = project.repo.commits_touching(tip, lane.start, &[], MAX_COMMITS_LISTED)?;
     commits.reverse();
     if !commits.is_empty() {
         let lines: Vec<String> =
             commits.iter().map(|(id, subject, _)| format!("- {id} {subject}\n")).collect();
-        out.push_str(&format!("\nCommits on this branch, the oldest first:\n\n{}", lines.concat()));
+        out.push_str(&format!("\nCommits on this branch, oldest first:\n\n{}", lines.concat()));
     }
     if !crate::git::status(&project.repo, &lane.path, true)?.is_clean() {
-        out.push_str("\nThere are changes that are not committed; `git status` names them.\n");
+        out.push_str("\nThere are uncommitted changes; `git status` lists them.\n");
     }
     if lane.path.join("STATUS.md").is_file() {
-        out.push_str("\n`STATUS.md` may say how far it had come: read it first.\n");
+        out.push_str("\n`STATUS.md` may describe the progress: read it first.\n");
     }
     Ok(out)
 }
@@ -145,14 +148,14 @@ fn collect_answers(project: &Project, lane: &AnyLane, first: &RunRecord) -> Resu
     for run in conversation_runs(project, lane, first)? {
         let file = project.store.layout().run_answer(&lane.name, run.attempt);
         match crate::regular_file::read_store_text(&file) {
-            Ok(answer) => out.push_str(&format!("\nYou said:\n\n{}\n", answer.trim_end())),
+            Ok(answer) => out.push_str(&format!("\nYour answer then:\n\n{}\n", answer.trim_end())),
             // The run was ended before it gave an answer.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) => return Err(lane::Error::io("read", &file)(e).into()),
         }
     }
     if out.is_empty() {
-        out.push_str("What was found out in it is not known any more: look again.\n");
+        out.push_str("The findings of that conversation are not available: inspect the repository again.\n");
     }
     Ok(out)
 }

@@ -238,7 +238,7 @@ fn command_from_run(
     let command =
         AgentCommand::from_profile(project, &run.agent, prompt, project.repo.command_dir(), &options)?;
     Ok(command
-        .with_conversation(run.talk())
+        .with_conversation(run.conversation_number())
         .with_batch_task(run.batch.clone())
         .with_step_run(run.step_run.clone()))
 }
@@ -389,7 +389,7 @@ fn new_run_record(
         mark: None,
         supervisor: None,
         pid: None,
-        birth: None,
+        start_time: None,
         ended: None,
         outcome: None,
         class: None,

@@ -193,7 +193,7 @@ fn compose_restart_prompt(
                 lane,
                 &first,
                 fresh_conversation::NOT_RESUMABLE_REASON,
-            )? + "\n# What is asked of you now\n\n"
+            )? + "\n# Your next task\n\n"
         }
         None => String::new(),
     };

@@ -68,7 +68,7 @@ pub(crate) use profile::{Permission, Profile};
 pub(crate) use profile_catalog::load_profiles;
 pub(crate) use stop::{has_live_supervisor, stop, stop_after_wrap_up, stop_without_grace};
 pub(crate) use stop_gate::{lane_checks, merge_checks};
-pub(crate) use stream::{ClientLine, Dialect, Event, Exit, OutputReader};
+pub(crate) use stream::{ClientLine, Dialect, Exit, OutputReader, StreamEvent};
 pub(crate) use supervisor::supervise;
 pub(crate) use supervisor_start::{adopt_lock, report_start_failure, report_started};
 pub(crate) use task_loop::{

@@ -128,7 +128,6 @@ async fn wait_for_exit(
     socket: &mut UnixStream,
 ) -> std::io::Result<std::process::ExitStatus> {
     let mut is_close_sent = false;
-    process::release_code_pages();
     loop {
         tokio::select! {
             // A closed terminal may also end the agent. The terminal is then still the cause to report.

@@ -74,7 +74,7 @@ pub(super) fn attachment_list(project: &Project, lane: &str) -> Result<String, E
         return Ok(String::new());
     }
     let lines = lane::named_files(&names);
-    Ok(format!("\n\nThese files belong to the task; read them where they are:\n\n{lines}"))
+    Ok(format!("\n\nThese files are attached to the task. Read them at these paths:\n\n{lines}"))
 }
 
 fn lane_rules(
@@ -89,27 +89,25 @@ fn lane_rules(
     let mut add_rule = |text: String| out.push_str(&format!("- {text}\n"));
     if lane.works_in_place() {
         add_rule(format!(
-            "Stay on `{branch}`. Commit nothing that you have not changed yourself, and take nothing back that is not yours: no \
+            "Stay on branch `{branch}`. Commit only your own changes and do not revert changes that are not yours: no \
              `git add --all`, `git commit --all`, `git stash`, `git reset --hard`, `git clean` or `git checkout .`."
         ));
     }
     add_rule(
-        "Stay in this worktree. Leave other worktrees and branches, the stash and git's settings alone."
+        "Stay in this worktree. Do not touch other worktrees, other branches, the stash or git's configuration."
             .to_owned(),
     );
     if let Some(sparse_folders) = project.repo.sparse_patterns(&lane.path) {
         let folder_list: Vec<String> = sparse_folders.iter().map(|folder| format!(", `{folder}`")).collect();
         add_rule(format!(
-            "Only a part of the repository is checked out here: the files at the top{}. `git ls-files` names all files, \
-             `git sparse-checkout add FOLDER` brings a folder.",
+            "This is a sparse checkout: only the top-level files{} are here. `git ls-files` lists all files; `git sparse-checkout add FOLDER` checks out another folder.",
             folder_list.concat()
         ));
     }
     if !lane.scope.is_empty() {
         let globs: Vec<String> = lane.scope.iter().map(|glob| format!("`{glob}`")).collect();
         add_rule(format!(
-            "The task is expected to touch {} and nothing else. Where it cannot be done without other files, change as \
-             little of them as possible, and say so.",
+            "The task is expected to change only {}. If other files have to change, change as little of them as possible and mention it in your final message.",
             globs.join(", ")
         ));
     }
@@ -118,12 +116,11 @@ fn lane_rules(
         add_rule(format!("Commit messages: {}", settings.commit_style.trim()));
     }
     add_rule(
-        "Check now and then whether the file exists that the variable `PROQ_WRAP_UP` names. Once it does, finish the step you are \
-         at, commit it, say what is left to do, and end."
+        "Check from time to time whether the file named by the environment variable `PROQ_WRAP_UP` exists. Once it exists, finish your current step, commit it, list what is left to do, and stop."
             .to_owned(),
     );
     add_rule(if settings.agent_push {
-        format!("You may push `{branch}`, and no other branch; never by force.")
+        format!("You may push branch `{branch}`, but no other branch, and never with force.")
     } else {
         "Do not push.".to_owned()
     });
@@ -131,8 +128,8 @@ fn lane_rules(
     if !checks.is_empty() {
         let lines: Vec<String> = checks.iter().map(|line| format!("- `{line}`\n")).collect();
         out.push_str(&format!(
-            "\n{} these commands succeed with it, at the top of the worktree. Run them before you end:\n\n{}",
-            if lane.works_in_place() { "It is well done when" } else { "It lands only when" },
+            "\n{} these commands succeed in the top-level folder of the worktree. Run them before you finish:\n\n{}",
+            if lane.works_in_place() { "The task is done when" } else { "The work is merged only if" },
             lines.concat()
         ));
     }
@@ -147,14 +144,11 @@ fn location_intro(lane: &AnyLane, branch: &str, in_window: bool) -> String {
     let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
     let location = if lane.works_in_place() {
         format!(
-            "# Rules of this run\n\nYou work in the main checkout of a git repository at {dir}, on branch `{branch}` (this run is \
-             called `{name}`). People may have changes there that are not committed, and work there at the same time; others work in \
-             other worktrees."
+            "# Rules of this run\n\nYou are working in the main checkout of a git repository at {dir}, on branch `{branch}` (this run is called `{name}`). The user may have uncommitted changes there and may be working there now. Other agents work in other worktrees at the same time."
         )
     } else {
         format!(
-            "# Rules of this lane\n\nYou work in lane `{name}`: a git worktree of its own at {dir}, on branch `{branch}`, \
-             which is to land on `{base}`. Others work in other worktrees of this repository at the same time."
+            "# Rules of this lane\n\nYou are working in lane `{name}`: a separate git worktree at {dir}, on branch `{branch}`, which will be merged into `{base}`. Other agents work in other worktrees of this repository at the same time."
         )
     };
     format!("{location} {}\n\n", question_rule(in_window))
@@ -163,21 +157,23 @@ fn location_intro(lane: &AnyLane, branch: &str, in_window: bool) -> String {
 /// Returns the rule about questions: whether anybody can answer them.
 fn question_rule(in_window: bool) -> &'static str {
     match in_window {
-        true => "The person who started you can answer questions here: ask where you cannot decide.",
-        false => "Nobody can answer questions: decide, and say at the end what you decided.",
+        true => "The user can answer questions here: ask if you cannot decide.",
+        false => {
+            "Nobody can answer questions: decide yourself and list your decisions in your final message."
+        }
     }
 }
 
 fn commit_rule(project: &Project, lane: &AnyLane, job: &AgentCommand) -> String {
     if job.permission == Permission::Read {
-        return "Look only. Change no file and commit nothing.".to_owned();
+        return "This run is read-only: change no file and commit nothing.".to_owned();
     }
     let leftover_note = match project.settings.autocommit {
         Autocommit::Never if lane.works_in_place() => "",
-        Autocommit::Never => " What is not committed will not land.",
-        _ => " What you cannot commit yourself is committed for you when you are done.",
+        Autocommit::Never => " Uncommitted work is not merged.",
+        _ => " Changes that you cannot commit are committed for you when you finish.",
     };
-    format!("Commit your work here, on this branch, one thing in each commit.{leftover_note}")
+    format!("Commit your work on this branch, one logical change per commit.{leftover_note}")
 }
 
 /// Returns the rules for a read-only run, whose result is its last message.
@@ -185,29 +181,24 @@ fn read_only_rules(project: &Project, lane: &AnyLane, job: &AgentCommand, purpos
     let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
     let answer_rule = match purpose {
         LanePurpose::Answer | LanePurpose::InPlace => {
-            "Your last message is the answer, and the only thing that is kept. Make it complete and plain; name the files \
-             and lines that show it. Where you were told in which form to answer, that form counts."
+            "Your final message is the answer and the only output that is kept. Make it complete and clear, and cite the files and lines that support it. If the task specifies an output format, follow it."
         }
         LanePurpose::Plan => {
-            "Your last message is the plan, and the only thing that is kept: write it into no file. Name the steps in their \
-             order, the files that each changes, how one sees that it is done, and what is not clear yet. Where you were told in \
-             which form to answer, that form counts."
+            "Your final message is the plan and the only output that is kept; do not write it to a file. List the steps in order, the files that each step changes, how to verify each step, and open questions. If the task specifies an output format, follow it."
         }
     };
     let location = if lane.is_detached() {
         format!(
-            "in a worktree that is there for you alone and goes when you end: {dir}, at `{base}` ({})",
+            "in a temporary worktree that is removed when you finish: {dir}, at `{base}` ({})",
             lane.start.short()
         )
     } else {
         format!(
-            "where it is checked out: {dir}, on `{base}` when this was asked. People work there at the same time"
+            "in the main checkout: {dir}, on `{base}` when you were started. The user may be working there now"
         )
     };
     let mut out = format!(
-        "# Rules of this run\n\nYou look at a git repository (mode `{purpose}`, called `{name}`), {location}. Nobody can \
-         answer questions: decide, and say at the end what you assumed.\n\n- Look only. Change no file, commit nothing, and leave \
-         branches, the stash and git's settings alone.\n- {answer_rule}\n- {}\n",
+        "# Rules of this run\n\nYou are inspecting a git repository (mode `{purpose}`, run `{name}`), {location}. Nobody can answer questions: decide yourself and list your assumptions in your final message.\n\n- This run is read-only. Change no file, commit nothing, and do not touch branches, the stash or git's configuration.\n- {answer_rule}\n- {}\n",
         report_rule(job)
     );
     if !project.settings.prompt_append.trim().is_empty() {
@@ -218,11 +209,8 @@ fn read_only_rules(project: &Project, lane: &AnyLane, job: &AgentCommand, purpos
 
 fn report_rule(job: &AgentCommand) -> &'static str {
     if job.profile().capabilities.mcp {
-        "The tool `read_task` of the MCP server `proq` gives you this task again. Report with `update_task` what you found \
-         out, and what only a person can do. Without that server, `git proq task read` and `git proq task update` do the \
-         same."
+        "The tool `read_task` of the MCP server `proq` shows this task again. Use `update_task` to report findings and steps that only a person can do. Without that server, use `git proq task read` and `git proq task update` instead."
     } else {
-        "`git proq task read` gives you this task again. Report with `git proq task update` what you found out, and what \
-         only a person can do."
+        "`git proq task read` shows this task again. Use `git proq task update` to report findings and steps that only a person can do."
     }
 }

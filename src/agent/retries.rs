@@ -1,7 +1,7 @@
 //! Requests that an agent reports to have sent again: warnings during the run, and a reason for the outcome
 //! when the run ended while retrying.
 
-use super::stream::Event;
+use super::stream::StreamEvent;
 use crate::terminal_text;
 
 /// Counter of the requests of one run that were sent again.
@@ -17,17 +17,17 @@ pub(super) struct RetryTracker {
 
 impl RetryTracker {
     /// Updates the counter with an event of the run.
-    pub(super) fn observe(&mut self, event: &Event) {
+    pub(super) fn observe(&mut self, event: &StreamEvent) {
         match event {
-            Event::Retry { reason: why, .. } => {
+            StreamEvent::Retry { reason: why, .. } => {
                 self.count += 1;
                 self.pending_reason = Some(terminal_text::escape_line(why));
             }
-            Event::Text { .. }
-            | Event::Thinking { .. }
-            | Event::ToolUse { .. }
-            | Event::ToolResult { .. }
-            | Event::Result { .. } => self.pending_reason = None,
+            StreamEvent::Text { .. }
+            | StreamEvent::Thinking { .. }
+            | StreamEvent::ToolUse { .. }
+            | StreamEvent::ToolResult { .. }
+            | StreamEvent::Result { .. } => self.pending_reason = None,
             _ => {}
         }
     }
@@ -57,8 +57,8 @@ fn count_suffix(count: u64) -> String {
 mod tests {
     use super::*;
 
-    fn retry(reason: &str) -> Event {
-        Event::Retry { attempt: None, max_attempts: None, delay_ms: None, reason: reason.to_owned() }
+    fn retry(reason: &str) -> StreamEvent {
+        StreamEvent::Retry { attempt: None, max_attempts: None, delay_ms: None, reason: reason.to_owned() }
     }
 
     #[test]
@@ -82,7 +82,7 @@ mod tests {
             reports[7].as_deref().unwrap().starts_with("sends its request again, 8 times so far: status 8")
         );
         assert!(retries.describe().unwrap().starts_with("it was sending its request again, 8 times so far"));
-        retries.observe(&Event::Text { text: "On it".to_owned(), parent: None });
+        retries.observe(&StreamEvent::Text { text: "On it".to_owned(), parent: None });
         assert_eq!((retries.next_report(), retries.describe()), (None, None));
     }
 }

@@ -100,7 +100,7 @@ impl RunSpec {
             may_retry,
             is_batch_task: run.batch.is_some(),
             command_prefixes,
-            conversation: run.talk(),
+            conversation: run.conversation_number(),
             claimed_messages: Cell::default(),
             totals_before: load_session_totals(project, lane, &run)?,
             model: run.model.clone(),

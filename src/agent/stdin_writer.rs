@@ -15,7 +15,7 @@ use super::Error;
 use super::outbox::Outbox;
 use super::profile::escape_command_prompt;
 use super::run_spec::RunSpec;
-use super::stream::{ClientLine, Event};
+use super::stream::{ClientLine, StreamEvent};
 use crate::lane::{self, ClaimedMessages, Inbox, Project, join_messages};
 use crate::process;
 use crate::store::records::AnyLane;
@@ -150,12 +150,15 @@ impl StdinWriter {
         project: &Project,
         lane: &str,
         attempt: u32,
-        event: &Event,
+        event: &StreamEvent,
     ) -> bool {
         match event {
-            Event::MessageSent { .. } => self.is_logged = true,
+            StreamEvent::MessageSent { .. } => self.is_logged = true,
             // These events do not belong to a turn.
-            Event::Session { .. } | Event::Warning { .. } | Event::Unknown { .. } | Event::Retry { .. } => {}
+            StreamEvent::Session { .. }
+            | StreamEvent::Warning { .. }
+            | StreamEvent::Unknown { .. }
+            | StreamEvent::Retry { .. } => {}
             _ if self.is_logged => {
                 self.is_logged = false;
                 let Some(messages) = self.pending_messages.take() else { return false };

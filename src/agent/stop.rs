@@ -141,8 +141,8 @@ fn live_supervisor(project: &Project, lane: &AnyLane) -> Result<Option<Superviso
     for attempt in [lane.attempt, lane.attempt.saturating_sub(1)] {
         let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, attempt))?;
         let supervisor = run.and_then(|run| run.supervisor);
-        if let Some(watcher) =
-            supervisor.filter(|recorded| process::is_process_running(recorded.pid, recorded.birth.as_deref()))
+        if let Some(watcher) = supervisor
+            .filter(|recorded| process::is_process_running(recorded.pid, recorded.start_time.as_deref()))
         {
             return Ok(Some(watcher));
         }
@@ -165,7 +165,7 @@ fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error
     let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
     let mut survived = false;
     if let Some(pid) = run.pid
-        && process::is_same_process(pid, run.birth.as_deref())
+        && process::is_same_process(pid, run.start_time.as_deref())
     {
         survived = !process::stop_group(pid, project.settings.stop_grace);
     }

@@ -62,11 +62,11 @@ pub(super) fn refuse_stop(project: &Project, lane: &AnyLane, attempt: u32) -> Re
         if !ended.is_success() {
             let output = read_log_tail(&log)?;
             let output_text = match output.trim_end() {
-                "" => "It wrote nothing.".to_owned(),
-                text => format!("What it wrote ended with:\n\n{text}"),
+                "" => "The command printed no output.".to_owned(),
+                text => format!("The end of its output:\n\n{text}"),
             };
             return Ok(Some(format!(
-                "{REFUSAL_PREFIX}: `{check}` fails ({ended}). Make it succeed, commit that, and end then. {output_text}"
+                "{REFUSAL_PREFIX}: `{check}` fails ({ended}). Fix the cause, commit the fix, and finish then. {output_text}"
             )));
         }
     }

@@ -27,12 +27,12 @@ pub(super) fn record_start(
     // in between, no message is sent twice.
     Inbox::new(project, &lane.name).mark_delivered(&run.message_ids)?;
     run.pid = Some(process_group);
-    run.birth = process::start_time_of(process_group);
+    run.start_time = process::start_time_of(process_group);
     run.mark = Some(mark.to_owned());
     let supervisor_pid = std::process::id();
     run.supervisor = Some(records::SupervisorProcess {
         pid: supervisor_pid,
-        birth: process::start_time_of(supervisor_pid),
+        start_time: process::start_time_of(supervisor_pid),
     });
     run.save(&path)?;
     let lane = project.update_lane(&lane.name, |record| {

@@ -155,7 +155,6 @@ async fn wait_for_end(
     shutdown: &mut ShutdownSignals,
 ) -> (ExitStatus, Option<StopCause>) {
     let deadline = watch.limits.time.and_then(|time| Instant::now().checked_add(time));
-    process::release_code_pages();
     let cause = tokio::select! {
         biased;
         () = shutdown.wait() => StopCause::Requested,

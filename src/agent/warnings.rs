@@ -34,7 +34,7 @@ impl AgentCommand {
             self.unsupported_settings_warning(project),
             self.stop_gate_warning(project),
             self.budget_warning(project)?,
-            self.context_warning(project),
+            self.context_limits_warning(project),
             self.question_warning(project),
             self.unknown_activity_warning(),
         ];
@@ -152,7 +152,7 @@ impl AgentCommand {
     }
 
     /// Warns that the run cannot end on a nearly full context, because the agent does not report it.
-    fn context_warning(&self, project: &Project) -> Option<String> {
+    fn context_limits_warning(&self, project: &Project) -> Option<String> {
         let limitation = match self.dialect().context_reporting() {
             ContextReporting::WhileRunning => return None,
             // The size is known for a session that is continued.

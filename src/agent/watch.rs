@@ -18,7 +18,7 @@ use super::retries::RetryTracker;
 use super::run_spec::{self, RunSpec, cost_so_far};
 use super::shutdown_signals::ShutdownSignals;
 use super::stdin_writer::StdinWriter;
-use super::stream::{Event, Exit, OutputReader, Summary};
+use super::stream::{Exit, OutputReader, StreamEvent, Summary};
 use super::tail::Tail;
 use crate::event;
 use crate::lane::{self, Project};
@@ -83,7 +83,7 @@ struct WatchState {
     clock: RunClock,
     live_file: LiveStatusFile,
     stdin_writer: StdinWriter,
-    events: Vec<Event>,
+    events: Vec<StreamEvent>,
     /// Id of the session, until it is in the run's record.
     unrecorded_session: Option<String>,
     /// Number of delivered follow-up prompts that are not in the run's record yet.
@@ -209,7 +209,6 @@ impl RunWatcher<'_> {
         state: &mut WatchState,
         shutdown_signals: &mut ShutdownSignals,
     ) -> WaitOutcome {
-        process::release_code_pages();
         // Read the output written before the file was watched.
         self.read_stderr(state);
         loop {
@@ -233,12 +232,8 @@ impl RunWatcher<'_> {
                     Err(e) => state.watch_error = Some(e.to_string()),
                 },
                 () = wait_until(live_file_due) => {
-                    // Reading lines needs as much code as writing does, and neither needs the code of the
-                    // other.
-                    process::release_code_pages();
                     state.live_file.write(state.reader.progress());
                     self.record_session(state);
-                    process::release_code_pages();
                 }
                 () = wait_until(limit_at) => {
                     if let Some((_, cause)) = next_limit && !self.has_new_activity(state, cause) {
@@ -317,8 +312,8 @@ impl RunWatcher<'_> {
                 &event,
             ));
             match event {
-                Event::Session { id, .. } => state.unrecorded_session = Some(id),
-                Event::MessageSent { .. } => {
+                StreamEvent::Session { id, .. } => state.unrecorded_session = Some(id),
+                StreamEvent::MessageSent { .. } => {
                     state.unrecorded_prompts += u32::from(self.spec.launcher == Launcher::Protocol);
                 }
                 _ => {}
@@ -344,8 +339,6 @@ impl RunWatcher<'_> {
         if state.unrecorded_session.is_none() && state.unrecorded_prompts == 0 {
             return;
         }
-        // Reading and writing a record needs more code than the rest of a run.
-        process::release_code_pages();
         let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
         let saved = RunRecord::load(&path).and_then(|mut run| {
             let original = run.clone();
@@ -360,7 +353,6 @@ impl RunWatcher<'_> {
             Ok(()) => (state.unrecorded_session, state.unrecorded_prompts) = (None, 0),
             Err(_) => state.live_file.schedule_write(),
         }
-        process::release_code_pages();
     }
 
     fn find_stop_cause(&self, state: &WatchState) -> Option<StopCause> {

@@ -7,7 +7,7 @@ use console::Style;
 use serde_json::Value;
 
 use super::ui;
-use crate::agent::Event;
+use crate::agent::StreamEvent;
 use crate::terminal_text;
 
 /// Maximum number of lines shown of a tool's output.
@@ -29,18 +29,18 @@ pub(super) struct LogRenderer {
 
 impl LogRenderer {
     /// Returns the text for one event; empty for an event that is not shown.
-    pub(super) fn render_event(&mut self, event: &Event) -> String {
+    pub(super) fn render_event(&mut self, event: &StreamEvent) -> String {
         let mut out = String::new();
         match event {
-            Event::Text { text, parent } => {
+            StreamEvent::Text { text, parent } => {
                 let indent = if parent.is_some() { "  " } else { "" };
                 text.trim_end().lines().for_each(|line| push_row(&mut out, indent, &printable_line(line)));
                 self.last_text.clone_from(text);
             }
-            Event::Thinking { text, .. } => {
+            StreamEvent::Thinking { text, .. } => {
                 push_row(&mut out, "", &dim(&format!("~ {}", first_line(text))));
             }
-            Event::ToolUse { name, input, parent, .. } => {
+            StreamEvent::ToolUse { name, input, parent, .. } => {
                 let indent = if parent.is_some() { "  " } else { "" };
                 push_row(
                     &mut out,
@@ -48,29 +48,29 @@ impl LogRenderer {
                     &format!("> {} {}", Style::new().bold().apply_to(printable(name)), input_summary(input)),
                 );
             }
-            Event::ToolResult { ok, output, .. } => push_tool_result(&mut out, *ok, output),
-            Event::MessageSent { text } => {
+            StreamEvent::ToolResult { ok, output, .. } => push_tool_result(&mut out, *ok, output),
+            StreamEvent::MessageSent { text } => {
                 push_row(
                     &mut out,
                     "",
                     &Style::new().bold().apply_to(format!("< told more: {}", first_line(text))).to_string(),
                 );
             }
-            Event::PermissionRequested { tool, input, .. } => {
+            StreamEvent::PermissionRequested { tool, input, .. } => {
                 push_row(
                     &mut out,
                     "",
                     &dim(&format!("? asks for leave to use {} {}", printable(tool), input_summary(input))),
                 );
             }
-            Event::PermissionRefused { tool, message } => {
+            StreamEvent::PermissionRefused { tool, message } => {
                 push_row(
                     &mut out,
                     "",
                     &red(&format!("! not permitted: {}: {}", printable(tool), single_line(message))),
                 );
             }
-            Event::Retry { attempt, max_attempts, delay_ms, reason } => {
+            StreamEvent::Retry { attempt, max_attempts, delay_ms, reason } => {
                 let attempt_text = attempt.map(|n| format!(", try {n}")).unwrap_or_default();
                 let limit_text = max_attempts.map(|n| format!(" of {n}")).unwrap_or_default();
                 let delay_text =
@@ -84,13 +84,13 @@ impl LogRenderer {
                     )),
                 );
             }
-            Event::Warning { message } => {
+            StreamEvent::Warning { message } => {
                 push_row(&mut out, "", &dim(&format!("~ {}", single_line(message))));
             }
-            Event::Error { message, .. } => {
+            StreamEvent::Error { message, .. } => {
                 push_row(&mut out, "", &red(&format!("! {}", single_line(message))));
             }
-            Event::Result { ok, text } => {
+            StreamEvent::Result { ok, text } => {
                 let result_text = text.as_deref().unwrap_or_default();
                 if *ok && result_text.trim() != self.last_text.trim() {
                     result_text
@@ -99,11 +99,11 @@ impl LogRenderer {
                         .for_each(|line| push_row(&mut out, "", &printable_line(line)));
                 }
             }
-            Event::Session { .. }
-            | Event::Usage(_)
-            | Event::Cost(_)
-            | Event::Context { .. }
-            | Event::Unknown { .. } => {}
+            StreamEvent::Session { .. }
+            | StreamEvent::Usage(_)
+            | StreamEvent::Cost(_)
+            | StreamEvent::Context { .. }
+            | StreamEvent::Unknown { .. } => {}
         }
         out
     }

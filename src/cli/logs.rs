@@ -14,7 +14,7 @@ use super::complete::any_lane_names;
 use super::log_renderer::LogRenderer;
 use super::log_sanitizer::LogSanitizer;
 use super::{CommandResult, Failure, Session, UsageError, wait};
-use crate::agent::{self, Dialect, Event, OutputReader};
+use crate::agent::{self, Dialect, OutputReader, StreamEvent};
 use crate::explain::Exit;
 use crate::lane::{self, LaneName, Project};
 use crate::store::records::{AnyLane, FailedCheckRecord, LaneRecord, LaneState, RunRecord, SessionTotals};
@@ -23,7 +23,7 @@ use crate::store::{Layout, Record, path_form};
 /// Print what a lane's agent did
 ///
 /// What the agent said, what it thought in a line each, and what its tools were given and answered. With --raw, the log as it
-/// was written: for most known agents that is one JSON object a line. On a terminal, a log of another form has its colours only;
+/// was written: for most known agents that is one JSON object a line. On a terminal, a log of another form has its colors only;
 /// what else a terminal would obey is written out.
 ///
 /// Examples:
@@ -74,7 +74,7 @@ struct RunLogOutput<'a> {
     text: String,
     /// The events in the log, if its format is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    events: Vec<Event>,
+    events: Vec<StreamEvent>,
 }
 
 #[derive(Serialize)]
@@ -217,7 +217,7 @@ impl LogView {
     }
 
     /// Parses a complete log into events; empty if its format is unknown.
-    fn parse_events(&mut self, bytes: &[u8]) -> Vec<Event> {
+    fn parse_events(&mut self, bytes: &[u8]) -> Vec<StreamEvent> {
         let mut events = Vec::new();
         if let LogView::Rendered(renderer) = self {
             renderer.0.feed(bytes, &mut events);

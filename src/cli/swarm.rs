@@ -176,7 +176,7 @@ pub(super) fn run(session: &Session, args: &Swarm) -> CommandResult {
     approve::confirm_commands(session, &project, &plan_commands()?)?;
     batch_request.require_approved(&project, args, &plan_commands()?)?;
     let draft = draft.filter(|draft| !drafts::is_approved(&project, draft));
-    require_confirmation(session, args, draft.as_ref())?;
+    confirm_run(session, args, draft.as_ref())?;
     if let Some(draft) = &draft {
         caller::refuse_in_lane(session, &project)?;
         drop(drafts::approve(&project, draft)?);
@@ -208,7 +208,7 @@ fn warn_of_health_problems(session: &Session) {
 
 /// Requires the user's agreement to run the plan. A plan drafted by an agent is refused if nobody can be
 /// prompted and `--yes` is missing.
-fn require_confirmation(session: &Session, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
+fn confirm_run(session: &Session, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }

@@ -267,7 +267,7 @@ pub(crate) fn last_event_number(store: &Store) -> Result<u64, Error> {
     Ok(last_number_in(&path)?.unwrap_or(first.saturating_sub(1)))
 }
 
-/// End of a file, with the length of the file in bytes.
+/// The last bytes of a file, at most [`TAIL_BYTES`], and the length of the whole file.
 #[derive(Default)]
 struct Tail {
     bytes: Vec<u8>,

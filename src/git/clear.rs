@@ -22,7 +22,7 @@ use super::refresh_index::IndexRefresh;
 use super::sparse_entries::{mark_skip_worktree, pattern_exceptions, present_files};
 use super::sparse_patterns::SparsePatterns;
 use super::transition::{WorktreeContext, tree_attribute_files};
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, index_flags, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, diff, index_flags, tree_changes};
 use crate::fail_points;
 
 /// Saves a commit with files that others have written before git-proq overwrites them.
@@ -86,9 +86,9 @@ pub(super) struct SnapshotFiles {
     /// Changes from HEAD to the tracked files of the snapshot.
     pub(super) tracked: Vec<Change>,
     /// Untracked files.
-    pub(super) untracked: Vec<(RepoPath, Side)>,
+    pub(super) untracked: Vec<(RepoPath, TreeFile)>,
     /// Ignored files at paths where HEAD has something else. No object has their content.
-    pub(super) ignored: Vec<(RepoPath, Side)>,
+    pub(super) ignored: Vec<(RepoPath, TreeFile)>,
 }
 
 impl SnapshotFiles {
@@ -96,7 +96,7 @@ impl SnapshotFiles {
     pub(super) fn load(tree: &WorktreeContext<'_>, snapshot: &Snapshot) -> Result<SnapshotFiles, Error> {
         let mut tracked = tree_changes(tree.repo, snapshot.base, snapshot.work_tree)?;
         // Submodules have separate transitions: their folders stay.
-        tracked.retain(|c| ![c.old, c.new].into_iter().flatten().any(Side::is_gitlink));
+        tracked.retain(|c| ![c.old, c.new].into_iter().flatten().any(TreeFile::is_gitlink));
         let untracked = match snapshot.untracked_tree {
             None => Vec::new(),
             Some(id) => diff::tree_files(tree.repo, id, &BTreeSet::new())?,
@@ -129,12 +129,12 @@ impl SnapshotFiles {
     /// Returns every path whose snapshot version differs from HEAD.
     pub(super) fn all_changes(&self) -> Vec<Change> {
         let addition =
-            |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
+            |(path, side): &(RepoPath, TreeFile)| Change { path: path.clone(), old: None, new: Some(*side) };
         self.tracked.iter().cloned().chain(self.untracked_and_ignored().map(addition)).collect()
     }
 
     /// Returns the files that git does not track, ignored or not.
-    pub(super) fn untracked_and_ignored(&self) -> impl Iterator<Item = &(RepoPath, Side)> {
+    pub(super) fn untracked_and_ignored(&self) -> impl Iterator<Item = &(RepoPath, TreeFile)> {
         self.untracked.iter().chain(&self.ignored)
     }
 
@@ -157,16 +157,16 @@ impl SnapshotFiles {
     }
 
     /// Returns every file that the snapshot's worktree has and HEAD does not have in this form.
-    pub(super) fn files(&self) -> Vec<(RepoPath, Side)> {
+    pub(super) fn files(&self) -> Vec<(RepoPath, TreeFile)> {
         self.tracked_files().chain(self.untracked_and_ignored().cloned()).collect()
     }
 
     /// Returns the changed files whose content is in the snapshot's objects.
-    pub(super) fn files_with_objects(&self) -> Vec<(RepoPath, Side)> {
+    pub(super) fn files_with_objects(&self) -> Vec<(RepoPath, TreeFile)> {
         self.tracked_files().chain(self.untracked.iter().cloned()).collect()
     }
 
-    fn tracked_files(&self) -> impl Iterator<Item = (RepoPath, Side)> {
+    fn tracked_files(&self) -> impl Iterator<Item = (RepoPath, TreeFile)> {
         self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.new?)))
     }
 
@@ -175,7 +175,7 @@ impl SnapshotFiles {
         &self,
         tree: &WorktreeContext<'_>,
         snapshot: &Snapshot,
-    ) -> Result<Vec<(RepoPath, Side)>, Error> {
+    ) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
         let files = self.files();
         let mut all_attributes =
             tree_attribute_files(tree.repo, snapshot.work_tree, files.iter().map(|(p, _)| p))?;
@@ -216,7 +216,7 @@ impl SnapshotFiles {
         is_at_head: bool,
     ) -> Result<NewIndex, Error> {
         let next_index = tree.scratch.join(INDEX_NAME);
-        let head_files: Vec<(RepoPath, Side)> =
+        let head_files: Vec<(RepoPath, TreeFile)> =
             self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
         if is_at_head
             && let Some(new_index) =
@@ -277,9 +277,9 @@ impl SnapshotFiles {
         tree: &WorktreeContext<'_>,
         index: &Path,
         next_index: &Path,
-        head_files: &[(RepoPath, Side)],
+        head_files: &[(RepoPath, TreeFile)],
     ) -> Result<Option<NewIndex>, Error> {
-        let unchanged = |(path, side): &(RepoPath, Side)| Change {
+        let unchanged = |(path, side): &(RepoPath, TreeFile)| Change {
             path: path.clone(),
             old: Some(*side),
             new: Some(*side),
@@ -350,7 +350,7 @@ impl SnapshotFiles {
         parked: &Quarantine,
         written_paths: &BTreeSet<RepoPath>,
     ) -> Vec<Obstruction> {
-        let is_known = |foreign: &Obstruction, side: Side| {
+        let is_known = |foreign: &Obstruction, side: TreeFile| {
             foreign.is_replaceable
                 && (matches_blob(tree.repo, &foreign.path.to_fs_path(tree.dir), side)
                     || (written_paths.contains(&foreign.path)
@@ -454,13 +454,13 @@ pub(crate) fn copy_untracked_files(
 fn copy_files_unlike_blobs(
     tree: &WorktreeContext<'_>,
     parked_dir: &Path,
-    files: &[(RepoPath, Side)],
-    ignored: &[(RepoPath, Side)],
+    files: &[(RepoPath, TreeFile)],
+    ignored: &[(RepoPath, TreeFile)],
 ) -> Result<(), Error> {
     let parked = Quarantine::open(parked_dir)?;
     let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.clone()).collect();
     let is_unconverted = verbatim_rule(tree.repo, tree.dir, &paths).is_some();
-    let matches_blob = |(path, side): &&(RepoPath, Side)| {
+    let matches_blob = |(path, side): &&(RepoPath, TreeFile)| {
         is_unconverted && matches_blob(tree.repo, &path.to_fs_path(tree.dir), *side)
     };
     let differing = files.iter().filter(|file| !matches_blob(file)).chain(ignored);
@@ -501,7 +501,7 @@ fn move_truncated_copies(
 fn is_truncated(
     tree: &WorktreeContext<'_>,
     file: &Path,
-    (path, side): (&RepoPath, Side),
+    (path, side): (&RepoPath, TreeFile),
     attribute_source: Oid,
 ) -> bool {
     if side.mode == 0o120_000 || !file.symlink_metadata().is_ok_and(|meta| meta.is_file()) {

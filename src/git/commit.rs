@@ -120,7 +120,8 @@ fn add_paths(repo: &Repo, dir: &Path, paths: &[RepoPath], extra_arg: Option<&str
 const HOOK_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// Commits the staged changes of a worktree. The repository's commit hooks run, as for any commit, and are
-/// killed when `is_cancelled` returns true. A message that the user is just editing there is retained.
+/// killed when `is_cancelled` returns true. The worktree's `COMMIT_EDITMSG`, which the user may
+/// be editing, keeps its content.
 pub(crate) fn commit_staged(
     repo: &Repo,
     dir: &Path,

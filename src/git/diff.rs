@@ -16,14 +16,14 @@ use super::{Error, Oid, Repo, RepoPath, TempObjectStore, index, special_files};
 
 /// A path on one side of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Side {
+pub(crate) struct TreeFile {
     /// Git's mode: `100644`, `100755`, `120000` or `160000` (octal).
     pub(crate) mode: u32,
     /// Id of the blob, or of the commit of a submodule.
     pub(crate) oid: Oid,
 }
 
-impl Side {
+impl TreeFile {
     /// Returns whether this is a regular file.
     pub(crate) fn is_file(self) -> bool {
         self.mode & 0o170_000 == 0o100_000
@@ -41,15 +41,15 @@ pub(crate) struct Change {
     /// Path that differs.
     pub(crate) path: RepoPath,
     /// Version in the old tree, if any.
-    pub(crate) old: Option<Side>,
+    pub(crate) old: Option<TreeFile>,
     /// Version in the new tree, if any.
-    pub(crate) new: Option<Side>,
+    pub(crate) new: Option<TreeFile>,
 }
 
 impl Change {
     /// Returns the letter that `git status` shows for this change.
     pub(crate) fn status_letter(&self) -> char {
-        let kind = |side: Side| side.mode & 0o170_000;
+        let kind = |side: TreeFile| side.mode & 0o170_000;
         match (self.old, self.new) {
             (None, _) => 'A',
             (_, None) => 'D',
@@ -93,8 +93,8 @@ fn peel_to_tree_id(repo: &Repo, id: Oid) -> Result<gix::ObjectId, Error> {
 }
 
 /// Converts a tree entry that is not a folder to one side of a change.
-fn to_side(item: TreeItem) -> Side {
-    Side { mode: u32::from(item.mode.value()), oid: Oid(item.id) }
+fn to_side(item: TreeItem) -> TreeFile {
+    TreeFile { mode: u32::from(item.mode.value()), oid: Oid(item.id) }
 }
 
 /// Returns the changes between two trees, in no particular order.
@@ -189,7 +189,7 @@ pub(crate) fn tree_files(
     repo: &Repo,
     tree: Oid,
     only_paths: &BTreeSet<RepoPath>,
-) -> Result<Vec<(RepoPath, Side)>, Error> {
+) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
     match tree_files_in_process(repo, tree, only_paths) {
         Ok(all) => Ok(all),
         // Git explains objects that cannot be read.
@@ -202,7 +202,7 @@ fn tree_files_in_process(
     repo: &Repo,
     id: Oid,
     only_paths: &BTreeSet<RepoPath>,
-) -> Result<Vec<(RepoPath, Side)>, Error> {
+) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
     let root = peel_to_tree_id(repo, id)?;
     if !only_paths.is_empty() {
         let find_side = |path: &RepoPath| {
@@ -221,7 +221,7 @@ fn tree_files_by_git(
     repo: &Repo,
     tree: Oid,
     only_paths: &BTreeSet<RepoPath>,
-) -> Result<Vec<(RepoPath, Side)>, Error> {
+) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
     let command = repo
         .git()
         .args(["ls-tree", "-r", "-z", "--full-tree"])
@@ -233,7 +233,7 @@ fn tree_files_by_git(
         }
         _ => command,
     };
-    let mut files: Vec<(RepoPath, Side)> = command.run()?.fields().filter_map(parse_tree_entry).collect();
+    let mut files: Vec<(RepoPath, TreeFile)> = command.run()?.fields().filter_map(parse_tree_entry).collect();
     if !only_paths.is_empty() {
         files.retain(|(path, _)| only_paths.contains(path));
     }
@@ -246,12 +246,12 @@ pub(crate) fn tree_paths(repo: &Repo, tree: Oid) -> Result<Vec<RepoPath>, Error>
 }
 
 /// Parses `<mode> <type> <id>\t<path>`.
-pub(super) fn parse_tree_entry(field: &[u8]) -> Option<(RepoPath, Side)> {
+pub(super) fn parse_tree_entry(field: &[u8]) -> Option<(RepoPath, TreeFile)> {
     let tab = field.iter().position(|b| *b == b'\t')?;
     let mut columns = field[..tab].split(|b| *b == b' ');
     let mode = parse_mode(columns.next()?)?;
     let oid = Oid::from_hex(columns.nth(1)?)?;
-    Some((RepoPath::new(&field[tab + 1..]), Side { mode, oid }))
+    Some((RepoPath::new(&field[tab + 1..]), TreeFile { mode, oid }))
 }
 
 /// Parses repetitions of `:<mode> <mode> <id> <id> <letter>\0<path>\0`.
@@ -262,7 +262,7 @@ fn parse_raw_diff(bytes: &[u8]) -> Option<Vec<Change>> {
         let mut columns = header.strip_prefix(b":")?.split(|b| *b == b' ');
         let (old_mode, new_mode) = (parse_mode(columns.next()?)?, parse_mode(columns.next()?)?);
         let (old, new) = (Oid::from_hex(columns.next()?)?, Oid::from_hex(columns.next()?)?);
-        let side = |mode: u32, oid| (mode != 0).then_some(Side { mode, oid });
+        let side = |mode: u32, oid| (mode != 0).then_some(TreeFile { mode, oid });
         out.push(Change {
             path: RepoPath::new(fields.next()?),
             old: side(old_mode, old),

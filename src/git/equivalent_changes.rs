@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::patch_id::{inverse_patch_id, patch_id};
-use super::{Change, Error, Oid, Repo, RepoPath, Side, tree_changes};
+use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, tree_changes};
 
 /// Maximum number of commits read on either side. Each costs a comparison of two trees, and the check should
 /// take at most about a second. For a branch further from its base, the result is unknown.
@@ -110,7 +110,7 @@ impl Repo {
     /// Returns the file growth of a change and of its revert: part of what determines a patch id, and quick
     /// to compute.
     fn size_deltas(&self, changes: &[Change]) -> [SizeDeltas; 2] {
-        let size = |side: Option<Side>| side.map_or(0, |s| self.object_size(s.oid).unwrap_or_default());
+        let size = |side: Option<TreeFile>| side.map_or(0, |s| self.object_size(s.oid).unwrap_or_default());
         let growth = |c: &Change| size(c.new).wrapping_sub(size(c.old));
         let deltas = |sign: fn(u64) -> u64| -> SizeDeltas {
             changes.iter().map(|c| (c.path.clone(), sign(growth(c)))).collect()

@@ -17,7 +17,7 @@ use super::raw_index::{self, IndexEdit, RawIndex};
 use super::status_walk::index_stat;
 use super::transition::{WorktreeContext, attribute_paths};
 use super::tree_reader::TreeReader;
-use super::{Change, Error, Oid, Repo, RepoPath, Side};
+use super::{Change, Error, Oid, Repo, RepoPath, TreeFile};
 
 /// Writes the files of `changes` and turns the worktree's `index` into the one of commit `to`. Returns
 /// `None`, with nothing done, when only git can do it. The index must match the worktree's commit and each of
@@ -73,7 +73,11 @@ fn remove_linked_file(tree: &WorktreeContext<'_>, links: &Quarantine, path: &Rep
 }
 
 /// Writes a file where none exists.
-pub(super) fn write_new_file(tree: &WorktreeContext<'_>, path: &RepoPath, side: Side) -> Result<(), Error> {
+pub(super) fn write_new_file(
+    tree: &WorktreeContext<'_>,
+    path: &RepoPath,
+    side: TreeFile,
+) -> Result<(), Error> {
     let file = path.to_fs_path(tree.dir);
     let content = tree.repo.blob(side.oid)?;
     let mode = if is_executable(side) { 0o777 } else { 0o666 };
@@ -97,7 +101,7 @@ pub(super) fn write_new_file(tree: &WorktreeContext<'_>, path: &RepoPath, side: 
     })
 }
 
-fn is_executable(side: Side) -> bool {
+fn is_executable(side: TreeFile) -> bool {
     side.mode & 0o100 != 0
 }
 
@@ -172,7 +176,7 @@ impl PlannedIndex {
         for position in std::mem::take(&mut self.racy) {
             let entry = self.entries.entry(position);
             let Ok(id) = gix::ObjectId::try_from(entry.id()) else { continue };
-            let side = Side { mode: entry.mode(), oid: Oid(id) };
+            let side = TreeFile { mode: entry.mode(), oid: Oid(id) };
             let file = RepoPath::new(entry.path()).to_fs_path(tree.dir);
             if !side.is_gitlink() && !matches_blob(tree.repo, &file, side) {
                 self.entries.clear_length(position);
@@ -183,7 +187,7 @@ impl PlannedIndex {
 
 /// Returns the index fields of a file that was checked out. A file that was replaced or removed since gets
 /// numbers that match no file.
-fn index_record(tree: &WorktreeContext<'_>, path: &RepoPath, side: Side) -> (Stat, u32, gix::ObjectId) {
+fn index_record(tree: &WorktreeContext<'_>, path: &RepoPath, side: TreeFile) -> (Stat, u32, gix::ObjectId) {
     let file = path.to_fs_path(tree.dir);
     let mut stat = rustix::fs::lstat(&file).map(|meta| index_stat(&meta)).unwrap_or_default();
     if !matches_blob(tree.repo, &file, side) {

@@ -15,7 +15,7 @@ use super::sparse_entries::skipped_obstructions;
 use super::special_files;
 use super::status::{StatusEntry, StatusKind, WorktreeStatus};
 use super::transition::WorktreeContext;
-use super::{Change, Error, Oid, Repo, RepoPath, Side, index_flags, tree_changes};
+use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index_flags, tree_changes};
 use crate::regular_file::{self, LinkPolicy};
 
 /// Ignored file of a snapshot. No object holds its content, only the file itself.
@@ -38,8 +38,8 @@ impl IgnoredFile {
     }
 
     /// Returns the mode and the content id.
-    pub(super) fn side(&self) -> Side {
-        Side { mode: self.mode, oid: self.content }
+    pub(super) fn side(&self) -> TreeFile {
+        TreeFile { mode: self.mode, oid: self.content }
     }
 }
 

@@ -124,7 +124,7 @@ pub(crate) use clear::{capture_late_writes, clear_worktree, copy_filtered_files,
 pub(crate) use command::{Command, PrintChunk, Program};
 pub(crate) use commit::{NewCommit, commit_staged, stage_and_commit, stage_paths};
 pub(crate) use deletions::{MIN_FILES_FOR_MASS_DELETION, detect_mass_deletion};
-pub(crate) use diff::{Change, DiffWorktree, FileLineCounts, Side, tree_changes, tree_files, tree_paths};
+pub(crate) use diff::{Change, DiffWorktree, FileLineCounts, TreeFile, tree_changes, tree_files, tree_paths};
 pub(crate) use error::{Error, abort_command, list_paths};
 pub(crate) use forecast::PathConflict;
 pub(crate) use forecast::{MergeInput, forecast_environment, forecast_merges};

@@ -54,7 +54,8 @@ impl Repo {
         Ok(true)
     }
 
-    /// Returns whether git would write only these files, with ordinary permissions.
+    /// Returns whether `git worktree add` would write only the files that git-proq writes here, with ordinary
+    /// permissions.
     fn can_add_worktree_natively(&self) -> bool {
         self.gix.config_snapshot().string("worktree.useRelativePaths").is_none() && self.has_plain_file_refs()
     }

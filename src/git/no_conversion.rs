@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::merge_rules::attribute_files;
 use super::transition::{WorktreeContext, attribute_paths};
-use super::{Change, Repo, RepoPath, Side, settings};
+use super::{Change, Repo, RepoPath, TreeFile, settings};
 
 /// Limits for handling files in process: number of paths, and size of one blob in bytes. Beyond them git does
 /// the work, and its start-up time does not matter.
@@ -47,7 +47,7 @@ pub(super) fn needs_no_conversion(tree: &WorktreeContext<'_>, changes: &[Change]
     cfg!(target_os = "linux")
         && changes.len() <= MAX_PATHS
         && changes.iter().all(|change| is_portable_path(&change.path))
-        && changes.iter().flat_map(|c| [c.old, c.new]).flatten().all(Side::is_file)
+        && changes.iter().flat_map(|c| [c.old, c.new]).flatten().all(TreeFile::is_file)
         && changes
             .iter()
             .filter_map(|c| c.new)

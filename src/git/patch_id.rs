@@ -8,7 +8,7 @@ use std::ops::Range;
 use imara_diff::{Algorithm, Diff, InternedInput, sources};
 
 use super::text_merge::is_text;
-use super::{Change, Oid, Repo, Side};
+use super::{Change, Oid, Repo, TreeFile};
 
 /// Number of unchanged lines around a change that belong to it, as in git's own patches.
 const CONTEXT_LINES: usize = 3;
@@ -50,7 +50,7 @@ pub(super) fn inverse_patch_id(repo: &Repo, changes: &[Change]) -> Option<Oid> {
 
 /// Returns the text of one side of a change; `None` if it is binary, too large or no regular file. A missing
 /// file has no lines.
-fn read_text(repo: &Repo, side: Option<Side>) -> Option<Vec<u8>> {
+fn read_text(repo: &Repo, side: Option<TreeFile>) -> Option<Vec<u8>> {
     let Some(side) = side else { return Some(Vec::new()) };
     let bytes = side.is_file().then(|| repo.small_blob(side.oid, MAX_DIFFED_BYTES)).flatten()?;
     is_text(&bytes).then_some(bytes)

@@ -15,7 +15,7 @@ use super::sparse_patterns::SparseExceptions;
 use super::status::{changed_paths_since, status};
 use super::transition::WorktreeContext;
 use super::{
-    Change, Error, LocalChangesHint, Oid, RepoPath, Side, TempObjectStore, index_flags, tree_changes,
+    Change, Error, LocalChangesHint, Oid, RepoPath, TempObjectStore, TreeFile, index_flags, tree_changes,
     tree_paths,
 };
 
@@ -291,8 +291,8 @@ fn scan_obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<R
     out
 }
 
-fn is_submodule(side: Option<Side>) -> bool {
-    side.is_some_and(Side::is_gitlink)
+fn is_submodule(side: Option<TreeFile>) -> bool {
+    side.is_some_and(TreeFile::is_gitlink)
 }
 
 /// Collects the files below a folder that are not in `removed_paths`.
@@ -323,7 +323,7 @@ mod tests {
 
     fn change(path: &str, old: bool, new: bool) -> Change {
         let oid: Oid = "1".repeat(40).parse().unwrap();
-        let side = |exists: bool| exists.then_some(Side { mode: 0o100_644, oid });
+        let side = |exists: bool| exists.then_some(TreeFile { mode: 0o100_644, oid });
         Change { path: RepoPath::new(path), old: side(old), new: side(new) }
     }
 

@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 use super::transition::WorktreeContext;
-use super::{Change, Error, Oid, RepoPath, Side};
+use super::{Change, Error, Oid, RepoPath, TreeFile};
 
 /// Refuses if a file of `changes` could not be removed or replaced.
 ///
@@ -19,7 +19,7 @@ pub(super) fn refuse_unchangeable(tree: &WorktreeContext<'_>, changes: &[Change]
     let dir = tree.dir;
     let (mut folder_cache, mut unreadable, mut unchangeable) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
     let is_submodule =
-        |change: &&Change| [change.old, change.new].into_iter().flatten().any(Side::is_gitlink);
+        |change: &&Change| [change.old, change.new].into_iter().flatten().any(TreeFile::is_gitlink);
     for Change { path, .. } in changes.iter().filter(|change| !is_submodule(change)) {
         let parent = path.parents().last();
         unchangeable.extend(

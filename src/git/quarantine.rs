@@ -18,7 +18,7 @@ use super::file_copy::{copy_file, is_copy_on_other_device, is_identical, remove_
 use super::index;
 use super::path::nul_separated;
 use super::transition::WorktreeContext;
-use super::{Change, Error, Oid, Repo, RepoPath, Side, index_flags};
+use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index_flags};
 use crate::fail_points;
 
 /// Name of the folder in a quarantine that contains the files.
@@ -183,8 +183,8 @@ impl Quarantine {
     pub(super) fn differing_files(
         &self,
         tree: &WorktreeContext<'_>,
-        expected: &[(RepoPath, Side)],
-        attributes: &dyn Fn() -> Result<Vec<(RepoPath, Side)>, Error>,
+        expected: &[(RepoPath, TreeFile)],
+        attributes: &dyn Fn() -> Result<Vec<(RepoPath, TreeFile)>, Error>,
     ) -> Result<Vec<RepoPath>, Error> {
         // The index is not in the quarantine, which may outlive the step: a killed git leaves its lock.
         let index = tree.scratch.join("check-aside");
@@ -222,7 +222,7 @@ impl Quarantine {
     }
 
     /// Returns whether the quarantined file of `path` equals a blob byte for byte.
-    pub(super) fn matches_blob(&self, repo: &Repo, path: &RepoPath, side: Side) -> bool {
+    pub(super) fn matches_blob(&self, repo: &Repo, path: &RepoPath, side: TreeFile) -> bool {
         matches_blob(repo, &self.file_path(path), side)
     }
 
@@ -268,10 +268,10 @@ pub(super) fn differing_files(
     git_dir: &Path,
     root: &Path,
     index: &Path,
-    expected: &[(RepoPath, Side)],
-    attributes: &dyn Fn() -> Result<Vec<(RepoPath, Side)>, Error>,
+    expected: &[(RepoPath, TreeFile)],
+    attributes: &dyn Fn() -> Result<Vec<(RepoPath, TreeFile)>, Error>,
 ) -> Result<Vec<RepoPath>, Error> {
-    let expected: Vec<&(RepoPath, Side)> = expected
+    let expected: Vec<&(RepoPath, TreeFile)> = expected
         .iter()
         .filter(|(path, side)| !side.is_gitlink() && !matches_blob(repo, &path.to_fs_path(root), *side))
         .collect();
@@ -299,7 +299,7 @@ pub(super) fn differing_files(
 /// Returns whether a file equals a blob byte for byte, including its kind and executable bit. With filters a
 /// file may be unchanged and still differ from its blob; git decides that. A file that equals its blob has
 /// nothing to lose.
-pub(crate) fn matches_blob(repo: &Repo, file: &Path, side: Side) -> bool {
+pub(crate) fn matches_blob(repo: &Repo, file: &Path, side: TreeFile) -> bool {
     let Ok(meta) = file.symlink_metadata() else { return false };
     let bytes = match side.mode {
         0o120_000 if meta.is_symlink() => {

@@ -121,7 +121,7 @@ impl<'a> RebuiltFiles<'a> {
 
     /// Moves the file of `path` from the worktree to `returned` if it was moved to the worktree. Returns
     /// whether it was.
-    pub(super) fn move_back(&self, path: &RepoPath, returned: &Quarantine) -> Result<bool, Error> {
+    pub(super) fn take_from_worktree(&self, path: &RepoPath, returned: &Quarantine) -> Result<bool, Error> {
         if self.was_moved_to_worktree(path) {
             return returned.move_in_again(self.tree.dir, path).map(|_| true);
         }

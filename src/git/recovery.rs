@@ -13,7 +13,7 @@ use super::restore::SnapshotRestore;
 use super::stale_locks::StaleLocks;
 use super::transition::{AppliedChanges, REPLACED_DIR, WorktreeContext};
 use super::truncated_files::is_truncated_copy;
-use super::{Error, Oid, Repo, RepoPath, Side, Snapshot, tree_changes};
+use super::{Error, Oid, Repo, RepoPath, Snapshot, TreeFile, tree_changes};
 
 /// Outcome of the recovery of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -325,7 +325,7 @@ fn has_branch_moved(repo: &Repo, from: Oid, to: Oid, name: &str) -> Result<bool,
 pub(super) fn is_written_by_git(
     tree: &WorktreeContext<'_>,
     path: &RepoPath,
-    side: Side,
+    side: TreeFile,
     commit: Oid,
 ) -> Result<bool, Error> {
     let file = path.to_fs_path(tree.dir);

@@ -416,7 +416,7 @@ impl HeadFileLock {
         let head_lock = HeadFileLock {
             head,
             lock,
-            reflog: reflog_line(repo, dir, git_dir, (from, to), message)?,
+            reflog: head_reflog_line(repo, dir, git_dir, (from, to), message)?,
             is_finished: false,
         };
         repo.sharing().adjust_open_file(&file).map_err(Error::io("write", &head_lock.lock))?;
@@ -459,7 +459,7 @@ impl Drop for HeadFileLock {
 }
 
 /// Returns the file of HEAD's reflog and the line that git would add to it; `None` if git keeps no reflog.
-fn reflog_line(
+fn head_reflog_line(
     repo: &Repo,
     dir: &Path,
     git_dir: &Path,

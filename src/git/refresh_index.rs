@@ -12,7 +12,7 @@ use super::index::NewIndex;
 use super::no_conversion::{MAX_BLOB_BYTES, VerbatimRule, verbatim_rule};
 use super::raw_index::{self, RawEntry, RawIndex};
 use super::transition::{WorktreeContext, attribute_paths};
-use super::{Error, Oid, Repo, RepoPath, Side};
+use super::{Error, Oid, Repo, RepoPath, TreeFile};
 use crate::fail_points;
 
 /// Maximum number of files that are compared; for more files git is faster.
@@ -103,8 +103,8 @@ impl IndexRefresh {
 
     /// Returns whether the index contains each of these files in this form, and no attributes that affect how
     /// to write them: git reads attributes from the index first.
-    pub(super) fn writes_verbatim(&self, tree: &WorktreeContext<'_>, files: &[(RepoPath, Side)]) -> bool {
-        let matches_entry = |(path, side): &(RepoPath, Side)| {
+    pub(super) fn writes_verbatim(&self, tree: &WorktreeContext<'_>, files: &[(RepoPath, TreeFile)]) -> bool {
+        let matches_entry = |(path, side): &(RepoPath, TreeFile)| {
             let entry = self.entries.find(path.as_bytes());
             entry.is_some_and(|e| e.is_checked() && e.mode() == side.mode && e.id() == side.oid.0.as_slice())
         };
@@ -188,7 +188,7 @@ pub(super) fn files_with_other_size(
     repo: &Repo,
     index_file: &Path,
     later_index: &Path,
-) -> Vec<(RepoPath, Side)> {
+) -> Vec<(RepoPath, TreeFile)> {
     let read_index = |file: &Path| RawIndex::read(file, repo.gix.object_hash());
     let (Some(entries), Some(later)) = (read_index(index_file), read_index(later_index)) else {
         return Vec::new();
@@ -199,7 +199,7 @@ pub(super) fn files_with_other_size(
         let is_other = ![0, later_entry.size()].contains(&entry.size()) && later_entry.size() != 0;
         let differs = entry.is_checked() && entry.mode() == later_entry.mode() && is_other;
         let oid = gix::ObjectId::try_from(entry.id()).ok().filter(|_| differs).map(Oid)?;
-        Some((RepoPath::new(entry.path()), Side { mode: entry.mode(), oid }))
+        Some((RepoPath::new(entry.path()), TreeFile { mode: entry.mode(), oid }))
     };
     entries_with_same_content(&entries, &later).filter_map(with_other_size).collect()
 }
@@ -216,7 +216,7 @@ fn read_simple_index(tree: &WorktreeContext<'_>, index_file: &Path) -> Option<Ra
 pub(super) fn clear_entry_stats(
     tree: &WorktreeContext<'_>,
     index: &Path,
-    files: &[(RepoPath, Side)],
+    files: &[(RepoPath, TreeFile)],
 ) -> Result<(), Error> {
     if files.is_empty() {
         return Ok(());

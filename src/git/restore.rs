@@ -29,7 +29,7 @@ use super::transition::{
 };
 use super::truncated_files::is_truncated_file;
 use super::verbatim_restore::VerbatimRestore;
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, index_flags, restored_stamps, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, index_flags, restored_stamps, tree_changes};
 use crate::fail_points;
 
 /// Outcome of restoring a snapshot.
@@ -174,7 +174,7 @@ impl<'a> SnapshotRestore<'a> {
         let changed = differing_files(repo, git_dir, dir, &index_file, &expected, &attributes);
         let changed = changed.unwrap_or_else(|_| {
             let has_changed =
-                |(path, side): &&(RepoPath, Side)| !matches_blob(repo, &path.to_fs_path(dir), *side);
+                |(path, side): &&(RepoPath, TreeFile)| !matches_blob(repo, &path.to_fs_path(dir), *side);
             expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
         });
         let foreign =
@@ -191,14 +191,14 @@ impl<'a> SnapshotRestore<'a> {
         let changed = head_files.differing_files(self.tree, &expected, &attributes);
         changed.unwrap_or_else(|_| {
             let has_changed =
-                |(path, side): &&(RepoPath, Side)| !head_files.matches_blob(self.tree.repo, path, *side);
+                |(path, side): &&(RepoPath, TreeFile)| !head_files.matches_blob(self.tree.repo, path, *side);
             expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
         })
     }
 
     /// Records which of `files` this step will put in place, so that the step can be undone. The others are
     /// in place already.
-    fn record_placed_files(&self, files: &[(RepoPath, Side)]) -> Result<PlacedFiles, Error> {
+    fn record_placed_files(&self, files: &[(RepoPath, TreeFile)]) -> Result<PlacedFiles, Error> {
         let pending = files.iter().filter(|(path, side)| !self.is_restored(path, Some(*side)));
         let (moved, written) =
             pending.map(|(path, _)| path.clone()).partition(|path| self.parked.contains(path));
@@ -253,7 +253,10 @@ impl<'a> SnapshotRestore<'a> {
         }
         let discarded = self.discard_quarantine()?;
         for path in &placed.written {
-            if self.object_writer(path).map_or(Ok(false), |rebuilt| rebuilt.move_back(path, &discarded))? {
+            if self
+                .object_writer(path)
+                .map_or(Ok(false), |rebuilt| rebuilt.take_from_worktree(path, &discarded))?
+            {
                 remove_empty_parents(self.tree.dir, path);
             }
         }
@@ -363,7 +366,7 @@ impl<'a> SnapshotRestore<'a> {
 
     /// Returns the snapshot's file at the path of a change: a file that was removed from the index may still
     /// exist.
-    fn expected_side(&self, change: &Change) -> Option<Side> {
+    fn expected_side(&self, change: &Change) -> Option<TreeFile> {
         let untracked_side = || {
             self.snapshot_files
                 .untracked_and_ignored()
@@ -376,7 +379,7 @@ impl<'a> SnapshotRestore<'a> {
     /// Returns whether a path is as the snapshot has it, and no other copy of it is parked. An identical
     /// parked copy is accepted: an interrupted undo restored the earlier file, and git removes no file with a
     /// flag.
-    fn is_restored(&self, path: &RepoPath, side: Option<Side>) -> bool {
+    fn is_restored(&self, path: &RepoPath, side: Option<TreeFile>) -> bool {
         let exists = exists_in_real_folder(self.tree.dir, path);
         let has_content = |side| matches_blob(self.tree.repo, &path.to_fs_path(self.tree.dir), side);
         match side {
@@ -417,7 +420,7 @@ impl<'a> SnapshotRestore<'a> {
 
     /// Puts the snapshot's files in place: moves the parked files, and writes missing ones from the
     /// snapshot's objects.
-    fn place_files(&self, files: &[(RepoPath, Side)]) -> Result<(), Error> {
+    fn place_files(&self, files: &[(RepoPath, TreeFile)]) -> Result<(), Error> {
         let mut missing = Vec::new();
         for (path, side) in files {
             if has_real_parents(self.tree.dir, path) {
@@ -549,7 +552,7 @@ impl<'a> SnapshotRestore<'a> {
         };
         let newly_visible: Vec<_> =
             self.sparse_changes.added.iter().filter(|(path, _)| is_unchanged(path)).collect();
-        let files: Vec<(RepoPath, Side)> = self
+        let files: Vec<(RepoPath, TreeFile)> = self
             .snapshot_files
             .untracked_and_ignored()
             .chain(newly_visible.iter().copied())

@@ -339,7 +339,8 @@ impl TreeWriter<'_> {
         Ok(target)
     }
 
-    /// Returns whether the index is known to match HEAD, in a file without other extensions.
+    /// Returns whether a scan has shown that the index matches HEAD, and its file has only entries and cached
+    /// trees, and no shared part.
     fn is_simple(&self) -> bool {
         self.facts.is_some_and(|all| all.is_simple)
     }

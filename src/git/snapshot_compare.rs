@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Error, Oid, Repo, RepoPath, Side, Snapshot, tree_changes, tree_files};
+use super::{Error, Oid, Repo, RepoPath, Snapshot, TreeFile, tree_changes, tree_files};
 
 /// File by path; none for a deleted file.
-type FilesByPath = BTreeMap<RepoPath, Option<Side>>;
+type FilesByPath = BTreeMap<RepoPath, Option<TreeFile>>;
 
 /// Function that reads one kind of files of a snapshot.
 type FilesReader<'a> = &'a dyn Fn(&Snapshot) -> Result<FilesByPath, Error>;

@@ -14,7 +14,7 @@ use super::quarantine::{exists_in_real_folder, has_real_parents, remove_empty_pa
 use super::sparse_patterns::{SparseExceptions, SparsePatterns};
 use super::status::WorktreeStatus;
 use super::transition::WorktreeContext;
-use super::{Change, Error, Oid, RepoPath, Side, diff, index, index_flags};
+use super::{Change, Error, Oid, RepoPath, TreeFile, diff, index, index_flags};
 
 /// Expands the sparse directory entries of an index if one of `changes` lies below such an entry. Otherwise
 /// nothing is known of the files there, and git would write them.
@@ -50,7 +50,7 @@ pub(super) struct SparseSwitch {
     pub(super) to_tree: Oid,
     /// Entries to add to the index after git has switched: left-out files that replace existing files or
     /// folders of files.
-    late_entries: Vec<(RepoPath, Side)>,
+    late_entries: Vec<(RepoPath, TreeFile)>,
 }
 
 impl SparseSwitch {
@@ -123,7 +123,7 @@ fn add_skipped_entries(
     tree: &WorktreeContext<'_>,
     index: &Path,
     mut input: Vec<u8>,
-    entries: &[(RepoPath, Side)],
+    entries: &[(RepoPath, TreeFile)],
 ) -> Result<(), Error> {
     for (path, side) in entries {
         push_index_info(&mut input, side.mode, &side.oid.to_string(), path);
@@ -330,7 +330,7 @@ pub(super) fn present_files(
     tree: &WorktreeContext<'_>,
     index: &Path,
     present_skipped: &[RepoPath],
-) -> Vec<(RepoPath, Side)> {
+) -> Vec<(RepoPath, TreeFile)> {
     if !index_flags::has_sparse_file(&tree.git_dir) {
         return Vec::new();
     }
@@ -346,7 +346,7 @@ pub(super) struct SparseAdjustments {
     /// Unchanged files of HEAD that the snapshot's checkout left out.
     pub(super) removed: Vec<Change>,
     /// Files that the snapshot's checkout had and that are left out now.
-    pub(super) added: Vec<(RepoPath, Side)>,
+    pub(super) added: Vec<(RepoPath, TreeFile)>,
 }
 
 impl SparseAdjustments {
@@ -396,7 +396,7 @@ struct FileEntries(Vec<FileEntry>);
 
 struct FileEntry {
     path: RepoPath,
-    side: Side,
+    side: TreeFile,
     is_skipped: bool,
 }
 
@@ -413,7 +413,7 @@ impl FileEntries {
                 continue;
             }
             if !entry.mode.is_sparse() {
-                let side = Side { mode: entry.mode.bits(), oid: Oid(entry.id) };
+                let side = TreeFile { mode: entry.mode.bits(), oid: Oid(entry.id) };
                 let is_skipped = entry.flags.contains(Flags::SKIP_WORKTREE);
                 entries.push(FileEntry { path, side, is_skipped });
                 continue;

@@ -6,7 +6,7 @@ use super::{Change, Oid, RepoPath, WorktreeContext};
 impl Change {
     /// Returns whether the change moves a submodule from one commit to another.
     pub(super) fn is_submodule_update(&self) -> bool {
-        self.old.is_some_and(super::Side::is_gitlink) && self.new.is_some_and(super::Side::is_gitlink)
+        self.old.is_some_and(super::TreeFile::is_gitlink) && self.new.is_some_and(super::TreeFile::is_gitlink)
     }
 }
 

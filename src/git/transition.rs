@@ -31,7 +31,7 @@ use super::sparse_entries::{SparseSwitch, expand_sparse_folders};
 use super::sparse_patterns::SparseExceptions;
 use super::status::is_certainly_at;
 use super::submodule::warn_stale_submodules;
-use super::{Change, Error, LocalState, Oid, Repo, RepoPath, Side, diff, index_flags, tree_changes};
+use super::{Change, Error, LocalState, Oid, Repo, RepoPath, TreeFile, diff, index_flags, tree_changes};
 use crate::fail_points;
 
 /// Working tree that is about to change. The caller holds its transition lock.
@@ -423,7 +423,7 @@ impl<'a> AppliedChanges<'a> {
     /// Returns files that were edited between the check and the replacement. Their original name no longer
     /// exists, but the second name shows the edit.
     fn edited_files(&self, tree: &WorktreeContext<'_>, from: Oid) -> Result<Vec<RepoPath>, Error> {
-        let expected: Vec<(RepoPath, Side)> = self
+        let expected: Vec<(RepoPath, TreeFile)> = self
             .changes
             .iter()
             .filter(|c| replaces_file(c) && self.replaced.contains(&c.path))
@@ -476,7 +476,7 @@ impl<'a> AppliedChanges<'a> {
         let absent: HashSet<RepoPath> =
             path::read_path_list(&tree.scratch.join(ABSENT_LIST))?.into_iter().collect();
         let is_new = |c: &&Change| c.old.is_none() || absent.contains(&c.path);
-        let expected: Vec<(RepoPath, Side)> = self
+        let expected: Vec<(RepoPath, TreeFile)> = self
             .changes
             .iter()
             .filter(|c| is_new(c) && exists_in_real_folder(self.dir, &c.path))
@@ -487,7 +487,7 @@ impl<'a> AppliedChanges<'a> {
             .find_foreign(tree, &expected)
             .map(|foreign| self.without_truncated(tree, foreign, &expected));
         let foreign = foreign.unwrap_or_else(|_| {
-            let has_changed = |(path, side): &&(RepoPath, Side)| {
+            let has_changed = |(path, side): &&(RepoPath, TreeFile)| {
                 !matches_blob(tree.repo, &path.to_fs_path(self.dir), *side)
             };
             expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
@@ -535,7 +535,7 @@ impl<'a> AppliedChanges<'a> {
         &self,
         tree: &WorktreeContext<'_>,
         mut paths: Vec<RepoPath>,
-        expected: &[(RepoPath, Side)],
+        expected: &[(RepoPath, TreeFile)],
     ) -> Vec<RepoPath> {
         paths.retain(|path| {
             let side = expected.iter().find(|(p, _)| p == path).map(|(_, side)| *side);
@@ -548,7 +548,7 @@ impl<'a> AppliedChanges<'a> {
     fn find_foreign(
         &self,
         tree: &WorktreeContext<'_>,
-        expected: &[(RepoPath, Side)],
+        expected: &[(RepoPath, TreeFile)],
     ) -> Result<Vec<RepoPath>, Error> {
         let index_file = tree.scratch.join("check-arrived");
         let paths = || expected.iter().map(|(p, _)| p);
@@ -573,7 +573,7 @@ pub(super) fn tree_attribute_files<'p>(
     repo: &Repo,
     tree: Oid,
     paths: impl Iterator<Item = &'p RepoPath>,
-) -> Result<Vec<(RepoPath, Side)>, Error> {
+) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
     diff::tree_files(repo, tree, &attribute_paths(paths))
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::merge_drivers::MergeDrivers;
-use super::{Error, NewCommit, Oid, Repo, RepoPath, Side, TempObjectStore, diff, exact_merge};
+use super::{Error, NewCommit, Oid, Repo, RepoPath, TempObjectStore, TreeFile, diff, exact_merge};
 
 /// One stage of a conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct UnmergedStage {
     /// Stage number: 1, 2 or 3.
     pub(crate) number: u8,
     /// Mode and blob of the stage.
-    pub(crate) side: Side,
+    pub(crate) side: TreeFile,
 }
 
 /// Outcome of a merge.
@@ -218,7 +218,7 @@ pub(super) fn parse_stage(field: &[u8]) -> Option<UnmergedStage> {
     let mode = u32::from_str_radix(columns.next()?, 8).ok()?;
     let oid = Oid::from_hex(columns.next()?.as_bytes())?;
     let number = columns.next()?.parse().ok()?;
-    Some(UnmergedStage { path: RepoPath::new(&field[tab + 1..]), number, side: Side { mode, oid } })
+    Some(UnmergedStage { path: RepoPath::new(&field[tab + 1..]), number, side: TreeFile { mode, oid } })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::raw_index::{EXECUTABLE_MODE, FILE_MODE, RawEntry, RawIndex, SYMLINK_M
 use super::recovery::checkout_bytes;
 use super::restore_forecast::merge_snapshot_tree;
 use super::transition::WorktreeContext;
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, tree_changes};
 
 /// Step that has changed the files of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ type ChangedFiles = (Vec<Change>, Option<Oid>);
 /// File as git writes it.
 struct WrittenFile {
     path: RepoPath,
-    side: Side,
+    side: TreeFile,
     /// Commit or tree that contains the file.
     source: Oid,
 }
@@ -104,7 +104,7 @@ pub(super) fn is_truncated_file(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
     path: &RepoPath,
-    expected: &[(RepoPath, Side)],
+    expected: &[(RepoPath, TreeFile)],
 ) -> bool {
     let Some(boot_time) = boot_time() else { return false };
     let Some((_, side)) = expected.iter().find(|(expected, _)| expected == path) else { return false };
@@ -172,7 +172,8 @@ fn restored_files(
     onto: Oid,
 ) -> Result<Vec<ChangedFiles>, Error> {
     let snapshot_files = SnapshotFiles::load(tree, snapshot)?;
-    let added = |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
+    let added =
+        |(path, side): &(RepoPath, TreeFile)| Change { path: path.clone(), old: None, new: Some(*side) };
     let merged = merge_snapshot_tree(tree, snapshot, onto, snapshot.work_tree)?.ok();
     let tracked = match merged {
         Some(merged) => tree_changes(tree.repo, onto, merged)?,

@@ -9,7 +9,7 @@ use super::path;
 use super::quarantine::Quarantine;
 use super::refresh_index::clear_entry_stats;
 use super::transition::WorktreeContext;
-use super::{Change, Error, RepoPath, Side};
+use super::{Change, Error, RepoPath, TreeFile};
 use crate::fail_points;
 
 /// Name, in a step's folder, of the folder with the list of replaced files and their copies.
@@ -39,7 +39,7 @@ impl<'a> VerbatimRestore<'a> {
         changes: &[Change],
         index: &Path,
     ) -> Result<(), Error> {
-        let has_other_bytes = |(path, _): &(RepoPath, Side)| {
+        let has_other_bytes = |(path, _): &(RepoPath, TreeFile)| {
             let (written_file, parked_file) = (path.to_fs_path(self.tree.dir), self.parked.file_path(path));
             self.parked.contains(path) && has_same_bytes(&written_file, &parked_file) == Some(false)
         };
@@ -47,7 +47,7 @@ impl<'a> VerbatimRestore<'a> {
             .iter()
             .filter(|c| snapshot_files.tracked.iter().any(|t| t.path == c.path && t.new == c.new));
         let edited = edited.filter_map(|c| Some((c.path.clone(), c.new?)));
-        let files: Vec<(RepoPath, Side)> = edited.filter(has_other_bytes).collect();
+        let files: Vec<(RepoPath, TreeFile)> = edited.filter(has_other_bytes).collect();
         if files.is_empty() {
             return Ok(());
         }

@@ -17,7 +17,7 @@ pub(super) struct CheckContext<'a> {
     pub(super) lanes: Vec<LaneRecord>,
     /// Lanes whose agents only read the repository.
     pub(super) read_only_lanes: Vec<AnyLane>,
-    /// Names of all lane folders.
+    /// Names of all entries of the store's `lanes` folder, whether or not their records can be read.
     pub(super) lane_names: Vec<String>,
     /// Branches and git-proq's own refs, by full name.
     pub(super) refs: BTreeMap<String, Oid>,

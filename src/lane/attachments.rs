@@ -97,7 +97,7 @@ impl MessageFiles {
     /// Fails when the copies cannot be listed.
     pub(crate) fn append_to(&self, text: &str) -> Result<String, Error> {
         let Some(dir) = &self.dir else { return Ok(text.to_owned()) };
-        let heading = "These files belong to this; read them where they are:";
+        let heading = "These files are attached. Read them at these paths:";
         Ok(format!("{}\n\n{heading}\n\n{}", text.trim_end(), format_file_list(&list_files(dir)?)))
     }
 

@@ -13,7 +13,7 @@ use crate::store::{LockName, Record, now};
 /// Returns the lanes that are to land automatically on one of these branches and have not, though no process
 /// is landing them. An earlier attempt was refused, or the process that was to land them was killed.
 pub(crate) fn lanes_waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<LaneRecord> {
-    let candidates = auto_merge_candidates(project, bases);
+    let candidates = unlocked_auto_merge_lanes(project, bases);
     candidates.filter(|(_, status)| *status == AutoMergeStatus::Ready).map(|(lane, _)| lane).collect()
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn refuse_moved_lanes(
     attempted: &[String],
 ) -> Vec<String> {
     let mut out = Vec::new();
-    for (lane, status) in auto_merge_candidates(project, bases) {
+    for (lane, status) in unlocked_auto_merge_lanes(project, bases) {
         let AutoMergeStatus::BranchMoved(reason) = status else { continue };
         // A concurrent landing may have committed what the run left, and have recorded that since.
         if attempted.contains(&lane.name)
@@ -44,7 +44,7 @@ pub(crate) fn refuse_moved_lanes(
 }
 
 /// Lists the lanes of these bases that no process is landing now, each with its auto-merge status.
-fn auto_merge_candidates(
+fn unlocked_auto_merge_lanes(
     project: &Project,
     bases: &BTreeSet<&str>,
 ) -> impl Iterator<Item = (LaneRecord, AutoMergeStatus)> {

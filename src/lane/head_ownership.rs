@@ -40,7 +40,7 @@ pub(crate) fn follow_head(project: &Project, lane: &LaneRecord) -> Result<Option
     {
         return Ok(None);
     }
-    let other_lane = find_foreign_commits(project, lane, (tip, head))?;
+    let other_lane = find_lane_with_commits(project, lane, (tip, head))?;
     if other_lane.is_none() && repo.is_ancestor(tip, head)? {
         let name = format!("refs/heads/{}", lane.kind.branch);
         repo.swap_ref(&name, head, tip, "git-proq: follow HEAD")?;
@@ -152,7 +152,7 @@ pub(crate) fn foreign_head_reason(project: &Project, lane: &LaneRecord) -> Resul
     let is_lane_head = head == tip
         || (repo.is_ancestor(tip, head)?
             && is_lane_work(project, lane, head)?
-            && find_foreign_commits(project, lane, (tip, head))?.is_none());
+            && find_lane_with_commits(project, lane, (tip, head))?.is_none());
     let reason = || format!("HEAD is on {}, not on {}", describe_head(worktree, head), lane.kind.branch);
     Ok((!is_own_branch || !is_lane_head).then(reason))
 }
@@ -265,7 +265,7 @@ fn is_created_here(project: &Project, lane: &LaneRecord, branch: &str) -> Result
 
 /// Returns the name of another lane whose commits, not on the base yet, are among those between the lane's
 /// tip and HEAD.
-fn find_foreign_commits(
+fn find_lane_with_commits(
     project: &Project,
     lane: &LaneRecord,
     (tip, head): (Oid, Oid),

@@ -161,7 +161,7 @@ impl Project {
         Ok(self.settings_file_entry(head)?.is_some())
     }
 
-    fn settings_file_entry(&self, commit: Oid) -> Result<Option<git::Side>, Error> {
+    fn settings_file_entry(&self, commit: Oid) -> Result<Option<git::TreeFile>, Error> {
         let paths = std::iter::once(RepoPath::new(SETTINGS_FILE_NAME.as_bytes())).collect();
         let files = git::tree_files(&self.repo, commit, &paths)?;
         Ok(files.into_iter().next().map(|(_, side)| side))

@@ -24,7 +24,7 @@ impl WatchedWorktree<'_> {
         if lost.is_empty() {
             return Ok(());
         }
-        snapshot_store::mark_named(project, id)?;
+        snapshot_store::mark_in_event(project, id)?;
         let summary = match git_dir {
             Some(_) => format!("uncommitted changes in {} are gone: {}", self.describe(), list_paths(&lost)),
             None => format!(

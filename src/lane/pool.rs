@@ -26,7 +26,7 @@ const GIVEN_RECORD_FILE: &str = "given.toml";
 /// reused.
 pub(super) const PARKED_FOLDER: &str = "aside";
 /// Saved `.git` file of the landed lane's worktree.
-const SAVED_GITLINK: &str = "gitlink";
+const SAVED_GITFILE: &str = "gitlink";
 /// Worktree folder in a trash entry, before it is reused and after it is recreated.
 const WORKTREE_FOLDER: &str = "worktree";
 
@@ -318,7 +318,7 @@ fn move_folder_to_lane(
         rename_no_replace(&from, &to).map_err(Error::io("move aside", &from))?;
         fail_points::hit("pool.aside");
     }
-    let (gitlink, saved_gitlink) = (folder.join(".git"), entry.join(SAVED_GITLINK));
+    let (gitlink, saved_gitlink) = (folder.join(".git"), entry.join(SAVED_GITFILE));
     rename_no_replace(&gitlink, &saved_gitlink).map_err(Error::io("move aside", &gitlink))?;
     fail_points::hit("pool.unlinked");
     let lane_gitlink = dir.join(".git");
@@ -352,7 +352,7 @@ fn allow_already_exists(e: std::io::Error) -> std::io::Result<()> {
 /// Recovers an interrupted reuse of a folder. Returns whether the folder has changed hands; otherwise
 /// everything is moved back. Can be interrupted and repeated.
 pub(super) fn recover_reuse(entry: &Path, dir: &Path) -> Result<bool, Error> {
-    let (folder, saved_gitlink) = (entry.join(WORKTREE_FOLDER), entry.join(SAVED_GITLINK));
+    let (folder, saved_gitlink) = (entry.join(WORKTREE_FOLDER), entry.join(SAVED_GITFILE));
     if folder.symlink_metadata().is_err() {
         return Ok(true);
     }
@@ -447,7 +447,7 @@ pub(super) fn recreate_folder(
     let new_folder = scratch.join("folder");
     std::fs::create_dir(&new_folder).map_err(Error::io("create", &new_folder))?;
     project.repo.write_commit_files(&new_folder, tip, &scratch.join("index"))?;
-    let (gitlink, saved_gitlink) = (new_folder.join(".git"), entry.join(SAVED_GITLINK));
+    let (gitlink, saved_gitlink) = (new_folder.join(".git"), entry.join(SAVED_GITFILE));
     copy_gitlink(&saved_gitlink, &gitlink)?;
     git::sync_file_system(&new_folder)?;
     fail_points::hit("regrow.built");
@@ -463,7 +463,7 @@ pub(super) fn recover_recreate(entry: &Path) -> Result<bool, Error> {
     if entry.join(WORKTREE_FOLDER).symlink_metadata().is_err() {
         return Ok(false);
     }
-    let saved_gitlink = entry.join(SAVED_GITLINK);
+    let saved_gitlink = entry.join(SAVED_GITFILE);
     match std::fs::remove_file(&saved_gitlink) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &saved_gitlink)(e)),
         _ => {}

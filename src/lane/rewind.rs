@@ -29,14 +29,14 @@ impl RewindOutcome {
 }
 
 /// Size of a file in bytes, and its ctime in seconds and nanoseconds.
-type FileStamp = (u64, i64, i64);
+type DirtyFileStamp = (u64, i64, i64);
 
 /// Fingerprint of a lane between two of its runs, to detect work that was done in it in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LaneFingerprint {
     tip: Option<Oid>,
     /// Uncommitted paths, each with a stamp that changes when the file is written.
-    dirty_files: Vec<(RepoPath, Option<FileStamp>)>,
+    dirty_files: Vec<(RepoPath, Option<DirtyFileStamp>)>,
 }
 
 impl LaneFingerprint {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::set_up::stop_leftover_commands;
 use super::{Error, Project, trash};
 use crate::fail_points;
-use crate::git::{Oid, RepoPath, Side, is_partial_copy, matches_blob, tree_files};
+use crate::git::{Oid, RepoPath, TreeFile, is_partial_copy, matches_blob, tree_files};
 use crate::store::{LockName, new_id, rename_no_replace};
 
 /// Name of the note in a step's folder that identifies the folder that the step created.
@@ -148,7 +148,7 @@ fn find_unnamed_admin_dir(project: &Project, dir: &Path) -> Option<PathBuf> {
 
 /// Returns whether git wrote every file in a folder, completely or in part.
 fn has_only_git_files(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error> {
-    let files: HashMap<RepoPath, Side> =
+    let files: HashMap<RepoPath, TreeFile> =
         tree_files(&project.repo, start, &BTreeSet::new())?.into_iter().collect();
     let mut differing = Vec::new();
     let mut folders: Vec<Option<RepoPath>> = vec![None];

@@ -138,7 +138,7 @@ pub(super) fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
 }
 
 /// Records that an event names an automatic snapshot.
-pub(super) fn mark_named(project: &Project, id: &str) -> Result<(), Error> {
+pub(super) fn mark_in_event(project: &Project, id: &str) -> Result<(), Error> {
     let _lock = project.store.locks().acquire(&LockName::Store)?;
     let path = project.store.layout().snapshot(id).join("snap.toml");
     let Some(mut snap) = SnapshotRecord::load_if_exists(&path)? else { return Ok(()) };

@@ -221,7 +221,7 @@ impl CheckRound<'_> {
         }
         let watched = launch.spawn_limited(self.rules.time_limit, project.settings.stop_grace)?;
         // If this process is killed, the next landing ends the command.
-        let record = CheckWorktreeRecord { pid: watched.id(), process_birth: watched.start_time() };
+        let record = CheckWorktreeRecord { pid: watched.id(), process_start_time: watched.start_time() };
         record.save(&layout.check_worktree_record(slot.number))?;
         Ok(watched)
     }

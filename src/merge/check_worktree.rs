@@ -44,14 +44,15 @@ impl CheckWorktree {
             HeldWorktree::acquire(project, &LockName::CheckWorktree(number), &format!("slot-{number}"))?;
         let record = project.store.layout().check_worktree_record(number);
         if let Ok(Some(previous)) = CheckWorktreeRecord::load_if_exists(&record)
-            && is_same_process(previous.pid, previous.process_birth.as_deref())
+            && is_same_process(previous.pid, previous.process_start_time.as_deref())
         {
             stop_group(previous.pid, STOP_GRACE);
         }
         Ok(CheckWorktree { number, worktree, ports: lane::extra_ports(project, number) })
     }
 
-    /// Returns the mark of all processes that a check starts in this worktree.
+    /// Returns the process mark of this worktree: the value of an environment variable by which every process
+    /// that a check starts here is found.
     pub(super) fn process_mark(&self) -> String {
         format!("check-in-{}", self.worktree.dir.display())
     }

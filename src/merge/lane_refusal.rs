@@ -4,7 +4,7 @@
 use super::Error;
 use super::outcome::LaneOutcome;
 use crate::explain::shell_quote_path;
-use crate::git::{self, Change, Oid, Repo, Side};
+use crate::git::{self, Change, Oid, Repo, TreeFile};
 use crate::lane::contains_conflict;
 use crate::store::records::LaneRecord;
 
@@ -40,7 +40,7 @@ const MAX_MARKER_SCAN_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Returns whether a change adds conflict markers to a file that had none.
 pub(super) fn adds_conflict_markers(repo: &Repo, change: &Change) -> bool {
-    let has_markers = |side: Option<Side>| {
+    let has_markers = |side: Option<TreeFile>| {
         let blob = side.filter(|s| s.is_file()).and_then(|s| repo.small_blob(s.oid, MAX_MARKER_SCAN_BYTES));
         blob.is_some_and(|text| contains_conflict(&text))
     };

@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_order_lands_more_than_the_exact_one_and_the_greedy_one_has_no_conflict(
+        fn exact_order_lands_most_and_greedy_order_has_no_conflict(
             count in 2usize..9,
             pairs in proptest::collection::btree_set((0usize..9, 0usize..9), 0..16),
         ) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::Error;
 use super::conflict_regions::{LeftoverMarkers, MarkedText, MergeSide, lines};
 use crate::git::{
-    self, Change, Repo, RepoPath, Side, TreeMergeOutcome, WorktreeContents, tree_changes, tree_files,
+    self, Change, Repo, RepoPath, TreeFile, TreeMergeOutcome, WorktreeContents, tree_changes, tree_files,
 };
 use crate::store::records::{ConflictedPath, ResolutionRecord};
 
@@ -56,12 +56,12 @@ pub(super) struct MergeReference {
     tip: String,
     base: String,
     merged: TreeMergeOutcome,
-    files: Vec<(RepoPath, Side)>,
+    files: Vec<(RepoPath, TreeFile)>,
 }
 
 impl MergeReference {
     /// Merges both sides again, in memory.
-    pub(super) fn read(
+    pub(super) fn compute(
         repo: &Repo,
         resolution: &ResolutionRecord,
         scratch: &std::path::Path,
@@ -150,7 +150,7 @@ impl ResolutionCheck<'_> {
     fn check_conflicted(
         &self,
         path: &ConflictedPath,
-        current: Option<Side>,
+        current: Option<TreeFile>,
         change: Option<&Change>,
     ) -> Result<Option<String>, Error> {
         let name = &path.path;

@@ -207,7 +207,7 @@ pub(super) fn check_resolution(
         Err(e) => return Err(e.into()),
     };
     let scratch = project.store.layout().create_scratch()?;
-    let reference = MergeReference::read(repo, resolution, scratch.path())?;
+    let reference = MergeReference::compute(repo, resolution, scratch.path())?;
     let resolution_check = ResolutionCheck {
         repo,
         resolution,

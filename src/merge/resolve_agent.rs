@@ -189,7 +189,7 @@ fn prepare_agent(
 ) -> Result<(AgentCommand, String), Error> {
     let repo = &project.repo;
     let scratch = project.store.layout().create_scratch()?;
-    let reference = MergeReference::read(repo, resolution, scratch.path())?;
+    let reference = MergeReference::compute(repo, resolution, scratch.path())?;
     let mut reasons = Vec::new();
     for path in resolution.paths.iter().filter(|p| !resolver.allowance.covers(&p.path)) {
         let text = reference.text(repo, &path.path)?;

@@ -28,22 +28,21 @@ pub(super) fn write_prompt(
 ) -> Result<String, Error> {
     let (lane, onto) = (&resolution.lane, &resolution.onto);
     let mut out = format!(
-        "Resolve a merge conflict. You are in a git worktree in which `{onto}` is being merged into the work of lane \
-         `{lane}`; git could not merge {} by itself.\n",
+        "Resolve a merge conflict. You are in a git worktree where `{onto}` is being merged into lane `{lane}`. git could not merge {} automatically.\n",
         describe_file_count(resolution.paths.len())
     );
     let task = task.trim();
     if !task.is_empty() {
-        out.push_str(&format!("\n# What the lane was made for\n\n{}\n", truncate(task, MAX_TASK_CHARS)));
+        out.push_str(&format!("\n# The task of the lane\n\n{}\n", truncate(task, MAX_TASK_CHARS)));
     }
     let names = resolution.conflicted_paths();
     out.push_str(&commits_section(
         repo,
-        "What the lane did (`HEAD`, \"ours\")",
+        "Commits of the lane (`HEAD`, \"ours\")",
         (resolution.tip, resolution.base),
         &names,
     )?);
-    let theirs = format!("What happened on `{onto}` (\"theirs\")");
+    let theirs = format!("Commits on `{onto}` (\"theirs\")");
     out.push_str(&commits_section(repo, &theirs, (resolution.base, resolution.tip), &names)?);
     out.push_str(&conflicts_section(repo, resolution, reference)?);
     out.push_str(&rules_section(resolution, allowance));
@@ -51,12 +50,12 @@ pub(super) fn write_prompt(
         let lines: Vec<String> =
             checks.iter().map(|line| format!("- `{}`\n", truncate(line, MAX_SIDE_CHARS))).collect();
         out.push_str(&format!(
-            "\nBefore it lands, these shell commands must succeed with it, at the top of the repository:\n\n{}",
+            "\nBefore the resolution is merged, these shell commands must succeed in the top-level folder of the repository:\n\n{}",
             lines.concat()
         ));
     }
     if !resolution.refusals.is_empty() {
-        out.push_str("\n# Former tries\n\nEach was refused and undone; you start afresh. Avoid this:\n\n");
+        out.push_str("\n# Previous attempts\n\nEach was rejected and reverted; you start from the original conflict. Avoid these mistakes:\n\n");
         for (n, reason) in resolution.refusals.iter().enumerate() {
             out.push_str(&format!("{}. {}\n", n + 1, truncate(reason, MAX_SIDE_CHARS)));
         }
@@ -77,7 +76,7 @@ fn commits_section(
     let mut out = format!("\n# {title}\n\n");
     let touching_commits = repo.commits_touching(tip, other, names, MAX_COMMITS_LISTED)?;
     if touching_commits.is_empty() {
-        out.push_str("No commit of its own touches these files by their names of now.\n");
+        out.push_str("No commit on this side only touches these files under their current names.\n");
     }
     for (id, subject, body) in touching_commits {
         out.push_str(&format!("- {id} {subject}\n"));
@@ -103,14 +102,14 @@ fn conflicts_section(
         let name = &path.path;
         if let ConflictKind::NotText(description) = conflict_kind(path, marked.is_some()) {
             out.push_str(&format!(
-                "\n## {name}\n\nIt {description}. Decide it with `git add` or `git rm`.\n"
+                "\n## {name}\n\nThe file {description}. Decide with `git add` or `git rm`.\n"
             ));
             continue;
         }
         out.push_str(&format!("\n## {name}\n"));
         for (n, region) in marked.iter().flat_map(|m| &m.regions).enumerate() {
             if out.len() > MAX_CONFLICTS_BYTES {
-                out.push_str("\nThe rest is in the file.\n");
+                out.push_str("\nThe remaining conflicts are in the file.\n");
                 break;
             }
             out.push_str(&format!("\nConflict {}:\n{}", n + 1, quote_region(region, resolution)));
@@ -131,9 +130,9 @@ fn quote_region(region: &ConflictRegion<'_>, resolution: &ResolutionRecord) -> S
     let Some(base) = &region.base else { return "See the file.\n".to_owned() };
     let onto = &resolution.onto;
     [
-        quote_side("the lane has", &region.ours),
-        quote_side("both come from", base),
-        quote_side(&format!("{onto} has"), &region.theirs),
+        quote_side("the lane's side", &region.ours),
+        quote_side("common ancestor", base),
+        quote_side(&format!("the side of {onto}"), &region.theirs),
     ]
     .concat()
 }
@@ -141,25 +140,18 @@ fn quote_region(region: &ConflictRegion<'_>, resolution: &ResolutionRecord) -> S
 fn rules_section(resolution: &ResolutionRecord, allowance: &Allowance) -> String {
     let names: Vec<String> = resolution.paths.iter().map(|p| format!("`{}`", p.path)).collect();
     let mut out = format!(
-        "\n# What to do\n\n\
-         1. Read the conflicted files here. git has marked each conflict: `<<<<<<<` the lane's side, `=======`, \
-         `>>>>>>>` the side of `{}`.\n\
-         2. Replace each conflict, markers included, by what both sides intend together. Keep the work of both; never \
-         drop a side.\n\
-         3. Change nothing else: no other file, no new file, and in these files no line outside of the markers.\n\
-         4. `git add` what is resolved. You need not commit. Do not abort the merge, switch branches, stash, rebase or \
-         push.\n\n\
-         The files in conflict: {}.\n\n\
-         The result is checked: it is refused when a marker is left, when a side is dropped, or when anything beside the \
-         conflict differs from what git merged.\n",
+        "\n# What to do\n\n1. Read the conflicted files. git marks each conflict: `<<<<<<<` the lane's side, `=======`, \
+         `>>>>>>>` the side of `{}`.\n2. Replace each conflict, including its markers, with text that does what both sides intended. Keep the work of both; never \
+         drop a side.\n3. Change nothing else: no other file, no new file, and no line outside the markers in these files.\n4. Run `git add` on the resolved files. You need not commit. Do not abort the merge, switch branches, stash, rebase or \
+         push.\n\nConflicted files: {}.\n\ngit-proq checks the result and rejects it if a marker is left, a side is dropped, or anything other than the conflicts differs from git's merge.\n",
         resolution.onto,
         names.join(", ")
     );
     if allowance.other_files {
-        out.push_str("You may change other files too where the resolution needs it.\n");
+        out.push_str("You may also change other files if the resolution requires it.\n");
     } else if !allowance.paths.is_empty() {
         let allowed: Vec<String> = allowance.paths.iter().map(|p| format!("`{p}`")).collect();
-        out.push_str(&format!("You may change these freely: {}.\n", allowed.join(", ")));
+        out.push_str(&format!("You may change these files freely: {}.\n", allowed.join(", ")));
     }
     out
 }

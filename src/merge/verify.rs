@@ -263,7 +263,7 @@ impl Verifier {
             states: Vec::new(),
             failed_lanes: Vec::new(),
         };
-        checker.prepare_states()?;
+        checker.compute_check_states()?;
         remove_culprits(&mut checker, count, jobs)?;
         let CheckedStack { stack, failed_lanes: failed, .. } = checker;
         let runs = match self.runs.count - initial_counts.0 {
@@ -360,7 +360,7 @@ struct CheckedStack<'a, 'p> {
 
 impl CheckedStack<'_, '_> {
     /// Points the pending ref at the stack, and computes its states.
-    fn prepare_states(&mut self) -> Result<(), Error> {
+    fn compute_check_states(&mut self) -> Result<(), Error> {
         if !self.stack.steps.is_empty() {
             self.pending.point_to(self.op, self.stack.tip())?;
         }
@@ -503,7 +503,7 @@ impl StackChecker for CheckedStack<'_, '_> {
         }
         self.candidates.retain(|other| !other.is_same_part(&candidate));
         self.stack = (self.rebuild)(&self.candidates)?;
-        self.prepare_states()?;
+        self.compute_check_states()?;
         let has_passed =
             |state: &CheckState| matches!(self.verifier.verdicts.get(state), Some(StateVerdict::Passed));
         let passed_count = self.states.iter().rposition(has_passed).map_or(0, |index| index + 1);

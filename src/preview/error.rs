@@ -62,7 +62,7 @@ pub enum Error {
     OriginGone {
         /// Branch that the preview was entered from.
         branch: String,
-        /// Its commit when the preview was entered.
+        /// Commit of that branch when the preview was entered.
         commit: git::Oid,
     },
     /// The preview has commits that the lane lacks, and the lane has moved.

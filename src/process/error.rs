@@ -23,7 +23,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A signal could not be sent.
-    #[error("process {pid} could not be signalled")]
+    #[error("process {pid} could not be signaled")]
     Signal {
         /// Process id.
         pid: u32,

@@ -6,7 +6,6 @@ mod exec_target;
 mod identity;
 mod inherited_fds;
 mod limited_process;
-mod memory;
 mod run_async;
 mod run_captured;
 mod signals;
@@ -21,7 +20,6 @@ pub(crate) use identity::{
 };
 pub use limited_process::ExitOutcome;
 pub(crate) use limited_process::LimitedProcess;
-pub(crate) use memory::release_code_pages;
 pub(crate) use run_async::CapturedOutput;
 pub(crate) use run_captured::{CaptureOptions, CaptureResult};
 pub(crate) use signals::{

@@ -12,7 +12,7 @@ use crate::diagnostics::Listener;
 /// Timeout for another process that writes the list. It is short because the list is only a convenience.
 const LIST_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// List of repositories, by its file.
+/// Handle of the file that lists the user's repositories with lanes.
 #[derive(Debug, Clone)]
 pub(crate) struct RepositoryList {
     file: PathBuf,

@@ -51,8 +51,8 @@ pub(crate) use run::{
     submit_requests as ask_batch, uncommitted_marks,
 };
 pub(crate) use schedule::{
-    Action, BatchOptions, BatchOutcome, Event, FailureReason, LandingFailurePolicy, LandingMode,
-    LaneAssignment, PauseReason, RunEnd, State, TaskFailurePolicy, TaskOutcome,
+    Action, BatchOptions, BatchOutcome, FailureReason, LandingFailurePolicy, LandingMode, LaneAssignment,
+    PauseReason, ScheduleEvent, State, TaskFailurePolicy, TaskOutcome, TaskRunEnd,
 };
 pub(crate) use simulation::{Pace, Simulation};
 pub(crate) use task_folders::{SingleTask, TaskLayout, read_single_task};

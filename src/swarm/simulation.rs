@@ -8,7 +8,7 @@ use super::Plan;
 use super::batch::{Batch, list_batches, schedule_phases};
 use super::dependency_graph::DependencyGraph;
 use super::run::attempts_from_log;
-use super::schedule::{Action, BatchOptions, Event, RunEnd, ScheduledTask, State, Workload};
+use super::schedule::{Action, BatchOptions, ScheduleEvent, ScheduledTask, State, TaskRunEnd, Workload};
 use crate::lane::Project;
 
 /// Number of most recent batches from which the pace is computed.
@@ -59,7 +59,7 @@ impl Simulation {
 fn simulate(work: &Workload, options: &BatchOptions) -> Simulation {
     let mut state = State::new(work, options);
     let mut lanes = vec![None; work.tasks().len()];
-    let mut pending = VecDeque::from([Event::BatchStarted]);
+    let mut pending = VecDeque::from([ScheduleEvent::BatchStarted]);
     // Running tasks, ordered by the time at which they finish.
     let mut running: BinaryHeap<Reverse<(usize, usize, u32)>> = BinaryHeap::new();
     let mut clock = 0;
@@ -67,14 +67,14 @@ fn simulate(work: &Workload, options: &BatchOptions) -> Simulation {
         while let Some(event) = pending.pop_front() {
             for action in state.handle(&event) {
                 match action {
-                    Action::SetUpLane { lane } => pending.push_back(Event::LaneSetUp { lane }),
+                    Action::SetUpLane { lane } => pending.push_back(ScheduleEvent::LaneSetUp { lane }),
                     Action::StartRun { task, lane, attempt, .. } => {
                         lanes[task] = Some(lane + 1);
                         let weight = usize::try_from(work.tasks()[task].weight).unwrap_or(1);
                         running.push(Reverse((clock + weight, task, attempt)));
-                        pending.push_back(Event::RunStarted { task, attempt });
+                        pending.push_back(ScheduleEvent::RunStarted { task, attempt });
                     }
-                    Action::Land { tasks, .. } => pending.push_back(Event::Landed { tasks }),
+                    Action::Land { tasks, .. } => pending.push_back(ScheduleEvent::Landed { tasks }),
                     _ => {}
                 }
             }
@@ -83,7 +83,7 @@ fn simulate(work: &Workload, options: &BatchOptions) -> Simulation {
             return Simulation { lanes, makespan: clock };
         };
         clock = end;
-        pending.push_back(Event::RunEnded { task, attempt, end: RunEnd::Done });
+        pending.push_back(ScheduleEvent::RunEnded { task, attempt, end: TaskRunEnd::Done });
     }
 }
 

@@ -1,11 +1,11 @@
-//! Owns the tests of agents that speak the Agent Client Protocol: their turns, what they may do, and going on with them.
+//! Tests of agents that speak the Agent Client Protocol: turns, permissions and resumed conversations.
 
 use serde_json::{Value, json};
 
 use super::support::Sandbox;
 
-/// A repository with a `speaker`, an agent that does what its prompt says, and the agent `mine` that is started by it with
-/// `settings` of its own.
+/// Creates a repository with a program `speaker` that does what its prompt lists, and an agent profile `mine`
+/// that starts it. `settings` are extra lines of the profile.
 pub fn with_speaker(settings: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/acp-agent.py");
@@ -22,37 +22,41 @@ pub fn with_speaker(settings: &str) -> Sandbox {
 }
 
 impl Sandbox {
-    /// Starts `mine` in lane `x` and waits for its end.
+    /// Starts the agent `mine` in lane `x` and waits until its run has ended.
     #[track_caller]
-    pub fn mine(&self, task: &str) -> super::support::Output {
+    pub fn run_acp_agent(&self, task: &str) -> super::support::Output {
         self.proq(&["spawn", "--wait", "-n", "x", "mine", task])
     }
 
-    /// The prompts that agents got.
+    /// Returns the prompts that agents received, in order.
     #[track_caller]
     pub fn prompts(&self) -> Vec<String> {
-        self.note("prompt").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        self.agent_record("prompt").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// How often the agent was asked for something, over all of its processes.
+    /// Returns the messages with `method` that agents received, over all agent processes.
     #[track_caller]
-    pub fn asked_for(&self, method: &str) -> Vec<Value> {
-        let all = self.note("got");
+    pub fn requests_for(&self, method: &str) -> Vec<Value> {
+        let all = self.agent_record("got");
         let read = |line: &str| serde_json::from_str::<Value>(line).unwrap();
         all.lines().map(read).filter(|message| message["method"] == method).collect()
     }
 }
 
 #[test]
-fn a_command_of_ones_own_works_commits_and_goes_on() {
+fn custom_acp_command_commits_and_resumes() {
     let sandbox = with_speaker("");
     let task = "write one\nrun git add -A && git commit -qm 'the first'\nsay hello";
     let args = ["spawn", "-n", "x", "acp", task, "--wait", "--", "speaker", "--odd", "[model]", "{brace}"];
-    insta::assert_snapshot!(sandbox.proq(&args).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&args).to_text(), @r"
     x: done
     --- code 0
     ");
-    assert!(sandbox.note("started").starts_with("--odd [model] {brace} in "), "{}", sandbox.note("started"));
+    assert!(
+        sandbox.agent_record("started").starts_with("--odd [model] {brace} in "),
+        "{}",
+        sandbox.agent_record("started")
+    );
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x", "--", "one"]), "the first");
     let run = sandbox.last_run("x");
     assert_eq!((&run["agent"], &run["class"], &run["exit_code"]), (&"acp".into(), &"done".into(), &0.into()));
@@ -62,12 +66,12 @@ fn a_command_of_ones_own_works_commits_and_goes_on() {
     assert_eq!((&run["account"]["context"], &run["account"]["tool_calls"]), (&50.into(), &2.into()));
 
     let _ = sandbox.proq(&["send", "x", "write two", "--wait"]).ok();
-    let load = &sandbox.asked_for("session/load")[0]["params"];
+    let load = &sandbox.requests_for("session/load")[0]["params"];
     assert_eq!(load["sessionId"], run["account"]["session"]);
     assert_eq!(sandbox.prompts()[1], "write two");
     let next = sandbox.last_run("x");
     assert_eq!((&next["resumed"], &next["account"]["session"]), (&true.into(), &run["account"]["session"]));
-    // What the agent tells of the past is the past.
+    // History that the agent replays when it loads a session is not counted again.
     assert_eq!(next["account"]["cost"]["nanos"], 10_000_000, "{next:#}");
     assert_eq!(next["account"]["tool_calls"], 1, "{next:#}");
     let row = sandbox.proq(&["list", "--wide", "--json"]).json()["lanes"][0]["account"].clone();
@@ -82,21 +86,21 @@ fn a_command_of_ones_own_works_commits_and_goes_on() {
     assert_eq!(sandbox.git(&["show", "proq/x:two"]), "text");
     let _ = sandbox.proq(&["redispatch", "x"]).ok();
     let _ = sandbox.proq(&["wait", "x"]).ok();
-    assert_eq!(sandbox.note("started").matches("--odd").count(), 3);
+    assert_eq!(sandbox.agent_record("started").matches("--odd").count(), 3);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_command_is_named_for_those_that_have_none() {
+fn acp_command_required_unless_profile_has_one() {
     let sandbox = with_speaker("");
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "acp", "do it"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "acp", "do it"]).to_text(), @r#"
     --- stderr
     error: 'acp' names no program of its own; nothing was made
     hint: say which: git proq spawn acp "what to do" -- CMD ARGS…
     hint: describe yours in your configuration: [agents.NAME] with like = "acp" and a program
     --- code 1
     "#);
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "mine", "do it", "--", "speaker"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "mine", "do it", "--", "speaker"]).to_text(), @r#"
     --- stderr
     error: 'mine' has a command of its own, and was given another one; nothing was made
     hint: leave out what stands after '--'
@@ -107,25 +111,25 @@ fn a_command_is_named_for_those_that_have_none() {
     assert!(missing.contains("there is no program 'not-there' on PATH"), "{missing}");
     let out = sandbox.proq(&["spawn", "-n", "x", "acp", "do it", "--dry-run", "--", "speaker", "a b"]).ok();
     assert!(out.contains("runs      [ROOT]/bin/speaker 'a b'"), "{out}");
-    assert_eq!(sandbox.traces(), [""; 0]);
-    sandbox.lane_of("x", "echo > one");
+    assert_eq!(sandbox.lane_leftovers(), [""; 0]);
+    sandbox.lane_with_commit("x", "echo > one");
     let _ = sandbox.proq(&["run", "x", "acp", "write two", "--wait", "--", "speaker"]).ok();
     assert_eq!(sandbox.git(&["show", "proq/x:two"]), "text");
     sandbox.git(&["config", "proq.agent.crashRetries", "1"]);
-    // What was named is known when it is tried again.
+    // A retry uses the command that was given on the command line.
     let _ = sandbox.proq(&["spawn", "-n", "y", "acp", "die 3", "--wait", "--", "speaker", "--mark"]).fails(4);
-    assert_eq!(sandbox.note("started").matches("--mark").count(), 2);
+    assert_eq!(sandbox.agent_record("started").matches("--mark").count(), 2);
 }
 
 #[test]
-fn a_command_is_not_run_in_a_lane_that_is_there() {
+fn refuses_command_in_existing_lane() {
     let sandbox = Sandbox::new();
-    // A command has no prompt, so that there is nothing to be said to it in a lane that is there.
+    // A plain command takes no prompt, so it cannot continue work in an existing lane.
     let _ = sandbox.proq(&["spawn", "-q", "--empty", "-n", "there"]).ok();
     for args in [&["command", "--", "sh", "-c", "echo hi"][..], &["--", "sh", "-c", "echo hi"]] {
         let out = sandbox.proq(&[&["run", "there"], args].concat());
         insta::allow_duplicates! {
-            insta::assert_snapshot!(out.shown(), @r"
+            insta::assert_snapshot!(out.to_text(), @r"
             --- stderr
             error: cannot run a command in lane 'there': a command is run in a lane of its own, from its beginning
             hint: give it one: git proq spawn -- sh -c 'echo hi'
@@ -133,7 +137,7 @@ fn a_command_is_not_run_in_a_lane_that_is_there() {
             ");
         }
     }
-    let out = sandbox.proq(&["run", "there", "command", "x"]).shown();
+    let out = sandbox.proq(&["run", "there", "command", "x"]).to_text();
     assert!(
         out.contains("error: cannot run a command in lane 'there': a command is run in a lane of its own"),
         "{out}"
@@ -143,37 +147,37 @@ fn a_command_is_not_run_in_a_lane_that_is_there() {
 }
 
 #[test]
-fn dialect_and_protocol_go_together() {
+fn refuses_acp_profile_with_stdin_prompt() {
     let sandbox = with_speaker("prompt = \"stdin\"");
     let out = sandbox.proq(&["agents"]).fails(1);
     assert!(out.contains("agents.mine.prompt") && out.contains("go together"), "{out}");
 }
 
 #[test]
-fn an_agent_is_told_who_is_there_and_given_the_tools() {
+fn acp_session_gets_lane_cwd_and_mcp_server() {
     let sandbox = with_speaker("");
-    let _ = sandbox.mine("task\nwrite one").ok();
-    let asked = &sandbox.asked_for("initialize")[0]["params"];
-    assert_eq!(asked["protocolVersion"], 1);
+    let _ = sandbox.run_acp_agent("task\nwrite one").ok();
+    let initialize = &sandbox.requests_for("initialize")[0]["params"];
+    assert_eq!(initialize["protocolVersion"], 1);
     let none = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
-    assert_eq!(asked["clientCapabilities"], none);
-    let new = &sandbox.asked_for("session/new")[0]["params"];
-    assert_eq!(new["cwd"], sandbox.lane("x").display().to_string());
+    assert_eq!(initialize["clientCapabilities"], none);
+    let new = &sandbox.requests_for("session/new")[0]["params"];
+    assert_eq!(new["cwd"], sandbox.lane_path("x").display().to_string());
     assert_eq!(new["mcpServers"][0]["env"][0], json!({ "name": "PROQ_LANE", "value": "x" }));
-    let task = sandbox.note("task");
+    let task = sandbox.agent_record("task");
     assert!(task.contains("write one") && task.contains("proq/x"), "{task}");
 }
 
-/// What came of asking for leave, a line each.
-fn leaves(sandbox: &Sandbox, level: &str, asked: &[&str]) -> String {
-    let task: Vec<String> = asked.iter().map(|what| format!("ask {what}")).collect();
+/// Runs an agent that requests each permission of `requests` and returns the client's answers, one a line.
+fn permission_answers(sandbox: &Sandbox, level: &str, requests: &[&str]) -> String {
+    let task: Vec<String> = requests.iter().map(|request| format!("ask {request}")).collect();
     let _ = sandbox.proq(&["spawn", "--wait", "-n", level, "--permission", level, "mine", &task.join("\n")]);
-    std::mem::take(&mut sandbox.note("leave"))
+    std::mem::take(&mut sandbox.agent_record("leave"))
 }
 
 #[test]
-fn leave_is_given_by_the_level_and_in_the_lane_only() {
-    let asked = [
+fn permission_level_limits_acp_requests_to_lane() {
+    let requests = [
         "read",
         "read a.txt",
         "read /etc/passwd",
@@ -194,11 +198,11 @@ fn leave_is_given_by_the_level_and_in_the_lane_only() {
     let mut out = String::new();
     for level in ["read", "edit", "full"] {
         let sandbox = with_speaker("");
-        let said = leaves(&sandbox, level, &asked);
+        let answers = permission_answers(&sandbox, level, &requests);
         let words: Vec<_> =
-            said.lines().map(|line| line.split_once(' ').unwrap().1.split('_').next().unwrap()).collect();
+            answers.lines().map(|line| line.split_once(' ').unwrap().1.split('_').next().unwrap()).collect();
         out.push_str(&format!("{level}: {}\n", words.join(" ")));
-        assert!(said.lines().all(|line| line.contains("_once-id")), "{said}");
+        assert!(answers.lines().all(|line| line.contains("_once-id")), "{answers}");
     }
     insta::assert_snapshot!(out, @r"
     read: allow allow reject allow allow reject reject reject reject reject reject reject reject reject reject reject
@@ -208,16 +212,16 @@ fn leave_is_given_by_the_level_and_in_the_lane_only() {
 }
 
 #[test]
-fn commands_are_git_and_checks_and_a_refusal_is_told() {
+fn allows_only_git_and_checks_and_logs_refusals() {
     let sandbox = with_speaker("");
     let check = "test -e one && grep -q x <one";
     let task = format!(
         "run git status && cd . ; git log -1\nrun {check}\nrun rm -f a.txt\nrun git add -A; rm a.txt\nrun git -C / status\nrun git config x.y z\nrun cd .. && git status\nrun git commit -m \"$(id)\""
     );
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--check", check, "mine", &task]);
-    let said: Vec<_> = sandbox.note("leave").lines().map(|l| l.contains("allow")).collect();
-    assert_eq!(said, [true, true, false, false, false, false, false, false]);
-    assert!(sandbox.lane("x").join("a.txt").exists());
+    let allowed: Vec<_> = sandbox.agent_record("leave").lines().map(|l| l.contains("allow")).collect();
+    assert_eq!(allowed, [true, true, false, false, false, false, false, false]);
+    assert!(sandbox.lane_path("x").join("a.txt").exists());
     let shown = sandbox.proq(&["logs", "x"]).ok();
     assert!(shown.contains("! not permitted: execute: only git and the lane's checks may be run"), "{shown}");
     let events = sandbox.proq(&["logs", "x", "--json"]).json();
@@ -226,7 +230,7 @@ fn commands_are_git_and_checks_and_a_refusal_is_told() {
 }
 
 #[test]
-fn it_is_brought_into_a_mode_that_fits_its_level() {
+fn selects_session_mode_for_permission_level() {
     let sandbox = with_speaker("env.MODES = \"auto default yolo http://x/modes#plan\"");
     let mode = |name: &str, level: &str| {
         let _ = sandbox.proq(&["spawn", "--wait", "-n", name, "--permission", level, "mine", "write one"]);
@@ -238,25 +242,27 @@ fn it_is_brought_into_a_mode_that_fits_its_level() {
 }
 
 #[test]
-fn one_that_cannot_go_on_is_told_all_that_was_said() {
-    for (setting, why) in [("NO_LOAD", "it cannot go on in a session"), ("BAD_LOAD", "could not be loaded")] {
+fn prompt_repeats_history_without_session_load() {
+    for (setting, reason) in
+        [("NO_LOAD", "it cannot go on in a session"), ("BAD_LOAD", "could not be loaded")]
+    {
         let sandbox = with_speaker(&format!("env.{setting} = \"1\""));
-        let _ = sandbox.mine("write one").ok();
+        let _ = sandbox.run_acp_agent("write one").ok();
         let _ = sandbox.proq(&["send", "x", "say first", "--wait"]).ok();
         let first = sandbox.last_run("x");
         let _ = sandbox.proq(&["send", "x", "say then", "--wait"]).ok();
         let prompt = sandbox.prompts().pop().unwrap();
         assert!(prompt.starts_with("write one"), "{prompt}");
         let parts = [
-            "Later you were told:\n\nsay first",
+            "Later message from the user:\n\nsay first",
             "Commits on this branch",
-            "asked of you now\n\nsay then",
+            "Your next task\n\nsay then",
             "# Rules of",
         ];
         let places = parts.map(|part| prompt.find(part).unwrap_or_else(|| panic!("no {part} in {prompt}")));
         assert!(places.is_sorted(), "{prompt}");
         let logs = sandbox.proq(&["logs", "x"]).ok();
-        assert!(logs.contains(why), "{logs}");
+        assert!(logs.contains(reason), "{logs}");
         let last = sandbox.last_run("x");
         assert_ne!(last["account"]["session"], first["account"]["session"]);
         assert_eq!(last["class"], "done", "{last:#}");
@@ -264,24 +270,25 @@ fn one_that_cannot_go_on_is_told_all_that_was_said() {
 }
 
 #[test]
-fn one_that_only_looks_answers_and_goes_on() {
+fn read_only_run_answers_and_resumes() {
     let sandbox = with_speaker("env.NO_LOAD = \"1\"");
-    let before = super::looking::repository(&sandbox);
-    let ask = ["spawn", "--wait", "-n", "x", "--mode", "answer", "mine", "write one\nsay it is in tax.rs"];
-    assert_eq!(sandbox.proq(&ask).ok().trim_end(), "it is in tax.rs");
-    assert_eq!(super::looking::repository(&sandbox), before);
+    let before = super::read_only_runs::repository_state(&sandbox);
+    let spawn_args =
+        ["spawn", "--wait", "-n", "x", "--mode", "answer", "mine", "write one\nsay it is in tax.rs"];
+    assert_eq!(sandbox.proq(&spawn_args).ok().trim_end(), "it is in tax.rs");
+    assert_eq!(super::read_only_runs::repository_state(&sandbox), before);
     assert!(!sandbox.repo.join("one").exists());
-    // It does what all of its prompt says, what was asked before included.
+    // The test agent obeys its complete prompt, which repeats the earlier messages.
     assert_eq!(sandbox.proq(&["send", "x", "say line 3", "--wait"]).ok().trim_end(), "it is in tax.rsline 3");
     let prompt = sandbox.prompts().pop().unwrap();
     let parts = [
         "write one\nsay it is",
-        "# What has been done",
-        "You said:\n\nit is in tax.rs",
-        "asked of you now\n\nsay line 3",
+        "# Progress so far",
+        "Your answer then:\n\nit is in tax.rs",
+        "Your next task\n\nsay line 3",
     ];
     let places = parts.map(|part| prompt.find(part).unwrap_or_else(|| panic!("no {part} in {prompt}")));
     assert!(places.is_sorted(), "{prompt}");
     assert!(!prompt.contains("worktree"), "{prompt}");
-    assert_eq!(super::looking::repository(&sandbox), before);
+    assert_eq!(super::read_only_runs::repository_state(&sandbox), before);
 }

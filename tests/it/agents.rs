@@ -1,19 +1,19 @@
-//! Owns the tests of `git proq agents`: what is installed, in which version, and what is known of it.
+//! Tests of `git proq agents`: installed programs, their versions, and their capabilities.
 
 use super::support::Sandbox;
-use super::support::patience::wait_for;
+use super::support::waiting::wait_for;
 
-/// A program that says a version and counts how often it was asked.
-fn install(sandbox: &Sandbox, name: &str, says: &str) {
-    sandbox.program(name, &format!("echo \"$1\" >> \"$ROOT/{name}-asked\"; echo '{says}'"));
+/// Installs a program that prints `version_text` and records each call.
+fn install(sandbox: &Sandbox, name: &str, version_text: &str) {
+    sandbox.program(name, &format!("echo \"$1\" >> \"$ROOT/{name}-asked\"; echo '{version_text}'"));
 }
 
-fn asked(sandbox: &Sandbox, name: &str) -> usize {
+fn version_query_count(sandbox: &Sandbox, name: &str) -> usize {
     std::fs::read_to_string(sandbox.root().join(format!("{name}-asked"))).unwrap_or_default().lines().count()
 }
 
-/// A table without its widths, which depend on where the sandbox lies.
-fn squeezed(table: &str) -> String {
+/// Collapses column padding, whose width depends on the path of the sandbox.
+fn collapse_columns(table: &str) -> String {
     let lines = table.lines().map(|line| {
         let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
         cells.join("  ")
@@ -27,7 +27,7 @@ fn row(sandbox: &Sandbox, name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn agents_are_listed_with_their_versions() {
+fn lists_agents_with_versions() {
     let sandbox = Sandbox::new();
     install(&sandbox, "claude", "2.1.329 (Claude Code)");
     install(&sandbox, "codex", "codex-cli 99.0.1");
@@ -35,7 +35,7 @@ fn agents_are_listed_with_their_versions() {
     sandbox.program("pi", "exit 3");
     let mut command = sandbox.proq_command(&sandbox.repo, &["agents"]);
     command.env("PATH", sandbox.path_without_agents(&[]));
-    insta::assert_snapshot!(squeezed(&sandbox.output(command).shown()), @r"
+    insta::assert_snapshot!(collapse_columns(&sandbox.output(command).to_text()), @r"
     AGENT  VERSION  TRIED  FOUND  WHAT IT IS
     acp  yours to name  any command that speaks the Agent Client Protocol
     aider  not installed  Aider
@@ -61,18 +61,19 @@ fn agents_are_listed_with_their_versions() {
     assert!(row(&sandbox, "pi")["version"].is_null());
     let wide = sandbox.proq(&["agents", "--wide"]).ok();
     assert!(wide.contains("session id, resume, cost"), "{wide}");
-    let tells = |name: &str| {
-        let of = squeezed(&wide).lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    let reported_states = |name: &str| {
+        let table_row =
+            collapse_columns(&wide).lines().find(|line| line.starts_with(name)).unwrap().to_owned();
         let json = row(&sandbox, name)["tells"].as_array().unwrap().len();
-        (of, json)
+        (table_row, json)
     };
-    let (claude, all) = tells("claude");
+    let (claude, all) = reported_states("claude");
     assert!(claude.contains("  working, needs-approval, idle  ") && all == 3, "{claude}");
-    let (codex, none) = tells("codex");
+    let (codex, none) = reported_states("codex");
     assert!(codex.contains("  nothing without capabilities.hooks  ") && none == 0, "{codex}");
-    let (pi, two) = tells("pi");
+    let (pi, two) = reported_states("pi");
     assert!(pi.contains("  working, idle  ") && two == 2, "{pi}");
-    assert!(tells("qwen").0.contains("  nothing  "), "{wide}");
+    assert!(reported_states("qwen").0.contains("  nothing  "), "{wide}");
     let mut command = sandbox.proq_command(&sandbox.root(), &["agents"]);
     command.env("PATH", sandbox.root());
     let out = sandbox.output(command);
@@ -80,20 +81,20 @@ fn agents_are_listed_with_their_versions() {
 }
 
 #[test]
-fn a_program_is_asked_again_when_another_has_taken_its_place() {
+fn queries_version_again_after_replacement() {
     let sandbox = Sandbox::new();
     install(&sandbox, "claude", "2.1.329 (Claude Code)");
     assert_eq!(row(&sandbox, "claude")["version"], "2.1.329");
     assert_eq!(row(&sandbox, "claude")["version"], "2.1.329");
-    assert_eq!(asked(&sandbox, "claude"), 1);
+    assert_eq!(version_query_count(&sandbox, "claude"), 1);
     assert_eq!(std::fs::read_to_string(sandbox.root().join("claude-asked")).unwrap(), "--version\n");
-    // As long as the other one, and as old as package managers make files.
+    // The new file has the same size, and an old modification time as package managers set it.
     std::fs::remove_file(sandbox.root().join("bin/claude")).unwrap();
     install(&sandbox, "claude", "2.1.330 (Claude Code)");
     sandbox.sh_in(&sandbox.root(), "touch -d 1985-10-26T08:15:00Z bin/claude");
     assert_eq!(row(&sandbox, "claude")["version"], "2.1.330");
     assert_eq!(row(&sandbox, "claude")["tried"], false);
-    assert_eq!(asked(&sandbox, "claude"), 2);
+    assert_eq!(version_query_count(&sandbox, "claude"), 2);
     let cache = sandbox.root().join("home/.cache/git-proq/agents.toml");
     std::fs::write(&cache, "broken").unwrap();
     assert_eq!(row(&sandbox, "claude")["version"], "2.1.330");
@@ -103,7 +104,7 @@ fn a_program_is_asked_again_when_another_has_taken_its_place() {
 }
 
 #[test]
-fn a_program_that_says_no_version_is_not_asked_each_time() {
+fn missing_version_is_cached_for_ten_minutes() {
     let sandbox = Sandbox::new();
     install(&sandbox, "claude", "no idea");
     let at = |time: &str| sandbox.proq_at(time, &["agents", "--json"]).json();
@@ -113,17 +114,17 @@ fn a_program_that_says_no_version_is_not_asked_each_time() {
     };
     assert!(version(&at("2026-01-02T00:00:00Z")).is_null());
     assert!(version(&at("2026-01-02T00:09:00Z")).is_null());
-    assert_eq!(asked(&sandbox, "claude"), 1);
-    // It may only have been slow.
+    assert_eq!(version_query_count(&sandbox, "claude"), 1);
+    // The program may only have been slow, so it is queried again later.
     let _ = at("2026-01-02T00:11:00Z");
-    assert_eq!(asked(&sandbox, "claude"), 2);
+    assert_eq!(version_query_count(&sandbox, "claude"), 2);
 }
 
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "needs setsid")]
-fn a_version_that_leaves_a_process_behind_holds_nobody_up() {
+fn version_query_ignores_background_process() {
     let sandbox = Sandbox::new();
-    // It says its version once the other one is there.
+    // The program prints its version once its background process has started.
     sandbox.program(
         "codex",
         "setsid sh -c 'echo $$ > \"$ROOT/left\"; exec sleep 60' &
@@ -132,7 +133,7 @@ fn a_version_that_leaves_a_process_behind_holds_nobody_up() {
     let since = std::time::Instant::now();
     let table = sandbox.proq(&["agents"]).ok();
     assert!(since.elapsed() < std::time::Duration::from_secs(40), "{:?}", since.elapsed());
-    assert!(squeezed(&table).contains("codex  0.169.0"), "{table}");
+    assert!(collapse_columns(&table).contains("codex  0.169.0"), "{table}");
     let left = wait_for("its number", || {
         std::fs::read_to_string(sandbox.root().join("left")).ok().filter(|number| number.ends_with('\n'))
     });

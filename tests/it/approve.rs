@@ -1,72 +1,72 @@
-//! Owns the tests of approving commands that come with a repository one by one, and of taking that back.
+//! Tests of approving and revoking single commands that a repository defines.
 
 use super::support::Sandbox;
 
-/// The beginning of the ID of a command of the settings.
-fn id_of(sandbox: &Sandbox, kind: &str) -> String {
+/// Returns the first eight digits of the id of the command of `kind`.
+fn command_id(sandbox: &Sandbox, kind: &str) -> String {
     let answer = sandbox.proq(&["approve", "--dry-run", "--json"]).json();
     let all = answer["commands"].as_array().unwrap();
     let row = all.iter().find(|row| row["kind"] == kind).unwrap_or_else(|| panic!("{answer}"));
     row["id"].as_str().unwrap()[..8].to_owned()
 }
 
-fn approved(sandbox: &Sandbox) -> Vec<String> {
+fn approved_kinds(sandbox: &Sandbox) -> Vec<String> {
     let answer = sandbox.proq(&["approve", "--list", "--json"]).json();
     let rows = answer["commands"].as_array().unwrap().iter().filter(|row| row["approved"] == true);
     rows.map(|row| row["kind"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn each_command_is_approved_and_taken_back_by_itself() {
+fn approves_and_revokes_single_commands() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "proq.toml",
         "[verify]\ncommands = ['make']\n[hook]\n\"run.ended\" = ['one', 'two']\npre-merge = 'one'\n",
     );
-    insta::assert_snapshot!(sandbox.proq(&["approve", "--list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--list"]).to_text(), @r"
     2f887bf8  verify  make  (not approved)
     4a56f819  hook pre-merge  one  (not approved)
     8eb3c6b2  hook run.ended  one  (not approved)
     abc38ba4  hook run.ended  two  (not approved)
     --- code 0
     ");
-    let check = id_of(&sandbox, "verify");
+    let check = command_id(&sandbox, "verify");
     let _ = sandbox.proq(&["approve", "--yes", &check]).ok();
-    assert_eq!(approved(&sandbox), ["verify"]);
-    let hook = id_of(&sandbox, "hook pre-merge");
+    assert_eq!(approved_kinds(&sandbox), ["verify"]);
+    let hook = command_id(&sandbox, "hook pre-merge");
     let _ = sandbox.proq(&["approve", "--yes", &hook]).ok();
-    // The same line for something else is something else.
-    assert_eq!(approved(&sandbox), ["verify", "hook pre-merge"]);
-    insta::assert_snapshot!(sandbox.proq(&["approve", "--revoke", &check, "--dry-run"]).shown(), @r"
+    // An approval covers one use: the same command line under another key needs its own.
+    assert_eq!(approved_kinds(&sandbox), ["verify", "hook pre-merge"]);
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--revoke", &check, "--dry-run"]).to_text(), @r"
     would take back the approval of 1 command
     --- code 0
     ");
-    assert_eq!(approved(&sandbox), ["verify", "hook pre-merge"]);
+    assert_eq!(approved_kinds(&sandbox), ["verify", "hook pre-merge"]);
     let _ = sandbox.proq(&["approve", "--revoke", &check]).ok();
-    assert_eq!(approved(&sandbox), ["hook pre-merge"]);
+    assert_eq!(approved_kinds(&sandbox), ["hook pre-merge"]);
     for wrong in ["0123456789", &hook[..7]] {
         let _ = sandbox.proq(&["approve", "--revoke", wrong]).fails(1);
     }
-    insta::assert_snapshot!(sandbox.proq(&["approve", "--yes", "00000000"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--yes", "00000000"]).to_text(), @r"
     --- stderr
     error: no command has the ID '00000000'; nothing was changed
     hint: see all, type at least eight letters: git proq approve --list
     --- code 1
     ");
-    assert_eq!(approved(&sandbox), ["hook pre-merge"]);
+    assert_eq!(approved_kinds(&sandbox), ["hook pre-merge"]);
     let _ = sandbox.proq(&["undo"]).ok();
-    assert_eq!(approved(&sandbox), ["verify", "hook pre-merge"]);
+    assert_eq!(approved_kinds(&sandbox), ["verify", "hook pre-merge"]);
     let _ = sandbox.proq(&["approve", "--revoke"]).ok();
-    assert_eq!(approved(&sandbox), [""; 0]);
+    assert_eq!(approved_kinds(&sandbox), [""; 0]);
 }
 
-/// The command of a hint.
-fn hinted(said: &str) -> &str {
-    said.lines().find_map(|line| line.split_once("approve them as they are: ")).unwrap().1
+/// Returns the command that the hint in `output` gives.
+fn hinted_command(output: &str) -> &str {
+    output.lines().find_map(|line| line.split_once("approve them as they are: ")).unwrap().1
 }
 
 #[test]
-fn where_nobody_can_be_asked_the_hint_approves_what_was_named_and_no_more() {
+fn noninteractive_hint_approves_only_named_commands() {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "[verify]\ncommands = ['make', 'make test']\n");
     let plan = "format = 1\nsummary = 's'\nagent = 'true'\n[[task]]\nid = 't1'\ntitle = 'one'\nchecks = ['of the plan']\n";
@@ -78,24 +78,24 @@ fn where_nobody_can_be_asked_the_hint_approves_what_was_named_and_no_more() {
         let all = answer["approved"].as_array().unwrap().iter();
         all.map(|row| row["command"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let id = id_of(&sandbox, "verify");
+    let id = command_id(&sandbox, "verify");
     for (args, command) in [
         (&["approve", "--plan", "my plan", "--format", "toml"][..], "of the plan"),
         (&["approve", "--onto", "it$s"], "of release"),
         (&["approve", &id], "make"),
     ] {
-        let said = sandbox.proq(args).fails(1);
-        assert!(said.contains("nothing was approved"), "{said}");
-        sandbox.sh(hinted(&said));
-        assert_eq!(approved(), [command], "{said}");
+        let output = sandbox.proq(args).fails(1);
+        assert!(output.contains("nothing was approved"), "{output}");
+        sandbox.sh(hinted_command(&output));
+        assert_eq!(approved(), [command], "{output}");
         let _ = sandbox.proq(&["approve", "--revoke"]).ok();
     }
-    let said = sandbox.proq(&["swarm", "my plan", "--format", "toml"]).fails(1);
-    assert!(said.contains("git proq approve --plan 'my plan' --format toml"), "{said}");
+    let output = sandbox.proq(&["swarm", "my plan", "--format", "toml"]).fails(1);
+    assert!(output.contains("git proq approve --plan 'my plan' --format toml"), "{output}");
 }
 
 #[test]
-fn what_a_repository_says_cannot_move_the_cursor() {
+fn escapes_control_characters_from_repository() {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "verify.commands = [\"true \\u001b[2J\\u202ex\"]\n");
     let out = sandbox.proq(&["list"]);
@@ -105,10 +105,10 @@ fn what_a_repository_says_cannot_move_the_cursor() {
 }
 
 #[test]
-fn an_agent_does_not_approve_what_it_wants_to_run() {
+fn agent_cannot_approve_commands() {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "[verify]\ncommands = ['make']\n");
-    sandbox.lane_of(
+    sandbox.lane_with_commit(
         "x",
         "git proq approve --yes 2> $ROOT/said || echo $? > $ROOT/code; git proq approve --list > $ROOT/list",
     );
@@ -116,14 +116,14 @@ fn an_agent_does_not_approve_what_it_wants_to_run() {
     assert_ne!(read("code").trim(), "0", "{}", read("said"));
     assert!(read("said").contains("lane 'x'"), "{}", read("said"));
     assert!(read("list").contains("make  (not approved)"), "{}", read("list"));
-    assert!(approved(&sandbox).is_empty());
+    assert!(approved_kinds(&sandbox).is_empty());
 }
 
 #[test]
-fn an_agent_neither_throws_away_what_others_do_nor_starts_one_that_may_do_anything() {
+fn agent_cannot_discard_others_or_raise_permission() {
     let sandbox = Sandbox::new();
     sandbox.agent("claude", "echo 1 > one");
-    sandbox.lane_with("other", "echo other > other; git add .; git commit -qm other");
+    sandbox.run_lane("other", "echo other > other; git add .; git commit -qm other");
     let script = "try() { name=$1; shift; \"$@\" > $ROOT/$name 2>&1 && echo 0 >> $ROOT/$name || echo $? >> $ROOT/$name; }
         try gone git proq discard --force other
         try both git proq discard --force other mine
@@ -133,17 +133,17 @@ fn an_agent_neither_throws_away_what_others_do_nor_starts_one_that_may_do_anythi
         cd $ROOT/repo
         try away git proq discard --force other
         try edit git proq spawn -n edit --wait claude 'do it'";
-    sandbox.lane_with("mine", script);
-    let said = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
+    sandbox.run_lane("mine", script);
+    let log_of = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
     for name in ["gone", "both", "full", "resolve", "set", "away"] {
-        let said = said(name);
-        assert!(said.contains("and not for one in lane 'mine'") && said.ends_with("\n1\n"), "{name}: {said}");
+        let log = log_of(name);
+        assert!(log.contains("and not for one in lane 'mine'") && log.ends_with("\n1\n"), "{name}: {log}");
     }
-    assert!(said("edit").ends_with("\n0\n"), "{}", said("edit"));
+    assert!(log_of("edit").ends_with("\n0\n"), "{}", log_of("edit"));
     assert_eq!(sandbox.row("other")["state"], "done");
     assert_eq!(sandbox.row("edit")["state"], "done");
-    assert!(!sandbox.lane("more").exists());
-    // A person is not in a lane, and an agent may throw away what is its own.
+    assert!(!sandbox.lane_path("more").exists());
+    // The user is not in a lane, and an agent may discard its own lane.
     let _ = sandbox.proq(&["discard", "--force", "other"]).ok();
-    let _ = sandbox.proq_in(&sandbox.lane("mine"), &["discard", "--force", "mine"]).ok();
+    let _ = sandbox.proq_in(&sandbox.lane_path("mine"), &["discard", "--force", "mine"]).ok();
 }

@@ -1,8 +1,8 @@
-//! Owns the tests of several attempts at one task: made together or not at all, taken back by one undo, shown together.
+//! Tests of concurrent attempts at one task: all-or-nothing creation, one undo, grouped display.
 
 use super::support::Sandbox;
 
-/// A sandbox with an agent that leaves a commit.
+/// Creates a sandbox with an agent that leaves an uncommitted file, which git-proq commits.
 fn with_robot() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.program("robot", "echo \"$PROQ_LANE\" > made.txt");
@@ -10,10 +10,10 @@ fn with_robot() -> Sandbox {
 }
 
 #[test]
-fn attempts_are_cut_from_one_commit_and_belong_together() {
+fn attempts_share_start_commit_and_group() {
     let sandbox = with_robot();
     let out = sandbox.proq(&["spawn", "--wait", "--count", "3", "-n", "pay", "robot", "implement payments"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     pay-1: done
     pay-2: done
     pay-3: done
@@ -27,7 +27,7 @@ fn attempts_are_cut_from_one_commit_and_belong_together() {
         assert_eq!((&lane["start"], &lane["group"]), (&main.clone().into(), &"pay".into()));
         assert_eq!((&lane["agent"], lane["task"].as_str()), (&"robot".into(), Some("implement payments")));
         assert_eq!(
-            std::fs::read_to_string(sandbox.lane(name).join("made.txt")).unwrap(),
+            std::fs::read_to_string(sandbox.lane_path(name).join("made.txt")).unwrap(),
             format!("{name}\n")
         );
     }
@@ -36,7 +36,7 @@ fn attempts_are_cut_from_one_commit_and_belong_together() {
 }
 
 #[test]
-fn each_agent_of_a_list_makes_its_attempts() {
+fn agents_list_creates_attempts_per_agent() {
     let sandbox = with_robot();
     sandbox.program("other", "exit 3");
     let args = ["spawn", "--json", "--wait", "--agents", "robot:2,other", "implement payments"];
@@ -45,17 +45,17 @@ fn each_agent_of_a_list_makes_its_attempts() {
     let _ = out.fails(4);
     assert_eq!((&answer["group"], &answer["dry_run"]), (&"implement-payments".into(), &false.into()));
     let rows = answer["lanes"].as_array().unwrap().iter();
-    let said: Vec<[&str; 3]> =
+    let lane_states: Vec<[&str; 3]> =
         rows.map(|row| ["lane", "agent", "state"].map(|key| row[key].as_str().unwrap())).collect();
     assert_eq!(
-        said,
+        lane_states,
         [
             ["implement-payments-1", "robot", "done"],
             ["implement-payments-2", "robot", "done"],
             ["implement-payments-3", "other", "failed"]
         ]
     );
-    // The next group of that prompt gets another name, and not that of a lane.
+    // The next group of that prompt gets a free name that is not a lane's either.
     let answer = sandbox.proq(&["spawn", "--json", "--count", "1", "robot", "implement payments"]).json();
     assert_eq!(answer["group"], "implement-payments-4");
     assert_eq!(answer["lanes"][0]["lane"], "implement-payments-4-1");
@@ -66,7 +66,7 @@ fn each_agent_of_a_list_makes_its_attempts() {
 }
 
 #[test]
-fn a_plan_says_what_each_would_run_and_makes_nothing() {
+fn dry_run_lists_attempts_and_creates_nothing() {
     let sandbox = with_robot();
     let out = sandbox.proq(&[
         "spawn",
@@ -81,7 +81,7 @@ fn a_plan_says_what_each_would_run_and_makes_nothing() {
         "robot",
         "now",
     ]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     would make 2 attempts of group 'pay'
       from      7f85e07d (main)
       lands if  `make` succeeds
@@ -92,11 +92,11 @@ fn a_plan_says_what_each_would_run_and_makes_nothing() {
     let answer = sandbox.proq(&["spawn", "--dry-run", "--json", "--agents", "robot:2", "pay"]).json();
     assert_eq!(answer["lanes"][1]["branch"], "proq/pay-2");
     assert_eq!(answer["dry_run"], true);
-    assert_eq!(sandbox.traces(), [""; 0]);
+    assert_eq!(sandbox.lane_leftovers(), [""; 0]);
 }
 
 #[test]
-fn nothing_is_made_when_one_of_them_cannot_be() {
+fn creates_nothing_when_one_attempt_is_invalid() {
     let sandbox = with_robot();
     let spawn = |more: &[&str]| sandbox.proq(&[&["spawn"], more].concat());
     let _ = spawn(&["--agents", "robot,no-such-agent", "pay"]).fails(1);
@@ -107,23 +107,23 @@ fn nothing_is_made_when_one_of_them_cannot_be() {
     let _ = spawn(&["--count", "2", "-n", "../pay", "robot", "pay"]).fails(2);
     let _ = spawn(&["--count", "2", "-n", &"x".repeat(63), "robot", "pay"]).fails(2);
     let _ = spawn(&["--count", "2", "robot"]).fails(2);
-    assert_eq!(sandbox.traces(), [""; 0]);
+    assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     sandbox.git(&["branch", "proq/pay-2"]);
     let out = spawn(&["--count", "3", "-n", "pay", "robot", "pay"]).fails(1);
     assert!(out.contains("branch 'proq/pay-2' exists already"), "{out}");
-    assert_eq!(sandbox.traces(), ["refs/heads/proq/pay-2"]);
-    // A name that was made from the prompt steps over it.
+    assert_eq!(sandbox.lane_leftovers(), ["refs/heads/proq/pay-2"]);
+    // A name derived from the prompt skips the taken branch.
     let answer = sandbox.proq(&["spawn", "--json", "--count", "2", "robot", "pay"]).json();
     assert_eq!(answer["group"], "pay-2");
 }
 
 #[test]
-fn a_group_keeps_its_name_for_as_long_as_one_of_it_is_there() {
+fn group_name_is_reserved_while_an_attempt_exists() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "--count", "2", "-n", "pay"]).ok();
     let _ = sandbox.proq(&["discard", "pay-1"]).ok();
     let out = sandbox.proq(&["spawn", "--empty", "--count", "1", "-n", "pay"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: lane 'pay-2' is an attempt of an older group 'pay'; nothing was made
     hint: look at what is there: git proq compare pay
@@ -137,12 +137,12 @@ fn a_group_keeps_its_name_for_as_long_as_one_of_it_is_there() {
 }
 
 #[test]
-fn one_that_cannot_be_started_is_told_and_the_others_are_at_work() {
+fn reports_unstartable_attempt_and_runs_the_others() {
     let sandbox = with_robot();
     sandbox.program("broken", "true");
     sandbox.sh_in(&sandbox.root(), "printf '#!/no/such/interpreter\\n' > bin/broken");
     let out = sandbox.proq(&["spawn", "-n", "pay", "--agents", "broken,robot", "pay"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     lane 'pay-1' on branch proq/pay-1, from main
     lane 'pay-2' on branch proq/pay-2, from main; robot is at work there
     --- stderr
@@ -155,28 +155,28 @@ fn one_that_cannot_be_started_is_told_and_the_others_are_at_work() {
     assert_eq!(sandbox.row("pay-1")["state"], "failed");
 }
 
-/// What lanes leave behind, but for what is kept for a time.
-fn lasting(sandbox: &Sandbox) -> Vec<String> {
-    sandbox.traces().into_iter().filter(|t| !t.starts_with("refs/proq/")).collect()
+/// Returns the traces of lanes without those that expire.
+fn lasting_traces(sandbox: &Sandbox) -> Vec<String> {
+    sandbox.lane_leftovers().into_iter().filter(|t| !t.starts_with("refs/proq/")).collect()
 }
 
 #[test]
-fn one_undo_takes_all_of_them_back() {
+fn one_undo_removes_all_attempts_or_none() {
     let sandbox = with_robot();
     let _ = sandbox.proq(&["spawn", "--empty", "--count", "3", "-n", "pay"]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
-    assert_eq!(lasting(&sandbox), [""; 0]);
+    assert_eq!(lasting_traces(&sandbox), [""; 0]);
     let _ = sandbox.proq(&["op", "redo"]).ok();
     let rows = sandbox.proq(&["list", "--json"]).json();
     assert_eq!(rows["lanes"].as_array().unwrap().len(), 3);
     let _ = sandbox.proq(&["undo"]).ok();
-    // Where one of them has work in it, all of them stay.
+    // If one of them has work, undo removes none.
     let _ = sandbox.proq(&["spawn", "--empty", "--count", "3", "-n", "pay"]).ok();
     sandbox.commit_in_lane("pay-2", "echo work > work.txt");
-    let before = lasting(&sandbox);
+    let before = lasting_traces(&sandbox);
     let out = sandbox.proq(&["undo"]).fails(1);
     assert!(out.contains("lane 'pay-2' was kept: 1 commit that is not on main"), "{out}");
-    assert_eq!(lasting(&sandbox), before);
+    assert_eq!(lasting_traces(&sandbox), before);
     let tip = sandbox.git(&["rev-parse", "proq/pay-2"]);
     let _ = sandbox.proq(&["undo", "--force"]).ok();
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["lanes"].as_array().unwrap().len(), 0);
@@ -187,7 +187,7 @@ fn one_undo_takes_all_of_them_back() {
 
 #[cfg(debug_assertions)]
 #[test]
-fn a_kill_in_the_middle_of_making_leaves_none() {
+fn kill_during_creation_leaves_no_attempt() {
     for at in ["worktree.added:2", "step.after:4", "step.before:7"] {
         let sandbox = Sandbox::new();
         let mut command =
@@ -195,14 +195,14 @@ fn a_kill_in_the_middle_of_making_leaves_none() {
         command.env("PROQ_TEST_DIE_AT", at);
         assert_eq!(sandbox.output(command).code, 137, "{at}");
         let _ = sandbox.proq(&["list"]).ok();
-        assert_eq!(sandbox.traces(), [""; 0], "{at}");
+        assert_eq!(sandbox.lane_leftovers(), [""; 0], "{at}");
         let _ = sandbox.proq(&["spawn", "--empty", "--count", "3", "-n", "pay"]).ok();
         sandbox.assert_healthy();
     }
 }
 
 #[test]
-fn a_list_shows_attempts_together_and_their_title_once() {
+fn list_groups_attempts_and_shows_title_once() {
     let sandbox = with_robot();
     let _ =
         sandbox.proq(&["spawn", "--wait", "--count", "10", "-n", "pay", "robot", "implement payments"]).ok();
@@ -244,26 +244,26 @@ fn a_list_shows_attempts_together_and_their_title_once() {
 }
 
 #[test]
-fn landing_all_lanes_leaves_the_choice_between_attempts_to_a_person() {
+fn merge_all_leaves_out_rival_attempts() {
     let sandbox = with_robot();
     let _ =
         sandbox.proq(&["spawn", "--wait", "--count", "2", "-n", "pay", "robot", "implement payments"]).ok();
-    sandbox.lane_with("other", "echo o > other.txt");
+    sandbox.run_lane("other", "echo o > other.txt");
     let out = sandbox.proq(&["merge", "--all"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     landed other on main (58583d98)
     --- stderr
     left out pay-1: it is one of 2 attempts; git proq pick pay-1 lands it
     left out pay-2: it is one of 2 attempts; git proq pick pay-2 lands it
     --- code 0
     ");
-    // The last one that is left needs no choice.
+    // The last attempt left needs no choice.
     let _ = sandbox.proq(&["discard", "--force", "pay-1"]).ok();
     assert!(sandbox.proq(&["merge", "--all"]).ok().contains("landed pay-2 on main"));
 }
 
 #[test]
-fn an_attempt_that_is_started_afresh_stays_in_its_group() {
+fn redispatched_attempt_stays_in_group() {
     let sandbox = with_robot();
     let _ =
         sandbox.proq(&["spawn", "--wait", "--count", "2", "-n", "pay", "robot", "implement payments"]).ok();

@@ -1,15 +1,15 @@
-//! Owns the tests of files that cannot be saved, since a clean filter that git requires fails for them.
+//! Tests of files that cannot be saved because a required clean filter fails.
 
 use super::support::Sandbox;
 
-/// A lane `one` with a file whose required filter fails.
-fn failing() -> Sandbox {
+/// Creates a lane `one` with a file whose required filter fails.
+fn lane_with_failing_filter() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write(".gitattributes", "*.x filter=f\n");
     sandbox.commit_all("base");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "one"]).ok();
     sandbox.sh("git config filter.f.clean false; git config filter.f.required true");
-    sandbox.write_in(&sandbox.lane("one"), "w.x", "precious\n");
+    sandbox.write_in(&sandbox.lane_path("one"), "w.x", "precious\n");
     sandbox
 }
 
@@ -22,36 +22,36 @@ fn follow_hint(sandbox: &Sandbox, text: &str) {
 }
 
 #[test]
-fn a_lane_with_a_file_whose_filter_fails_is_kept_and_the_file_named() {
+fn keeps_lane_and_names_file_with_failing_filter() {
     let commands: [&[&str]; 3] =
         [&["discard", "--force", "one"], &["cleanup", "--force", "one"], &["undo", "--force"]];
     for args in commands {
-        let sandbox = failing();
+        let sandbox = lane_with_failing_filter();
         let text = sandbox.proq(args).fails(1);
         assert!(!text.contains("update-index"), "{text}");
         assert!(text.contains("cannot save w.x in [ROOT]/repo/.proq-worktrees/one"), "{text}");
         assert!(text.contains("its clean filter 'f' fails: external filter 'false' failed"), "{text}");
         assert!(text.contains("; nothing was changed"), "{text}");
-        let file = sandbox.lane("one").join("w.x");
+        let file = sandbox.lane_path("one").join("w.x");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious\n");
         sandbox.git(&["rev-parse", "--verify", "-q", "proq/one"]);
         follow_hint(&sandbox, &text);
         let _ = sandbox.proq(args).ok();
         assert!(!file.exists());
-        let back: &[&str] = if args[0] == "undo" { &["op", "redo"] } else { &["undo"] };
-        let _ = sandbox.proq(back).ok();
+        let revert_args: &[&str] = if args[0] == "undo" { &["op", "redo"] } else { &["undo"] };
+        let _ = sandbox.proq(revert_args).ok();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious\n");
     }
 }
 
 #[test]
-fn a_change_whose_filter_fails_is_named_where_it_cannot_be_carried() {
+fn carry_names_file_with_failing_filter() {
     let sandbox = Sandbox::new();
     sandbox.sh("echo '*.x filter=f' > .gitattributes; echo t > t.x");
     sandbox.commit_all("base");
     sandbox.sh("git config filter.f.clean false; git config filter.f.required true; echo more > t.x");
     let out = sandbox.proq(&["spawn", "--carry", "--empty", "-n", "two"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot save t.x in [ROOT]/repo: its clean filter 'f' fails: external filter 'false' failed 1; nothing was changed
     hint: have git keep such files as they are: git config filter.f.required false
@@ -62,6 +62,6 @@ fn a_change_whose_filter_fails_is_named_where_it_cannot_be_carried() {
     assert_eq!(sandbox.read("t.x"), "more\n");
     follow_hint(&sandbox, &text);
     let _ = sandbox.proq(&["spawn", "--carry", "--empty", "-n", "two"]).ok();
-    let carried = std::fs::read_to_string(sandbox.lane("two").join("t.x")).unwrap();
+    let carried = std::fs::read_to_string(sandbox.lane_path("two").join("t.x")).unwrap();
     assert_eq!(carried, "more\n");
 }

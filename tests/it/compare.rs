@@ -1,9 +1,9 @@
-//! Owns the tests of `git proq compare`: what is side by side, how it looks, and that nothing changes by looking.
+//! Tests of `git proq compare`: table, JSON, diffs and checks, none of which change anything.
 
 use super::support::Sandbox;
 
-/// Three attempts: a small one, one that changes nothing, one that is in the way of the first.
-fn three() -> Sandbox {
+/// Creates three attempts: a small one, one without changes, and one that conflicts with the first.
+fn with_three_attempts() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.sh("seq 1 9 > long.txt");
     sandbox.commit_all("long");
@@ -17,9 +17,9 @@ fn three() -> Sandbox {
 }
 
 #[test]
-fn attempts_stand_side_by_side() {
-    let sandbox = three();
-    insta::assert_snapshot!(sandbox.proq(&["compare", "pay"]).shown(), @r"
+fn shows_attempts_side_by_side() {
+    let sandbox = with_three_attempts();
+    insta::assert_snapshot!(sandbox.proq(&["compare", "pay"]).to_text(), @r"
                  pay-1             pay-2             pay-3
     state        idle              idle              idle
     commits      1                 0                 1
@@ -34,9 +34,9 @@ fn attempts_stand_side_by_side() {
     pay-1 x pay-3: long.txt:5
     --- code 0
     ");
-    // Uncommitted work is named, and one attempt alone has nobody beside it.
-    sandbox.write_in(&sandbox.lane("pay-2"), "left.txt", "");
-    insta::assert_snapshot!(sandbox.proq(&["compare", "pay-2"]).shown(), @r"
+    // Uncommitted work is shown, and a single attempt has no line about others.
+    sandbox.write_in(&sandbox.lane_path("pay-2"), "left.txt", "");
+    insta::assert_snapshot!(sandbox.proq(&["compare", "pay-2"]).to_text(), @r"
                  pay-2
     state        idle
     commits      0
@@ -50,9 +50,9 @@ fn attempts_stand_side_by_side() {
 }
 
 #[test]
-fn a_program_gets_what_is_known() {
-    let sandbox = three();
-    sandbox.lane_with("other", "echo o > 'with space\tand tab.txt'");
+fn json_lists_files_checks_and_pairs() {
+    let sandbox = with_three_attempts();
+    sandbox.run_lane("other", "echo o > 'with space\tand tab.txt'");
     let answer = sandbox.proq(&["compare", "--json", "pay", "other", "pay-1"]).json();
     let attempts = answer["attempts"].as_array().unwrap();
     let names: Vec<&str> = attempts.iter().map(|one| one["lane"].as_str().unwrap()).collect();
@@ -84,12 +84,12 @@ fn a_program_gets_what_is_known() {
 }
 
 #[test]
-fn attempts_at_different_bases_say_where_they_come_from() {
-    let sandbox = three();
+fn shows_bases_of_attempts_when_they_differ() {
+    let sandbox = with_three_attempts();
     sandbox.git(&["branch", "dev", "HEAD~1"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "elsewhere", "--base", "dev"]).ok();
     sandbox.commit_in_lane("elsewhere", "echo e > e.txt");
-    insta::assert_snapshot!(sandbox.proq(&["compare", "pay-1", "elsewhere"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["compare", "pay-1", "elsewhere"]).to_text(), @r"
                  pay-1          elsewhere
     state        idle           idle
     from         3f557132 main  7f85e07d dev
@@ -107,7 +107,7 @@ fn attempts_at_different_bases_say_where_they_come_from() {
 }
 
 #[test]
-fn many_attempts_with_long_names_fit_a_terminal() {
+fn many_long_names_fit_terminal_width() {
     let sandbox = Sandbox::new();
     let name = "an-attempt-with-a-name-that-is-as-long-as-a-name-may-be-or-so";
     let _ = sandbox.proq(&["spawn", "--empty", "--count", "7", "-n", name]).ok();
@@ -124,8 +124,8 @@ fn many_attempts_with_long_names_fit_a_terminal() {
 }
 
 #[test]
-fn diffs_come_one_after_the_other() {
-    let sandbox = three();
+fn diff_prints_lanes_one_after_another() {
+    let sandbox = with_three_attempts();
     let out = sandbox.proq(&["compare", "--diff", "pay"]).ok();
     let heads: Vec<&str> =
         out.lines().filter(|line| line.starts_with("lane ") || line.starts_with("diff ")).collect();
@@ -144,26 +144,26 @@ fn diffs_come_one_after_the_other() {
     );
 }
 
-/// Everything that a landing would change.
-fn state(sandbox: &Sandbox) -> String {
+/// Returns all state that a landing would change.
+fn landing_state(sandbox: &Sandbox) -> String {
     sandbox.sh("git for-each-ref; git proq op log --json; git status --short; cat .git/proq/lanes/*/lane.toml; ls .git/proq/work")
 }
 
 #[test]
-fn checks_are_run_on_what_would_land_and_nothing_lands() {
-    let sandbox = three();
-    // On the base is a file that no lane has yet.
+fn check_verifies_landing_result_without_landing() {
+    let sandbox = with_three_attempts();
+    // The base has a file that no lane has yet.
     sandbox.write("moved.txt", "");
     sandbox.commit_all("moved");
     sandbox.git(&["config", "proq.verify.commands", "test -e moved.txt"]);
-    let before = state(&sandbox);
+    let before = landing_state(&sandbox);
     let checks = |args: &[&str]| {
         let answer = sandbox.proq(&[&["compare", "--json", "pay"], args].concat()).json();
         let all = answer["attempts"].as_array().unwrap().iter().map(|one| one["checks"]["result"].clone());
         serde_json::Value::from(all.collect::<Vec<_>>()).to_string()
     };
     assert_eq!(checks(&[]), r#"["unknown","unknown","unknown"]"#);
-    // The one without a commit would land nothing.
+    // The attempt without a commit would land nothing.
     assert_eq!(checks(&["--check"]), r#"["passed","unknown","passed"]"#);
     assert_eq!(checks(&[]), r#"["passed","unknown","passed"]"#);
     assert_eq!(
@@ -175,15 +175,15 @@ fn checks_are_run_on_what_would_land_and_nothing_lands() {
     assert!(out.contains("checks       failed\n"), "{out}");
     assert!(out.contains("pay-3: `echo why; test ! -e d/big.txt` failed (exit code 1)\n"), "{out}");
     assert!(out.contains("    why\n"), "{out}");
-    assert_eq!(state(&sandbox), before);
-    // What was found good counts for a landing: the commands of this check would run otherwise.
+    assert_eq!(landing_state(&sandbox), before);
+    // The landing reuses the passed check instead of running its commands again.
     let answer = sandbox.proq(&["merge", "--json", "pay-1"]).json();
     assert_eq!((&answer["checks"]["runs"], &answer["checks"]["reused"]), (&0.into(), &1.into()));
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_lanes_own_check_and_its_last_failure_are_remembered_by_tree() {
+fn check_results_are_remembered_by_tree() {
     let sandbox = Sandbox::new();
     let check = "test -e done.txt";
     let _ = sandbox.proq(&["spawn", "--empty", "--count", "2", "-n", "pay", "--check", check]).ok();
@@ -192,7 +192,7 @@ fn a_lanes_own_check_and_its_last_failure_are_remembered_by_tree() {
     let out = sandbox.proq(&["compare", "pay"]);
     assert!(out.stdout.contains("pay-1: `test -e done.txt` failed (exit code 1)\n"), "{}", out.stdout);
     assert!(out.stderr.contains("git proq logs pay-1 --check"), "{}", out.stderr);
-    // It has moved on, so nothing is known any more.
+    // The lane has a new tree, so no result is known.
     sandbox.commit_in_lane("pay-1", "echo 1 > done.txt");
     let result = |args: &[&str]| {
         sandbox.proq(&[&["compare", "--json", "pay-1"], args].concat()).json()["attempts"][0]["checks"]["result"].clone()
@@ -203,8 +203,8 @@ fn a_lanes_own_check_and_its_last_failure_are_remembered_by_tree() {
 }
 
 #[test]
-fn commands_that_nobody_approved_are_not_run() {
-    let sandbox = three();
+fn refuses_unapproved_check_commands() {
+    let sandbox = with_three_attempts();
     sandbox.write("proq.toml", "[verify]\ncommands = [\"touch ran\"]\n");
     sandbox.commit_all("settings");
     let out = sandbox.proq(&["compare", "--check", "pay"]).fails(1);

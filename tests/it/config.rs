@@ -1,11 +1,11 @@
-//! Owns the tests of settings: their layers, where each comes from, bad values.
+//! Tests of settings: layers, origins, and invalid values.
 
-use super::support::{ON_TERMINAL, Sandbox};
+use super::support::{PTY_SCRIPT, Sandbox};
 
 #[test]
-fn every_setting_is_listed_with_its_meaning() {
+fn lists_settings_from_agent_to_merge() {
     let sandbox = Sandbox::new();
-    let shown = sandbox.proq(&["config", "list"]).shown();
+    let shown = sandbox.proq(&["config", "list"]).to_text();
     let (first, _) = shown.split_at(shown.find("notify.").unwrap());
     insta::assert_snapshot!(first, @r"
     SETTING                   VALUE                                                                                              WHAT IT DOES
@@ -59,8 +59,8 @@ fn every_setting_is_listed_with_its_meaning() {
     assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
 }
 
-/// A repository with settings in each layer but the environment.
-fn layered() -> Sandbox {
+/// Creates a repository with settings in every layer except the environment.
+fn with_layered_settings() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "[agent]\nstop_grace = 1\nautocommit = 'always'\n[merge]\nuncommitted = 'commit'\n[lane]\nprefix = 'p'\n");
     let user = sandbox.root().join("home/.config/git-proq");
@@ -76,8 +76,8 @@ fn layered() -> Sandbox {
 }
 
 #[test]
-fn so_are_those_of_notifiers_plans_and_checks() {
-    let shown = Sandbox::new().proq(&["config", "list"]).shown();
+fn lists_settings_from_notify_to_verify() {
+    let shown = Sandbox::new().proq(&["config", "list"]).to_text();
     let (_, second) = shown.split_at(shown.find("notify.").unwrap());
     insta::assert_snapshot!(second, @r"
     notify.bell               false                                                                                              ring the bell of the terminal in which somebody waits for a lane or follows the events
@@ -120,11 +120,11 @@ fn so_are_those_of_notifiers_plans_and_checks() {
 }
 
 #[test]
-fn later_layers_win_and_the_origin_is_shown() {
-    let sandbox = layered();
+fn later_layers_win_and_origin_is_shown() {
+    let sandbox = with_layered_settings();
     let mut command = sandbox.proq_command(&sandbox.repo, &["config", "list", "--show-origin"]);
     command.env("PROQ_AGENT_STOP_GRACE", "4").env_remove("PROQ_SNAPSHOT_INTERVAL");
-    let shown = sandbox.output(command).shown();
+    let shown = sandbox.output(command).to_text();
     let set: Vec<&str> = shown.lines().filter(|line| !line.ends_with("built in")).collect();
     insta::assert_snapshot!(set.join("\n"), @r"
     SETTING                   VALUE                                                                                              ORIGIN
@@ -137,7 +137,7 @@ fn later_layers_win_and_the_origin_is_shown() {
 }
 
 #[test]
-fn a_setting_given_to_git_for_one_command_counts() {
+fn git_config_argument_applies_to_one_command() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command("git", &sandbox.repo);
     command.args(["-c", "proq.agent.stopGrace=77", "proq", "config", "list", "--json"]);
@@ -151,18 +151,18 @@ fn a_setting_given_to_git_for_one_command_counts() {
 }
 
 #[test]
-fn from_inside_a_lane_the_repositorys_file_is_the_main_checkouts() {
+fn lane_uses_settings_file_of_main_checkout() {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "[agent]\nstop_grace = 1\n");
     sandbox.commit_all("settings");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
-    sandbox.write_in(&sandbox.lane("x"), "proq.toml", "[agent]\nstop_grace = 2\n");
-    let out = sandbox.proq_in(&sandbox.lane("x"), &["config", "list", "--show-origin"]).ok();
+    sandbox.write_in(&sandbox.lane_path("x"), "proq.toml", "[agent]\nstop_grace = 2\n");
+    let out = sandbox.proq_in(&sandbox.lane_path("x"), &["config", "list", "--show-origin"]).ok();
     assert!(out.contains("agent.stop_grace          1") && out.contains("[ROOT]/repo/proq.toml"), "{out}");
 }
 
 #[test]
-fn a_value_that_cannot_be_used_stops_the_command() {
+fn unusable_value_stops_the_command() {
     let sandbox = Sandbox::new();
     for (key, value) in [
         ("agent.autocommit", "maybe"),
@@ -181,7 +181,7 @@ fn a_value_that_cannot_be_used_stops_the_command() {
     }
     let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
     command.env("PROQ_TRASH_KEEP", "long");
-    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
     --- stderr
     error: trash.keep = 'long' (from $PROQ_TRASH_KEEP) cannot be used; it takes a whole number of days
     hint: correct it where it is set; without it '7' counts
@@ -190,7 +190,7 @@ fn a_value_that_cannot_be_used_stops_the_command() {
 }
 
 #[test]
-fn a_prefix_that_no_branch_can_have_is_refused() {
+fn refuses_prefix_invalid_in_branch_names() {
     let sandbox = Sandbox::new();
     for prefix in ["a..b", "-x", "a b", "/", "x/", "x.lock", "@{"] {
         sandbox.git(&["config", "proq.lane.prefix", prefix]);
@@ -201,9 +201,9 @@ fn a_prefix_that_no_branch_can_have_is_refused() {
             "{prefix}: {}",
             out.stderr
         );
-        assert_eq!(sandbox.traces(), [""; 0]);
+        assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     }
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
     error: lane.prefix = '@{' (from git config) cannot be used; it takes the beginning of a branch name, as in proq or lanes
     hint: correct it where it is set; without it 'proq' counts
@@ -212,10 +212,10 @@ fn a_prefix_that_no_branch_can_have_is_refused() {
 }
 
 #[test]
-fn files_that_are_wrong_are_named() {
+fn names_invalid_settings_files() {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "[merge\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
     error: [ROOT]/repo/proq.toml is not valid TOML
       caused by: TOML parse error at line 1, column 7
@@ -223,22 +223,23 @@ fn files_that_are_wrong_are_named() {
     --- code 1
     ");
     sandbox.write("proq.toml", "[trash]\nkeep = 0\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
     error: [ROOT]/repo/proq.toml may not set trash.keep: only you may, for yourself
     hint: take it out of that file; to set it for yourself: git config proq.trash.keep VALUE
     --- code 1
     ");
-    // What is in history stays there, so how much of it nobody has asked for is not for a clone to say.
+    // Committed files stay in history, so a cloned repository must not raise the limit for what is committed
+    // automatically.
     sandbox.write("proq.toml", "[agent]\nautocommit_limit = 0\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
     error: [ROOT]/repo/proq.toml may not set agent.autocommit_limit: only you may, for yourself
     hint: take it out of that file; to set it for yourself: git config proq.agent.autocommitLimit VALUE
     --- code 1
     ");
     sandbox.write("proq.toml", "[merge]\nnovel = 1\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
     --- stderr
     warning: unknown setting merge.novel (from [ROOT]/repo/proq.toml)
     no lanes yet
@@ -248,7 +249,7 @@ fn files_that_are_wrong_are_named() {
 }
 
 #[test]
-fn who_misspells_a_setting_is_told_which_one_was_meant() {
+fn suggests_setting_for_misspelled_key() {
     let sandbox = Sandbox::new();
     for (given, meant) in [
         ("lane.cpoy", "; did you mean lane.copy?"),
@@ -260,20 +261,20 @@ fn who_misspells_a_setting_is_told_which_one_was_meant() {
     ] {
         sandbox.git(&["config", &format!("proq.{given}"), "x"]);
         let out = sandbox.proq(&["config", "list"]);
-        let said = format!("warning: unknown setting {} (from git config{meant})\n", given.to_lowercase());
-        assert_eq!((out.stderr, out.code), (said, 0));
+        let warning = format!("warning: unknown setting {} (from git config{meant})\n", given.to_lowercase());
+        assert_eq!((out.stderr, out.code), (warning, 0));
         sandbox.git(&["config", "--unset", &format!("proq.{given}")]);
     }
-    // git takes no `_`, a file does.
+    // Git's keys cannot contain `_`, those of a file can.
     sandbox.write("proq.toml", "[lane]\nsetup_limits = '5m'\n");
-    let said = sandbox.proq(&["config", "list"]).stderr;
-    assert!(said.ends_with("/proq.toml; did you mean lane.setup_limit?)\n"), "{said}");
-    let said = sandbox.proq(&["doctor"]).stdout;
-    assert!(said.contains("did you mean lane.setup_limit?) is unknown and has no effect"), "{said}");
+    let warnings = sandbox.proq(&["config", "list"]).stderr;
+    assert!(warnings.ends_with("/proq.toml; did you mean lane.setup_limit?)\n"), "{warnings}");
+    let report = sandbox.proq(&["doctor"]).stdout;
+    assert!(report.contains("did you mean lane.setup_limit?) is unknown and has no effect"), "{report}");
 }
 
 #[test]
-fn a_value_that_cannot_be_used_is_told_with_what_counts_without_it() {
+fn unusable_value_error_names_the_default() {
     let sandbox = Sandbox::new();
     for (key, value, hint) in [
         ("proq.lane.lfs", "pointers", "without it 'full' counts"),
@@ -282,19 +283,19 @@ fn a_value_that_cannot_be_used_is_told_with_what_counts_without_it() {
         sandbox.git(&["config", key, value]);
         let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]).fails(1);
         assert!(out.contains(&format!("hint: correct it where it is set; {hint}\n")), "{out}");
-        assert!(!sandbox.lane("x").exists());
+        assert!(!sandbox.lane_path("x").exists());
         sandbox.git(&["config", "--unset", key]);
     }
 }
 
 #[test]
-fn what_a_setting_does_can_be_read_on_a_narrow_terminal() {
+fn list_is_readable_on_a_narrow_terminal() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.lane.copy", "target/"]);
     let mut command = sandbox.command("python3", &sandbox.repo);
-    command.args(["-c", ON_TERMINAL, "git-proq", "config", "list"]).env("NO_COLOR", "1").env("TERM", "dumb");
+    command.args(["-c", PTY_SCRIPT, "git-proq", "config", "list"]).env("NO_COLOR", "1").env("TERM", "dumb");
     let out = sandbox.output(command).ok().replace('\r', "");
-    let whole = "lane.copy = target/
+    let expected = "lane.copy = target/
     files of the main checkout that a new lane gets a copy of, beside those of
     .worktreeinclude, where git ignores them
 lane.env
@@ -302,13 +303,13 @@ lane.env
     out of git; empty for none
 lane.lfs = full
 ";
-    assert!(out.contains(whole), "{out}");
+    assert!(out.contains(expected), "{out}");
     assert!(!out.contains('…'), "{out}");
 }
 
-/// The time that they take grows with their number and not with its square, which would be minutes.
+/// The time must grow linearly with the number of settings; quadratic time would take minutes.
 #[test]
-fn very_many_settings_of_git_that_nobody_knows_hold_nothing_up() {
+fn many_unknown_settings_take_linear_time() {
     let sandbox = Sandbox::new();
     let own = sandbox.read(".git/config");
     let unknown: Vec<String> = (0..20_000).map(|n| format!("\tkey-{n} = 1\n")).collect();

@@ -1,35 +1,36 @@
-//! Owns the tests of the agent that settings send at conflicts.
+//! Tests of the agent that the settings choose for conflicts.
 
-use super::resolve::{RESOLVED, conflicting};
+use super::resolve::{RESOLVED, sandbox_with_conflict};
 use super::support::Sandbox;
 
-/// A lane that conflicts, and an agent that is refused the first time it is asked, and says which one it is.
-fn with_agent() -> Sandbox {
-    let sandbox = conflicting();
+/// Creates a conflicting lane and an agent `second`, whose first resolution is refused and whose runs are
+/// recorded.
+fn with_retrying_agent() -> Sandbox {
+    let sandbox = sandbox_with_conflict();
     sandbox.program("second", "echo second >> $ROOT/asked; [ $(wc -l < $ROOT/asked) = 1 ] || exec good");
     sandbox
 }
 
-fn asked(sandbox: &Sandbox) -> usize {
+fn agent_run_count(sandbox: &Sandbox) -> usize {
     std::fs::read_to_string(sandbox.root().join("asked")).unwrap_or_default().lines().count()
 }
 
 #[test]
-fn the_settings_send_an_agent_with_as_many_tries_as_they_say() {
-    let sandbox = with_agent();
+fn settings_select_agent_and_retries() {
+    let sandbox = with_retrying_agent();
     sandbox.git(&["config", "proq.merge.conflictAgent", "second"]);
     let _ = sandbox.proq(&["merge", "clash"]).fails(3);
-    assert_eq!(asked(&sandbox), 1);
-    let sandbox = with_agent();
+    assert_eq!(agent_run_count(&sandbox), 1);
+    let sandbox = with_retrying_agent();
     sandbox.git(&["config", "proq.merge.conflictAgent", "second"]);
     sandbox.git(&["config", "proq.merge.conflictRetries", "1"]);
     let _ = sandbox.proq(&["merge", "clash"]).ok();
-    assert_eq!((asked(&sandbox), sandbox.read("long.txt")), (2, RESOLVED.to_owned()));
+    assert_eq!((agent_run_count(&sandbox), sandbox.read("long.txt")), (2, RESOLVED.to_owned()));
 }
 
 #[test]
-fn flags_win_over_the_settings_and_leave_them_out() {
-    let sandbox = with_agent();
+fn flags_override_and_disable_the_settings() {
+    let sandbox = with_retrying_agent();
     sandbox.git(&["config", "proq.merge.conflictAgent", "second"]);
     sandbox.git(&["config", "proq.merge.conflictRetries", "7"]);
     for args in
@@ -38,29 +39,29 @@ fn flags_win_over_the_settings_and_leave_them_out() {
         let text = sandbox.proq(&[&["merge", "clash"], args].concat()).fails(3);
         assert!(text.contains("resolve it: git proq resolve clash"), "{text}");
     }
-    assert_eq!(asked(&sandbox), 0);
+    assert_eq!(agent_run_count(&sandbox), 0);
     let _ = sandbox.proq(&["merge", "clash", "--conflict-retries", "0"]).fails(3);
-    assert_eq!(asked(&sandbox), 1, "the tries are the flag's, the agent is the setting's");
+    assert_eq!(agent_run_count(&sandbox), 1, "the tries are the flag's, the agent is the setting's");
     let _ = sandbox.proq(&["resolve", "clash", "--abort"]).ok();
     let _ = sandbox.proq(&["merge", "clash", "--conflict-agent", "good"]).ok();
-    assert_eq!((asked(&sandbox), sandbox.read("long.txt")), (1, RESOLVED.to_owned()));
+    assert_eq!((agent_run_count(&sandbox), sandbox.read("long.txt")), (1, RESOLVED.to_owned()));
     sandbox.git(&["config", "--unset", "proq.merge.conflictAgent"]);
     let text = sandbox.proq(&["merge", "--all", "--conflict-retries", "1"]).fails(2);
     assert!(text.contains("--conflict-agent"), "{text}");
 }
 
 #[test]
-fn an_agent_that_the_repository_names_runs_only_once_it_is_approved() {
-    let sandbox = conflicting();
+fn repository_conflict_agent_needs_approval() {
+    let sandbox = sandbox_with_conflict();
     sandbox.program("other", "echo other >> $ROOT/asked");
-    let name = |agent: &str| {
+    let set_agent = |agent: &str| {
         sandbox.write("proq.toml", &format!("[merge]\nconflict_agent = '{agent}'\n"));
     };
-    name("good");
+    set_agent("good");
     let base = sandbox.git(&["rev-parse", "main"]);
     let plan = sandbox.proq(&["merge", "clash", "--dry-run"]).fails(3);
     assert!(plan.contains("good would be sent at what conflicts, once it is approved"), "{plan}");
-    insta::assert_snapshot!(sandbox.proq(&["merge", "clash"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["merge", "clash"]).to_text(), @r"
     --- stderr
     error: [ROOT]/repo/proq.toml wants 'good' sent at conflicts, which you have not approved; nothing was moved
     hint: let it run: git proq approve
@@ -69,25 +70,25 @@ fn an_agent_that_the_repository_names_runs_only_once_it_is_approved() {
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
     let _ = sandbox.proq(&["merge", "clash", "--no-conflict-agent"]).fails(3);
-    insta::assert_snapshot!(sandbox.proq(&["approve", "--yes"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--yes"]).to_text(), @r"
     e2e14504  conflict-agent  good  ([ROOT]/repo/proq.toml; not approved)
     approved 1 command
     --- code 0
     ");
-    // What counts is the agent that was approved, and what for.
-    name("other");
+    // The approval covers this agent for this use only.
+    set_agent("other");
     let _ = sandbox.proq(&["merge", "clash"]).fails(1);
     sandbox.write("proq.toml", "[verify]\ncommands = ['good']\n");
     let _ = sandbox.proq(&["merge", "clash"]).fails(1);
-    assert_eq!(asked(&sandbox), 0);
-    name("good");
+    assert_eq!(agent_run_count(&sandbox), 0);
+    set_agent("good");
     let _ = sandbox.proq(&["merge", "clash"]).ok();
     assert_eq!(sandbox.read("long.txt"), RESOLVED);
 }
 
 #[test]
-fn one_s_own_agent_needs_no_approval_and_wins() {
-    let sandbox = conflicting();
+fn user_conflict_agent_needs_no_approval_and_wins() {
+    let sandbox = sandbox_with_conflict();
     sandbox.write("proq.toml", "[merge]\nconflict_agent = 'rm'\n");
     sandbox.git(&["config", "proq.merge.conflictAgent", "good"]);
     let _ = sandbox.proq(&["merge", "clash"]).ok();
@@ -95,9 +96,9 @@ fn one_s_own_agent_needs_no_approval_and_wins() {
 }
 
 #[test]
-fn an_agent_of_the_settings_that_is_not_installed_holds_no_landing_up() {
-    let sandbox = conflicting();
-    sandbox.lane_of("fine", "echo fine > fine.txt");
+fn missing_conflict_agent_does_not_block_landing() {
+    let sandbox = sandbox_with_conflict();
+    sandbox.lane_with_commit("fine", "echo fine > fine.txt");
     sandbox.git(&["config", "proq.merge.conflictAgent", "not-there"]);
     let text = sandbox.proq(&["merge", "clash", "fine"]).fails(3);
     assert!(text.contains("not-there") && text.contains("conflicts are left to you"), "{text}");
@@ -105,8 +106,8 @@ fn an_agent_of_the_settings_that_is_not_installed_holds_no_landing_up() {
 }
 
 #[test]
-fn what_an_agent_has_resolved_is_pushed_with_the_rest() {
-    let sandbox = conflicting();
+fn push_includes_agent_resolution() {
+    let sandbox = sandbox_with_conflict();
     sandbox.sh("git init -q --bare -b main ../origin.git; git remote add origin ../origin.git; git push -q -u origin main");
     let out = sandbox.proq(&["merge", "clash", "--conflict-agent", "good", "--push", "--json"]);
     assert_eq!((out.code, &out.json()["lanes"][0]["result"]), (0, &"resolved".into()));

@@ -1,4 +1,4 @@
-//! Owns the tests of `git proq demo`: the tour is true, and nothing of it is left however it ends.
+//! Tests of `git proq demo`: accurate output, and no leftovers however it ends.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::support::Sandbox;
 
-/// The demo, with a folder for temporary files of its own.
-fn demo(sandbox: &Sandbox, args: &[&str]) -> (Command, PathBuf) {
+/// Returns the demo command and its private folder for temporary files.
+fn demo_command(sandbox: &Sandbox, args: &[&str]) -> (Command, PathBuf) {
     let tmp = sandbox.root().join("tmp");
     std::fs::create_dir_all(&tmp).unwrap();
     let mut command = sandbox.proq_command(&sandbox.root(), &[&["demo"], args].concat());
@@ -23,10 +23,10 @@ fn is_empty(dir: &Path) -> bool {
 }
 
 #[test]
-fn the_tour_lands_two_lanes_puts_one_aside_and_leaves_nothing() {
+fn tour_lands_two_lanes_and_leaves_nothing() {
     let sandbox = Sandbox::empty();
-    let (mut command, tmp) = demo(&sandbox, &[]);
-    // Neither settings nor an unusual git configuration of the user's change what is shown.
+    let (mut command, tmp) = demo_command(&sandbox, &[]);
+    // Neither settings nor unusual git configuration of the user affect the tour.
     command.env("PROQ_LANE_PREFIX", "mine").env("PROQ_MERGE_UNCOMMITTED", "no such thing");
     sandbox.write_in(
         &sandbox.root(),
@@ -34,9 +34,9 @@ fn the_tour_lands_two_lanes_puts_one_aside_and_leaves_nothing() {
         "[commit]\n\tgpgSign = true\n[status]\n\tbranch = true\n",
     );
     let out = sandbox.output(command).ok();
-    let typed: Vec<&str> = out.lines().filter_map(|l| l.strip_prefix("$ ")).collect();
+    let commands: Vec<&str> = out.lines().filter_map(|l| l.strip_prefix("$ ")).collect();
     assert_eq!(
-        typed,
+        commands,
         [
             "git proq spawn -q demo-agent \"Add payments\"",
             "git proq spawn -q demo-agent \"Add search\"",
@@ -63,9 +63,9 @@ fn the_tour_lands_two_lanes_puts_one_aside_and_leaves_nothing() {
 }
 
 #[test]
-fn the_tour_for_programs_is_its_commands_and_their_exit_codes() {
+fn json_lists_commands_and_exit_codes() {
     let sandbox = Sandbox::empty();
-    let (command, tmp) = demo(&sandbox, &["--json"]);
+    let (command, tmp) = demo_command(&sandbox, &["--json"]);
     let answer = sandbox.output(command).json();
     let steps = answer["steps"].as_array().unwrap();
     let merge = steps.iter().find(|s| s["command"] == "git proq merge --all").unwrap();
@@ -74,9 +74,9 @@ fn the_tour_for_programs_is_its_commands_and_their_exit_codes() {
 }
 
 #[test]
-fn a_kept_repository_is_as_the_tour_left_it() {
+fn keep_leaves_the_repository_of_the_tour() {
     let sandbox = Sandbox::empty();
-    let (command, _) = demo(&sandbox, &["--keep"]);
+    let (command, _) = demo_command(&sandbox, &["--keep"]);
     let out = sandbox.output(command).ok();
     let path = out.lines().find_map(|l| l.strip_prefix("kept: [ROOT]/")).unwrap();
     let repo = sandbox.root().join(path);
@@ -85,10 +85,10 @@ fn a_kept_repository_is_as_the_tour_left_it() {
 }
 
 #[test]
-fn a_tour_that_fails_says_so_and_leaves_nothing() {
+fn failed_tour_reports_error_and_leaves_nothing() {
     let sandbox = Sandbox::empty();
-    let (mut command, tmp) = demo(&sandbox, &[]);
-    // A git that cannot show a log; everything else it does.
+    let (mut command, tmp) = demo_command(&sandbox, &[]);
+    // A git that fails only for `git log`.
     let bin = sandbox.root().join("bin");
     let path = std::env::var_os("PATH").unwrap();
     let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
@@ -98,18 +98,18 @@ fn a_tour_that_fails_says_so_and_leaves_nothing() {
     assert!(chmod.arg("+x").arg(bin.join("git")).status().unwrap().success());
     let folders = [bin].into_iter().chain(std::env::split_paths(&path));
     command.env("PATH", std::env::join_paths(folders).unwrap());
-    let said = sandbox.output(command).fails(1);
+    let output = sandbox.output(command).fails(1);
     assert!(
-        said.contains("error: the demo stopped: `git log --oneline --graph` ended with exit status: 7"),
-        "{said}"
+        output.contains("error: the demo stopped: `git log --oneline --graph` ended with exit status: 7"),
+        "{output}"
     );
     assert!(is_empty(&tmp));
 }
 
 #[test]
-fn a_tour_that_nobody_reads_leaves_nothing() {
+fn tour_without_reader_leaves_nothing() {
     let sandbox = Sandbox::empty();
-    let (mut command, tmp) = demo(&sandbox, &[]);
+    let (mut command, tmp) = demo_command(&sandbox, &[]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     assert!(command.stdout(writer).status().unwrap().success());
@@ -117,9 +117,9 @@ fn a_tour_that_nobody_reads_leaves_nothing() {
 }
 
 #[test]
-fn a_tour_that_is_interrupted_leaves_nothing() {
+fn interrupted_tour_leaves_nothing() {
     let sandbox = Sandbox::empty();
-    let (mut command, tmp) = demo(&sandbox, &[]);
+    let (mut command, tmp) = demo_command(&sandbox, &[]);
     let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -128,12 +128,12 @@ fn a_tour_that_is_interrupted_leaves_nothing() {
         assert_ne!(out.read_line(&mut line).unwrap(), 0, "the demo ended early");
     }
     assert!(!is_empty(&tmp));
-    // As a terminal does it: the whole foreground group gets it.
+    // A terminal sends the signal to the foreground process group in the same way.
     let group = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
     kill_process_group(group, Signal::INT).unwrap();
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
-    assert!(!rest.contains("That was the tour"), "{rest}");
+    let mut later_output = String::new();
+    out.read_to_string(&mut later_output).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{later_output}");
+    assert!(!later_output.contains("That was the tour"), "{later_output}");
     assert!(is_empty(&tmp), "{:?}", std::fs::read_dir(&tmp).unwrap().collect::<Vec<_>>());
 }

@@ -1,11 +1,11 @@
-//! Owns the tests of `git proq deps`: the tree, the graph, and what programs get.
+//! Tests of `git proq deps`: tree, graph and JSON.
 
-use super::plan::shop;
+use super::plan::sandbox_with_shop_plan;
 use super::support::Sandbox;
 
 #[test]
-fn a_tree_shows_what_waits_for_what() {
-    insta::assert_snapshot!(shop().proq(&["deps", "shop.toml"]).shown(), @r"
+fn prints_dependency_tree() {
+    insta::assert_snapshot!(sandbox_with_shop_plan().proq(&["deps", "shop.toml"]).to_text(), @r"
     store/orders-table A state column for orders (done)
     ├─ store/payments-table A table of payments
     │  ├─ shop/checkout Pay an order by card (also after store/ledger, pay/fake)
@@ -26,12 +26,12 @@ fn a_tree_shows_what_waits_for_what() {
 }
 
 #[test]
-fn a_graph_is_printed_for_graphviz() {
+fn prints_dot_graph_and_json_edges() {
     let sandbox = Sandbox::new();
     let plan = "format = 1\n[[phase]]\norder = \"serial\"\n[[phase.task]]\nid = \"a\"\ntitle = 'say \"hi\" \\n'\ndone = true\n\
                 [[phase.task]]\nid = \"b\"\ntitle = \"B\"\n[[phase.task]]\nid = \"c\"\ntitle = \"C\"\nneeds = [\"b\", \"a\"]\n";
     sandbox.write("plan.toml", plan);
-    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--dot"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--dot"]).to_text(), @r#"
     digraph plan {
       rankdir=LR;
       node [shape=box];

@@ -1,25 +1,26 @@
-//! Owns the tests of dependencies that an agent finds missing: checked, agreed to, kept for as long as the tasks say the same.
+//! Tests of dependencies that an agent proposes: validated, approved by the user, valid while the tasks are
+//! unchanged.
 
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::looking::{repository, told_of_escapes};
-use super::plan_ai::{PLAN, planner, says, times, told};
-use super::profiles::configure;
+use super::plan_ai::{PLAN, prompt_of_start, sandbox_with_planner, set_agent_reply, start_count};
+use super::profiles::write_user_config;
+use super::read_only_runs::{escape_messages, repository_state};
 use super::support::Sandbox;
-use super::support::patience::Beside;
+use super::support::waiting::KilledOnDrop;
 
 const TASKS: &str = "format = 1\n[[task]]\nid = 'a'\ntitle = 'A table'\n[[task]]\nid = 'b'\ntitle = 'A form'\nneeds = ['a']\n\
                      [[task]]\nid = 'c'\ntitle = 'A client'\nprompt = 'Calls the form.'\n[[task]]\nid = 'd'\ntitle = 'Docs'\ndone = true\n";
 
-/// What an agent finds, most of which does not fit.
-const FOUND: &str = r#"These:
+/// Answer of the agent; most of its dependencies are invalid.
+const PROPOSED_DEPENDENCIES: &str = r#"These:
     [{"task": "c", "needs": "b", "because": "it calls the form"}, {"task": "a", "needs": "c"}, {"task": "b", "needs": "a"},
      {"task": "nowhere\u001b[2J", "needs": "a"}, {"task": "c", "needs": "c"}, {"task": "d", "needs": "a"},]"#;
 
-fn asked(answer: &str) -> Sandbox {
-    let sandbox = planner(answer);
+fn planner_with_tasks(answer: &str) -> Sandbox {
+    let sandbox = sandbox_with_planner(answer);
     sandbox.write("plan.toml", TASKS);
     sandbox
 }
@@ -37,10 +38,10 @@ fn pair(task: &str, needs: &str) -> (String, String) {
 }
 
 #[test]
-fn what_is_missing_is_shown_and_used_once_somebody_agrees() {
-    let sandbox = asked(FOUND);
-    let before = repository(&sandbox);
-    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude"]).shown(), @r"
+fn proposed_dependency_is_used_once_approved() {
+    let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);
+    let before = repository_state(&sandbox);
+    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude"]).to_text(), @r"
     Missing:
       c after b: it calls the form
 
@@ -60,13 +61,13 @@ fn what_is_missing_is_shown_and_used_once_somebody_agrees() {
     --- code 1
     ");
     assert_eq!(edges(&sandbox), [pair("b", "a")], "nobody has agreed");
-    let told = told(&sandbox, 1);
+    let prompt = prompt_of_start(&sandbox, 1);
     assert!(
-        told.contains(r#""id":"c""#) && told.contains("Calls the form.") && !told.contains("Docs"),
-        "{told}"
+        prompt.contains(r#""id":"c""#) && prompt.contains("Calls the form.") && !prompt.contains("Docs"),
+        "{prompt}"
     );
-    // It is not asked again.
-    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).shown(), @r"
+    // The saved answer is used without another run.
+    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).to_text(), @r"
     Missing:
       c after b: it calls the form
 
@@ -79,9 +80,9 @@ fn what_is_missing_is_shown_and_used_once_somebody_agrees() {
     1 dependency of claude's used for these tasks as they are ($0.0100)
     --- code 0
     ");
-    assert_eq!((times(&sandbox), sandbox.read("plan.toml").as_str()), (1, TASKS));
-    assert_eq!(repository(&sandbox), before);
-    // What was said stays to be read, and the lane is gone.
+    assert_eq!((start_count(&sandbox), sandbox.read("plan.toml").as_str()), (1, TASKS));
+    assert_eq!(repository_state(&sandbox), before);
+    // The answer can still be shown after the lane was removed.
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["lanes"], json!([]));
     assert!(
         sandbox
@@ -93,10 +94,10 @@ fn what_is_missing_is_shown_and_used_once_somebody_agrees() {
 }
 
 #[test]
-fn what_is_used_is_marked_wherever_it_is_shown() {
-    let sandbox = asked(FOUND);
+fn approved_dependency_is_marked_in_every_output() {
+    let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);
     let _ = sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).ok();
-    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml"]).to_text(), @r"
     a A table
     └─ b A form
        └─ c A client (* says claude)
@@ -121,88 +122,88 @@ fn what_is_used_is_marked_wherever_it_is_shown() {
 }
 
 #[test]
-fn they_count_for_as_long_as_the_tasks_say_the_same() {
-    let sandbox = asked(FOUND);
-    let ask = ["deps", "plan.toml", "--agent", "claude", "--yes"];
-    let _ = sandbox.proq(&ask).ok();
-    let with = [pair("b", "a"), pair("c", "b")];
-    assert_eq!(edges(&sandbox), with);
-    // How far they are, and how the file looks, is nothing that they say.
+fn dependencies_hold_while_tasks_are_unchanged() {
+    let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);
+    let args = ["deps", "plan.toml", "--agent", "claude", "--yes"];
+    let _ = sandbox.proq(&args).ok();
+    let all_edges = [pair("b", "a"), pair("c", "b")];
+    assert_eq!(edges(&sandbox), all_edges);
+    // Neither a done mark nor a comment in the file counts as a change of the tasks.
     sandbox.write(
         "plan.toml",
         &format!("# mine\n{}", TASKS.replace("title = 'A table'", "title = 'A table'\ndone = true")),
     );
-    assert_eq!(edges(&sandbox), with);
+    assert_eq!(edges(&sandbox), all_edges);
     sandbox.write("plan.toml", &TASKS.replace("Calls the form.", "Calls nobody."));
     assert_eq!(edges(&sandbox), [pair("b", "a")]);
-    says(&sandbox, "say", "[]");
-    assert!(sandbox.proq(&ask).ok().starts_with("nothing is missing\n"));
-    assert_eq!(times(&sandbox), 2);
+    set_agent_reply(&sandbox, "say", "[]");
+    assert!(sandbox.proq(&args).ok().starts_with("nothing is missing\n"));
+    assert_eq!(start_count(&sandbox), 2);
     assert!(
         sandbox.proq(&["deps", "plan.toml", "--agent", "claude"]).ok().starts_with("nothing is missing\n")
     );
-    assert_eq!(times(&sandbox), 2, "that nothing is missing is known");
+    assert_eq!(start_count(&sandbox), 2, "that nothing is missing is known");
     sandbox.write("plan.toml", TASKS);
-    assert_eq!(edges(&sandbox), with);
+    assert_eq!(edges(&sandbox), all_edges);
     let out = sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--refresh"]);
-    assert!(out.stdout.starts_with("nothing is missing\n"), "{}", out.shown());
-    assert_eq!((times(&sandbox), edges(&sandbox)), (3, vec![pair("b", "a")]));
-    says(&sandbox, "say", FOUND);
-    let _ = sandbox.proq(&[&ask[..], &["--refresh"]].concat()).ok();
-    assert_eq!(edges(&sandbox), with);
+    assert!(out.stdout.starts_with("nothing is missing\n"), "{}", out.to_text());
+    assert_eq!((start_count(&sandbox), edges(&sandbox)), (3, vec![pair("b", "a")]));
+    set_agent_reply(&sandbox, "say", PROPOSED_DEPENDENCIES);
+    let _ = sandbox.proq(&[&args[..], &["--refresh"]].concat()).ok();
+    assert_eq!(edges(&sandbox), all_edges);
     assert_eq!(sandbox.proq(&["deps", "plan.toml", "--forget"]).ok(), "forgot what an agent found missing\n");
     assert_eq!(edges(&sandbox), [pair("b", "a")]);
     assert_eq!(sandbox.proq(&["deps", "plan.toml", "--forget", "--json"]).json()["forgotten"], false);
 }
 
 #[test]
-fn what_is_known_stays_when_asking_anew_comes_to_nothing() {
-    let sandbox = asked(FOUND);
-    configure(&sandbox, "agent.crash_retries = 0\n");
-    let ask = ["deps", "plan.toml", "--agent", "claude", "--yes"];
-    let _ = sandbox.proq(&ask).ok();
+fn failed_refresh_keeps_known_dependencies() {
+    let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);
+    write_user_config(&sandbox, "agent.crash_retries = 0\n");
+    let args = ["deps", "plan.toml", "--agent", "claude", "--yes"];
+    let _ = sandbox.proq(&args).ok();
     sandbox.write_in(&sandbox.root(), "before", "exit 1\n");
-    let said = sandbox.proq(&[&ask[..], &["--refresh"]].concat()).fails(4);
-    assert!(said.contains("claude did not come to a list of dependencies"), "{said}");
+    let output = sandbox.proq(&[&args[..], &["--refresh"]].concat()).fails(4);
+    assert!(output.contains("claude did not come to a list of dependencies"), "{output}");
     assert_eq!(edges(&sandbox).len(), 2);
-    let out = sandbox.proq(&ask);
-    assert!(out.stderr.contains("claude was asked before"), "{}", out.shown());
-    // One that never came to anything is asked again.
+    let out = sandbox.proq(&args);
+    assert!(out.stderr.contains("claude was asked before"), "{}", out.to_text());
+    // After a run without an answer the agent is started again.
     sandbox.write("plan.toml", &TASKS.replace("Calls the form.", "Calls it."));
-    let _ = sandbox.proq(&ask).fails(4);
+    let _ = sandbox.proq(&args).fails(4);
     std::fs::remove_file(sandbox.root().join("before")).unwrap();
-    let _ = sandbox.proq(&ask).ok();
+    let _ = sandbox.proq(&args).ok();
     assert_eq!(edges(&sandbox).len(), 2);
-    // The same once more is agreed to already.
+    // An identical proposal is already approved.
     let _ = sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--refresh"]).ok();
-    assert_eq!(times(&sandbox), 5);
+    assert_eq!(start_count(&sandbox), 5);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn task_folders_are_left_as_they_are() {
-    let sandbox = planner(r#"[{"task": "x/T-2", "needs": "T-1"}]"#);
+fn task_folders_are_not_changed() {
+    let sandbox = sandbox_with_planner(r#"[{"task": "x/T-2", "needs": "T-1"}]"#);
     sandbox.write("tasks/x/T-1-one/PROMPT.md", "# T-1: One\n");
     sandbox.write("tasks/x/T-2-two/PROMPT.md", "# T-2: Two\n");
     sandbox.commit_all("tasks");
     let _ = sandbox.proq(&["deps", "all", "--agent", "claude", "--yes"]).ok();
     assert_eq!(sandbox.proq(&["plan", "all", "--json"]).json()["waves"], json!([["x/T-1"], ["x/T-2"]]));
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
-    // Of a part of them nothing is known.
+    // The answer holds for exactly these folders, neither more nor fewer.
     sandbox.write("tasks/y/T-3-three/PROMPT.md", "# T-3: Three\n");
     assert_eq!(sandbox.proq(&["plan", "all", "--json"]).json()["waves"][0].as_array().unwrap().len(), 3);
     assert_eq!(sandbox.proq(&["plan", "x", "--json"]).json()["waves"], json!([["x/T-1"], ["x/T-2"]]));
 }
 
 #[test]
-fn programs_are_told_whether_it_is_used() {
-    let sandbox = asked(FOUND);
-    let ask = ["deps", "plan.toml", "--agent", "claude", "--json"];
-    let out = sandbox.proq(&ask);
+fn json_reports_whether_dependency_is_approved() {
+    let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);
+    let args = ["deps", "plan.toml", "--agent", "claude", "--json"];
+    let out = sandbox.proq(&args);
     assert_eq!((out.code, &out.json()["edges"][1]["approved"]), (1, &json!(false)));
-    let out = sandbox.proq(&[&ask[..], &["--yes"]].concat());
+    let out = sandbox.proq(&[&args[..], &["--yes"]].concat());
     assert_eq!((out.code, &out.json()["edges"][1]["approved"]), (0, &json!(true)));
-    assert_eq!(times(&sandbox), 1);
+    assert_eq!(start_count(&sandbox), 1);
     let mut command =
         sandbox.proq_command(&sandbox.repo, &["deps", "plan.toml", "--agent", "claude", "--yes"]);
     command.env("PROQ_LANE", "x");
@@ -210,11 +211,11 @@ fn programs_are_told_whether_it_is_used() {
 }
 
 #[test]
-fn an_answer_that_is_wrong_is_mended_and_one_that_never_is_right_is_named() {
-    let sandbox = asked(FOUND);
-    says(&sandbox, "say.1", "[{\"task\": \"c\"}]");
+fn retries_invalid_answers_and_reports_failure() {
+    let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);
+    set_agent_reply(&sandbox, "say.1", "[{\"task\": \"c\"}]");
     let out = sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]);
-    assert_eq!(out.code, 0, "{}", out.shown());
+    assert_eq!(out.code, 0, "{}", out.to_text());
     assert!(
         out.stderr.contains(
             "what claude answered is not a list of dependencies, it is asked again: $[0] has no text 'needs'"
@@ -223,11 +224,11 @@ fn an_answer_that_is_wrong_is_mended_and_one_that_never_is_right_is_named() {
         out.stderr
     );
     assert!(
-        told(&sandbox, 2)
-            .starts_with("That answer cannot be used: $[0] has no text 'needs', the ID of a task\n")
+        prompt_of_start(&sandbox, 2)
+            .starts_with("Your answer is not valid: $[0] has no text 'needs', the ID of a task\n")
     );
-    let sandbox = asked("None that I know of.");
-    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).shown(), @r"
+    let sandbox = planner_with_tasks("None that I know of.");
+    insta::assert_snapshot!(sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).to_text(), @r"
     --- stderr
     claude looks for what is missing: lane 'which-dependencies-are-missing-between'
     what claude answered is not a list of dependencies, it is asked again: there is no JSON in it
@@ -237,17 +238,17 @@ fn an_answer_that_is_wrong_is_mended_and_one_that_never_is_right_is_named() {
     hint: see how it went: git proq logs which-dependencies-are-missing-between
     --- code 4
     ");
-    assert_eq!((times(&sandbox), edges(&sandbox)), (3, vec![pair("b", "a")]));
-    // It is asked anew: what it said is no answer.
-    says(&sandbox, "say", FOUND);
+    assert_eq!((start_count(&sandbox), edges(&sandbox)), (3, vec![pair("b", "a")]));
+    // An invalid answer is not saved, so the agent is started again.
+    set_agent_reply(&sandbox, "say", PROPOSED_DEPENDENCIES);
     let _ = sandbox.proq(&["deps", "plan.toml", "--agent", "claude", "--yes"]).ok();
     assert_eq!(edges(&sandbox).len(), 2);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn an_answer_whose_asker_was_killed_is_taken_up() {
-    let sandbox = asked(FOUND);
+fn answer_survives_a_killed_deps_command() {
+    let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);
     sandbox.pipe("up");
     sandbox.pipe("go");
     sandbox.write_in(
@@ -255,28 +256,32 @@ fn an_answer_whose_asker_was_killed_is_taken_up() {
         "before",
         "echo up > \"$ROOT/up\"; read line < \"$ROOT/go\"; echo new > new.txt\n",
     );
-    let ask = ["deps", "plan.toml", "--agent", "claude", "--yes"];
-    let mut command = sandbox.proq_command(&sandbox.repo, &ask);
-    let mut asker = Beside(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    sandbox.hear("up");
-    asker.0.kill().unwrap();
-    let _ = asker.code();
+    let args = ["deps", "plan.toml", "--agent", "claude", "--yes"];
+    let mut command = sandbox.proq_command(&sandbox.repo, &args);
+    let mut deps_command = KilledOnDrop(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    sandbox.read_pipe("up");
+    deps_command.0.kill().unwrap();
+    let _ = deps_command.exit_code();
     assert_eq!(edges(&sandbox), [pair("b", "a")]);
-    sandbox.tell("go");
+    sandbox.write_pipe("go");
     let _ = sandbox.proq(&["wait"]).ok();
-    let _ = sandbox.proq(&ask).ok();
-    assert_eq!((times(&sandbox), edges(&sandbox).len()), (1, 2));
-    assert!(told_of_escapes(&sandbox)[0].contains("changed files there, which go to the trash: new.txt"));
+    let _ = sandbox.proq(&args).ok();
+    assert_eq!((start_count(&sandbox), edges(&sandbox).len()), (1, 2));
+    assert!(escape_messages(&sandbox)[0].contains("changed files there, which go to the trash: new.txt"));
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_draft_can_be_looked_through_too() {
-    let sandbox = planner(PLAN);
+fn accepts_a_draft_plan() {
+    let sandbox = sandbox_with_planner(PLAN);
     let _ = sandbox.proq(&["plan", "--ai", "pay by card", "-o", "plan.toml"]).ok();
-    says(&sandbox, "say", r#"[{"task": "b", "needs": "a"}]"#);
+    set_agent_reply(&sandbox, "say", r#"[{"task": "b", "needs": "a"}]"#);
     let out = sandbox.proq(&["deps", "plan.toml", "--agent", "claude"]);
-    assert!(out.stderr.contains("warning: not taken: 'b' says itself that it needs 'a'"), "{}", out.shown());
+    assert!(
+        out.stderr.contains("warning: not taken: 'b' says itself that it needs 'a'"),
+        "{}",
+        out.to_text()
+    );
     assert_eq!(out.code, 0);
     let _ = sandbox.proq(&["deps", "plan.toml", "--refresh"]).fails(2);
     let _ = sandbox.proq(&["deps", "plan.toml", "--agent", "nobody", "--refresh"]).fails(1);

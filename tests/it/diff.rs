@@ -1,25 +1,28 @@
-//! Owns the tests of `git proq diff`.
+//! Tests of `git proq diff`.
 
 use super::support::Sandbox;
 
-/// A lane with a commit, an edit, and files that git does not know.
-fn sandbox() -> Sandbox {
+/// Creates a lane with a commit, an edit, and untracked files.
+fn with_changed_lane() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write(".gitignore", "*.log\n");
     sandbox.commit_all("base");
-    sandbox.lane_of("one", "echo lane > lane");
+    sandbox.lane_with_commit("one", "echo lane > lane");
     let script = "echo edit >> a.txt; mkdir in; echo new > in/new; echo 'x y' > 'sp ace'; echo i > i.log
         git init -q nested; git -C nested commit -q --allow-empty -m n; echo staged > staged; git add staged";
-    sandbox.sh_in(&sandbox.lane("one"), script);
+    sandbox.sh_in(&sandbox.lane_path("one"), script);
     sandbox
 }
 
 #[test]
-fn untracked_files_are_part_of_what_a_lane_changes() {
-    let sandbox = sandbox();
+fn diff_includes_untracked_files() {
+    let sandbox = with_changed_lane();
     let state = || {
-        let lane = sandbox.lane("one");
-        (sandbox.raw(&lane, &["status", "--porcelain"]), sandbox.raw(&lane, &["ls-files", "--stage"]))
+        let lane = sandbox.lane_path("one");
+        (
+            sandbox.git_bytes(&lane, &["status", "--porcelain"]),
+            sandbox.git_bytes(&lane, &["ls-files", "--stage"]),
+        )
     };
     let before = state();
     let text = sandbox.proq(&["diff", "one"]).ok();
@@ -42,15 +45,15 @@ fn untracked_files_are_part_of_what_a_lane_changes() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_leaves_the_rest_of_a_difference() {
-    let sandbox = sandbox();
-    sandbox.sh_in(&sandbox.lane("one"), "chmod 0 in/new");
-    // Root reads everything.
-    if std::fs::read(sandbox.lane("one").join("in/new")).is_err() {
+fn diff_skips_unreadable_file() {
+    let sandbox = with_changed_lane();
+    sandbox.sh_in(&sandbox.lane_path("one"), "chmod 0 in/new");
+    // Root can read every file.
+    if std::fs::read(sandbox.lane_path("one").join("in/new")).is_err() {
         let out = sandbox.proq(&["diff", "one"]);
         assert!(out.stderr.contains("in/new"), "{}", out.stderr);
         let text = out.ok();
         assert!(text.contains("b/sp ace\n") && !text.contains("b/in/new"), "{text}");
     }
-    sandbox.sh_in(&sandbox.lane("one"), "chmod 600 in/new");
+    sandbox.sh_in(&sandbox.lane_path("one"), "chmod 600 in/new");
 }

@@ -1,4 +1,4 @@
-//! Owns the tests of finding the repository: from anywhere in it, by environment, bare, shallow, with odd paths.
+//! Tests of finding the repository: from every folder, by environment, bare, shallow, and at unusual paths.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,30 +6,30 @@ use std::path::{Path, PathBuf};
 
 use super::support::Sandbox;
 
-/// Lane names as seen from a folder.
-fn seen_from(sandbox: &Sandbox, dir: &Path) -> Vec<String> {
+/// Returns the names of the lanes that are listed from `dir`.
+fn lanes_seen_from(sandbox: &Sandbox, dir: &Path) -> Vec<String> {
     let all = sandbox.proq_in(dir, &["list", "--json"]).json();
     all["lanes"].as_array().unwrap().iter().map(|l| l["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn the_same_lanes_are_seen_from_everywhere() {
+fn finds_same_lanes_from_every_folder() {
     let sandbox = Sandbox::new();
     sandbox.write("deep/er/file", "");
     sandbox.commit_all("deep");
     let _ = sandbox.proq_in(&sandbox.repo.join("deep/er"), &["spawn", "--empty", "-n", "x"]).ok();
-    assert!(sandbox.lane("x").join("deep/er/file").exists());
+    assert!(sandbox.lane_path("x").join("deep/er/file").exists());
     for dir in
         ["", "deep/er", ".git", ".git/refs", ".proq-worktrees", ".proq-worktrees/x", ".proq-worktrees/x/deep"]
     {
-        assert_eq!(seen_from(&sandbox, &sandbox.repo.join(dir)), ["x"], "{dir}");
+        assert_eq!(lanes_seen_from(&sandbox, &sandbox.repo.join(dir)), ["x"], "{dir}");
     }
     let out = sandbox.proq_in(&sandbox.root(), &["-C", "repo/deep", "list", "--json"]).json();
     assert_eq!(out["lanes"][0]["name"], "x");
 }
 
 #[test]
-fn from_the_git_directory_a_lane_can_be_made() {
+fn creates_and_lands_lane_from_git_dir() {
     let sandbox = Sandbox::new();
     let _ = sandbox
         .proq_in(
@@ -43,7 +43,7 @@ fn from_the_git_directory_a_lane_can_be_made() {
 }
 
 #[test]
-fn variables_that_name_the_repository_are_heeded() {
+fn honors_git_dir_and_work_tree_variables() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     let away = sandbox.root().join("home");
@@ -57,7 +57,7 @@ fn variables_that_name_the_repository_are_heeded() {
     command.env("GIT_DIR", "nowhere");
     let out = sandbox.output(command);
     assert_eq!(out.code, 1);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: not a git repository: nowhere
     hint: GIT_DIR is set and names no repository: unset GIT_DIR
@@ -66,15 +66,15 @@ fn variables_that_name_the_repository_are_heeded() {
 }
 
 #[test]
-fn variables_that_git_is_started_without_change_nothing() {
+fn ignores_other_git_variables() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo 1 > one");
+    sandbox.lane_with_commit("x", "echo 1 > one");
     let with = |variable: &str, value: &str, args: &[&str]| {
         let mut command = sandbox.proq_command(&sandbox.repo, args);
         command.env(variable, value);
         sandbox.output(command)
     };
-    let asked = ["list", "--json"];
+    let list_args = ["list", "--json"];
     let nowhere = sandbox.root().join("nowhere").display().to_string();
     for (variable, value) in [
         ("GIT_NAMESPACE", "ns"),
@@ -85,22 +85,22 @@ fn variables_that_git_is_started_without_change_nothing() {
         ("GIT_REPLACE_REF_BASE", "refs/other/"),
     ] {
         if variable == "GIT_NO_REPLACE_OBJECTS" {
-            // Another history of the lane's branch, which git follows.
+            // Replaces the history of the lane's branch, which git follows.
             sandbox.git(&["replace", "--graft", "proq/x"]);
         }
-        let lanes = sandbox.proq(&asked).ok();
-        assert_eq!(with(variable, value, &asked).ok(), lanes, "{variable}");
+        let lanes = sandbox.proq(&list_args).ok();
+        assert_eq!(with(variable, value, &list_args).ok(), lanes, "{variable}");
         let refused = with(variable, value, &["discard", "x"]).fails(1);
         assert!(refused.contains("not on main"), "{variable}: {refused}");
         let _ = with(variable, value, &["cleanup"]).ok();
-        assert!(sandbox.lane("x").join("one").exists(), "{variable}");
+        assert!(sandbox.lane_path("x").join("one").exists(), "{variable}");
     }
 }
 
 #[test]
-fn settings_that_git_does_not_know_hide_no_branch() {
+fn gitoxide_settings_hide_no_branch() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo 1 > one");
+    sandbox.lane_with_commit("x", "echo 1 > one");
     let lanes = sandbox.proq(&["list", "--json"]).ok();
     sandbox.git(&["config", "gitoxide.core.refsNamespace", "ns"]);
     sandbox.git(&["config", "gitoxide.core.shallowFile", "../a.txt"]);
@@ -109,33 +109,33 @@ fn settings_that_git_does_not_know_hide_no_branch() {
     let refused = sandbox.proq(&["discard", "x"]).fails(1);
     assert!(refused.contains("not on main"), "{refused}");
     let _ = sandbox.proq(&["cleanup"]).ok();
-    assert!(sandbox.lane("x").join("one").exists());
+    assert!(sandbox.lane_path("x").join("one").exists());
 }
 
-/// Runs the command that a hint ends with.
+/// Runs the command at the end of the first hint.
 fn follow_hint(sandbox: &Sandbox, text: &str) {
     let command = text.lines().find_map(|line| line.strip_prefix("hint: ")?.split_once(": ")).unwrap().1;
     let _ = sandbox.sh(&command.replace("[ROOT]", "$ROOT").replace('\'', "\""));
 }
 
 #[test]
-fn a_checkout_that_core_bare_hides_is_not_left_behind_by_a_landing() {
+fn refuses_checkout_hidden_by_core_bare() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo 1 > one");
+    sandbox.lane_with_commit("x", "echo 1 > one");
     sandbox.write("a.txt", "mine\n");
     sandbox.git(&["config", "core.bare", "true"]);
     for args in [&["merge", "x"][..], &["merge", "--dry-run", "x"], &["spawn", "--empty"], &["doctor"]] {
-        for dir in [&sandbox.repo, &sandbox.repo.join(".git"), &sandbox.lane("x")] {
+        for dir in [&sandbox.repo, &sandbox.repo.join(".git"), &sandbox.lane_path("x")] {
             let out = sandbox.proq_in(dir, args);
             assert!(
-                out.shown().contains("core.bare is true, although files are checked out there"),
+                out.to_text().contains("core.bare is true, although files are checked out there"),
                 "{args:?}"
             );
             assert_eq!(out.code, 1);
         }
     }
     let out = sandbox.proq(&["merge", "x"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot use the repository at [ROOT]/repo: core.bare is true, although files are checked out there; nothing was changed
     hint: have the checkout back: git config --file '[ROOT]/repo/.git/config' --unset-all core.bare
@@ -148,7 +148,7 @@ fn a_checkout_that_core_bare_hides_is_not_left_behind_by_a_landing() {
 }
 
 #[test]
-fn a_landing_right_after_a_run_sees_that_the_agent_hid_the_checkout() {
+fn auto_merge_refuses_checkout_hidden_by_agent() {
     let sandbox = Sandbox::new();
     let script = "git config core.bare true; echo 1 > one; git add one; git commit -qm one";
     let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "--wait", "--", "sh", "-ec", script]);
@@ -160,7 +160,7 @@ fn a_landing_right_after_a_run_sees_that_the_agent_hid_the_checkout() {
 }
 
 #[test]
-fn a_checkout_elsewhere_from_where_git_finds_nothing_is_refused_before_anything_is_made() {
+fn refuses_core_worktree_without_git_link() {
     let sandbox = Sandbox::new();
     let elsewhere = sandbox.root().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
@@ -168,7 +168,7 @@ fn a_checkout_elsewhere_from_where_git_finds_nothing_is_refused_before_anything_
     sandbox.git(&["config", "core.worktree", elsewhere.to_str().unwrap()]);
     assert_eq!(sandbox.git(&["status", "--short"]), "");
     let out = sandbox.proq(&["spawn", "-n", "x", "--", "true"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot use the repository [ROOT]/repo/.git: core.worktree is [ROOT]/elsewhere, from where git does not find it; nothing was changed
     hint: have git find it: echo gitdir: '[ROOT]/repo/.git' > '[ROOT]/elsewhere/.git'
@@ -189,9 +189,9 @@ fn a_checkout_elsewhere_from_where_git_finds_nothing_is_refused_before_anything_
 }
 
 #[test]
-fn a_checkout_that_every_worktree_shares_is_refused_until_it_is_set_apart() {
+fn refuses_core_worktree_shared_by_worktrees() {
     let sandbox = Sandbox::new();
-    // The checkout of a submodule has that setting.
+    // Checkouts of submodules set core.worktree.
     sandbox.sh("git config --global protocol.file.allow always
         git init -q ../super; cd ../super; git submodule --quiet add \"$ROOT/repo\" sub; git commit -qm sub");
     let sub = sandbox.root().join("super/sub");
@@ -203,20 +203,20 @@ fn a_checkout_that_every_worktree_shares_is_refused_until_it_is_set_apart() {
     let merge = ["merge", "x", "--verify", "test -e one"];
     let refused = |dir: &Path, args: &[&str]| {
         let text = sandbox.proq_in(dir, args).fails(1);
-        let why = "with extensions.worktreeConfig its core.worktree counts for every worktree";
-        assert!(text.contains(why), "{}: {args:?}: {text}", dir.display());
+        let reason = "with extensions.worktreeConfig its core.worktree counts for every worktree";
+        assert!(text.contains(reason), "{}: {args:?}: {text}", dir.display());
         text
     };
-    for set_apart in [true, false] {
+    for repeat_setting in [true, false] {
         sandbox.git_in(&sub, &["config", "extensions.worktreeConfig", "true"]);
         for args in [&merge[..], &["spawn", "--empty"], &["list"], &["doctor"]] {
             let _ = (refused(&sub, args), refused(&lane, args));
         }
-        if set_apart {
+        if repeat_setting {
             follow_hint(&sandbox, &refused(&sub, &merge));
             assert_eq!(sandbox.git_in(&sub, &["status", "--short"]), " M a.txt\n?? untracked.txt");
             let _ = sandbox.proq_in(&lane, &["list"]).ok();
-            // As `git submodule` writes it once more.
+            // `git submodule` may write the setting again.
             sandbox.git_in(&sub, &["config", "core.worktree", "../../../sub"]);
         }
     }
@@ -228,11 +228,11 @@ fn a_checkout_that_every_worktree_shares_is_refused_until_it_is_set_apart() {
 }
 
 #[test]
-fn a_checkout_that_is_no_folder_is_refused_by_name() {
+fn refuses_core_worktree_that_is_no_folder() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "core.worktree", "/nowhere"]);
     let out = sandbox.proq(&["spawn", "-n", "x", "--", "true"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot use the repository [ROOT]/repo/.git: core.worktree is /nowhere, from where git does not find it; nothing was changed
     hint: have the checkout beside it again: git config --file '[ROOT]/repo/.git/config' --unset-all core.worktree
@@ -243,18 +243,18 @@ fn a_checkout_that_is_no_folder_is_refused_by_name() {
 }
 
 #[test]
-fn a_hook_that_calls_the_program_works_on_its_own_repository() {
+fn hook_that_runs_git_proq_uses_its_repository() {
     let sandbox = Sandbox::new();
     sandbox.program("hook", "git-proq list --json > \"$ROOT/seen\"");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     std::fs::rename(sandbox.root().join("bin/hook"), sandbox.repo.join(".git/hooks/post-commit")).unwrap();
-    sandbox.commit_all_in(&sandbox.lane("x"), "with GIT_DIR and GIT_INDEX_FILE set");
+    sandbox.commit_all_in(&sandbox.lane_path("x"), "with GIT_DIR and GIT_INDEX_FILE set");
     let seen = std::fs::read_to_string(sandbox.root().join("seen")).unwrap();
     assert!(seen.contains("\"name\": \"x\""), "{seen}");
 }
 
 #[test]
-fn a_bare_repository_has_lanes_and_landings_but_no_preview() {
+fn bare_repository_supports_all_but_preview() {
     let sandbox = Sandbox::new();
     sandbox.git(&["clone", "-q", "--bare", ".", "../bare.git"]);
     let bare = sandbox.root().join("bare.git");
@@ -262,24 +262,24 @@ fn a_bare_repository_has_lanes_and_landings_but_no_preview() {
         .proq_in(&bare, &["spawn", "--wait", "--json", "-n", "x", "--", "sh", "-c", "echo 1 > one"])
         .json();
     assert_eq!((&out["state"], &out["path"]), (&"done".into(), &"[ROOT]/bare.proq-worktrees/x".into()));
-    assert_eq!(seen_from(&sandbox, &bare), ["x"]);
-    assert_eq!(seen_from(&sandbox, &sandbox.root().join("bare.proq-worktrees/x")), ["x"]);
-    insta::assert_snapshot!(sandbox.proq_in(&bare, &["preview", "x"]).shown(), @r"
+    assert_eq!(lanes_seen_from(&sandbox, &bare), ["x"]);
+    assert_eq!(lanes_seen_from(&sandbox, &sandbox.root().join("bare.proq-worktrees/x")), ["x"]);
+    insta::assert_snapshot!(sandbox.proq_in(&bare, &["preview", "x"]).to_text(), @r"
     --- stderr
     error: this is a bare repository; it has no main checkout
     hint: lanes work here, a preview needs a checkout: git clone
     --- code 1
     ");
-    insta::assert_snapshot!(sandbox.proq_in(&bare, &["merge", "x"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq_in(&bare, &["merge", "x"]).to_text(), @r"
     landed x on main (62b3254f)
     --- code 0
     ");
     assert_eq!(sandbox.git_in(&bare, &["show", "main:one"]), "1");
-    assert!(seen_from(&sandbox, &bare).is_empty());
+    assert!(lanes_seen_from(&sandbox, &bare).is_empty());
 }
 
 #[test]
-fn a_shallow_clone_has_lanes_and_landings() {
+fn shallow_clone_supports_lanes_and_landings() {
     let sandbox = Sandbox::new();
     sandbox.write("a.txt", "second\n");
     sandbox.commit_all("second");
@@ -295,7 +295,7 @@ fn a_shallow_clone_has_lanes_and_landings() {
 }
 
 #[test]
-fn a_submodule_is_a_repository_of_its_own() {
+fn submodule_is_a_separate_repository() {
     let sandbox = Sandbox::new();
     sandbox.git(&["clone", "-q", ".", "../lib"]);
     sandbox.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../lib", "lib"]);
@@ -303,18 +303,18 @@ fn a_submodule_is_a_repository_of_its_own() {
     let lib = sandbox.repo.join("lib");
     let script = "echo 1 > one; git add one; git commit -qm one";
     let _ = sandbox.proq_in(&lib, &["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]).ok();
-    assert_eq!(seen_from(&sandbox, &lib), ["x"]);
-    assert!(seen_from(&sandbox, &sandbox.repo).is_empty());
+    assert_eq!(lanes_seen_from(&sandbox, &lib), ["x"]);
+    assert!(lanes_seen_from(&sandbox, &sandbox.repo).is_empty());
     assert!(lib.join(".proq-worktrees/x/one").exists());
     let _ = sandbox.proq_in(&lib, &["merge", "x"]).ok();
     assert_eq!(std::fs::read_to_string(lib.join("one")).unwrap(), "1\n");
-    // The repository around it still has lanes of its own.
+    // The superproject has its own lanes.
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
-    assert_eq!(seen_from(&sandbox, &sandbox.repo), ["y"]);
+    assert_eq!(lanes_seen_from(&sandbox, &sandbox.repo), ["y"]);
 }
 
 #[test]
-fn a_repository_with_its_git_directory_elsewhere_works() {
+fn supports_separate_git_dir() {
     let sandbox = Sandbox::new();
     sandbox.git(&["clone", "-q", "--separate-git-dir", "../store.git", ".", "../apart"]);
     let apart = sandbox.root().join("apart");
@@ -325,7 +325,7 @@ fn a_repository_with_its_git_directory_elsewhere_works() {
 }
 
 #[test]
-fn a_path_with_anything_in_it_works() {
+fn supports_unusual_repository_paths() {
     for name in
         [&b"with space"[..], b"new\nline", b"quo'te \"s\" $(id)", "ünïcode".as_bytes(), b"bytes-\xff\xfe"]
     {
@@ -357,7 +357,7 @@ fn a_path_with_anything_in_it_works() {
 }
 
 #[test]
-fn a_path_through_a_link_is_the_same_repository() {
+fn symlinked_path_is_the_same_repository() {
     let sandbox = Sandbox::new();
     std::os::unix::fs::symlink(&sandbox.repo, sandbox.root().join("link")).unwrap();
     let link = sandbox.root().join("link");

@@ -1,9 +1,9 @@
-//! Owns the tests of `git proq edit`.
+//! Tests of `git proq edit`.
 
 use super::support::Sandbox;
 
 #[test]
-fn a_title_is_one_plain_line_and_can_be_taken_back() {
+fn title_is_one_line_and_can_be_undone() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "pay"]).ok();
     let title = |text: &str| sandbox.proq(&["edit", "pay", "--title", text]);
@@ -13,8 +13,8 @@ fn a_title_is_one_plain_line_and_can_be_taken_back() {
     assert_eq!(title("-x").ok(), "called pay: -x\n");
     let _ = title(&"x".repeat(500)).ok();
     assert_eq!(sandbox.row("pay")["title"], "x".repeat(120));
-    for nothing in ["", " \n ", "\x1b"] {
-        let out = title(nothing).fails(2);
+    for blank in ["", " \n ", "\x1b"] {
+        let out = title(blank).fails(2);
         assert!(out.contains("the title says nothing"), "{out}");
     }
     let _ = sandbox.proq(&["undo"]).ok();
@@ -27,13 +27,13 @@ fn a_title_is_one_plain_line_and_can_be_taken_back() {
 }
 
 #[test]
-fn the_title_of_a_lane_at_work_stays_when_its_run_ends() {
+fn title_edited_during_a_run_is_kept() {
     let sandbox = Sandbox::new();
     sandbox.pipe("go");
     sandbox.start_lane("x", "read line < \"$ROOT/go\"; echo 1 > one");
     let _ = sandbox.started_row("x");
     let _ = sandbox.proq(&["edit", "x", "--title", "one file"]).ok();
-    sandbox.tell("go");
+    sandbox.write_pipe("go");
     let _ = sandbox.proq(&["wait", "x"]).ok();
     assert_eq!(
         (&sandbox.row("x")["title"], &sandbox.row("x")["state"]),

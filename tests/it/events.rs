@@ -1,23 +1,23 @@
-//! Owns the tests of `git proq events`.
+//! Tests of `git proq events`.
 
 use std::process::Stdio;
 
-use super::support::patience::{Beside, Lines};
-use super::support::{Sandbox, names};
+use super::support::waiting::{KilledOnDrop, OutputLines};
+use super::support::{Sandbox, file_names};
 
 #[test]
-fn what_happened_is_told_in_order_and_numbered() {
+fn lists_events_in_order_with_numbers() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(sandbox.proq(&["events"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["events"]).to_text(), @r"
     --- stderr
     nothing has happened yet
     --- code 0
     ");
-    sandbox.lane_with("x", "echo 1 > one");
+    sandbox.run_lane("x", "echo 1 > one");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "y", "--", "false"]).fails(4);
     let _ = sandbox.proq(&["merge", "x"]).ok();
     let _ = sandbox.proq(&["discard", "y"]).ok();
-    insta::assert_snapshot!(sandbox.proq(&["events"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["events"]).to_text(), @r"
     2026-01-02T03:04:05Z    1  lane 'x' made from main
     2026-01-02T03:04:05Z    2  lane 'x': command started
     2026-01-02T03:04:05Z    3  lane 'x': done
@@ -29,7 +29,7 @@ fn what_happened_is_told_in_order_and_numbered() {
     2026-01-02T03:04:05Z    9  lane 'y' discarded
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["events", "--last", "1"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["events", "--last", "1"]).to_text(), @r"
     2026-01-02T03:04:05Z    9  lane 'y' discarded
     --- code 0
     ");
@@ -37,10 +37,10 @@ fn what_happened_is_told_in_order_and_numbered() {
 }
 
 #[test]
-fn programs_get_every_event_with_its_lane_and_state() {
+fn json_lists_events_with_lane_and_state() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("x", "echo 1 > one");
-    insta::assert_snapshot!(sandbox.proq(&["events", "--json"]).shown(), @r#"
+    sandbox.run_lane("x", "echo 1 > one");
+    insta::assert_snapshot!(sandbox.proq(&["events", "--json"]).to_text(), @r#"
     {
       "events": [
         {
@@ -75,12 +75,12 @@ fn programs_get_every_event_with_its_lane_and_state() {
 }
 
 #[test]
-fn following_tells_of_what_comes() {
+fn follow_prints_new_events() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "old"]).ok();
     let mut follow = sandbox.proq_command(&sandbox.repo, &["events", "-f", "--json", "--last", "1"]);
-    let mut follow = Beside(follow.stdout(Stdio::piped()).spawn().unwrap());
-    let lines = Lines::of(follow.0.stdout.take().unwrap());
+    let mut follow = KilledOnDrop(follow.stdout(Stdio::piped()).spawn().unwrap());
+    let lines = OutputLines::read_from(follow.0.stdout.take().unwrap());
     let next = || -> serde_json::Value { serde_json::from_str(&lines.next()).unwrap() };
     assert_eq!(next()["lane"], "old");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
@@ -93,7 +93,7 @@ fn following_tells_of_what_comes() {
 }
 
 #[test]
-fn a_torn_line_is_passed_over_and_the_numbers_go_on() {
+fn torn_line_is_skipped_and_numbering_continues() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
     let path = sandbox.repo.join(".git/proq/events.jsonl");
@@ -110,31 +110,31 @@ fn a_torn_line_is_passed_over_and_the_numbers_go_on() {
     assert_eq!(numbers, [1, 2]);
 }
 
-/// The numbers of an answer in JSON.
-fn numbers(sandbox: &Sandbox, args: &[&str]) -> Vec<u64> {
+/// Returns the event numbers of the JSON output.
+fn event_numbers(sandbox: &Sandbox, args: &[&str]) -> Vec<u64> {
     let args = [&["events", "--json"], args].concat();
     let answer = sandbox.proq(&args).json();
     answer["events"].as_array().unwrap().iter().map(|e| e["n"].as_u64().unwrap()).collect()
 }
 
-/// The parts of the log that are full.
-fn full_files(sandbox: &Sandbox) -> Vec<String> {
-    let mut names = names(&sandbox.repo.join(".git/proq"));
+/// Returns the names of the full, rotated files of the event log.
+fn rotated_files(sandbox: &Sandbox) -> Vec<String> {
+    let mut names = file_names(&sandbox.repo.join(".git/proq"));
     names.retain(|name| name.starts_with("events.") && name != "events.jsonl");
     names
 }
 
-/// `events --follow` at work.
-struct Follow {
-    lines: Lines,
-    _at_work: Beside,
+/// Running `events --follow` process.
+struct FollowProcess {
+    lines: OutputLines,
+    _process: KilledOnDrop,
 }
 
-impl Follow {
-    fn start(sandbox: &Sandbox, since: &str) -> Follow {
+impl FollowProcess {
+    fn start(sandbox: &Sandbox, since: &str) -> FollowProcess {
         let mut command = sandbox.proq_command(&sandbox.repo, &["events", "-f", "--json", "--since", since]);
-        let mut child = Beside(command.stdout(Stdio::piped()).spawn().unwrap());
-        Follow { lines: Lines::of(child.0.stdout.take().unwrap()), _at_work: child }
+        let mut child = KilledOnDrop(command.stdout(Stdio::piped()).spawn().unwrap());
+        FollowProcess { lines: OutputLines::read_from(child.0.stdout.take().unwrap()), _process: child }
     }
 
     fn numbers(&mut self, count: usize) -> Vec<u64> {
@@ -144,25 +144,25 @@ impl Follow {
 }
 
 #[test]
-fn what_came_after_a_number_is_printed_across_full_files() {
+fn since_and_last_span_rotated_files() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.event.rotate", "1"]);
-    let mut follow = Follow::start(&sandbox, "0");
+    let mut follow = FollowProcess::start(&sandbox, "0");
     for n in 0..20 {
         let _ = sandbox.proq(&["spawn", "--empty", "-n", &format!("lane-{n}")]).ok();
     }
-    assert!(full_files(&sandbox).len() >= 2, "{:?}", full_files(&sandbox));
-    assert_eq!(numbers(&sandbox, &[]), (1..=20).collect::<Vec<_>>());
-    assert_eq!(numbers(&sandbox, &["--since", "4"]), (5..=20).collect::<Vec<_>>());
-    assert_eq!(numbers(&sandbox, &["--since", "20"]), [0; 0]);
-    assert_eq!(numbers(&sandbox, &["--last", "12"]), (9..=20).collect::<Vec<_>>());
+    assert!(rotated_files(&sandbox).len() >= 2, "{:?}", rotated_files(&sandbox));
+    assert_eq!(event_numbers(&sandbox, &[]), (1..=20).collect::<Vec<_>>());
+    assert_eq!(event_numbers(&sandbox, &["--since", "4"]), (5..=20).collect::<Vec<_>>());
+    assert_eq!(event_numbers(&sandbox, &["--since", "20"]), [0; 0]);
+    assert_eq!(event_numbers(&sandbox, &["--last", "12"]), (9..=20).collect::<Vec<_>>());
     assert_eq!(follow.numbers(20), (1..=20).collect::<Vec<_>>());
-    assert_eq!(Follow::start(&sandbox, "7").numbers(13), (8..=20).collect::<Vec<_>>());
-    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "19"]).shown(), @r"
+    assert_eq!(FollowProcess::start(&sandbox, "7").numbers(13), (8..=20).collect::<Vec<_>>());
+    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "19"]).to_text(), @r"
     2026-01-02T03:04:05Z   20  lane 'lane-19' made from main
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "20"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "20"]).to_text(), @r"
     --- stderr
     nothing has happened since
     --- code 0
@@ -170,11 +170,11 @@ fn what_came_after_a_number_is_printed_across_full_files() {
 }
 
 #[test]
-fn whatever_a_kill_leaves_of_a_change_of_files_the_numbers_go_on() {
+fn killed_rotation_keeps_numbers_consecutive() {
     for point in ["events.full", "events.renamed", "events.opened", "events.written"] {
         let sandbox = Sandbox::new();
         sandbox.git(&["config", "proq.event.rotate", "1"]);
-        let mut follow = Follow::start(&sandbox, "0");
+        let mut follow = FollowProcess::start(&sandbox, "0");
         let mut killed = 0;
         for n in 0..20 {
             let name = format!("lane-{n}");
@@ -184,12 +184,12 @@ fn whatever_a_kill_leaves_of_a_change_of_files_the_numbers_go_on() {
             }
             killed += usize::from(sandbox.output(command).code == 137);
         }
-        assert!(killed > 0 && !full_files(&sandbox).is_empty(), "{point}: {killed}");
+        assert!(killed > 0 && !rotated_files(&sandbox).is_empty(), "{point}: {killed}");
         let _ = sandbox.proq(&["spawn", "--empty", "-n", "last"]).ok();
-        let all = numbers(&sandbox, &[]);
+        let all = event_numbers(&sandbox, &[]);
         assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>(), "{point}");
         assert_eq!(follow.numbers(all.len()), all, "{point}");
-        // One whose number was given twice would be passed over.
+        // A reused number would make `--last` skip the event.
         let last = sandbox.proq(&["events", "--last", "1"]).ok();
         assert!(last.ends_with("lane 'last' made from main\n"), "{point}: {last}");
         sandbox.assert_healthy();
@@ -197,27 +197,28 @@ fn whatever_a_kill_leaves_of_a_change_of_files_the_numbers_go_on() {
 }
 
 #[test]
-fn as_many_full_files_are_kept_as_is_set() {
+fn keeps_configured_number_of_rotated_files() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.event.rotate", "1"]);
     sandbox.git(&["config", "proq.event.keep", "1"]);
     for n in 0..40 {
         let _ = sandbox.proq(&["spawn", "--empty", "-n", &format!("lane-{n}")]).ok();
     }
-    assert_eq!(full_files(&sandbox).len(), 1, "{:?}", full_files(&sandbox));
-    let left = numbers(&sandbox, &[]);
+    assert_eq!(rotated_files(&sandbox).len(), 1, "{:?}", rotated_files(&sandbox));
+    let left = event_numbers(&sandbox, &[]);
     assert_eq!((left.len() < 30, left.last()), (true, Some(&40)), "{left:?}");
-    // Whoever goes on from a number that is gone is told what is missing, and programs apart from what they read.
+    // A reader that continues from a deleted number is warned about the gap, on standard error even with
+    // `--json`.
     let first = left[0];
-    let gone = format!(
+    let warning = format!(
         "warning: events 4 to {} are not kept any more (event.keep): these begin with number {first}\n",
         first - 1
     );
     for json in [&[][..], &["--json"]] {
         let out = sandbox.proq(&[&["events", "--since", "3"], json].concat());
-        assert_eq!((out.code, out.stderr.as_str()), (0, gone.as_str()));
+        assert_eq!((out.code, out.stderr.as_str()), (0, warning.as_str()));
     }
-    assert_eq!(numbers(&sandbox, &["--since", "3"]), left);
-    let kept = sandbox.proq(&["events", "--since", &(first - 1).to_string()]);
-    assert_eq!(kept.stderr, "", "{}", kept.shown());
+    assert_eq!(event_numbers(&sandbox, &["--since", "3"]), left);
+    let output = sandbox.proq(&["events", "--since", &(first - 1).to_string()]);
+    assert_eq!(output.stderr, "", "{}", output.to_text());
 }

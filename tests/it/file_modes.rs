@@ -1,22 +1,22 @@
-//! Owns the tests of permission bits that git does not record: they are a user's own, as the files are.
+//! Permission bits that git does not record: they belong to the user, and are restored with the files.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::recovery::kit::dies;
-use super::snap::ids;
+use super::recovery::kit::kill_at;
+use super::snap::snapshot_ids;
 use super::support::Sandbox;
 
-/// The permission bits of everything in the main checkout, one `bits path` each.
+/// Returns the permission bits of every file and folder in the main checkout, as `bits path`.
 fn modes(sandbox: &Sandbox) -> Vec<String> {
     let mut all = Vec::new();
-    note(&sandbox.repo, &sandbox.repo, &mut all);
+    collect_modes(&sandbox.repo, &sandbox.repo, &mut all);
     all.sort();
     all
 }
 
-fn note(top: &Path, dir: &Path, all: &mut Vec<String>) {
+fn collect_modes(top: &Path, dir: &Path, all: &mut Vec<String>) {
     for entry in dir.read_dir().unwrap().map(Result::unwrap) {
         let path = entry.path();
         if entry.file_name() == ".git" || entry.file_name() == ".proq-worktrees" {
@@ -26,26 +26,26 @@ fn note(top: &Path, dir: &Path, all: &mut Vec<String>) {
         let name = path.strip_prefix(top).unwrap().display();
         all.push(format!("{:o} {name}", meta.permissions().mode() & 0o7777));
         if meta.is_dir() {
-            note(top, &path, all);
+            collect_modes(top, &path, all);
         }
     }
 }
 
-/// A repository with two lanes: `one` changes a file with each of the bits of a secret and of a read-only one, and removes a folder;
-/// `two` changes nothing of these.
-fn sandbox() -> Sandbox {
+/// Returns a repository with two lanes: `one` changes a file with the bits of a secret and a read-only file,
+/// and removes a folder; `two` changes none of these.
+fn sandbox_with_lanes() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.sh("mkdir -p own/deep; for f in secret fixed own/deep/key; do seq 9 >$f; done");
     sandbox.commit_all("base");
-    sandbox.lane_of("one", "for f in secret fixed; do echo lane >>$f; done; git rm -qr own");
-    sandbox.lane_of("two", "echo two >two");
+    sandbox.lane_with_commit("one", "for f in secret fixed; do echo lane >>$f; done; git rm -qr own");
+    sandbox.lane_with_commit("two", "echo two >two");
     sandbox.sh("chmod 600 secret own/deep/key; chmod 444 fixed; chmod 700 own; chmod 750 own/deep");
     sandbox
 }
 
 #[test]
-fn files_that_a_preview_writes_anew_have_their_permission_bits_again() {
-    let sandbox = sandbox();
+fn preview_and_merge_undo_restore_permission_bits() {
+    let sandbox = sandbox_with_lanes();
     let before = modes(&sandbox);
     assert!(
         before.contains(&"600 secret".to_owned()) && before.contains(&"700 own".to_owned()),
@@ -67,7 +67,7 @@ fn files_that_a_preview_writes_anew_have_their_permission_bits_again() {
 }
 
 #[test]
-fn a_file_in_place_of_a_folder_and_a_folder_in_place_of_a_file_get_bits_of_their_own() {
+fn swapped_files_and_folders_get_default_bits() {
     for ways in [
         &[&["preview", "one"][..], &["preview", "--back"]][..],
         &[&["preview", "one"], &["undo"], &["op", "redo"], &["undo"]],
@@ -78,7 +78,7 @@ fn a_file_in_place_of_a_folder_and_a_folder_in_place_of_a_file_get_bits_of_their
             let sandbox = Sandbox::new();
             sandbox.sh("mkdir -p own/deep; for f in secret fixed own/deep/key; do seq 9 >$f; done");
             sandbox.commit_all("base");
-            sandbox.lane_of("one", "rm -r own secret; echo l >own; mkdir secret; echo l >secret/in");
+            sandbox.lane_with_commit("one", "rm -r own secret; echo l >own; mkdir secret; echo l >secret/in");
             sandbox.sh(&format!(
                 "{edit}; chmod 600 secret own/deep/key; chmod 444 fixed; chmod 700 own; chmod 750 own/deep"
             ));
@@ -98,8 +98,8 @@ fn a_file_in_place_of_a_folder_and_a_folder_in_place_of_a_file_get_bits_of_their
 }
 
 #[test]
-fn files_that_a_lane_gets_with_a_refresh_have_their_permission_bits_again() {
-    let sandbox = sandbox();
+fn preview_refresh_restores_permission_bits() {
+    let sandbox = sandbox_with_lanes();
     let before = modes(&sandbox);
     let _ = sandbox.proq(&["preview", "two"]).ok();
     sandbox.commit_in_lane("two", "echo more >>secret; git rm -qr own");
@@ -109,17 +109,17 @@ fn files_that_a_lane_gets_with_a_refresh_have_their_permission_bits_again() {
 }
 
 #[test]
-fn files_that_are_written_from_a_snapshot_have_their_permission_bits_again() {
-    let sandbox = sandbox();
+fn snapshot_restore_restores_permission_bits() {
+    let sandbox = sandbox_with_lanes();
     sandbox.sh("mkdir -m 700 priv; echo s >priv/s; chmod 600 priv/s; echo own >>secret; mkdir -m 711 empty");
     let before = modes(&sandbox);
     let _ = sandbox.proq(&["preview", "two"]).ok();
-    // The base moves, so that the way back is a merge, and its undo has no file to give back.
+    // The base moves, so going back is a merge, and its undo has no file to restore.
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "three", "--base", "main"]).ok();
     sandbox.commit_in_lane("three", "echo three >three");
     let _ = sandbox.proq(&["merge", "three"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    // The way back, the landing, the way back again.
+    // Undoes going back, then the landing; the preview ends once more below.
     for _ in 0..2 {
         let _ = sandbox.proq(&["undo"]).ok();
     }
@@ -129,17 +129,17 @@ fn files_that_are_written_from_a_snapshot_have_their_permission_bits_again() {
     let _ = sandbox.proq(&["preview", "two"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     sandbox.sh("rm -r priv empty; git checkout -q secret");
-    let ids = ids(&sandbox);
+    let ids = snapshot_ids(&sandbox);
     let _ = sandbox.proq(&["snap", "restore", ids.last().unwrap()]).ok();
     assert_eq!(modes(&sandbox), before);
 }
 
 #[test]
-fn a_file_that_becomes_executable_meanwhile_does_not_get_bits_of_another_kind() {
+fn keeps_new_executable_bit_from_base() {
     let sandbox = Sandbox::new();
     sandbox.sh("echo tool >tool");
     sandbox.commit_all("base");
-    sandbox.lane_of("one", "echo lane >>tool");
+    sandbox.lane_with_commit("one", "echo lane >>tool");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "two"]).ok();
     sandbox.commit_in_lane("two", "chmod +x tool");
     std::fs::set_permissions(sandbox.repo.join("tool"), Permissions::from_mode(0o600)).unwrap();
@@ -150,33 +150,33 @@ fn a_file_that_becomes_executable_meanwhile_does_not_get_bits_of_another_kind() 
     assert_ne!(sandbox.repo.join("tool").metadata().unwrap().permissions().mode() & 0o100, 0);
 }
 
-/// What has the bits of any new file gets those of any new file; with a stricter mask it is open to fewer.
+/// A file with default bits gets default bits again; under a stricter umask it is open to fewer.
 #[test]
-fn permission_bits_are_those_of_then_whatever_mask_the_way_back_has() {
+fn restores_permission_bits_under_any_umask() {
     for (there, back) in [("077", "022"), ("002", "022"), ("027", "002")] {
         let sandbox = Sandbox::new();
         sandbox.sh(&format!("umask {there}; mkdir d; echo s >secret; echo x >d/x"));
         sandbox.commit_all("base");
-        sandbox.lane_of("one", "git rm -qr secret d");
+        sandbox.lane_with_commit("one", "git rm -qr secret d");
         let before = modes(&sandbox);
         let proq = sandbox.proq_command(&sandbox.repo, &[]).get_program().to_owned();
         let run = |mask: &str, args: &str| {
             sandbox.sh(&format!("umask {mask}; '{}' {args}", Path::new(&proq).display()));
         };
-        for (way, home) in [("preview one", "preview --back"), ("merge one", "undo")] {
-            run(there, way);
-            run(back, home);
-            assert_eq!(modes(&sandbox), before, "{there} {back} {way}");
+        for (command, inverse) in [("preview one", "preview --back"), ("merge one", "undo")] {
+            run(there, command);
+            run(back, inverse);
+            assert_eq!(modes(&sandbox), before, "{there} {back} {command}");
         }
     }
 }
 
 #[test]
-fn a_secret_that_becomes_executable_is_nobody_elses_to_read() {
+fn executable_secret_stays_private() {
     let sandbox = Sandbox::new();
     sandbox.sh("echo s >secret");
     sandbox.commit_all("base");
-    sandbox.lane_of("one", "chmod +x secret");
+    sandbox.lane_with_commit("one", "chmod +x secret");
     sandbox.sh("chmod 600 secret");
     let _ = sandbox.proq(&["merge", "one"]).ok();
     assert!(modes(&sandbox).contains(&"700 secret".to_owned()), "{:?}", modes(&sandbox));
@@ -185,12 +185,12 @@ fn a_secret_that_becomes_executable_is_nobody_elses_to_read() {
 }
 
 #[test]
-fn folders_of_a_group_are_so_again() {
+fn restores_setgid_bits_of_folders() {
     for shared in ["false", "group"] {
         let sandbox = Sandbox::new();
         sandbox.sh("mkdir k plain; echo x >k/x; echo x >plain/x");
         sandbox.commit_all("base");
-        sandbox.lane_of("one", "git rm -qr k plain");
+        sandbox.lane_with_commit("one", "git rm -qr k plain");
         sandbox.sh(&format!(
             "git config core.sharedRepository {shared}; chmod g+s .git .git/proq; chmod 2755 k"
         ));
@@ -199,7 +199,7 @@ fn folders_of_a_group_are_so_again() {
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let _ = sandbox.proq(&["preview", "--back"]).ok();
         assert_eq!(modes(&sandbox), before, "{shared}");
-        dies(&sandbox, "transition.brought", &["preview", "one"]);
+        kill_at(&sandbox, "transition.brought", &["preview", "one"]);
         let _ = sandbox.proq(&["list"]).ok();
         assert_eq!(modes(&sandbox), before, "{shared}");
     }

@@ -1,57 +1,62 @@
-//! Owns the tests of `git proq gc`: what goes at which age, what stays whatever its age, and what is said of it.
+//! `git proq gc`: what is deleted at which age, what stays at any age, and what is printed.
 
 use serde_json::Value;
 
 use super::support::{Output, Sandbox};
 
-/// A day after the sandbox's own.
+/// Returns the time `n` days after the sandbox's own.
 fn day(n: u32) -> String {
     format!("2026-{:02}-{:02}T03:04:05Z", 1 + (n + 1) / 28, 1 + (n + 1) % 28)
 }
 
-/// What goes at a time, as `(kind, count)`, by a dry run that changes nothing and then in earnest.
+/// Returns what `gc` frees at a time, as `(kind, count)`: a dry run that changes nothing, then the real run.
 #[track_caller]
-fn goes(sandbox: &Sandbox, time: &str) -> Vec<(String, u64)> {
+fn freed_kinds(sandbox: &Sandbox, time: &str) -> Vec<(String, u64)> {
     let before = state(sandbox);
     let planned = sandbox.proq_at(time, &["gc", "--dry-run", "--json"]).json();
     assert_eq!(state(sandbox), before, "a dry run");
     let done = sandbox.proq_at(time, &["gc", "--json"]).json();
     for answer in [&planned, &done] {
-        let sum: u64 = groups(answer).iter().map(|g| g["bytes"].as_u64().unwrap()).sum();
+        let sum: u64 = freed_groups(answer).iter().map(|g| g["bytes"].as_u64().unwrap()).sum();
         assert_eq!(answer["bytes"], sum, "{answer:#}");
     }
     assert_eq!((&planned["freed"], &planned["kept"]), (&done["freed"], &done["kept"]));
-    assert_eq!(groups(&sandbox.proq_at(time, &["gc", "--json"]).json()), Vec::<Value>::new(), "done once");
+    assert_eq!(
+        freed_groups(&sandbox.proq_at(time, &["gc", "--json"]).json()),
+        Vec::<Value>::new(),
+        "done once"
+    );
     let left = sandbox.repo.join(".git/proq/work").read_dir().unwrap().count();
     assert_eq!(left, 0);
     let group = |g: &Value| (g["kind"].as_str().unwrap().to_owned(), g["count"].as_u64().unwrap());
-    groups(&done).iter().map(group).collect()
+    freed_groups(&done).iter().map(group).collect()
 }
 
-fn groups(answer: &Value) -> Vec<Value> {
+fn freed_groups(answer: &Value) -> Vec<Value> {
     answer["freed"].as_array().unwrap().clone()
 }
 
-/// Everything that could go.
+/// Returns the names of all files and refs that `gc` could delete.
 fn state(sandbox: &Sandbox) -> String {
     sandbox.sh("cd .git/proq; find ops trash snaps lanes -type f | sort; git for-each-ref refs/proq")
 }
 
-fn count(sandbox: &Sandbox, what: &str) -> usize {
-    let entries = std::fs::read_dir(sandbox.repo.join(".git/proq").join(what)).into_iter().flatten();
+fn count(sandbox: &Sandbox, folder: &str) -> usize {
+    let entries = std::fs::read_dir(sandbox.repo.join(".git/proq").join(folder)).into_iter().flatten();
     entries.filter(|e| !e.as_ref().unwrap().file_name().to_string_lossy().starts_with('.')).count()
 }
 
-fn saved(sandbox: &Sandbox) -> Vec<String> {
+fn saved_refs(sandbox: &Sandbox) -> Vec<String> {
     let refs = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/proq/saved/"]);
     refs.lines().map(ToOwned::to_owned).collect()
 }
 
-/// A lane that landed, one that was discarded with work in it, and a preview that is over.
-fn used() -> Sandbox {
+/// Returns a sandbox with a landed lane, a lane that was discarded with work in it, and a preview that has
+/// ended.
+fn used_sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     for lane in ["landed", "thrown", "shown"] {
-        sandbox.lane_of(lane, &format!("echo {lane} > {lane}"));
+        sandbox.lane_with_commit(lane, &format!("echo {lane} > {lane}"));
     }
     let _ = sandbox.proq(&["merge", "landed"]).ok();
     let _ = sandbox.proq(&["discard", "--force", "thrown"]).ok();
@@ -61,34 +66,34 @@ fn used() -> Sandbox {
     sandbox
 }
 
-/// The same as words of a script: what is read from the program has no ids.
-fn first_saved() -> &'static str {
+/// Shell expression for the first saved ref; output of the program has its ids masked.
+fn first_saved_ref() -> &'static str {
     "$(git for-each-ref --format='%(refname)' refs/proq/saved/ | head -1)"
 }
 
-fn of(kinds: &[(&str, u64)]) -> Vec<(String, u64)> {
+fn kind_counts(kinds: &[(&str, u64)]) -> Vec<(String, u64)> {
     kinds.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect()
 }
 
 #[test]
-fn each_kind_goes_when_it_is_old_and_not_before() {
-    let sandbox = used();
+fn frees_each_kind_at_its_age() {
+    let sandbox = used_sandbox();
     let ops = count(&sandbox, "ops") as u64;
-    assert_eq!((saved(&sandbox).len(), count(&sandbox, "trash"), count(&sandbox, "snaps")), (2, 2, 1));
-    assert_eq!(goes(&sandbox, "2026-01-09T03:04:04Z"), of(&[]));
-    assert_eq!(goes(&sandbox, "2026-01-09T03:04:05Z"), of(&[("trash", 2)]));
-    assert_eq!(goes(&sandbox, "2026-02-01T03:04:04Z"), of(&[]));
-    let rest = of(&[("snapshots", 1), ("operations", ops - 1), ("saved-refs", 1)]);
-    assert_eq!(goes(&sandbox, "2026-02-01T03:04:06Z"), rest);
-    let kept = saved(&sandbox);
+    assert_eq!((saved_refs(&sandbox).len(), count(&sandbox, "trash"), count(&sandbox, "snaps")), (2, 2, 1));
+    assert_eq!(freed_kinds(&sandbox, "2026-01-09T03:04:04Z"), kind_counts(&[]));
+    assert_eq!(freed_kinds(&sandbox, "2026-01-09T03:04:05Z"), kind_counts(&[("trash", 2)]));
+    assert_eq!(freed_kinds(&sandbox, "2026-02-01T03:04:04Z"), kind_counts(&[]));
+    let rest = kind_counts(&[("snapshots", 1), ("operations", ops - 1), ("saved-refs", 1)]);
+    assert_eq!(freed_kinds(&sandbox, "2026-02-01T03:04:06Z"), rest);
+    let kept = saved_refs(&sandbox);
     assert!(kept.len() == 1 && kept[0].starts_with("refs/proq/saved/thrown-"), "{kept:?}");
     sandbox.assert_healthy();
-    assert_eq!(sandbox.sh(&format!("git show {}:thrown", first_saved())), "thrown");
+    assert_eq!(sandbox.sh(&format!("git show {}:thrown", first_saved_ref())), "thrown");
 }
 
 #[test]
-fn it_says_in_a_line_for_each_kind_what_goes_and_what_stays() {
-    let sandbox = used();
+fn prints_freed_and_kept_by_kind() {
+    let sandbox = used_sandbox();
     let plain = |out: Output| {
         let lines = format!("{}{}", out.stdout, out.stderr);
         let masked = lines.lines().map(|line| {
@@ -132,15 +137,15 @@ fn it_says_in_a_line_for_each_kind_what_goes_and_what_stays() {
 }
 
 #[test]
-fn the_log_stays_a_suffix_and_its_last_operation_stays() {
-    let sandbox = used();
+fn operation_log_keeps_a_suffix_and_last_entry() {
+    let sandbox = used_sandbox();
     let ops = count(&sandbox, "ops");
-    // The clock was ahead when the third ended.
+    // The clock was ahead when the third operation finished.
     sandbox.sh("sed -i '$ s/2026-01-02/2026-03-02/' .git/proq/ops/3.jsonl");
-    assert!(goes(&sandbox, &day(40)).contains(&("operations".to_owned(), 2)));
+    assert!(freed_kinds(&sandbox, &day(40)).contains(&("operations".to_owned(), 2)));
     sandbox.sh("sed -i '$ s/2026-03-02/2026-01-02/; 1 s/open/nonsense/' .git/proq/ops/3.jsonl");
     let answer = sandbox.proq_at(&day(40), &["gc", "--json"]).json();
-    assert!(groups(&answer).is_empty(), "{answer:#}");
+    assert!(freed_groups(&answer).is_empty(), "{answer:#}");
     let kept = answer["kept"].as_array().unwrap().iter().find(|k| k["kind"] == "operations").unwrap();
     assert!(kept["name"] == "3" && kept["why"].as_str().unwrap().contains("3.jsonl"), "{kept:#}");
     sandbox.sh("sed -i '1 s/nonsense/open/' .git/proq/ops/3.jsonl");
@@ -151,15 +156,15 @@ fn the_log_stays_a_suffix_and_its_last_operation_stays() {
 }
 
 #[test]
-fn an_operation_goes_with_the_refs_that_keep_its_objects() {
+fn operation_is_freed_with_its_refs() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo x > x");
+    sandbox.lane_with_commit("x", "echo x > x");
     let _ = sandbox.proq(&["merge", "--no-cleanup", "x"]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
     let refs = || sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/op/"]);
     let kept = refs();
     assert_eq!(kept.lines().count(), 1, "the landing, which nothing else has");
-    assert_eq!(goes(&sandbox, &day(40)), of(&[("operations", 2)]));
+    assert_eq!(freed_kinds(&sandbox, &day(40)), kind_counts(&[("operations", 2)]));
     assert_eq!(refs(), kept, "the undo is the last operation, and stays");
     let _ = sandbox.proq_at(&day(40), &["op", "redo"]).ok();
     let _ = sandbox.proq_at(&day(80), &["gc"]).ok();
@@ -168,9 +173,9 @@ fn an_operation_goes_with_the_refs_that_keep_its_objects() {
 }
 
 #[test]
-fn operations_go_with_cleanup_and_with_a_landing_too() {
+fn cleanup_and_merge_free_old_operations() {
     for command in [&["cleanup"][..], &["merge", "shown"]] {
-        let sandbox = used();
+        let sandbox = used_sandbox();
         sandbox.sh("git checkout -q a.txt");
         let last = count(&sandbox, "ops");
         let _ = sandbox.proq_at(&day(20), command).ok();
@@ -185,35 +190,35 @@ fn operations_go_with_cleanup_and_with_a_landing_too() {
 }
 
 #[test]
-fn a_clock_that_has_jumped_makes_nothing_old() {
-    let sandbox = used();
+fn clock_jump_frees_nothing() {
+    let sandbox = used_sandbox();
     let before = state(&sandbox);
-    assert_eq!(goes(&sandbox, "2020-01-01T00:00:00Z"), of(&[]));
+    assert_eq!(freed_kinds(&sandbox, "2020-01-01T00:00:00Z"), kind_counts(&[]));
     let _ = sandbox.proq_at("2020-01-01T00:00:00Z", &["cleanup"]).ok();
     assert_eq!(state(&sandbox), before);
 }
 
 #[test]
-fn a_saved_ref_stays_as_long_as_nothing_else_has_all_of_its_commits() {
+fn keeps_saved_ref_until_its_commits_are_elsewhere() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo 1 > one");
-    sandbox.write_in(&sandbox.lane("x"), "draft", "d");
+    sandbox.lane_with_commit("x", "echo 1 > one");
+    sandbox.write_in(&sandbox.lane_path("x"), "draft", "d");
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
-    let parent = |n: u32| sandbox.sh(&format!("git rev-parse {}^{n}", first_saved()));
+    let parent = |n: u32| sandbox.sh(&format!("git rev-parse {}^{n}", first_saved_ref()));
     let (tip, work) = (parent(1), parent(2));
     let kept = |sandbox: &Sandbox| {
         let _ = sandbox.proq_at(&day(40), &["gc"]).ok();
-        saved(sandbox).len() == 1
+        saved_refs(sandbox).len() == 1
     };
     assert!(kept(&sandbox));
-    // It ties the lane's tip and its uncommitted work together.
+    // The saved ref joins the lane's tip and its uncommitted work.
     sandbox.git(&["branch", "tip", &tip]);
     assert!(kept(&sandbox), "the uncommitted work is nowhere else");
     sandbox.git(&["branch", "work", &work]);
     sandbox.git(&["branch", "-D", "tip"]);
     assert!(!kept(&sandbox), "the work was made on the tip");
 
-    // An amended commit on top of what is there is somebody's, whatever its tree.
+    // An amended commit on top of an existing one counts as separate work, whatever its tree.
     sandbox.git(&["update-ref", "refs/proq/saved/y-20260102-030405-1-0", "HEAD"]);
     let tree = sandbox.git(&["rev-parse", "HEAD^{tree}"]);
     let empty = sandbox.git(&["commit-tree", "-p", "HEAD", "-m", "notes", &tree]);
@@ -221,33 +226,33 @@ fn a_saved_ref_stays_as_long_as_nothing_else_has_all_of_its_commits() {
     sandbox.git(&["update-ref", "refs/proq/saved/odd", "HEAD"]);
     sandbox.git(&["update-ref", "refs/stash", &empty]);
     let answer = sandbox.proq_at(&day(40), &["gc", "--json"]).json();
-    assert_eq!(saved(&sandbox), ["refs/proq/saved/odd", "refs/proq/saved/z-[ID]"], "{answer:#}");
+    assert_eq!(saved_refs(&sandbox), ["refs/proq/saved/odd", "refs/proq/saved/z-[ID]"], "{answer:#}");
     let helps: Vec<&str> =
         answer["kept"].as_array().unwrap().iter().filter_map(|k| k["help"].as_str()).collect();
     assert_eq!(helps, ["git update-ref -d refs/proq/saved/odd", "git update-ref -d refs/proq/saved/z-[ID]"]);
 }
 
 #[test]
-fn what_trash_that_stays_needs_stays_too() {
-    let sandbox = used();
+fn kept_trash_keeps_its_saved_refs() {
+    let sandbox = used_sandbox();
     sandbox.git(&["config", "proq.trash.keep", "60"]);
     let _ = sandbox.proq_at(&day(40), &["gc"]).ok();
-    assert_eq!((saved(&sandbox).len(), count(&sandbox, "trash")), (2, 2));
+    assert_eq!((saved_refs(&sandbox).len(), count(&sandbox, "trash")), (2, 2));
     sandbox.assert_healthy();
     let _ = sandbox.proq_at(&day(61), &["gc"]).ok();
-    assert_eq!((saved(&sandbox).len(), count(&sandbox, "trash")), (1, 0));
+    assert_eq!((saved_refs(&sandbox).len(), count(&sandbox, "trash")), (1, 0));
 }
 
 #[test]
-fn what_cannot_be_read_stays_and_is_named() {
-    let sandbox = used();
+fn keeps_and_names_unreadable_records() {
+    let sandbox = used_sandbox();
     sandbox
         .sh("for f in .git/proq/trash/*/trash.toml .git/proq/snaps/*/snap.toml; do echo broken > $f; done");
     let out = sandbox.proq_at(&day(40), &["gc"]);
     assert_eq!(out.code, 0, "{out:?}");
     assert_eq!((count(&sandbox, "trash"), count(&sandbox, "snaps")), (2, 1));
-    for what in ["kept trash landed-", "kept trash thrown-", "kept snapshot [ID]"] {
-        assert!(out.stderr.contains(what), "{out:?}");
+    for expected in ["kept trash landed-", "kept trash thrown-", "kept snapshot [ID]"] {
+        assert!(out.stderr.contains(expected), "{out:?}");
     }
     sandbox.sh("rm .git/proq/trash/landed-*/trash.toml");
     let out = sandbox.proq_at(&day(40), &["gc"]);
@@ -256,8 +261,8 @@ fn what_cannot_be_read_stays_and_is_named() {
 }
 
 #[test]
-fn a_record_that_names_a_folder_of_the_users_deletes_nothing() {
-    let sandbox = used();
+fn record_naming_user_folder_deletes_nothing() {
+    let sandbox = used_sandbox();
     sandbox.sh("mkdir ../mine; echo m > ../mine/m; cd .git/proq/trash/thrown-*; sed -i \"s|^worktree = .*|worktree = '$ROOT/mine'|\" trash.toml");
     let out = sandbox.proq_at(&day(40), &["gc"]);
     assert!(out.stderr.contains("which git-proq did not make"), "{out:?}");
@@ -265,8 +270,8 @@ fn a_record_that_names_a_folder_of_the_users_deletes_nothing() {
 }
 
 #[test]
-fn the_trash_of_a_repository_that_was_moved_goes_too() {
-    let sandbox = used();
+fn frees_trash_of_moved_repository() {
+    let sandbox = used_sandbox();
     let _ = sandbox.proq_at(&day(40), &["gc", "--dry-run"]).ok();
     sandbox.sh("cp -a ../repo ../moved");
     let mut command = sandbox.proq_command(&sandbox.root().join("moved"), &["gc"]);
@@ -278,27 +283,28 @@ fn the_trash_of_a_repository_that_was_moved_goes_too() {
 }
 
 #[test]
-fn what_dead_processes_had_begun_goes_after_a_day() {
-    let sandbox = used();
+fn frees_temp_files_of_crashed_processes_after_a_day() {
+    let sandbox = used_sandbox();
     let lane = ".git/proq/lanes/shown";
-    let me = std::process::id();
-    for name in ["20260102-030405-4999999-0", &format!("20260102-030405-{me}-0"), "other"] {
+    let own_pid = std::process::id();
+    for name in ["20260102-030405-4999999-0", &format!("20260102-030405-{own_pid}-0"), "other"] {
         sandbox.write(&format!("{lane}/.lane.toml.{name}"), "half");
     }
     sandbox.sh("mkdir -p .git/proq/snaps/20260102-030405-4999999-7/files");
     sandbox.sh("mkdir -p .git/proq/trash/x-20260102-030405-4999999-8/worktree");
-    assert_eq!(goes(&sandbox, "2026-01-03T03:04:04Z"), of(&[]));
-    assert_eq!(goes(&sandbox, "2026-01-03T03:04:05Z"), of(&[("drafts", 3)]));
+    assert_eq!(freed_kinds(&sandbox, "2026-01-03T03:04:04Z"), kind_counts(&[]));
+    assert_eq!(freed_kinds(&sandbox, "2026-01-03T03:04:05Z"), kind_counts(&[("drafts", 3)]));
     let left = sandbox.sh(&format!("cat {lane}/.lane.toml.*"));
     assert_eq!(left, "halfhalf", "of a living process, and of nobody knows whom");
 }
 
 #[test]
-fn size_is_counted_on_disk_and_links_are_not_followed() {
+fn counts_disk_size_without_following_links() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     sandbox.sh("head -c 3000000 /dev/zero | tr '\\0' x > ../big");
-    sandbox.sh_in(&sandbox.lane("x"), "ln -s $ROOT/big link; head -c 1000000 /dev/zero | tr '\\0' x > own");
+    sandbox
+        .sh_in(&sandbox.lane_path("x"), "ln -s $ROOT/big link; head -c 1000000 /dev/zero | tr '\\0' x > own");
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     let answer = sandbox.proq_at(&day(10), &["gc", "--json"]).json();
     let bytes = answer["freed"][0]["bytes"].as_u64().unwrap();
@@ -307,14 +313,14 @@ fn size_is_counted_on_disk_and_links_are_not_followed() {
 }
 
 #[test]
-fn refs_of_operations_that_are_gone_go_at_the_age_of_operations() {
-    let sandbox = used();
+fn frees_orphaned_operation_refs_at_their_age() {
+    let sandbox = used_sandbox();
     let kept = sandbox.git(&["rev-parse", "HEAD"]);
-    let gone = "refs/proq/op/20260102-030405-4711-0-1";
+    let orphaned = "refs/proq/op/20260102-030405-4711-0-1";
     let nameless = "refs/proq/op/mine";
-    sandbox.sh(&format!("git update-ref {gone} {kept}; git update-ref {nameless} {kept}"));
-    let at_work = sandbox.repo.join(".git/proq/aside-x");
-    std::fs::create_dir(&at_work).unwrap();
+    sandbox.sh(&format!("git update-ref {orphaned} {kept}; git update-ref {nameless} {kept}"));
+    let running_operation = sandbox.repo.join(".git/proq/aside-x");
+    std::fs::create_dir(&running_operation).unwrap();
     let owned = "refs/proq/op/20260102-030405-4712-0-1";
     sandbox.git(&["update-ref", owned, &kept]);
     let log = sandbox.repo.join(".git/proq/ops");
@@ -322,13 +328,16 @@ fn refs_of_operations_that_are_gone_go_at_the_age_of_operations() {
     let text = std::fs::read_to_string(first).unwrap();
     let header = text.lines().next().unwrap();
     let id = header.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
-    std::fs::write(at_work.join("journal"), format!("{}\n", header.replace(id, "20260102-030405-4712-0")))
-        .unwrap();
+    std::fs::write(
+        running_operation.join("journal"),
+        format!("{}\n", header.replace(id, "20260102-030405-4712-0")),
+    )
+    .unwrap();
     let list = ["for-each-ref", "--format=%(refname)", "refs/proq/op/"];
-    let refs = || String::from_utf8(sandbox.raw(&sandbox.repo, &list)).unwrap();
-    assert!(!goes(&sandbox, &day(20)).iter().any(|(kind, _)| kind == "operation-refs"));
-    assert!(refs().contains(gone), "{}", refs());
-    assert!(goes(&sandbox, &day(31)).contains(&("operation-refs".to_owned(), 1)));
-    assert!(!refs().contains(gone), "{}", refs());
+    let refs = || String::from_utf8(sandbox.git_bytes(&sandbox.repo, &list)).unwrap();
+    assert!(!freed_kinds(&sandbox, &day(20)).iter().any(|(kind, _)| kind == "operation-refs"));
+    assert!(refs().contains(orphaned), "{}", refs());
+    assert!(freed_kinds(&sandbox, &day(31)).contains(&("operation-refs".to_owned(), 1)));
+    assert!(!refs().contains(orphaned), "{}", refs());
     assert!(refs().contains(nameless) && refs().contains(owned), "{}", refs());
 }

@@ -1,11 +1,12 @@
-//! Owns the rules about the sources themselves: layers, who may print, start programs or exit, and how long things get.
+//! Rules about the sources: layers, which modules may print, start programs or exit, and length limits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What each part may name. `copy`, `explain`, `diagnostics`, `fail_points`, `terminal_text`, `markdown` and `regular_file` are for everybody; `store` may use git's plain types in its records, and
-/// `interrupt` and `store` know each other's errors.
-const MAY_NAME: &[(&str, &[&str])] = &[
+/// Modules that each top-level module may name. All modules may name `copy`, `explain`, `diagnostics`,
+/// `fail_points`, `terminal_text`, `markdown` and `regular_file`; `store` may use git's plain types in its
+/// records, and `interrupt` and `store` know each other's errors.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
@@ -72,19 +73,20 @@ struct Source {
 }
 
 impl Source {
-    fn shown(&self) -> String {
+    fn relative_path(&self) -> String {
         self.path.strip_prefix(root()).unwrap().display().to_string()
     }
 
-    /// The part of the program it belongs to: `cli` for `src/cli/list.rs`, `interrupt` for `src/interrupt.rs`.
-    fn part(&self) -> String {
+    /// Returns the top-level module of the file: `cli` for `src/cli/list.rs`, `interrupt` for
+    /// `src/interrupt.rs`.
+    fn top_module(&self) -> String {
         let inside = self.path.strip_prefix(root().join("src")).unwrap();
         let first = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
         first.trim_end_matches(".rs").to_owned()
     }
 
-    /// The code without its unit tests.
-    fn production(&self) -> &str {
+    /// Returns the code without its unit tests.
+    fn production_code(&self) -> &str {
         self.code.split("#[cfg(test)]").next().unwrap()
     }
 }
@@ -103,7 +105,7 @@ fn sources(below: &str) -> Vec<Source> {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let code = bare(&text);
+                let code = strip_comments_and_strings(&text);
                 out.push(Source { path, text, code });
             }
         }
@@ -113,19 +115,19 @@ fn sources(below: &str) -> Vec<Source> {
     out
 }
 
-/// The program, its tests, and the repository's own tasks.
-fn everything() -> Vec<Source> {
+/// Returns the sources of the program, its tests, and the repository's own tasks.
+fn all_sources() -> Vec<Source> {
     ["src", "tests", "xtask/src"].into_iter().flat_map(sources).collect()
 }
 
-/// Takes comments and the contents of strings out, so that only code is searched. Lines stay lines.
-fn bare(text: &str) -> String {
+/// Removes comments and the contents of strings, so that only code is searched. Line breaks stay.
+fn strip_comments_and_strings(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let skip = if rest.starts_with("//") {
             rest.find('\n').unwrap_or(rest.len())
-        } else if let Some(inner) = raw_string(rest) {
+        } else if let Some(inner) = raw_string_end(rest) {
             inner
         } else if rest.starts_with('"') {
             string_end(rest)
@@ -142,7 +144,7 @@ fn bare(text: &str) -> String {
     out
 }
 
-fn raw_string(text: &str) -> Option<usize> {
+fn raw_string_end(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('r')?;
     let hashes = inner.len() - inner.trim_start_matches('#').len();
     let body = inner[hashes..].strip_prefix('"')?;
@@ -163,24 +165,24 @@ fn string_end(text: &str) -> usize {
     text.len()
 }
 
-/// Everything a file names by `crate::`, groups taken apart: `git::Oid`, `lane::Project` …
-fn named(code: &str) -> BTreeSet<String> {
+/// Returns every path that code names by `crate::`, with groups expanded: `git::Oid`, `lane::Project` …
+fn crate_paths(code: &str) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
             continue;
         }
-        collect(&code[at + "crate::".len()..], "", &mut out);
+        collect_paths(&code[at + "crate::".len()..], "", &mut out);
     }
     out
 }
 
-/// Reads one path, or a `{…}` group of paths, and returns what is left.
-fn collect<'a>(mut text: &'a str, prefix: &str, out: &mut BTreeSet<String>) -> &'a str {
+/// Reads one path, or a `{…}` group of paths, into `out`, and returns the remaining text.
+fn collect_paths<'a>(mut text: &'a str, prefix: &str, out: &mut BTreeSet<String>) -> &'a str {
     if let Some(inner) = text.strip_prefix('{') {
         text = inner;
         loop {
-            text = collect(text.trim_start(), prefix, out).trim_start();
+            text = collect_paths(text.trim_start(), prefix, out).trim_start();
             match text.strip_prefix(',') {
                 Some(rest) if !rest.trim_start().starts_with('}') => text = rest,
                 other => return other.unwrap_or(text).trim_start().strip_prefix('}').unwrap_or(text),
@@ -191,19 +193,20 @@ fn collect<'a>(mut text: &'a str, prefix: &str, out: &mut BTreeSet<String>) -> &
     let (word, rest) = text.split_at(end);
     let path = if prefix.is_empty() { word.to_owned() } else { format!("{prefix}::{word}") };
     if let Some(rest) = rest.strip_prefix("::") {
-        return collect(rest, &path, out);
+        return collect_paths(rest, &path, out);
     }
     out.insert(path);
     rest
 }
 
-/// Every place in the production code below `src/` that matches, as `file: line`.
-fn places(allowed: impl Fn(&str) -> bool, wanted: &[&str]) -> Vec<String> {
+/// Returns every line of production code below `src/` that contains a wanted text, as `file: line`, outside
+/// of allowed files.
+fn matching_lines(allowed: impl Fn(&str) -> bool, wanted: &[&str]) -> Vec<String> {
     let mut out = Vec::new();
-    for source in sources("src").iter().filter(|s| !allowed(&s.shown())) {
-        for line in source.production().lines() {
+    for source in sources("src").iter().filter(|s| !allowed(&s.relative_path())) {
+        for line in source.production_code().lines() {
             if wanted.iter().any(|w| line.contains(w)) {
-                out.push(format!("{}: {}", source.shown(), line.trim()));
+                out.push(format!("{}: {}", source.relative_path(), line.trim()));
             }
         }
     }
@@ -211,15 +214,17 @@ fn places(allowed: impl Fn(&str) -> bool, wanted: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_part_names_only_what_lies_below_it() {
+fn modules_name_only_lower_layers() {
     let mut wrong = Vec::new();
-    for source in sources("src").iter().filter(|s| !["lib", "main"].contains(&s.part().as_str())) {
-        let part = source.part();
-        let (_, below) =
-            MAY_NAME.iter().find(|(name, _)| *name == part).unwrap_or_else(|| panic!("no rule for {part}"));
-        for path in named(source.production()) {
+    for source in sources("src").iter().filter(|s| !["lib", "main"].contains(&s.top_module().as_str())) {
+        let module = source.top_module();
+        let (_, allowed) = ALLOWED_DEPENDENCIES
+            .iter()
+            .find(|(name, _)| *name == module)
+            .unwrap_or_else(|| panic!("no rule for {module}"));
+        for path in crate_paths(source.production_code()) {
             let first = path.split("::").next().unwrap();
-            let own = first == part
+            let is_open_to_all = first == module
                 || [
                     "copy",
                     "explain",
@@ -230,9 +235,9 @@ fn every_part_names_only_what_lies_below_it() {
                     "regular_file",
                 ]
                 .contains(&first);
-            let fits = below.iter().any(|b| path == *b || path.starts_with(&format!("{b}::")));
-            if !own && !fits {
-                wrong.push(format!("{} names {path}", source.shown()));
+            let is_allowed = allowed.iter().any(|b| path == *b || path.starts_with(&format!("{b}::")));
+            if !is_open_to_all && !is_allowed {
+                wrong.push(format!("{} names {path}", source.relative_path()));
             }
         }
     }
@@ -240,61 +245,61 @@ fn every_part_names_only_what_lies_below_it() {
 }
 
 #[test]
-fn imports_are_taken_apart() {
-    let code = bare(
+fn expands_grouped_imports() {
+    let code = strip_comments_and_strings(
         "use crate::git::{self, Oid, a::{B, c::D}};\nuse crate::note; // crate::cli\nlet x = crate::lane::f(\"crate::cli\");",
     );
-    let found: Vec<String> = named(&code).into_iter().collect();
+    let found: Vec<String> = crate_paths(&code).into_iter().collect();
     assert_eq!(found, ["git::Oid", "git::a::B", "git::a::c::D", "git::self", "lane::f", "note"]);
 }
 
 #[test]
-fn only_git_names_the_library_or_starts_git() {
+fn only_git_uses_gix_or_starts_git() {
     let git = |path: &str| path.starts_with("src/git/");
-    assert_eq!(places(git, &["gix"]), [""; 0]);
-    assert_eq!(places(git, &[" Program {"]), [""; 0]);
+    assert_eq!(matching_lines(git, &["gix"]), [""; 0]);
+    assert_eq!(matching_lines(git, &[" Program {"]), [""; 0]);
 }
 
-/// No code of the product is compiled only with debug assertions, or only without: a release, which tests do not build, compiles nothing
-/// that they have not compiled. Where both differ, `cfg!` chooses a branch.
+/// No code of the product is compiled only with debug assertions, or only without: a release, which tests do
+/// not build, compiles nothing that they have not compiled. Where the two differ, `cfg!` chooses a branch.
 #[test]
-fn a_release_has_no_code_of_its_own() {
-    assert_eq!(places(|_| false, &["cfg(debug_assertions", "cfg(not(debug_assertions"]), [""; 0]);
+fn release_build_has_no_extra_code() {
+    assert_eq!(matching_lines(|_| false, &["cfg(debug_assertions", "cfg(not(debug_assertions"]), [""; 0]);
 }
 
 #[test]
 fn only_process_and_git_start_programs() {
     let both = |path: &str| path.starts_with("src/git/") || path.starts_with("src/process/");
-    assert_eq!(places(both, &["std::process::Command", "Command::new("]), [""; 0]);
+    assert_eq!(matching_lines(both, &["std::process::Command", "Command::new("]), [""; 0]);
 }
 
 #[test]
-fn only_the_command_line_prints_reads_arguments_and_exits() {
-    // The output of hooks is forwarded while they run, made printable there.
+fn only_cli_prints_reads_arguments_or_exits() {
+    // Output of hooks is forwarded while they run, and made printable there.
     let hooks = |path: &str| path == "src/git/hook_output.rs";
-    // The supervisor answers the process that started it on its standard output.
-    let loud =
+    // The supervisor reports to the process that started it on its standard output.
+    let may_print =
         |path: &str| path.starts_with("src/cli/") || path == "src/agent/supervisor_start.rs" || hooks(path);
-    assert_eq!(places(loud, &["println!", "print!", "io::stdout", "io::stderr"]), [""; 0]);
+    assert_eq!(matching_lines(may_print, &["println!", "print!", "io::stdout", "io::stderr"]), [""; 0]);
     let cli = |path: &str| path.starts_with("src/cli/") || hooks(path);
     assert_eq!(
-        places(cli, &["println!", "print!", "io::stderr", "process::exit", "process::abort"]),
+        matching_lines(cli, &["println!", "print!", "io::stderr", "process::exit", "process::abort"]),
         [""; 0]
     );
-    // A lock's side file says what its holder was started as.
+    // A lock's holder file contains the command line of its holder.
     let args = |path: &str| path.starts_with("src/cli/") || path == "src/store/holder.rs";
-    assert_eq!(places(args, &["env::args"]), [""; 0]);
+    assert_eq!(matching_lines(args, &["env::args"]), [""; 0]);
 }
 
 #[test]
-fn only_a_few_places_give_a_terminal_text_as_it_is() {
-    // Everything else goes through `ui`, which prints nothing but `Printable`.
+fn raw_terminal_output_is_limited_to_few_files() {
+    // Everything else goes through `ui`, which prints only `Printable`.
     let ui = |path: &str| path == "src/cli/ui.rs" || path == "src/agent/supervisor_start.rs";
-    assert_eq!(places(ui, &["stdout().lock()", "stderr().lock()", "io::stdout(), "]), [""; 0]);
-    // Logs and differences, which have a view of their own, and `--raw`; and answers to programs that are no people.
+    assert_eq!(matching_lines(ui, &["stdout().lock()", "stderr().lock()", "io::stdout(), "]), [""; 0]);
+    // Logs and diffs, which have a view of their own, and `--raw`; and answers to other programs.
     let raw = ["cli/ui.rs", "cli/logs.rs", "cli/diff.rs", "cli/acp.rs", "cli/agent_event.rs"];
-    assert_eq!(places(|path| raw.iter().any(|raw| path.ends_with(raw)), &[".raw("]), [""; 0]);
-    // Programs that have the terminal: git with its pager, a shell or an agent of the user's, tmux.
+    assert_eq!(matching_lines(|path| raw.iter().any(|raw| path.ends_with(raw)), &[".raw("]), [""; 0]);
+    // Programs that get the terminal: git with its pager, a shell or an agent of the user's, tmux.
     let terminal = [
         "process/command_builder.rs",
         "git/command.rs",
@@ -305,21 +310,22 @@ fn only_a_few_places_give_a_terminal_text_as_it_is() {
         "cli/oversee/command.rs",
     ];
     let terminal = |path: &str| terminal.iter().any(|file| path.ends_with(file));
-    assert_eq!(places(terminal, &["run_on_terminal(", "Stdio::inherit()"]), [""; 0]);
-    // Hooks of the repository, whose words git passes on as well.
+    assert_eq!(matching_lines(terminal, &["run_on_terminal(", "Stdio::inherit()"]), [""; 0]);
+    // Hooks of the repository, whose output git passes on as well.
     let hooks = |path: &str| ["src/git/command.rs", "src/git/hook.rs"].contains(&path);
-    assert_eq!(places(hooks, &["run_beside("]), [""; 0]);
+    assert_eq!(matching_lines(hooks, &["run_beside("]), [""; 0]);
 }
 
 #[test]
-fn nothing_is_left_undone() {
+fn sources_have_no_unfinished_markers() {
     let mut wrong = Vec::new();
-    for source in everything() {
-        // A test that needs more than every machine has is ignored, and says what it needs; .ci/run looks for that.
+    for source in all_sources() {
+        // A test that needs more than every machine has is ignored, with a reason that names what it needs;
+        // .ci/run reads that.
         let with_needs = |word: &str| word == "#[ignore" && !source.code.contains("#[ignore]");
         for word in ["todo!", "unimplemented!", "#[ignore", "dbg!"] {
             if source.code.contains(word) && !with_needs(word) {
-                wrong.push(format!("{} has {word}", source.shown()));
+                wrong.push(format!("{} has {word}", source.relative_path()));
             }
         }
     }
@@ -327,15 +333,15 @@ fn nothing_is_left_undone() {
 }
 
 #[test]
-fn files_are_short_and_say_what_they_own() {
+fn files_are_short_and_have_module_docs() {
     let mut wrong = Vec::new();
-    for source in everything() {
+    for source in all_sources() {
         let lines = source.text.lines().count();
         if lines > 700 {
-            wrong.push(format!("{} has {lines} lines", source.shown()));
+            wrong.push(format!("{} has {lines} lines", source.relative_path()));
         }
         if !source.text.starts_with("//! ") {
-            wrong.push(format!("{} does not begin with what it owns", source.shown()));
+            wrong.push(format!("{} does not begin with what it owns", source.relative_path()));
         }
     }
     assert_eq!(wrong, [""; 0]);
@@ -344,17 +350,18 @@ fn files_are_short_and_say_what_they_own() {
 #[test]
 fn functions_are_short() {
     let mut wrong = Vec::new();
-    for source in everything() {
+    for source in all_sources() {
         for (name, lines) in functions(&source.code) {
             if lines > 80 {
-                wrong.push(format!("{}: {name} has {lines} lines", source.shown()));
+                wrong.push(format!("{}: {name} has {lines} lines", source.relative_path()));
             }
         }
     }
     assert_eq!(wrong, [""; 0]);
 }
 
-/// Functions and their lengths. The formatter puts a function's last brace under its first letter.
+/// Returns functions with their lengths in lines. The formatter aligns a function's last brace with its first
+/// letter.
 fn functions(code: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = code.lines().collect();
     let mut out = Vec::new();
@@ -390,7 +397,7 @@ fn every_test_file_is_declared() {
     assert_eq!(declared, found);
 }
 
-/// The text between a call's parentheses, of which `rest` begins with the first.
+/// Returns the text from the opening parenthesis of a call, with which `rest` begins, up to the closing one.
 fn arguments(rest: &str) -> &str {
     let mut open = 0;
     for (at, c) in rest.char_indices() {
@@ -406,9 +413,9 @@ fn arguments(rest: &str) -> &str {
     rest
 }
 
-/// What others may change meanwhile has no order: a sort that reads it anew for each comparison panics.
+/// State that others may change concurrently has no order: a sort that reads it in each comparison panics.
 #[test]
-fn nothing_is_read_while_it_is_compared() {
+fn comparators_read_no_changing_state() {
     const COMPARES: &[&str] = &[
         "sort_by",
         "sort_by_key",
@@ -433,12 +440,12 @@ fn nothing_is_read_while_it_is_compared() {
     ];
     let mut wrong = Vec::new();
     for source in sources("src") {
-        let code = source.production();
+        let code = source.production_code();
         for call in COMPARES {
             for (at, found) in code.match_indices(&format!(".{call}(")) {
                 let closure = arguments(&code[at + found.len() - 1..]);
                 if let Some(read) = READS.iter().find(|read| closure.contains(**read)) {
-                    wrong.push(format!("{}: {call} compares by {read}", source.shown()));
+                    wrong.push(format!("{}: {call} compares by {read}", source.relative_path()));
                 }
             }
         }
@@ -446,7 +453,7 @@ fn nothing_is_read_while_it_is_compared() {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// A path in quotes made by hand is none for a shell once it has an apostrophe.
+/// A path that is quoted by hand breaks the shell command once it contains an apostrophe.
 #[test]
 fn paths_in_commands_are_quoted_by_one_function() {
     const COMMANDS: &[&str] = &[
@@ -475,9 +482,24 @@ fn paths_in_commands_are_quoted_by_one_function() {
         let text = source.text.split("#[cfg(test)]").next().unwrap();
         for (at, line) in text.lines().enumerate() {
             if COMMANDS.iter().any(|command| line.contains(command)) {
-                wrong.push(format!("{}:{}", source.shown(), at + 1));
+                wrong.push(format!("{}:{}", source.relative_path(), at + 1));
             }
         }
     }
     assert_eq!(wrong, [""; 0], "explain::quoted_path() does it");
+}
+
+/// A filter of the test program that matches nothing passes in silence.
+#[test]
+fn test_filters_of_ci_name_modules_that_exist() {
+    let script = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+    let filters: Vec<&str> = script.split_whitespace().filter_map(|word| word.strip_suffix("::")).collect();
+    assert!(filters.len() > 20, "{filters:?}");
+    let is_module = |folder: &str, filter: &str| {
+        let path = root().join(folder).join(filter.replace("::", "/"));
+        path.is_dir() || path.with_extension("rs").is_file()
+    };
+    let missing: Vec<&str> =
+        filters.into_iter().filter(|name| !is_module("tests/it", name) && !is_module("src", name)).collect();
+    assert_eq!(missing, [""; 0]);
 }

@@ -1,8 +1,8 @@
-//! Owns the tests of hooks that a manager of hooks has laid out: they run in lanes as in the main checkout.
+//! Hooks installed by a hook manager: they run in lanes as in the main checkout.
 
 use super::support::Sandbox;
 
-/// What lefthook installs for each hook, but for the many places in which it looks for itself beside `PATH`.
+/// Script that lefthook installs for each hook, without the many locations it searches beside `PATH`.
 const LEFTHOOK: &str = r#"#!/bin/sh
 
 if [ "$LEFTHOOK_VERBOSE" = "1" -o "$LEFTHOOK_VERBOSE" = "true" ]; then
@@ -30,8 +30,8 @@ call_lefthook()
 call_lefthook run "NAME" "$@"
 "#;
 
-/// Stands in for the program: it keeps what is unstaged on the stash while a commit is checked, as the real one does, and looks at
-/// where hooks are, into which the real one writes when its configuration has changed.
+/// Stands in for lefthook: it saves unstaged changes on the stash while a commit is checked, as the real
+/// program does, and reads where hooks are; the real one writes there when its configuration has changed.
 const LEFTHOOK_PROGRAM: &str = r#"
     [ "$1" = -h ] && exit
     name=$2; shift 2
@@ -45,7 +45,7 @@ const LEFTHOOK_PROGRAM: &str = r#"
     esac"#;
 
 #[test]
-fn hooks_of_lefthook_run_in_lanes_and_may_use_the_stash() {
+fn lefthook_hooks_run_in_lanes_and_use_stash() {
     let sandbox = Sandbox::new();
     sandbox.program("lefthook", LEFTHOOK_PROGRAM);
     for name in ["pre-commit", "commit-msg"] {
@@ -54,25 +54,25 @@ fn hooks_of_lefthook_run_in_lanes_and_may_use_the_stash() {
     sandbox.sh("chmod +x .git/hooks/*");
     let script = "echo one > one; echo more >> a.txt; git add one; git commit -qm one
         touch refuse; if git commit -qam two; then echo not refused; fi; rm refuse; git checkout -q HEAD a.txt; git stash list";
-    sandbox.lane_with("x", script);
+    sandbox.run_lane("x", script);
     assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "one trailer");
     assert_eq!(sandbox.proq(&["logs", "x"]).ok(), "");
-    let ran = sandbox.plain(&std::fs::read(sandbox.root().join("ran")).unwrap());
+    let ran = sandbox.normalize(&std::fs::read(sandbox.root().join("ran")).unwrap());
     let lane = "in [ROOT]/repo/.proq-worktrees/x";
-    let own = "hooks [ROOT]/repo/.git/hooks";
+    let hooks_folder = "hooks [ROOT]/repo/.git/hooks";
     assert_eq!(
         ran,
         format!(
-            "pre-commit {lane}: staged one {own}\ncommit-msg {lane}: staged one {own}\npre-commit {lane}: staged a.txt {own}\n"
+            "pre-commit {lane}: staged one {hooks_folder}\ncommit-msg {lane}: staged one {hooks_folder}\npre-commit {lane}: staged a.txt {hooks_folder}\n"
         )
     );
-    // Where it is not installed, it says what it says anywhere.
+    // Where lefthook is not installed, its hook prints the same as anywhere.
     std::fs::remove_file(sandbox.root().join("bin/lefthook")).unwrap();
-    sandbox.lane_with("y", "if git commit -q --allow-empty -m never; then exit 1; fi");
+    sandbox.run_lane("y", "if git commit -q --allow-empty -m never; then exit 1; fi");
     assert!(sandbox.proq(&["logs", "y"]).ok().contains("Can't find lefthook in PATH"));
 }
 
-/// What husky lays out beside its folder of scripts, and `h` in it.
+/// Script that writes what husky installs beside its folder of scripts, including `h`.
 const HUSKY: &str = r#"mkdir -p .husky/_; cd .husky/_; echo '*' > .gitignore
     printf '#!/usr/bin/env sh\n. "$(dirname "$0")/h"' > pre-commit; cp pre-commit commit-msg; cp pre-commit pre-push
     chmod +x pre-commit commit-msg pre-push; cat > h <<'END'
@@ -99,7 +99,7 @@ END
 "#;
 
 #[test]
-fn scripts_of_husky_run_in_a_lane_that_has_its_folder() {
+fn husky_scripts_run_in_lane_with_its_folder() {
     let sandbox = Sandbox::new();
     sandbox.write(".husky/pre-commit", "lint\n");
     sandbox.write(".husky/commit-msg", "echo trailer >> \"$1\"\n");
@@ -107,16 +107,16 @@ fn scripts_of_husky_run_in_a_lane_that_has_its_folder() {
     sandbox.commit_all("husky");
     sandbox.sh(HUSKY);
     sandbox.git(&["config", "core.hooksPath", ".husky/_"]);
-    // `npm install` in the lane lays the folder out there; the script that counts is the lane's.
+    // `npm install` in the lane writes the folder there; the lane's script is the one that runs.
     let script = format!(
         "({HUSKY})\nmkdir -p node_modules/.bin; printf '#!/bin/sh\\necho linted in $(pwd) >> \"$ROOT/ran\"; test ! -e refuse\\n' > node_modules/.bin/lint
         chmod +x node_modules/.bin/lint; echo one > one; git add one; git commit -qm one
         touch refuse; if git commit -q --allow-empty -m two; then echo not refused; fi; rm refuse
         echo 'lint; lint' > .husky/pre-commit; git commit -qam three"
     );
-    sandbox.lane_with("x", &script);
+    sandbox.run_lane("x", &script);
     assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "three trailer\none trailer");
-    let ran = sandbox.plain(&std::fs::read(sandbox.root().join("ran")).unwrap());
+    let ran = sandbox.normalize(&std::fs::read(sandbox.root().join("ran")).unwrap());
     assert_eq!(ran, "linted in [ROOT]/repo/.proq-worktrees/x\n".repeat(4));
     assert!(sandbox.proq(&["logs", "x"]).ok().contains("husky - pre-commit script failed (code 1)"));
     assert!(!sandbox.proq(&["logs", "x"]).ok().contains("not refused"));

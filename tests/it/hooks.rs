@@ -1,4 +1,4 @@
-//! Owns the tests of what is shipped in `hooks/`.
+//! Scripts and documentation shipped in `hooks/`.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -11,17 +11,17 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::support::Sandbox;
 
-/// The page about hooks.
+/// Documentation page about hooks.
 const PAGE: &str = include_str!("../../hooks/README.md");
 
-/// The script at work, with a `notify-send` that prints its arguments to the script's own output.
-struct Watch {
+/// The running script, with a `notify-send` that prints its arguments to the script's own output.
+struct NotifyScript {
     child: Child,
-    said: BufReader<std::process::ChildStdout>,
+    output: BufReader<std::process::ChildStdout>,
 }
 
-impl Watch {
-    fn start(sandbox: &Sandbox, args: &[&str], wanted: Option<&str>) -> Watch {
+impl NotifyScript {
+    fn start(sandbox: &Sandbox, args: &[&str], wanted: Option<&str>) -> NotifyScript {
         let bin = sandbox.root().join("bin");
         sandbox.write_in(
             &bin,
@@ -37,19 +37,19 @@ impl Watch {
         command.args(args).env("PATH", std::env::join_paths(path).unwrap());
         command.envs(wanted.map(|w| ("PROQ_NOTIFY", w)));
         let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        Watch { child, said }
+        let output = BufReader::new(child.stdout.take().unwrap());
+        NotifyScript { child, output }
     }
 
-    /// The next notice, waiting for it.
+    /// Waits for the next notification and returns it.
     fn next(&mut self) -> String {
         let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
+        self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 }
 
-impl Drop for Watch {
+impl Drop for NotifyScript {
     fn drop(&mut self) {
         let group = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         kill_process_group(group, Signal::TERM).unwrap();
@@ -58,48 +58,49 @@ impl Drop for Watch {
 }
 
 #[test]
-fn the_script_tells_of_the_past_that_is_asked_for_and_of_what_comes() {
+fn notify_script_prints_past_and_new_events() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("pay", "echo pay > pay.txt");
-    let mut watch = Watch::start(&sandbox, &["--last", "100"], None);
+    sandbox.run_lane("pay", "echo pay > pay.txt");
+    let mut watch = NotifyScript::start(&sandbox, &["--last", "100"], None);
     assert_eq!(watch.next(), "--|git proq: pay|lane 'pay': done");
     let _ = sandbox.proq(&["merge", "pay"]).ok();
     assert_eq!(watch.next(), "--|git proq: pay|lane 'pay' landed on main");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "bad", "--", "sh", "-c", "exit 3"]).fails(4);
-    let said = watch.next();
-    assert!(said.starts_with("--|git proq: bad|lane 'bad': failed"), "{said}");
+    let notice = watch.next();
+    assert!(notice.starts_with("--|git proq: bad|lane 'bad': failed"), "{notice}");
 }
 
 #[test]
-fn the_script_tells_of_the_events_that_are_wanted_only() {
+fn notify_script_prints_only_wanted_events() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("pay", "echo pay > pay.txt");
-    let mut watch = Watch::start(&sandbox, &["--last", "100"], Some("run.started lane.removed"));
-    let said = watch.next();
-    assert!(said.contains("|git proq: pay|lane 'pay': ") && said.ends_with(" started"), "{said}");
+    sandbox.run_lane("pay", "echo pay > pay.txt");
+    let mut watch = NotifyScript::start(&sandbox, &["--last", "100"], Some("run.started lane.removed"));
+    let notice = watch.next();
+    assert!(notice.contains("|git proq: pay|lane 'pay': ") && notice.ends_with(" started"), "{notice}");
     let _ = sandbox.proq(&["merge", "pay"]).ok();
     assert_eq!(watch.next(), "--|git proq: pay|lane 'pay' cleaned up");
 }
 
 #[test]
-fn the_page_names_the_events_and_fields_that_there_are() {
+fn page_lists_all_events_and_fields() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("pay", "echo pay > a.txt");
-    sandbox.lane_with("tax", "echo tax > a.txt");
-    // Told by now, whoever was faster.
+    sandbox.run_lane("pay", "echo pay > a.txt");
+    sandbox.run_lane("tax", "echo tax > a.txt");
+    // By now the overlap is emitted, whichever process was faster.
     let _ = sandbox.proq(&["matrix"]).ok();
     let _ = sandbox.proq(&["preview", "pay", "--no-hooks"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    sandbox.lane_with("bad", "echo bad > bad.txt; git-proq task update --finding it");
+    sandbox.run_lane("bad", "echo bad > bad.txt; git-proq task update --finding it");
     let _ = sandbox.proq(&["merge", "pay", "tax", "bad", "--verify", "test ! -e bad.txt"]).fails(4);
     sandbox.program("both", "printf 'pay\ntax\n' > a.txt");
     let _ = sandbox.proq(&["resolve", "tax", "--agent", "both"]).ok();
     sandbox.write("a.txt", "mine\n");
-    let by_itself = ["spawn", "--auto-merge", "--wait", "-n", "own", "--", "sh", "-c", "echo own > a.txt"];
-    let _ = sandbox.proq(&by_itself).fails(1);
+    let auto_merge_args =
+        ["spawn", "--auto-merge", "--wait", "-n", "own", "--", "sh", "-c", "echo own > a.txt"];
+    let _ = sandbox.proq(&auto_merge_args).fails(1);
     sandbox.program("teller", "echo '{}' | \"$PROQ_PROGRAM\" _agent-event prompt");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "told", "teller", "say it"]).ok();
-    // One that is tried again, and is then sent something while it is at work.
+    // A run that is retried, and receives a message while it runs.
     let last = |busy: &str| {
         format!(
             "echo '{{\"type\":\"result\",\"is_error\":{busy},\"api_error_status\":529,\"session_id\":\"s\"}}'"
@@ -116,8 +117,8 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     );
     sandbox.git(&["config", "proq.agent.backoff", "0"]);
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "again", "claude", "do it"]).ok();
-    sandbox.lane_with("far", "git commit -q --allow-empty -m far; git -C ../own switch -q --detach");
-    // A task that cannot land, since its check fails: its batch is paused, and ended.
+    sandbox.run_lane("far", "git commit -q --allow-empty -m far; git -C ../own switch -q --detach");
+    // A task that cannot land, since its check fails: its batch is paused, and then aborted.
     sandbox.program("worker", "echo t > t.txt; git add t.txt; git commit -qm t");
     let task = "[[task]]\nid = \"t\"\ntitle = \"T\"\nchecks = [\"false\"]\n";
     sandbox.write("plan.toml", &format!("format = 1\nagent = \"worker\"\n{task}"));
@@ -138,14 +139,14 @@ fn the_page_names_the_events_and_fields_that_there_are() {
         .flat_map(|e| e.as_object().unwrap().keys().map(String::as_str))
         .chain(["schema"])
         .collect();
-    assert_eq!(first_column(PAGE, "event"), &names | &BTreeSet::from(AFTER_A_WHILE));
+    assert_eq!(first_column(PAGE, "event"), &names | &BTreeSet::from(SNAPSHOT_EVENTS));
     assert_eq!(first_column(PAGE, "field"), fields);
 }
 
-/// Events of the process that takes automatic snapshots; `auto_snapshots.rs` has their tests.
-const AFTER_A_WHILE: [&str; 2] = ["changes.lost", "repository.changed"];
+/// Events of the process that takes automatic snapshots; `auto_snapshots.rs` tests them.
+const SNAPSHOT_EVENTS: [&str; 2] = ["changes.lost", "repository.changed"];
 
-/// The first column of the table with this heading.
+/// Returns the first column of the table with this heading.
 fn first_column<'a>(page: &'a str, heading: &str) -> BTreeSet<&'a str> {
     let (_, table) = page.split_once(&format!("\n| {heading} | ")).unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with("| `"));

@@ -1,10 +1,11 @@
-//! Owns the tests of lanes whose large files stay pointers, with a filter that does what git-lfs does.
+//! Lanes whose large files stay pointers, with a filter that does what git-lfs does.
 
 use std::path::Path;
 
-use super::support::{Image, Sandbox};
+use super::support::{Sandbox, WorktreeState};
 
-/// Takes the content of files aside and leaves pointers, by the same arguments as git-lfs. Each smudge is noted in `smudged`.
+/// Stores the content of files elsewhere and leaves pointers, with the same arguments as git-lfs. Each smudge
+/// is recorded in `smudged`.
 const FILTER: &str = r#"
 exec python3 - "$@" 3<&0 <<'END'
 import hashlib, os, subprocess, sys
@@ -49,10 +50,10 @@ END"#;
 
 const BIG: &str = "large and larger\n";
 
-/// A sandbox with one large file, taken care of by single calls or by one process.
-fn scene(process: bool, setting: &str) -> Sandbox {
+/// Returns a sandbox with one large file, filtered by single calls or by one process.
+fn sandbox_with_large_file(process: bool, setting: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.program_as_it_is("git-lfs", FILTER);
+    sandbox.program_verbatim("git-lfs", FILTER);
     sandbox.sh(
         "git config --global filter.lfs.clean 'git-lfs clean -- %f'; git config --global filter.lfs.smudge 'git-lfs smudge -- %f'
         git config --global filter.lfs.required true",
@@ -68,26 +69,26 @@ fn scene(process: bool, setting: &str) -> Sandbox {
     sandbox
 }
 
-fn text(path: &Path) -> String {
+fn read_text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
 #[test]
-fn large_files_of_a_lane_are_whole_or_pointers_as_is_wanted() {
+fn lane_setting_chooses_full_files_or_pointers() {
     for (process, setting) in [(false, "pointer"), (true, "full")] {
-        let sandbox = scene(process, setting);
+        let sandbox = sandbox_with_large_file(process, setting);
         let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
-        let lane = sandbox.lane("x");
-        let is_whole = text(&lane.join("big.bin")) == BIG;
-        assert_eq!(is_whole, setting == "full", "{process} {setting}");
-        assert_eq!(sandbox.root().join("smudged").exists(), is_whole, "{process} {setting}");
-        // What git notes of a file as young as the index says nothing: it is looked into.
+        let lane = sandbox.lane_path("x");
+        let is_full = read_text(&lane.join("big.bin")) == BIG;
+        assert_eq!(is_full, setting == "full", "{process} {setting}");
+        assert_eq!(sandbox.root().join("smudged").exists(), is_full, "{process} {setting}");
+        // Git does not trust its stat data for a file as young as the index: it reads the content.
         sandbox.sh_in(&lane, "touch -d 2001-01-01 big.bin a.txt");
         assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "", "{process} {setting}");
-        // A whole file that an agent makes is stored as a pointer.
+        // A full file that an agent creates is stored as a pointer.
         sandbox.sh_in(&lane, "echo new > new.bin; git add -A; git commit -qm new; git checkout -q HEAD~1; git checkout -q proq/x");
         assert!(sandbox.git_in(&lane, &["show", "HEAD:new.bin"]).starts_with("version https://git-lfs"));
-        assert_eq!(text(&lane.join("new.bin")) == "new\n", setting == "full");
+        assert_eq!(read_text(&lane.join("new.bin")) == "new\n", setting == "full");
         assert_eq!(sandbox.git(&["diff", "--stat", "main", "proq/x", "--", "big.bin"]), "");
         let _ = sandbox.proq(&["preview", "x"]).ok();
         assert_eq!(sandbox.read("new.bin"), "new\n");
@@ -96,19 +97,19 @@ fn large_files_of_a_lane_are_whole_or_pointers_as_is_wanted() {
         assert_eq!((sandbox.read("new.bin"), sandbox.read("big.bin")), ("new\n".into(), BIG.into()));
         assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
         let _ = sandbox.proq(&["undo"]).ok();
-        assert_eq!(text(&lane.join("new.bin")) == "new\n", setting == "full");
+        assert_eq!(read_text(&lane.join("new.bin")) == "new\n", setting == "full");
         sandbox.assert_healthy();
     }
 }
 
 #[test]
-fn a_filter_that_fails_is_told_with_what_helps_and_no_lane_is_made() {
+fn failed_filter_is_explained_and_creates_no_lane() {
     for process in [false, true] {
-        let sandbox = scene(process, "full");
+        let sandbox = sandbox_with_large_file(process, "full");
         let fails = |script: &str| {
-            sandbox.program_as_it_is("git-lfs", script);
+            sandbox.program_verbatim("git-lfs", script);
             let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]).fails(1);
-            assert!(!sandbox.lane("x").exists());
+            assert!(!sandbox.lane_path("x").exists());
             assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
             out.split("error: ").nth(1).unwrap().to_owned()
         };
@@ -132,7 +133,7 @@ fn a_filter_that_fails_is_told_with_what_helps_and_no_lane_is_made() {
     sandbox.write("big.bin", BIG);
     sandbox.commit_all("big");
     sandbox.git(&["config", "filter.mine.smudge", "exit 3"]);
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
     error: a filter that git sends files through failed: external filter 'exit 3' failed 3; nothing was changed
     hint: see which programs they are: git config --get-regexp '^filter'
@@ -141,22 +142,22 @@ fn a_filter_that_fails_is_told_with_what_helps_and_no_lane_is_made() {
 }
 
 #[test]
-fn a_filter_that_fails_leaves_the_main_checkout_as_it_was() {
+fn failed_filter_leaves_main_checkout_unchanged() {
     let sandbox = Sandbox::new();
     sandbox.write(".gitattributes", "*.bin filter=mine\n");
     sandbox.write("big.bin", BIG);
     sandbox.commit_all("big");
-    sandbox.lane_of("x", "echo other >big.bin");
+    sandbox.lane_with_commit("x", "echo other >big.bin");
     sandbox
         .sh("git config filter.mine.clean cat; git config filter.mine.required true; git config filter.mine.smudge 'exit 3'; echo mine >mine");
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let text = sandbox.proq(&["preview", "x"]).fails(1);
     assert!(text.contains("external filter 'exit 3' failed 3; nothing was changed"), "{text}");
-    assert_eq!(before, Image::of(&sandbox, &sandbox.repo));
+    assert_eq!(before, WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
 #[test]
-fn without_a_filter_pointers_are_pointers_and_no_setting_is_written() {
+fn pointers_without_filter_write_no_setting() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.lane.lfs", "pointer"]);
     sandbox.write(".gitattributes", "*.bin filter=lfs -text\n");
@@ -164,19 +165,19 @@ fn without_a_filter_pointers_are_pointers_and_no_setting_is_written() {
     sandbox.commit_all("big");
     let before = sandbox.read(".git/config");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
-    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "");
+    assert_eq!(sandbox.git_in(&sandbox.lane_path("x"), &["status", "--porcelain"]), "");
     assert_eq!(sandbox.read(".git/config"), before);
 }
 
 #[test]
-fn a_bare_repository_without_settings_of_worktrees_is_told_why_files_are_whole() {
-    let sandbox = scene(false, "pointer");
+fn bare_repository_warns_that_files_are_not_pointers() {
+    let sandbox = sandbox_with_large_file(false, "pointer");
     sandbox.sh("git clone -q --bare . ../bare.git; mkdir -p ../bare.git/lfs; cp -r .git/lfs/objects ../bare.git/lfs/");
     let bare = sandbox.root().join("bare.git");
     sandbox.git_in(&bare, &["config", "proq.lane.lfs", "pointer"]);
     let out = sandbox.proq_in(&bare, &["spawn", "--empty", "-n", "x"]);
-    assert_eq!(out.code, 0, "{}", out.shown());
-    assert!(out.stderr.contains("files of git-lfs are whole in this lane"), "{}", out.shown());
-    assert_eq!(text(&sandbox.root().join("bare.proq-worktrees/x/big.bin")), BIG);
+    assert_eq!(out.code, 0, "{}", out.to_text());
+    assert!(out.stderr.contains("files of git-lfs are whole in this lane"), "{}", out.to_text());
+    assert_eq!(read_text(&sandbox.root().join("bare.proq-worktrees/x/big.bin")), BIG);
     assert_eq!(sandbox.git_in(&bare, &["rev-parse", "--is-bare-repository"]), "true");
 }

@@ -1,20 +1,20 @@
-//! Owns the tests of worktrees whose HEAD is a symbolic link to a branch, as old repositories and `core.preferSymlinkRefs` have
-//! it: git reads the name of the branch from the link.
+//! Worktrees whose HEAD is a symbolic link to a branch, as in old repositories and with
+//! `core.preferSymlinkRefs`: git reads the name of the branch from the link.
 
 use std::path::Path;
 
-use super::support::{Image, Sandbox};
+use super::support::{Sandbox, WorktreeState};
 
-/// Makes HEAD of a git directory a link to the branch that it names.
-fn link(sandbox: &Sandbox, dir: &Path) {
+/// Replaces HEAD of a git directory by a link to the branch that it names.
+fn link_head(sandbox: &Sandbox, dir: &Path) {
     sandbox.sh_in(
         dir,
         "name=$(git symbolic-ref HEAD); cd $(git rev-parse --git-dir); rm HEAD; ln -s $name HEAD",
     );
 }
 
-/// A sandbox in which git makes links.
-fn linking() -> Sandbox {
+/// Returns a sandbox in which git writes HEAD as a link.
+fn sandbox_with_linked_heads() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "core.preferSymlinkRefs", "true"]);
     sandbox.sh("git switch -qc dev; git switch -q main");
@@ -23,12 +23,12 @@ fn linking() -> Sandbox {
 }
 
 #[test]
-fn a_checkout_on_a_linked_head_follows_a_landing() {
+fn merge_updates_checkout_with_linked_head() {
     let sandbox = Sandbox::new();
     sandbox.write("b.txt", "b\n");
     sandbox.commit_all("more");
-    link(&sandbox, &sandbox.repo);
-    sandbox.lane_of("one", "echo one > one.txt");
+    link_head(&sandbox, &sandbox.repo);
+    sandbox.lane_with_commit("one", "echo one > one.txt");
     sandbox.write("b.txt", "mine\n");
     let out = sandbox.proq(&["merge", "one"]);
     assert_eq!(out.stderr, "");
@@ -42,9 +42,9 @@ fn a_checkout_on_a_linked_head_follows_a_landing() {
 }
 
 #[test]
-fn a_local_change_on_a_linked_head_refuses_a_landing() {
-    let sandbox = linking();
-    sandbox.lane_of("one", "echo one > a.txt");
+fn local_change_on_linked_head_blocks_merge() {
+    let sandbox = sandbox_with_linked_heads();
+    sandbox.lane_with_commit("one", "echo one > a.txt");
     sandbox.write("a.txt", "mine\n");
     for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
         let text = sandbox.proq(args).fails(1);
@@ -54,24 +54,24 @@ fn a_local_change_on_a_linked_head_refuses_a_landing() {
 }
 
 #[test]
-fn a_preview_from_a_linked_head_ends_where_it_began() {
+fn preview_returns_to_linked_head() {
     for ways in [&[&["preview", "one"][..], &["preview", "--back"]][..], &[&["preview", "one"], &["undo"]]] {
-        let sandbox = linking();
-        sandbox.lane_of("one", "echo one > one.txt; echo one > a.txt");
+        let sandbox = sandbox_with_linked_heads();
+        sandbox.lane_with_commit("one", "echo one > one.txt; echo one > a.txt");
         sandbox.write("a.txt", "mine\n");
-        let before = Image::of(&sandbox, &sandbox.repo);
+        let before = WorktreeState::capture(&sandbox, &sandbox.repo);
         for args in ways {
             let _ = sandbox.proq(args).ok();
         }
-        assert_eq!(before, Image::of(&sandbox, &sandbox.repo));
+        assert_eq!(before, WorktreeState::capture(&sandbox, &sandbox.repo));
         assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
         sandbox.assert_healthy();
     }
 }
 
 #[test]
-fn a_linked_worktree_on_a_linked_head_follows_and_can_be_worked_from() {
-    let sandbox = linking();
+fn linked_worktree_with_linked_head_works() {
+    let sandbox = sandbox_with_linked_heads();
     sandbox.sh("git worktree add -q ../dev dev");
     let dev = sandbox.root().join("dev");
     assert!(sandbox.repo.join(".git/worktrees/dev/HEAD").is_symlink());
@@ -85,31 +85,31 @@ fn a_linked_worktree_on_a_linked_head_follows_and_can_be_worked_from() {
 }
 
 #[test]
-fn a_lane_whose_head_became_a_link_is_whole_and_lands() {
-    let sandbox = linking();
-    sandbox.lane_of("one", "echo one > one.txt");
-    link(&sandbox, &sandbox.lane("one"));
+fn lane_with_linked_head_lands() {
+    let sandbox = sandbox_with_linked_heads();
+    sandbox.lane_with_commit("one", "echo one > one.txt");
+    link_head(&sandbox, &sandbox.lane_path("one"));
     let list = sandbox.proq(&["list"]);
     assert_eq!(list.stderr, "");
-    let _ = sandbox.proq_in(&sandbox.lane("one"), &["list"]).ok();
+    let _ = sandbox.proq_in(&sandbox.lane_path("one"), &["list"]).ok();
     sandbox.assert_healthy();
     let _ = sandbox.proq(&["merge", "one"]).ok();
     assert_eq!(sandbox.git(&["status", "--short"]), "");
 }
 
 #[test]
-fn a_linked_head_whose_branch_has_no_file_is_named_with_what_helps() {
-    let sandbox = linking();
+fn linked_head_to_packed_branch_gives_hint() {
+    let sandbox = sandbox_with_linked_heads();
     sandbox.git(&["worktree", "add", "-q", "../dev", "dev"]);
     sandbox.git(&["pack-refs", "--all"]);
     let out = sandbox.proq(&["list"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot open [ROOT]/repo/.git: HEAD is a symbolic link to refs/heads/main, which has no file of its own
     hint: have git write the name there: git --git-dir='[ROOT]/repo/.git' -c core.preferSymlinkRefs=false symbolic-ref HEAD refs/heads/main
     --- code 1
     ");
-    assert_eq!(sandbox.proq_in(&sandbox.root().join("dev"), &["list"]).shown(), out.shown());
+    assert_eq!(sandbox.proq_in(&sandbox.root().join("dev"), &["list"]).to_text(), out.to_text());
     let hint = out.stderr.lines().find_map(|line| line.strip_prefix("hint: have git write the name there: "));
     sandbox.sh(&hint.unwrap().replace("[ROOT]", sandbox.root().to_str().unwrap()));
     assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");

@@ -1,19 +1,19 @@
-//! Owns the tests of `git proq list`, and of `git proq` alone.
+//! `git proq list`, and `git proq` without a command.
 
 use std::io::Read;
 use std::process::Stdio;
 
-use super::support::{ON_TERMINAL, Sandbox};
+use super::support::{PTY_SCRIPT, Sandbox};
 
-/// A repository with lanes in many states.
-fn busy_place() -> Sandbox {
+/// Returns a repository with lanes in many states.
+fn sandbox_with_many_states() -> Sandbox {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "fresh"]).ok();
-    sandbox.lane_with("good", "echo 1 > one");
+    sandbox.run_lane("good", "echo 1 > one");
     let _ = sandbox
         .proq(&["spawn", "--wait", "-n", "bad", "--", "sh", "-c", "echo half > half; exit 1"])
         .fails(4);
-    sandbox.lane_with("same", "true");
+    sandbox.run_lane("same", "true");
     sandbox.program("robot", "echo 2 > two");
     let _ = sandbox.proq(&["spawn", "--wait", "robot", "Implement payments"]).ok();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "old"]).ok();
@@ -24,15 +24,15 @@ fn busy_place() -> Sandbox {
 }
 
 #[test]
-fn without_lanes_the_next_step_is_shown() {
+fn empty_list_suggests_next_step() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
     --- stderr
     no lanes yet
     hint: git proq spawn claude "what to do"
     --- code 0
     "#);
-    insta::assert_snapshot!(sandbox.proq(&[]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&[]).to_text(), @r#"
     No lanes yet. A lane is a branch and a worktree for one agent.
 
       git proq spawn claude "implement payments"   start an agent in a lane of its own
@@ -41,7 +41,7 @@ fn without_lanes_the_next_step_is_shown() {
       git proq -h                                  see every command
     --- code 0
     "#);
-    insta::assert_snapshot!(sandbox.proq(&["--json"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["--json"]).to_text(), @r#"
     {
       "lanes": [],
       "schema": 1,
@@ -52,9 +52,9 @@ fn without_lanes_the_next_step_is_shown() {
 }
 
 #[test]
-fn every_lane_is_shown_with_what_it_has() {
-    let sandbox = busy_place();
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+fn shows_every_lane_with_its_state() {
+    let sandbox = sandbox_with_many_states();
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
     bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
     fresh               idle       -        +0 -1    -        0s
@@ -63,7 +63,7 @@ fn every_lane_is_shown_with_what_it_has() {
     same                no-change  command  +0 -1    -        0s   sh -ec true
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["ls", "--all"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["ls", "--all"]).to_text(), @r"
     LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
     bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
     fresh               idle       -        +0 -1    -        0s
@@ -73,7 +73,7 @@ fn every_lane_is_shown_with_what_it_has() {
     old@1               discarded  -        -        -        0s
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&[]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&[]).to_text(), @r"
     LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
     bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
     fresh               idle       -        +0 -1    -        0s
@@ -89,16 +89,16 @@ fn every_lane_is_shown_with_what_it_has() {
 }
 
 #[test]
-fn what_is_not_known_to_land_is_not_promised() {
+fn does_not_promise_uncertain_landings() {
     let hints = |sandbox: &Sandbox| sandbox.proq(&[]).stderr;
     let done = "hint: 2 lanes are done: git proq merge --all --dry-run shows what would land\n";
     let sandbox = Sandbox::new();
-    sandbox.lane_with("a", "echo lane > a.txt");
-    sandbox.lane_with("b", "echo b > b.txt");
+    sandbox.run_lane("a", "echo lane > a.txt");
+    sandbox.run_lane("b", "echo b > b.txt");
     assert!(hints(&sandbox).contains("hint: git proq merge --all lands 2 lanes\n"), "{}", hints(&sandbox));
-    sandbox.write_in(&sandbox.lane("b"), "b.txt", "unsaved\n");
+    sandbox.write_in(&sandbox.lane_path("b"), "b.txt", "unsaved\n");
     assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
-    sandbox.git_in(&sandbox.lane("b"), &["checkout", "-q", "b.txt"]);
+    sandbox.git_in(&sandbox.lane_path("b"), &["checkout", "-q", "b.txt"]);
     sandbox.commit_in_lane("b", "echo b > a.txt");
     assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
     let _ = sandbox.proq(&["discard", "--force", "a"]).ok();
@@ -107,46 +107,46 @@ fn what_is_not_known_to_land_is_not_promised() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "idle"]).ok();
     assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
     sandbox.commit_in_lane("idle", "echo idle > idle.txt");
-    let said = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
-    assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
+    let one_done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
+    assert!(hints(&sandbox).contains(one_done), "{}", hints(&sandbox));
     let _ = sandbox.proq(&["discard", "--force", "idle"]).ok();
-    // A rebase goes commit by commit.
+    // A rebase replays commit by commit.
     sandbox.git(&["config", "proq.merge.strategy", "rebase"]);
-    assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains(one_done), "{}", hints(&sandbox));
     sandbox.git(&["config", "--unset", "proq.merge.strategy"]);
     assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
-    // Commits that come to nothing.
+    // Commits whose changes cancel out.
     let none = Sandbox::new();
-    none.lane_with("none", "echo 1 > none; git add none; git commit -qm 1; git rm -q none; git commit -qm 2");
-    assert!(hints(&none).contains(said), "{}", hints(&none));
+    none.run_lane("none", "echo 1 > none; git add none; git commit -qm 1; git rm -q none; git commit -qm 2");
+    assert!(hints(&none).contains(one_done), "{}", hints(&none));
     sandbox.sh("echo main > b.txt; git add .; git commit -qm main");
-    assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
+    assert!(hints(&sandbox).contains(one_done), "{}", hints(&sandbox));
 }
 
 #[test]
-fn what_a_checkout_or_a_check_may_keep_from_landing_is_not_promised() {
-    let promised = |sandbox: &Sandbox| {
-        let said = sandbox.proq(&[]).stderr;
-        let lands = said.contains("hint: git proq merge --all lands 1 lane\n");
+fn does_not_promise_landings_that_may_be_blocked() {
+    let is_promised = |sandbox: &Sandbox| {
+        let stderr = sandbox.proq(&[]).stderr;
+        let lands = stderr.contains("hint: git proq merge --all lands 1 lane\n");
         let done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
-        assert_ne!(lands, said.contains(done), "{said}");
+        assert_ne!(lands, stderr.contains(done), "{stderr}");
         lands
     };
-    let under_way = "git switch -qc other; echo o > o; git add o; git commit -qm o; git switch -q main; \
+    let start_merge = "git switch -qc other; echo o > o; git add o; git commit -qm o; git switch -q main; \
                      git merge -q --no-ff --no-commit other";
     for (obstacle, code) in [
         ("git config proq.verify.commands '! grep -q lane a.txt'", 4),
         ("echo mine > a.txt", 1),
         ("echo mine > new.txt", 1),
         ("echo new.txt >> .git/info/exclude; echo mine > new.txt", 1),
-        (under_way, 1),
+        (start_merge, 1),
     ] {
         let sandbox = Sandbox::new();
-        sandbox.lane_with("l", "echo lane > a.txt; echo lane > new.txt");
+        sandbox.run_lane("l", "echo lane > a.txt; echo lane > new.txt");
         sandbox.sh("echo other > beside.txt");
-        assert!(promised(&sandbox));
+        assert!(is_promised(&sandbox));
         sandbox.sh(obstacle);
-        assert!(!promised(&sandbox), "{obstacle}");
+        assert!(!is_promised(&sandbox), "{obstacle}");
         assert_eq!(sandbox.proq(&["merge", "--all"]).code, code, "{obstacle}");
     }
     // Checks are those of the base, whatever is checked out.
@@ -154,26 +154,26 @@ fn what_a_checkout_or_a_check_may_keep_from_landing_is_not_promised() {
     sandbox.write("proq.toml", "[verify]\ncommands = [\"! grep -q lane a.txt\"]\n");
     sandbox.commit_all("checks");
     let _ = sandbox.proq(&["approve", "--yes"]).ok();
-    sandbox.lane_with("l", "echo lane > a.txt");
+    sandbox.run_lane("l", "echo lane > a.txt");
     sandbox.sh("git switch -qc old; git rm -q proq.toml; git commit -qm old");
-    assert!(!promised(&sandbox));
+    assert!(!is_promised(&sandbox));
     assert_eq!(sandbox.proq(&["merge", "--all"]).code, 4);
     let sandbox = Sandbox::new();
-    sandbox.lane_with("l", "printf '<<<<<<< a\n=======\n>>>>>>> b\n' > marked.txt");
-    assert!(!promised(&sandbox));
+    sandbox.run_lane("l", "printf '<<<<<<< a\n=======\n>>>>>>> b\n' > marked.txt");
+    assert!(!is_promised(&sandbox));
     assert_eq!(sandbox.proq(&["merge", "--all"]).code, 1);
     let sandbox = Sandbox::new();
-    sandbox.lane_with("l", "echo lane > new.txt");
+    sandbox.run_lane("l", "echo lane > new.txt");
     sandbox.sh("echo mine > a.txt; echo other > beside.txt");
-    assert!(promised(&sandbox));
+    assert!(is_promised(&sandbox));
     assert_eq!(sandbox.proq(&["merge", "--all"]).code, 0);
 }
 
 #[test]
-fn a_program_gets_every_field() {
+fn json_has_every_field() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "false"]).fails(4);
-    insta::assert_snapshot!(sandbox.proq(&["list", "--json"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["list", "--json"]).to_text(), @r#"
     {
       "lanes": [
         {
@@ -203,12 +203,12 @@ fn a_program_gets_every_field() {
 }
 
 #[test]
-fn the_lane_in_the_main_checkout_is_marked() {
+fn marks_previewed_lane() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("x", "echo 1 > one");
+    sandbox.run_lane("x", "echo 1 > one");
     sandbox.write("mine", "");
     let _ = sandbox.proq(&["preview", "x"]).ok();
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
     x*    done   command  +1       -        0s   sh -ec echo 1 > one
     --- stderr
@@ -217,7 +217,7 @@ fn the_lane_in_the_main_checkout_is_marked() {
     ");
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["preview"], "x");
     sandbox.git(&["switch", "-q", "main"]);
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
     x     done   command  +1       -        0s   sh -ec echo 1 > one
     --- stderr
@@ -227,15 +227,15 @@ fn the_lane_in_the_main_checkout_is_marked() {
 }
 
 #[test]
-fn a_folder_or_branch_that_vanished_is_shown() {
+fn shows_missing_worktree_or_branch() {
     let sandbox = Sandbox::new();
     for name in ["folder", "branch"] {
         let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
     }
-    std::fs::remove_dir_all(sandbox.lane("folder")).unwrap();
-    sandbox.git_in(&sandbox.lane("branch"), &["switch", "-q", "--detach"]);
+    std::fs::remove_dir_all(sandbox.lane_path("folder")).unwrap();
+    sandbox.git_in(&sandbox.lane_path("branch"), &["switch", "-q", "--detach"]);
     sandbox.git(&["branch", "-q", "-D", "proq/branch"]);
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE    STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
     branch  idle   -      ?        no branch    0s
     folder  idle   -      -        no worktree  0s
@@ -248,11 +248,11 @@ fn a_folder_or_branch_that_vanished_is_shown() {
 }
 
 #[test]
-fn a_worktree_that_no_record_knows_is_shown() {
+fn shows_unrecorded_worktree() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     std::fs::remove_dir_all(sandbox.repo.join(".git/proq/lanes/x")).unwrap();
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r#"
     --- stderr
     no lanes yet
     hint: git proq spawn claude "what to do"
@@ -262,7 +262,7 @@ fn a_worktree_that_no_record_knows_is_shown() {
 }
 
 #[test]
-fn records_that_cannot_be_read_are_named_and_do_not_hide_the_others() {
+fn unreadable_records_do_not_hide_other_lanes() {
     let sandbox = Sandbox::new();
     for name in ["broken", "good", "newer"] {
         let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
@@ -271,7 +271,7 @@ fn records_that_cannot_be_read_are_named_and_do_not_hide_the_others() {
     let newer = std::fs::read_to_string(record("newer")).unwrap().replace("format = 1", "format = 99");
     std::fs::write(record("newer"), &newer).unwrap();
     std::fs::write(record("broken"), "format = 1\nname = ").unwrap();
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     LANE  STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
     good  idle   -      -        -        0s
     --- stderr
@@ -279,14 +279,14 @@ fn records_that_cannot_be_read_are_named_and_do_not_hide_the_others() {
     warning: lane 'newer': the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 1
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["show", "broken"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["show", "broken"]).to_text(), @r"
     --- stderr
     error: the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml cannot be read; it was left as it is
       caused by: TOML parse error at line 2, column 8
     hint: look at it, and set it aside if it is lost: mv '[ROOT]/repo/.git/proq/lanes/broken/lane.toml' '[ROOT]/repo/.git/proq/lanes/broken/lane.toml.broken'
     --- code 1
     ");
-    insta::assert_snapshot!(sandbox.proq(&["discard", "newer"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["discard", "newer"]).to_text(), @r"
     --- stderr
     error: the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 1
     hint: upgrade git-proq: cargo install git-proq
@@ -296,8 +296,8 @@ fn records_that_cannot_be_read_are_named_and_do_not_hide_the_others() {
     assert_eq!(std::fs::read_to_string(record("newer")).unwrap(), newer);
 }
 
-/// Another repository with one lane, below the sandbox.
-fn another(sandbox: &Sandbox, name: &str) -> std::path::PathBuf {
+/// Creates another repository with one lane below the sandbox's folder.
+fn create_repository_with_lane(sandbox: &Sandbox, name: &str) -> std::path::PathBuf {
     let dir = sandbox.root().join(name);
     std::fs::create_dir(&dir).unwrap();
     let _ = sandbox.sh_in(&dir, "git init -q -b main; git commit -q --allow-empty -m first");
@@ -306,11 +306,11 @@ fn another(sandbox: &Sandbox, name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn everywhere_is_every_repository_with_a_lane_that_is_still_there() {
+fn everywhere_lists_existing_repositories_with_lanes() {
     let sandbox = Sandbox::new();
     let nowhere = sandbox.root().join("home");
     let list = |args: &[&str]| sandbox.proq_in(&nowhere, &[&["list", "--everywhere"][..], args].concat());
-    insta::assert_snapshot!(list(&[]).shown(), @r#"
+    insta::assert_snapshot!(list(&[]).to_text(), @r#"
     --- stderr
     no repository with lanes is known; each is from its next lane on
     hint: git proq spawn claude "what to do"
@@ -318,8 +318,8 @@ fn everywhere_is_every_repository_with_a_lane_that_is_still_there() {
     "#);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "near"]).ok();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "near2"]).ok();
-    let far = another(&sandbox, "far");
-    insta::assert_snapshot!(list(&[]).shown(), @r"
+    let far = create_repository_with_lane(&sandbox, "far");
+    insta::assert_snapshot!(list(&[]).to_text(), @r"
     [ROOT]/repo
     LANE   STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
     near   idle   -      -        -        0s
@@ -341,9 +341,9 @@ fn everywhere_is_every_repository_with_a_lane_that_is_still_there() {
 }
 
 #[test]
-fn everywhere_goes_on_past_a_repository_that_cannot_be_looked_at() {
+fn everywhere_continues_past_broken_repository() {
     let sandbox = Sandbox::new();
-    let far = another(&sandbox, "far");
+    let far = create_repository_with_lane(&sandbox, "far");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "near"]).ok();
     std::fs::remove_file(far.join(".git/HEAD")).unwrap();
     let out = sandbox.proq(&["list", "--everywhere", "--json"]);
@@ -356,7 +356,7 @@ fn everywhere_goes_on_past_a_repository_that_cannot_be_looked_at() {
 }
 
 #[test]
-fn a_list_of_repositories_that_cannot_be_written_keeps_nobody_from_spawning() {
+fn unwritable_repository_list_does_not_block_spawn() {
     let sandbox = Sandbox::new();
     let state = sandbox.root().join("state");
     std::fs::write(&state, "no folder").unwrap();
@@ -377,13 +377,13 @@ fn a_list_of_repositories_that_cannot_be_written_keeps_nobody_from_spawning() {
     assert!(state.join("git-proq/repositories.toml").is_file());
 }
 
-/// What a terminal of this kind gets of a list for which git has to be asked about a lane. Git answers once `sign` was shown.
-fn shown_slowly(term: &str, sign: &str) -> String {
+/// Returns the terminal output of a list that needs git for one lane. Git answers once `sign` was printed.
+fn slow_list_output(term: &str, sign: &str) -> String {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("fast", "echo 1 > one");
-    sandbox.lane_with("slow", "echo 2 > two");
+    sandbox.run_lane("fast", "echo 1 > one");
+    sandbox.run_lane("slow", "echo 2 > two");
     let root = sandbox.root();
-    // Of the same length, so that it has to be read, by a filter.
+    // Of the same length, so that git has to read it, through a filter.
     let _ = sandbox.sh(&format!(
         "mkfifo {0}/go; git config filter.slow.clean 'test -e {0}/gone || cat {0}/go; cat'
         git config core.attributesFile {0}/attributes; echo 'two filter=slow' >{0}/attributes
@@ -391,21 +391,21 @@ fn shown_slowly(term: &str, sign: &str) -> String {
         root.display()
     ));
     let mut command = sandbox.command("python3", &sandbox.repo);
-    command.args(["-c", ON_TERMINAL, "git-proq", "list"]).env("TERM", term).stdout(Stdio::piped());
+    command.args(["-c", PTY_SCRIPT, "git-proq", "list"]).env("TERM", term).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
-    let (mut shown, mut part, mut goes) = (Vec::new(), [0; 4096], false);
+    let (mut shown, mut chunk, mut released) = (Vec::new(), [0; 4096], false);
     loop {
-        if !goes && String::from_utf8_lossy(&shown).contains(sign) {
-            goes = true;
-            // A filter that was begun waits until this is closed; none that is begun later does.
+        if !released && String::from_utf8_lossy(&shown).contains(sign) {
+            released = true;
+            // A filter that has started waits until this is closed; one that starts later does not wait.
             let go = std::fs::File::options().write(true).open(root.join("go")).unwrap();
             std::fs::write(root.join("gone"), "").unwrap();
             drop(go);
         }
-        match out.read(&mut part).unwrap() {
+        match out.read(&mut chunk).unwrap() {
             0 => break,
-            n => shown.extend_from_slice(&part[..n]),
+            n => shown.extend_from_slice(&chunk[..n]),
         }
     }
     assert!(child.wait().unwrap().success());
@@ -413,8 +413,8 @@ fn shown_slowly(term: &str, sign: &str) -> String {
 }
 
 #[test]
-fn a_terminal_shows_at_once_what_is_known_and_the_rest_later() {
-    let shown = shown_slowly("xterm", "\n\u{1b}[J");
+fn terminal_shows_known_columns_first() {
+    let shown = slow_list_output("xterm", "\n\u{1b}[J");
     let (before, after) = shown.rsplit_once("\u{1b}[K\n").unwrap();
     let row = |text: &str, lane: &str| {
         let line = text.lines().rfind(|line| line.contains(lane)).unwrap().to_owned();
@@ -426,8 +426,8 @@ fn a_terminal_shows_at_once_what_is_known_and_the_rest_later() {
 }
 
 #[test]
-fn a_terminal_that_cannot_go_back_gets_the_list_once() {
-    let shown = shown_slowly("dumb", "");
+fn dumb_terminal_gets_list_once() {
+    let shown = slow_list_output("dumb", "");
     assert!(shown.starts_with("LANE") && shown.lines().count() == 3, "{shown:?}");
     assert!(!shown.contains(['…', '\u{1b}']), "{shown:?}");
 }

@@ -1,12 +1,12 @@
-//! Owns the tests of local changes that stand in the way of a landing: each hint is a command that gets them out of it.
+//! Local changes that block a landing: each hint is a command that moves them out of the way.
 
-use super::plain_refusals::hints;
+use super::landing_refusals::hint_commands;
 use super::support::Sandbox;
 
-/// Lands lane `one` of a state, is refused, follows the hint of that number, and does so again until it is refused no more, whatever
-/// number the later hints have. Returns the commands that were followed.
+/// Lands lane `one` of a state, follows the hint of index `first` when that is refused, and repeats with the
+/// first hint until no local change blocks the landing. Returns the sandbox and the commands that it ran.
 #[track_caller]
-fn follow(state: impl Fn() -> Sandbox, first: usize) -> (Sandbox, Vec<String>) {
+fn follow_hints(state: impl Fn() -> Sandbox, first: usize) -> (Sandbox, Vec<String>) {
     let sandbox = state();
     let mut followed = Vec::new();
     loop {
@@ -15,7 +15,7 @@ fn follow(state: impl Fn() -> Sandbox, first: usize) -> (Sandbox, Vec<String>) {
             return (sandbox, followed);
         }
         let text = out.fails(1);
-        let all = hints(&sandbox, &text);
+        let all = hint_commands(&sandbox, &text);
         assert!(followed.len() < 3 && !followed.contains(&all[0]), "{text}");
         let at = if followed.is_empty() { first } else { 0 };
         sandbox.sh(&all[at]);
@@ -23,112 +23,112 @@ fn follow(state: impl Fn() -> Sandbox, first: usize) -> (Sandbox, Vec<String>) {
     }
 }
 
-/// How many hints the landing of lane `one` is refused with.
-fn hints_of(state: impl Fn() -> Sandbox) -> usize {
+/// Returns how many hints the refusal to land lane `one` has.
+fn hint_count(state: impl Fn() -> Sandbox) -> usize {
     let sandbox = state();
     let text = sandbox.proq(&["merge", "one"]).fails(1);
     assert!(text.contains("local changes in"), "{text}");
-    hints(&sandbox, &text).len()
+    hint_commands(&sandbox, &text).len()
 }
 
 #[test]
-fn hints_about_edits_in_another_worktree_name_it() {
+fn hints_about_other_worktree_name_it() {
     let state = || {
         let sandbox = Sandbox::new();
-        sandbox.lane_of("one", "echo lane > a.txt");
+        sandbox.lane_with_commit("one", "echo lane > a.txt");
         sandbox.sh("git checkout -q --detach; git worktree add -q \"../it's main\" main; echo edit >> \"../it's main/a.txt\"");
         sandbox
     };
-    assert_eq!(hints_of(state), 2);
-    let (sandbox, followed) = follow(state, 0);
+    assert_eq!(hint_count(state), 2);
+    let (sandbox, followed) = follow_hints(state, 0);
     assert_eq!(followed.len(), 1);
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "WIP");
-    let (sandbox, _) = follow(state, 1);
+    let (sandbox, _) = follow_hints(state, 1);
     assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane");
     assert_eq!(sandbox.git(&["show", "stash@{0}:a.txt"]), "a\nedit");
 }
 
 #[test]
-fn the_hint_about_edits_in_a_submodule_acts_in_it() {
+fn hint_about_submodule_edits_acts_in_it() {
     let state = || {
         let sandbox = Sandbox::new();
         sandbox.sh(
             "git init -q ../sub; git -C ../sub commit -q --allow-empty -m first; echo s > ../sub/s; git -C ../sub add s
             git -C ../sub commit -qm s; git -c protocol.file.allow=always submodule --quiet add ../sub sub; git commit -qm sub",
         );
-        sandbox.lane_of("one", "git rm -qf sub; echo lane > lane");
+        sandbox.lane_with_commit("one", "git rm -qf sub; echo lane > lane");
         sandbox.sh("echo edit > sub/s; echo new > sub/new");
         sandbox
     };
-    assert_eq!(hints_of(state), 1);
-    let (sandbox, followed) = follow(state, 0);
+    assert_eq!(hint_count(state), 1);
+    let (sandbox, followed) = follow_hints(state, 0);
     assert_eq!(followed.len(), 1);
     assert_eq!(sandbox.git(&["show", "main:lane"]), "lane");
     assert_eq!(sandbox.sh("git -C sub show stash@{0}:s; git -C sub show stash@{0}^3:new"), "edit\nnew");
 }
 
 #[test]
-fn hints_about_announced_files_work_whether_they_are_there_or_gone() {
-    let there = || {
+fn hints_about_intent_to_add_files_work() {
+    let present = || {
         let sandbox = Sandbox::new();
-        sandbox.lane_of("one", "echo lane > n");
+        sandbox.lane_with_commit("one", "echo lane > n");
         sandbox.sh("echo mine > n; git add -N n");
         sandbox
     };
-    assert_eq!(hints_of(there), 2);
-    let (sandbox, _) = follow(there, 0);
+    assert_eq!(hint_count(present), 2);
+    let (sandbox, _) = follow_hints(present, 0);
     assert_eq!(sandbox.git(&["show", "main:n"]), "mine");
-    let (sandbox, _) = follow(there, 1);
+    let (sandbox, _) = follow_hints(present, 1);
     assert_eq!(
         (sandbox.read("n").as_str(), sandbox.git(&["show", "stash@{0}:n"]).as_str()),
         ("lane\n", "mine")
     );
-    let gone = || {
-        let sandbox = there();
+    let missing = || {
+        let sandbox = present();
         sandbox.sh("rm n");
         sandbox
     };
-    assert_eq!(hints_of(gone), 1);
-    let (sandbox, _) = follow(gone, 0);
+    assert_eq!(hint_count(missing), 1);
+    let (sandbox, _) = follow_hints(missing, 0);
     assert_eq!(sandbox.read("n"), "lane\n");
 }
 
 #[test]
-fn the_hint_about_hidden_edits_takes_off_flags_of_both_kinds() {
+fn hint_about_hidden_edits_clears_both_flags() {
     let state = || {
         let sandbox = Sandbox::new();
         sandbox.sh("echo b > b; echo c > c");
         sandbox.commit_all("base");
-        sandbox.lane_of("one", "echo lane > a.txt; echo lane > b; echo lane > c");
+        sandbox.lane_with_commit("one", "echo lane > a.txt; echo lane > b; echo lane > c");
         sandbox.sh("git update-index --assume-unchanged a.txt c; git update-index --skip-worktree b c
             echo edit > a.txt; echo edit > b; echo edit > c");
         sandbox
     };
-    assert_eq!(hints_of(state), 1);
-    let (sandbox, followed) = follow(state, 0);
+    assert_eq!(hint_count(state), 1);
+    let (sandbox, followed) = follow_hints(state, 0);
     assert_eq!(followed.len(), 2, "{followed:?}");
     assert_eq!(sandbox.git(&["ls-files", "-v"]), "H a.txt\nH b\nH c");
     assert_eq!(sandbox.git(&["show", "main^{/WIP}:b"]), "edit");
 }
 
 #[test]
-fn an_undo_is_refused_with_hints_that_set_changes_aside() {
+fn refused_undo_hints_at_stash() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("one", "echo lane > n");
+    sandbox.lane_with_commit("one", "echo lane > n");
     let _ = sandbox.proq(&["merge", "one"]).ok();
     sandbox.sh("git rm -q --cached n; git add -N n; echo mine > n");
     let text = sandbox.proq(&["undo"]).fails(1);
-    let hints = hints(&sandbox, &text);
+    let hints = hint_commands(&sandbox, &text);
     assert_eq!(hints.len(), 1, "{text}");
     sandbox.sh(&hints[0]);
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.git(&["show", "stash@{0}:n"]), "mine");
 }
 
-/// A file that git was told not to look at, with an edit, and one with an edit that it shows. `git stash` would reset the former and keep
-/// nothing of it.
+/// A file with an index flag that hides its edit, and a file whose edit is visible. `git stash` would reset
+/// the former and keep nothing of it.
 #[test]
-fn edits_that_a_flag_hides_are_not_lost_by_a_hint_about_others() {
+fn hint_does_not_lose_edits_hidden_by_flags() {
     for flag in ["--assume-unchanged", "--skip-worktree"] {
         for (hidden, lane) in [("a.txt", "echo lane >a.txt; echo lane >c"), ("other", "echo lane >c")] {
             for first in [0, 1] {
@@ -136,13 +136,13 @@ fn edits_that_a_flag_hides_are_not_lost_by_a_hint_about_others() {
                     let sandbox = Sandbox::new();
                     sandbox.sh("echo c >c; echo other >other");
                     sandbox.commit_all("base");
-                    sandbox.lane_of("one", lane);
+                    sandbox.lane_with_commit("one", lane);
                     sandbox.sh(&format!(
                         "git update-index {flag} {hidden}; echo precious >{hidden}; echo edit >>c"
                     ));
                     sandbox
                 };
-                let (sandbox, followed) = follow(state, first.min(hints_of(state) - 1));
+                let (sandbox, followed) = follow_hints(state, first.min(hint_count(state) - 1));
                 let id = sandbox.sh("echo precious | git hash-object --stdin");
                 let is_there = sandbox.read(hidden) == "precious\n"
                     || sandbox.sh(&format!("git cat-file -t {id} 2>/dev/null || true")) == "blob";
@@ -152,58 +152,58 @@ fn edits_that_a_flag_hides_are_not_lost_by_a_hint_about_others() {
     }
 }
 
-/// An undo has the hint that makes no commit; it does not lose such an edit either.
+/// The hint of a refused undo makes no commit; it does not lose a hidden edit either.
 #[test]
-fn an_undo_does_not_lose_hidden_edits_by_its_hint() {
+fn undo_hint_does_not_lose_hidden_edits() {
     let sandbox = Sandbox::new();
     sandbox.sh("echo c >c");
     sandbox.commit_all("base");
-    sandbox.lane_of("one", "echo lane >a.txt; echo lane >c");
+    sandbox.lane_with_commit("one", "echo lane >a.txt; echo lane >c");
     let _ = sandbox.proq(&["merge", "one"]).ok();
     sandbox.sh("git update-index --assume-unchanged a.txt; echo precious >a.txt; echo edit >>c");
     for _ in 0..2 {
         let text = sandbox.proq(&["undo"]).fails(1);
-        sandbox.sh(&hints(&sandbox, &text)[0]);
+        sandbox.sh(&hint_commands(&sandbox, &text)[0]);
     }
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.git(&["show", "stash@{0}:a.txt"]), "precious");
 }
 
-/// Nor does the undo of a preview, which takes no edits along.
+/// Nor does the undo of a preview, which carries no edits.
 #[test]
-fn an_undo_of_a_preview_does_not_lose_hidden_edits_by_its_hint() {
+fn preview_undo_hint_does_not_lose_hidden_edits() {
     let sandbox = Sandbox::new();
     sandbox.sh("echo c >c");
     sandbox.commit_all("base");
-    sandbox.lane_of("one", "echo lane >one");
+    sandbox.lane_with_commit("one", "echo lane >one");
     let _ = sandbox.proq(&["preview", "one"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     sandbox.sh("git update-index --assume-unchanged a.txt; echo precious >a.txt; echo edit >>c");
     for _ in 0..2 {
         let text = sandbox.proq(&["undo"]).fails(1);
-        sandbox.sh(&hints(&sandbox, &text)[0]);
+        sandbox.sh(&hint_commands(&sandbox, &text)[0]);
     }
     assert_eq!(sandbox.git(&["show", "stash@{0}:a.txt"]), "precious");
     let _ = sandbox.proq(&["undo"]).ok();
 }
 
 #[test]
-fn a_hint_about_a_file_whose_name_begins_like_an_option_works() {
+fn hint_works_for_file_named_like_an_option() {
     let state = || {
         let sandbox = Sandbox::new();
         sandbox.sh("echo x >./-x");
         sandbox.commit_all("base");
-        sandbox.lane_of("one", "echo lane >./-x");
+        sandbox.lane_with_commit("one", "echo lane >./-x");
         sandbox.sh("git update-index --assume-unchanged -- -x; echo own >./-x");
         sandbox
     };
-    let (_, followed) = follow(state, 0);
+    let (_, followed) = follow_hints(state, 0);
     assert_eq!(followed.len(), 2, "{followed:?}");
 }
 
-/// `git stash` removes what it does not track in the place of a folder or a file that it tracks.
+/// `git stash` removes untracked files that stand in the place of a tracked folder or file.
 #[test]
-fn what_stands_in_the_place_of_tracked_files_is_not_lost_by_a_hint() {
+fn hint_does_not_lose_files_in_place_of_tracked_ones() {
     for put in [
         "rm -r k; echo precious >k",
         "rm -r k; echo precious >k; echo k >>.git/info/exclude",
@@ -216,7 +216,7 @@ fn what_stands_in_the_place_of_tracked_files_is_not_lost_by_a_hint() {
             let sandbox = Sandbox::new();
             sandbox.sh("mkdir k other; echo m >k/m; echo o >other/o; echo t >t");
             sandbox.commit_all("base");
-            sandbox.lane_of("one", "echo lane >>k/m; echo lane >>t");
+            sandbox.lane_with_commit("one", "echo lane >>k/m; echo lane >>t");
             sandbox
         };
         let dirty = || {
@@ -224,13 +224,13 @@ fn what_stands_in_the_place_of_tracked_files_is_not_lost_by_a_hint() {
             sandbox.sh(put);
             sandbox
         };
-        let is_there = |sandbox: &Sandbox| {
+        let assert_content_exists = |sandbox: &Sandbox| {
             let found = "grep -rl precious . --exclude-dir=.git || \
                 for c in $(git log --all --format=%H; git stash list --format=%H); do git grep -l precious $c; done || true";
             assert_ne!(sandbox.sh(found), "", "{put}");
         };
-        for first in 0..hints_of(dirty) {
-            is_there(&follow(dirty, first).0);
+        for first in 0..hint_count(dirty) {
+            assert_content_exists(&follow_hints(dirty, first).0);
         }
         // An undo of the landing has one hint.
         let sandbox = state();
@@ -241,8 +241,8 @@ fn what_stands_in_the_place_of_tracked_files_is_not_lost_by_a_hint() {
             if out.code == 0 {
                 break;
             }
-            sandbox.sh(&hints(&sandbox, &out.fails(1))[0]);
+            sandbox.sh(&hint_commands(&sandbox, &out.fails(1))[0]);
         }
-        is_there(&sandbox);
+        assert_content_exists(&sandbox);
     }
 }

@@ -1,4 +1,4 @@
-//! Owns the tests of `git proq mcp`: what each kind of agent may do by its tools, and how it is told what went wrong.
+//! `git proq mcp`: what each kind of agent may do with its tools, and the errors it gets.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -9,64 +9,64 @@ use rmcp::transport::TokioChildProcess;
 use rmcp::{RoleClient, ServiceError};
 use serde_json::{Value, json};
 
-use super::runs::with_claude;
+use super::runs::sandbox_with_claude;
 use super::support::Sandbox;
-use super::support::patience::PATIENCE;
+use super::support::waiting::WAIT_LIMIT;
 
-/// What comes of something, which has to come.
-async fn in_time<T>(answer: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, answer).await.unwrap()
+/// Awaits an answer, within the time limit of a test.
+async fn within_limit<T>(answer: impl Future<Output = T>) -> T {
+    tokio::time::timeout(WAIT_LIMIT, answer).await.unwrap()
 }
 
-/// An agent's end of the line.
-struct Agent {
+/// An agent's end of the connection.
+struct Client {
     runtime: tokio::runtime::Runtime,
-    line: RunningService<RoleClient, ()>,
+    service: RunningService<RoleClient, ()>,
 }
 
-impl Agent {
-    /// One that starts the server in `dir`, with `lane` in its environment.
+impl Client {
+    /// Starts the server in `dir`, with `lane` in its environment.
     fn start(
         sandbox: &Sandbox,
         dir: &Path,
         lane: Option<&str>,
         args: &[&str],
         mode: ClientLifecycleMode,
-    ) -> Agent {
+    ) -> Client {
         let mut command = sandbox.proq_command(dir, &[&["mcp"][..], args].concat());
         command.envs(lane.map(|lane| ("PROQ_LANE", lane)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let line = runtime.block_on(async {
+        let service = runtime.block_on(async {
             let command = tokio::process::Command::from(command);
             let (transport, _) = TokioChildProcess::builder(command).stderr(Stdio::null()).spawn().unwrap();
-            in_time(().serve_with_lifecycle(transport, mode)).await.unwrap()
+            within_limit(().serve_with_lifecycle(transport, mode)).await.unwrap()
         });
-        Agent { runtime, line }
+        Client { runtime, service }
     }
 
-    fn in_lane(sandbox: &Sandbox, lane: &str) -> Agent {
-        Agent::start(sandbox, &sandbox.lane(lane), Some(lane), &[], ClientLifecycleMode::Initialize)
+    fn start_in_lane(sandbox: &Sandbox, lane: &str) -> Client {
+        Client::start(sandbox, &sandbox.lane_path(lane), Some(lane), &[], ClientLifecycleMode::Initialize)
     }
 
-    fn supervisor(sandbox: &Sandbox) -> Agent {
-        Agent::start(sandbox, &sandbox.repo, None, &["--supervisor"], ClientLifecycleMode::Initialize)
+    fn start_supervisor(sandbox: &Sandbox) -> Client {
+        Client::start(sandbox, &sandbox.repo, None, &["--supervisor"], ClientLifecycleMode::Initialize)
     }
 
     fn tools(&self) -> Vec<rmcp::model::Tool> {
-        self.runtime.block_on(in_time(self.line.list_all_tools())).unwrap()
+        self.runtime.block_on(within_limit(self.service.list_all_tools())).unwrap()
     }
 
-    fn names(&self) -> Vec<String> {
+    fn tool_names(&self) -> Vec<String> {
         self.tools().into_iter().map(|tool| tool.name.into_owned()).collect()
     }
 
     fn try_call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        self.runtime.block_on(in_time(self.line.call_tool(call)))
+        self.runtime.block_on(within_limit(self.service.call_tool(call)))
     }
 
-    /// Whether a call went wrong, and what was said.
+    /// Returns whether a call failed, and its text.
     fn call(&self, tool: &str, arguments: Value) -> (bool, String) {
         let result = self.try_call(tool, arguments).unwrap();
         let texts = result.content.iter().filter_map(|c| c.as_text()).map(|t| t.text.clone());
@@ -75,15 +75,15 @@ impl Agent {
 
     #[track_caller]
     fn ok(&self, tool: &str, arguments: Value) -> String {
-        let (wrong, text) = self.call(tool, arguments);
-        assert!(!wrong, "{text}");
+        let (failed, text) = self.call(tool, arguments);
+        assert!(!failed, "{text}");
         text
     }
 
     #[track_caller]
     fn fails(&self, tool: &str, arguments: Value) -> String {
-        let (wrong, text) = self.call(tool, arguments);
-        assert!(wrong, "{text}");
+        let (failed, text) = self.call(tool, arguments);
+        assert!(failed, "{text}");
         text
     }
 
@@ -93,13 +93,13 @@ impl Agent {
     }
 }
 
-/// Both ways to begin: a session with `initialize`, and requests that each stand for themselves.
-fn both_eras() -> [ClientLifecycleMode; 2] {
+/// Returns both ways to start: a session with `initialize`, and requests that each are self-contained.
+fn both_lifecycles() -> [ClientLifecycleMode; 2] {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     [ClientLifecycleMode::Initialize, ClientLifecycleMode::Discover { preferred_versions }]
 }
 
-fn with_lane() -> Sandbox {
+fn sandbox_with_lane() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.program("robot", "echo work > work.txt");
     let _ = sandbox.proq(&["spawn", "--wait", "robot", "-n", "x", "Fix it"]).ok();
@@ -107,12 +107,12 @@ fn with_lane() -> Sandbox {
 }
 
 #[test]
-fn an_agent_in_a_lane_reads_its_task_and_reports_in_both_eras() {
-    let sandbox = with_lane();
-    for mode in both_eras() {
-        let agent = Agent::start(&sandbox, &sandbox.lane("x"), Some("x"), &[], mode);
-        assert_eq!(agent.names(), ["read_task", "update_task"]);
-        let about = agent.line.peer_info().and_then(|info| info.instructions.clone()).unwrap();
+fn lane_agent_reads_task_and_reports() {
+    let sandbox = sandbox_with_lane();
+    for mode in both_lifecycles() {
+        let agent = Client::start(&sandbox, &sandbox.lane_path("x"), Some("x"), &[], mode);
+        assert_eq!(agent.tool_names(), ["read_task", "update_task"]);
+        let about = agent.service.peer_info().and_then(|info| info.instructions.clone()).unwrap();
         assert!(about.starts_with("You work in a lane"), "{about}");
         let _ = agent.ok("update_task", json!({ "findings": ["one"], "human_steps": ["two"] }));
         let task = agent.json("read_task", json!({}));
@@ -126,9 +126,9 @@ fn an_agent_in_a_lane_reads_its_task_and_reports_in_both_eras() {
 }
 
 #[test]
-fn tools_say_what_they_do_to_the_world() {
-    let sandbox = with_lane();
-    let hints = |agent: &Agent| -> Vec<String> {
+fn tool_annotations_state_effects() {
+    let sandbox = sandbox_with_lane();
+    let hints = |agent: &Client| -> Vec<String> {
         let one = |tool: rmcp::model::Tool| {
             let hints = tool.annotations.unwrap();
             format!(
@@ -139,10 +139,10 @@ fn tools_say_what_they_do_to_the_world() {
         agent.tools().into_iter().map(one).collect()
     };
     assert_eq!(
-        hints(&Agent::in_lane(&sandbox, "x")),
+        hints(&Client::start_in_lane(&sandbox, "x")),
         ["read_task Some(true) None Some(false)", "update_task Some(false) Some(false) Some(false)"]
     );
-    let lanes = hints(&Agent::supervisor(&sandbox));
+    let lanes = hints(&Client::start_supervisor(&sandbox));
     let read_only = |line: &&String| line.contains(" Some(true) None Some(false)");
     let reading: Vec<&str> = lanes.iter().filter(read_only).map(|l| l.split(' ').next().unwrap()).collect();
     assert_eq!(reading, ["diff", "list", "matrix", "show"]);
@@ -152,9 +152,9 @@ fn tools_say_what_they_do_to_the_world() {
 }
 
 #[test]
-fn an_agent_in_a_lane_has_no_lane_tools_and_cannot_get_them() {
-    let sandbox = with_lane();
-    let agent = Agent::in_lane(&sandbox, "x");
+fn lane_agent_gets_no_lane_tools() {
+    let sandbox = sandbox_with_lane();
+    let agent = Client::start_in_lane(&sandbox, "x");
     for tool in ["list", "merge", "spawn", "stop"] {
         assert!(agent.try_call(tool, json!({})).is_err(), "{tool}");
     }
@@ -163,7 +163,7 @@ fn an_agent_in_a_lane_has_no_lane_tools_and_cannot_get_them() {
         command.envs(lane.map(|lane| ("PROQ_LANE", lane)));
         sandbox.output(command).fails(1)
     };
-    insta::assert_snapshot!(refused(&sandbox.lane("x"), None), @r"
+    insta::assert_snapshot!(refused(&sandbox.lane_path("x"), None), @r"
     error: this is for a person, or for the agent that supervises all lanes, and not for one in lane 'x'
     hint: an agent in a lane reports on its task: git proq task update
     ");
@@ -171,33 +171,33 @@ fn an_agent_in_a_lane_has_no_lane_tools_and_cannot_get_them() {
 }
 
 #[test]
-fn outside_of_its_lane_an_agent_is_told_so() {
-    let sandbox = with_lane();
+fn agent_outside_its_lane_is_refused() {
+    let sandbox = sandbox_with_lane();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
-    let told = |dir: &Path, lane: Option<&str>| {
-        let agent = Agent::start(&sandbox, dir, lane, &[], ClientLifecycleMode::Initialize);
-        let said = agent.fails("read_task", json!({}));
-        assert_eq!(agent.fails("update_task", json!({ "findings": ["a"] })), said);
-        said
+    let refusal = |dir: &Path, lane: Option<&str>| {
+        let agent = Client::start(&sandbox, dir, lane, &[], ClientLifecycleMode::Initialize);
+        let text = agent.fails("read_task", json!({}));
+        assert_eq!(agent.fails("update_task", json!({ "findings": ["a"] })), text);
+        text
     };
-    assert!(told(&sandbox.lane("x"), Some("y")).contains("this is lane 'x', and PROQ_LANE says 'y'"));
-    assert!(told(&sandbox.repo, Some("x")).contains("this is no lane"));
-    assert!(told(&sandbox.repo, None).contains("this is no lane"));
-    assert!(told(&sandbox.root().join("home"), None).contains("not a git repository"));
+    assert!(refusal(&sandbox.lane_path("x"), Some("y")).contains("this is lane 'x', and PROQ_LANE says 'y'"));
+    assert!(refusal(&sandbox.repo, Some("x")).contains("this is no lane"));
+    assert!(refusal(&sandbox.repo, None).contains("this is no lane"));
+    assert!(refusal(&sandbox.root().join("home"), None).contains("not a git repository"));
     assert_eq!(sandbox.proq(&["show", "x", "--json"]).json()["report"], Value::Null);
 
-    let agent = Agent::in_lane(&sandbox, "y");
+    let agent = Client::start_in_lane(&sandbox, "y");
     let _ = agent.ok("read_task", json!({}));
     let _ = sandbox.proq(&["discard", "y"]).ok();
-    let said = agent.fails("update_task", json!({ "findings": ["a"] }));
-    assert!(said.starts_with("error: ") || said.contains("could not be started"), "{said}");
+    let text = agent.fails("update_task", json!({ "findings": ["a"] }));
+    assert!(text.starts_with("error: ") || text.contains("could not be started"), "{text}");
     assert!(!sandbox.repo.join(".git/proq/lanes/y").exists());
 }
 
 #[test]
-fn what_is_wrong_with_a_call_is_said_in_words() {
-    let sandbox = with_lane();
-    let agent = Agent::in_lane(&sandbox, "x");
+fn invalid_calls_return_error_text() {
+    let sandbox = sandbox_with_lane();
+    let agent = Client::start_in_lane(&sandbox, "x");
     let _ = agent.ok("update_task", json!({ "findings": ["stays"] }));
     for arguments in
         [json!({ "findings": "one" }), json!({ "lane": "y", "findings": ["a"] }), json!({ "status": 1 })]
@@ -215,9 +215,9 @@ fn what_is_wrong_with_a_call_is_said_in_words() {
 }
 
 #[test]
-fn what_is_no_message_ends_nothing() {
-    let sandbox = with_lane();
-    let mut command = sandbox.proq_command(&sandbox.lane("x"), &["mcp"]);
+fn invalid_messages_do_not_end_server() {
+    let sandbox = sandbox_with_lane();
+    let mut command = sandbox.proq_command(&sandbox.lane_path("x"), &["mcp"]);
     command.env("PROQ_LANE", "x");
     let start = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } } });
@@ -232,12 +232,12 @@ fn what_is_no_message_ends_nothing() {
 }
 
 #[test]
-fn a_supervisor_looks_at_lanes_and_starts_them() {
-    let sandbox = with_lane();
+fn supervisor_inspects_and_starts_lanes() {
+    let sandbox = sandbox_with_lane();
     sandbox.agent("claude", "cat > asked.txt");
-    let agent = Agent::supervisor(&sandbox);
+    let agent = Client::start_supervisor(&sandbox);
     assert_eq!(
-        agent.names(),
+        agent.tool_names(),
         ["diff", "list", "matrix", "merge", "preview", "send", "show", "spawn", "stop"]
     );
     assert_eq!(agent.json("list", json!({}))["lanes"][0]["name"], "x");
@@ -260,24 +260,24 @@ fn a_supervisor_looks_at_lanes_and_starts_them() {
 }
 
 #[test]
-fn a_supervisor_passes_no_option_and_starts_no_other_program() {
-    let sandbox = with_lane();
-    let agent = Agent::supervisor(&sandbox);
+fn supervisor_cannot_pass_options_or_other_programs() {
+    let sandbox = sandbox_with_lane();
+    let agent = Client::start_supervisor(&sandbox);
     assert!(agent.fails("show", json!({ "lane": "--help" })).contains("there is no lane '--help'"));
     assert!(agent.fails("stop", json!({ "lanes": ["--all"] })).contains("'--all'"));
     assert!(agent.fails("merge", json!({ "strategy": "none" })).contains("none"));
     for name in ["robot", "sh", "--empty", "-h", ""] {
-        let said = agent.fails("spawn", json!({ "agent": name, "prompt": "x", "name": "bad" }));
-        assert!(said.contains("there is no agent of this name"), "{said}");
+        let text = agent.fails("spawn", json!({ "agent": name, "prompt": "x", "name": "bad" }));
+        assert!(text.contains("there is no agent of this name"), "{text}");
     }
     assert_eq!(sandbox.row("bad"), Value::Null);
 }
 
 #[test]
-fn a_merge_lands_only_what_its_plan_said() {
-    let sandbox = with_lane();
-    sandbox.lane_of("y", "echo y > y.txt");
-    let agent = Agent::supervisor(&sandbox);
+fn merge_lands_only_its_plan() {
+    let sandbox = sandbox_with_lane();
+    sandbox.lane_with_commit("y", "echo y > y.txt");
+    let agent = Client::start_supervisor(&sandbox);
     let main = || sandbox.git(&["rev-parse", "main"]);
     let begin = main();
     let plan = agent.json("merge", json!({}));
@@ -285,7 +285,7 @@ fn a_merge_lands_only_what_its_plan_said() {
     let token = plan["token"].as_str().unwrap().to_owned();
     let with = |token: &str, lanes: &[&str]| agent.json("merge", json!({ "token": token, "lanes": lanes }));
 
-    // Not with a made-up token, not for other arguments, not with the token of another server.
+    // Not with an invalid token, not for other arguments, not with the token of another server.
     assert!(with("0123456789abcdef", &[])["plan"].is_object());
     assert!(with(&token, &["x"])["plan"].is_object());
     for other in [json!({ "atomic": true }), json!({ "strategy": "rebase" }), json!({ "verify": ["true"] })] {
@@ -294,7 +294,7 @@ fn a_merge_lands_only_what_its_plan_said() {
         assert!(agent.json("merge", arguments)["plan"].is_object(), "{other}");
         assert_eq!(main(), begin);
     }
-    let other = Agent::supervisor(&sandbox);
+    let other = Client::start_supervisor(&sandbox);
     assert!(other.json("merge", json!({ "token": token }))["plan"].is_object());
     assert_eq!(main(), begin);
 
@@ -317,14 +317,14 @@ fn a_merge_lands_only_what_its_plan_said() {
 }
 
 #[test]
-fn what_becomes_done_after_the_plan_does_not_land_with_it() {
-    let sandbox = with_lane();
+fn lane_finished_after_plan_does_not_land() {
+    let sandbox = sandbox_with_lane();
     sandbox.git(&[
         "config",
         "proq.hook.pre-merge",
         "git proq spawn --wait -n late -- sh -c 'echo late > late.txt'",
     ]);
-    let agent = Agent::supervisor(&sandbox);
+    let agent = Client::start_supervisor(&sandbox);
     let plan = agent.json("merge", json!({}));
     let done = agent.json("merge", json!({ "token": plan["token"] }));
     assert_eq!((done["lanes"].as_array().unwrap().len(), &done["lanes"][0]["result"]), (1, &"landed".into()));
@@ -332,14 +332,14 @@ fn what_becomes_done_after_the_plan_does_not_land_with_it() {
     assert!(sandbox.repo.join("work.txt").exists() && !sandbox.repo.join("late.txt").exists());
 }
 
-/// A merge of lane `x` with main takes a program of the user's, and while that runs somebody makes a commit in lane `y`, for as
-/// long as there is a file `moving`.
-fn with_a_lane_that_moves() -> Sandbox {
+/// Returns a sandbox in which a merge of lane `x` with main runs a program of the user's, during which a
+/// commit appears in lane `y` as long as a file `moving` exists.
+fn sandbox_with_moving_lane() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write(".gitattributes", "a.txt merge=own\n");
     sandbox.commit_all("attributes");
-    sandbox.lane_of("x", "echo lane > a.txt");
-    sandbox.lane_of("y", "echo y > y.txt");
+    sandbox.lane_with_commit("x", "echo lane > a.txt");
+    sandbox.lane_with_commit("y", "echo y > y.txt");
     sandbox.write("a.txt", "main\n");
     sandbox.commit_all("main");
     let commit = "\"$ROOT/repo/.proq-worktrees/y\" commit -q --allow-empty -m more";
@@ -354,9 +354,9 @@ fn with_a_lane_that_moves() -> Sandbox {
 }
 
 #[test]
-fn a_plan_that_something_moved_under_is_never_landed() {
-    let sandbox = with_a_lane_that_moves();
-    let agent = Agent::supervisor(&sandbox);
+fn outdated_plan_is_never_landed() {
+    let sandbox = sandbox_with_moving_lane();
+    let agent = Client::start_supervisor(&sandbox);
     let main = sandbox.git(&["rev-parse", "main"]);
     let merge = |token: &Value| agent.json("merge", json!({ "lanes": ["x", "y"], "token": token }));
     let moved = || sandbox.git(&["rev-list", "--count", "proq/y"]);
@@ -364,7 +364,7 @@ fn a_plan_that_something_moved_under_is_never_landed() {
     sandbox.write_in(&sandbox.root(), "moving", "");
     let first = merge(&Value::Null);
     assert_ne!(moved(), begin, "somebody has made a commit meanwhile");
-    // One that moves each time is another one each time.
+    // A lane that moves each time gives another plan each time.
     let second = merge(&first["token"]);
     assert!(second["plan"].is_object(), "{second}");
     std::fs::remove_file(sandbox.root().join("moving")).unwrap();
@@ -376,13 +376,13 @@ fn a_plan_that_something_moved_under_is_never_landed() {
 }
 
 #[test]
-fn a_supervisor_tells_an_agent_more_and_stops_another() {
-    let sandbox = with_claude("begin; if [ $n = 1 ]; then echo $n > work; fi; well");
+fn supervisor_sends_message_and_stops_agent() {
+    let sandbox = sandbox_with_claude("begin; if [ $n = 1 ]; then echo $n > work; fi; well");
     let _ = sandbox.proq(&["spawn", "-n", "x", "claude", "do it", "--wait"]).ok();
-    let agent = Agent::supervisor(&sandbox);
+    let agent = Client::start_supervisor(&sandbox);
     let _ = agent.ok("send", json!({ "lane": "x", "text": "--wait" }));
     let _ = sandbox.proq(&["wait", "x"]);
-    assert_eq!(sandbox.note("prompt.2"), "--wait");
+    assert_eq!(sandbox.agent_record("prompt.2"), "--wait");
     for name in ["y", "z"] {
         sandbox.start_lane(name, "exec sleep 600");
         let _ = sandbox.started_row(name);
@@ -395,12 +395,12 @@ fn a_supervisor_tells_an_agent_more_and_stops_another() {
 }
 
 #[test]
-fn a_conflict_is_an_answer_and_not_an_error() {
+fn conflict_is_a_result_not_an_error() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo lane > a.txt");
+    sandbox.lane_with_commit("x", "echo lane > a.txt");
     sandbox.write("a.txt", "main\n");
     sandbox.commit_all("main");
-    let agent = Agent::supervisor(&sandbox);
+    let agent = Client::start_supervisor(&sandbox);
     let plan = agent.json("merge", json!({ "lanes": ["x"] }));
     assert_eq!(plan["plan"]["lanes"][0]["result"], "conflict");
     assert_eq!(sandbox.row("x")["state"], "idle");
@@ -410,22 +410,22 @@ fn a_conflict_is_an_answer_and_not_an_error() {
 }
 
 #[test]
-fn a_plan_covers_how_its_lanes_land() {
-    let sandbox = with_lane();
+fn plan_covers_merge_settings() {
+    let sandbox = sandbox_with_lane();
     sandbox.sh("git init -q --bare -b main ../origin.git; git init -q --bare -b main ../other.git");
     sandbox.sh("git remote add origin ../origin.git; git push -q -u origin main");
     sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
-    let agent = Agent::supervisor(&sandbox);
+    let agent = Client::start_supervisor(&sandbox);
     let main = || sandbox.git(&["rev-parse", "main"]);
     let begin = main();
     let mut token = agent.json("merge", json!({}))["token"].clone();
-    let mut is_another = |what: &str| {
+    let mut is_another = |change: &str| {
         let plan = agent.json("merge", json!({ "token": token }));
-        assert!(plan["plan"].is_object() && plan["token"] != token, "{what}: {plan}");
-        assert_eq!(main(), begin, "{what}");
+        assert!(plan["plan"].is_object() && plan["token"] != token, "{change}: {plan}");
+        assert_eq!(main(), begin, "{change}");
         token = plan["token"].clone();
     };
-    for what in [
+    for setting in [
         "config proq.merge.strategy squash",
         "config proq.verify.commands false",
         "config proq.verify.commands true",
@@ -435,12 +435,12 @@ fn a_plan_covers_how_its_lanes_land() {
         "config proq.hook.pre-merge true",
         "config proq.merge.conflictAgent robot",
     ] {
-        sandbox.git(&what.split(' ').collect::<Vec<_>>());
-        is_another(what);
+        sandbox.git(&setting.split(' ').collect::<Vec<_>>());
+        is_another(setting);
     }
-    // What a landing would commit first is part of it, with what is in it.
+    // Changes that a landing would commit first are part of the plan, with their content.
     for text in ["one", "two"] {
-        sandbox.write_in(&sandbox.lane("x"), "more.txt", text);
+        sandbox.write_in(&sandbox.lane_path("x"), "more.txt", text);
         is_another(text);
     }
     let done = agent.json("merge", json!({ "token": token }));

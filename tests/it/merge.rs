@@ -1,34 +1,34 @@
-//! Owns the tests of `git proq merge`: what lands, what may land, what it answers.
+//! Tests of `git proq merge`: which lanes land, which are refused, and the output.
 
-use super::support::{Image, Sandbox};
+use super::support::{Sandbox, WorktreeState};
 
-/// Lanes `one` and `two` with a file each.
+/// Creates a sandbox with lanes `one` and `two` that add a file each.
 fn two_lanes() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("one", "echo one > one.txt");
-    sandbox.lane_of("two", "echo two > two.txt");
+    sandbox.lane_with_commit("one", "echo one > one.txt");
+    sandbox.lane_with_commit("two", "echo two > two.txt");
     sandbox
 }
 
-/// What a landing could change: every ref, every object, every file of git-proq's, the checkout.
+/// Returns the state that a landing could change: refs, object ids, git-proq's files, and the checkout.
 #[track_caller]
-fn everything(sandbox: &Sandbox) -> (String, String, String, Image) {
+fn repository_state(sandbox: &Sandbox) -> (String, String, String, WorktreeState) {
     let refs = sandbox.git(&["for-each-ref"]);
     let objects = sandbox.git(&["cat-file", "--batch-all-objects", "--batch-check", "--unordered"]);
     let mut objects: Vec<&str> = objects.lines().collect();
     objects.sort_unstable();
     let files = sandbox.sh("find .git/proq -type f ! -name '*.holder' ! -path '*/locks/*' -exec cksum {} + | sort; if test -d .git/proq/work; then find .git/proq/work -mindepth 1; fi");
-    (refs, objects.join("\n"), files, Image::of(sandbox, &sandbox.repo))
+    (refs, objects.join("\n"), files, WorktreeState::capture(sandbox, &sandbox.repo))
 }
 
 #[test]
-fn one_lane_lands_in_a_merge_commit_that_names_it() {
+fn lands_lane_as_merge_commit_with_trailers() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("pay", "echo pay > pay.txt; git add .; git commit -qm pay");
+    sandbox.run_lane("pay", "echo pay > pay.txt; git add .; git commit -qm pay");
     let (base, tip) = (sandbox.git(&["rev-parse", "main"]), sandbox.git(&["rev-parse", "proq/pay"]));
     let out = sandbox.proq(&["merge", "pay"]);
     let landed = sandbox.git(&["rev-parse", "--short=8", "main"]);
-    insta::assert_snapshot!(out.shown().replace(&landed, "[COMMIT]"), @r"
+    insta::assert_snapshot!(out.to_text().replace(&landed, "[COMMIT]"), @r"
     landed pay on main ([COMMIT])
     --- code 0
     ");
@@ -43,12 +43,12 @@ fn one_lane_lands_in_a_merge_commit_that_names_it() {
     assert_eq!(sandbox.git(&["log", "-1", "--format=%P"]), format!("{base} {tip}"));
     assert_eq!(sandbox.read("pay.txt"), "pay\n");
     assert_eq!(sandbox.git(&["status", "--short"]), "");
-    assert!(!sandbox.lane("pay").exists());
+    assert!(!sandbox.lane_path("pay").exists());
     assert_eq!(sandbox.git(&["for-each-ref", "refs/heads/proq"]), "");
 }
 
 #[test]
-fn several_lanes_land_in_the_order_given() {
+fn lands_lanes_in_the_given_order() {
     let sandbox = two_lanes();
     let _ = sandbox.proq(&["merge", "two", "one"]).ok();
     assert_eq!(
@@ -59,11 +59,11 @@ fn several_lanes_land_in_the_order_given() {
 }
 
 #[test]
-fn the_same_tree_as_git_merge_makes() {
+fn merges_to_the_same_tree_as_git_merge() {
     let sandbox = Sandbox::new();
     sandbox.sh("seq 1 30 > long.txt; mkdir d; echo x > d/x; chmod +x a.txt");
     sandbox.commit_all("base");
-    sandbox.lane_of("one", "sed -i s/^3$/three/ long.txt; git mv d e; ln -s a.txt link");
+    sandbox.lane_with_commit("one", "sed -i s/^3$/three/ long.txt; git mv d e; ln -s a.txt link");
     sandbox.sh("sed -i s/^28$/late/ long.txt; echo y > d/x");
     sandbox.commit_all("main goes on");
     sandbox.sh("git switch -q --detach; git merge -q --no-ff -m m proq/one; git rev-parse HEAD^{tree} > ../tree; git switch -q main");
@@ -74,7 +74,7 @@ fn the_same_tree_as_git_merge_makes() {
 }
 
 #[test]
-fn all_takes_what_is_done_and_says_what_it_leaves() {
+fn all_lands_finished_lanes_and_lists_left_out_ones() {
     let sandbox = two_lanes();
     let gate = sandbox.root().join("gate");
     sandbox.sh("mkfifo ../gate");
@@ -94,7 +94,7 @@ fn all_takes_what_is_done_and_says_what_it_leaves() {
     let _ = sandbox.proq(&["spawn", "-n", "busy", "--", "sh", "-c", &script]).ok();
     let out = sandbox.proq(&["merge", "--all"]);
     let commits = sandbox.git(&["log", "-3", "--first-parent", "--abbrev=8", "--format=%h"]);
-    let text = commits.lines().fold(out.shown(), |text, id| text.replace(id, "[COMMIT]"));
+    let text = commits.lines().fold(out.to_text(), |text, id| text.replace(id, "[COMMIT]"));
     insta::assert_snapshot!(text, @r"
     landed one on main ([COMMIT])
     landed two on main ([COMMIT])
@@ -106,7 +106,7 @@ fn all_takes_what_is_done_and_says_what_it_leaves() {
     --- code 0
     ");
     let named = sandbox.proq(&["merge", "busy", "bad", "nothing", "bare"]);
-    insta::assert_snapshot!(named.shown(), @r"
+    insta::assert_snapshot!(named.to_text(), @r"
     refused busy: its agent is running
     refused bad: it failed: exit code 9; land it all the same by name with --force
     refused nothing: it changed nothing
@@ -125,12 +125,12 @@ fn all_takes_what_is_done_and_says_what_it_leaves() {
 }
 
 #[test]
-fn json_has_a_line_for_each_lane() {
+fn json_lists_the_result_of_each_lane() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("good", "echo good > good.txt");
-    sandbox.lane_of("clash", "echo lane > a.txt");
-    sandbox.lane_of("dirty", "echo d > d.txt");
-    sandbox.write_in(&sandbox.lane("dirty"), "left.txt", "left\n");
+    sandbox.lane_with_commit("good", "echo good > good.txt");
+    sandbox.lane_with_commit("clash", "echo lane > a.txt");
+    sandbox.lane_with_commit("dirty", "echo d > d.txt");
+    sandbox.write_in(&sandbox.lane_path("dirty"), "left.txt", "left\n");
     sandbox.sh("echo main > a.txt; git commit -qam main");
     let out = sandbox.proq(&["--json", "merge", "good", "clash", "dirty"]);
     assert_eq!(out.code, 1, "a refusal outranks a conflict");
@@ -180,20 +180,20 @@ fn json_has_a_line_for_each_lane() {
 }
 
 #[test]
-fn a_dry_run_writes_nothing_at_all() {
+fn dry_run_writes_nothing() {
     let sandbox = two_lanes();
-    sandbox.lane_of("clash", "echo lane > a.txt");
+    sandbox.lane_with_commit("clash", "echo lane > a.txt");
     sandbox.sh("echo main > a.txt; git commit -qam main; echo mine > mine.txt");
-    let before = everything(&sandbox);
+    let before = repository_state(&sandbox);
     let out = sandbox.proq(&["merge", "--dry-run", "one", "two", "clash"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     would land one on main
     would land two on main
     would conflict clash with main in 1 file; main was not touched
         a.txt
     --- code 3
     ");
-    let after = everything(&sandbox);
+    let after = repository_state(&sandbox);
     assert_eq!(before.0, after.0, "refs");
     assert_eq!(before.1, after.1, "objects");
     assert_eq!(before.2, after.2, "files of git-proq");
@@ -201,15 +201,15 @@ fn a_dry_run_writes_nothing_at_all() {
 }
 
 #[test]
-fn uncommitted_work_is_refused_committed_or_kept_as_the_setting_says() {
+fn uncommitted_setting_refuses_commits_or_snapshots() {
     let lane = || {
         let sandbox = two_lanes();
-        sandbox.sh_in(&sandbox.lane("one"), "echo edit > one.txt; echo n > new.txt");
+        sandbox.sh_in(&sandbox.lane_path("one"), "echo edit > one.txt; echo n > new.txt");
         sandbox
     };
     let sandbox = lane();
     let tip = sandbox.git(&["rev-parse", "main"]);
-    insta::assert_snapshot!(sandbox.proq(&["merge", "one"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["merge", "one"]).to_text(), @r"
     refused one: it has uncommitted work: one.txt, new.txt
     --- stderr
     hint: commit it there: git -C '[ROOT]/repo/.proq-worktrees/one' add -A && git -C '[ROOT]/repo/.proq-worktrees/one' commit
@@ -218,12 +218,12 @@ fn uncommitted_work_is_refused_committed_or_kept_as_the_setting_says() {
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
 
-    // Both hints work as they are, for files that git does not know yet, too.
-    for which in 0..2 {
+    // Both hints work when pasted, also for untracked files.
+    for hint_index in 0..2 {
         let sandbox = two_lanes();
-        sandbox.sh_in(&sandbox.lane("one"), "echo n > new.txt");
+        sandbox.sh_in(&sandbox.lane_path("one"), "echo n > new.txt");
         let json = sandbox.proq(&["merge", "one", "--json"]).json();
-        let hint = json["lanes"][0]["hints"][which].as_str().unwrap();
+        let hint = json["lanes"][0]["hints"][hint_index].as_str().unwrap();
         sandbox.sh(&format!(
             "export GIT_EDITOR='echo by hand >'; {}",
             hint.split_once(": ").unwrap().1.replace("[ROOT]", sandbox.root().to_str().unwrap())
@@ -236,7 +236,7 @@ fn uncommitted_work_is_refused_committed_or_kept_as_the_setting_says() {
     sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
     let _ = sandbox.proq(&["merge", "one"]).ok();
     assert_eq!((sandbox.read("one.txt"), sandbox.read("new.txt")), ("edit\n".into(), "n\n".into()));
-    assert!(!sandbox.lane("one").exists());
+    assert!(!sandbox.lane_path("one").exists());
 
     let sandbox = lane();
     sandbox.git(&["config", "proq.merge.uncommitted", "snapshot"]);
@@ -248,28 +248,28 @@ fn uncommitted_work_is_refused_committed_or_kept_as_the_setting_says() {
     assert!(!sandbox.repo.join("new.txt").exists());
     assert_eq!(sandbox.git(&["show", &format!("{id}:one.txt")]), "edit");
     assert_eq!(sandbox.git(&["show", &format!("{id}^3:new.txt")]), "n");
-    assert!(sandbox.lane("one").join("new.txt").exists(), "what is left keeps the lane");
+    assert!(sandbox.lane_path("one").join("new.txt").exists(), "what is left keeps the lane");
 }
 
 #[test]
-fn what_landed_already_is_said_and_tidied() {
+fn reports_and_removes_lanes_landed_already() {
     let sandbox = two_lanes();
     sandbox.sh("git merge -q --ff-only proq/one; git cherry-pick --no-commit proq/two; git commit -qm 'two, squashed'");
     let tip = sandbox.git(&["rev-parse", "main"]);
-    insta::assert_snapshot!(sandbox.proq(&["merge", "one", "two"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["merge", "one", "two"]).to_text(), @r"
     nothing to do one: everything in it is on main already
     nothing to do two: everything in it is on main already; in other commits, by patch id
     --- code 0
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
-    assert!(!sandbox.lane("one").exists() && !sandbox.lane("two").exists());
+    assert!(!sandbox.lane_path("one").exists() && !sandbox.lane_path("two").exists());
 }
 
 #[test]
-fn landed_lanes_are_kept_when_asked_or_when_something_is_left_in_them() {
+fn keeps_landed_lane_by_option_or_locked_worktree() {
     let sandbox = two_lanes();
     let _ = sandbox.proq(&["merge", "--no-cleanup", "one"]).ok();
-    assert!(sandbox.lane("one").exists());
+    assert!(sandbox.lane_path("one").exists());
     assert_eq!(
         sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads/proq/one"]),
         "refs/heads/proq/one"
@@ -278,16 +278,16 @@ fn landed_lanes_are_kept_when_asked_or_when_something_is_left_in_them() {
     let text = sandbox.proq(&["merge", "two"]).ok();
     assert!(text.contains("its worktree is locked (mine)"), "{text}");
     assert_eq!(sandbox.read("two.txt"), "two\n");
-    assert!(sandbox.lane("two").exists());
+    assert!(sandbox.lane_path("two").exists());
 }
 
 #[test]
-fn lanes_of_two_bases_land_in_one_call() {
+fn lands_lanes_of_two_bases_in_one_call() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.lane_with_commit("one", "echo one > one.txt");
     sandbox.sh("git switch -qc dev; echo dev > dev.txt");
     sandbox.commit_all("dev");
-    sandbox.lane_of("two", "echo two > two.txt");
+    sandbox.lane_with_commit("two", "echo two > two.txt");
     sandbox.git(&["switch", "-q", "--detach"]);
     let _ = sandbox.proq(&["merge", "one", "two"]).ok();
     assert_eq!(sandbox.git(&["ls-tree", "--name-only", "main"]), "a.txt\none.txt");
@@ -296,10 +296,10 @@ fn lanes_of_two_bases_land_in_one_call() {
 }
 
 #[test]
-fn a_lane_whose_base_is_gone_lands_where_it_is_told() {
+fn onto_lands_a_lane_whose_base_was_deleted() {
     let sandbox = Sandbox::new();
     sandbox.sh("git switch -qc dev");
-    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.lane_with_commit("one", "echo one > one.txt");
     sandbox.sh("git switch -q main; git branch -qD dev");
     let text = sandbox.proq(&["merge", "one"]).fails(1);
     assert!(text.contains("its base 'dev' is gone; --onto BRANCH lands it elsewhere"), "{text}");
@@ -309,16 +309,16 @@ fn a_lane_whose_base_is_gone_lands_where_it_is_told() {
 }
 
 #[test]
-fn a_conflict_is_kept_whole_and_the_others_land() {
+fn captures_the_conflict_and_lands_the_other_lanes() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("clash", "echo lane > a.txt; echo lane > both.txt");
-    sandbox.lane_of("good", "echo good > good.txt");
+    sandbox.lane_with_commit("clash", "echo lane > a.txt; echo lane > both.txt");
+    sandbox.lane_with_commit("good", "echo good > good.txt");
     sandbox.sh("echo main > a.txt; echo main > both.txt");
     sandbox.commit_all("main");
     let (base, tip) = (sandbox.git(&["rev-parse", "main"]), sandbox.git(&["rev-parse", "proq/clash"]));
     let out = sandbox.proq(&["merge", "clash", "good", "--order", "given"]);
     let landed = sandbox.git(&["rev-parse", "--short=8", "main"]);
-    insta::assert_snapshot!(out.shown().replace(&landed, "[COMMIT]"), @r"
+    insta::assert_snapshot!(out.to_text().replace(&landed, "[COMMIT]"), @r"
     landed good on main ([COMMIT])
     conflict clash with main in 2 files; main was not touched
         a.txt
@@ -327,8 +327,8 @@ fn a_conflict_is_kept_whole_and_the_others_land() {
     hint: resolve it: git proq resolve clash   see how it stands: git proq show clash
     --- code 3
     ");
-    let kept = sandbox.git(&["log", "-1", "--format=%P", "refs/proq/conflict/clash"]);
-    assert_eq!(kept, format!("{base} {tip}"));
+    let conflict_parents = sandbox.git(&["log", "-1", "--format=%P", "refs/proq/conflict/clash"]);
+    assert_eq!(conflict_parents, format!("{base} {tip}"));
     let marked = sandbox.git(&["show", "refs/proq/conflict/clash:a.txt"]);
     assert!(marked.contains("<<<<<<<") && marked.contains("main") && marked.contains("lane"), "{marked}");
     let list = sandbox.proq(&["--json", "list"]).json();
@@ -341,9 +341,9 @@ fn a_conflict_is_kept_whole_and_the_others_land() {
 }
 
 #[test]
-fn the_record_of_a_conflict_holds_every_side() {
+fn conflict_record_lists_every_stage() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("clash", "echo lane > a.txt; echo lane > both.txt");
+    sandbox.lane_with_commit("clash", "echo lane > a.txt; echo lane > both.txt");
     sandbox.sh("echo main > a.txt; echo main > both.txt");
     sandbox.commit_all("main");
     let (base, tip) = (sandbox.git(&["rev-parse", "main"]), sandbox.git(&["rev-parse", "proq/clash"]));
@@ -397,9 +397,9 @@ fn the_record_of_a_conflict_holds_every_side() {
 }
 
 #[test]
-fn a_conflict_is_tried_again_when_something_moved_or_by_name() {
+fn retries_conflict_by_name_or_after_a_tip_moved() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("clash", "echo lane > a.txt");
+    sandbox.lane_with_commit("clash", "echo lane > a.txt");
     sandbox.sh("echo main > a.txt; git commit -qam main");
     let attempts = |s: &Sandbox| {
         let record = std::fs::read_to_string(s.repo.join(".git/proq/lanes/clash/conflict.toml")).unwrap();
@@ -416,7 +416,7 @@ fn a_conflict_is_tried_again_when_something_moved_or_by_name() {
     let _ = sandbox.proq(&["merge", "--all"]).fails(3);
     assert_eq!(attempts(&sandbox), "3");
     sandbox.sh_in(
-        &sandbox.lane("clash"),
+        &sandbox.lane_path("clash"),
         "git merge -q main 2>&1 >/dev/null || true; echo both > a.txt; git commit -qam both",
     );
     let _ = sandbox.proq(&["merge", "--all"]).ok();
@@ -425,15 +425,15 @@ fn a_conflict_is_tried_again_when_something_moved_or_by_name() {
 }
 
 #[test]
-fn merging_from_inside_a_lane_lands_on_its_base() {
+fn merge_run_inside_a_lane_lands_on_its_base() {
     let sandbox = two_lanes();
-    let _ = sandbox.proq_in(&sandbox.lane("two"), &["merge", "one"]).ok();
+    let _ = sandbox.proq_in(&sandbox.lane_path("two"), &["merge", "one"]).ok();
     assert_eq!(sandbox.read("one.txt"), "one\n");
-    assert!(!sandbox.lane("two").join("one.txt").exists());
+    assert!(!sandbox.lane_path("two").join("one.txt").exists());
 }
 
 #[test]
-fn lanes_of_a_bare_repository_land() {
+fn lands_lane_of_bare_repository() {
     let sandbox = Sandbox::new();
     sandbox.sh("git clone -q --bare . ../bare.git");
     let bare = sandbox.root().join("bare.git");
@@ -448,13 +448,13 @@ fn lanes_of_a_bare_repository_land() {
 }
 
 #[test]
-fn work_that_is_staged_as_removed_or_renamed_is_committed_too() {
+fn commits_deletions_and_renames_before_landing() {
     let sandbox = Sandbox::new();
     sandbox.sh(
         "echo b > b; echo c > c; git add b c; git commit -qm more; git config proq.merge.uncommitted commit",
     );
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
-    sandbox.sh_in(&sandbox.lane("x"), "git rm -q b; git mv c d; rm a.txt");
+    sandbox.sh_in(&sandbox.lane_path("x"), "git rm -q b; git mv c d; rm a.txt");
     let _ = sandbox.proq(&["merge", "x"]).ok();
     assert_eq!(sandbox.git(&["ls-files"]), "d");
 }

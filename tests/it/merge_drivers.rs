@@ -1,9 +1,10 @@
-//! Owns the tests of merge drivers and attributes files: where they run and are found, whatever git and settings.
+//! Tests of merge drivers and attributes files: where drivers run and where the files are found, under
+//! different merge settings.
 
 use super::support::Sandbox;
 
-/// A lane and a base that change a file which a driver of this command line merges.
-fn driven(driver: &str, settings: &str) -> Sandbox {
+/// Creates a lane and a base that both change a file merged by a driver with this command line.
+fn sandbox_with_driver(driver: &str, settings: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.sh(
         "mkdir tools sub; echo 'v merge=own' > .gitattributes; echo 1 > v; echo 7 > VERSION; echo s > sub/s
@@ -12,13 +13,13 @@ fn driven(driver: &str, settings: &str) -> Sandbox {
     sandbox.commit_all("base");
     sandbox.git(&["config", "merge.own.driver", driver]);
     sandbox.sh(settings);
-    sandbox.lane_of("one", "echo lane > v");
+    sandbox.lane_with_commit("one", "echo lane > v");
     sandbox.sh("echo main > v; git commit -qam main");
     sandbox
 }
 
 #[test]
-fn a_merge_driver_runs_in_the_checkout_whatever_git_and_settings() {
+fn driver_runs_at_the_top_of_the_checkout() {
     for settings in ["true", "git config merge.renormalize true"] {
         for (driver, wanted) in [
             ("./tools/drv %A %P", "7\nv\n"),
@@ -26,10 +27,10 @@ fn a_merge_driver_runs_in_the_checkout_whatever_git_and_settings() {
             ("cat \"%O\" %A %B > all; mv all %A", "1\nmain\nlane\n"),
             ("git show :VERSION > %A", "7\n"),
         ] {
-            let sandbox = driven(driver, settings);
+            let sandbox = sandbox_with_driver(driver, settings);
             let dir = sandbox.repo.join("sub");
-            let seen = sandbox.proq(&["matrix", "--json"]).json();
-            assert_eq!(seen["pairs"][0]["result"], "clean", "{driver}: {seen}");
+            let matrix = sandbox.proq(&["matrix", "--json"]).json();
+            assert_eq!(matrix["pairs"][0]["result"], "clean", "{driver}: {matrix}");
             let _ = sandbox.proq_in(&dir, &["merge", "one", "--dry-run"]).ok();
             let _ = sandbox.proq_in(&dir, &["merge", "one"]).ok();
             assert_eq!(sandbox.read("v"), wanted, "{driver}, {settings}");
@@ -38,14 +39,14 @@ fn a_merge_driver_runs_in_the_checkout_whatever_git_and_settings() {
 }
 
 #[test]
-fn an_attributes_file_is_found_from_the_top_of_the_checkout() {
+fn attributes_file_is_resolved_from_checkout_top() {
     for settings in ["true", "git config merge.renormalize true"] {
         let sandbox = Sandbox::new();
         sandbox.sh("mkdir sub; echo top > list; echo s > sub/s; echo 'list merge=union' > ../attributes");
         sandbox.commit_all("base");
         sandbox.git(&["config", "core.attributesFile", "../attributes"]);
         sandbox.sh(settings);
-        sandbox.lane_of("one", "echo lane >> list");
+        sandbox.lane_with_commit("one", "echo lane >> list");
         sandbox.sh("echo main >> list; git commit -qam main");
         let _ = sandbox.proq_in(&sandbox.repo.join("sub"), &["merge", "one"]).ok();
         assert_eq!(sandbox.read("list"), "top\nmain\nlane\n", "{settings}");
@@ -53,22 +54,22 @@ fn an_attributes_file_is_found_from_the_top_of_the_checkout() {
 }
 
 #[test]
-fn what_a_merge_driver_writes_is_no_part_of_the_answer_of_git() {
+fn driver_output_is_not_parsed_as_git_output() {
     for (name, settings) in [("own", "true"), ("own", "git config merge.renormalize true"), ("a=b", "true")] {
-        for words in ["echo merging %P", "printf '1\\000aaaa\\000\\000'", "seq 20000"] {
-            let driver = format!("{words}; cat %B >> %A # all");
-            let sandbox = driven(&driver, settings);
-            sandbox.lane_of("two", "echo two > v");
+        for command in ["echo merging %P", "printf '1\\000aaaa\\000\\000'", "seq 20000"] {
+            let driver = format!("{command}; cat %B >> %A # all");
+            let sandbox = sandbox_with_driver(&driver, settings);
+            sandbox.lane_with_commit("two", "echo two > v");
             sandbox.git(&["config", &format!("merge.{name}.driver"), &driver]);
             sandbox.sh(&format!(
                 "echo 'v merge={name}' > .gitattributes; git commit -qam attributes --allow-empty"
             ));
-            let seen = sandbox.proq(&["matrix", "--json"]).json();
+            let matrix = sandbox.proq(&["matrix", "--json"]).json();
             let results: Vec<_> =
-                seen["pairs"].as_array().unwrap().iter().map(|pair| &pair["result"]).collect();
+                matrix["pairs"].as_array().unwrap().iter().map(|pair| &pair["result"]).collect();
             assert!(
                 results.len() == 3 && results.iter().all(|result| *result == "clean"),
-                "{driver}: {seen}"
+                "{driver}: {matrix}"
             );
             let _ = sandbox.proq(&["merge", "one", "--dry-run"]).ok();
             let _ = sandbox.proq(&["merge", "--all"]).ok();

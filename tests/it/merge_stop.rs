@@ -1,30 +1,31 @@
-//! Owns the tests of `git proq merge --stop`: whose agent is stopped, and what lands of it.
+//! Tests of `git proq merge --stop`: which agents are stopped, and what lands of their work.
 
 use super::support::Sandbox;
 
-/// A lane whose agent has committed `NAME.txt`, has done `then`, and would go on for long. Returns its process id.
-fn busy(sandbox: &Sandbox, name: &str, then: &str) -> String {
+/// Starts a lane whose agent commits `NAME.txt`, runs the commands `more`, and then sleeps. Returns its
+/// process id.
+fn start_busy_lane(sandbox: &Sandbox, name: &str, more: &str) -> String {
     let up = format!("up-{name}");
     sandbox.pipe(&up);
     sandbox.start_lane(
         name,
         &format!(
-            "echo 1 > {name}.txt; git add -A; git commit -qm work; {then} echo $$ > \"$ROOT/{up}\"; sleep 600 & wait"
+            "echo 1 > {name}.txt; git add -A; git commit -qm work; {more} echo $$ > \"$ROOT/{up}\"; sleep 600 & wait"
         ),
     );
-    sandbox.hear(&up).trim().to_owned()
+    sandbox.read_pipe(&up).trim().to_owned()
 }
 
-fn has(sandbox: &Sandbox, file: &str) -> bool {
+fn has_landed(sandbox: &Sandbox, file: &str) -> bool {
     sandbox.repo.join(file).exists()
 }
 
 #[test]
-fn a_lane_that_is_named_is_stopped_and_lands_and_no_other() {
+fn stops_and_lands_only_the_named_lane() {
     let sandbox = Sandbox::new();
-    let (x, y) = (busy(&sandbox, "x", ""), busy(&sandbox, "y", ""));
+    let (x, y) = (start_busy_lane(&sandbox, "x", ""), start_busy_lane(&sandbox, "y", ""));
     assert_eq!(sandbox.started_row("x")["state"], "running");
-    insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).to_text(), @r"
     refused x: its agent is running
     --- stderr
     hint: stop it and land what it has committed: git proq merge x --stop
@@ -32,101 +33,101 @@ fn a_lane_that_is_named_is_stopped_and_lands_and_no_other() {
     ");
     let out = sandbox.proq(&["merge", "x", "--stop"]);
     assert_eq!(out.stderr, "stopped the agent of 'x'\n");
-    assert!(out.clone().ok().starts_with("landed x on main ("), "{}", out.shown());
-    assert!(has(&sandbox, "x.txt") && !has(&sandbox, "y.txt"));
-    assert!(!sandbox.lives(&x) && sandbox.lives(&y));
+    assert!(out.clone().ok().starts_with("landed x on main ("), "{}", out.to_text());
+    assert!(has_landed(&sandbox, "x.txt") && !has_landed(&sandbox, "y.txt"));
+    assert!(!sandbox.is_alive(&x) && sandbox.is_alive(&y));
     assert_eq!(sandbox.row("x@1")["state"], "landed");
     assert_eq!(sandbox.row("y")["state"], "running");
     sandbox.assert_healthy();
 }
 
 #[test]
-fn all_stops_every_agent_and_lands_what_there_is() {
+fn all_stops_every_agent_and_lands_commits() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("done", "echo 1 > done.txt");
-    let pids = [busy(&sandbox, "x", ""), busy(&sandbox, "y", "")];
+    sandbox.run_lane("done", "echo 1 > done.txt");
+    let pids = [start_busy_lane(&sandbox, "x", ""), start_busy_lane(&sandbox, "y", "")];
     sandbox.pipe("up");
     sandbox.start_lane("none", "echo $$ > \"$ROOT/up\"; sleep 600 & wait");
-    let none = sandbox.hear("up");
+    let none = sandbox.read_pipe("up");
     let out = sandbox.proq(&["merge", "--all", "--stop", "--json"]);
-    assert_eq!(out.code, 0, "{}", out.shown());
-    let answer = out.json();
-    assert_eq!(answer["stopped"], serde_json::json!(["none", "x", "y"]));
-    assert_eq!(answer["left_out"], serde_json::json!([["none", "it has no commits yet"]]));
+    assert_eq!(out.code, 0, "{}", out.to_text());
+    let json = out.json();
+    assert_eq!(json["stopped"], serde_json::json!(["none", "x", "y"]));
+    assert_eq!(json["left_out"], serde_json::json!([["none", "it has no commits yet"]]));
     for name in ["done", "x", "y"] {
-        assert!(has(&sandbox, &format!("{name}.txt")), "{name}: {}", out.shown());
+        assert!(has_landed(&sandbox, &format!("{name}.txt")), "{name}: {}", out.to_text());
     }
-    assert!(pids.iter().chain([&none.trim().to_owned()]).all(|pid| !sandbox.lives(pid)));
+    assert!(pids.iter().chain([&none.trim().to_owned()]).all(|pid| !sandbox.is_alive(pid)));
 }
 
 #[test]
-fn what_was_stopped_before_lands_only_when_it_is_named() {
+fn lane_stopped_earlier_lands_only_by_name() {
     let sandbox = Sandbox::new();
-    busy(&sandbox, "x", "");
+    start_busy_lane(&sandbox, "x", "");
     let _ = sandbox.proq(&["stop", "x"]).ok();
     let out = sandbox.proq(&["merge", "--all", "--stop"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     nothing to land
     --- stderr
     left out x: it was stopped; land it all the same by name with --force
     --- code 0
     ");
-    assert!(!has(&sandbox, "x.txt"));
+    assert!(!has_landed(&sandbox, "x.txt"));
     let _ = sandbox.proq(&["merge", "x", "--stop"]).ok();
-    assert!(has(&sandbox, "x.txt"));
+    assert!(has_landed(&sandbox, "x.txt"));
 }
 
 #[test]
-fn what_a_stopped_agent_left_uncommitted_counts_as_in_any_lane() {
+fn uncommitted_files_of_stopped_agent_are_refused() {
     let sandbox = Sandbox::new();
-    busy(&sandbox, "x", "echo 2 > loose.txt;");
+    start_busy_lane(&sandbox, "x", "echo 2 > loose.txt;");
     let text = sandbox.proq(&["merge", "x", "--stop"]).fails(1);
     assert!(text.contains("refused x: it has uncommitted work: loose.txt"), "{text}");
     assert_eq!(sandbox.row("x")["state"], "stopped");
-    assert!(sandbox.lane("x").join("loose.txt").exists());
+    assert!(sandbox.lane_path("x").join("loose.txt").exists());
     sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
     let _ = sandbox.proq(&["merge", "x", "--stop"]).ok();
-    assert!(has(&sandbox, "x.txt") && has(&sandbox, "loose.txt"));
-    // Committed by the supervisor, when that is what it does.
+    assert!(has_landed(&sandbox, "x.txt") && has_landed(&sandbox, "loose.txt"));
+    // With `agent.autocommit`, the supervisor commits the files.
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.agent.autocommit", "always"]);
-    busy(&sandbox, "x", "echo 2 > loose.txt;");
+    start_busy_lane(&sandbox, "x", "echo 2 > loose.txt;");
     let _ = sandbox.proq(&["merge", "x", "--stop"]).ok();
-    assert!(has(&sandbox, "x.txt") && has(&sandbox, "loose.txt"));
+    assert!(has_landed(&sandbox, "x.txt") && has_landed(&sandbox, "loose.txt"));
 }
 
 #[test]
-fn a_dry_run_says_who_would_be_stopped_and_stops_nobody() {
+fn dry_run_lists_agents_to_stop_and_stops_none() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("done", "echo 1 > done.txt");
-    let x = busy(&sandbox, "x", "");
-    insta::assert_snapshot!(sandbox.proq(&["merge", "--all", "--stop", "--dry-run"]).shown(), @r"
+    sandbox.run_lane("done", "echo 1 > done.txt");
+    let x = start_busy_lane(&sandbox, "x", "");
+    insta::assert_snapshot!(sandbox.proq(&["merge", "--all", "--stop", "--dry-run"]).to_text(), @r"
     would stop the agent of x
     would land done on main
     would land x on main
     --- code 0
     ");
-    let answer = sandbox.proq(&["merge", "x", "--stop", "--dry-run", "--json"]).json();
-    assert_eq!(answer["stopped"], serde_json::json!(["x"]));
-    assert_eq!(answer["lanes"][0]["result"], "landed");
-    assert!(sandbox.lives(&x) && !has(&sandbox, "x.txt"));
+    let json = sandbox.proq(&["merge", "x", "--stop", "--dry-run", "--json"]).json();
+    assert_eq!(json["stopped"], serde_json::json!(["x"]));
+    assert_eq!(json["lanes"][0]["result"], "landed");
+    assert!(sandbox.is_alive(&x) && !has_landed(&sandbox, "x.txt"));
     assert_eq!(sandbox.started_row("x")["state"], "running");
 }
 
 #[test]
-fn nobody_is_stopped_for_a_landing_whose_turn_does_not_come() {
+fn stops_no_agent_when_the_queue_times_out() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("first", "echo 1 > first.txt");
-    let x = busy(&sandbox, "x", "");
+    sandbox.lane_with_commit("first", "echo 1 > first.txt");
+    let x = start_busy_lane(&sandbox, "x", "");
     sandbox.pipe("here");
     sandbox.pipe("go");
     let check = "timeout 60 sh -c 'echo here > $ROOT/here'; timeout 60 cat $ROOT/go > /dev/null";
     let mut first = sandbox.proq_command(&sandbox.repo, &["merge", "first", "--verify", check]);
     let mut first = first.stdout(std::process::Stdio::null()).spawn().unwrap();
-    assert_eq!(sandbox.hear("here"), "here\n");
+    assert_eq!(sandbox.read_pipe("here"), "here\n");
     assert_eq!(sandbox.proq(&["merge", "x", "--stop", "--lock-timeout", "0"]).code, 5);
-    let lives = sandbox.lives(&x);
-    sandbox.tell("go");
+    let is_alive = sandbox.is_alive(&x);
+    sandbox.write_pipe("go");
     assert!(first.wait().unwrap().success());
-    assert!(lives && sandbox.row("x")["state"] == "running");
+    assert!(is_alive && sandbox.row("x")["state"] == "running");
 }

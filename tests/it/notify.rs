@@ -1,36 +1,37 @@
-//! Owns the tests of notifiers: what is posted and how often, notices and sounds, and that addresses stay secret.
+//! Tests of notifiers: webhook posts and their retries, desktop notices and sounds, and that addresses stay
+//! secret.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
-use super::support::ON_TERMINAL;
+use super::support::PTY_SCRIPT;
 use super::support::Sandbox;
-use super::support::patience::{wait_until, wait_within};
-use super::user_hooks::{all_told, log, told};
+use super::support::waiting::{wait_until, wait_within};
+use super::user_hooks::{hook_log, hook_output, wait_until_dispatched};
 
-/// How long it may take until somebody asks.
-const MOST: Duration = Duration::from_secs(30);
+/// Longest wait for the next request to the server.
+const MAX_REQUEST_WAIT: Duration = Duration::from_secs(30);
 
-/// An address on this machine.
-struct Server {
+/// HTTP server on this machine that receives notifications.
+struct TestServer {
     listener: TcpListener,
     url: String,
 }
 
-impl Server {
-    fn start() -> Server {
+impl TestServer {
+    fn start() -> TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/secret/path?token=secret", listener.local_addr().unwrap());
-        Server { listener, url }
+        TestServer { listener, url }
     }
 
-    /// The next one who asks for something, waiting for it.
+    /// Waits for the next connection and returns it.
     fn accept(&self) -> TcpStream {
         self.listener.set_nonblocking(true).unwrap();
         let stream = wait_within(
-            MOST,
+            MAX_REQUEST_WAIT,
             || "somebody who asks".to_owned(),
             || match self.listener.accept() {
                 Ok((stream, _)) => Some(stream),
@@ -42,24 +43,24 @@ impl Server {
         stream
     }
 
-    /// Answers the next request with a status and returns its first line, its kind and its body.
-    fn answer(&self, status: &str) -> (String, String, serde_json::Value) {
+    /// Responds to the next request with `status` and returns its request line, content type header and body.
+    fn answer_request(&self, status: &str) -> (String, String, serde_json::Value) {
         let mut stream = self.accept();
-        let (head, body) = request(&mut stream);
-        // One that was given up does not listen.
+        let (head, body) = read_request(&mut stream);
+        // A client that gave up does not read the response.
         drop(write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
         let kind = head.to_lowercase().lines().find(|l| l.starts_with("content-type:")).unwrap().to_owned();
         (head.lines().next().unwrap().to_owned(), kind, serde_json::from_slice(&body).unwrap())
     }
 }
 
-fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
+fn read_request(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut bytes = Vec::new();
-    let mut some = [0; 1024];
+    let mut chunk = [0; 1024];
     loop {
-        let count = stream.read(&mut some).unwrap();
+        let count = stream.read(&mut chunk).unwrap();
         assert!(count > 0);
-        bytes.extend_from_slice(&some[..count]);
+        bytes.extend_from_slice(&chunk[..count]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, _)) = text.split_once("\r\n\r\n") else { continue };
         let length = |l: &str| l.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok();
@@ -71,12 +72,12 @@ fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
 }
 
 #[test]
-fn an_event_is_posted_until_it_is_taken() {
+fn posts_event_until_accepted() {
     let sandbox = Sandbox::new();
-    let server = Server::start();
+    let server = TestServer::start();
     sandbox.git(&["config", "proq.notify.webhook", &server.url]);
-    sandbox.lane_with("pay", "echo pay > pay.txt");
-    let first = server.answer("500 Not Now");
+    sandbox.run_lane("pay", "echo pay > pay.txt");
+    let first = server.answer_request("500 Not Now");
     assert_eq!(
         (first.0.as_str(), first.1.as_str()),
         ("POST /secret/path?token=secret HTTP/1.1", "content-type: application/json")
@@ -88,40 +89,40 @@ fn an_event_is_posted_until_it_is_taken() {
             "n": 3, "repository": "repo", "schema": 1, "state": "done",
         })
     );
-    assert_eq!(server.answer("503 Not Now"), first);
-    assert_eq!(server.answer("200 OK"), first);
-    all_told(&sandbox);
-    let log = log(&sandbox);
+    assert_eq!(server.answer_request("503 Not Now"), first);
+    assert_eq!(server.answer_request("200 OK"), first);
+    wait_until_dispatched(&sandbox);
+    let log = hook_log(&sandbox);
     assert!(
         log.contains("3 run.ended: webhook http://127.0.0.1:") && log.contains("/…: delivered (try 3)"),
         "{log}"
     );
-    // Not what nobody asked to be told of, and nothing twice.
+    // Only selected events are posted, and each one once.
     let _ = sandbox.proq(&["merge", "pay"]).ok();
-    assert_eq!(server.answer("200 OK").2["event"], "merge.landed");
-    all_told(&sandbox);
+    assert_eq!(server.answer_request("200 OK").2["event"], "merge.landed");
+    wait_until_dispatched(&sandbox);
     assert!(!log.contains("secret"), "{log}");
 }
 
 #[test]
-fn what_is_refused_for_good_or_three_times_is_given_up_and_the_next_goes_out() {
+fn gives_up_after_refusal_or_three_tries_and_continues() {
     let sandbox = Sandbox::new();
-    let server = Server::start();
+    let server = TestServer::start();
     sandbox.git(&["config", "proq.notify.slack", &server.url]);
     sandbox.git(&["config", "proq.notify.events", "lane.created"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
     let body = serde_json::json!({ "text": "repo: lane 'a' made from main" });
-    assert_eq!(server.answer("404 Not Found").2, body);
-    all_told(&sandbox);
+    assert_eq!(server.answer_request("404 Not Found").2, body);
+    wait_until_dispatched(&sandbox);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
     for _ in 0..3 {
-        assert_eq!(server.answer("500 No").2["text"], "repo: lane 'b' made from main");
+        assert_eq!(server.answer_request("500 No").2["text"], "repo: lane 'b' made from main");
     }
-    all_told(&sandbox);
+    wait_until_dispatched(&sandbox);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "c"]).ok();
-    assert_eq!(server.answer("200 OK").2["text"], "repo: lane 'c' made from main");
-    all_told(&sandbox);
-    let log = log(&sandbox);
+    assert_eq!(server.answer_request("200 OK").2["text"], "repo: lane 'c' made from main");
+    wait_until_dispatched(&sandbox);
+    let log = hook_log(&sandbox);
     assert!(
         log.contains("given up: status 404\n") && log.contains("given up: status 500 (try 3)\n"),
         "{log}"
@@ -130,70 +131,70 @@ fn what_is_refused_for_good_or_three_times_is_given_up_and_the_next_goes_out() {
 }
 
 #[test]
-fn an_address_that_does_not_answer_holds_up_no_hook() {
+fn silent_address_delays_no_hook() {
     let sandbox = Sandbox::new();
-    let server = Server::start();
+    let server = TestServer::start();
     sandbox.pipe("heard");
     sandbox.git(&["config", "proq.notify.webhook", &server.url]);
     sandbox.git(&["config", "proq.notify.events", "lane.created"]);
     sandbox.git(&["config", "proq.hook.lane.created", "echo $PROQ_LANE > $ROOT/heard"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
     let silent = server.accept();
-    assert_eq!(sandbox.hear("heard"), "a\n");
+    assert_eq!(sandbox.read_pipe("heard"), "a\n");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
-    assert_eq!(sandbox.hear("heard"), "b\n");
-    assert!(!log(&sandbox).contains("webhook"));
-    // It is given up by itself, in spite of a line that stays open; then the next one goes out.
+    assert_eq!(sandbox.read_pipe("heard"), "b\n");
+    assert!(!hook_log(&sandbox).contains("webhook"));
+    // git-proq gives up automatically although the connection stays open; then the next event is posted.
     let given_up = "/…: given up: no answer within 10 s (try 3)\n";
-    wait_until("it is given up", || log(&sandbox).contains(given_up));
-    while server.answer("200 OK").2["lane"] != "b" {}
-    all_told(&sandbox);
-    assert!(log(&sandbox).contains(": delivered"), "{}", log(&sandbox));
+    wait_until("it is given up", || hook_log(&sandbox).contains(given_up));
+    while server.answer_request("200 OK").2["lane"] != "b" {}
+    wait_until_dispatched(&sandbox);
+    assert!(hook_log(&sandbox).contains(": delivered"), "{}", hook_log(&sandbox));
     drop(silent);
 }
 
 #[test]
-fn nobody_is_followed_to_another_address() {
+fn follows_no_redirect() {
     let sandbox = Sandbox::new();
-    let (server, elsewhere) = (Server::start(), Server::start());
+    let (server, elsewhere) = (TestServer::start(), TestServer::start());
     sandbox.git(&["config", "proq.notify.webhook", &server.url]);
     sandbox.git(&["config", "proq.notify.events", "lane.created"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
-    let _ = server.answer(&format!("302 Found\r\nLocation: {}", elsewhere.url));
-    all_told(&sandbox);
-    assert!(log(&sandbox).contains("given up: status 302\n"), "{}", log(&sandbox));
+    let _ = server.answer_request(&format!("302 Found\r\nLocation: {}", elsewhere.url));
+    wait_until_dispatched(&sandbox);
+    assert!(hook_log(&sandbox).contains("given up: status 302\n"), "{}", hook_log(&sandbox));
     elsewhere.listener.set_nonblocking(true).unwrap();
     assert_eq!(elsewhere.listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
 #[test]
-fn an_address_that_is_none_is_not_in_the_words_about_it() {
+fn invalid_address_is_hidden_in_the_log() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.notify.webhook", "http://a<b>/secret"]);
     sandbox.git(&["config", "proq.notify.events", "lane.created"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
-    all_told(&sandbox);
-    let log = log(&sandbox);
+    wait_until_dispatched(&sandbox);
+    let log = hook_log(&sandbox);
     assert!(log.ends_with("webhook http://a<b>/…: given up: it could not be sent (try 3)\n"), "{log}");
 }
 
 #[test]
-fn what_looks_like_markup_is_text() {
+fn escapes_markup_in_messages() {
     let sandbox = Sandbox::new();
-    let server = Server::start();
+    let server = TestServer::start();
     sandbox.program("notify-send", "printf '%s\\n' \"$3\" >> $ROOT/told");
     sandbox.git(&["config", "proq.notify.desktop", "notify-send"]);
     sandbox.git(&["config", "proq.notify.slack", &server.url]);
     sandbox.git(&["config", "proq.notify.events", "lane.committed"]);
-    sandbox.lane_with("x", "git commit -q --allow-empty -m '<!channel> & <b>'");
-    let text = server.answer("200 OK").2["text"].as_str().unwrap().to_owned();
+    sandbox.run_lane("x", "git commit -q --allow-empty -m '<!channel> & <b>'");
+    let text = server.answer_request("200 OK").2["text"].as_str().unwrap().to_owned();
     assert!(text.ends_with(" &lt;!channel&gt; &amp; &lt;b&gt;"), "{text}");
-    assert!(told(&sandbox).ends_with(" &lt;!channel> &amp; &lt;b>\n"), "{}", told(&sandbox));
+    assert!(hook_output(&sandbox).ends_with(" &lt;!channel> &amp; &lt;b>\n"), "{}", hook_output(&sandbox));
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_terminal_of_who_waits_is_rung_and_told() {
+fn waiting_terminal_gets_bell_title_and_notice() {
     let sandbox = Sandbox::new();
     for (key, value) in [("bell", "true"), ("title", "true"), ("desktop", "osc9")] {
         sandbox.git(&["config", &format!("proq.notify.{key}"), value]);
@@ -201,7 +202,7 @@ fn the_terminal_of_who_waits_is_rung_and_told() {
     let mut terminal = sandbox.command("python3", &sandbox.repo);
     terminal.args([
         "-c",
-        ON_TERMINAL,
+        PTY_SCRIPT,
         "git-proq",
         "spawn",
         "--wait",
@@ -212,47 +213,47 @@ fn the_terminal_of_who_waits_is_rung_and_told() {
         "-c",
         "echo 1 > one",
     ]);
-    let said = sandbox.output(terminal).ok();
-    let all = "\x1b]2;lane 'a': done\x07\x1b]9;lane 'a': done\x07\x07";
-    assert_eq!(said.matches(all).count(), 1, "{said:?}");
+    let output = sandbox.output(terminal).ok();
+    let notices = "\x1b]2;lane 'a': done\x07\x1b]9;lane 'a': done\x07\x07";
+    assert_eq!(output.matches(notices).count(), 1, "{output:?}");
 }
 
 #[test]
-fn notices_and_sounds_are_made_by_programs() {
+fn desktop_notices_and_sounds_run_programs() {
     let sandbox = Sandbox::new();
-    let say = |name: &str| {
+    let log_args = |name: &str| {
         format!("printf '{name}' >> $ROOT/told; printf '|%s' \"$@\" >> $ROOT/told; echo >> $ROOT/told")
     };
-    sandbox.program("notify-send", &say("notify-send"));
-    sandbox.program("paplay", &say("paplay"));
+    sandbox.program("notify-send", &log_args("notify-send"));
+    sandbox.program("paplay", &log_args("paplay"));
     sandbox.git(&["config", "proq.notify.desktop", "notify-send"]);
     sandbox.git(&["config", "proq.notify.sound", sandbox.repo.join("a.txt").to_str().unwrap()]);
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "pay", "--", "sh", "-c", "exit 3"]).fails(4);
-    insta::assert_snapshot!(told(&sandbox), @r"
+    insta::assert_snapshot!(hook_output(&sandbox), @r"
     notify-send|--|git proq: pay|lane 'pay': failed (exit code 3)
     paplay|[ROOT]/repo/a.txt
     ");
     sandbox.git(&["config", "proq.notify.desktop", "off"]);
     sandbox.git(&["config", "proq.notify.sound", "echo $PROQ_EVENT >> $ROOT/told"]);
-    sandbox.lane_with("tax", "echo tax > tax.txt");
-    assert!(told(&sandbox).ends_with("a.txt\nrun.ended\n"), "{}", told(&sandbox));
+    sandbox.run_lane("tax", "echo tax > tax.txt");
+    assert!(hook_output(&sandbox).ends_with("a.txt\nrun.ended\n"), "{}", hook_output(&sandbox));
 }
 
 #[test]
-fn auto_shows_notices_where_there_is_a_desktop() {
+fn auto_shows_notices_only_on_a_desktop() {
     let sandbox = Sandbox::new();
     sandbox.program("notify-send", "echo shown >> $ROOT/told");
     sandbox.git(&["config", "proq.notify.desktop", "auto"]);
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "a", "--", "true"]).ok();
-    assert_eq!(told(&sandbox), "");
+    assert_eq!(hook_output(&sandbox), "");
     let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "b", "--", "true"]);
     command.env("DISPLAY", ":0");
     let _ = sandbox.output(command).ok();
-    assert_eq!(told(&sandbox), "shown\n");
+    assert_eq!(hook_output(&sandbox), "shown\n");
 }
 
 #[test]
-fn addresses_are_never_shown_and_come_from_the_user_only() {
+fn hides_addresses_and_refuses_them_in_repo_config() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.notify.webhook", "https://me:word@example.com/secret/path?token=secret"]);
     for args in [&["config", "list"][..], &["config", "list", "--show-origin"], &["config", "list", "--json"]]
@@ -265,14 +266,14 @@ fn addresses_are_never_shown_and_come_from_the_user_only() {
     }
     let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
     command.env("PROQ_NOTIFY_SLACK", "secret.example.com");
-    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    insta::assert_snapshot!(sandbox.output(command).to_text(), @r"
     --- stderr
     error: notify.slack = '(hidden)' (from $PROQ_NOTIFY_SLACK) cannot be used; it takes an address that begins with https:// or http://
     hint: correct it where it is set; without it there is none
     --- code 1
     ");
     sandbox.write("proq.toml", "[notify]\nslack = 'https://example.com/theirs'\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["list"]).to_text(), @r"
     --- stderr
     error: [ROOT]/repo/proq.toml may not set notify.slack: only you may, for yourself
     hint: take it out of that file; to set it for yourself: git config proq.notify.slack VALUE
@@ -281,13 +282,13 @@ fn addresses_are_never_shown_and_come_from_the_user_only() {
 }
 
 #[test]
-fn what_is_no_terminal_is_not_rung() {
+fn writes_no_bell_where_output_is_no_terminal() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.notify.bell", "true"]);
     sandbox.git(&["config", "proq.notify.title", "true"]);
     let out = sandbox.proq(&["spawn", "--wait", "-n", "a", "--", "true"]);
-    assert!(!out.shown().contains(['\x07', '\x1b']), "{}", out.shown());
-    // A bell alone starts no process: nobody else's terminal is written to.
+    assert!(!out.to_text().contains(['\x07', '\x1b']), "{}", out.to_text());
+    // A bell alone starts no dispatcher process, so no other terminal is written to.
     assert!(!sandbox.repo.join(".git/proq/dispatch.toml").exists());
     assert!(!sandbox.repo.join(".git/proq/locks/dispatch.lock").exists());
 }

@@ -1,4 +1,5 @@
-//! Owns the tests of repositories that are not the user's own: refused as git refuses them, before anything of them is read or run.
+//! Tests of repositories that another user owns: git-proq refuses them as git does, before it reads or runs
+//! anything of them.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -7,8 +8,8 @@ use std::process::Command;
 
 use super::support::{Output, Sandbox};
 
-/// Commands with arguments with which each would get to the repository's settings.
-const COMMANDS: &[&str] = &[
+/// Command lines that would each read the repository's settings.
+const COMMAND_LINES: &[&str] = &[
     "",
     "list",
     "list --wide --json",
@@ -86,14 +87,15 @@ const COMMANDS: &[&str] = &[
     "approve --list",
 ];
 
-/// Those that work anywhere, and so answer here too.
-const ANYWHERE: &[&str] = &["agents", "completions", "man", "mcp", "setup", "_agent-event"];
+/// Commands that need no repository and therefore succeed in a foreign one.
+const COMMANDS_WITHOUT_REPOSITORY: &[&str] =
+    &["agents", "completions", "man", "mcp", "setup", "_agent-event"];
 
-/// A repository of another user's with a lane in it, in which whatever is run leaves a mark.
-fn trap() -> Sandbox {
+/// Creates a repository of another user with a lane, in which any program that runs leaves a mark.
+fn foreign_repository() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.program_as_it_is("evil", "echo \"$0 $*\" >> \"$ROOT/ran\"");
-    sandbox.lane_of("l2", "echo 2 > two");
+    sandbox.program_verbatim("evil", "echo \"$0 $*\" >> \"$ROOT/ran\"");
+    sandbox.lane_with_commit("l2", "echo 2 > two");
     let evil = sandbox.root().join("bin/evil");
     let evil = evil.to_str().unwrap();
     for key in [
@@ -116,36 +118,36 @@ fn trap() -> Sandbox {
     }
     sandbox.write("proq.toml", "canary-of-mine = 1\n");
     sandbox.write("plan.toml", "[[tasks]]\nid = 'a'\ntitle = 'a'\n");
-    if is_root(&sandbox) {
+    if runs_as_root(&sandbox) {
         sandbox.sh_in(&sandbox.root(), "chown -R 12345:12345 repo");
     }
     drop(std::fs::remove_file(sandbox.root().join("ran")));
     sandbox
 }
 
-fn is_root(sandbox: &Sandbox) -> bool {
+fn runs_as_root(sandbox: &Sandbox) -> bool {
     sandbox.root().join("home").metadata().unwrap().uid() == 0
 }
 
-/// The program in a repository of another user's. Where this process may not give files away, git's own switch has git and
-/// git-proq take every file for another user's.
-fn stranger(sandbox: &Sandbox, mut command: Command) -> Output {
-    if !is_root(sandbox) {
+/// Runs a command in a repository of another user. Where this process may not change the owner of files,
+/// git's own test variable makes git and git-proq treat each file as another user's.
+fn run_as_other_user(sandbox: &Sandbox, mut command: Command) -> Output {
+    if !runs_as_root(sandbox) {
         command.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
     }
     sandbox.output(command)
 }
 
-fn list(sandbox: &Sandbox) -> Output {
-    stranger(sandbox, sandbox.proq_command(&sandbox.repo, &["list"]))
+fn run_list(sandbox: &Sandbox) -> Output {
+    run_as_other_user(sandbox, sandbox.proq_command(&sandbox.repo, &["list"]))
 }
 
-/// Every file below a folder with its content.
-fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+/// Returns all files below a folder with their contents.
+fn read_all_files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut out = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
         match entry.file_type().unwrap().is_dir() {
-            true => out.extend(contents(&entry.path())),
+            true => out.extend(read_all_files(&entry.path())),
             false => drop(out.insert(entry.path(), std::fs::read(entry.path()).unwrap_or_default())),
         }
     }
@@ -153,30 +155,30 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn nothing_of_another_users_repository_is_read_or_run() {
-    let sandbox = trap();
-    let before = contents(&sandbox.repo);
-    for line in COMMANDS {
+fn reads_and_runs_nothing_of_a_foreign_repository() {
+    let sandbox = foreign_repository();
+    let before = read_all_files(&sandbox.repo);
+    for line in COMMAND_LINES {
         let args: Vec<&str> = line.split_whitespace().collect();
-        for dir in [sandbox.repo.clone(), sandbox.lane("l2"), sandbox.repo.join(".git")] {
-            let out = stranger(&sandbox, sandbox.proq_command(&dir, &args));
-            let said = format!("{}{}", out.stdout, out.stderr);
+        for dir in [sandbox.repo.clone(), sandbox.lane_path("l2"), sandbox.repo.join(".git")] {
+            let out = run_as_other_user(&sandbox, sandbox.proq_command(&dir, &args));
+            let text = format!("{}{}", out.stdout, out.stderr);
             assert!(!sandbox.root().join("ran").exists(), "{line}: a program ran");
-            assert!(!said.contains("canary-of-mine"), "{line}: settings were read: {said}");
-            let anywhere = args.first().is_some_and(|first| ANYWHERE.contains(first));
-            if !anywhere {
-                assert!(out.code != 0 && said.contains("dubious ownership"), "{line}: {} {said}", out.code);
+            assert!(!text.contains("canary-of-mine"), "{line}: settings were read: {text}");
+            let is_exempt = args.first().is_some_and(|first| COMMANDS_WITHOUT_REPOSITORY.contains(first));
+            if !is_exempt {
+                assert!(out.code != 0 && text.contains("dubious ownership"), "{line}: {} {text}", out.code);
             }
         }
     }
-    assert_eq!(contents(&sandbox.repo), before);
+    assert_eq!(read_all_files(&sandbox.repo), before);
 }
 
 #[test]
-fn a_refusal_names_the_command_that_makes_an_exception() {
-    let sandbox = trap();
-    let out = list(&sandbox);
-    insta::assert_snapshot!(out.shown(), @r"
+fn refusal_names_the_safe_directory_command() {
+    let sandbox = foreign_repository();
+    let out = run_list(&sandbox);
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: cannot use the repository at [ROOT]/repo: git detected dubious ownership; nothing of it was read or run
     hint: if you trust who owns it: git config --global --add safe.directory [ROOT]/repo
@@ -184,18 +186,18 @@ fn a_refusal_names_the_command_that_makes_an_exception() {
     ");
     let hint = out.stderr.lines().nth(1).unwrap().split_once("it: ").unwrap().1;
     sandbox.sh_in(&sandbox.root(), &hint.replace("[ROOT]", sandbox.root().to_str().unwrap()));
-    let out = list(&sandbox);
+    let out = run_list(&sandbox);
     assert_eq!(out.code, 0, "{}", out.stderr);
     assert!(out.stderr.contains("canary-of-mine"), "its settings count now: {}", out.stderr);
 }
 
 #[test]
-fn the_exceptions_are_those_of_git() {
-    let sandbox = trap();
+fn accepts_the_exceptions_that_git_accepts() {
+    let sandbox = foreign_repository();
     let root = sandbox.root();
     let (root, repo) = (root.to_str().unwrap(), sandbox.repo.to_str().unwrap());
     std::os::unix::fs::symlink(repo, format!("{root}/home/link")).unwrap();
-    let all: [&[&str]; 12] = [
+    let cases: [&[&str]; 12] = [
         &["*"],
         &[repo],
         &[&format!("{root}/*")],
@@ -210,45 +212,45 @@ fn the_exceptions_are_those_of_git() {
         &[&format!("{repo}/.git")],
     ];
     let mut trusted = 0;
-    for values in all {
+    for values in cases {
         let lines: Vec<String> =
             values.iter().map(|value| format!("[safe]\ndirectory = \"{value}\"\n")).collect();
         let file = lines.concat();
         std::fs::write(sandbox.root().join("home/.gitconfig"), file).unwrap();
-        let git = stranger(&sandbox, {
+        let git = run_as_other_user(&sandbox, {
             let mut git = sandbox.command("git", &sandbox.repo);
             git.args(["rev-parse", "--git-dir"]);
             git
         });
-        assert_eq!(list(&sandbox).code == 0, git.code == 0, "{values:?}: {}", git.stderr);
+        assert_eq!(run_list(&sandbox).code == 0, git.code == 0, "{values:?}: {}", git.stderr);
         trusted += usize::from(git.code == 0);
     }
-    // Before 2.46 git knows no patterns.
+    // git before 2.46 does not support patterns.
     assert!(trusted > if sandbox.git_version() < (2, 46) { 1 } else { 3 }, "some of them are exceptions");
     std::fs::write(sandbox.root().join("home/.gitconfig"), "").unwrap();
-    // What is said on the command line, or by variables, counts, and what the repository says does not.
+    // Values from the command line or from environment variables count; values from the repository do not.
     for (key, value) in
         [("GIT_CONFIG_PARAMETERS", "'safe.directory=*'"), ("GIT_CONFIG_PARAMETERS", "'safe.directory'='*'")]
     {
         let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
         command.env(key, value);
-        assert_eq!(stranger(&sandbox, command).code, 0, "{value}");
+        assert_eq!(run_as_other_user(&sandbox, command).code, 0, "{value}");
     }
     let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
     command
         .env("GIT_CONFIG_COUNT", "1")
         .env("GIT_CONFIG_KEY_0", "safe.directory")
         .env("GIT_CONFIG_VALUE_0", "*");
-    assert_eq!(stranger(&sandbox, command).code, 0);
+    assert_eq!(run_as_other_user(&sandbox, command).code, 0);
     sandbox.sh_in(&sandbox.root(), "git config --file repo/.git/config safe.directory '*'");
-    assert_eq!(list(&sandbox).code, 1);
+    assert_eq!(run_list(&sandbox).code, 1);
 }
 
 #[test]
-fn who_called_sudo_is_no_stranger_to_root() {
-    let sandbox = trap();
-    if !is_root(&sandbox) {
-        // Without root there is nobody to call sudo: the variable changes nothing.
+fn root_trusts_repositories_of_the_sudo_caller() {
+    let sandbox = foreign_repository();
+    if !runs_as_root(&sandbox) {
+        // Only root trusts the caller of sudo: for other users the variable changes nothing.
         let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
         command.env("SUDO_UID", "0").env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
         assert_eq!(sandbox.output(command).code, 1);
@@ -262,13 +264,13 @@ fn who_called_sudo_is_no_stranger_to_root() {
 }
 
 #[test]
-fn a_bare_repository_has_to_be_named_where_git_wants_that() {
+fn requires_naming_a_bare_repository_if_configured() {
     let sandbox = Sandbox::new();
     sandbox.git(&["clone", "-q", "--bare", ".", "../bare.git"]);
     let bare = sandbox.root().join("bare.git");
     let _ = sandbox.proq_in(&bare, &["spawn", "--empty", "-n", "x"]).ok();
     sandbox.git(&["config", "--global", "safe.bareRepository", "explicit"]);
-    insta::assert_snapshot!(sandbox.proq_in(&bare, &["list"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq_in(&bare, &["list"]).to_text(), @r"
     --- stderr
     error: cannot use the bare repository at [ROOT]/bare.git: safe.bareRepository is 'explicit'; nothing of it was read or run
     hint: name it, if you trust it: git --git-dir='[ROOT]/bare.git' proq
@@ -277,10 +279,10 @@ fn a_bare_repository_has_to_be_named_where_git_wants_that() {
     let mut command = sandbox.command("git", &sandbox.root().join("home"));
     command.arg(format!("--git-dir={}", bare.display())).args(["proq", "spawn", "--empty", "-n", "y"]);
     let _ = sandbox.output(command).ok();
-    // A lane's own `.git` leads to it.
+    // A lane's own `.git` file names its repository.
     let lane = sandbox.root().join("bare.proq-worktrees/x");
-    let seen = sandbox.proq_in(&lane, &["list", "--json"]).json();
-    assert_eq!(seen["lanes"].as_array().unwrap().len(), 2);
-    // What lies inside of a worktree's own git directory is no bare repository.
+    let listed = sandbox.proq_in(&lane, &["list", "--json"]).json();
+    assert_eq!(listed["lanes"].as_array().unwrap().len(), 2);
+    // The git directory of a repository with a worktree is not a bare repository.
     let _ = sandbox.proq_in(&sandbox.repo.join(".git"), &["list"]).ok();
 }

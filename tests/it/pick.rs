@@ -1,33 +1,34 @@
-//! Owns the tests of `git proq pick`: one lands, the others go with everything saved, and never before.
+//! Tests of `git proq pick`: one attempt lands, and the others are saved and discarded, but never before the
+//! landing.
 
 use std::process::Stdio;
 
 use super::support::Sandbox;
 
-/// Three attempts, of which the last has uncommitted work too.
-fn three() -> Sandbox {
+/// Creates three attempts; the last one has an uncommitted file too.
+fn three_attempts() -> Sandbox {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "--count", "3", "-n", "pay"]).ok();
     for n in 1..=3 {
         sandbox.commit_in_lane(&format!("pay-{n}"), &format!("echo {n} > pay.txt"));
     }
-    sandbox.write_in(&sandbox.lane("pay-3"), "left.txt", "left\n");
+    sandbox.write_in(&sandbox.lane_path("pay-3"), "left.txt", "left\n");
     sandbox
 }
 
-/// The lanes that are there.
-fn there(sandbox: &Sandbox) -> Vec<String> {
+/// Returns the names of all lanes.
+fn lane_names(sandbox: &Sandbox) -> Vec<String> {
     let answer = sandbox.proq(&["list", "--json"]).json();
     answer["lanes"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn one_lands_and_the_others_are_discarded_with_everything_saved() {
-    let sandbox = three();
+fn lands_one_and_discards_the_others_after_saving() {
+    let sandbox = three_attempts();
     let tips: Vec<String> =
         ["pay-1", "pay-3"].map(|n| sandbox.git(&["rev-parse", &format!("proq/{n}")])).into();
     let out = sandbox.proq(&["pick", "pay-2"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     landed pay-2 on main (55faeadf)
     discarded pay-1
     discarded pay-3
@@ -41,34 +42,34 @@ fn one_lands_and_the_others_are_discarded_with_everything_saved() {
     --- code 0
     ");
     assert_eq!(sandbox.read("pay.txt"), "2\n");
-    assert_eq!(there(&sandbox), [""; 0]);
+    assert_eq!(lane_names(&sandbox), [""; 0]);
     for tip in &tips {
         let saved =
             sandbox.git(&["for-each-ref", "--contains", tip, "--format=%(refname)", "refs/proq/saved"]);
         assert!(saved.starts_with("refs/proq/saved/pay-"), "{saved}");
     }
-    // The first undo is about the others, the second about the landing.
+    // The first undo restores the other attempts, the second one undoes the landing.
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(
-        (there(&sandbox), sandbox.read("pay.txt")),
+        (lane_names(&sandbox), sandbox.read("pay.txt")),
         (vec!["pay-1".to_owned(), "pay-3".to_owned()], "2\n".to_owned())
     );
-    assert_eq!(std::fs::read_to_string(sandbox.lane("pay-3").join("left.txt")).unwrap(), "left\n");
+    assert_eq!(std::fs::read_to_string(sandbox.lane_path("pay-3").join("left.txt")).unwrap(), "left\n");
     let _ = sandbox.proq(&["undo"]).ok();
-    assert_eq!(there(&sandbox), ["pay-1", "pay-2", "pay-3"]);
+    assert_eq!(lane_names(&sandbox), ["pay-1", "pay-2", "pay-3"]);
     assert!(!sandbox.repo.join("pay.txt").exists());
-    // And it can be done otherwise.
+    // Another attempt can be picked after that.
     let _ = sandbox.proq(&["pick", "--strategy", "squash", "--no-cleanup", "proq/pay-1"]).ok();
-    assert_eq!((there(&sandbox), sandbox.read("pay.txt")), (vec!["pay-1".to_owned()], "1\n".to_owned()));
+    assert_eq!((lane_names(&sandbox), sandbox.read("pay.txt")), (vec!["pay-1".to_owned()], "1\n".to_owned()));
     assert_eq!(sandbox.git(&["rev-list", "--count", "--min-parents=2", "main"]), "0");
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_dry_run_says_what_would_go_and_changes_nothing() {
-    let sandbox = three();
-    let before = sandbox.traces();
-    insta::assert_snapshot!(sandbox.proq(&["pick", "--dry-run", "pay-2"]).shown(), @r"
+fn dry_run_lists_discards_and_changes_nothing() {
+    let sandbox = three_attempts();
+    let before = sandbox.lane_leftovers();
+    insta::assert_snapshot!(sandbox.proq(&["pick", "--dry-run", "pay-2"]).to_text(), @r"
     would land pay-2 on main
     --- stderr
     would discard pay-1, after saving: 1 commit that is not on main
@@ -81,23 +82,23 @@ fn a_dry_run_says_what_would_go_and_changes_nothing() {
         (&answer["discarded"][1]["lane"], &answer["discarded"][1]["removed"]),
         (&"pay-3".into(), &false.into())
     );
-    assert_eq!(sandbox.traces(), before);
+    assert_eq!(sandbox.lane_leftovers(), before);
 }
 
 #[test]
-fn where_it_does_not_land_nothing_is_discarded() {
-    // A conflict.
-    let sandbox = three();
+fn discards_nothing_when_the_pick_does_not_land() {
+    // The pick conflicts.
+    let sandbox = three_attempts();
     sandbox.write("pay.txt", "mine\n");
     sandbox.commit_all("mine");
     let out = sandbox.proq(&["pick", "pay-1"]).fails(3);
     assert!(out.contains("nothing was discarded; the attempts of 'pay' stay as they are"), "{out}");
-    assert_eq!(there(&sandbox), ["pay-1", "pay-2", "pay-3"]);
-    // A check.
-    let sandbox = three();
+    assert_eq!(lane_names(&sandbox), ["pay-1", "pay-2", "pay-3"]);
+    // A check fails.
+    let sandbox = three_attempts();
     let _ = sandbox.proq(&["pick", "pay-1", "--verify", "test ! -e pay.txt"]).fails(4);
-    assert_eq!(there(&sandbox), ["pay-1", "pay-2", "pay-3"]);
-    // Nothing in it, or nothing good.
+    assert_eq!(lane_names(&sandbox), ["pay-1", "pay-2", "pay-3"]);
+    // The attempt failed or changed nothing.
     let sandbox = Sandbox::new();
     let script = "test $PROQ_LANE = pay-1 && exit 3; test $PROQ_LANE = pay-2 || echo 1 > one.txt";
     let _ =
@@ -105,35 +106,35 @@ fn where_it_does_not_land_nothing_is_discarded() {
     for bad in ["pay-1", "pay-2"] {
         let _ = sandbox.proq(&["pick", bad]).fails(1);
     }
-    assert_eq!(there(&sandbox), ["pay-1", "pay-2", "pay-3"]);
+    assert_eq!(lane_names(&sandbox), ["pay-1", "pay-2", "pay-3"]);
     assert_eq!(sandbox.git(&["rev-list", "--count", "main"]), "1");
 }
 
 #[test]
-fn what_is_no_attempt_is_not_picked() {
+fn refuses_a_lane_that_is_no_attempt() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("alone", "echo 1 > one.txt");
-    insta::assert_snapshot!(sandbox.proq(&["pick", "alone"]).shown(), @r"
+    sandbox.lane_with_commit("alone", "echo 1 > one.txt");
+    insta::assert_snapshot!(sandbox.proq(&["pick", "alone"]).to_text(), @r"
     --- stderr
     error: lane 'alone' is not one of several attempts; nothing was changed
     hint: land it: git proq merge alone
     --- code 1
     ");
-    for nobody in ["nobody", "pay", "pay-1@1", "../x", "--", "é\n"] {
-        assert!([1, 2].contains(&sandbox.proq(&["pick", nobody]).code), "{nobody}");
+    for unknown in ["nobody", "pay", "pay-1@1", "../x", "--", "é\n"] {
+        assert!([1, 2].contains(&sandbox.proq(&["pick", unknown]).code), "{unknown}");
     }
     // A group of one has nothing to discard.
     let _ = sandbox.proq(&["spawn", "--empty", "--count", "1", "-n", "pay"]).ok();
     sandbox.commit_in_lane("pay-1", "echo 1 > pay.txt");
     assert_eq!(sandbox.proq(&["pick", "pay-1"]).stderr, "");
-    assert_eq!(there(&sandbox), ["alone"]);
+    assert_eq!(lane_names(&sandbox), ["alone"]);
     let _ = sandbox.proq(&["undo"]).ok();
-    assert_eq!(there(&sandbox), ["alone", "pay-1"]);
+    assert_eq!(lane_names(&sandbox), ["alone", "pay-1"]);
 }
 
 #[test]
-fn agents_at_work_in_other_attempts_are_stopped_only_when_that_is_asked_for() {
-    for how in ["--stop", "--force"] {
+fn stops_running_attempts_only_with_an_option() {
+    for option in ["--stop", "--force"] {
         let sandbox = Sandbox::new();
         sandbox.pipe("go");
         let script = "test $PROQ_LANE = pay-1 || read line < \"$ROOT/go\"; echo 1 > \"$PROQ_LANE\"";
@@ -142,41 +143,42 @@ fn agents_at_work_in_other_attempts_are_stopped_only_when_that_is_asked_for() {
         let _ = sandbox.started_row("pay-2");
         let before = sandbox.git(&["rev-parse", "main"]);
         let out = sandbox.proq(&["pick", "pay-1"]);
-        let said = "error: agents are still at work in pay-2; nothing was changed
+        let refusal = "error: agents are still at work in pay-2; nothing was changed
 hint: wait for them: git proq wait pay-2
 hint: or stop them: git proq pick pay-1 --stop\n";
-        assert_eq!(out.fails(1), said);
+        assert_eq!(out.fails(1), refusal);
         assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
-        // A landing that fails has stopped nobody.
-        let _ = sandbox.proq(&["pick", "pay-1", how, "--verify", "test ! -e pay-1"]).fails(4);
+        // A failed landing stops no agent.
+        let _ = sandbox.proq(&["pick", "pay-1", option, "--verify", "test ! -e pay-1"]).fails(4);
         assert_eq!(sandbox.row("pay-2")["state"], "running");
-        let _ = sandbox.proq(&["pick", "pay-1", how]).ok();
-        assert_eq!(there(&sandbox), [""; 0]);
+        let _ = sandbox.proq(&["pick", "pay-1", option]).ok();
+        assert_eq!(lane_names(&sandbox), [""; 0]);
         assert_eq!(sandbox.row("pay-2@1")["state"], "discarded");
     }
 }
 
 #[test]
-fn what_comes_while_it_lands_is_landed_or_saved() {
-    let sandbox = three();
+fn commits_made_during_a_pick_land_or_are_saved() {
+    let sandbox = three_attempts();
     sandbox.pipe("checking");
     sandbox.pipe("go");
     let check = "test -e $ROOT/seen || { touch $ROOT/seen; echo > $ROOT/checking; read line < $ROOT/go; }";
     let mut pick = sandbox.proq_command(&sandbox.repo, &["pick", "pay-1", "--verify", check]);
     let pick = pick.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let _ = sandbox.hear("checking");
+    let _ = sandbox.read_pipe("checking");
     sandbox.commit_in_lane("pay-1", "echo later > later.txt");
     sandbox.commit_in_lane("pay-2", "echo later > later.txt");
     let late = sandbox.git(&["rev-parse", "proq/pay-2"]);
-    // Somebody else discards the third.
+    // Another process discards the third attempt.
     let _ = sandbox.proq(&["discard", "--force", "pay-3"]).ok();
-    sandbox.tell("go");
+    sandbox.write_pipe("go");
     let out = pick.wait_with_output().unwrap();
-    let text = sandbox.plain(&[out.stdout, out.stderr].concat());
+    let text = sandbox.normalize(&[out.stdout, out.stderr].concat());
     assert_eq!(out.status.code(), Some(0), "{text}");
     assert!(text.contains("discarded pay-2") && !text.contains("discarded pay-3"), "{text}");
-    // The lane as it is when the base moves was checked anew and has landed; what came to another one is on a ref.
-    assert_eq!(there(&sandbox), [""; 0], "{text}");
+    // The picked lane was checked again with its new commit and landed; the new commit of the other attempt
+    // is saved under a ref.
+    assert_eq!(lane_names(&sandbox), [""; 0], "{text}");
     assert_eq!(sandbox.read("later.txt"), "later\n");
     let saved = sandbox.git(&["for-each-ref", "--contains", &late, "--format=%(refname)", "refs/proq/saved"]);
     assert!(saved.starts_with("refs/proq/saved/pay-2-"), "{saved}");
@@ -185,21 +187,21 @@ fn what_comes_while_it_lands_is_landed_or_saved() {
 
 #[cfg(debug_assertions)]
 #[test]
-fn cut_off_after_the_landing_the_same_command_ends_it() {
+fn retry_completes_a_pick_killed_after_landing() {
     for more in [&[][..], &["--no-cleanup"]] {
-        let sandbox = three();
+        let sandbox = three_attempts();
         let args = [&["pick", "pay-2"], more].concat();
         let mut command = sandbox.proq_command(&sandbox.repo, &args);
         command.env("PROQ_TEST_DIE_AT", "pick.landed");
         assert_eq!(sandbox.output(command).code, 137);
         assert_eq!(sandbox.read("pay.txt"), "2\n");
-        assert_eq!(there(&sandbox).len(), if more.is_empty() { 2 } else { 3 });
-        // A tidy-up says what is left, and keeps it.
+        assert_eq!(lane_names(&sandbox).len(), if more.is_empty() { 2 } else { 3 });
+        // `cleanup` keeps the attempts.
         let _ = sandbox.proq(&["cleanup"]);
-        assert!(there(&sandbox).contains(&"pay-1".to_owned()));
+        assert!(lane_names(&sandbox).contains(&"pay-1".to_owned()));
         let _ = sandbox.proq(&["pick", "pay-2"]).ok();
-        assert_eq!(there(&sandbox), [""; 0]);
-        // Once it is over, there is nothing of that name any more.
+        assert_eq!(lane_names(&sandbox), [""; 0]);
+        // After the pick has finished, no lane of that name exists.
         let _ = sandbox.proq(&["pick", "pay-2"]).fails(1);
         sandbox.assert_healthy();
     }
@@ -207,8 +209,8 @@ fn cut_off_after_the_landing_the_same_command_ends_it() {
 
 #[cfg(debug_assertions)]
 #[test]
-fn once_one_has_landed_another_is_not_picked() {
-    let sandbox = three();
+fn refuses_a_second_pick_after_one_landed() {
+    let sandbox = three_attempts();
     let mut command = sandbox.proq_command(&sandbox.repo, &["pick", "pay-2"]);
     command.env("PROQ_TEST_DIE_AT", "pick.landed");
     assert_eq!(sandbox.output(command).code, 137);
@@ -220,50 +222,50 @@ fn once_one_has_landed_another_is_not_picked() {
         assert!(out.stderr.contains("hint: land it as well: git proq merge pay-1\n"), "{}", out.stderr);
         assert!(out.fails(1).contains(refused));
     }
-    assert_eq!((sandbox.git(&["rev-parse", "main"]), there(&sandbox).len()), (tip, 2));
+    assert_eq!((sandbox.git(&["rev-parse", "main"]), lane_names(&sandbox).len()), (tip, 2));
     let _ = sandbox.proq(&["merge", "pay-1"]).ok();
     assert_eq!(sandbox.read("other.txt"), "1\n");
 }
 
 #[cfg(debug_assertions)]
 #[test]
-fn cut_off_while_discarding_all_others_are_there_and_go_the_next_time() {
-    for at in ["step.after:11", "step.before:14", "step.after:16", "step.after:20"] {
-        let sandbox = three();
+fn retry_completes_a_pick_killed_while_discarding() {
+    for point in ["step.after:11", "step.before:14", "step.after:16", "step.after:20"] {
+        let sandbox = three_attempts();
         let mut command = sandbox.proq_command(&sandbox.repo, &["pick", "pay-2"]);
-        command.env("PROQ_TEST_DIE_AT", at);
-        assert_eq!(sandbox.output(command).code, 137, "{at}");
+        command.env("PROQ_TEST_DIE_AT", point);
+        assert_eq!(sandbox.output(command).code, 137, "{point}");
         let _ = sandbox.proq(&["list"]).ok();
-        assert_eq!(sandbox.read("pay.txt"), "2\n", "{at}");
-        assert_eq!(there(&sandbox), ["pay-1", "pay-3"], "{at}");
+        assert_eq!(sandbox.read("pay.txt"), "2\n", "{point}");
+        assert_eq!(lane_names(&sandbox), ["pay-1", "pay-3"], "{point}");
         assert_eq!(
-            std::fs::read_to_string(sandbox.lane("pay-3").join("left.txt")).unwrap(),
+            std::fs::read_to_string(sandbox.lane_path("pay-3").join("left.txt")).unwrap(),
             "left\n",
-            "{at}"
+            "{point}"
         );
         let _ = sandbox.proq(&["pick", "pay-2"]).ok();
-        assert_eq!(there(&sandbox), [""; 0], "{at}");
+        assert_eq!(lane_names(&sandbox), [""; 0], "{point}");
         sandbox.assert_healthy();
     }
 }
 
-/// A later group of the same name is another one: what landed of the first says nothing about it.
+/// A later group of the same name is separate: a landing of the first group does not count for it.
 #[test]
-fn what_landed_of_an_older_group_discards_nothing_of_a_younger_one() {
-    let sandbox = three();
-    sandbox.git_in(&sandbox.lane("pay-3"), &["clean", "-qf"]);
+fn older_landed_group_discards_no_newer_attempts() {
+    let sandbox = three_attempts();
+    sandbox.git_in(&sandbox.lane_path("pay-3"), &["clean", "-qf"]);
     let _ = sandbox.proq(&["pick", "pay-3"]).ok();
     let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "--count", "2", "-n", "pay"]);
     command.env("PROQ_TEST_NOW", "2026-01-03T00:00:00Z");
     let _ = sandbox.output(command).ok();
     let out = sandbox.proq(&["pick", "pay-3"]).fails(1);
     assert!(out.contains("there is no lane 'pay-3'"), "{out}");
-    assert_eq!(there(&sandbox), ["pay-1", "pay-2"]);
+    assert_eq!(lane_names(&sandbox), ["pay-1", "pay-2"]);
 }
 
 #[test]
-fn an_attempt_on_show_is_left_before_it_goes() {
-    let sandbox = three();
+fn leaves_the_preview_of_a_discarded_attempt() {
+    let sandbox = three_attempts();
     sandbox.write("mine.txt", "mine\n");
     let _ = sandbox.proq(&["preview", "pay-1"]).ok();
     let _ = sandbox.proq(&["pick", "pay-2"]).ok();
@@ -272,15 +274,15 @@ fn an_attempt_on_show_is_left_before_it_goes() {
     sandbox.assert_healthy();
 }
 
-/// A worktree that somebody has locked is not taken away: the landing stands, and the rest goes.
+/// A locked worktree is not removed: the landing stands, and the other attempts are discarded.
 #[test]
-fn an_attempt_that_must_be_kept_is_told_and_the_landing_stands() {
-    let sandbox = three();
+fn keeps_a_locked_attempt_and_the_landing() {
+    let sandbox = three_attempts();
     sandbox.git(&["worktree", "lock", ".proq-worktrees/pay-1"]);
     let out = sandbox.proq(&["pick", "pay-2"]).fails(1);
     assert!(out.contains("landed pay-2 on main") && out.contains("lane 'pay-1' was kept"), "{out}");
-    assert_eq!(there(&sandbox), ["pay-1"]);
+    assert_eq!(lane_names(&sandbox), ["pay-1"]);
     sandbox.git(&["worktree", "unlock", ".proq-worktrees/pay-1"]);
     let _ = sandbox.proq(&["pick", "pay-2"]).ok();
-    assert_eq!(there(&sandbox), [""; 0]);
+    assert_eq!(lane_names(&sandbox), [""; 0]);
 }

@@ -1,27 +1,27 @@
-//! Owns the tests of `git proq plan`: what it shows of a plan in TOML, and what it writes.
+//! Tests of `git proq plan` with plans in TOML: its output and the files it writes.
 
 use super::support::Sandbox;
 
-/// The text of a plan of the fixtures.
-pub(super) fn fixture(name: &str) -> String {
+/// Returns the text of a plan in the fixtures.
+pub(super) fn read_plan_fixture(name: &str) -> String {
     let path = format!("{}/tests/fixtures/plans/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).unwrap()
 }
 
-/// A repository with a shop, and the plan for it.
-pub(super) fn shop() -> Sandbox {
+/// Creates a repository with a shop and the plan for it.
+pub(super) fn sandbox_with_shop_plan() -> Sandbox {
     let sandbox = Sandbox::new();
     for path in ["src/store/money.rs", "src/store/orders.rs", "src/mail/send.rs", "src/shop/routes.rs"] {
         sandbox.write(path, "1\n");
     }
     sandbox.commit_all("shop");
-    sandbox.write("shop.toml", &fixture("shop.toml"));
+    sandbox.write("shop.toml", &read_plan_fixture("shop.toml"));
     sandbox
 }
 
 #[test]
-fn a_plan_is_shown_with_all_that_follows_from_it() {
-    insta::assert_snapshot!(shop().proq(&["plan", "shop.toml"]).shown(), @r"
+fn shows_tasks_waves_lanes_and_longest_path() {
+    insta::assert_snapshot!(sandbox_with_shop_plan().proq(&["plan", "shop.toml"]).to_text(), @r"
     Card payments and refunds for the shop
     shop.toml (TOML): 10 tasks, 1 done, 5 waves
 
@@ -63,21 +63,21 @@ fn a_plan_is_shown_with_all_that_follows_from_it() {
 }
 
 #[test]
-fn no_more_lanes_than_are_allowed_are_at_work() {
-    let sandbox = shop();
+fn max_parallel_limits_the_lanes() {
+    let sandbox = sandbox_with_shop_plan();
     let lanes = |n: &str| {
         let out = sandbox.proq(&["plan", "shop.toml", "--max-parallel", n]).ok();
         out.lines().find(|line| line.starts_with("Lanes:")).unwrap().to_owned()
     };
     assert_eq!(lanes("1"), "Lanes: 1 at a time, of 3 that could be at work (--max-parallel 1)");
     assert_eq!(lanes("9"), "Lanes: 3 at a time (--max-parallel 9)");
-    let said = sandbox.proq(&["plan", "shop.toml", "--max-parallel", "0"]).fails(2);
-    assert!(said.contains("0 is not in 1..=65535"), "{said}");
+    let text = sandbox.proq(&["plan", "shop.toml", "--max-parallel", "0"]).fails(2);
+    assert!(text.contains("0 is not in 1..=65535"), "{text}");
 }
 
 #[test]
-fn programs_get_everything() {
-    let answer = shop().proq(&["plan", "shop.toml", "--json"]).json();
+fn json_contains_tasks_waves_and_source() {
+    let answer = sandbox_with_shop_plan().proq(&["plan", "shop.toml", "--json"]).json();
     assert_eq!(answer["source"], serde_json::json!({"format": "toml", "names": ["shop.toml"]}));
     assert_eq!(answer["waves"][0], serde_json::json!(["store/payments-table", "store/ledger", "pay/client"]));
     assert_eq!(answer["max_parallel"], 3);
@@ -97,16 +97,16 @@ fn programs_get_everything() {
 }
 
 #[test]
-fn the_plan_to_begin_with_can_be_used_as_it_is() {
+fn init_writes_a_valid_plan_and_overwrites_nothing() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(sandbox.proq(&["plan", "--init"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["plan", "--init"]).to_text(), @r"
     wrote plan.toml
     --- stderr
     hint: see what it comes to: git proq plan plan.toml
     --- code 0
     ");
     assert_eq!(sandbox.read("plan.toml"), sandbox.proq(&["plan", "--init", "-"]).ok());
-    insta::assert_snapshot!(sandbox.proq(&["plan", "plan.toml"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["plan", "plan.toml"]).to_text(), @r"
     Documents for newcomers
     plan.toml (TOML): 3 tasks, 0 done, 2 waves
 
@@ -132,7 +132,7 @@ fn the_plan_to_begin_with_can_be_used_as_it_is() {
       Every link in docs/README.md leads somewhere.
     --- code 0
     ");
-    // What is there stays.
+    // An existing file stays unchanged.
     sandbox.write("plan.toml", "mine\n");
     insta::assert_snapshot!(sandbox.proq(&["plan", "--init"]).fails(1), @r"
     error: [ROOT]/repo/plan.toml is there already; it was left as it is
@@ -144,10 +144,10 @@ fn the_plan_to_begin_with_can_be_used_as_it_is() {
 }
 
 #[test]
-fn a_plan_written_anew_comes_to_the_same() {
-    let sandbox = shop();
-    let written = sandbox.proq(&["plan", "shop.toml", "--toml"]).ok();
-    sandbox.write("again.toml", &written);
+fn toml_output_is_an_equivalent_plan() {
+    let sandbox = sandbox_with_shop_plan();
+    let toml = sandbox.proq(&["plan", "shop.toml", "--toml"]).ok();
+    sandbox.write("again.toml", &toml);
     let answer = |file: &str| {
         let mut answer = sandbox.proq(&["plan", file, "--json"]).json();
         answer["source"] = serde_json::Value::Null;
@@ -160,7 +160,7 @@ fn a_plan_written_anew_comes_to_the_same() {
 }
 
 #[test]
-fn the_schema_is_printed_anywhere() {
+fn prints_the_schema_outside_a_repository() {
     let sandbox = Sandbox::empty();
     let schema: serde_json::Value =
         serde_json::from_str(&sandbox.proq_in(&sandbox.root(), &["plan", "--schema"]).ok()).unwrap();
@@ -168,22 +168,22 @@ fn the_schema_is_printed_anywhere() {
     assert_eq!(schema["$defs"]["task"]["additionalProperties"], false);
 }
 
-/// What is said of each of these command lines.
-pub(super) fn said(sandbox: &Sandbox, all: &[&[&str]]) -> String {
-    let one = |args: &&[&str]| {
+/// Runs each command line and returns its standard error and exit code as a transcript.
+pub(super) fn transcript(sandbox: &Sandbox, command_lines: &[&[&str]]) -> String {
+    let run_command = |args: &&[&str]| {
         let out = sandbox.proq(args);
         format!("$ {}\n{}--- code {}\n", args.join(" "), out.stderr, out.code)
     };
-    all.iter().map(one).collect()
+    command_lines.iter().map(run_command).collect()
 }
 
 #[test]
-fn what_is_no_plan_is_refused_with_what_helps() {
+fn refuses_invalid_plans_with_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.write("empty.toml", "format = 1\n");
     sandbox.write("wrong.toml", "format = 1\n\n[[task]]\nid = \"a\"\ntitel = \"A\"\n");
     std::fs::write(sandbox.repo.join("bytes.toml"), b"format = \xff").unwrap();
-    insta::assert_snapshot!(said(&sandbox, &[
+    insta::assert_snapshot!(transcript(&sandbox, &[
         &["plan"],
         &["deps"],
         &["plan", "nothing.toml"],
@@ -216,7 +216,7 @@ fn what_is_no_plan_is_refused_with_what_helps() {
     hint: name one of them
     --- code 2
     ");
-    insta::assert_snapshot!(said(&sandbox, &[
+    insta::assert_snapshot!(transcript(&sandbox, &[
         &["plan", "empty.toml"],
         &["plan", "wrong.toml"],
         &["plan", "bytes.toml"],
@@ -237,7 +237,7 @@ fn what_is_no_plan_is_refused_with_what_helps() {
 }
 
 #[test]
-fn names_that_a_terminal_would_obey_are_shown_harmlessly() {
+fn escapes_terminal_control_characters() {
     let sandbox = Sandbox::new();
     let title =
         "format = 1\nsummary = \"\\u001b[2Jgone\"\n[[task]]\nid = \"a\"\ntitle = \"\\u202etitle\\u0007\"\n";
@@ -251,16 +251,16 @@ fn names_that_a_terminal_would_obey_are_shown_harmlessly() {
 }
 
 #[test]
-fn a_file_without_end_is_not_read_to_its_end() {
+fn refuses_devices_and_oversized_plan_files() {
     let sandbox = Sandbox::new();
-    let said = sandbox.proq(&["plan", "--format", "toml", "/dev/zero"]).fails(1);
-    assert!(said.contains("it is a device, not a regular file"), "{said}");
+    let refusal = sandbox.proq(&["plan", "--format", "toml", "/dev/zero"]).fails(1);
+    assert!(refusal.contains("it is a device, not a regular file"), "{refusal}");
     sandbox.sh("truncate -s 1T large.toml");
-    let said = sandbox.proq(&["plan", "large.toml"]).fails(1);
-    assert!(said.contains("large.toml is larger than 4 MiB"), "{said}");
-    // What a shell opens for a command is no file of anybody's.
+    let refusal = sandbox.proq(&["plan", "large.toml"]).fails(1);
+    assert!(refusal.contains("large.toml is larger than 4 MiB"), "{refusal}");
+    // A file that the shell opened for the command has the same limit.
     let mut command = sandbox.command("sh", &sandbox.repo);
     command.args(["-c", "yes | git-proq plan --format toml /dev/stdin"]);
-    let said = sandbox.output(command).fails(1);
-    assert!(said.contains("/dev/stdin is larger than 4 MiB"), "{said}");
+    let refusal = sandbox.output(command).fails(1);
+    assert!(refusal.contains("/dev/stdin is larger than 4 MiB"), "{refusal}");
 }

@@ -1,22 +1,22 @@
-//! Owns the tests of plans that are task folders, through the program: areas, settings, remarks, and where a task is missing.
+//! Tests of plans that are task folders: areas, settings, warnings, and missing dependencies.
 
 use super::support::Sandbox;
 
-/// A repository with the task folders of the fixtures.
-fn shop() -> Sandbox {
+/// Creates a repository with the task folders of the fixtures.
+fn sandbox_with_task_folders() -> Sandbox {
     let sandbox = Sandbox::new();
     for path in ["src/http/billing.rs", "src/http/mod.rs", "src/auth/role.rs"] {
         sandbox.write(path, "1\n");
     }
-    let from = format!("{}/tests/fixtures/plans/tasks", env!("CARGO_MANIFEST_DIR"));
-    sandbox.sh(&format!("cp -R '{from}' tasks"));
+    let fixture_dir = format!("{}/tests/fixtures/plans/tasks", env!("CARGO_MANIFEST_DIR"));
+    sandbox.sh(&format!("cp -R '{fixture_dir}' tasks"));
     sandbox.commit_all("shop");
     sandbox
 }
 
 #[test]
-fn all_areas_are_a_plan() {
-    insta::assert_snapshot!(shop().proq(&["plan", "all"]).shown(), @r"
+fn all_areas_form_one_plan() {
+    insta::assert_snapshot!(sandbox_with_task_folders().proq(&["plan", "all"]).to_text(), @r"
     A plan
     all (task folders): 5 tasks, 1 done, 3 waves
 
@@ -44,32 +44,32 @@ fn all_areas_are_a_plan() {
 }
 
 #[test]
-fn what_an_area_lacks_is_told_with_the_command_that_has_it() {
-    let sandbox = shop();
-    let said = sandbox.proq(&["plan", "billing"]).fails(1);
-    insta::assert_snapshot!(said, @r"
+fn missing_dependency_hint_includes_its_area() {
+    let sandbox = sandbox_with_task_folders();
+    let text = sandbox.proq(&["plan", "billing"]).fails(1);
+    insta::assert_snapshot!(text, @r"
     error: tasks/billing/BIL-1-invoices/PROMPT.md:7:3: task 'billing/BIL-1' needs 'auth/AUTH-2', which is not done and no part of this plan
     hint: include it: git proq plan billing auth
     ");
-    let command = said.trim_end().rsplit_once("git proq ").unwrap().1;
-    let words: Vec<&str> = command.split(' ').collect();
-    let answer = sandbox.proq(&[&words[..], &["--json"]].concat()).json();
+    let command = text.trim_end().rsplit_once("git proq ").unwrap().1;
+    let args: Vec<&str> = command.split(' ').collect();
+    let answer = sandbox.proq(&[&args[..], &["--json"]].concat()).json();
     assert_eq!(answer["tasks"].as_array().unwrap().len(), 5);
     assert_eq!(
         answer["waves"],
         serde_json::json!([["auth/AUTH-2"], ["auth/AUTH-10", "billing/BIL-1"], ["billing/BIL-2"]])
     );
-    // One task alone: what it lacks is in its own area.
-    let said = sandbox.proq(&["plan", "tasks/billing/BIL-2-pdf/PROMPT.md"]).fails(1);
-    insta::assert_snapshot!(said, @r"
+    // For a single task, the missing one is in its own area.
+    let text = sandbox.proq(&["plan", "tasks/billing/BIL-2-pdf/PROMPT.md"]).fails(1);
+    insta::assert_snapshot!(text, @r"
     error: tasks/billing/BIL-2-pdf/PROMPT.md:8:3: task 'billing/BIL-2' needs 'billing/BIL-1', which is not done and no part of this plan
     hint: include it: git proq plan tasks/billing/BIL-2-pdf/PROMPT.md tasks/billing/BIL-1-invoices
     ");
 }
 
 #[test]
-fn what_somebody_has_done_of_a_task_is_told() {
-    let answer = shop().proq(&["plan", "tasks", "--json"]).json();
+fn json_reports_done_tasks_steps_and_reviews() {
+    let answer = sandbox_with_task_folders().proq(&["plan", "tasks", "--json"]).json();
     let task = |name: &str| {
         let tasks = answer["tasks"].as_array().unwrap();
         tasks.iter().find(|task| task["name"] == name).unwrap_or_else(|| panic!("{answer}")).clone()
@@ -83,8 +83,8 @@ fn what_somebody_has_done_of_a_task_is_told() {
 }
 
 #[test]
-fn areas_can_lie_anywhere_in_the_repository() {
-    let sandbox = shop();
+fn areas_can_be_in_any_folder() {
+    let sandbox = sandbox_with_task_folders();
     sandbox.sh("mkdir -p services/mail; mv tasks todo; mv todo/billing services/mail/todo");
     sandbox.write("proq.toml", "[swarm]\ntasks = \"todo\"\nareas = [\"billing = services/mail/todo\"]\n");
     let names = |args: &[&str]| {
@@ -108,8 +108,8 @@ fn areas_can_lie_anywhere_in_the_repository() {
 }
 
 #[test]
-fn names_of_folders_that_a_terminal_would_obey_are_shown_harmlessly() {
-    let sandbox = shop();
+fn escapes_control_characters_in_folder_names() {
+    let sandbox = sandbox_with_task_folders();
     sandbox.write("tasks/auth/A\u{1b}[1m/PROMPT.md", "");
     sandbox.write("tasks/\u{202e}evil/A-1/PROMPT.md", "");
     sandbox.write("tasks/auth/X-1-\u{7}/PROMPT.md", "## Dependencies\n- \u{1b}[2J\n");
@@ -123,10 +123,10 @@ fn names_of_folders_that_a_terminal_would_obey_are_shown_harmlessly() {
 }
 
 #[test]
-fn a_lane_reads_the_tasks_that_lie_in_it() {
-    let sandbox = shop();
+fn reads_the_task_folders_of_the_lane_it_runs_in() {
+    let sandbox = sandbox_with_task_folders();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "try"]).ok();
-    let lane = sandbox.lane("try");
+    let lane = sandbox.lane_path("try");
     sandbox.write_in(&lane, "tasks/auth/AUTH-2-roles/.DONE", "");
     let done = |dir: &std::path::Path| {
         let answer = sandbox.proq_in(dir, &["plan", "auth", "--json"]).json();

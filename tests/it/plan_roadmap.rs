@@ -1,18 +1,18 @@
-//! Owns the tests of plans that are roadmaps, through the program.
+//! Tests of plans that are roadmaps in Markdown.
 
-use super::plan::{fixture, said};
+use super::plan::{read_plan_fixture, transcript};
 use super::support::Sandbox;
 
-fn shop() -> Sandbox {
+fn sandbox_with_roadmap() -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.write("ROADMAP.md", &fixture("ROADMAP.md"));
+    sandbox.write("ROADMAP.md", &read_plan_fixture("ROADMAP.md"));
     sandbox.commit_all("roadmap");
     sandbox
 }
 
 #[test]
-fn the_first_milestone_with_something_to_do_is_a_plan() {
-    insta::assert_snapshot!(shop().proq(&["plan", "ROADMAP.md"]).shown(), @r"
+fn plans_the_first_milestone_with_open_items() {
+    insta::assert_snapshot!(sandbox_with_roadmap().proq(&["plan", "ROADMAP.md"]).to_text(), @r"
     0.2: Orders
     ROADMAP.md (Markdown): 8 tasks, 1 done, 1 wave
 
@@ -38,13 +38,13 @@ fn the_first_milestone_with_something_to_do_is_a_plan() {
 }
 
 #[test]
-fn a_milestone_is_chosen_by_its_title() {
-    let sandbox = shop();
+fn selects_a_milestone_by_title() {
+    let sandbox = sandbox_with_roadmap();
     let answer = sandbox.proq(&["plan", "ROADMAP.md", "--milestone", "0.3", "--json"]).json();
     assert_eq!(answer["summary"], "0.3: Payments");
     assert_eq!(answer["waves"], serde_json::json!([["pay-by-card", "refunds"]]));
     sandbox.write("plan.toml", "format = 1\n[[task]]\nid = \"a\"\ntitle = \"a\"\n");
-    insta::assert_snapshot!(said(&sandbox, &[
+    insta::assert_snapshot!(transcript(&sandbox, &[
         &["plan", "ROADMAP.md", "--milestone", "0.4"],
         &["deps", "ROADMAP.md", "--milestone", "0."],
         &["plan", "plan.toml", "--milestone", "0.3"],
@@ -65,10 +65,10 @@ fn a_milestone_is_chosen_by_its_title() {
 }
 
 #[test]
-fn it_becomes_a_plan_to_add_to() {
-    let sandbox = shop();
-    let written = sandbox.proq(&["plan", "ROADMAP.md", "--toml"]).ok();
-    sandbox.write("plan.toml", &written);
+fn toml_output_keeps_tasks_and_prompts() {
+    let sandbox = sandbox_with_roadmap();
+    let toml = sandbox.proq(&["plan", "ROADMAP.md", "--toml"]).ok();
+    sandbox.write("plan.toml", &toml);
     let prompts = |file: &str| {
         let answer = sandbox.proq(&["plan", file, "--json"]).json();
         let tasks = answer["tasks"].as_array().unwrap();

@@ -1,13 +1,13 @@
-//! Owns the tests of plans that are stories in YAML, through the program.
+//! Tests of plans that are stories in YAML.
 
-use super::plan::fixture;
+use super::plan::read_plan_fixture;
 use super::support::Sandbox;
 
 #[test]
-fn stories_are_a_plan() {
+fn shows_stories_as_plan_dependencies_and_prompts() {
     let sandbox = Sandbox::new();
-    sandbox.write("stories.yaml", &fixture("stories.yaml"));
-    insta::assert_snapshot!(sandbox.proq(&["plan", "stories.yaml"]).shown(), @r"
+    sandbox.write("stories.yaml", &read_plan_fixture("stories.yaml"));
+    insta::assert_snapshot!(sandbox.proq(&["plan", "stories.yaml"]).to_text(), @r"
     Accounts for the shop
     stories.yaml (YAML): 5 tasks, 1 done, 2 waves
 
@@ -23,7 +23,7 @@ fn stories_are_a_plan() {
     Time: as long as 4 small tasks one after the other
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["deps", "stories.yaml"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["deps", "stories.yaml"]).to_text(), @r"
     ACC-1 Sign up by mail (done)
     ├─ ACC-2 Log in and out
     │  └─ ACC-4 Check out with the usual address: one click (also after ACC-3)
@@ -46,7 +46,7 @@ fn stories_are_a_plan() {
 }
 
 #[test]
-fn what_it_is_can_be_said() {
+fn format_option_reads_a_file_without_extension() {
     let sandbox = Sandbox::new();
     sandbox.write("stories", "- {id: a, title: A}\n");
     let answer = sandbox.proq(&["plan", "--format", "stories", "stories", "--json"]).json();

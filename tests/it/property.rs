@@ -1,17 +1,18 @@
-//! Owns the tests over random trees: a preview and the way back change nothing, a landing changes only what it lands.
+//! Property tests over random trees: a preview and its end change nothing, and a landing changes only what it
+//! lands.
 //!
-//! Every run is the same; `PROQ_TEST_SEED=random cargo test property` looks further. A failure prints its seed, and
-//! `PROQ_TEST_SEED=N` runs that one again.
+//! Runs are deterministic; `PROQ_TEST_SEED=random cargo test property` explores other seeds. A failure prints
+//! its seed, and `PROQ_TEST_SEED=N` repeats that run.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::preview_identity::{nothing_is_left, same};
-use super::support::{self, Image, Sandbox};
+use super::preview_round_trip::{assert_no_preview_left, assert_same_image};
+use super::support::{self, Sandbox, WorktreeState};
 
-/// Names below a folder. Some are a file here and a folder there.
+/// File names below a folder. Some name a file here and a folder elsewhere in the list.
 const NAMES: &[&[u8]] = &[
     b"a",
     b"b.txt",
@@ -32,19 +33,19 @@ const NAMES: &[&[u8]] = &[
     b":(top)",
 ];
 
-/// A small generator: the same numbers for the same seed, everywhere.
+/// Small random number generator that yields the same numbers for the same seed on every machine.
 #[derive(Clone)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
-    /// Seeded as all random tests are, and differently for each `salt`; says so.
-    pub fn new(salt: u64) -> Dice {
-        let seed = support::seed();
+impl Rng {
+    /// Creates a generator from the seed of all random tests, different for each `salt`, and prints the seed.
+    pub fn new(salt: u64) -> Rng {
+        let seed = support::random_seed();
         println!("PROQ_TEST_SEED={seed}");
-        Dice((seed ^ (salt << 48)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+        Rng((seed ^ (salt << 48)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -52,12 +53,12 @@ impl Dice {
         usize::try_from((self.0 >> 16) % n as u64).unwrap()
     }
 
-    /// A name below `folder`.
+    /// Returns a random name below `folder`.
     fn name(&mut self, folder: &str) -> Vec<u8> {
         [folder.as_bytes(), NAMES[self.below(NAMES.len())]].concat()
     }
 
-    /// A short text, or lines that two sides can change apart from each other.
+    /// Returns a short text, or lines that two sides can change independently.
     fn text(&mut self) -> String {
         match self.below(3) {
             0 => String::new(),
@@ -71,60 +72,60 @@ impl Dice {
     }
 }
 
-/// A worktree that random things are done to, each of them written down.
-struct Victim<'a> {
+/// Worktree that random changes are made in, with a log of them.
+struct RandomWorktree<'a> {
     sandbox: &'a Sandbox,
     dir: PathBuf,
     folder: &'static str,
-    done: Vec<String>,
+    log: Vec<String>,
 }
 
-impl<'a> Victim<'a> {
-    fn new(sandbox: &'a Sandbox, dir: &Path, folder: &'static str) -> Victim<'a> {
-        Victim { sandbox, dir: dir.to_owned(), folder, done: Vec::new() }
+impl<'a> RandomWorktree<'a> {
+    fn new(sandbox: &'a Sandbox, dir: &Path, folder: &'static str) -> RandomWorktree<'a> {
+        RandomWorktree { sandbox, dir: dir.to_owned(), folder, log: Vec::new() }
     }
 
-    /// Changes files only.
-    fn change(&mut self, dice: &mut Dice) {
-        let name = dice.name(self.folder);
+    /// Makes one random change to files only.
+    fn change_files(&mut self, rng: &mut Rng) {
+        let name = rng.name(self.folder);
         let path = self.dir.join(OsStr::from_bytes(&name));
-        let what = dice.below(8);
-        match what {
+        let action = rng.below(8);
+        match action {
             0..=2 => {
-                self.make_room(&path);
-                std::fs::write(&path, dice.text()).unwrap();
+                self.clear_path(&path);
+                std::fs::write(&path, rng.text()).unwrap();
             }
-            3 => remove(&path),
+            3 => remove_path(&path),
             4 if path.is_file() && !path.is_symlink() => {
-                let mode = if dice.below(2) == 0 { 0o644 } else { 0o755 };
+                let mode = if rng.below(2) == 0 { 0o644 } else { 0o755 };
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
             }
             5 => {
-                self.make_room(&path);
-                // No link to a link: in a circle of them git sees no change, and the preview is refused.
-                symlink(["a.txt", "deep", "nowhere"][dice.below(3)], &path).unwrap();
+                self.clear_path(&path);
+                // Never a link to a link: in a cycle of links git sees no change, and the preview is refused.
+                symlink(["a.txt", "deep", "nowhere"][rng.below(3)], &path).unwrap();
             }
             6 => {
-                let other = self.dir.join(OsStr::from_bytes(&dice.name(self.folder)));
+                let other = self.dir.join(OsStr::from_bytes(&rng.name(self.folder)));
                 if path.symlink_metadata().is_ok() && !other.starts_with(&path) && !path.starts_with(&other) {
-                    self.make_room(&other);
-                    // Making room may have taken what was to be moved.
+                    self.clear_path(&other);
+                    // Clearing the target path may have removed the source of the move.
                     drop(std::fs::rename(&path, &other));
                 }
             }
             _ if path.symlink_metadata().is_err() => drop(std::fs::create_dir_all(&path)),
             _ => {}
         }
-        self.done.push(format!("{what} {}", name.escape_ascii()));
+        self.log.push(format!("{action} {}", name.escape_ascii()));
     }
 
-    /// Changes files, the index or both.
-    fn disturb(&mut self, dice: &mut Dice) {
-        if dice.below(3) > 0 {
-            return self.change(dice);
+    /// Makes one random change to files, the index or both.
+    fn change_files_or_index(&mut self, rng: &mut Rng) {
+        if rng.below(3) > 0 {
+            return self.change_files(rng);
         }
-        let name = dice.name(self.folder);
-        let args: &[&str] = match dice.below(8) {
+        let name = rng.name(self.folder);
+        let args: &[&str] = match rng.below(8) {
             0..=2 => &["add", "-A"],
             3 => &["rm", "-rq", "--cached"],
             4 => &["add", "-N"],
@@ -132,27 +133,27 @@ impl<'a> Victim<'a> {
             6 => &["update-index", "--skip-worktree"],
             _ => &["reset", "-q"],
         };
-        let mut call = self.sandbox.command("git", &self.dir);
-        call.arg("--literal-pathspecs").args(args).arg("--").arg(OsStr::from_bytes(&name));
-        // Most of these are refused for most names; that is as random as the rest.
-        let code = self.sandbox.output(call).code;
-        self.done.push(format!("{args:?} {} = {code}", name.escape_ascii()));
+        let mut command = self.sandbox.command("git", &self.dir);
+        command.arg("--literal-pathspecs").args(args).arg("--").arg(OsStr::from_bytes(&name));
+        // Git refuses most of these commands for most names, which is random enough.
+        let code = self.sandbox.output(command).code;
+        self.log.push(format!("{args:?} {} = {code}", name.escape_ascii()));
     }
 
-    /// Takes away what stands where a file or its parents should be.
-    fn make_room(&self, path: &Path) {
-        remove(path);
+    /// Removes what occupies the path of a file or of its parent folders.
+    fn clear_path(&self, path: &Path) {
+        remove_path(path);
         let parents: Vec<&Path> = path.ancestors().skip(1).take_while(|up| *up != self.dir).collect();
         for up in parents.into_iter().rev() {
             if up.symlink_metadata().is_ok_and(|m| !m.is_dir()) {
-                remove(up);
+                remove_path(up);
             }
         }
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     }
 }
 
-fn remove(path: &Path) {
+fn remove_path(path: &Path) {
     if path.symlink_metadata().is_ok_and(|m| m.is_dir()) {
         std::fs::remove_dir_all(path).unwrap();
     } else {
@@ -160,127 +161,130 @@ fn remove(path: &Path) {
     }
 }
 
-/// A repository with random files and two lanes that changed some of them.
-fn random_repository(dice: &mut Dice, folder: &'static str) -> Sandbox {
+/// Returns a repository with random files and two lanes that changed some of them.
+fn random_repository(rng: &mut Rng, folder: &'static str) -> Sandbox {
     let sandbox = Sandbox::new();
-    let mut base = Victim::new(&sandbox, &sandbox.repo, folder);
-    (0..25).for_each(|_| base.change(dice));
+    let mut base = RandomWorktree::new(&sandbox, &sandbox.repo, folder);
+    (0..25).for_each(|_| base.change_files(rng));
     sandbox.commit_all("base");
     for lane in ["one", "two"] {
-        sandbox.lane_of(lane, "true");
-        let dir = sandbox.lane(lane);
-        let mut work = Victim::new(&sandbox, &dir, folder);
-        (0..8).for_each(|_| work.change(dice));
+        sandbox.lane_with_commit(lane, "true");
+        let dir = sandbox.lane_path(lane);
+        let mut work = RandomWorktree::new(&sandbox, &dir, folder);
+        (0..8).for_each(|_| work.change_files(rng));
         sandbox.commit_all_in(&dir, "work");
     }
     sandbox
 }
 
-fn a_preview_is_the_identity(salt: u64) {
-    let mut dice = Dice::new(salt);
+fn assert_preview_round_trip(salt: u64) {
+    let mut rng = Rng::new(salt);
     for _ in 0..2 {
-        let sandbox = random_repository(&mut dice, "");
+        let sandbox = random_repository(&mut rng, "");
         for _ in 0..4 {
-            let mut user = Victim::new(&sandbox, &sandbox.repo, "");
-            for _ in 0..dice.below(14) {
-                user.disturb(&mut dice);
+            let mut user = RandomWorktree::new(&sandbox, &sandbox.repo, "");
+            for _ in 0..rng.below(14) {
+                user.change_files_or_index(&mut rng);
             }
-            println!("{:#?}", user.done);
-            let before = Image::of(&sandbox, &sandbox.repo);
+            println!("{:#?}", user.log);
+            let before = WorktreeState::capture(&sandbox, &sandbox.repo);
             let _ = sandbox.proq(&["preview", "one"]).ok();
-            if dice.below(3) == 0 {
+            if rng.below(3) == 0 {
                 let _ = sandbox.proq(&["preview", "two"]).ok();
             }
             let _ = sandbox.proq(&["preview", "--back"]).ok();
-            same(&before, &Image::of(&sandbox, &sandbox.repo));
-            nothing_is_left(&sandbox);
+            assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
+            assert_no_preview_left(&sandbox);
             sandbox.assert_healthy();
         }
     }
 }
 
 #[test]
-fn a_preview_is_the_identity_1() {
-    a_preview_is_the_identity(1);
+fn preview_round_trip_restores_checkout_1() {
+    assert_preview_round_trip(1);
 }
 
 #[test]
-fn a_preview_is_the_identity_2() {
-    a_preview_is_the_identity(2);
+fn preview_round_trip_restores_checkout_2() {
+    assert_preview_round_trip(2);
 }
 
 #[test]
-fn a_preview_is_the_identity_3() {
-    a_preview_is_the_identity(3);
+fn preview_round_trip_restores_checkout_3() {
+    assert_preview_round_trip(3);
 }
 
-/// The lines of a status about one folder.
-fn about<'i>(image: &'i Image, folder: &str) -> Vec<&'i String> {
+/// Returns the status lines about one folder.
+fn status_of_folder<'i>(image: &'i WorktreeState, folder: &str) -> Vec<&'i String> {
     image.status.iter().filter(|l| l.contains(&format!(" {folder}"))).collect()
 }
 
-fn a_landing_leaves_dirt_alone(salt: u64) {
-    let mut dice = Dice::new(salt);
+fn assert_landing_keeps_local_changes(salt: u64) {
+    let mut rng = Rng::new(salt);
     for _ in 0..4 {
-        let sandbox = random_repository(&mut dice, "lane/");
-        let mut base = Victim::new(&sandbox, &sandbox.repo, "user/");
-        (0..12).for_each(|_| base.change(&mut dice));
+        let sandbox = random_repository(&mut rng, "lane/");
+        let mut base = RandomWorktree::new(&sandbox, &sandbox.repo, "user/");
+        (0..12).for_each(|_| base.change_files(&mut rng));
         base.folder = "lane/";
-        (0..3).for_each(|_| base.change(&mut dice));
+        (0..3).for_each(|_| base.change_files(&mut rng));
         sandbox.commit_all("main goes on");
         let merge = "git worktree add -q --detach ../plain; cd ../plain; git merge -q --no-ff -m plain proq/one > /dev/null 2>&1 && git rev-parse HEAD^{tree} || echo conflict";
-        let wanted = sandbox.sh(merge);
-        let mut user = Victim::new(&sandbox, &sandbox.repo, "user/");
-        for _ in 0..dice.below(16) {
-            user.disturb(&mut dice);
+        let expected_tree = sandbox.sh(merge);
+        let mut user = RandomWorktree::new(&sandbox, &sandbox.repo, "user/");
+        for _ in 0..rng.below(16) {
+            user.change_files_or_index(&mut rng);
         }
-        println!("{:#?}", user.done);
-        let (tip, before) = (sandbox.git(&["rev-parse", "main"]), Image::of(&sandbox, &sandbox.repo));
+        println!("{:#?}", user.log);
+        let (tip, before) =
+            (sandbox.git(&["rev-parse", "main"]), WorktreeState::capture(&sandbox, &sandbox.repo));
         let out = sandbox.proq(&["merge", "one"]);
-        let after = Image::of(&sandbox, &sandbox.repo);
+        let after = WorktreeState::capture(&sandbox, &sandbox.repo);
         sandbox.assert_healthy();
-        if wanted == "conflict" {
+        if expected_tree == "conflict" {
             let _ = out.fails(3);
-            same(&before, &after);
+            assert_same_image(&before, &after);
             continue;
         }
-        // Where the base seems to have renamed a file of the lane's, git merges the lane's change into the new name.
-        let is_renamed = !sandbox.git(&["diff", "--name-only", "-z", &tip, &wanted, "--", "user"]).is_empty();
+        // Where the base seems to have renamed a file that the lane changed, git merges the lane's change
+        // into the new name.
+        let is_renamed =
+            !sandbox.git(&["diff", "--name-only", "-z", &tip, &expected_tree, "--", "user"]).is_empty();
         if is_renamed && out.code == 1 {
             assert!(out.stdout.contains("stand in the way"), "{out:?}");
-            same(&before, &after);
+            assert_same_image(&before, &after);
             continue;
         }
         let text = out.ok();
-        let moved = if text.starts_with("landed") {
-            &wanted
+        let landed_tree = if text.starts_with("landed") {
+            &expected_tree
         } else {
             &sandbox.git(&["rev-parse", &format!("{tip}^{{tree}}")])
         };
-        assert_eq!(&sandbox.git(&["rev-parse", "main^{tree}"]), moved, "the tree is git's");
-        assert_eq!(&wanted, moved);
+        assert_eq!(&sandbox.git(&["rev-parse", "main^{tree}"]), landed_tree, "the tree is git's");
+        assert_eq!(&expected_tree, landed_tree);
         assert_eq!(before.status, after.status, "status");
-        assert!(about(&after, "lane/").is_empty(), "the landed files are in place");
+        assert!(status_of_folder(&after, "lane/").is_empty(), "the landed files are in place");
         if is_renamed {
             continue;
         }
-        let own = |i: &Image| {
+        let user_files = |i: &WorktreeState| {
             i.files
                 .iter()
                 .filter(|(p, _)| p.starts_with("user"))
                 .map(|(p, f)| (p.clone(), f.clone()))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(own(&before), own(&after), "the user's files");
+        assert_eq!(user_files(&before), user_files(&after), "the user's files");
     }
 }
 
 #[test]
-fn a_landing_leaves_dirt_alone_1() {
-    a_landing_leaves_dirt_alone(11);
+fn landing_keeps_uncommitted_changes_1() {
+    assert_landing_keeps_local_changes(11);
 }
 
 #[test]
-fn a_landing_leaves_dirt_alone_2() {
-    a_landing_leaves_dirt_alone(12);
+fn landing_keeps_uncommitted_changes_2() {
+    assert_landing_keeps_local_changes(12);
 }

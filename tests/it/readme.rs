@@ -1,4 +1,4 @@
-//! Owns the tests that hold the README and ARCHITECTURE.md to the program as it is.
+//! README, ARCHITECTURE.md and SAFETY.md checked against the program.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use super::support::Sandbox;
 
 const README: &str = include_str!("../../README.md");
 
-/// The lines of all code blocks, and of the plain ones inside pages of `hooks/`.
-fn code(page: &str) -> Vec<&str> {
+/// Returns the lines of all code blocks, fenced or indented as in pages of `hooks/`.
+fn code_lines(page: &str) -> Vec<&str> {
     let mut inside = false;
     let mut out = Vec::new();
     for line in page.lines() {
@@ -22,8 +22,8 @@ fn code(page: &str) -> Vec<&str> {
     out
 }
 
-/// The cells of the table with this heading, row by row, without the heading and the marks of code.
-fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
+/// Returns the cells of the table with this heading, row by row, without the heading and the code marks.
+fn table_rows(page: &str, heading: &str) -> Vec<Vec<String>> {
     let (_, rest) = page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
     let rows = rest.lines().skip(1).take_while(|line| line.starts_with('|'));
     rows.map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect())
@@ -31,7 +31,7 @@ fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_commands_are_those_of_the_help() {
+fn command_table_matches_help() {
     let help = Sandbox::empty().proq(&["-h"]).ok();
     let mut group = String::new();
     let mut commands = Vec::new();
@@ -42,11 +42,11 @@ fn the_commands_are_those_of_the_help() {
             commands.push(vec![group.clone(), name.to_owned(), about.trim().to_owned()]);
         }
     }
-    assert_eq!(table(README, "| group | command | what it does |"), commands);
+    assert_eq!(table_rows(README, "| group | command | what it does |"), commands);
 }
 
 #[test]
-fn the_settings_are_those_that_there_are() {
+fn settings_table_matches_config_list() {
     let answer = Sandbox::empty().proq(&["config", "list", "--json"]).json();
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let settings: Vec<Vec<String>> = answer["settings"]
@@ -58,21 +58,21 @@ fn the_settings_are_those_that_there_are() {
             vec![text(&s["key"]), text(&s["form"]), text(&s["default"]), who.to_owned(), text(&s["about"])]
         })
         .collect();
-    assert_eq!(table(README, "| key | type | default | who may set it | what it does |"), settings);
+    assert_eq!(table_rows(README, "| key | type | default | who may set it | what it does |"), settings);
 }
 
 #[test]
-fn the_exit_codes_are_those_of_the_pages() {
+fn exit_codes_match_man_page() {
     let page = Sandbox::empty().proq(&["man"]).ok();
     let codes: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".B ")).collect();
-    let rows = table(README, "| code | meaning |");
+    let rows = table_rows(README, "| code | meaning |");
     assert_eq!(rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), codes);
 }
 
 #[test]
-fn a_newcomers_commands_are_there_and_are_what_ci_runs() {
-    assert!(code(README).contains(&"cargo run --locked -- demo"));
-    assert!(code(README).contains(&"cargo test --locked"));
+fn readme_quick_start_is_run_by_ci() {
+    assert!(code_lines(README).contains(&"cargo run --locked -- demo"));
+    assert!(code_lines(README).contains(&"cargo test --locked"));
     let ci = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/run"));
     let ci = ci.expect("the tests run in the repository: a package from a registry comes without .ci");
     for line in ["step cargo test --locked", "    TMPDIR=$tmp target/debug/git-proq demo"] {
@@ -81,29 +81,29 @@ fn a_newcomers_commands_are_there_and_are_what_ci_runs() {
 }
 
 #[test]
-fn every_command_line_that_is_shown_is_understood() {
+fn command_lines_in_documents_parse() {
     let sandbox = Sandbox::empty();
     let pages = [README, include_str!("../../hooks/README.md"), include_str!("../../ARCHITECTURE.md")];
-    let lines: Vec<&str> = pages.into_iter().flat_map(code).collect();
-    let mut seen = 0;
+    let lines: Vec<&str> = pages.into_iter().flat_map(code_lines).collect();
+    let mut parsed = 0;
     for line in lines {
         let line = line.split("  ").find(|part| !part.is_empty()).unwrap_or_default();
         for part in line.trim_start_matches("$ ").split([';', '|', '>', '&']) {
             let Some(args) = part.trim().strip_prefix("git proq") else { continue };
-            let mut args = words(args);
-            let at = args.iter().position(|word| word == "--").unwrap_or(args.len());
-            args.insert(at, "-h".to_owned());
+            let mut args = split_words(args);
+            let position = args.iter().position(|word| word == "--").unwrap_or(args.len());
+            args.insert(position, "-h".to_owned());
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
             let out = sandbox.proq(&args);
             assert_eq!(out.code, 0, "{part}\n{}", out.stderr);
-            seen += 1;
+            parsed += 1;
         }
     }
-    assert!(seen > 25, "{seen}");
+    assert!(parsed > 25, "{parsed}");
 }
 
-/// A command line as a shell splits it, as far as the pages need it.
-fn words(line: &str) -> Vec<String> {
+/// Splits a command line as a shell does, as far as the documents need it.
+fn split_words(line: &str) -> Vec<String> {
     let mut out = Vec::new();
     for (n, part) in line.split('"').enumerate() {
         if n % 2 == 1 {
@@ -116,20 +116,20 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_transcript_is_what_the_demo_prints() {
+fn transcript_matches_demo_output() {
     let sandbox = Sandbox::empty();
     let out = sandbox.proq(&["demo"]).ok();
     let (_, rest) = README.split_once("```text\n").unwrap();
     let (shown, _) = rest.split_once("```").unwrap();
-    let mut printed = out.lines().map(plain);
+    let mut printed = out.lines().map(mask_varying_words);
     for line in shown.lines() {
-        let line = plain(line);
+        let line = mask_varying_words(line);
         assert!(printed.any(|p| p == line), "the demo does not print this, or not there: {line}\n{out}");
     }
 }
 
-/// A line without what differs from run to run: commits, folders, ages.
-fn plain(line: &str) -> String {
+/// Returns a line with the words masked that differ between runs: commits, folders, ages.
+fn mask_varying_words(line: &str) -> String {
     let words = line.split_whitespace().map(|word| {
         let bare = word.trim_matches(['(', ')']);
         let is_commit = bare.len() == 8 && bare.bytes().all(|b| b.is_ascii_hexdigit());
@@ -145,7 +145,7 @@ fn plain(line: &str) -> String {
 }
 
 #[test]
-fn what_is_linked_is_there() {
+fn links_in_documents_resolve() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (folder, page) in [
         ("", README),
@@ -159,12 +159,12 @@ fn what_is_linked_is_there() {
     }
 }
 
-/// All of the library's own code.
-fn sources(dir: &Path) -> String {
+/// Returns the text of all source files below `dir`.
+fn source_text(dir: &Path) -> String {
     let mut all = String::new();
     for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
-            all += &sources(&entry);
+            all += &source_text(&entry);
         } else {
             all += &std::fs::read_to_string(&entry).unwrap();
         }
@@ -173,9 +173,9 @@ fn sources(dir: &Path) -> String {
 }
 
 #[test]
-fn every_promise_has_a_test() {
+fn every_safety_rule_names_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let units = sources(&root.join("src"));
+    let units = source_text(&root.join("src"));
     let page = include_str!("../../SAFETY.md");
     let rows: Vec<&str> = page.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| rule ")).collect();
     assert!(rows.len() > 50, "{}", rows.len());
@@ -194,7 +194,8 @@ fn every_promise_has_a_test() {
             assert!(
                 code.contains(&format!("#[test]\nfn {name}()"))
                     || code.contains(&format!("#[test]\n    fn {name}()"))
-                    // With what it needs; .ci/run runs it where that is there.
+                    // Ignored tests have an attribute with a reason; .ci/run runs them where their
+                    // requirement is met.
                     || code.contains(&format!("\"]\nfn {name}()")),
                 "{test}"
             );
@@ -203,25 +204,25 @@ fn every_promise_has_a_test() {
 }
 
 #[test]
-fn the_oldest_compiler_is_the_one_that_the_manifest_names() {
+fn readme_names_minimum_rust_version() {
     let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
     let oldest = manifest["package"]["rust-version"].as_str().unwrap();
     assert!(README.contains(&format!("Rust {oldest} or newer")));
 }
 
 #[test]
-fn every_dependency_has_its_reason() {
+fn every_dependency_has_a_reason() {
     let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
-    let mut wanted: Vec<&str> = Vec::new();
+    let mut expected: Vec<&str> = Vec::new();
     for part in ["dependencies", "dev-dependencies"] {
-        wanted.extend(manifest[part].as_table().unwrap().keys().map(String::as_str));
+        expected.extend(manifest[part].as_table().unwrap().keys().map(String::as_str));
     }
-    let rows = table(include_str!("../../ARCHITECTURE.md"), "| crate | why |");
+    let rows = table_rows(include_str!("../../ARCHITECTURE.md"), "| crate | why |");
     let mut named: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
-    wanted.sort_unstable();
-    // One that is in both has one reason for both.
-    wanted.dedup();
+    expected.sort_unstable();
+    // A crate in both tables has one reason for both.
+    expected.dedup();
     named.sort_unstable();
-    assert_eq!(named, wanted);
+    assert_eq!(named, expected);
     assert!(rows.iter().all(|row| row[1].len() > 20));
 }

@@ -1,7 +1,8 @@
-//! Owns the tests with real command lines of agents, against a model server on this machine. They are ignored by default; with
-//! `--ignored` they need `PROQ_REAL_AGENTS` (a folder with the command lines) and `PROQ_MODEL_SERVER` (the server's script), and fail
-//! without them. Nothing is installed or downloaded here. `TMPDIR` has to be `/tmp` for Codex, whose sandbox lets its commands write
-//! there, and SIGHUP must not be ignored, as `nohup` has it.
+//! Real agent command lines, run against a model server on this machine. The tests are ignored by default;
+//! with `--ignored` they need `PROQ_REAL_AGENTS` (a folder with the command lines) and `PROQ_MODEL_SERVER`
+//! (the server's script), and fail without them. Nothing is installed or downloaded here. `TMPDIR` has to be
+//! `/tmp` for Codex, whose sandbox lets its commands write there, and SIGHUP must not be ignored, as `nohup`
+//! has it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,46 +13,48 @@ use serde_json::{Value, json};
 use super::stop::kill_supervisor;
 use super::support::{Output, Sandbox};
 
-/// What the model asks for first: the task, a file, a commit, a report.
+/// Script of the first turn: read the task, write a file, commit, report.
 pub const TASK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git add -A && git commit -m first-turn"]] [[tool name=update_task args={"findings":["the sky is blue"],"human_steps":["look up"]}]] [[say text="All done"]]"#;
 
-/// What it asks for when it is told more.
-pub const MORE: &str = r#"[[write path=more.txt text=more]] [[bash cmd="git add -A && git commit -m next-turn"]] [[say text="More done"]]"#;
+/// Script of a follow-up turn: write a file and commit.
+pub const FOLLOW_UP: &str = r#"[[write path=more.txt text=more]] [[bash cmd="git add -A && git commit -m next-turn"]] [[say text="More done"]]"#;
 
-/// What it asks for when it may only look: what it may, then what it may not.
-const LOOK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git commit -q --allow-empty -m astray"]] [[say text="In tax.rs, line 3"]]"#;
+/// Script of a read-only run: an allowed call, then calls that must be refused.
+const READ_ONLY_TASK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git commit -q --allow-empty -m astray"]] [[say text="In tax.rs, line 3"]]"#;
 
-/// Says a plan: what is between the quotes is what the model says. (`]]` would end it.)
+/// Script that answers with a plan: the model's text is between the quotes, and `]]` would end it.
 const PLAN: &str = r#"[[say text='The plan: {"summary": "A shop", "task": [{"id": "store", "title": "A store"}, {"id": "shop", "title": "A shop", "needs": ["store"] } ] }']]"#;
 
-/// Says another one.
+/// Script that answers with a revised plan.
 const OTHER_PLAN: &str = r#"[[say text='{"summary": "A shop", "task": [{"id": "store", "title": "A store"}, {"id": "mail", "title": "Mail", "needs": ["store"] } ] }']]"#;
 
-/// Says a plan whose tasks have work for the model in them; its brackets are written so that they are read with the plan only.
+/// Script that answers with a plan whose tasks hold scripts for the model. Their brackets are escaped so that
+/// they are read with the plan only.
 const WORK_PLAN: &str = r#"[[say text='{"summary": "A shop", "criteria": ["there is a store"], "task": [
     {"id": "store", "title": "A store", "prompt": "\u005b\u005bwrite path=store.txt text=store\u005d\u005d \u005b\u005bbash cmd=\"git add -A && git commit -m a-store\"\u005d\u005d \u005b\u005bsay text=Stored\u005d\u005d"},
     {"id": "shop", "title": "A shop", "needs": ["store"], "prompt": "\u005b\u005bwrite path=shop.txt text=shop\u005d\u005d \u005b\u005bbash cmd=\"git add -A && git commit -m a-shop\"\u005d\u005d \u005b\u005bsay text=Opened\u005d\u005d"} ] }']]"#;
 
-/// Does not end before it is let go on; a process of its own stays beside it.
-pub const HOLD: &str = r#"[[bash cmd="git hold"]] [[write path=new.txt text=hello]] [[say text="Held on"]]"#;
+/// Script that blocks until the test releases it, with a background process of its own.
+pub const BLOCKING_TASK: &str =
+    r#"[[bash cmd="git hold"]] [[write path=new.txt text=hello]] [[say text="Held on"]]"#;
 
-/// As the one above, and the model is slow after it.
-pub const HOLD_LONG: &str = r#"[[bash cmd="git hold"]] [[sleep s=600]] [[say text="Too late"]]"#;
+/// Script that blocks as `BLOCKING_TASK` does, followed by a slow model.
+pub const ENDLESS_TASK: &str = r#"[[bash cmd="git hold"]] [[sleep s=600]] [[say text="Too late"]]"#;
 
-/// Git commands of the user's, since some agents may run nothing but git: one that holds on, and one that changes a line of
-/// `shared.txt`, or keeps both sides where that is in conflict.
+/// Git aliases, since some agents may run nothing but git: `hold` blocks, and `fix` changes a line of
+/// `shared.txt`, or keeps both sides where that line is in conflict.
 const ALIASES: &str = r#"[alias]
     hold = "!sleep 600 & echo up > \"$ROOT/up\"; read line < \"$ROOT/go\"; kill $!; true"
     fix = "!sh \"$ROOT/fix\""
 "#;
 
-const FIX: &str = "if grep -q '^<<<<<<<' shared.txt; then
+const FIX_SCRIPT: &str = "if grep -q '^<<<<<<<' shared.txt; then
     sed -i -e '/^<<<<<<<\\|^=======\\|^>>>>>>>/d' -e '/^lane 3/d' -e 's/^main 3/main and lane 3/' shared.txt
     git add shared.txt
 else sed -i 's/^3$/lane 3/' shared.txt; git commit -qam 'Say lane'; fi";
 
-/// Runs a command on a terminal and closes that as soon as the command has said `launched`.
-const TERMINAL: &str = "import os, pty, sys
+/// Runs a command on a terminal and closes the terminal as soon as the command has printed `launched`.
+const TERMINAL_SCRIPT: &str = "import os, pty, sys
 pid, fd = pty.fork()
 if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])
 seen = b''
@@ -59,20 +62,23 @@ while b'launched' not in seen: seen += os.read(fd, 1000)
 os.close(fd)
 print(os.WTERMSIG(os.waitpid(pid, 0)[1]))";
 
-/// A sandbox in which the real command lines talk to a model server.
+/// Sandbox in which real agent command lines talk to a model server.
 pub struct Real {
-    /// Where everything is.
+    /// Sandbox with the repository and the user's configuration.
     pub sandbox: Sandbox,
     server: Child,
-    /// The agent.
+    /// Name of the agent's command line.
     pub agent: &'static str,
 }
 
 impl Real {
-    /// The sandbox. Panics where the environment does not name the command lines and the server.
+    /// Starts the model server and creates the sandbox. Panics where the environment does not name the
+    /// command lines and the server.
     pub fn with(agent: &'static str) -> Real {
-        let named = |name| std::env::var_os(name).unwrap_or_else(|| panic!("this test needs {name}"));
-        let (agents, server) = (named("PROQ_REAL_AGENTS"), named("PROQ_MODEL_SERVER"));
+        let required_variable =
+            |name| std::env::var_os(name).unwrap_or_else(|| panic!("this test needs {name}"));
+        let (agents, server) =
+            (required_variable("PROQ_REAL_AGENTS"), required_variable("PROQ_MODEL_SERVER"));
         let program = Path::new(&agents).join(agent);
         assert!(program.exists(), "there is no {agent} in PROQ_REAL_AGENTS");
         let sandbox = Sandbox::new();
@@ -89,43 +95,43 @@ impl Real {
         Real { sandbox, server, agent }
     }
 
-    /// Runs the program, and prints both for who wants to see it (`--nocapture`).
+    /// Runs git-proq and prints the command and its output, visible with `--nocapture`.
     fn proq(&self, args: &[&str]) -> Output {
         let out = self.sandbox.proq(args);
-        eprintln!("[{}]$ git proq {}\n{}", self.agent, args.join(" "), out.shown());
+        eprintln!("[{}]$ git proq {}\n{}", self.agent, args.join(" "), out.to_text());
         out
     }
 
-    /// What the last run used has to be this.
+    /// Asserts the tokens and the cost of the last run.
     #[track_caller]
-    fn assert_used(&self, input: u64, cached: u64, output: u64, nanos: u64) {
+    fn assert_usage(&self, input: u64, cached: u64, output: u64, nanos: u64) {
         let run = self.sandbox.last_run("x");
-        let account = &run["account"];
+        let usage = &run["account"];
         let tokens =
-            ["input", "cached_input", "cache_write", "output"].map(|key| account["tokens"][key].clone());
+            ["input", "cached_input", "cache_write", "output"].map(|key| usage["tokens"][key].clone());
         assert_eq!(tokens, [json!(input), json!(cached), json!(0), json!(output)], "{run:#}");
-        assert_eq!(account["cost"], json!({ "nanos": nanos, "estimated": self.agent == "codex" }), "{run:#}");
+        assert_eq!(usage["cost"], json!({ "nanos": nanos, "estimated": self.agent == "codex" }), "{run:#}");
     }
 
-    /// Insists that no process of the last run is left.
+    /// Asserts that no process of the last run is left, and returns the run.
     #[track_caller]
-    pub fn assert_no_strays(&self) -> Value {
+    pub fn assert_no_processes(&self) -> Value {
         let run = self.sandbox.last_run("x");
         let mark = format!("PROQ_RUN={}", run["mark"].as_str().unwrap());
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let of_the_run = processes.filter(|process| {
+        let run_processes = processes.filter(|process| {
             let vars = std::fs::read(process.path().join("environ")).unwrap_or_default();
             vars.split(|byte| *byte == 0).any(|var| var == mark.as_bytes())
         });
-        let left: Vec<_> = of_the_run.map(|process| process.file_name()).collect();
-        assert!(left.is_empty(), "{left:?} of {run:#}");
+        let leftover: Vec<_> = run_processes.map(|process| process.file_name()).collect();
+        assert!(leftover.is_empty(), "{leftover:?} of {run:#}");
         run
     }
 
-    /// Tells the agent more, which has to go on in the session that it was in, and commit.
+    /// Sends the agent a follow-up message and asserts that it resumes its session and commits.
     #[track_caller]
-    fn assert_goes_on(&self, before: &Value) {
-        let _ = self.proq(&["send", "x", "--wait", MORE]).ok();
+    fn assert_resumes_session(&self, before: &Value) {
+        let _ = self.proq(&["send", "x", "--wait", FOLLOW_UP]).ok();
         let run = self.sandbox.last_run("x");
         assert_eq!(run["account"]["session"], before["account"]["session"], "{run:#}");
         assert_eq!((&run["resumed"], &run["class"]), (&json!(true), &json!("done")), "{run:#}");
@@ -134,7 +140,7 @@ impl Real {
         assert_eq!(self.sandbox.row("x")["state"], "done");
     }
 
-    fn works_reports_and_goes_on(&self) {
+    fn commits_reports_and_resumes(&self) {
         let sandbox = &self.sandbox;
         let _ = self.proq(&["spawn", "--wait", "-n", "x", self.agent, TASK]).ok();
         assert_eq!(sandbox.git(&["show", "proq/x:new.txt"]), "hello");
@@ -144,32 +150,32 @@ impl Real {
         assert_eq!(shown["report"]["findings"], json!(["the sky is blue"]));
         assert_eq!(shown["report"]["human_steps"], json!(["look up"]));
         assert_eq!(shown["runs"][0]["account"]["tool_calls"], 4);
-        self.assert_used(6000, 1000, 250, 22_050_000);
-        self.assert_goes_on(&shown["runs"][0]);
-        self.assert_used(3300, 600, 150, 12_330_000);
+        self.assert_usage(6000, 1000, 250, 22_050_000);
+        self.assert_resumes_session(&shown["runs"][0]);
+        self.assert_usage(3300, 600, 150, 12_330_000);
         let _ = self.proq(&["show", "x"]).ok();
         let _ = self.proq(&["merge", "x"]).ok();
         assert_eq!((sandbox.read("new.txt"), sandbox.read("more.txt")), ("hello\n".into(), "more\n".into()));
         sandbox.assert_healthy();
     }
 
-    /// A plan is made, and changed in the same session; nothing else is.
-    fn makes_a_plan_and_changes_it(&self) {
+    /// Drafts a plan and revises it in the same session; nothing else changes.
+    fn drafts_and_revises_plan(&self) {
         let sandbox = &self.sandbox;
         let before = sandbox.git(&["for-each-ref"]);
-        let made =
+        let drafted =
             self.proq(&["plan", "--ai", &format!("a shop {PLAN}"), "--agent", self.agent, "--json"]).json();
-        assert_eq!(made["waves"], json!([["store"], ["shop"]]), "{made:#}");
-        let name = made["draft"]["name"].as_str().unwrap().to_owned();
-        let changed =
+        assert_eq!(drafted["waves"], json!([["store"], ["shop"]]), "{drafted:#}");
+        let name = drafted["draft"]["name"].as_str().unwrap().to_owned();
+        let revised =
             self.proq(&["plan", "--feedback", &format!("mail instead {OTHER_PLAN}"), "--json"]).json();
         let changes = json!([{"change": "added", "task": "mail"}, {"change": "removed", "task": "shop"}]);
-        assert_eq!(changed["changes"], changes, "{changed:#}");
+        assert_eq!(revised["changes"], changes, "{revised:#}");
         let shown = self.proq(&["show", &name, "--json"]).json();
-        let [first, then] = [0, 1].map(|n| shown["runs"][n]["account"]["session"].clone());
-        assert!(first == then && first.is_string() && first == changed["draft"]["session"], "{shown:#}");
+        let [first, second] = [0, 1].map(|n| shown["runs"][n]["account"]["session"].clone());
+        assert!(first == second && first.is_string() && first == revised["draft"]["session"], "{shown:#}");
         assert_eq!((&shown["runs"][1]["resumed"], &shown["runs"][2]), (&json!(true), &Value::Null));
-        assert!(changed["draft"]["costs"]["cost"]["nanos"].as_u64().unwrap() > 0, "{changed:#}");
+        assert!(revised["draft"]["costs"]["cost"]["nanos"].as_u64().unwrap() > 0, "{revised:#}");
         let _ = self.proq(&["plan", &name]).ok();
         let _ = self.proq(&["plan", "--approve", "--yes"]).ok();
         let _ = self.proq(&["plan", "-o", "plan.toml"]).ok();
@@ -179,15 +185,15 @@ impl Real {
         sandbox.assert_healthy();
     }
 
-    /// From a goal to a report: a plan is made, changed, approved, run, landed.
-    fn plans_and_does_it(&self) {
+    /// Goes from a goal to a report: the plan is drafted, revised, approved, run and landed.
+    fn plans_runs_and_lands_batch(&self) {
         let sandbox = &self.sandbox;
         let before = sandbox.git(&["for-each-ref"]);
         let goal = format!("a shop {PLAN}");
-        let made = self.proq(&["plan", "--ai", &goal, "--agent", self.agent, "--json"]).json();
-        let name = made["draft"]["name"].as_str().unwrap().to_owned();
-        let said = self.proq(&["swarm", &name, "--agent", self.agent]).fails(1);
-        assert!(said.contains("approve"), "{said}");
+        let drafted = self.proq(&["plan", "--ai", &goal, "--agent", self.agent, "--json"]).json();
+        let name = drafted["draft"]["name"].as_str().unwrap().to_owned();
+        let error = self.proq(&["swarm", &name, "--agent", self.agent]).fails(1);
+        assert!(error.contains("approve"), "{error}");
         let _ = self.proq(&["plan", "--feedback", &format!("say what to do {WORK_PLAN}"), "--json"]).json();
         assert_eq!(sandbox.git(&["for-each-ref"]), before, "nothing is run before it is approved");
         let _ = self.proq(&["plan", "--approve", "--yes"]).ok();
@@ -201,9 +207,10 @@ impl Real {
         let report = self.proq(&["report", "--json"]).json();
         assert_eq!(report["waves"], json!([["store"], ["shop"]]), "{report:#}");
         assert_eq!(report["counts"]["landed"], 2, "{report:#}");
-        // Two runs, each of three calls of the model: what is sent grows by a hundred each time, of which 200 were sent before.
-        let used = &report["tokens"];
-        assert_eq!((&used["input"], &used["output"]), (&json!(6600), &json!(300)), "{report:#}");
+        // Two runs, each of three calls of the model: the input grows by a hundred each time, of which 200
+        // were sent before.
+        let tokens = &report["tokens"];
+        assert_eq!((&tokens["input"], &tokens["output"]), (&json!(6600), &json!(300)), "{report:#}");
         assert_eq!(
             report["cost"],
             json!({ "nanos": 24_660_000, "estimated": self.agent == "codex" }),
@@ -215,25 +222,25 @@ impl Real {
         sandbox.assert_healthy();
     }
 
-    fn is_stopped_without_strays(&self) {
-        let _ = self.proq(&["spawn", "-n", "x", self.agent, HOLD_LONG]).ok();
-        let _ = self.sandbox.hear("up");
+    fn stop_leaves_no_processes(&self) {
+        let _ = self.proq(&["spawn", "-n", "x", self.agent, ENDLESS_TASK]).ok();
+        let _ = self.sandbox.read_pipe("up");
         let _ = self.proq(&["stop", "x"]).ok();
-        let run = self.assert_no_strays();
+        let run = self.assert_no_processes();
         assert_eq!((&run["outcome"], &run["class"]), (&json!("stopped"), &json!("stopped")), "{run:#}");
-        self.assert_goes_on(&run);
+        self.assert_resumes_session(&run);
         self.sandbox.assert_healthy();
     }
 
-    /// What is sent while it is at work is told by the same process.
-    fn is_told_more_at_work(&self) {
+    /// A message sent while the agent runs reaches the same process.
+    fn running_agent_takes_sent_message(&self) {
         let sandbox = &self.sandbox;
-        let _ = self.proq(&["spawn", "-n", "x", self.agent, HOLD]).ok();
-        let _ = sandbox.hear("up");
-        let _ = self.proq(&["send", "x", MORE]).ok();
-        sandbox.tell("go");
+        let _ = self.proq(&["spawn", "-n", "x", self.agent, BLOCKING_TASK]).ok();
+        let _ = sandbox.read_pipe("up");
+        let _ = self.proq(&["send", "x", FOLLOW_UP]).ok();
+        sandbox.write_pipe("go");
         let _ = self.proq(&["wait", "x"]).ok();
-        let run = self.assert_no_strays();
+        let run = self.assert_no_processes();
         assert_eq!(
             (&run["attempt"], &run["told"], &run["class"]),
             (&json!(1), &json!(1), &json!("done")),
@@ -241,29 +248,30 @@ impl Real {
         );
         assert_eq!(sandbox.git(&["show", "proq/x:new.txt"]), "hello");
         assert_eq!(sandbox.git(&["show", "proq/x:more.txt"]), "more");
-        self.assert_goes_on(&run);
+        self.assert_resumes_session(&run);
         sandbox.assert_healthy();
     }
 
-    /// Its own hooks, or a plugin that it is given, say what it does.
-    fn tells_what_it_does(&self) {
+    /// The agent's hooks, or a plugin that it is given, report its state.
+    fn hooks_report_state(&self) {
         let _ = self.proq(&["spawn", "--wait", "-n", "x", self.agent, TASK]).ok();
         let states: Vec<Value> =
             self.sandbox.events("agent.state").into_iter().map(|event| event["state"].clone()).collect();
         assert_eq!(states, [json!("working"), json!("idle")]);
     }
 
-    /// Its turn ends only when the checks succeed; what they said is its next prompt, of which the model makes what it is told to.
-    fn is_sent_back_to_mend_it(&self) {
+    /// The agent's turn ends only when the checks succeed. The output of a failed check is its next prompt,
+    /// which scripts the model.
+    fn stop_gate_returns_failed_check(&self) {
         let sandbox = &self.sandbox;
         sandbox.git(&["config", "proq.agent.gate", "true"]);
         if self.agent == "codex" {
-            let wants = "[agents.codex]\ncapabilities.hooks = true\ncapabilities.stop_gate = true";
+            let capabilities = "[agents.codex]\ncapabilities.hooks = true\ncapabilities.stop_gate = true";
             let file = sandbox.root().join("home/.config/git-proq/config.toml");
             let text = std::fs::read_to_string(&file).unwrap();
-            std::fs::write(&file, text.replace("[agents.codex]", wants)).unwrap();
+            std::fs::write(&file, text.replace("[agents.codex]", capabilities)).unwrap();
         }
-        // Without quotes, which Codex writes otherwise.
+        // Without quotes, which Codex would write in another form.
         let check = "test -e good || { echo '[[write path=good text=1]] [[say text=Mended]]'; false; }";
         let _ = self.proq(&["spawn", "--wait", "-n", "x", "--check", check, self.agent, TASK]).ok();
         assert_eq!(sandbox.git(&["show", "proq/x:good"]), "1");
@@ -271,53 +279,55 @@ impl Real {
         let _ = self.proq(&["merge", "x"]).ok();
     }
 
-    fn answers_and_changes_nothing(&self) {
+    fn answers_without_changes(&self) {
         let sandbox = &self.sandbox;
         let before = sandbox.git(&["for-each-ref"]);
-        // Its model is not even offered what it may not do.
-        let look = if self.agent == "opencode" { r#"[[say text="In tax.rs, line 3"]]"# } else { LOOK };
-        let answer = ["spawn", "--mode", "answer", "--wait", "-n", "x", self.agent, look];
+        // The model of opencode is not even offered the tools that it may not use.
+        let task =
+            if self.agent == "opencode" { r#"[[say text="In tax.rs, line 3"]]"# } else { READ_ONLY_TASK };
+        let answer = ["spawn", "--mode", "answer", "--wait", "-n", "x", self.agent, task];
         assert_eq!(self.proq(&answer).ok(), "In tax.rs, line 3\n");
         assert_eq!(
             self.proq(&["send", "x", "--wait", r#"[[say text="By the clerk"]]"#]).ok(),
             "By the clerk\n"
         );
         let shown = self.proq(&["show", "x", "--json"]).json();
-        let [first, then] = [0, 1].map(|n| shown["runs"][n]["account"]["session"].clone());
-        assert_eq!((&first, &shown["answer"]), (&then, &json!("By the clerk\n")), "{shown:#}");
+        let [first, second] = [0, 1].map(|n| shown["runs"][n]["account"]["session"].clone());
+        assert_eq!((&first, &shown["answer"]), (&second, &json!("By the clerk\n")), "{shown:#}");
         assert_eq!(
             (sandbox.git(&["for-each-ref"]), sandbox.git(&["status", "--short"])),
             (before, String::new())
         );
-        let _ = self.assert_no_strays();
+        let _ = self.assert_no_processes();
         sandbox.assert_healthy();
     }
 
-    fn survives_its_terminal(&self) {
+    fn survives_closed_terminal(&self) {
         let mut terminal = self.sandbox.command("python3", &self.sandbox.repo);
         let script = r#"git-proq spawn -n x "$0" "$1"; echo launched; exec sleep 600"#;
-        terminal.args(["-c", TERMINAL, "sh", "-c", script, self.agent, HOLD]);
+        terminal.args(["-c", TERMINAL_SCRIPT, "sh", "-c", script, self.agent, BLOCKING_TASK]);
         assert_eq!(self.sandbox.output(terminal).ok(), "1\n", "the terminal's own command was hung up");
-        let _ = self.sandbox.hear("up");
+        let _ = self.sandbox.read_pipe("up");
         assert_eq!(self.sandbox.started_row("x")["state"], "running");
-        self.sandbox.tell("go");
+        self.sandbox.write_pipe("go");
         let _ = self.proq(&["wait", "x"]).ok();
         assert_eq!(self.sandbox.git(&["show", "proq/x:new.txt"]), "hello");
-        let _ = self.assert_no_strays();
+        let _ = self.assert_no_processes();
         self.sandbox.assert_healthy();
     }
 
-    /// By the protocol: its own tools and ours, more while it is at work, and going on in the session later.
-    fn speaks_the_protocol(&self) {
+    /// Over the agent client protocol: the agent's tools and those of git-proq, a message during the run, and
+    /// a session resumed later.
+    fn works_over_acp(&self) {
         let sandbox = &self.sandbox;
         let task = format!(r#"[[bash cmd="git hold"]] {TASK}"#);
         let _ = self.proq(&["spawn", "-n", "x", "acp", &task, "--", self.agent, "acp"]).ok();
-        let _ = sandbox.hear("up");
+        let _ = sandbox.read_pipe("up");
         while sandbox.last_run("x")["account"]["session"].is_null() {
             std::thread::yield_now();
         }
-        let _ = self.proq(&["send", "x", MORE]).ok();
-        sandbox.tell("go");
+        let _ = self.proq(&["send", "x", FOLLOW_UP]).ok();
+        sandbox.write_pipe("go");
         let _ = self.proq(&["wait", "x"]).ok();
         let shown = self.proq(&["show", "x", "--json"]).json();
         let run = &shown["runs"][0];
@@ -329,7 +339,7 @@ impl Real {
         assert_eq!(shown["runs"].as_array().unwrap().len(), 1);
         assert_eq!(shown["report"]["findings"], json!(["the sky is blue"]));
         assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "next-turn\nfirst-turn");
-        let _ = self.assert_no_strays();
+        let _ = self.assert_no_processes();
         let again = r#"[[write path=third.txt text=third]] [[say text="Third done"]]"#;
         let _ = self.proq(&["send", "x", "--wait", again]).ok();
         let next = sandbox.last_run("x");
@@ -339,14 +349,14 @@ impl Real {
         );
         assert_eq!(next["account"]["tool_calls"], 1, "{next:#}");
         assert_eq!(sandbox.git(&["show", "proq/x:third.txt"]), "third");
-        let _ = self.proq(&["send", "x", HOLD_LONG]).ok();
-        let _ = sandbox.hear("up");
+        let _ = self.proq(&["send", "x", ENDLESS_TASK]).ok();
+        let _ = sandbox.read_pipe("up");
         let _ = self.proq(&["stop", "x"]).ok();
-        assert_eq!(self.assert_no_strays()["class"], "stopped");
+        assert_eq!(self.assert_no_processes()["class"], "stopped");
         sandbox.assert_healthy();
     }
 
-    fn resolves_a_conflict(&self) {
+    fn resolves_conflict(&self) {
         let sandbox = &self.sandbox;
         sandbox.write("shared.txt", "1\n2\n3\n4\n5\n");
         sandbox.commit_all("base");
@@ -355,35 +365,35 @@ impl Real {
         sandbox.sh("sed -i 's/^3$/main 3/' shared.txt; git commit -qam 'main goes on'");
         let _ = self.proq(&["merge", "x"]).fails(3);
         let _ = self.proq(&["resolve", "x", "--agent", self.agent]).ok();
-        let _ = self.assert_no_strays();
+        let _ = self.assert_no_processes();
         let _ = self.proq(&["merge", "x"]).ok();
         assert_eq!(sandbox.read("shared.txt"), "1\n2\nmain and lane 3\n4\n5\n");
         sandbox.assert_healthy();
     }
 
-    fn goes_on_after_a_kill_of_the_agent(&self) {
-        let _ = self.proq(&["spawn", "-n", "x", self.agent, HOLD_LONG]).ok();
-        let _ = self.sandbox.hear("up");
+    fn resumes_after_agent_kill(&self) {
+        let _ = self.proq(&["spawn", "-n", "x", self.agent, ENDLESS_TASK]).ok();
+        let _ = self.sandbox.read_pipe("up");
         let pid = self.sandbox.last_run("x")["pid"].to_string();
         self.sandbox.sh(&format!("kill -9 {pid}"));
         let _ = self.proq(&["wait", "x"]).fails(4);
-        let run = self.assert_no_strays();
+        let run = self.assert_no_processes();
         assert_eq!((&run["outcome"], &run["class"]), (&json!("failed"), &json!("crashed")), "{run:#}");
-        self.assert_goes_on(&run);
+        self.assert_resumes_session(&run);
         self.sandbox.assert_healthy();
     }
 
-    fn goes_on_after_a_kill_of_the_supervisor(&self) {
-        let _ = self.proq(&["spawn", "-n", "x", self.agent, HOLD]).ok();
-        let _ = self.sandbox.hear("up");
+    fn resumes_after_supervisor_kill(&self) {
+        let _ = self.proq(&["spawn", "-n", "x", self.agent, BLOCKING_TASK]).ok();
+        let _ = self.sandbox.read_pipe("up");
         kill_supervisor(&self.sandbox, "x");
         assert_eq!(self.sandbox.row("x")["state"], "orphaned");
         let _ = self.proq(&["stop", "x"]).ok();
-        let run = self.assert_no_strays();
-        self.assert_goes_on(&run);
+        let run = self.assert_no_processes();
+        self.assert_resumes_session(&run);
         let _ = self.proq(&["redispatch", "x"]).ok();
-        let _ = self.sandbox.hear("up");
-        self.sandbox.tell("go");
+        let _ = self.sandbox.read_pipe("up");
+        self.sandbox.write_pipe("go");
         let _ = self.proq(&["wait", "x"]).ok();
         assert_eq!(self.sandbox.git(&["show", "proq/x:new.txt"]), "hello");
         self.sandbox.assert_healthy();
@@ -397,7 +407,7 @@ impl Drop for Real {
     }
 }
 
-/// Writes what a user would: where the model is, and what it costs.
+/// Writes the configuration of a user: the address of the model, and its prices.
 fn configure(sandbox: &Sandbox, url: &str) {
     let home = sandbox.root().join("home");
     let provider = format!(
@@ -442,10 +452,10 @@ env.OPENCODE_DISABLE_LSP_DOWNLOAD = "1"
     });
     sandbox.write_in(&home, ".config/opencode/opencode.json", &opencode.to_string());
     sandbox.write_in(&home, ".gitconfig", ALIASES);
-    sandbox.write_in(&sandbox.root(), "fix", FIX);
+    sandbox.write_in(&sandbox.root(), "fix", FIX_SCRIPT);
 }
 
-/// The same tests for each agent.
+/// Defines the named tests for each agent.
 macro_rules! tests {
     ($($agent:ident: $($test:ident)*;)*) => {$(
         mod $agent {
@@ -461,10 +471,10 @@ macro_rules! tests {
 }
 
 tests! {
-    claude: works_reports_and_goes_on is_told_more_at_work tells_what_it_does is_sent_back_to_mend_it answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
-        goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    codex: works_reports_and_goes_on is_sent_back_to_mend_it answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
-        goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    opencode: works_reports_and_goes_on tells_what_it_does answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
-        goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor speaks_the_protocol;
+    claude: commits_reports_and_resumes running_agent_takes_sent_message hooks_report_state stop_gate_returns_failed_check answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
+        resumes_after_agent_kill resumes_after_supervisor_kill;
+    codex: commits_reports_and_resumes stop_gate_returns_failed_check answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
+        resumes_after_agent_kill resumes_after_supervisor_kill;
+    opencode: commits_reports_and_resumes hooks_report_state answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
+        resumes_after_agent_kill resumes_after_supervisor_kill works_over_acp;
 }

@@ -1,9 +1,10 @@
-//! Owns the tests of the report on a batch: what it says of a run with every kind of end, and that its page is safe to open.
+//! Report on a batch: runs with every kind of end, and an HTML page that is safe to open.
 
 use super::support::{Output, Sandbox};
-use super::swarm::{planned, worker};
+use super::swarm::{install_worker, repo_with_plan};
 
-/// One that lands, two that quarrel, one that fails, one that waits for that, one whose check fails, all with names to beware of.
+/// Plan with one task that lands, two that conflict, one that fails, one that depends on it, and one whose
+/// check fails; the names need escaping.
 const PLAN: &str = r#"format = 1
 summary = "A <script>alert(1)</script> shop"
 agent = "worker"
@@ -31,11 +32,11 @@ title = "Red"
 checks = ["echo it is red; test -e nowhere"]
 "#;
 
-/// Such a batch, at its end.
-fn reported() -> (Sandbox, Output) {
-    let sandbox = planned(PLAN);
-    // What happens one after the other is the same each time.
-    worker(
+/// Runs the batch to its end and returns the output of the command.
+fn finished_batch() -> (Sandbox, Output) {
+    let sandbox = repo_with_plan(PLAN);
+    // Tasks that run one after the other make the report the same each time.
+    install_worker(
         &sandbox,
         r#"log=$ROOT/repo/.git/proq/batches/$PROQ_BATCH/log.jsonl
         until_there() { until [ "$(grep -c "$1" "$2")" -ge "$3" ]; do sleep 0.02; done; }
@@ -51,9 +52,9 @@ fn reported() -> (Sandbox, Output) {
     (sandbox, out)
 }
 
-/// What is the same each time.
-fn steady(sandbox: &Sandbox, text: &str) -> String {
-    let text = sandbox.plain(text.as_bytes());
+/// Returns the text with commits masked, so that it is the same each time.
+fn mask_varying_words(sandbox: &Sandbox, text: &str) -> String {
+    let text = sandbox.normalize(text.as_bytes());
     let words = |line: &str| -> String {
         let is_commit = |word: &str| word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit());
         let word = |word: &str| if is_commit(word) { "COMMIT".to_owned() } else { word.to_owned() };
@@ -63,11 +64,11 @@ fn steady(sandbox: &Sandbox, text: &str) -> String {
 }
 
 #[test]
-fn the_report_says_what_landed_and_what_did_not_and_why() {
-    let (sandbox, out) = reported();
+fn report_lists_landings_and_failures_with_reasons() {
+    let (sandbox, out) = finished_batch();
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
     let report = sandbox.proq(&["report"]).ok();
-    insta::assert_snapshot!(steady(&sandbox, &report), @r##"
+    insta::assert_snapshot!(mask_varying_words(&sandbox, &report), @r##"
     batch 20260102-030405  paused: red cannot land
       plan     A <script>alert(1)</script> shop (plan.toml)
       landed   2 of 6 tasks; 3 failed, 1 skipped
@@ -93,8 +94,8 @@ fn the_report_says_what_landed_and_what_did_not_and_why() {
 }
 
 #[test]
-fn the_report_is_there_for_programs_too() {
-    let (sandbox, _) = reported();
+fn report_json_has_counts_runs_and_obstacles() {
+    let (sandbox, _) = finished_batch();
     let report = sandbox.proq(&["report", "20260102", "--json"]).json();
     assert_eq!(report["batch"], "20260102-030405");
     assert_eq!(report["summary"], "A <script>alert(1)</script> shop");
@@ -102,13 +103,13 @@ fn the_report_is_there_for_programs_too() {
     assert_eq!((&counts["tasks"], &counts["landed"]), (&6.into(), &2.into()), "{counts}");
     assert_eq!(report["waves"], serde_json::json!([["fine", "quarrel", "bad", "red"], ["late", "after"]]));
     let runs = report["runs"].as_array().unwrap();
-    let of = |name: &str| runs.iter().filter(|run| run["task"] == name).collect::<Vec<_>>();
-    assert_eq!(of("bad").len(), 3);
-    assert_eq!(of("bad")[2]["attempt"], 3);
-    assert_eq!(of("bad")[2]["end"]["well"], false);
-    assert_eq!(of("fine").len(), 1);
-    assert_eq!(of("fine")[0]["end"], serde_json::json!({"well": true, "how": "done"}));
-    assert!(of("after").is_empty());
+    let runs_of_task = |name: &str| runs.iter().filter(|run| run["task"] == name).collect::<Vec<_>>();
+    assert_eq!(runs_of_task("bad").len(), 3);
+    assert_eq!(runs_of_task("bad")[2]["attempt"], 3);
+    assert_eq!(runs_of_task("bad")[2]["end"]["well"], false);
+    assert_eq!(runs_of_task("fine").len(), 1);
+    assert_eq!(runs_of_task("fine")[0]["end"], serde_json::json!({"well": true, "how": "done"}));
+    assert!(runs_of_task("after").is_empty());
     let landings = report["landings"].as_array().unwrap();
     assert_eq!(landings[0]["tasks"], serde_json::json!(["fine"]));
     assert_eq!(landings[0]["checks"], serde_json::json!(["test -e fine.txt"]));
@@ -127,8 +128,8 @@ fn the_report_is_there_for_programs_too() {
 }
 
 #[test]
-fn the_page_needs_nothing_else_and_shows_no_mark_of_others_as_its_own() {
-    let (sandbox, _) = reported();
+fn html_report_is_self_contained_and_escaped() {
+    let (sandbox, _) = finished_batch();
     let page = sandbox.proq(&["report", "--html"]).ok();
     assert!(page.starts_with("<!doctype html>\n"), "{page}");
     assert!(page.contains("A &lt;script&gt;alert(1)&lt;/script&gt; shop"), "{page}");
@@ -140,7 +141,7 @@ fn the_page_needs_nothing_else_and_shows_no_mark_of_others_as_its_own() {
     for part in ["Timeline", "Tasks", "Runs", "Conflicts", "Checks that failed", "Landings"] {
         assert!(page.contains(&format!("<h2>{part}</h2>")), "{part}: {page}");
     }
-    // A bar for each run, a line for each landing; and what is opened is closed.
+    // One bar for each run and one line for each landing; every opened element is closed.
     assert_eq!(page.matches("<rect ").count(), page.matches("</rect>").count());
     assert_eq!(page.matches("<rect ").count(), 7);
     assert_eq!(page.matches("<line ").count(), 2);
@@ -152,10 +153,10 @@ fn the_page_needs_nothing_else_and_shows_no_mark_of_others_as_its_own() {
 }
 
 #[test]
-fn which_batch_is_meant_is_said() {
-    let sandbox = planned("format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"One\"\n");
-    let said = sandbox.proq(&["report"]).fails(1);
-    insta::assert_snapshot!(said, @r"
+fn report_selects_latest_or_named_batch() {
+    let sandbox = repo_with_plan("format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"One\"\n");
+    let error = sandbox.proq(&["report"]).fails(1);
+    insta::assert_snapshot!(error, @r"
     error: there is no batch yet
     hint: begin one: git proq swarm PLAN
     ");
@@ -164,12 +165,12 @@ fn which_batch_is_meant_is_said() {
     assert_ne!(sandbox.proq(&["report", "--json"]).json()["batch"], "20260102-030405");
     let first = sandbox.proq(&["report", "20260102-030405", "--json"]).json();
     assert_eq!(first["batch"], "20260102-030405");
-    let said = sandbox.proq(&["report", "nowhere"]).fails(1);
-    insta::assert_snapshot!(said, @r"
+    let error = sandbox.proq(&["report", "nowhere"]).fails(1);
+    insta::assert_snapshot!(error, @r"
     error: there is no batch 'nowhere'; there are 20260102-030405, [ID]
     hint: see all: git proq status --all
     ");
-    // One that was tidied up is still told of.
+    // A report on a removed batch still works.
     let _ = sandbox.proq(&["merge", "--batch", "20260102-030405"]).ok();
     let _ = sandbox.proq(&["cleanup", "--batch", "20260102-030405"]).ok();
     assert!(sandbox.proq(&["report", "20260102-030405"]).ok().contains("1 of 1 task"));

@@ -1,24 +1,25 @@
-//! Owns the tests of runs of known agents: what is read from their output, their limits, further tries, and what they leave.
+//! Runs of known agents: output that is parsed, limits, retries, and processes left behind.
 
 use super::support::Sandbox;
 
-/// What the fake agent says first.
-const BEGIN: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-x","cwd":"/"}"#;
+/// First event of the fake agent.
+const SESSION_START: &str =
+    r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-x","cwd":"/"}"#;
 
-/// What it says last, when all is well.
-const WELL: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"All done.","session_id":"s-1","num_turns":2,"total_cost_usd":0.0125,"usage":{"input_tokens":100,"cache_read_input_tokens":20,"cache_creation_input_tokens":5,"output_tokens":50},"modelUsage":{"claude-x":{"inputTokens":100,"cacheReadInputTokens":20,"cacheCreationInputTokens":5,"outputTokens":50,"costUSD":0.0125}}}"#;
+/// Last event of a successful run.
+const SUCCESS_RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"All done.","session_id":"s-1","num_turns":2,"total_cost_usd":0.0125,"usage":{"input_tokens":100,"cache_read_input_tokens":20,"cache_creation_input_tokens":5,"output_tokens":50},"modelUsage":{"claude-x":{"inputTokens":100,"cacheReadInputTokens":20,"cacheCreationInputTokens":5,"outputTokens":50,"costUSD":0.0125}}}"#;
 
-/// What it says when its service is busy.
-const BUSY: &str = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"API Error: 529 Overloaded","session_id":"s-1","num_turns":1,"total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0}}"#;
+/// Result event when the service is overloaded.
+const OVERLOADED_RESULT: &str = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"result":"API Error: 529 Overloaded","session_id":"s-1","num_turns":1,"total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0}}"#;
 
-/// A repository in which `claude` is a shell script. It keeps how it was called in files `args.N`, `prompt.N` and `env.N` above the
-/// repository, N being the number of the call, and speaks by `begin`, `well`, `busy` and `tool`.
-pub fn with_claude(script: &str) -> Sandbox {
+/// Returns a repository in which `claude` is a shell script. The script records its calls in files `args.N`,
+/// `prompt.N` and `env.N`, N being the number of the call, and prints events with `begin`, `well` and `busy`.
+pub fn sandbox_with_claude(script: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let root = sandbox.root();
     let notes = root.join("notes");
     std::fs::create_dir(&notes).unwrap();
-    for (name, text) in [("begin", BEGIN), ("well", WELL), ("busy", BUSY)] {
+    for (name, text) in [("begin", SESSION_START), ("well", SUCCESS_RESULT), ("busy", OVERLOADED_RESULT)] {
         std::fs::write(notes.join(name), format!("{text}\n")).unwrap();
     }
     sandbox.program(
@@ -40,13 +41,13 @@ pub fn with_claude(script: &str) -> Sandbox {
 }
 
 impl Sandbox {
-    /// What the fake agent noted.
+    /// Returns a file that the fake agent recorded.
     #[track_caller]
-    pub fn note(&self, name: &str) -> String {
+    pub fn agent_record(&self, name: &str) -> String {
         std::fs::read_to_string(self.root().join("notes").join(name)).unwrap()
     }
 
-    /// The last run of a lane, as `show --json` has it.
+    /// Returns the last run of a lane, as `show --json` prints it.
     #[track_caller]
     pub fn last_run(&self, lane: &str) -> serde_json::Value {
         let shown = self.proq(&["show", lane, "--json"]).json();
@@ -55,8 +56,8 @@ impl Sandbox {
 }
 
 #[test]
-fn tokens_cost_and_session_are_read_from_the_stream() {
-    let sandbox = with_claude("begin; echo new > n; well");
+fn reads_tokens_cost_and_session_from_stream() {
+    let sandbox = sandbox_with_claude("begin; echo new > n; well");
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
     let run = sandbox.last_run("x");
     let account = &run["account"];
@@ -71,9 +72,9 @@ fn tokens_cost_and_session_are_read_from_the_stream() {
 }
 
 #[test]
-fn a_result_that_is_an_error_is_one_whatever_the_exit_code() {
-    let refused = BUSY.replace("529 Overloaded", "401 Invalid API key").replace("529", "401");
-    let sandbox = with_claude(&format!("begin; echo half > half; echo '{refused}'; exit 0"));
+fn error_result_fails_run_despite_exit_code() {
+    let refused = OVERLOADED_RESULT.replace("529 Overloaded", "401 Invalid API key").replace("529", "401");
+    let sandbox = sandbox_with_claude(&format!("begin; echo half > half; echo '{refused}'; exit 0"));
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
     let run = sandbox.last_run("x");
     assert_eq!(
@@ -84,46 +85,46 @@ fn a_result_that_is_an_error_is_one_whatever_the_exit_code() {
 }
 
 #[test]
-fn an_agent_that_ends_without_its_last_word_has_not_done_its_task() {
-    let sandbox = with_claude("begin; echo half > half; exit 0");
+fn run_without_result_is_interrupted() {
+    let sandbox = sandbox_with_claude("begin; echo half > half; exit 0");
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
     let run = sandbox.last_run("x");
     assert_eq!((&run["class"], run["attempt"].as_u64()), (&"interrupted".into(), Some(1)));
 }
 
 #[test]
-fn one_that_dies_is_tried_again_and_not_for_ever() {
-    let sandbox = with_claude("begin; echo half > half; kill -9 $$");
+fn crashed_agent_is_retried_up_to_limit() {
+    let sandbox = sandbox_with_claude("begin; echo half > half; kill -9 $$");
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
     let run = sandbox.last_run("x");
     assert_eq!((&run["class"], run["attempt"].as_u64()), (&"crashed".into(), Some(3)));
-    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--short"]), "?? half");
+    assert_eq!(sandbox.git_in(&sandbox.lane_path("x"), &["status", "--short"]), "?? half");
 }
 
 #[test]
-fn a_run_that_the_service_would_not_serve_is_tried_again_from_where_it_began() {
+fn rate_limited_run_is_retried_from_its_start() {
     // The first two tries leave a commit and a file behind.
     let script = "begin; if [ $n -lt 3 ]; then echo $n > c; git add c; git commit -q -m try; echo $n > left; busy; exit 1; fi
         ls > seen; well";
-    let sandbox = with_claude(script);
+    let sandbox = sandbox_with_claude(script);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
     assert_eq!(sandbox.git(&["show", "proq/x:seen"]), "a.txt\nseen");
     let shown = sandbox.proq(&["show", "x", "--json"]).json();
     let classes: Vec<_> = shown["runs"].as_array().unwrap().iter().map(|run| run["class"].clone()).collect();
     assert_eq!(classes, ["rate-limited", "rate-limited", "done"]);
-    assert_eq!(sandbox.note("prompt.1"), sandbox.note("prompt.3"));
-    // What they had done is kept.
+    assert_eq!(sandbox.agent_record("prompt.1"), sandbox.agent_record("prompt.3"));
+    // The work of the failed tries is kept.
     let detail = shown["runs"][0]["detail"].as_str().unwrap();
-    let kept = "its commits are kept: git log refs/proq/saved/x-";
-    assert!(detail.contains(kept) && detail.contains("kept: git proq snap show "), "{detail}");
+    let saved_text = "its commits are kept: git log refs/proq/saved/x-";
+    assert!(detail.contains(saved_text) && detail.contains("kept: git proq snap show "), "{detail}");
     let log = sandbox.proq(&["op", "log"]).ok();
     assert!(log.contains("proq/x ") && !log.contains("records only"), "{log}");
     let saved = "git for-each-ref --format='%(refname):c' refs/proq/saved/ | xargs -n1 git show";
     assert_eq!(sandbox.sh(saved), "1\n2");
     let snaps = sandbox.proq(&["snap", "list", "--json"]).json();
-    let of_tries = snaps["snapshots"].as_array().unwrap().iter();
+    let snapshots = snaps["snapshots"].as_array().unwrap().iter();
     assert_eq!(
-        of_tries.filter(|s| s["why"].as_str().unwrap().contains("when it failed")).count(),
+        snapshots.filter(|s| s["why"].as_str().unwrap().contains("when it failed")).count(),
         2,
         "{snaps}"
     );
@@ -131,49 +132,51 @@ fn a_run_that_the_service_would_not_serve_is_tried_again_from_where_it_began() {
 }
 
 #[test]
-fn a_service_that_is_out_of_reach_is_asked_again_from_where_the_run_began() {
-    // What Claude Code printed when its service had an error of its own, and when nobody was there.
-    let said = |name: &str| {
+fn unavailable_service_is_retried_from_run_start() {
+    // Recorded output of Claude Code when its service had an internal error, and when it was unreachable.
+    let recorded_stream = |name: &str| {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/streams/claude");
         format!("cat '{folder}/{name}.jsonl'; exit 1")
     };
     let script = format!(
         "if [ $n -lt 3 ]; then echo half > half; fi; case $n in 1) {};; 2) {};; 3) {};; esac; begin; echo $n > new; well",
-        said("error-503"),
-        said("refused"),
-        said("error-529")
+        recorded_stream("error-503"),
+        recorded_stream("refused"),
+        recorded_stream("error-529")
     );
-    let sandbox = with_claude(&script);
+    let sandbox = sandbox_with_claude(&script);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
     let shown = sandbox.proq(&["show", "x", "--json"]).json();
     let classes: Vec<_> = shown["runs"].as_array().unwrap().iter().map(|run| run["class"].clone()).collect();
     assert_eq!(classes, ["unavailable", "unavailable", "rate-limited", "done"]);
     assert_eq!(sandbox.git(&["ls-tree", "--name-only", "proq/x"]), "a.txt\nnew");
-    // And not for ever.
-    let sandbox = with_claude(&said("refused"));
+    // Retries are bounded.
+    let sandbox = sandbox_with_claude(&recorded_stream("refused"));
     sandbox.git(&["config", "proq.agent.rateLimitRetries", "2"]);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
     let run = sandbox.last_run("x");
     assert_eq!((&run["class"], run["attempt"].as_u64()), (&"unavailable".into(), Some(3)));
 }
 
-/// An agent whose plan is used up in its first run, until so many seconds after the time that it is in tests, and that notes when it
-/// runs.
-fn used_up(seconds: u32) -> Sandbox {
+/// Returns a sandbox whose agent has used up its plan in its first run, until `seconds` after the fixed time
+/// of the tests, and records when it runs.
+fn sandbox_with_used_up_plan(seconds: u32) -> Sandbox {
     const NOW: u32 = 1_767_323_045;
     let limit = format!("Claude AI usage limit reached|{}", NOW + seconds);
-    let said = BUSY.replace("\"api_error_status\":529,", "").replace("API Error: 529 Overloaded", &limit);
-    with_claude(&format!(
-        "date +%s > \"$notes/at.$n\"; begin; if [ $n = 1 ]; then echo '{said}'; exit 1; fi; echo $n > new; well"
+    let result = OVERLOADED_RESULT
+        .replace("\"api_error_status\":529,", "")
+        .replace("API Error: 529 Overloaded", &limit);
+    sandbox_with_claude(&format!(
+        "date +%s > \"$notes/at.$n\"; begin; if [ $n = 1 ]; then echo '{result}'; exit 1; fi; echo $n > new; well"
     ))
 }
 
 #[test]
-fn a_plan_that_is_used_up_is_waited_for_until_its_limit_is_lifted() {
-    let sandbox = used_up(2);
+fn waits_until_usage_limit_is_lifted() {
+    let sandbox = sandbox_with_used_up_plan(2);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
-    let at = |n: u32| sandbox.note(&format!("at.{n}")).trim().parse::<u64>().unwrap();
-    assert!(at(2) >= at(1) + 2, "{} {}", at(1), at(2));
+    let start_time = |n: u32| sandbox.agent_record(&format!("at.{n}")).trim().parse::<u64>().unwrap();
+    assert!(start_time(2) >= start_time(1) + 2, "{} {}", start_time(1), start_time(2));
     let shown = sandbox.proq(&["show", "x", "--json"]).json();
     let detail = shown["runs"][0]["detail"].as_str().unwrap();
     assert!(
@@ -183,24 +186,24 @@ fn a_plan_that_is_used_up_is_waited_for_until_its_limit_is_lifted() {
 }
 
 #[test]
-fn a_limit_that_is_lifted_too_late_is_not_waited_for_and_named() {
-    let sandbox = used_up(7200);
+fn does_not_wait_for_distant_limit_reset() {
+    let sandbox = sandbox_with_used_up_plan(7200);
     let out = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
     assert!(out.contains("its limit is lifted at 05:04, which it does not wait for"), "{out}");
     assert_eq!(sandbox.last_run("x")["attempt"], 1);
-    // Who may wait longer does.
-    let sandbox = used_up(7200);
+    // With a longer limit on the wait, the run waits.
+    let sandbox = sandbox_with_used_up_plan(7200);
     sandbox.git(&["config", "proq.agent.resetWait", "3h"]);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x"]).ok();
-    sandbox.until("agent.retry", "x", 1);
+    sandbox.wait_for_events("agent.retry", "x", 1);
     assert_eq!(sandbox.row("x")["state"], "running");
     let _ = sandbox.proq(&["stop", "x"]).ok();
     assert_eq!(sandbox.row("x")["state"], "stopped");
 }
 
 #[test]
-fn patience_ends() {
-    let sandbox = with_claude("begin; busy; exit 1");
+fn rate_limit_retries_are_bounded() {
+    let sandbox = sandbox_with_claude("begin; busy; exit 1");
     sandbox.git(&["config", "proq.agent.rateLimitRetries", "2"]);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
     let run = sandbox.last_run("x");
@@ -208,21 +211,21 @@ fn patience_ends() {
 }
 
 #[test]
-fn a_lane_with_work_of_the_users_is_not_put_back() {
-    let sandbox = with_claude("begin; busy; exit 1");
+fn lane_with_user_work_is_not_reset() {
+    let sandbox = sandbox_with_claude("begin; busy; exit 1");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
-    sandbox.write_in(&sandbox.lane("x"), "mine", "mine");
+    sandbox.write_in(&sandbox.lane_path("x"), "mine", "mine");
     let _ = sandbox.proq(&["run", "x", "claude", "do it", "--wait"]).fails(4);
     assert_eq!(sandbox.last_run("x")["attempt"], 1);
-    assert_eq!(std::fs::read_to_string(sandbox.lane("x").join("mine")).unwrap(), "mine");
+    assert_eq!(std::fs::read_to_string(sandbox.lane_path("x").join("mine")).unwrap(), "mine");
 }
 
 #[test]
-fn stopping_ends_the_wait_for_another_try() {
-    let sandbox = with_claude("begin; busy; exit 1");
+fn stop_ends_wait_for_retry() {
+    let sandbox = sandbox_with_claude("begin; busy; exit 1");
     sandbox.git(&["config", "proq.agent.backoff", "600"]);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x"]).ok();
-    sandbox.until("agent.retry", "x", 1);
+    sandbox.wait_for_events("agent.retry", "x", 1);
     let _ = sandbox.proq(&["stop", "x"]).ok();
     assert_eq!(
         (&sandbox.row("x")["state"], sandbox.last_run("x")["attempt"].as_u64()),
@@ -231,56 +234,56 @@ fn stopping_ends_the_wait_for_another_try() {
 }
 
 #[test]
-fn an_agent_that_does_not_end_after_its_last_word_is_ended_and_its_work_counts() {
-    let sandbox = with_claude("begin; echo new > n; well; exec sleep 600");
+fn agent_that_hangs_after_result_is_done() {
+    let sandbox = sandbox_with_claude("begin; echo new > n; well; exec sleep 600");
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
     assert_eq!(sandbox.row("x")["state"], "done");
 }
 
 #[test]
-fn one_that_says_nothing_more_is_stalled() {
-    let sandbox = with_claude("begin; exec sleep 600");
+fn silent_agent_is_stalled() {
+    let sandbox = sandbox_with_claude("begin; exec sleep 600");
     sandbox.git(&["config", "proq.agent.stall", "1s"]);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
     assert_eq!(sandbox.row("x")["state"], "stalled");
 }
 
 #[test]
-fn one_that_takes_too_long_is_ended() {
-    let talk = "begin; while :; do echo '{\"type\":\"system\",\"subtype\":\"x\"}'; sleep 0.1; done";
-    let sandbox = with_claude(talk);
+fn max_time_ends_run() {
+    let script = "begin; while :; do echo '{\"type\":\"system\",\"subtype\":\"x\"}'; sleep 0.1; done";
+    let sandbox = sandbox_with_claude(script);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait", "--max-time", "1s"]).fails(4);
     assert_eq!(sandbox.last_run("x")["class"], "timeout");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_its_tools_leave_running_is_ended_wherever_it_fled() {
+fn ends_processes_that_escaped_the_agent() {
     let sandbox = Sandbox::new();
     let pids = sandbox.root().join("pids");
     sandbox.pipe("fled");
-    let flee = |how: &str| {
-        let fled = sandbox.root().join("fled");
-        format!("{how} sh -c 'echo $$ > {}; exec sleep 600' </dev/null >/dev/null 2>&1 &", fled.display())
+    let escape_command = |how: &str| {
+        let pipe = sandbox.root().join("fled");
+        format!("{how} sh -c 'echo $$ > {}; exec sleep 600' </dev/null >/dev/null 2>&1 &", pipe.display())
     };
-    // A session of its own; one without the environment; one whose parents are gone.
+    // A process with a session of its own, one without the environment, and one whose parents are gone.
     let script = format!(
         "{}\n{}\n( {} )\ntimeout 60 sh -c 'for n in 1 2 3; do read pid; echo $pid; done' <> '{}' > '{pids}' || exit 1; echo new > n",
-        flee("setsid"),
-        flee("env -i PATH=\"$PATH\" setsid"),
-        flee("setsid"),
+        escape_command("setsid"),
+        escape_command("env -i PATH=\"$PATH\" setsid"),
+        escape_command("setsid"),
         sandbox.root().join("fled").display(),
         pids = pids.display()
     );
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", &script]).ok();
     let text = std::fs::read_to_string(&pids).unwrap();
     assert_eq!(text.lines().count(), 3);
-    assert!(text.lines().all(|pid| !sandbox.lives(pid)), "{text}");
+    assert!(text.lines().all(|pid| !sandbox.is_alive(pid)), "{text}");
     assert_eq!(sandbox.row("x")["state"], "done");
 }
 
 #[test]
-fn a_lane_that_an_agent_started_outlives_the_agent() {
+fn lane_started_by_agent_outlives_it() {
     let sandbox = Sandbox::new();
     let script = "git-proq spawn -n inner -- sleep 600; echo new > n";
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "outer", "--", "sh", "-c", script]).ok();
@@ -289,20 +292,20 @@ fn a_lane_that_an_agent_started_outlives_the_agent() {
 }
 
 #[test]
-fn very_large_files_are_not_committed_for_an_agent() {
+fn large_files_are_not_auto_committed() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.agent.autocommitLimit", "1"]);
-    sandbox.lane_with("x", "head -c 1100000 /dev/zero > big; echo small > small");
+    sandbox.run_lane("x", "head -c 1100000 /dev/zero > big; echo small > small");
     assert_eq!((&sandbox.row("x")["ahead"], &sandbox.row("x")["uncommitted"]), (&0.into(), &2.into()));
     assert!(sandbox.proq(&["show", "x"]).ok().contains("big has 1 MiB, more than agent.autocommit_limit"));
 }
 
 #[test]
-fn twenty_agents_at_once_lose_no_line_and_no_event() {
+fn concurrent_agents_lose_no_line_or_event() {
     let script = "begin; i=0; while [ $i -lt 500 ]; do i=$((i + 1))
         echo '{\"type\":\"assistant\",\"message\":{\"id\":\"m'$i'\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t'$i'\",\"name\":\"Bash\",\"input\":{}}]}}'
         done; echo new > n; well";
-    let sandbox = with_claude(script);
+    let sandbox = sandbox_with_claude(script);
     let names: Vec<String> = (1..=20).map(|n| format!("x{n}")).collect();
     std::thread::scope(|scope| {
         for name in &names {
@@ -321,27 +324,27 @@ fn twenty_agents_at_once_lose_no_line_and_no_event() {
     for (at, event) in events.iter().enumerate() {
         assert_eq!(event["n"], at + 1, "no number is missing, none is there twice");
     }
-    for (what, times) in [("lane.created", 20), ("run.started", 20), ("run.ended", 20)] {
-        assert_eq!(events.iter().filter(|event| event["event"] == what).count(), times, "{what}");
+    for (kind, count) in [("lane.created", 20), ("run.started", 20), ("run.ended", 20)] {
+        assert_eq!(events.iter().filter(|event| event["event"] == kind).count(), count, "{kind}");
     }
 }
 
 #[test]
-fn a_dry_run_shows_the_checks_that_the_agent_may_run() {
-    let sandbox = with_claude("begin; well");
+fn dry_run_shows_allowed_checks() {
+    let sandbox = sandbox_with_claude("begin; well");
     sandbox.git(&["config", "proq.verify.commands", "cargo check"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "q", "--check", "cargo test printer"]).ok();
-    let ahead = sandbox.proq(&["run", "q", "--dry-run", "claude", "do it"]).ok();
-    let in_place = sandbox.proq(&["spawn", "--in-place", "--dry-run", "claude", "do it"]).ok();
-    let again = sandbox.proq(&["spawn", "--mode", "answer", "--dry-run", "claude", "what is it"]).ok();
+    let run_plan = sandbox.proq(&["run", "q", "--dry-run", "claude", "do it"]).ok();
+    let in_place_plan = sandbox.proq(&["spawn", "--in-place", "--dry-run", "claude", "do it"]).ok();
+    let answer_plan = sandbox.proq(&["spawn", "--mode", "answer", "--dry-run", "claude", "what is it"]).ok();
     let _ = sandbox.proq(&["run", "q", "--wait", "claude", "do it"]);
     let _ = sandbox.proq(&["spawn", "--in-place", "--wait", "claude", "do it"]);
-    for (ahead, n) in [(&ahead, 1), (&in_place, 2)] {
-        let run = sandbox.note(&format!("args.{n}"));
+    for (plan, n) in [(&run_plan, 1), (&in_place_plan, 2)] {
+        let run = sandbox.agent_record(&format!("args.{n}"));
         for check in ["Bash(cargo check)", "Bash(cargo test printer)"] {
-            assert_eq!(ahead.contains(check), run.contains(check), "{check}: {ahead}: {run}");
+            assert_eq!(plan.contains(check), run.contains(check), "{check}: {plan}: {run}");
         }
-        assert!(ahead.contains("Bash(cargo check)"), "{ahead}");
+        assert!(plan.contains("Bash(cargo check)"), "{plan}");
     }
-    assert!(!again.contains("cargo"), "{again}");
+    assert!(!answer_plan.contains("cargo"), "{answer_plan}");
 }

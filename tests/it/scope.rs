@@ -1,10 +1,10 @@
-//! Owns the tests of a lane's scope: which other lanes are named that are about the same files, and where it is told.
+//! Scope of a lane: warnings about other lanes that work on the same files, and where the scope is shown.
 
-use super::redispatch::old_lane;
+use super::redispatch::sandbox_with_old_lane;
 use super::support::Sandbox;
 
-/// A repository with files of a shop.
-fn shop() -> Sandbox {
+/// Returns a repository with the files of a shop.
+fn sandbox_with_shop() -> Sandbox {
     let sandbox = Sandbox::new();
     for path in ["src/pay/api.rs", "src/pay/api.md", "src/auth/api.rs"] {
         sandbox.write(path, "1\n");
@@ -13,15 +13,15 @@ fn shop() -> Sandbox {
     sandbox
 }
 
-/// Makes a lane with a scope and without work.
+/// Creates a lane with a scope and without work.
 #[track_caller]
-fn lane(sandbox: &Sandbox, name: &str, scope: &str) {
+fn spawn_lane(sandbox: &Sandbox, name: &str, scope: &str) {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", name, "--scope", scope]).ok();
 }
 
-/// What a new lane of this scope is warned of. None is made.
+/// Returns the warnings for a new lane of this scope; no lane is created.
 #[track_caller]
-fn warned(sandbox: &Sandbox, scope: &[&str]) -> String {
+fn scope_warnings(sandbox: &Sandbox, scope: &[&str]) -> String {
     let globs = scope.iter().flat_map(|glob| ["--scope", glob]);
     let args: Vec<&str> = ["spawn", "--empty", "-n", "new", "--dry-run"].into_iter().chain(globs).collect();
     let out = sandbox.proq(&args);
@@ -29,94 +29,97 @@ fn warned(sandbox: &Sandbox, scope: &[&str]) -> String {
     out.stderr
 }
 
-/// A lane whose agent has changed something and goes on.
-fn at_work(sandbox: &Sandbox, name: &str, script: &str, more: &[&str]) {
+/// Starts a lane whose agent has changed something and keeps running.
+fn start_working_lane(sandbox: &Sandbox, name: &str, script: &str, more: &[&str]) {
     sandbox.pipe("up");
     let script = format!("{script}; echo up > $ROOT/up; exec sleep 600");
     let mut args = vec!["spawn", "-n", name];
     args.extend(more);
     args.extend(["--", "sh", "-ec", &script]);
     let _ = sandbox.proq(&args).ok();
-    assert_eq!(sandbox.hear("up"), "up\n");
+    assert_eq!(sandbox.read_pipe("up"), "up\n");
     std::fs::remove_file(sandbox.root().join("up")).unwrap();
 }
 
 #[test]
-fn lanes_that_have_changed_files_in_it_are_named() {
-    let sandbox = shop();
-    sandbox.lane_of("zeal", "echo zeal >> src/pay/api.md; echo zeal >> src/pay/api.rs");
-    sandbox.lane_of("auth", "echo auth >> src/auth/api.rs");
+fn warns_about_lanes_that_changed_files_in_scope() {
+    let sandbox = sandbox_with_shop();
+    sandbox.lane_with_commit("zeal", "echo zeal >> src/pay/api.md; echo zeal >> src/pay/api.rs");
+    sandbox.lane_with_commit("auth", "echo auth >> src/auth/api.rs");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "nothing"]).ok();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "by-hand"]).ok();
-    sandbox.write_in(&sandbox.lane("by-hand"), "src/pay/new.rs", "new\n");
-    at_work(&sandbox, "refunds", "echo refunds >> src/pay/api.rs", &[]);
-    insta::assert_snapshot!(warned(&sandbox, &["src/pay/"]), @r"
+    sandbox.write_in(&sandbox.lane_path("by-hand"), "src/pay/new.rs", "new\n");
+    start_working_lane(&sandbox, "refunds", "echo refunds >> src/pay/api.rs", &[]);
+    insta::assert_snapshot!(scope_warnings(&sandbox, &["src/pay/"]), @r"
     warning: lane 'refunds' is at work in src/pay/ too (src/pay/api.rs); they may conflict: git proq matrix
     warning: lane 'by-hand' has work in src/pay/ that has not landed (src/pay/new.rs); they may conflict: git proq matrix
     warning: lane 'zeal' has work in src/pay/ that has not landed (src/pay/api.md, src/pay/api.rs); they may conflict: git proq matrix
     ");
-    insta::assert_snapshot!(warned(&sandbox, &["docs", "src/pay/api.md"]), @"warning: lane 'zeal' has work in src/pay/api.md that has not landed; they may conflict: git proq matrix");
-    assert_eq!(warned(&sandbox, &["docs/"]), "");
-    // It is only said: the lane is made.
+    insta::assert_snapshot!(scope_warnings(&sandbox, &["docs", "src/pay/api.md"]), @"warning: lane 'zeal' has work in src/pay/api.md that has not landed; they may conflict: git proq matrix");
+    assert_eq!(scope_warnings(&sandbox, &["docs/"]), "");
+    // The overlap is only a warning: the lane is created.
     let out = sandbox.proq(&["spawn", "--empty", "-n", "made", "--scope", "src/auth/"]);
     assert!(out.stderr.contains("warning: lane 'auth' has work in src/auth/"), "{}", out.stderr);
     assert_eq!(sandbox.row("made")["state"], "idle");
-    // What has landed is in nobody's way.
+    // Landed work overlaps with nothing.
     let _ = sandbox.proq(&["merge", "zeal", "--no-cleanup", "--strategy", "squash"]).ok();
-    assert!(!warned(&sandbox, &["src/pay/"]).contains("zeal"));
-    assert_eq!(warned(&sandbox, &[]), "");
+    assert!(!scope_warnings(&sandbox, &["src/pay/"]).contains("zeal"));
+    assert_eq!(scope_warnings(&sandbox, &[]), "");
     let _ = sandbox.proq(&["stop", "refunds"]).ok();
     sandbox.assert_healthy();
 }
 
 #[test]
-fn lanes_whose_scope_meets_it_are_named() {
-    let sandbox = shop();
-    at_work(&sandbox, "refunds", ":", &["--scope", "src/pay/**"]);
-    at_work(&sandbox, "texts", ":", &["--scope", "*.md"]);
-    lane(&sandbox, "idle", "src/pay/");
-    lane(&sandbox, "worked", "src/pay/");
+fn warns_about_lanes_with_overlapping_scope() {
+    let sandbox = sandbox_with_shop();
+    start_working_lane(&sandbox, "refunds", ":", &["--scope", "src/pay/**"]);
+    start_working_lane(&sandbox, "texts", ":", &["--scope", "*.md"]);
+    spawn_lane(&sandbox, "idle", "src/pay/");
+    spawn_lane(&sandbox, "worked", "src/pay/");
     sandbox.commit_in_lane("worked", "echo elsewhere > elsewhere.txt");
-    insta::assert_snapshot!(warned(&sandbox, &["src/pay/"]), @r"
+    insta::assert_snapshot!(scope_warnings(&sandbox, &["src/pay/"]), @r"
     warning: lane 'refunds' is at work with the scope src/pay/**, which meets src/pay/; they may conflict: git proq matrix
     warning: lane 'texts' is at work with the scope *.md, which meets src/pay/; they may conflict: git proq matrix
     warning: lane 'worked' has not landed and has the scope src/pay/ too; they may conflict: git proq matrix
     ");
-    // By the files that there are: none of this one in the folder of texts.
-    let said = warned(&sandbox, &["src/auth/"]);
-    assert_eq!(said, "");
-    let said = warned(&sandbox, &["api.*", "src/*/api.md"]);
-    assert!(said.contains("'texts' is at work with the scope *.md, which meets src/*/api.md"), "{said}");
+    // Overlap is computed from existing files: no text file is in this folder.
+    let warnings = scope_warnings(&sandbox, &["src/auth/"]);
+    assert_eq!(warnings, "");
+    let warnings = scope_warnings(&sandbox, &["api.*", "src/*/api.md"]);
+    assert!(
+        warnings.contains("'texts' is at work with the scope *.md, which meets src/*/api.md"),
+        "{warnings}"
+    );
     let _ = sandbox.proq(&["stop", "--all"]).ok();
-    assert!(!warned(&sandbox, &["src/pay/"]).contains("refunds"));
+    assert!(!scope_warnings(&sandbox, &["src/pay/"]).contains("refunds"));
 }
 
 #[test]
-fn of_many_lanes_a_handful_is_named() {
-    let sandbox = shop();
+fn limits_number_of_warned_lanes() {
+    let sandbox = sandbox_with_shop();
     for n in 0..7 {
-        sandbox.lane_of(&format!("l{n}"), &format!("echo {n} > src/pay/{n}.rs"));
+        sandbox.lane_with_commit(&format!("l{n}"), &format!("echo {n} > src/pay/{n}.rs"));
     }
-    let said = warned(&sandbox, &["src"]);
-    assert_eq!(said.lines().count(), 6, "{said}");
+    let warnings = scope_warnings(&sandbox, &["src"]);
+    assert_eq!(warnings.lines().count(), 6, "{warnings}");
     assert!(
-        said.ends_with("warning: 2 more lanes may conflict with it as well: git proq matrix\n"),
-        "{said}"
+        warnings.ends_with("warning: 2 more lanes may conflict with it as well: git proq matrix\n"),
+        "{warnings}"
     );
 }
 
 #[test]
-fn spawn_and_show_tell_it_and_what_is_no_glob_is_refused() {
-    let sandbox = shop();
-    let asked = ["spawn", "--empty", "-n", "pay", "--scope", "src/pay/", "--scope", "*.md"];
-    let out = sandbox.proq(&[&asked[..], &["--dry-run"]].concat()).ok();
+fn spawn_and_show_print_scope_and_refuse_non_globs() {
+    let sandbox = sandbox_with_shop();
+    let spawn_args = ["spawn", "--empty", "-n", "pay", "--scope", "src/pay/", "--scope", "*.md"];
+    let out = sandbox.proq(&[&spawn_args[..], &["--dry-run"]].concat()).ok();
     assert!(out.ends_with("  runs      nothing\n  scope     src/pay/\n  scope     *.md\n"), "{out}");
-    let made = sandbox.proq(&[&asked[..], &["--json"]].concat()).json();
-    assert_eq!(made["scope"], serde_json::json!(["src/pay/", "*.md"]));
+    let spawned = sandbox.proq(&[&spawn_args[..], &["--json"]].concat()).json();
+    assert_eq!(spawned["scope"], serde_json::json!(["src/pay/", "*.md"]));
     let shown = sandbox.proq(&["show", "pay"]).ok();
     assert!(shown.contains("\nscope      src/pay/\nscope      *.md\n"), "{shown}");
-    assert_eq!(sandbox.proq(&["show", "pay", "--json"]).json()["scope"], made["scope"]);
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x", "--scope", "../other"]).shown(), @r"
+    assert_eq!(sandbox.proq(&["show", "pay", "--json"]).json()["scope"], spawned["scope"]);
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x", "--scope", "../other"]).to_text(), @r"
     --- stderr
     error: '../other' names no files: it is read from the top of the repository and cannot leave it; nothing was made
     hint: name files from the top of the repository: --scope src/pay/ --scope '*.md'
@@ -126,8 +129,8 @@ fn spawn_and_show_tell_it_and_what_is_no_glob_is_refused() {
 }
 
 #[test]
-fn a_task_that_starts_afresh_keeps_it() {
-    let sandbox = old_lane();
+fn redispatched_lane_keeps_scope() {
+    let sandbox = sandbox_with_old_lane();
     let record = sandbox.repo.join(".git/proq/lanes/old/lane.toml");
     let text = std::fs::read_to_string(&record).unwrap();
     std::fs::write(&record, text.replacen("attempt =", "scope = ['src/pay/']\nattempt =", 1)).unwrap();

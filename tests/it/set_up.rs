@@ -1,4 +1,4 @@
-//! Owns the tests of the files that a new lane is given: copies, links, its names and ports.
+//! Files of a new lane: copies, links, and the file with its names and ports.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::support::Sandbox;
 
-/// What git ignores, and what is to be copied of it.
-fn including(list: &str) -> Sandbox {
+/// Returns a sandbox with ignore rules and this list of files to copy.
+fn sandbox_with_include_list(list: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write(".gitignore", ".env\n*.key\ncache/\nnode_modules/\n");
     sandbox.write(".worktreeinclude", list);
@@ -15,43 +15,43 @@ fn including(list: &str) -> Sandbox {
     sandbox
 }
 
-fn spawn(sandbox: &Sandbox, name: &str) -> String {
+fn spawn_lane(sandbox: &Sandbox, name: &str) -> String {
     let out = sandbox.proq(&["spawn", "--empty", "-n", name]);
-    assert_eq!(out.code, 0, "{}", out.shown());
+    assert_eq!(out.code, 0, "{}", out.to_text());
     out.stderr
 }
 
-/// All that a lane has and git does not know.
-fn given(sandbox: &Sandbox, lane: &str) -> Vec<String> {
-    let dir = sandbox.lane(lane);
+/// Returns the files of a lane that git does not track.
+fn untracked_files(sandbox: &Sandbox, lane: &str) -> Vec<String> {
+    let dir = sandbox.lane_path(lane);
     let out = sandbox.git_in(&dir, &["ls-files", "--others"]);
     out.lines().map(ToOwned::to_owned).collect()
 }
 
 #[test]
-fn what_the_list_names_and_git_ignores_is_copied() {
-    let sandbox = including(".env\ncache/\n!cache/tmp/\n/deep/*.key\n*.txt\n# no.key\n");
+fn copies_ignored_files_named_in_the_list() {
+    let sandbox = sandbox_with_include_list(".env\ncache/\n!cache/tmp/\n/deep/*.key\n*.txt\n# no.key\n");
     for file in [".env", "web/.env", "cache/a/b", "cache/tmp/x", "deep/a.key", "other.key"] {
         sandbox.write(file, file);
     }
-    // Somebody else's, in a folder that is ignored as a whole.
+    // Another project's file, in a folder that is ignored as one.
     sandbox.write("node_modules/x/.env", "theirs");
     sandbox.write("note.txt", "mine");
-    // Changed, and committed: the lane has its own.
+    // Changed but committed: the lane has the committed version.
     sandbox.write("a.txt", "dirty\n");
-    let said = spawn(&sandbox, "x");
-    assert_eq!(given(&sandbox, "x"), [".env", "cache/a/b", "deep/a.key", "web/.env"]);
+    let stderr = spawn_lane(&sandbox, "x");
+    assert_eq!(untracked_files(&sandbox, "x"), [".env", "cache/a/b", "deep/a.key", "web/.env"]);
     assert!(
-        said.contains(
+        stderr.contains(
             "not copied, since git does not ignore it in the lane and it would be committed there: note.txt\n"
         ),
-        "{said}"
+        "{stderr}"
     );
-    let lane = sandbox.lane("x");
+    let lane = sandbox.lane_path("x");
     assert_eq!(std::fs::read_to_string(lane.join("a.txt")).unwrap(), "a\n");
     assert_eq!(std::fs::read_to_string(lane.join("web/.env")).unwrap(), "web/.env");
     assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "");
-    // A copy is the lane's own.
+    // A copy is independent of its source.
     std::fs::write(lane.join(".env"), "changed").unwrap();
     assert_eq!(sandbox.read(".env"), ".env");
     let _ = sandbox.proq(&["discard", "x"]).ok();
@@ -61,8 +61,8 @@ fn what_the_list_names_and_git_ignores_is_copied() {
 }
 
 #[test]
-fn who_asks_is_told_what_was_given_and_what_names_nothing() {
-    let sandbox = including("# secrets\n.env\n.evn\n!cache/tmp/\n\na.txt\n");
+fn verbose_lists_copies_and_unmatched_patterns() {
+    let sandbox = sandbox_with_include_list("# secrets\n.env\n.evn\n!cache/tmp/\n\na.txt\n");
     for file in [".env", "web/.env", "cache/a", "node_modules/x"] {
         sandbox.write(file, file);
     }
@@ -73,46 +73,46 @@ fn who_asks_is_told_what_was_given_and_what_names_nothing() {
     sandbox.git(&["config", "--add", "proq.lane.link", "modules/"]);
     sandbox.git(&["config", "proq.lane.setup", "true"]);
     let out = sandbox.proq(&["-v", "spawn", "--empty", "-n", "x"]);
-    let said: Vec<&str> = out.stderr.lines().filter(|line| !line.starts_with("files: ")).collect();
-    let nothing = "names nothing that the main checkout has uncommitted";
+    let notes: Vec<&str> = out.stderr.lines().filter(|line| !line.starts_with("files: ")).collect();
+    let unmatched = "names nothing that the main checkout has uncommitted";
     let expected = [
-        &format!(".worktreeinclude: '.evn' {nothing}"),
-        &format!(".worktreeinclude: 'a.txt' {nothing}"),
-        &format!("lane.copy: 'cashe/' {nothing}"),
-        &format!("lane.copy: '../secrets' {nothing}"),
-        &format!("lane.link: 'modules/' {nothing}"),
+        &format!(".worktreeinclude: '.evn' {unmatched}"),
+        &format!(".worktreeinclude: 'a.txt' {unmatched}"),
+        &format!("lane.copy: 'cashe/' {unmatched}"),
+        &format!("lane.copy: '../secrets' {unmatched}"),
+        &format!("lane.link: 'modules/' {unmatched}"),
         "linked to the main checkout: node_modules",
         "copied from the main checkout: .env, web/.env",
     ];
-    assert_eq!(said[..7], expected);
-    assert!(said[7].starts_with("set-up: 'true' took ") && said[7].ends_with(" s"), "{said:?}");
-    assert!(!spawn(&sandbox, "y").contains(nothing), "nobody asked");
+    assert_eq!(notes[..7], expected);
+    assert!(notes[7].starts_with("set-up: 'true' took ") && notes[7].ends_with(" s"), "{notes:?}");
+    assert!(!spawn_lane(&sandbox, "y").contains(unmatched), "nobody asked");
     let synced = sandbox.proq(&["sync", "x"]);
     assert_eq!(
-        (synced.stdout.as_str(), synced.stderr.matches(nothing).count()),
+        (synced.stdout.as_str(), synced.stderr.matches(unmatched).count()),
         ("lane 'x' has all of it\n", 5)
     );
     assert_eq!(sandbox.proq(&["-q", "sync", "x"]).stderr, "");
 }
 
 #[test]
-fn settings_add_to_the_list_and_nothing_is_copied_without() {
-    let sandbox = including("");
+fn settings_extend_list_and_nothing_is_copied_without() {
+    let sandbox = sandbox_with_include_list("");
     sandbox.write(".env", "1");
     sandbox.write("my.key", "2");
-    let _ = spawn(&sandbox, "none");
-    assert_eq!(given(&sandbox, "none"), [""; 0]);
+    let _ = spawn_lane(&sandbox, "none");
+    assert_eq!(untracked_files(&sandbox, "none"), [""; 0]);
     sandbox.write("proq.toml", "[lane]\ncopy = ['*.key']\n");
-    let _ = spawn(&sandbox, "some");
-    assert_eq!(given(&sandbox, "some"), ["my.key"]);
+    let _ = spawn_lane(&sandbox, "some");
+    assert_eq!(untracked_files(&sandbox, "some"), ["my.key"]);
     sandbox.git(&["config", "proq.lane.copy", ".env"]);
-    let _ = spawn(&sandbox, "own");
-    assert_eq!(given(&sandbox, "own"), [".env"]);
+    let _ = spawn_lane(&sandbox, "own");
+    assert_eq!(untracked_files(&sandbox, "own"), [".env"]);
 }
 
 #[test]
-fn modes_times_and_links_are_kept_and_what_is_no_file_is_named() {
-    let sandbox = including("cache/\n");
+fn keeps_modes_times_links_and_names_skipped_entries() {
+    let sandbox = sandbox_with_include_list("cache/\n");
     sandbox.write("cache/run", "#!/bin/sh\n");
     let cache = sandbox.repo.join("cache");
     sandbox.sh(
@@ -124,13 +124,13 @@ fn modes_times_and_links_are_kept_and_what_is_no_file_is_named() {
     let _socket = std::os::unix::net::UnixListener::bind(cache.join("socket")).unwrap();
     std::fs::create_dir_all(cache.join("repo/.git/objects")).unwrap();
     sandbox.write("cache/repo/file", "x");
-    let said = spawn(&sandbox, "x");
-    assert!(said.contains("not copied: cache/pipe: a named pipe\n"), "{said}");
-    assert!(said.contains("not copied: cache/socket: a socket\n"), "{said}");
-    // Whoever may read everything can copy it, too.
+    let stderr = spawn_lane(&sandbox, "x");
+    assert!(stderr.contains("not copied: cache/pipe: a named pipe\n"), "{stderr}");
+    assert!(stderr.contains("not copied: cache/socket: a socket\n"), "{stderr}");
+    // An account that may read everything, such as root, can copy it too.
     let is_root = std::fs::File::open(cache.join("shut")).is_ok();
-    assert!(is_root || said.contains("not copied: cache/shut: it may not be read\n"), "{said}");
-    let copy = sandbox.lane("x").join("cache");
+    assert!(is_root || stderr.contains("not copied: cache/shut: it may not be read\n"), "{stderr}");
+    let copy = sandbox.lane_path("x").join("cache");
     for name in ["run", "d"] {
         let (from, to) = (cache.join(name).metadata().unwrap(), copy.join(name).metadata().unwrap());
         assert_eq!((from.mode(), from.mtime(), from.mtime_nsec()), (to.mode(), to.mtime(), to.mtime_nsec()));
@@ -139,31 +139,31 @@ fn modes_times_and_links_are_kept_and_what_is_no_file_is_named() {
     assert_eq!(std::fs::read_link(copy.join("far")).unwrap(), Path::new("/etc"));
     assert!(copy.join("repo/file").exists() && !copy.join("repo/.git").exists());
     assert!(copy.join("pipe").symlink_metadata().is_err() && copy.join("socket").symlink_metadata().is_err());
-    // Closed to writing, and removed all the same.
+    // Read-only folders are removed all the same.
     let _ = sandbox.proq(&["discard", "x"]).ok();
     sandbox.sh("chmod -R u+w cache .git/proq/trash");
 }
 
 #[test]
-fn lanes_and_other_worktrees_are_in_no_copy() {
+fn copies_exclude_lanes_and_other_worktrees() {
     let sandbox = Sandbox::new();
     sandbox.write(".gitignore", "*/\n");
     sandbox.write(".worktreeinclude", "*\n");
     sandbox.sh("git add -f .gitignore .worktreeinclude; git commit -qm rules; mkdir cache; echo 1 > cache/a");
     sandbox.git(&["worktree", "add", "-q", "--detach", "cache/other"]);
-    let _ = spawn(&sandbox, "x");
-    assert_eq!(given(&sandbox, "x"), ["cache/a"]);
-    let _ = spawn(&sandbox, "y");
-    assert_eq!(given(&sandbox, "y"), ["cache/a"]);
-    assert!(!sandbox.lane("y").join(".proq-worktrees").exists());
+    let _ = spawn_lane(&sandbox, "x");
+    assert_eq!(untracked_files(&sandbox, "x"), ["cache/a"]);
+    let _ = spawn_lane(&sandbox, "y");
+    assert_eq!(untracked_files(&sandbox, "y"), ["cache/a"]);
+    assert!(!sandbox.lane_path("y").join(".proq-worktrees").exists());
 }
 
 #[test]
-fn nothing_outside_of_the_lane_is_written() {
-    let sandbox = including("cache/\n");
+fn set_up_writes_nothing_outside_the_lane() {
+    let sandbox = sandbox_with_include_list("cache/\n");
     let outside = sandbox.root().join("outside");
     std::fs::create_dir(&outside).unwrap();
-    // Where the lane starts, links lead out of it from where files would go.
+    // At the lane's start, links at the paths of files to copy lead out of the lane.
     sandbox.git(&["switch", "-qc", "trap"]);
     sandbox.sh("mkdir cache; ln -s $ROOT/outside cache/sub; ln -s $ROOT/outside/file cache/file");
     sandbox.sh("git add -Af; git commit -qm trap; git switch -q main");
@@ -171,70 +171,70 @@ fn nothing_outside_of_the_lane_is_written() {
         "mkdir -p cache/sub; echo secret > cache/file; echo secret > cache/sub/x; echo fine > cache/fine",
     );
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "trap"]);
-    assert_eq!(out.code, 0, "{}", out.shown());
+    assert_eq!(out.code, 0, "{}", out.to_text());
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{}", out.stderr);
-    let told = "not copied: cache/sub: something else stands there in the lane\n";
-    assert!(out.stderr.contains(told), "{}", out.stderr);
-    let cache = sandbox.lane("x").join("cache");
+    let warning = "not copied: cache/sub: something else stands there in the lane\n";
+    assert!(out.stderr.contains(warning), "{}", out.stderr);
+    let cache = sandbox.lane_path("x").join("cache");
     assert!(cache.join("sub").is_symlink() && cache.join("file").is_symlink() && cache.join("fine").exists());
-    // A list that is a link is not followed either.
+    // A list that is a link is not followed.
     sandbox.sh("git rm -q --cached .worktreeinclude; rm .worktreeinclude; ln -s $ROOT/list .worktreeinclude");
     std::fs::write(sandbox.root().join("list"), "*\n").unwrap();
-    let said = spawn(&sandbox, "y");
-    assert!(said.contains(".worktreeinclude is no file, so it is not read"), "{said}");
+    let stderr = spawn_lane(&sandbox, "y");
+    assert!(stderr.contains(".worktreeinclude is no file, so it is not read"), "{stderr}");
 }
 
 #[test]
-fn hostile_names_are_copied_like_any_other() {
-    let sandbox = including("cache/\n");
+fn copies_files_with_hostile_names() {
+    let sandbox = sandbox_with_include_list("cache/\n");
     let names: [&[u8]; 5] = [b"new\nline", b"-rf", b"\xff\xfe", b"a b'\"$(x)", b"\x1b[31mred"];
     for name in names {
         let dir = sandbox.repo.join("cache").join(std::ffi::OsStr::from_bytes(name));
         std::fs::create_dir_all(&dir).unwrap();
         std::fs::write(dir.join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
     }
-    let _ = spawn(&sandbox, "x");
+    let _ = spawn_lane(&sandbox, "x");
     for name in names {
         let name = std::ffi::OsStr::from_bytes(name);
-        let copy = sandbox.lane("x").join("cache").join(name).join(name);
+        let copy = sandbox.lane_path("x").join("cache").join(name).join(name);
         assert_eq!(std::fs::read(copy).unwrap(), name.as_bytes());
     }
-    // And named so that a terminal is not told what to do.
+    // Warnings escape the names, so that a terminal does not act on them.
     sandbox.sh("mkfifo \"$(printf 'cache/\\033[31mpipe')\"");
-    let said = spawn(&sandbox, "y");
-    assert!(said.contains("not copied: cache/\\u{1b}[31mpipe: a named pipe"), "{said:?}");
+    let stderr = spawn_lane(&sandbox, "y");
+    assert!(stderr.contains("not copied: cache/\\u{1b}[31mpipe: a named pipe"), "{stderr:?}");
 }
 
 #[test]
-fn folders_are_linked_where_that_is_wanted() {
-    let sandbox = including("node_modules/\n.env\n");
+fn links_configured_folders() {
+    let sandbox = sandbox_with_include_list("node_modules/\n.env\n");
     sandbox.write("node_modules/x/index.js", "x");
     sandbox.write(".env", "1");
     sandbox.write("data.bin", "not ignored");
     for link in ["node_modules/", "data.bin"] {
         sandbox.git(&["config", "--add", "proq.lane.link", link]);
     }
-    let said = spawn(&sandbox, "x");
-    assert!(said.contains("not linked, since git does not ignore it"), "{said}");
-    let lane = sandbox.lane("x");
+    let stderr = spawn_lane(&sandbox, "x");
+    assert!(stderr.contains("not linked, since git does not ignore it"), "{stderr}");
+    let lane = sandbox.lane_path("x");
     assert_eq!(std::fs::read_link(lane.join("node_modules")).unwrap(), sandbox.repo.join("node_modules"));
     assert!(!lane.join(".env").is_symlink() && lane.join(".env").exists());
     // `node_modules/` is a rule about folders, and a link is none.
     assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "");
     let exclude = sandbox.read(".git/info/exclude");
     assert_eq!(exclude.lines().filter(|line| *line == "/node_modules").count(), 1);
-    // It goes with the lane, and what it leads to stays.
+    // The link is removed with the lane, and its target stays.
     let _ = sandbox.proq(&["discard", "x"]).ok();
     assert_eq!(sandbox.read("node_modules/x/index.js"), "x");
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_lane_has_a_file_with_its_names_and_ports() {
+fn lane_has_env_file_with_names_and_ports() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.lane.env", ".env.proq"]);
-    let found = "cat \"$PROQ_ENV_FILE\" > $ROOT/told; cp .env.proq $ROOT/own";
-    sandbox.program("robot", found);
+    let script = "cat \"$PROQ_ENV_FILE\" > $ROOT/told; cp .env.proq $ROOT/own";
+    sandbox.program("robot", script);
     let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "robot", "look"]).ok();
     let read = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
     let port = sandbox.proq(&["show", "x", "--json"]).json()["port"].as_u64().unwrap();
@@ -245,27 +245,27 @@ fn a_lane_has_a_file_with_its_names_and_ports() {
         expected.push_str(&format!("PROQ_PORT_{n}={}\n", port + n));
     }
     assert_eq!((read("told"), read("own")), (expected.clone(), expected.clone()));
-    // Nobody commits it.
-    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "");
-    // It follows when the lane gets other ports, unless somebody has changed it.
+    // The file is not committed.
+    assert_eq!(sandbox.git_in(&sandbox.lane_path("x"), &["status", "--porcelain"]), "");
+    // The file follows when the lane gets other ports, unless it was edited.
     let record = sandbox.repo.join(".git/proq/lanes/x/lane.toml");
     let moved = std::fs::read_to_string(&record).unwrap().replace(&format!("port = {port}"), "port = 31990");
     std::fs::write(&record, &moved).unwrap();
     let _ = sandbox.proq(&["run", "x", "robot", "again", "--wait"]).ok();
     assert!(read("told").contains("PROQ_PORT=31990\n") && read("own") == read("told"), "{}", read("told"));
-    std::fs::write(sandbox.lane("x").join(".env.proq"), "mine").unwrap();
+    std::fs::write(sandbox.lane_path("x").join(".env.proq"), "mine").unwrap();
     std::fs::write(&record, moved.replace("port = 31990", "port = 31980")).unwrap();
     let _ = sandbox.proq(&["run", "x", "robot", "again", "--wait"]).ok();
     assert!(read("told").contains("PROQ_PORT=31980\n") && read("own") == "mine");
-    // One that the commit has is not written over.
+    // A committed file of that name is not overwritten.
     sandbox.write(".env.proq", "theirs");
     sandbox.sh("git add -f .env.proq; git commit -qm env");
-    let said = spawn(&sandbox, "y");
+    let stderr = spawn_lane(&sandbox, "y");
     assert!(
-        said.contains("lane.env: '.env.proq' was not written: the lane has a file of that name"),
-        "{said}"
+        stderr.contains("lane.env: '.env.proq' was not written: the lane has a file of that name"),
+        "{stderr}"
     );
-    assert_eq!(std::fs::read_to_string(sandbox.lane("y").join(".env.proq")).unwrap(), "theirs");
+    assert_eq!(std::fs::read_to_string(sandbox.lane_path("y").join(".env.proq")).unwrap(), "theirs");
     for bad in ["../x", "/etc/x", ".git/config", "a/.GIT/x", "x/"] {
         sandbox.git(&["config", "proq.lane.env", bad]);
         assert!(sandbox.proq(&["list"]).fails(1).contains("it takes a file of the lane"), "{bad}");

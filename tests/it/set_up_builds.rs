@@ -1,18 +1,18 @@
-//! Owns the tests of lanes of real projects: what was built in the main checkout is as good there.
+//! Lanes of real projects: what was built in the main checkout is reused.
 
 use std::path::Path;
 
 use super::support::{Output, Sandbox};
 
-/// A project of npm's with a dependency beside it, so that no network is needed.
+/// An npm package with a local dependency, so that no network is needed.
 const PACKAGE: &str = r#"{"name":"app","version":"1.0.0","dependencies":{"dep":"file:dep"}}"#;
 
-trait With {
-    fn with(self, args: &[&str]) -> Self;
+trait WithArgs {
+    fn with_args(self, args: &[&str]) -> Self;
 }
 
-impl With for std::process::Command {
-    fn with(mut self, args: &[&str]) -> Self {
+impl WithArgs for std::process::Command {
+    fn with_args(mut self, args: &[&str]) -> Self {
         self.args(args);
         self
     }
@@ -36,8 +36,8 @@ fn npm_installs_in_each_lane() {
         sandbox.git(&["config", "--add", "proq.lane.setup", command]);
     }
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
-    assert_eq!(out.code, 0, "{}", out.shown());
-    let lane = sandbox.lane("x");
+    assert_eq!(out.code, 0, "{}", out.to_text());
+    let lane = sandbox.lane_path("x");
     assert_eq!(std::fs::read_to_string(lane.join("node_modules/lane")).unwrap(), "x");
     assert_eq!(std::fs::read_to_string(lane.join(".env")).unwrap(), "TOKEN=1\n");
     assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "");
@@ -45,8 +45,8 @@ fn npm_installs_in_each_lane() {
 }
 
 fn cargo(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> Output {
-    let mut command = sandbox.command("cargo", dir).with(args);
-    // The sandbox has a home of its own, which has no compiler.
+    let mut command = sandbox.command("cargo", dir).with_args(args);
+    // The sandbox has a home of its own without a compiler.
     let home = std::env::home_dir().unwrap();
     for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
         command.env(name, std::env::var_os(name).unwrap_or_else(|| home.join(folder).into()));
@@ -55,7 +55,7 @@ fn cargo(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn what_cargo_has_built_is_not_built_again() {
+fn lane_reuses_build_of_main_checkout() {
     let sandbox = Sandbox::new();
     let package =
         |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
@@ -67,27 +67,27 @@ fn what_cargo_has_built_is_not_built_again() {
     sandbox.write(".worktreeinclude", "target/\n");
     sandbox.commit_all("app");
     let built = cargo(&sandbox, &sandbox.repo, &["build", "--offline"]);
-    assert_eq!(built.code, 0, "{}", built.shown());
+    assert_eq!(built.code, 0, "{}", built.to_text());
     sandbox.commit_all("lock file");
-    // Changed since, and not committed: not what the lane has.
+    // Changed since and not committed, so the lane does not have it.
     sandbox.write("dep/src/lib.rs", "pub fn one() -> u8 { 2 }\n");
-    let lane = sandbox.lane("x");
+    let lane = sandbox.lane_path("x");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
-    let again = cargo(&sandbox, &lane, &["build", "--offline"]);
-    assert!(again.code == 0 && again.stderr.contains("Finished"), "{}", again.shown());
-    assert!(again.stderr.contains("Compiling dep"), "{}", again.shown());
+    let rebuilt = cargo(&sandbox, &lane, &["build", "--offline"]);
+    assert!(rebuilt.code == 0 && rebuilt.stderr.contains("Finished"), "{}", rebuilt.to_text());
+    assert!(rebuilt.stderr.contains("Compiling dep"), "{}", rebuilt.to_text());
     sandbox.git(&["checkout", "-q", "dep"]);
     let clean = cargo(&sandbox, &sandbox.repo, &["build", "--offline"]);
-    assert_eq!(clean.code, 0, "{}", clean.shown());
+    assert_eq!(clean.code, 0, "{}", clean.to_text());
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
-    let lane = sandbox.lane("y");
-    let again = cargo(&sandbox, &lane, &["build", "--offline"]);
-    assert!(again.code == 0 && !again.stderr.contains("Compiling"), "{}", again.shown());
-    // git believes the index, which was written anew with those times.
+    let lane = sandbox.lane_path("y");
+    let rebuilt = cargo(&sandbox, &lane, &["build", "--offline"]);
+    assert!(rebuilt.code == 0 && !rebuilt.stderr.contains("Compiling"), "{}", rebuilt.to_text());
+    // Git trusts the index, which was written again with those times.
     assert_eq!(sandbox.git_in(&lane, &["diff-files", "--name-only"]), "");
     assert_eq!(sandbox.git_in(&lane, &["write-tree"]), sandbox.git_in(&lane, &["rev-parse", "HEAD^{tree}"]));
     sandbox.sh_in(&lane, "printf '// changed\\n' >> src/main.rs");
     assert_eq!(sandbox.git_in(&lane, &["diff-files", "--name-only"]), "src/main.rs");
     let changed = cargo(&sandbox, &lane, &["build", "--offline"]);
-    assert!(changed.stderr.contains("Compiling app"), "{}", changed.shown());
+    assert!(changed.stderr.contains("Compiling app"), "{}", changed.to_text());
 }

@@ -1,16 +1,16 @@
-//! Owns the tests of `git proq show` and `git proq diff`.
+//! `git proq show` and `git proq diff`.
 
 use super::support::Sandbox;
 
 #[test]
-fn all_about_a_lane_is_shown() {
+fn shows_state_run_and_task_of_lane() {
     let sandbox = Sandbox::new();
     sandbox.program(
         "robot",
         "echo one; echo 1 > one; git add one; git commit -qm 'Add one'; echo 2 > two; exit 3",
     );
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "robot", "# Do one\n\nand two"]).fails(4);
-    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r#"
     lane       x
     title      Do one
     state      failed (exit code 3)
@@ -27,14 +27,14 @@ fn all_about_a_lane_is_shown() {
     and two
     --- code 0
     "#);
-    assert_eq!(sandbox.proq(&["show", "proq/x"]).shown(), sandbox.proq(&["show", "x"]).shown());
+    assert_eq!(sandbox.proq(&["show", "proq/x"]).to_text(), sandbox.proq(&["show", "x"]).to_text());
 }
 
 #[test]
-fn a_lane_without_a_run_is_short() {
+fn shows_lane_without_run_or_worktree() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
-    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r#"
     lane       x
     state      idle
     branch     proq/x at 7f85e07d "first", 0 ahead, 0 behind
@@ -42,10 +42,10 @@ fn a_lane_without_a_run_is_short() {
     worktree   [ROOT]/repo/.proq-worktrees/x
     --- code 0
     "#);
-    std::fs::remove_dir_all(sandbox.lane("x")).unwrap();
+    std::fs::remove_dir_all(sandbox.lane_path("x")).unwrap();
     sandbox.git(&["worktree", "prune"]);
     sandbox.git(&["branch", "-q", "-D", "proq/x"]);
-    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r"
     lane       x
     state      idle
     branch     proq/x (gone)
@@ -56,13 +56,13 @@ fn a_lane_without_a_run_is_short() {
 }
 
 #[test]
-fn a_lane_that_conflicts_says_with_what() {
+fn shows_what_lane_conflicts_with() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("x", "echo lane > a.txt");
+    sandbox.run_lane("x", "echo lane > a.txt");
     sandbox.write("a.txt", "main\n");
     sandbox.commit_all("main");
     let _ = sandbox.proq(&["merge", "x"]).fails(3);
-    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r#"
     lane       x
     title      sh -ec echo lane > a.txt
     state      conflict (with main in a.txt)
@@ -80,13 +80,13 @@ fn a_lane_that_conflicts_says_with_what() {
 }
 
 #[test]
-fn a_removed_lane_is_shown_from_its_record() {
+fn shows_removed_lane_from_its_record() {
     let sandbox = Sandbox::new();
     for _ in 0..2 {
-        sandbox.lane_with("x", "echo 1 > one");
+        sandbox.run_lane("x", "echo 1 > one");
         let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     }
-    insta::assert_snapshot!(sandbox.proq(&["show", "x@2"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["show", "x@2"]).to_text(), @r"
     lane       x@2
     title      sh -ec echo 1 > one
     state      discarded
@@ -96,13 +96,13 @@ fn a_removed_lane_is_shown_from_its_record() {
     log        [ROOT]/repo/.git/proq/history/x@2/runs/1.log
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["show", "x@3"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["show", "x@3"]).to_text(), @r"
     --- stderr
     error: there is no lane 'x@3'
     hint: see all: git proq list
     --- code 1
     ");
-    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["show", "x"]).to_text(), @r"
     --- stderr
     error: there is no lane 'x'
     hint: see all: git proq list
@@ -111,17 +111,17 @@ fn a_removed_lane_is_shown_from_its_record() {
 }
 
 #[test]
-fn a_name_that_is_almost_right_is_asked_about() {
+fn suggests_similar_lane_name() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "payments"]).ok();
-    insta::assert_snapshot!(sandbox.proq(&["show", "payment"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["show", "payment"]).to_text(), @r"
     --- stderr
     error: there is no lane 'payment'
     hint: did you mean 'payments'?
     hint: see all: git proq list
     --- code 1
     ");
-    insta::assert_snapshot!(sandbox.proq(&["show", "--json", "../payments"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["show", "--json", "../payments"]).to_text(), @r#"
     {
       "causes": [],
       "error": "there is no lane '../payments'",
@@ -137,7 +137,7 @@ fn a_name_that_is_almost_right_is_asked_about() {
 }
 
 #[test]
-fn a_diff_is_against_where_the_lane_left_and_holds_uncommitted_work() {
+fn diff_starts_at_fork_point_with_uncommitted_work() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&[
         "spawn",
@@ -151,7 +151,7 @@ fn a_diff_is_against_where_the_lane_left_and_holds_uncommitted_work() {
     ]);
     sandbox.write("main.txt", "");
     sandbox.commit_all("main moved");
-    insta::assert_snapshot!(sandbox.proq(&["diff", "x"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["diff", "x"]).to_text(), @r"
     diff --git a/a.txt b/a.txt
     index 7898192..5ab88b2 100644
     --- a/a.txt
@@ -169,6 +169,6 @@ fn a_diff_is_against_where_the_lane_left_and_holds_uncommitted_work() {
     --- code 0
     ");
     assert_eq!(sandbox.proq(&["diff", "--json", "x"]).json()["files"], serde_json::json!(["a.txt", "one"]));
-    std::fs::remove_dir_all(sandbox.lane("x")).unwrap();
+    std::fs::remove_dir_all(sandbox.lane_path("x")).unwrap();
     assert_eq!(sandbox.proq(&["diff", "--json", "x"]).json()["files"], serde_json::json!(["one"]));
 }

@@ -1,28 +1,30 @@
-//! Owns the tests of previews and snapshots in repositories with unusual set-ups: filters that run as a process, file
-//! monitors, submodules, refs in a table.
+//! Previews and snapshots in repositories with unusual git features: long-running filters, file system
+//! monitors, submodules, reftable.
 
-use super::preview_identity::same;
-use super::snap::ids;
-use super::support::{Image, Sandbox};
+use super::preview_round_trip::assert_same_image;
+use super::snap::snapshot_ids;
+use super::support::{Sandbox, WorktreeState};
 
-/// To a preview and back, with a `gc` meanwhile; then everything is thrown away and brought back from the snapshot.
+/// Starts and ends a preview, with a `gc` in between; then discards everything and restores it from the
+/// snapshot.
 #[track_caller]
-fn comes_back_twice(sandbox: &Sandbox) {
-    let before = Image::of(sandbox, &sandbox.repo);
+fn assert_restored_twice(sandbox: &Sandbox) {
+    let before = WorktreeState::capture(sandbox, &sandbox.repo);
     let _ = sandbox.proq(&["preview", "show"]).ok();
     assert_eq!(sandbox.read("a.txt").trim_end(), "lane");
     assert_eq!(sandbox.git(&["status", "--short", "--ignore-submodules=dirty"]), "");
     sandbox.sh("git reflog expire --expire=now --all; git gc -q --prune=now");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(sandbox, &sandbox.repo));
     sandbox.sh("git reset -q --hard; git clean -qfd");
-    let id = ids(sandbox).pop().unwrap();
+    let id = snapshot_ids(sandbox).pop().unwrap();
     let _ = sandbox.proq(&["snap", "restore", &id]).ok();
-    same(&before, &Image::of(sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(sandbox, &sandbox.repo));
 }
 
-/// A filter that speaks git's protocol for long-running ones. Its clean and its smudge are the same: a rotation by 13.
-const PROCESS: &str = r#"exec perl -e '
+/// Filter that speaks git's protocol for long-running ones. Its clean and its smudge are the same: a rotation
+/// by 13.
+const PROCESS_FILTER: &str = r#"exec perl -e '
     $| = 1; binmode STDIN; binmode STDOUT;
     sub get { read(STDIN, my $n, 4) == 4 or exit 0; $n = hex $n; return undef if $n == 0; read(STDIN, my $t, $n - 4); $t }
     sub all { my @l; while (defined(my $t = get())) { push @l, $t } @l }
@@ -39,127 +41,127 @@ const PROCESS: &str = r#"exec perl -e '
 
 #[test]
 #[ignore = "needs perl"]
-fn a_filter_that_runs_as_a_process() {
+fn restores_through_long_running_filter() {
     let sandbox = Sandbox::new();
-    sandbox.program("rotate", PROCESS);
+    sandbox.program("rotate", PROCESS_FILTER);
     sandbox.sh("git config filter.rot.process rotate; git config filter.rot.required true
         echo '*.rot filter=rot' > .gitattributes; echo word > w.rot; seq -f 'line %g' 1 9000 > big.rot; echo k > keep.txt");
     sandbox.commit_all("base");
     assert_eq!(sandbox.git(&["cat-file", "blob", ":w.rot"]), "jbeq", "the filter is at work");
-    sandbox.lane_of("show", "echo lane > a.txt; echo lane > w.rot; echo fresh > f.rot");
+    sandbox.lane_with_commit("show", "echo lane > a.txt; echo lane > w.rot; echo fresh > f.rot");
     assert_eq!(sandbox.git(&["cat-file", "blob", "proq/show:f.rot"]), "serfu");
     sandbox.sh("echo Mine > w.rot; echo new > n.rot; echo staged > s.rot; git add s.rot; echo later > s.rot
         sed -i 's/line 5$/five/' big.rot; git add big.rot");
-    comes_back_twice(&sandbox);
+    assert_restored_twice(&sandbox);
 }
 
 #[test]
-fn a_filter_that_fails_leaves_everything_as_it_was() {
+fn failing_filter_leaves_everything_unchanged() {
     let sandbox = Sandbox::new();
     sandbox.sh(
         "git config filter.x.clean cat; git config filter.x.smudge cat; git config filter.x.required true
         echo '*.x filter=x' > .gitattributes; echo w > w.x",
     );
     sandbox.commit_all("base");
-    sandbox.lane_of("show", "echo lane > a.txt; echo lane > w.x");
+    sandbox.lane_with_commit("show", "echo lane > a.txt; echo lane > w.x");
     sandbox.sh("echo mine > w.x; echo mine > a.txt");
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     sandbox.git(&["config", "filter.x.clean", "false"]);
     let text = sandbox.proq(&["preview", "show"]).fails(1);
     assert!(text.contains("external filter 'false' failed"), "{text}");
     sandbox.git(&["config", "filter.x.clean", "cat"]);
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
     sandbox.git(&["config", "filter.x.smudge", "false"]);
     let _ = sandbox.proq(&["preview", "show"]).fails(1);
     sandbox.git(&["config", "filter.x.smudge", "cat"]);
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
     let _ = sandbox.proq(&["preview", "show"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
-fn dirty(sandbox: &Sandbox) {
+fn make_dirty(sandbox: &Sandbox) {
     sandbox.sh("echo k > keep.txt; mkdir sub; echo x > sub/x");
     sandbox.commit_all("base");
-    sandbox.lane_of("show", "echo lane > a.txt; echo lane > lane.txt; rm sub/x");
+    sandbox.lane_with_commit("show", "echo lane > a.txt; echo lane > lane.txt; rm sub/x");
     sandbox.sh("echo s > a.txt; git add a.txt; echo u > a.txt; echo u > keep.txt; rm sub/x; echo l > loose; echo n > sub/n");
 }
 
 #[test]
-fn a_file_monitor_that_is_a_hook() {
+fn restores_with_fsmonitor_hook() {
     let sandbox = Sandbox::new();
-    // Everything may have changed: true at any time.
+    // Reports that every file may have changed, which is always true.
     sandbox.program("monitor", r"printf 'token\0/\0'");
     let hook = sandbox.root().join("bin/monitor");
     sandbox.git(&["config", "core.fsmonitor", hook.to_str().unwrap()]);
-    dirty(&sandbox);
+    make_dirty(&sandbox);
     sandbox.sh("git update-index --fsmonitor; git status --short");
-    comes_back_twice(&sandbox);
+    assert_restored_twice(&sandbox);
 }
 
 #[test]
-fn the_file_monitor_that_comes_with_git() {
+fn restores_with_builtin_fsmonitor() {
     let sandbox = Sandbox::new();
     let mut start = sandbox.command("git", &sandbox.repo);
     start.args(["fsmonitor--daemon", "start"]);
     if sandbox.output(start).code != 0 {
         // This git has none for this system; the setting may be there all the same.
         sandbox.git(&["config", "core.fsmonitor", "true"]);
-        dirty(&sandbox);
-        comes_back_twice(&sandbox);
+        make_dirty(&sandbox);
+        assert_restored_twice(&sandbox);
         return;
     }
     sandbox.git(&["config", "core.fsmonitor", "true"]);
-    dirty(&sandbox);
+    make_dirty(&sandbox);
     sandbox.sh("git status --short");
-    comes_back_twice(&sandbox);
+    assert_restored_twice(&sandbox);
     sandbox.git(&["fsmonitor--daemon", "stop"]);
 }
 
 #[test]
-fn many_caches_at_once() {
+fn restores_with_many_index_caches() {
     let sandbox = Sandbox::new();
     // Not the split index: with index.skipHash, which manyFiles sets, git itself loses entries.
     sandbox.sh(
         "git config feature.manyFiles true; git config index.version 4; git config core.preloadIndex true",
     );
-    dirty(&sandbox);
+    make_dirty(&sandbox);
     sandbox.sh("git update-index --untracked-cache; git status --short; echo more > sub/more");
-    comes_back_twice(&sandbox);
+    assert_restored_twice(&sandbox);
 }
 
 #[test]
-fn line_endings_that_are_mixed_come_back_byte_by_byte() {
+fn mixed_line_endings_are_restored_exactly() {
     let sandbox = Sandbox::new();
     sandbox.sh("printf 'a\\r\\nb\\n' > mixed.txt; printf 'a\\nb\\n' > unix.txt; printf 'a\\r\\n' > dos.txt; echo '*.bat eol=crlf' > .gitattributes; printf 'b\\n' > x.bat");
     sandbox.commit_all("base");
-    // What git checks out has its line endings from here on.
+    // From here on, checked out files have git's line endings.
     sandbox.sh("git config core.autocrlf true; git ls-files -z | xargs -0 rm; git checkout -q .");
-    sandbox.lane_of("show", "printf 'lane' > a.txt; printf 'lane\\r\\n' > dos.txt; rm unix.txt");
+    sandbox.lane_with_commit("show", "printf 'lane' > a.txt; printf 'lane\\r\\n' > dos.txt; rm unix.txt");
     sandbox.sh("printf 'a\\r\\nb\\nc\\n' > mixed.txt; printf 'mine\\r\\n' > unix.txt; printf 'x\\ny\\r\\n' > new.txt; printf 'n\\r\\n' > s.txt; git add s.txt; printf 'o\\n' >> x.bat");
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let _ = sandbox.proq(&["preview", "show"]).ok();
     assert_eq!(sandbox.git(&["status", "--short"]), "");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
 #[test]
-fn a_submodules_commit_that_was_staged_comes_back() {
+fn staged_submodule_commit_is_restored() {
     let sandbox = Sandbox::new();
     sandbox
         .sh("git init -q ../other; echo o > ../other/o; git -C ../other add o; git -C ../other commit -qm o
         git -c protocol.file.allow=always submodule --quiet add ../other mod");
     sandbox.commit_all("base");
-    sandbox.lane_of("show", "echo lane > a.txt");
+    sandbox.lane_with_commit("show", "echo lane > a.txt");
     sandbox.sh(
         "echo more > mod/o; git -C mod commit -qam more; git add mod; echo mine > a.txt; echo dirty > mod/u",
     );
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let _ = sandbox.proq(&["preview", "show"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
-    let id = ids(&sandbox).pop().unwrap();
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
+    let id = snapshot_ids(&sandbox).pop().unwrap();
     sandbox.sh("git reset -q --hard");
     assert_eq!(
         sandbox.git(&["status", "--short", "mod"]),
@@ -167,20 +169,20 @@ fn a_submodules_commit_that_was_staged_comes_back() {
         "what is checked out there is not the index's"
     );
     let _ = sandbox.proq(&["snap", "restore", &id]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
 #[test]
 #[ignore = "needs git 2.46"]
-fn snapshots_in_a_repository_whose_refs_are_a_table() {
+fn snapshots_work_with_reftable() {
     let sandbox = Sandbox::new();
     assert!(sandbox.git_version() >= (2, 46), "this test needs git 2.46");
     sandbox.sh("rm -rf .git; git init -q -b main --ref-format=reftable");
     sandbox.commit_all("first");
-    dirty(&sandbox);
-    comes_back_twice(&sandbox);
+    make_dirty(&sandbox);
+    assert_restored_twice(&sandbox);
     let json = sandbox.proq(&["snap", "list", "--json"]).json();
     assert_eq!(json["snapshots"][0]["state"], "restored");
     let _ = sandbox.proq_at("2026-03-01T00:00:00Z", &["cleanup"]).ok();
-    assert_eq!(ids(&sandbox), Vec::<String>::new());
+    assert_eq!(snapshot_ids(&sandbox), Vec::<String>::new());
 }

@@ -1,44 +1,44 @@
-//! Owns the tests that a snapshot holds every kind of change exactly: for plain git, through a `gc`, and rebuilt from its
-//! objects alone after everything was thrown away.
+//! Snapshots of every kind of change: exact, readable by plain git, safe from `gc`, and rebuilt from their
+//! objects alone after everything was discarded.
 
-use super::preview_identity::{same, waiting_snaps};
-use super::snap::ids;
-use super::support::{Image, Sandbox};
+use super::preview_round_trip::{assert_same_image, waiting_snapshots};
+use super::snap::snapshot_ids;
+use super::support::{Sandbox, WorktreeState};
 
-/// What every checkout below starts from.
+/// Files that every checkout below starts with.
 const BASE: &str = r"
     mkdir -p d sub/deep
     echo one > d/one; echo two > d/two; echo x > sub/deep/x; : > empty; echo keep > keep.txt
     printf '#!/bin/sh\n' > run.sh; chmod +x run.sh; ln -s a.txt link; seq 1 20 > long.txt
 ";
 
-/// Throws away all that differs from HEAD, flags included.
+/// Discards everything that differs from HEAD, including index flags.
 const THROW_AWAY: &str =
     "git ls-files -z | git update-index -z --no-assume-unchanged --no-skip-worktree --stdin
     git reset -q --hard; git clean -qfd";
 
-fn sandbox_with(base: &str, dirty: &str) -> Sandbox {
+fn sandbox_with_changes(base: &str, dirty: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.sh(&format!("{BASE}\n{base}"));
     sandbox.commit_all("base");
-    sandbox.lane_of("show", "echo lane > a.txt; echo lane > lane.txt; rm d/one");
+    sandbox.lane_with_commit("show", "echo lane > a.txt; echo lane > lane.txt; rm d/one");
     sandbox.sh(dirty);
     sandbox
 }
 
-/// Takes a snapshot by going to a preview and back, throws everything away, and brings it back.
+/// Takes a snapshot by starting and ending a preview, discards everything, and restores it.
 #[track_caller]
 fn is_rebuilt(base: &str, dirty: &str) {
-    let sandbox = sandbox_with(base, dirty);
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let sandbox = sandbox_with_changes(base, dirty);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let _ = sandbox.proq(&["preview", "show"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
-    let id = ids(&sandbox).pop().unwrap();
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
+    let id = snapshot_ids(&sandbox).pop().unwrap();
     sandbox.sh(THROW_AWAY);
     sandbox.sh("git reflog expire --expire=now --all; git gc -q --prune=now");
     let _ = sandbox.proq(&["snap", "restore", &id]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
 macro_rules! is_rebuilt {
@@ -61,10 +61,10 @@ is_rebuilt! {
     skip_worktree: "", "git update-index --skip-worktree a.txt keep.txt; echo hidden > a.txt; rm keep.txt";
     executable_bits: "", "chmod +x a.txt keep.txt; chmod -x run.sh; git add keep.txt; echo n > n.sh; chmod +x n.sh";
     symlinks: "", "rm link; ln -s nowhere link; ln -s d other; ln -s a.txt staged; git add staged; rm keep.txt; ln -s d keep.txt";
-    files_links_and_folders_in_each_others_place: "",
+    files_links_and_folders_swapped: "",
         "rm link; echo t > link; rm a.txt; mkdir a.txt; echo x > a.txt/x; rm -r d; echo f > d; git rm -qr sub; ln -s run.sh sub";
     empty_files_and_folders: "", ": > a.txt; : > nothing; : > staged; git add staged; echo full > empty; mkdir -p void/deep";
-    names: r#"printf x > "a b"; printf x > 'q"uote'; printf x > "$(printf 'n\nl')"; printf x > "$(printf 'l\377')""#,
+    names_that_need_quotes: r#"printf x > "a b"; printf x > 'q"uote'; printf x > "$(printf 'n\nl')"; printf x > "$(printf 'l\377')""#,
         r#"for f in "a b" 'q"uote' "$(printf 'n\nl')" "$(printf 'l\377')" "$(printf 'new\377\n')" ':(top)x' '*' '-dash' ' lead' 'tail '; do echo y > "./$f"; done; git add "a b" ':(literal)*'"#;
     index_version_four: "git update-index --index-version 4", "echo s > a.txt; git add a.txt; echo u > a.txt; echo n > n";
     index_without_hash: "git config index.skipHash true; git update-index --force-write-index", "echo s > a.txt; git add a.txt; echo u > a.txt; echo n > n";
@@ -75,82 +75,83 @@ is_rebuilt! {
     sparse_index: "mkdir far; echo f > far/f; git add .; git commit -qm far; git sparse-checkout set --sparse-index sub d", "echo mine > a.txt; echo n > new; git add new; echo x > sub/n";
     line_endings: "printf 'a\\nb\\n' > text.txt; echo '*.txt text' > .gitattributes; git config core.autocrlf true",
         "git rm -qr --cached .; git reset -q --hard; printf 'a\\r\\nc\\r\\n' > text.txt; printf 'n\\r\\n' > new.txt";
-    a_filter_that_is_its_own_inverse: "git config filter.rot.clean 'tr a-z n-za-m'; git config filter.rot.smudge 'tr a-z n-za-m'; git config filter.rot.required true
+    self_inverse_filter: "git config filter.rot.clean 'tr a-z n-za-m'; git config filter.rot.smudge 'tr a-z n-za-m'; git config filter.rot.required true
         echo '*.rot filter=rot' > .gitattributes; echo word > w.rot",
         "echo other > w.rot; echo new > n.rot; echo staged > s.rot; git add s.rot; echo later > s.rot";
 }
 
 #[test]
-fn sha256_repositories_are_like_others() {
+fn sha256_repository_is_restored() {
     let sandbox = Sandbox::new();
     sandbox.sh("rm -rf .git; git init -q -b main --object-format=sha256");
     sandbox.sh(BASE);
     sandbox.commit_all("base");
-    sandbox.lane_of("show", "echo lane > a.txt; echo lane > lane.txt");
+    sandbox.lane_with_commit("show", "echo lane > a.txt; echo lane > lane.txt");
     sandbox.sh(
         "echo s > a.txt; git add a.txt; echo u > a.txt; echo ann > ann; git add -N ann; echo loose > loose
         git update-index --assume-unchanged keep.txt; echo hidden > keep.txt",
     );
     assert_eq!(sandbox.git(&["rev-parse", "HEAD"]).len(), 64);
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let _ = sandbox.proq(&["preview", "show"]).ok();
     assert_eq!(sandbox.read("a.txt"), "lane\n");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
     sandbox.sh(THROW_AWAY);
     let _ = sandbox.proq(&["snap", "restore", "2026"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
     sandbox.sh(THROW_AWAY);
     let _ = sandbox.proq(&["merge", "show"]).ok();
     assert_eq!(sandbox.read("lane.txt"), "lane\n");
 }
 
-/// `git stash apply --index` in a second checkout, of the snapshot of a first one; both must look the same to git.
+/// Applies the snapshot of one checkout in a second one with `git stash apply --index`, and asserts that git
+/// sees the same state in both.
 #[track_caller]
-fn plain_git_reads(dirty: &str) {
-    let sandbox = sandbox_with("", dirty);
+fn assert_plain_git_applies(dirty: &str) {
+    let sandbox = sandbox_with_changes("", dirty);
     let status = sandbox.git(&["status", "--short"]);
-    let files = Image::of(&sandbox, &sandbox.repo).files;
+    let files = WorktreeState::capture(&sandbox, &sandbox.repo).files;
     let _ = sandbox.proq(&["preview", "show"]).ok();
     sandbox.sh("git worktree add -q --detach ../second main");
     let second = sandbox.root().join("second");
-    let id = ids(&sandbox).pop().unwrap();
+    let id = snapshot_ids(&sandbox).pop().unwrap();
     sandbox.git_in(&second, &["stash", "apply", "--index", "-q", &format!("refs/proq/snap/{id}")]);
-    let there = Image::of(&sandbox, &second);
-    assert_eq!(files, there.files);
+    let second_image = WorktreeState::capture(&sandbox, &second);
+    assert_eq!(files, second_image.files);
     assert_eq!(status, sandbox.git_in(&second, &["status", "--short"]));
     assert_eq!(sandbox.git(&["stash", "list"]), "", "the stash list is never used");
 }
 
 #[test]
-fn plain_git_applies_what_is_staged_unstaged_and_untracked() {
-    plain_git_reads(
+fn plain_git_applies_staged_and_untracked_files() {
+    assert_plain_git_applies(
         "echo s > a.txt; git add a.txt; echo u > a.txt; echo u >> keep.txt; echo l > loose; mkdir n; echo n > n/n",
     );
 }
 
 #[test]
 fn plain_git_applies_deletions_modes_and_links() {
-    plain_git_reads(
+    assert_plain_git_applies(
         "git rm -q d/two; rm keep.txt; chmod +x a.txt; git add a.txt; chmod -x run.sh; rm link; ln -s d link; ln -s x loose",
     );
 }
 
 #[test]
 fn plain_git_applies_names_that_need_quotes() {
-    plain_git_reads(
+    assert_plain_git_applies(
         r#"for f in "a b" 'q"uote' "$(printf 'n\nl')" "$(printf 'l\377')" ':(top)x' '*'; do echo y > "./$f"; done; git add 'a b'"#,
     );
 }
 
 #[test]
-fn a_gc_between_taking_and_restoring_takes_nothing() {
-    let sandbox = sandbox_with(
+fn gc_before_restore_loses_nothing() {
+    let sandbox = sandbox_with_changes(
         "",
         "echo s1 > a.txt; git add a.txt; echo u > a.txt; echo n > new; git add new; echo m > new
         echo loose > loose; echo gone > gone; git add gone; rm gone",
     );
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let staged = sandbox.git(&["ls-files", "-s"]);
     let _ = sandbox.proq(&["preview", "show"]).ok();
     sandbox.sh("git reflog expire --expire=now --all; git gc -q --prune=now");
@@ -158,28 +159,28 @@ fn a_gc_between_taking_and_restoring_takes_nothing() {
         let blob = line.split(' ').nth(1).unwrap();
         assert_eq!(sandbox.git(&["cat-file", "-t", blob]), "blob", "{line}");
     }
-    // The set-aside files are lost as well: the objects alone have to do.
-    let files = sandbox.repo.join(".git/proq/snaps").join(&ids(&sandbox)[0]).join("files");
+    // The parked files are lost as well, so the objects alone have to suffice.
+    let files = sandbox.repo.join(".git/proq/snaps").join(&snapshot_ids(&sandbox)[0]).join("files");
     std::fs::remove_dir_all(files).unwrap();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
 #[test]
-fn the_sides_of_a_resolved_conflict_survive_a_gc_too() {
-    let sandbox = sandbox_with("", "echo mine > a.txt; echo m > 'x y'; git add .; git stash -q; echo theirs > a.txt; git commit -qam theirs
+fn gc_keeps_sides_of_resolved_conflict() {
+    let sandbox = sandbox_with_changes("", "echo mine > a.txt; echo m > 'x y'; git add .; git stash -q; echo theirs > a.txt; git commit -qam theirs
         git stash pop > /dev/null 2>&1 || true; echo resolved > a.txt; git add a.txt; git stash drop -q");
     let sides = sandbox.git(&["ls-files", "--resolve-undo"]);
     assert_eq!(sides.lines().count(), 3);
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let _ = sandbox.proq(&["preview", "show"]).ok();
     let gc = "git reflog expire --expire=now --all; git gc -q --prune=now";
     sandbox.sh(gc);
-    let id = ids(&sandbox).pop().unwrap();
+    let id = snapshot_ids(&sandbox).pop().unwrap();
     sandbox.sh(&format!("git worktree add -q --detach ../second main
         git -C ../second stash apply -q --index refs/proq/snap/{id}; test \"$(cat ../second/a.txt)\" = resolved"));
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
     assert_eq!(sandbox.git(&["ls-files", "--resolve-undo"]), sides);
     sandbox.sh(gc);
     sandbox.sh("git fsck --strict 2>&1; git checkout -q -m a.txt");
@@ -187,26 +188,28 @@ fn the_sides_of_a_resolved_conflict_survive_a_gc_too() {
 }
 
 #[test]
-fn an_unmerged_index_is_refused_by_name() {
-    let sandbox =
-        sandbox_with("", "echo mine > a.txt; git stash -q; echo theirs > a.txt; git commit -qam theirs");
+fn refuses_unmerged_index() {
+    let sandbox = sandbox_with_changes(
+        "",
+        "echo mine > a.txt; git stash -q; echo theirs > a.txt; git commit -qam theirs",
+    );
     sandbox.sh("git stash pop > /dev/null 2>&1 || true; echo n > new");
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let text = sandbox.proq(&["preview", "show"]).fails(1);
     assert!(text.contains("has unmerged paths: a.txt") && text.contains("git status"), "{text}");
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
-    assert_eq!(ids(&sandbox), Vec::<String>::new());
+    assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
+    assert_eq!(snapshot_ids(&sandbox), Vec::<String>::new());
 }
 
 #[test]
-fn what_no_snapshot_can_hold_is_named_and_stays() {
-    let sandbox = sandbox_with("echo '*.sock' > .gitignore", "echo mine > a.txt; mkfifo pipe d/pipe; mkdir -p t/u; echo x > t/f; mkfifo t/u/pipe
+fn names_and_leaves_what_snapshots_cannot_hold() {
+    let sandbox = sandbox_with_changes("echo '*.sock' > .gitignore", "echo mine > a.txt; mkfifo pipe d/pipe; mkdir -p t/u; echo x > t/f; mkfifo t/u/pipe
         mkfifo quiet.sock; git init -q emb; echo e > emb/e; mkdir only; mkfifo 'only/p q'; mkdir n; mv d/two n; git init -q n/deep");
     let socket = std::os::unix::net::UnixListener::bind(sandbox.repo.join("sub/socket")).unwrap();
-    let entered = sandbox.proq(&["preview", "show"]);
-    let mut told: Vec<&str> = entered.stderr.lines().filter(|l| l.starts_with("warning: ")).collect();
-    told.sort_unstable();
-    insta::assert_snapshot!(told.join("\n"), @r"
+    let preview = sandbox.proq(&["preview", "show"]);
+    let mut warnings: Vec<&str> = preview.stderr.lines().filter(|l| l.starts_with("warning: ")).collect();
+    warnings.sort_unstable();
+    insta::assert_snapshot!(warnings.join("\n"), @r"
     warning: d/pipe is a named pipe: it is in no snapshot
     warning: emb is a repository of its own: it is in no snapshot
     warning: n/deep is a repository of its own: it is in no snapshot
@@ -215,7 +218,7 @@ fn what_no_snapshot_can_hold_is_named_and_stays() {
     warning: sub/socket is a socket: it is in no snapshot
     warning: t/u/pipe is a named pipe: it is in no snapshot
     ");
-    let _ = entered.ok();
+    let _ = preview.ok();
     for path in ["pipe", "d/pipe", "t/u/pipe", "quiet.sock", "emb/e", "only/p q", "n/deep", "sub/socket"] {
         assert!(sandbox.repo.join(path).exists(), "{path}");
     }
@@ -225,33 +228,35 @@ fn what_no_snapshot_can_hold_is_named_and_stays() {
     assert!(shown.contains("left out   emb (a repository of its own)"), "{shown}");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     assert_eq!((sandbox.read("a.txt"), sandbox.read("t/f")), ("mine\n".into(), "x\n".into()));
-    assert_eq!(waiting_snaps(&sandbox), Vec::<String>::new());
+    assert_eq!(waiting_snapshots(&sandbox), Vec::<String>::new());
     drop(socket);
 }
 
 #[test]
-fn a_pipe_behind_a_link_is_somebody_elses() {
-    let sandbox =
-        sandbox_with("", "mkdir ../away; mkfifo ../away/pipe; rm -r d; ln -s ../away d; echo mine > a.txt");
-    let entered = sandbox.proq(&["preview", "show"]);
-    assert!(!entered.stderr.contains("pipe"), "{}", entered.stderr);
-    let _ = entered.ok();
+fn ignores_pipe_behind_symlink() {
+    let sandbox = sandbox_with_changes(
+        "",
+        "mkdir ../away; mkfifo ../away/pipe; rm -r d; ln -s ../away d; echo mine > a.txt",
+    );
+    let preview = sandbox.proq(&["preview", "show"]);
+    assert!(!preview.stderr.contains("pipe"), "{}", preview.stderr);
+    let _ = preview.ok();
 }
 
 #[test]
 #[ignore = "needs an account other than root"]
-fn an_untracked_file_that_cannot_be_read_is_named_and_stays() {
-    let sandbox = sandbox_with(
+fn names_and_leaves_unreadable_untracked_file() {
+    let sandbox = sandbox_with_changes(
         "",
         "echo mine > a.txt; echo secret > secret; chmod 000 secret; echo l > loose; mkdir shut; echo in > shut/in; chmod 000 shut",
     );
     assert_ne!(sandbox.sh("id -u"), "0", "this test needs an account whose permissions count");
-    let entered = sandbox.proq(&["preview", "show"]);
-    for what in ["secret", "shut"] {
-        let line = format!("warning: {what} is not readable: it is in no snapshot\n");
-        assert!(entered.stderr.contains(&line), "{}", entered.stderr);
+    let preview = sandbox.proq(&["preview", "show"]);
+    for path in ["secret", "shut"] {
+        let line = format!("warning: {path} is not readable: it is in no snapshot\n");
+        assert!(preview.stderr.contains(&line), "{}", preview.stderr);
     }
-    let _ = entered.ok();
+    let _ = preview.ok();
     assert!(sandbox.repo.join("secret").exists() && !sandbox.repo.join("loose").exists());
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     sandbox.sh("chmod 600 secret; chmod 700 shut");
@@ -261,12 +266,12 @@ fn an_untracked_file_that_cannot_be_read_is_named_and_stays() {
 
 #[test]
 #[ignore = "needs an account other than root"]
-fn a_tracked_file_that_cannot_be_read_is_refused_by_name() {
-    let sandbox = sandbox_with("", "echo mine > keep.txt; chmod 000 keep.txt");
+fn refuses_unreadable_tracked_file() {
+    let sandbox = sandbox_with_changes("", "echo mine > keep.txt; chmod 000 keep.txt");
     assert_ne!(sandbox.sh("id -u"), "0", "this test needs an account whose permissions count");
     let text = sandbox.proq(&["preview", "show"]).fails(1);
     assert!(text.contains("cannot be read: keep.txt; nothing was changed"), "{text}");
     assert!(text.contains("chmod u+r '[ROOT]/repo/keep.txt'"), "{text}");
     assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
-    assert_eq!(ids(&sandbox), Vec::<String>::new());
+    assert_eq!(snapshot_ids(&sandbox), Vec::<String>::new());
 }

@@ -1,14 +1,14 @@
-//! Owns the tests of previews in a sparse checkout that shows files outside of its patterns: where the base moves meanwhile, with a
-//! sparse index, and where a way back is cut short.
+//! Previews in a sparse checkout with files outside of its patterns: on a moved base, with a sparse index,
+//! and when the end of a preview is interrupted.
 
 use std::io::Write;
 
-use super::odd_states::sparse;
-use super::preview_identity::same;
-use super::support::{Image, Sandbox};
+use super::checkout_states::sandbox_with_sparse_checkout;
+use super::preview_round_trip::assert_same_image;
+use super::support::{Sandbox, WorktreeState};
 
-/// Ways to have files outside of the patterns, edited or not.
-const SHOWN: &[&str] = &[
+/// Scripts that create files outside of the patterns, edited or not.
+const OUTSIDE_FILE_SCRIPTS: &[&str] = &[
     "mkdir out; git show HEAD:out/a >out/a",
     "git update-index --no-skip-worktree out/a; git checkout -q out/a",
     "mkdir out; echo edited >out/a",
@@ -18,34 +18,34 @@ const SHOWN: &[&str] = &[
     "mkdir out; echo new >out/new",
 ];
 
-/// The files outside of the patterns, and what git says of the checkout.
-fn outside(sandbox: &Sandbox) -> String {
+/// Returns the files outside of the patterns, and the status of the checkout.
+fn outside_files(sandbox: &Sandbox) -> String {
     sandbox.sh("for f in out/*; do echo $f; cat $f; done; git status --short")
 }
 
-/// Lands a second lane on the base, which the checkout does not show.
+/// Lands a second lane on the base, which is not checked out.
 fn move_base(sandbox: &Sandbox) {
-    sandbox.lane_of("two", "echo two >in/two");
+    sandbox.lane_with_commit("two", "echo two >in/two");
     let _ = sandbox.proq(&["merge", "two"]).ok();
 }
 
 #[test]
-fn what_is_outside_the_patterns_comes_back_onto_a_base_that_has_moved() {
-    for shown in SHOWN {
-        let sandbox = sparse("echo l >x", shown);
-        let before = outside(&sandbox);
+fn outside_files_are_restored_on_moved_base() {
+    for script in OUTSIDE_FILE_SCRIPTS {
+        let sandbox = sandbox_with_sparse_checkout("echo l >x", script);
+        let before = outside_files(&sandbox);
         let _ = sandbox.proq(&["preview", "one"]).ok();
         assert!(!sandbox.repo.join("out").exists());
         move_base(&sandbox);
         let _ = sandbox.proq(&["preview", "--back"]).ok();
-        assert_eq!(outside(&sandbox), before, "{shown}");
+        assert_eq!(outside_files(&sandbox), before, "{script}");
         assert_eq!(std::fs::read_to_string(sandbox.repo.join("in/two")).unwrap(), "two\n");
     }
 }
 
 #[test]
-fn an_edit_comes_back_where_the_base_has_moved_its_file_across_the_patterns() {
-    for (edit, moves, there) in [
+fn edit_follows_file_that_base_moved_across_patterns() {
+    for (edit, moves, expected) in [
         ("echo edited >>in/c", "git mv in/c out/c", Ok("out/c")),
         ("mkdir out; echo edited >out/a", "echo more >>out/a; git mv out/a in/a", Err(3)),
         ("mkdir out; echo q >out/q; git add --sparse out/q", "echo q >out/q", Err(0)),
@@ -54,16 +54,16 @@ fn an_edit_comes_back_where_the_base_has_moved_its_file_across_the_patterns() {
         let sandbox = Sandbox::new();
         sandbox.sh("mkdir in out; seq 30 >in/c; seq 30 >out/a; echo x >x");
         sandbox.commit_all("files");
-        sandbox.lane_of("one", "echo l >x");
-        sandbox.lane_of("two", moves);
+        sandbox.lane_with_commit("one", "echo l >x");
+        sandbox.lane_with_commit("two", moves);
         sandbox.sh("git sparse-checkout set --cone in");
         sandbox.sh(edit);
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let _ = sandbox.proq(&["merge", "two"]).ok();
         let back = sandbox.proq(&["preview", "--back"]);
-        // Nothing is missing that nobody has deleted.
+        // No file is missing that was not deleted.
         assert_eq!(sandbox.sh("git status --short | grep '^.D' || :"), "", "{edit}");
-        match there {
+        match expected {
             Ok(path) => assert_eq!(sandbox.sh(&format!("tail -1 {path}")), "edited"),
             Err(code) => assert_eq!(back.code, code, "{edit}"),
         }
@@ -71,11 +71,11 @@ fn an_edit_comes_back_where_the_base_has_moved_its_file_across_the_patterns() {
 }
 
 #[test]
-fn what_is_written_late_into_a_file_outside_the_patterns_comes_back() {
+fn late_write_to_outside_file_is_restored() {
     for moves in [None, Some("echo two >in/two"), Some("echo two >out/a")] {
-        let sandbox = sparse("echo l >x", "git sparse-checkout disable");
-        let other = moves.map(|moves| sandbox.lane_of("two", moves));
-        sandbox.sh(&format!("git sparse-checkout set --no-cone '/*' '!/out/'; {}", SHOWN[0]));
+        let sandbox = sandbox_with_sparse_checkout("echo l >x", "git sparse-checkout disable");
+        let other = moves.map(|moves| sandbox.lane_with_commit("two", moves));
+        sandbox.sh(&format!("git sparse-checkout set --no-cone '/*' '!/out/'; {}", OUTSIDE_FILE_SCRIPTS[0]));
         let mut open = std::fs::File::options().append(true).open(sandbox.repo.join("out/a")).unwrap();
         let _ = sandbox.proq(&["preview", "one"]).ok();
         open.write_all(b"late\n").unwrap();
@@ -94,55 +94,57 @@ fn what_is_written_late_into_a_file_outside_the_patterns_comes_back() {
 
 #[cfg(debug_assertions)]
 #[test]
-fn a_way_back_that_is_cut_short_leaves_nothing_from_outside_the_patterns() {
-    for (shown, moves) in SHOWN.iter().flat_map(|shown| [(shown, false), (shown, true)]) {
+fn killed_preview_end_leaves_no_outside_files() {
+    for (script, moves) in OUTSIDE_FILE_SCRIPTS.iter().flat_map(|shown| [(shown, false), (shown, true)]) {
         for at in ["restore.given", if moves { "transition.brought" } else { "restore.taken" }] {
-            let sandbox = sparse("echo l >x", shown);
-            let home = Image::of(&sandbox, &sandbox.repo);
+            let sandbox = sandbox_with_sparse_checkout("echo l >x", script);
+            let before = WorktreeState::capture(&sandbox, &sandbox.repo);
             let _ = sandbox.proq(&["preview", "one"]).ok();
             if moves {
                 move_base(&sandbox);
             }
-            let preview = Image::of(&sandbox, &sandbox.repo);
+            let preview = WorktreeState::capture(&sandbox, &sandbox.repo);
             let mut command = sandbox.proq_command(&sandbox.repo, &["preview", "--back"]);
             command.env("PROQ_TEST_DIE_AT", at);
-            assert_eq!(sandbox.output(command).code, 137, "{shown} {at}");
+            assert_eq!(sandbox.output(command).code, 137, "{script} {at}");
             let _ = sandbox.proq(&["list"]).ok();
-            same(&preview, &Image::of(&sandbox, &sandbox.repo));
+            assert_same_image(&preview, &WorktreeState::capture(&sandbox, &sandbox.repo));
             let _ = sandbox.proq(&["preview", "--back"]).ok();
             if !moves {
-                same(&home, &Image::of(&sandbox, &sandbox.repo));
+                assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
             }
         }
     }
 }
 
 #[test]
-fn with_a_sparse_index_it_is_the_same() {
-    // The git of today is ended by a fault of its own where it announces a file outside.
-    for shown in SHOWN.iter().filter(|shown| !shown.contains("add -N")) {
-        for ways in [
+fn sparse_index_restores_outside_files() {
+    // Today's git crashes on an intent-to-add entry outside of the cone.
+    for script in OUTSIDE_FILE_SCRIPTS.iter().filter(|shown| !shown.contains("add -N")) {
+        for sequences in [
             &[&["preview", "one"][..], &["preview", "--back"]][..],
             &[&["preview", "one"], &["switch"], &["preview", "--back"]],
             &[&["preview", "one"], &["preview", "--back"], &["undo"], &["op", "redo"]],
         ] {
-            let sandbox =
-                sparse("echo l >x; echo l >out/b", "git sparse-checkout set --cone --sparse-index in");
-            sandbox.sh(shown);
-            let before = outside(&sandbox);
-            for args in ways {
+            let sandbox = sandbox_with_sparse_checkout(
+                "echo l >x; echo l >out/b",
+                "git sparse-checkout set --cone --sparse-index in",
+            );
+            sandbox.sh(script);
+            let before = outside_files(&sandbox);
+            for args in sequences {
                 match args {
                     ["switch"] => drop(sandbox.git(&["switch", "-q", "main"])),
                     args => drop(sandbox.proq(args).ok()),
                 }
             }
-            assert_eq!(outside(&sandbox), before, "{shown}: {ways:?}");
+            assert_eq!(outside_files(&sandbox), before, "{script}: {sequences:?}");
         }
     }
 }
 
 #[test]
-fn an_untracked_file_over_one_that_landed_comes_back_with_the_undo() {
+fn undo_restores_untracked_file_over_landed_one() {
     for (mine, lane) in [
         ("echo mine >out/n", "echo lane >out/n"),
         ("echo lane >out/n", "echo lane >out/n"),
@@ -154,28 +156,29 @@ fn an_untracked_file_over_one_that_landed_comes_back_with_the_undo() {
         let sandbox = Sandbox::new();
         sandbox.sh("mkdir in out; seq 30 >in/c; seq 30 >out/a; echo x >x");
         sandbox.commit_all("files");
-        sandbox.lane_of("one", "echo l >x");
-        sandbox.lane_of("two", lane);
+        sandbox.lane_with_commit("one", "echo l >x");
+        sandbox.lane_with_commit("two", lane);
         sandbox.sh(&format!("git sparse-checkout set --cone in; mkdir out; {mine}"));
-        let start = Image::of(&sandbox, &sandbox.repo);
+        let start = WorktreeState::capture(&sandbox, &sandbox.repo);
         let _ = sandbox.proq(&["preview", "one"]).ok();
-        let shown = Image::of(&sandbox, &sandbox.repo);
+        let shown = WorktreeState::capture(&sandbox, &sandbox.repo);
         let _ = sandbox.proq(&["merge", "two"]).ok();
         let _ = sandbox.proq(&["preview", "--back"]).ok();
         for _ in ["the way back", "the landing"] {
             let _ = sandbox.proq(&["undo"]).ok();
-            same(&shown, &Image::of(&sandbox, &sandbox.repo));
+            assert_same_image(&shown, &WorktreeState::capture(&sandbox, &sandbox.repo));
         }
         let _ = sandbox.proq(&["preview", "--back"]).ok();
-        same(&start, &Image::of(&sandbox, &sandbox.repo));
+        assert_same_image(&start, &WorktreeState::capture(&sandbox, &sandbox.repo));
     }
 }
 
 #[test]
-fn what_lands_unseen_where_a_folder_of_the_users_was_is_a_conflict() {
-    let kept = "git show HEAD:out/d/a >out/d/a; git rm -q --cached --sparse out/d/a; echo new >out/d/new";
+fn unseen_landed_file_over_user_folder_conflicts() {
+    let untracked_script =
+        "git show HEAD:out/d/a >out/d/a; git rm -q --cached --sparse out/d/a; echo new >out/d/new";
     for (mine, lane) in [
-        (kept, "rm -r out/d; ln -s ../in out/d"),
+        (untracked_script, "rm -r out/d; ln -s ../in out/d"),
         ("echo new >out/d/new", "git rm -qr out/d; mkdir -p out; echo theirs >out/d"),
         ("mkdir out/new; echo new >out/new/in; echo new >out/new/too", "echo theirs >out/new"),
         ("echo new >out/d/new; echo new >out/d/too", "git rm -qr out; echo theirs >out"),
@@ -183,21 +186,21 @@ fn what_lands_unseen_where_a_folder_of_the_users_was_is_a_conflict() {
         let sandbox = Sandbox::new();
         sandbox.sh("mkdir -p in out/d; seq 30 >in/c; seq 30 >out/d/a; echo x >x");
         sandbox.commit_all("files");
-        sandbox.lane_of("one", "echo l >x");
-        sandbox.lane_of("two", lane);
+        sandbox.lane_with_commit("one", "echo l >x");
+        sandbox.lane_with_commit("two", lane);
         sandbox.sh(&format!("git sparse-checkout set --cone in; mkdir -p out/d; {mine}"));
-        let start = Image::of(&sandbox, &sandbox.repo);
+        let start = WorktreeState::capture(&sandbox, &sandbox.repo);
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let _ = sandbox.proq(&["merge", "two"]).ok();
-        let foreseen = sandbox.proq(&["preview", "--back", "--dry-run"]).ok();
-        assert!(foreseen.contains("come back, or stay kept if they conflict with main\n"), "{foreseen}");
-        let said = sandbox.proq(&["preview", "--back"]);
-        assert_eq!(said.code, 3, "{lane}: {}", said.shown());
-        assert!(said.stderr.contains("conflict with it in 1 file;"), "{lane}: {}", said.shown());
+        let plan = sandbox.proq(&["preview", "--back", "--dry-run"]).ok();
+        assert!(plan.contains("come back, or stay kept if they conflict with main\n"), "{plan}");
+        let output = sandbox.proq(&["preview", "--back"]);
+        assert_eq!(output.code, 3, "{lane}: {}", output.to_text());
+        assert!(output.stderr.contains("conflict with it in 1 file;"), "{lane}: {}", output.to_text());
         assert_eq!(sandbox.git(&["status", "--short"]), "", "{lane}");
         for args in [&["undo"][..], &["undo"], &["preview", "--back"]] {
             let _ = sandbox.proq(args).ok();
         }
-        same(&start, &Image::of(&sandbox, &sandbox.repo));
+        assert_same_image(&start, &WorktreeState::capture(&sandbox, &sandbox.repo));
     }
 }

@@ -1,25 +1,25 @@
-//! Owns the tests of `git proq spawn`: names, where a lane starts and lands, and what the command says.
+//! `git proq spawn`: lane names, where a lane starts and lands, and the command's output.
 
 use super::support::Sandbox;
 
 #[test]
-fn a_lane_is_made_and_its_agent_works_there() {
+fn spawn_creates_lane_and_runs_agent() {
     let sandbox = Sandbox::new();
     let out = sandbox.proq(&["spawn", "--wait", "-n", "pay", "--", "sh", "-c", "echo pay > pay.txt"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     pay: done
     --- code 0
     ");
-    assert_eq!(std::fs::read_to_string(sandbox.lane("pay").join("pay.txt")).unwrap(), "pay\n");
+    assert_eq!(std::fs::read_to_string(sandbox.lane_path("pay").join("pay.txt")).unwrap(), "pay\n");
     assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/pay"]), "sh -c echo pay > pay.txt");
     assert_eq!(sandbox.git(&["status", "--short"]), "");
 }
 
 #[test]
-fn a_started_agent_is_told_of_with_what_to_do_next() {
+fn spawn_prints_lane_and_next_commands() {
     let sandbox = Sandbox::new();
     let out = sandbox.proq(&["spawn", "-n", "pay", "--", "true"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     lane 'pay' on branch proq/pay, from main
       [ROOT]/repo/.proq-worktrees/pay
     --- stderr
@@ -28,7 +28,7 @@ fn a_started_agent_is_told_of_with_what_to_do_next() {
     --- code 0
     ");
     let out = sandbox.proq(&["spawn", "--empty", "-n", "try"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     lane 'try' on branch proq/try, from main
       [ROOT]/repo/.proq-worktrees/try
     --- stderr
@@ -36,7 +36,7 @@ fn a_started_agent_is_told_of_with_what_to_do_next() {
     --- code 0
     ");
     let out = sandbox.proq(&["spawn", "-q", "--empty", "-n", "quiet"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     lane 'quiet' on branch proq/quiet, from main
       [ROOT]/repo/.proq-worktrees/quiet
     --- code 0
@@ -44,7 +44,7 @@ fn a_started_agent_is_told_of_with_what_to_do_next() {
 }
 
 #[test]
-fn a_name_is_made_from_the_prompt_and_numbered_when_it_is_taken() {
+fn derives_lane_name_from_prompt_and_numbers_it() {
     let sandbox = Sandbox::new();
     sandbox.program("robot", "true");
     for name in ["implement-payments", "implement-payments-2", "implement-payments-3"] {
@@ -59,7 +59,7 @@ fn a_name_is_made_from_the_prompt_and_numbered_when_it_is_taken() {
 }
 
 #[test]
-fn a_branch_that_is_there_already_is_stepped_over_by_a_made_name() {
+fn derived_name_skips_existing_branch_and_folder() {
     let sandbox = Sandbox::new();
     sandbox.git(&["branch", "proq/lane-1"]);
     sandbox.write(".proq-worktrees/lane-2/mine", "");
@@ -67,7 +67,7 @@ fn a_branch_that_is_there_already_is_stepped_over_by_a_made_name() {
 }
 
 #[test]
-fn a_lane_starts_from_and_lands_on_the_branch_that_is_named() {
+fn lane_starts_from_and_lands_on_named_branch() {
     let sandbox = Sandbox::new();
     sandbox.git(&["branch", "dev"]);
     sandbox.write("a.txt", "main\n");
@@ -83,17 +83,17 @@ fn a_lane_starts_from_and_lands_on_the_branch_that_is_named() {
         (&out["base"], out["start"].as_str()),
         (&"dev".into(), Some(&*sandbox.git(&["rev-parse", "main"])))
     );
-    assert_eq!(std::fs::read_to_string(sandbox.lane("z").join("a.txt")).unwrap(), "main\n");
+    assert_eq!(std::fs::read_to_string(sandbox.lane_path("z").join("a.txt")).unwrap(), "main\n");
 }
 
 #[test]
-fn a_tag_or_commit_is_a_start_that_needs_a_branch_to_land_on() {
+fn tag_or_commit_base_needs_onto() {
     let sandbox = Sandbox::new();
     sandbox.git(&["tag", "v1"]);
     sandbox.write("a.txt", "later\n");
     sandbox.commit_all("second");
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "v1"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: 'v1' is not a branch, so it is not clear where the lane should land; nothing was made
     hint: say where it lands: git proq spawn --onto BRANCH …
@@ -101,7 +101,7 @@ fn a_tag_or_commit_is_a_start_that_needs_a_branch_to_land_on() {
     ");
     let first = sandbox.git(&["rev-parse", "v1"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", &first]).fails(2);
-    assert_eq!(sandbox.traces(), [""; 0]);
+    assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     for (name, base) in [("t", "v1"), ("c", first.as_str()), ("h", "HEAD~1")] {
         let out = sandbox
             .proq(&["spawn", "--json", "--empty", "-n", name, "--base", base, "--onto", "main"])
@@ -111,35 +111,37 @@ fn a_tag_or_commit_is_a_start_that_needs_a_branch_to_land_on() {
 }
 
 #[test]
-fn a_detached_head_is_no_branch_to_land_on() {
+fn detached_head_needs_base_or_onto() {
     let sandbox = Sandbox::new();
     sandbox.git(&["switch", "-q", "--detach"]);
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).to_text(), @r"
     --- stderr
     error: HEAD is detached, so it is not clear where the lane should land; nothing was made
     hint: say where it lands: git proq spawn --onto BRANCH …
     --- code 2
     ");
-    assert_eq!(sandbox.traces(), [""; 0]);
+    assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x", "--onto", "main"]).ok();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y", "--base", "main"]).ok();
     assert_eq!(sandbox.row("y")["base"], "main");
 }
 
 #[test]
-fn inside_a_lane_the_lanes_own_base_counts() {
+fn spawn_in_lane_uses_its_base() {
     let sandbox = Sandbox::new();
     sandbox.git(&["branch", "dev"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "outer", "--base", "dev"]).ok();
-    sandbox.write_in(&sandbox.lane("outer"), "deep/er/x", "");
-    let place = |name| format!("[ROOT]/repo/.proq-worktrees/{name}");
-    for (name, dir) in [("top", sandbox.lane("outer")), ("deep", sandbox.lane("outer").join("deep/er"))] {
+    sandbox.write_in(&sandbox.lane_path("outer"), "deep/er/x", "");
+    let lane_path = |name| format!("[ROOT]/repo/.proq-worktrees/{name}");
+    for (name, dir) in
+        [("top", sandbox.lane_path("outer")), ("deep", sandbox.lane_path("outer").join("deep/er"))]
+    {
         let _ = sandbox.proq_in(&dir, &["spawn", "--empty", "-n", name]).ok();
         let row = sandbox.row(name);
-        assert_eq!((&row["base"], &row["path"]), (&"dev".into(), &place(name).into()));
+        assert_eq!((&row["base"], &row["path"]), (&"dev".into(), &lane_path(name).into()));
     }
     let out = sandbox.proq(&["spawn", "--empty", "-n", "z", "--base", "proq/outer"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     --- stderr
     error: 'proq/outer' is git-proq's own and cannot be a base; nothing was made
     hint: name a branch of yours: --base main
@@ -148,9 +150,9 @@ fn inside_a_lane_the_lanes_own_base_counts() {
 }
 
 #[test]
-fn during_a_preview_the_branch_it_was_entered_from_counts() {
+fn spawn_in_preview_uses_original_branch() {
     let sandbox = Sandbox::new();
-    sandbox.lane_with("one", "echo 1 > one");
+    sandbox.run_lane("one", "echo 1 > one");
     let _ = sandbox.proq(&["preview", "one"]).ok();
     let out = sandbox.proq(&["spawn", "--json", "--empty", "-n", "two"]).json();
     assert_eq!(
@@ -160,7 +162,7 @@ fn during_a_preview_the_branch_it_was_entered_from_counts() {
 }
 
 #[test]
-fn a_dry_run_shows_the_tools_that_the_run_is_allowed() {
+fn dry_run_shows_allowed_tools() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.verify.commands", "make all"]);
     sandbox.agent(
@@ -180,12 +182,12 @@ fn a_dry_run_shows_the_tools_that_the_run_is_allowed() {
 }
 
 #[test]
-fn a_dry_run_shows_the_plan_and_makes_nothing() {
+fn dry_run_shows_plan_and_creates_nothing() {
     let sandbox = Sandbox::new();
     sandbox.program("robot", "true");
     let before = sandbox.git(&["for-each-ref"]);
     let out = sandbox.proq(&["spawn", "--dry-run", "robot", "it's time"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     would make lane 'it-s-time'
       branch    proq/it-s-time
       worktree  [ROOT]/repo/.proq-worktrees/it-s-time
@@ -195,18 +197,18 @@ fn a_dry_run_shows_the_plan_and_makes_nothing() {
     ");
     let out = sandbox.proq(&["spawn", "--dry-run", "--json", "--empty"]).json();
     assert_eq!((&out["dry_run"], &out["lane"]), (&true.into(), &"lane-1".into()));
-    assert_eq!(sandbox.traces(), [""; 0]);
+    assert_eq!(sandbox.lane_leftovers(), [""; 0]);
     assert_eq!(sandbox.git(&["for-each-ref"]), before);
     assert!(!sandbox.repo.join(".git/proq").exists());
     assert!(!sandbox.repo.join(".proq-worktrees").exists());
 }
 
 #[test]
-fn the_answer_for_programs_has_every_field() {
+fn json_output_has_every_field() {
     let sandbox = Sandbox::new();
     sandbox.program("robot", "echo 1 > new");
     let out = sandbox.proq(&["spawn", "--json", "--wait", "-n", "x", "--", "robot", "a b"]);
-    insta::assert_snapshot!(out.shown(), @r#"
+    insta::assert_snapshot!(out.to_text(), @r#"
     {
       "agent": "command",
       "base": "main",
@@ -224,57 +226,57 @@ fn the_answer_for_programs_has_every_field() {
 }
 
 #[test]
-fn waiting_ends_with_what_the_agent_made_of_it() {
+fn wait_prints_outcome_of_run() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "a", "--", "true"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "a", "--", "true"]).to_text(), @r"
     a: no-change
     --- code 0
     ");
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "b", "--", "sh", "-c", "exit 7"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "b", "--", "sh", "-c", "exit 7"]).to_text(), @r"
     b: failed (exit code 7)
     --- code 4
     ");
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "c", "--", "sh", "-c", "kill -9 $$"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "c", "--", "sh", "-c", "kill -9 $$"]).to_text(), @r"
     c: failed (killed by signal 9)
     --- code 4
     ");
 }
 
 #[test]
-fn the_lanes_folder_is_nobodys_business() {
+fn lanes_folder_is_excluded_from_git() {
     let sandbox = Sandbox::new();
     sandbox.write(".gitignore", "!*/\n");
     sandbox.commit_all("look into every folder");
-    sandbox.lane_with("x", "echo new > new; echo more >> a.txt");
+    sandbox.run_lane("x", "echo new > new; echo more >> a.txt");
     assert_eq!(sandbox.read(".git/info/exclude").lines().filter(|l| *l == "/.proq-worktrees/").count(), 1);
     assert_eq!(sandbox.read(".proq-worktrees/.gitignore"), "*\n");
     assert_eq!(sandbox.git(&["status", "--short", "--untracked-files=all"]), "");
     sandbox.git(&["add", "-A"]);
     assert_eq!(sandbox.git(&["status", "--short"]), "");
-    sandbox.lane_with("y", "true");
+    sandbox.run_lane("y", "true");
     assert_eq!(sandbox.read(".git/info/exclude").lines().filter(|l| *l == "/.proq-worktrees/").count(), 1);
 }
 
 #[test]
-fn what_keeps_the_lanes_folder_out_is_made_whole() {
+fn emptied_ignore_file_of_lanes_folder_is_rewritten() {
     let sandbox = Sandbox::new();
-    // As one is left by a command that was killed before it had written to it; nobody sees anything of it.
+    // As a command leaves it that was killed before it wrote the file; nothing of the folder is visible.
     sandbox.sh(
         "mkdir .proq-worktrees; : > .proq-worktrees/.gitignore; echo /.proq-worktrees/ > .git/info/exclude",
     );
     sandbox.assert_healthy();
-    sandbox.lane_with("x", "true");
+    sandbox.run_lane("x", "true");
     assert_eq!(sandbox.read(".proq-worktrees/.gitignore"), "*\n");
     sandbox.assert_healthy();
 }
 
 #[test]
-fn the_repositorys_own_hook_runs_in_a_new_lane_and_may_fail() {
+fn post_checkout_hook_runs_in_lane_and_may_fail() {
     let sandbox = Sandbox::new();
     sandbox.program("hook", "pwd > \"$ROOT/ran\"; echo \"$1 $3\" >> \"$ROOT/ran\"; exit 1");
     std::fs::rename(sandbox.root().join("bin/hook"), sandbox.repo.join(".git/hooks/post-checkout")).unwrap();
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     lane 'x' on branch proq/x, from main
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
@@ -283,19 +285,19 @@ fn the_repositorys_own_hook_runs_in_a_new_lane_and_may_fail() {
     --- code 0
     ");
     let ran = std::fs::read_to_string(sandbox.root().join("ran")).unwrap();
-    assert_eq!(ran, format!("{}\n{} 1\n", sandbox.lane("x").display(), "0".repeat(40)));
+    assert_eq!(ran, format!("{}\n{} 1\n", sandbox.lane_path("x").display(), "0".repeat(40)));
 }
 
 #[test]
-fn who_asks_is_told_where_the_files_come_from() {
+fn verbose_shows_where_files_come_from() {
     let sandbox = Sandbox::new();
     let old =
         "find . -path ./.git -prune -o -exec touch -h -d 2020-01-01 {} +; git update-index -q --refresh";
     sandbox.sh(old);
     let out = sandbox.proq(&["spawn", "--empty", "-v", "--count", "2", "-n", "two"]);
     let files = sandbox.git(&["ls-files"]).lines().count();
-    let said = format!("files: {files} files copied from another checkout, 0 made of git's objects\n");
-    assert_eq!(out.stderr.matches(&said).count(), 1, "once for both: {}", out.stderr);
+    let note = format!("files: {files} files copied from another checkout, 0 made of git's objects\n");
+    assert_eq!(out.stderr.matches(&note).count(), 1, "once for both: {}", out.stderr);
     sandbox.write(".gitattributes", "* text eol=crlf\n");
     sandbox.git(&["add", ".gitattributes"]);
     sandbox.git(&["commit", "-qm", "line ends"]);

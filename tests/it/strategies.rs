@@ -1,22 +1,23 @@
-//! Owns the tests of how a lane's commits come to its base: merged, rebased, squashed; and of the hooks that have a say.
+//! Tests of the merge strategies merge, rebase and squash, and of the commit hooks that can refuse a landing.
 
 use std::os::unix::fs::PermissionsExt;
 
-use super::support::{Image, Sandbox};
+use super::support::{Sandbox, WorktreeState};
 
-/// Gives the repository a hook.
-fn hook(sandbox: &Sandbox, name: &str, script: &str) {
+/// Installs a hook in the repository.
+fn install_hook(sandbox: &Sandbox, name: &str, script: &str) {
     let path = format!(".git/hooks/{name}");
     sandbox.write(&path, &format!("#!/bin/sh\n{script}\n"));
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(sandbox.repo.join(path), mode).unwrap();
 }
 
-/// A base with a file of ten lines that has moved on, and lane `x` with three commits of two people below it.
-fn moved() -> Sandbox {
+/// Creates lane `x` with three commits of two authors, below a base with a file of ten lines that has moved
+/// since.
+fn lane_behind_moved_base() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.sh("seq 10 > ten; git add .; git commit -qm ten");
-    sandbox.lane_of(
+    sandbox.lane_with_commit(
         "x",
         "sed -i 's/^10$/ten/' ten; git commit -qam 'last line'; echo one > one; git add .; \
          GIT_AUTHOR_NAME='Bea B' GIT_AUTHOR_EMAIL=bea@example.org GIT_AUTHOR_DATE='@1700000000 +0130' \
@@ -26,15 +27,15 @@ fn moved() -> Sandbox {
     sandbox
 }
 
-/// The tree that a merge of `x` makes, by git itself.
-fn merged(sandbox: &Sandbox) -> String {
+/// Returns the tree that git itself makes of a merge of `x`.
+fn git_merge_tree(sandbox: &Sandbox) -> String {
     sandbox.git(&["merge-tree", "--write-tree", "main", "proq/x"])
 }
 
 #[test]
-fn a_rebase_keeps_each_commit_with_its_author_date_and_text() {
-    let sandbox = moved();
-    let wanted = merged(&sandbox);
+fn rebase_keeps_author_date_and_message() {
+    let sandbox = lane_behind_moved_base();
+    let expected = git_merge_tree(&sandbox);
     let _ = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).ok();
     let log = sandbox.git(&["log", "--format=%s|%b|%an|%ae|%ad|%cn", "--date=raw", "-4"]);
     insta::assert_snapshot!(log, @r"
@@ -45,15 +46,15 @@ fn a_rebase_keeps_each_commit_with_its_author_date_and_text() {
     first line||Ann Author|ann@example.org|1767225600 +0000|Cal Committer
     ");
     assert_eq!(sandbox.git(&["rev-list", "--merges", "main"]), "");
-    assert_eq!(sandbox.git(&["rev-parse", "main^{tree}"]), wanted);
+    assert_eq!(sandbox.git(&["rev-parse", "main^{tree}"]), expected);
     assert_eq!(sandbox.git(&["status", "--short"]), "");
-    assert!(!sandbox.lane("x").exists());
+    assert!(!sandbox.lane_path("x").exists());
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_rebase_is_the_one_that_git_makes() {
-    let sandbox = moved();
+fn rebase_equals_git_rebase() {
+    let sandbox = lane_behind_moved_base();
     sandbox
         .sh("git branch by-git proq/x; git worktree add -q ../other by-git; cd ../other; git rebase -q main");
     let _ = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).ok();
@@ -61,17 +62,17 @@ fn a_rebase_is_the_one_that_git_makes() {
 }
 
 #[test]
-fn a_rebase_onto_a_base_that_has_not_moved_lands_the_commits_as_they_are() {
+fn rebase_fast_forwards_onto_unmoved_base() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo x > x");
+    sandbox.lane_with_commit("x", "echo x > x");
     let tip = sandbox.git(&["rev-parse", "proq/x"]);
     let _ = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).ok();
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
 }
 
 #[test]
-fn a_commit_of_which_nothing_is_left_is_dropped() {
-    let sandbox = moved();
+fn rebase_drops_commit_already_on_base() {
+    let sandbox = lane_behind_moved_base();
     sandbox.sh("echo one > one; git add .; git commit -qm 'the same file'");
     let _ = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).ok();
     let log = sandbox.git(&["log", "--format=%s", "-4"]);
@@ -79,17 +80,17 @@ fn a_commit_of_which_nothing_is_left_is_dropped() {
 }
 
 #[test]
-fn a_lane_with_merges_is_not_rebased_and_one_that_conflicts_on_the_way_says_where() {
-    let sandbox = moved();
+fn rebase_refuses_merges_and_names_conflicting_commit() {
+    let sandbox = lane_behind_moved_base();
     sandbox.sh("cd .proq-worktrees/x; git merge -q --no-edit main");
     sandbox.sh("echo more > more; git add .; git commit -qm more");
-    let before = Image::of(&sandbox, &sandbox.repo);
+    let before = WorktreeState::capture(&sandbox, &sandbox.repo);
     let text = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).fails(1);
     assert!(text.contains("which a rebase would lose"), "{text}");
     assert!(text.contains("git proq merge --strategy merge x"), "{text}");
-    assert_eq!(before, Image::of(&sandbox, &sandbox.repo));
-    // Nor where the base has not moved since: the lane's line is not the base's.
-    sandbox.sh_in(&sandbox.lane("x"), "git merge -q --no-edit main");
+    assert_eq!(before, WorktreeState::capture(&sandbox, &sandbox.repo));
+    // The same where the base has not moved since: its first-parent line would be replaced by the lane's.
+    sandbox.sh_in(&sandbox.lane_path("x"), "git merge -q --no-edit main");
     let line = sandbox.git(&["log", "--first-parent", "--format=%H", "main"]);
     let text = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).fails(1);
     assert!(text.contains("git proq merge --strategy squash x"), "{text}");
@@ -97,8 +98,10 @@ fn a_lane_with_merges_is_not_rebased_and_one_that_conflicts_on_the_way_says_wher
     assert!(sandbox.git(&["log", "--first-parent", "--format=%H", "main"]).ends_with(&line));
 
     let sandbox = Sandbox::new();
-    sandbox
-        .lane_of("x", "echo lane > a.txt; git commit -qam away; git checkout -q HEAD^ -- a.txt; echo x > x");
+    sandbox.lane_with_commit(
+        "x",
+        "echo lane > a.txt; git commit -qam away; git checkout -q HEAD^ -- a.txt; echo x > x",
+    );
     sandbox.sh("echo base > a.txt; git commit -qam base");
     let text = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).fails(1);
     assert!(text.contains("(away) conflicts in a.txt when it is put on top of main"), "{text}");
@@ -107,22 +110,23 @@ fn a_lane_with_merges_is_not_rebased_and_one_that_conflicts_on_the_way_says_wher
 }
 
 #[test]
-fn a_lane_that_brings_another_history_in_is_not_rebased() {
-    let sandbox = moved();
+fn rebase_refuses_unrelated_history() {
+    let sandbox = lane_behind_moved_base();
     let root = sandbox.git(&["commit-tree", "-m", "another root", "main^{tree}"]);
     sandbox
         .sh(&format!("cd .proq-worktrees/x; git merge -q --allow-unrelated-histories -s ours -m in {root}"));
     let text = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).fails(1);
-    let wanted = format!("its commit {} begins a history of its own, which a rebase would lose", &root[..9]);
-    assert!(text.contains(&wanted), "{text}");
+    let expected =
+        format!("its commit {} begins a history of its own, which a rebase would lose", &root[..9]);
+    assert!(text.contains(&expected), "{text}");
     assert!(text.contains("git proq merge --strategy merge x"), "{text}");
     let _ = sandbox.proq(&["merge", "x", "--strategy", "merge"]).ok();
 }
 
 #[test]
-fn a_squash_is_one_commit_that_names_the_task_the_commits_and_who_made_them() {
-    let sandbox = moved();
-    let wanted = merged(&sandbox);
+fn squash_message_lists_task_commits_and_authors() {
+    let sandbox = lane_behind_moved_base();
+    let expected = git_merge_tree(&sandbox);
     sandbox.git(&["config", "proq.merge.strategy", "squash"]);
     let _ = sandbox.proq(&["merge", "x"]).ok();
     insta::assert_snapshot!(sandbox.git(&["log", "-1", "--format=%an <%ae>|%cn|%p%n%B"]).replace(&sandbox.git(&["rev-parse", "--short", "main^"]), "[BASE]"), @r"
@@ -136,16 +140,16 @@ fn a_squash_is_one_commit_that_names_the_task_the_commits_and_who_made_them() {
     Proq-Lane: x
     Co-authored-by: Bea B <bea@example.org>
     ");
-    assert_eq!(sandbox.git(&["rev-parse", "main^{tree}"]), wanted);
-    assert!(!sandbox.lane("x").exists());
+    assert_eq!(sandbox.git(&["rev-parse", "main^{tree}"]), expected);
+    assert!(!sandbox.lane_path("x").exists());
 }
 
 #[test]
-fn a_squash_of_one_commit_keeps_its_text() {
+fn squash_of_one_commit_keeps_its_message() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo x > x");
+    sandbox.lane_with_commit("x", "echo x > x");
     sandbox.sh_in(
-        &sandbox.lane("x"),
+        &sandbox.lane_path("x"),
         "git commit -q --amend -m subject -m 'Body.' -m 'Co-Authored-By: Bot <bot@example.org>'",
     );
     sandbox.sh("echo y > y; git add .; git commit -qm y");
@@ -161,8 +165,8 @@ fn a_squash_of_one_commit_keeps_its_text() {
 }
 
 #[test]
-fn what_landed_squashed_stays_landed_when_the_base_goes_on_in_the_same_lines() {
-    let sandbox = moved();
+fn squashed_lane_stays_landed_after_base_changes() {
+    let sandbox = lane_behind_moved_base();
     let out = sandbox.proq(&["merge", "x", "--strategy", "squash", "--no-cleanup", "--json"]).json();
     assert_eq!(
         (&out["lanes"][0]["result"], &out["lanes"][0]["method"]),
@@ -170,96 +174,105 @@ fn what_landed_squashed_stays_landed_when_the_base_goes_on_in_the_same_lines() {
     );
     sandbox.sh("sed -i 's/^ten$/TEN/' ten; git commit -qam later");
     sandbox.assert_healthy();
-    let text = sandbox.proq(&["merge", "x"]).shown();
+    let text = sandbox.proq(&["merge", "x"]).to_text();
     assert!(text.contains("everything in it is on main already"), "{text}");
-    assert!(!sandbox.lane("x").exists());
+    assert!(!sandbox.lane_path("x").exists());
 }
 
 #[test]
-fn an_undo_of_a_rebased_landing_brings_base_and_lane_back() {
-    let sandbox = moved();
-    let before = (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["for-each-ref", "refs/heads"]));
+fn undo_restores_base_and_lane_after_rebase() {
+    let sandbox = lane_behind_moved_base();
+    let before =
+        (WorktreeState::capture(&sandbox, &sandbox.repo), sandbox.git(&["for-each-ref", "refs/heads"]));
     let _ = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
-    assert_eq!(before, (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["for-each-ref", "refs/heads"])));
+    assert_eq!(
+        before,
+        (WorktreeState::capture(&sandbox, &sandbox.repo), sandbox.git(&["for-each-ref", "refs/heads"]))
+    );
 }
 
 #[test]
-fn a_hook_that_nothing_skips_is_not_said_to_be_skipped() {
-    let sandbox = moved();
-    for (script, why) in [("echo no >&2; exit 1", "refused it: "), (": > \"$1\"", "left its message empty")] {
-        hook(&sandbox, "prepare-commit-msg", script);
+fn no_verify_hint_is_not_given_for_prepare_commit_msg() {
+    let sandbox = lane_behind_moved_base();
+    for (script, reason) in
+        [("echo no >&2; exit 1", "refused it: "), (": > \"$1\"", "left its message empty")]
+    {
+        install_hook(&sandbox, "prepare-commit-msg", script);
         let text = sandbox.proq(&["merge", "x", "--no-verify"]).fails(1);
-        assert!(text.contains(&format!("the repository's prepare-commit-msg hook {why}")), "{text}");
+        assert!(text.contains(&format!("the repository's prepare-commit-msg hook {reason}")), "{text}");
         assert!(!text.contains("--no-verify"), "{text}");
         assert!(text.contains("git -c core.hooksPath=/dev/null proq merge"), "{text}");
     }
-    hook(&sandbox, "commit-msg", "exit 1");
+    install_hook(&sandbox, "commit-msg", "exit 1");
     sandbox.git(&["-c", "core.hooksPath=/dev/null", "proq", "merge", "x"]);
-    assert!(!sandbox.lane("x").exists());
+    assert!(!sandbox.lane_path("x").exists());
 }
 
 #[test]
-fn the_repositorys_hooks_see_and_refuse_a_landings_message() {
-    let sandbox = moved();
-    hook(&sandbox, "prepare-commit-msg", "echo \"Prepared: $2\" >> \"$1\"");
-    hook(&sandbox, "commit-msg", "grep -q TICKET \"$1\" || { echo 'no ticket' >&2; exit 1; }");
+fn commit_hooks_edit_and_refuse_landing_message() {
+    let sandbox = lane_behind_moved_base();
+    install_hook(&sandbox, "prepare-commit-msg", "echo \"Prepared: $2\" >> \"$1\"");
+    install_hook(&sandbox, "commit-msg", "grep -q TICKET \"$1\" || { echo 'no ticket' >&2; exit 1; }");
     let base = sandbox.git(&["rev-parse", "main"]);
     let text = sandbox.proq(&["merge", "x"]).fails(1);
     assert!(text.contains("commit-msg hook") && text.contains("no ticket"), "{text}");
     assert!(text.contains("--no-verify"), "{text}");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
-    hook(&sandbox, "prepare-commit-msg", "echo \"Prepared: $2 TICKET\" >> \"$1\"");
+    install_hook(&sandbox, "prepare-commit-msg", "echo \"Prepared: $2 TICKET\" >> \"$1\"");
     let _ = sandbox.proq(&["merge", "x"]).ok();
     assert!(sandbox.git(&["log", "-1", "--format=%B"]).ends_with("Prepared: merge TICKET"));
 }
 
 #[test]
-fn no_verify_goes_past_the_hook_that_could_refuse() {
-    let sandbox = moved();
-    hook(&sandbox, "commit-msg", "exit 1");
+fn no_verify_skips_commit_msg_hook() {
+    let sandbox = lane_behind_moved_base();
+    install_hook(&sandbox, "commit-msg", "exit 1");
     let _ = sandbox.proq(&["merge", "x", "--no-verify"]).ok();
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "Merge lane x");
 }
 
 #[test]
-fn a_dry_run_says_the_same_for_each_strategy_and_writes_nothing() {
-    for how in ["merge", "rebase", "squash"] {
-        let sandbox = moved();
-        hook(&sandbox, "commit-msg", "echo no >&2; exit 1");
+fn dry_run_reports_each_strategy_and_writes_nothing() {
+    for strategy in ["merge", "rebase", "squash"] {
+        let sandbox = lane_behind_moved_base();
+        install_hook(&sandbox, "commit-msg", "echo no >&2; exit 1");
         let objects = || sandbox.git(&["count-objects", "-v"]);
         let before = objects();
-        let out = sandbox.proq(&["merge", "x", "--strategy", how, "--dry-run", "--json"]).json();
-        assert_eq!((&out["lanes"][0]["result"], &out["lanes"][0]["method"]), (&"landed".into(), &how.into()));
-        assert_eq!(before, objects(), "{how}");
+        let out = sandbox.proq(&["merge", "x", "--strategy", strategy, "--dry-run", "--json"]).json();
+        assert_eq!(
+            (&out["lanes"][0]["result"], &out["lanes"][0]["method"]),
+            (&"landed".into(), &strategy.into())
+        );
+        assert_eq!(before, objects(), "{strategy}");
     }
 }
 
 #[test]
-fn a_dry_run_of_several_lanes_says_what_their_landing_does() {
-    for how in ["merge", "rebase", "squash"] {
-        let sandbox = moved();
-        sandbox.lane_of("y", "echo y > y.txt");
-        sandbox.lane_of("z", "echo z > z.txt");
+fn dry_run_of_many_lanes_matches_their_landing() {
+    for strategy in ["merge", "rebase", "squash"] {
+        let sandbox = lane_behind_moved_base();
+        sandbox.lane_with_commit("y", "echo y > y.txt");
+        sandbox.lane_with_commit("z", "echo z > z.txt");
         sandbox.commit_in_lane("z", "echo more > z.txt");
-        let said = |more: &[&str]| -> Vec<String> {
-            let args = [&["merge", "x", "y", "z", "--json", "--strategy", how][..], more].concat();
+        let results = |extra: &[&str]| -> Vec<String> {
+            let args = [&["merge", "x", "y", "z", "--json", "--strategy", strategy][..], extra].concat();
             let rows = sandbox.proq(&args).json()["lanes"].as_array().unwrap().clone();
             rows.iter().map(|row| format!("{} {} {}", row["lane"], row["result"], row["method"])).collect()
         };
         let objects = || sandbox.git(&["count-objects", "-v"]);
         let before = objects();
-        let planned = said(&["--dry-run"]);
-        let lands = |line: &&String| line.ends_with(&format!(" \"landed\" \"{how}\""));
+        let planned = results(&["--dry-run"]);
+        let lands = |line: &&String| line.ends_with(&format!(" \"landed\" \"{strategy}\""));
         assert_eq!(planned.iter().filter(lands).count(), 3, "{planned:?}");
-        assert_eq!(before, objects(), "{how}");
-        assert_eq!(said(&[]), planned);
+        assert_eq!(before, objects(), "{strategy}");
+        assert_eq!(results(&[]), planned);
     }
 }
 
 #[test]
-fn what_an_agent_resolved_is_landed_in_one_commit_where_lanes_are_rebased() {
-    let sandbox = super::resolve::conflicting();
+fn resolution_lands_as_one_commit_with_rebase() {
+    let sandbox = super::resolve::sandbox_with_conflict();
     let line = sandbox.git(&["log", "--first-parent", "--format=%H", "main"]);
     let args = ["merge", "clash", "--strategy", "rebase", "--conflict-agent", "good"];
     let _ = sandbox.proq(&args).ok();

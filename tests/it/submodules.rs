@@ -1,12 +1,13 @@
-//! Owns the tests of lanes that have their submodules.
+//! Tests of lanes with submodules.
 
 use std::path::{Path, PathBuf};
 
-use super::recovery::kit::{dies, recovers};
-use super::support::{Image, Output, Sandbox, names};
+use super::recovery::kit::{kill_at, recover};
+use super::support::{Output, Sandbox, WorktreeState, file_names};
 
-/// A sandbox whose repository has the submodule `sub`, which has the submodule `in`, each from a bare repository of its own.
-fn scene(setting: &str) -> Sandbox {
+/// Creates a repository with the submodule `sub`, which has the submodule `in`, each from a bare repository
+/// of its own.
+fn repo_with_nested_submodules(setting: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.sh(
         "git config --global protocol.file.allow always
@@ -24,10 +25,10 @@ fn scene(setting: &str) -> Sandbox {
 }
 
 #[track_caller]
-fn spawn(sandbox: &Sandbox, name: &str) -> (PathBuf, Output) {
+fn spawn_lane(sandbox: &Sandbox, name: &str) -> (PathBuf, Output) {
     let out = sandbox.proq(&["spawn", "--empty", "-n", name]);
-    assert_eq!(out.code, 0, "{}", out.shown());
-    (sandbox.lane(name), out)
+    assert_eq!(out.code, 0, "{}", out.to_text());
+    (sandbox.lane_path(name), out)
 }
 
 fn git(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> String {
@@ -35,16 +36,16 @@ fn git(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> String {
 }
 
 #[test]
-fn a_lane_has_the_submodules_of_the_main_checkout_without_a_network() {
+fn copies_submodules_from_main_checkout_without_network() {
     for (setting, sub, inner) in [("none", false, false), ("init", true, false), ("recursive", true, true)] {
-        let sandbox = scene(setting);
+        let sandbox = repo_with_nested_submodules(setting);
         sandbox.sh("mv ../lib.git ../lib.away; mv ../in.git ../in.away");
-        let (lane, out) = spawn(&sandbox, "x");
-        assert!(!out.stderr.contains("submodule"), "{}", out.shown());
-        let said = sandbox.proq(&["-v", "spawn", "--empty", "-n", "told"]).stderr;
+        let (lane, out) = spawn_lane(&sandbox, "x");
+        assert!(!out.stderr.contains("submodule"), "{}", out.to_text());
+        let message = sandbox.proq(&["-v", "spawn", "--empty", "-n", "told"]).stderr;
         let copied =
-            said.lines().find_map(|line| line.strip_prefix("submodules copied from the main checkout: "));
-        assert_eq!(copied, sub.then_some(if inner { "sub, sub/in" } else { "sub" }), "{said}");
+            message.lines().find_map(|line| line.strip_prefix("submodules copied from the main checkout: "));
+        assert_eq!(copied, sub.then_some(if inner { "sub, sub/in" } else { "sub" }), "{message}");
         let _ = sandbox.proq(&["discard", "told"]).ok();
         assert_eq!(lane.join("sub/lib.txt").exists(), sub, "{setting}");
         assert_eq!(lane.join("sub/in/in.txt").exists(), inner, "{setting}");
@@ -61,7 +62,7 @@ fn a_lane_has_the_submodules_of_the_main_checkout_without_a_network() {
                 "{status}"
             );
             assert_eq!(status.lines().filter(|line| line.starts_with('+')).count(), 0, "{status}");
-            // Nothing of it depends on what the main checkout's keeps.
+            // The lane's submodules depend on no object in the main checkout's.
             sandbox.sh("rm -rf .git/modules sub; mkdir sub");
             git(&sandbox, &lane.join("sub"), &["fsck", "--full", "--no-progress"]);
             sandbox.sh("mv ../lib.away ../lib.git");
@@ -73,63 +74,63 @@ fn a_lane_has_the_submodules_of_the_main_checkout_without_a_network() {
 }
 
 #[test]
-fn what_the_main_checkout_has_not_got_stays_empty_and_is_named() {
-    let sandbox = scene("recursive");
+fn missing_submodule_stays_empty_with_warning() {
+    let sandbox = repo_with_nested_submodules("recursive");
     sandbox
         .sh_in(&sandbox.root().join("lib"), "echo 2 > lib.txt; git commit -qam 2; git push -q origin HEAD");
     let new = git(&sandbox, &sandbox.root().join("lib"), &["rev-parse", "HEAD"]);
     sandbox.sh(&format!("git update-index --cacheinfo 160000,{new},sub; git commit -qm bump"));
-    let (lane, out) = spawn(&sandbox, "x");
-    // A short id of nothing but digits is a longer one.
-    let told = format!("submodule sub of lane 'x' is empty: its commit {}", &new[..8]);
-    assert!(out.stderr.contains(&told), "{}", out.shown());
-    assert!(out.stderr.contains("is not in the main checkout's"), "{}", out.shown());
-    assert_eq!(names(&lane.join("sub")), [""; 0]);
+    let (lane, out) = spawn_lane(&sandbox, "x");
+    // A short id that consists of digits only is longer.
+    let expected = format!("submodule sub of lane 'x' is empty: its commit {}", &new[..8]);
+    assert!(out.stderr.contains(&expected), "{}", out.to_text());
+    assert!(out.stderr.contains("is not in the main checkout's"), "{}", out.to_text());
+    assert_eq!(file_names(&lane.join("sub")), [""; 0]);
     sandbox.sh(
         "git reset -q --hard HEAD~1; git submodule --quiet deinit -f sub; rm -rf .git/modules/sub/modules",
     );
-    let (lane, out) = spawn(&sandbox, "y");
+    let (lane, out) = spawn_lane(&sandbox, "y");
     assert!(
         out.stderr.contains("submodule sub/in of lane 'y' is empty: the main checkout has not got it"),
         "{}",
-        out.shown()
+        out.to_text()
     );
     assert_eq!(std::fs::read_to_string(lane.join("sub/lib.txt")).unwrap(), "1\n");
     sandbox.sh("rm -rf .git/modules");
-    let (lane, out) = spawn(&sandbox, "z");
+    let (lane, out) = spawn_lane(&sandbox, "z");
     assert!(
         out.stderr.contains("submodule sub of lane 'z' is empty: the main checkout has not got it"),
         "{}",
-        out.shown()
+        out.to_text()
     );
-    assert_eq!(names(&lane.join("sub")), [""; 0]);
+    assert_eq!(file_names(&lane.join("sub")), [""; 0]);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn work_in_a_lanes_submodule_that_was_pushed_lands_and_comes_back() {
-    let sandbox = scene("recursive");
-    let (lane, _) = spawn(&sandbox, "x");
+fn pushed_submodule_work_lands_and_is_undone() {
+    let sandbox = repo_with_nested_submodules("recursive");
+    let (lane, _) = spawn_lane(&sandbox, "x");
     sandbox.sh_in(
         &lane,
         "cd sub; echo 2 > lib.txt; git commit -qam 2; git push -q origin HEAD:refs/heads/work; cd ..; git commit -qam bump",
     );
     let new = git(&sandbox, &lane.join("sub"), &["rev-parse", "HEAD"]);
-    let before = Image::of(&sandbox, &lane);
+    let before = WorktreeState::capture(&sandbox, &lane);
     let _ = sandbox.proq(&["merge", "x"]).ok();
     assert!(!lane.exists());
     assert_eq!(sandbox.git(&["rev-parse", "HEAD:sub"]), new);
     let _ = sandbox.proq(&["undo"]).ok();
-    assert_eq!(before, Image::of(&sandbox, &lane));
+    assert_eq!(before, WorktreeState::capture(&sandbox, &lane));
     assert_eq!(git(&sandbox, &lane.join("sub"), &["rev-parse", "HEAD"]), new);
     assert_eq!(git(&sandbox, &lane, &["status", "--porcelain", "--ignore-submodules=none"]), "");
     sandbox.assert_healthy();
 }
 
 #[test]
-fn edits_and_commits_in_a_lanes_submodule_keep_it_and_come_back() {
-    let sandbox = scene("recursive");
-    for (script, told) in [
+fn keeps_lane_with_submodule_work_and_undo_restores_it() {
+    let sandbox = repo_with_nested_submodules("recursive");
+    for (script, expected) in [
         ("echo mine > sub/lib.txt", "1 uncommitted file (sub)"),
         ("echo mine > sub/in/new.txt", "1 uncommitted file (sub)"),
         (
@@ -145,17 +146,17 @@ fn edits_and_commits_in_a_lanes_submodule_keep_it_and_come_back() {
             "commits in its submodule sub/modules/in that",
         ),
     ] {
-        let (lane, _) = spawn(&sandbox, "x");
+        let (lane, _) = spawn_lane(&sandbox, "x");
         sandbox.sh_in(&lane, script);
         let state = || {
             let status = "git status --porcelain; git log --all --format=%H%d; cat lib.txt; git -C in status --porcelain; git -C in log --all --format=%H";
-            (Image::of(&sandbox, &lane), sandbox.sh_in(&lane.join("sub"), status))
+            (WorktreeState::capture(&sandbox, &lane), sandbox.sh_in(&lane.join("sub"), status))
         };
         let before = state();
-        if !told.is_empty() {
+        if !expected.is_empty() {
             for command in [&["discard", "x"][..], &["cleanup", "x"]] {
-                let said = sandbox.proq(command).shown();
-                assert!(said.contains(told), "{script}: {said}");
+                let message = sandbox.proq(command).to_text();
+                assert!(message.contains(expected), "{script}: {message}");
             }
         }
         assert!(lane.join("sub/lib.txt").exists());
@@ -165,22 +166,22 @@ fn edits_and_commits_in_a_lanes_submodule_keep_it_and_come_back() {
         assert_eq!(before, state(), "{script}");
         let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     }
-    // What the main checkout has is nobody's in the lane.
+    // Commits that the main checkout's submodule has do not count as the lane's work.
     sandbox.sh("cd sub; git checkout -q --detach; git commit -qm 'not pushed' --allow-empty; cd ..; git commit -qam bump");
-    let (_, out) = spawn(&sandbox, "y");
-    assert!(!out.stderr.contains("submodule"), "{}", out.shown());
+    let (_, out) = spawn_lane(&sandbox, "y");
+    assert!(!out.stderr.contains("submodule"), "{}", out.to_text());
     sandbox.sh("cd sub; git checkout -q HEAD~1");
-    sandbox.sh_in(&sandbox.lane("y"), "echo y > y; git add y; git commit -qm y");
+    sandbox.sh_in(&sandbox.lane_path("y"), "echo y > y; git add y; git commit -qm y");
     let _ = sandbox.proq(&["merge", "y"]).ok();
-    assert!(!sandbox.lane("y").exists());
+    assert!(!sandbox.lane_path("y").exists());
 }
 
 #[test]
-fn what_strangers_write_into_gitmodules_leads_nowhere() {
-    let sandbox = scene("init");
+fn hostile_gitmodules_entries_have_no_effect() {
+    let sandbox = repo_with_nested_submodules("init");
     let link = sandbox.git(&["rev-parse", "HEAD:sub"]);
     sandbox.sh("git init -q ../target; git -C ../target commit -q --allow-empty -m t; ln -s \"$ROOT/target/.git\" .git/modules/linked");
-    for (name, url, told) in [
+    for (name, url, expected) in [
         ("../../../evil", "x", "its name in .gitmodules is none that git takes"),
         ("a/../../b", "x", "its name in .gitmodules is none that git takes"),
         ("sub/modules/in", "-u./evil", ""),
@@ -192,26 +193,26 @@ fn what_strangers_write_into_gitmodules_leads_nowhere() {
             git update-index --add --cacheinfo 160000,{link},bad; git add .gitmodules; git commit -qm hostile; git switch -q main; rmdir bad 2>/dev/null || :"
         ));
         let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "hostile"]);
-        assert_eq!(out.code, 0, "{}", out.shown());
-        assert!(out.stderr.contains("submodule bad of lane 'x' is empty"), "{name}: {}", out.shown());
-        assert!(out.stderr.contains(told), "{name}: {}", out.shown());
-        assert!(sandbox.lane("x").join("sub/lib.txt").exists());
-        assert_eq!(names(&sandbox.lane("x").join("bad")), [""; 0]);
-        assert_eq!(names(&sandbox.repo.join(".git/worktrees/x/modules")), ["sub"]);
+        assert_eq!(out.code, 0, "{}", out.to_text());
+        assert!(out.stderr.contains("submodule bad of lane 'x' is empty"), "{name}: {}", out.to_text());
+        assert!(out.stderr.contains(expected), "{name}: {}", out.to_text());
+        assert!(sandbox.lane_path("x").join("sub/lib.txt").exists());
+        assert_eq!(file_names(&sandbox.lane_path("x").join("bad")), [""; 0]);
+        assert_eq!(file_names(&sandbox.repo.join(".git/worktrees/x/modules")), ["sub"]);
         let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
         assert!(!sandbox.root().join("evil").exists() && !sandbox.repo.join("evil").exists());
     }
     sandbox.sh("git switch -q -C hostile main; echo '[sub' > .gitmodules; git commit -qam broken; git switch -q main");
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "hostile"]);
-    assert!(out.code == 0 && out.stderr.contains("has no entry for it in .gitmodules"), "{}", out.shown());
+    assert!(out.code == 0 && out.stderr.contains("has no entry for it in .gitmodules"), "{}", out.to_text());
 }
 
 #[test]
-fn a_spawn_that_is_killed_with_its_submodules_leaves_no_lane() {
-    let sandbox = scene("recursive");
-    dies(&sandbox, "set-up.submodules", &["spawn", "--empty", "-n", "x"]);
-    let _ = recovers(&sandbox);
-    assert_eq!(sandbox.traces(), [""; 0]);
-    let _ = spawn(&sandbox, "x");
+fn killed_spawn_with_submodules_leaves_no_lane() {
+    let sandbox = repo_with_nested_submodules("recursive");
+    kill_at(&sandbox, "set-up.submodules", &["spawn", "--empty", "-n", "x"]);
+    let _ = recover(&sandbox);
+    assert_eq!(sandbox.lane_leftovers(), [""; 0]);
+    let _ = spawn_lane(&sandbox, "x");
     sandbox.assert_healthy();
 }

@@ -1,10 +1,11 @@
-//! Owns what lands together, who shares a lane, and what becomes of a batch when a task fails or cannot land.
+//! Tests of batch modes: waves, phases and one lane, and what becomes of a batch when a task fails or cannot
+//! land.
 
 use super::support::Sandbox;
-use super::support::patience::wait_until;
-use super::swarm::{DIAMOND, planned, ran, task, worker};
+use super::support::waiting::wait_until;
+use super::swarm::{DIAMOND, install_worker, recorded_runs, repo_with_plan, task_status};
 
-/// The tasks of each landing, in order, from the log.
+/// Returns the tasks of each landing, in order, from the batch's log.
 fn landings(sandbox: &Sandbox) -> Vec<Vec<String>> {
     let plan = sandbox.proq(&["status", "--json"]).json();
     let name = |n: &serde_json::Value| {
@@ -18,28 +19,28 @@ fn landings(sandbox: &Sandbox) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn waves_land_together_and_the_next_begins_then() {
-    let sandbox = planned(DIAMOND);
+fn each_wave_lands_in_one_step() {
+    let sandbox = repo_with_plan(DIAMOND);
     let _ = sandbox.proq(&["swarm", "plan.toml", "--waves", "-q"]).ok();
     let mut waves = landings(&sandbox);
     for wave in &mut waves {
         wave.sort();
     }
     assert_eq!(waves, [vec!["alone", "top"], vec!["left", "right"], vec!["bottom"], vec!["foot"]]);
-    // By one move of the branch, however many there are.
+    // Each wave moves the branch once, whatever the number of its tasks.
     let branch = "proq/batch-20260102-030405";
     assert_eq!(sandbox.git(&["reflog", "show", "--format=%gs", branch]).lines().count(), 5);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn one_lane_does_all_of_it_and_lands_once() {
-    let sandbox = planned(DIAMOND);
-    worker(&sandbox, "echo $PROQ_LANE >> $ROOT/lanes");
+fn one_lane_mode_runs_all_tasks_and_lands_once() {
+    let sandbox = repo_with_plan(DIAMOND);
+    install_worker(&sandbox, "echo $PROQ_LANE >> $ROOT/lanes");
     let _ = sandbox.proq(&["swarm", "plan.toml", "--one-lane", "-q"]).ok();
     assert_eq!(landings(&sandbox).len(), 1);
     assert_eq!(sandbox.sh("sort -u $ROOT/lanes | wc -l").trim(), "1");
-    assert_eq!(ran(&sandbox).len(), 6);
+    assert_eq!(recorded_runs(&sandbox).len(), 6);
     sandbox.assert_healthy();
 }
 
@@ -66,15 +67,15 @@ title = "d"
 "#;
 
 #[test]
-fn phases_land_together_with_what_stands_on_each_other() {
-    let sandbox = planned(PHASES);
+fn each_phase_lands_in_one_step() {
+    let sandbox = repo_with_plan(PHASES);
     let _ = sandbox.proq(&["swarm", "plan.toml", "--phases", "-q"]).ok();
     assert_eq!(landings(&sandbox), [["a", "b"], ["c", "d"]]);
-    assert_eq!(ran(&sandbox), ["a 1", "b 1", "c 1", "d 1"]);
+    assert_eq!(recorded_runs(&sandbox), ["a 1", "b 1", "c 1", "d 1"]);
     sandbox.assert_healthy();
 }
 
-/// Three tasks about the same files, and one that needs the second.
+/// Three tasks with the same scope, and one that needs the second.
 const SHARED: &str = r#"format = 1
 agent = "worker"
 [[task]]
@@ -96,28 +97,28 @@ needs = ["two"]
 "#;
 
 #[test]
-fn a_task_that_fails_is_taken_back_and_set_aside_and_what_shares_its_lane_goes_on() {
-    let sandbox = planned(SHARED);
+fn failed_task_is_removed_from_its_shared_lane() {
+    let sandbox = repo_with_plan(SHARED);
     sandbox.git(&["config", "proq.swarm.maxAttempts", "2"]);
-    worker(
+    install_worker(
         &sandbox,
         "echo $PROQ_LANE >> $ROOT/lanes; ls > $ROOT/seen-$name; if [ $name = two ]; then echo half > half.txt; git add -A; git commit -qm half; echo more > more.txt; exit 3; fi",
     );
     let out = sandbox.proq(&["swarm", "plan.toml", "--waves"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
-    assert_eq!(task(&sandbox, "two")["state"], "set aside");
-    assert_eq!(task(&sandbox, "four")["state"], "skipped");
-    assert_eq!(task(&sandbox, "four")["detail"], "because of two");
-    assert_eq!(task(&sandbox, "three")["state"], "landed");
-    let mut runs = ran(&sandbox);
+    assert_eq!(task_status(&sandbox, "two")["state"], "set aside");
+    assert_eq!(task_status(&sandbox, "four")["state"], "skipped");
+    assert_eq!(task_status(&sandbox, "four")["detail"], "because of two");
+    assert_eq!(task_status(&sandbox, "three")["state"], "landed");
+    let mut runs = recorded_runs(&sandbox);
     runs.sort();
     assert_eq!(runs, ["one 1", "three 1", "two 1", "two 2"]);
     assert_eq!(sandbox.sh("sort -u $ROOT/lanes").lines().count(), 1, "they share a lane");
     let files = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
     assert_eq!(files, "a.txt\none.txt\nthree.txt");
-    let seen = std::fs::read_to_string(sandbox.root().join("seen-three")).unwrap();
-    assert_eq!(seen, "a.txt\none.txt\n", "what failed was taken off the lane before");
-    // Nothing that it did is lost.
+    let files_at_start = std::fs::read_to_string(sandbox.root().join("seen-three")).unwrap();
+    assert_eq!(files_at_start, "a.txt\none.txt\n", "what failed was taken off the lane before");
+    // The failed task's commits are saved.
     let saved =
         sandbox.sh("git for-each-ref --format='%(refname)' refs/proq/saved/ | xargs git log --format=%s");
     assert!(saved.lines().any(|subject| subject == "half"), "{saved}");
@@ -126,82 +127,86 @@ fn a_task_that_fails_is_taken_back_and_set_aside_and_what_shares_its_lane_goes_o
 }
 
 #[test]
-fn what_failed_too_often_is_left_alone_until_a_person_asks_for_it() {
-    let sandbox = planned(SHARED);
+fn set_aside_task_runs_only_with_retry() {
+    let sandbox = repo_with_plan(SHARED);
     sandbox.git(&["config", "proq.swarm.maxAttempts", "1"]);
-    worker(&sandbox, "if [ $name = two ] && [ ! -e $ROOT/well ]; then exit 3; fi");
+    install_worker(&sandbox, "if [ $name = two ] && [ ! -e $ROOT/well ]; then exit 3; fi");
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).fails(4);
     sandbox.sh("touch $ROOT/well");
     // Another batch of the same plan does not try it either.
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--new"]).fails(4);
-    assert_eq!(ran(&sandbox).iter().filter(|run| run.starts_with("two")).count(), 1);
+    assert_eq!(recorded_runs(&sandbox).iter().filter(|run| run.starts_with("two")).count(), 1);
     let out = sandbox.proq(&["resume", "20260102-030405-2", "--retry", "two"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("4 of 4 tasks landed"), "{}", out.stdout);
-    assert_eq!(ran(&sandbox).last().unwrap(), "four 1");
-    // It is forgotten, then.
+    assert_eq!(recorded_runs(&sandbox).last().unwrap(), "four 1");
+    // After the success its failures no longer count.
     let out = sandbox.proq(&["swarm", "plan.toml", "-q", "--new"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
 }
 
 #[test]
-fn a_failure_can_stop_all_of_it_and_it_can_be_gone_on_with() {
-    let sandbox = planned(DIAMOND);
+fn stop_all_ends_batch_and_retry_resumes_it() {
+    let sandbox = repo_with_plan(DIAMOND);
     sandbox.git(&["config", "proq.swarm.maxAttempts", "1"]);
-    worker(&sandbox, "if [ $name = top ] && [ ! -e $ROOT/well ]; then exit 3; fi");
+    install_worker(&sandbox, "if [ $name = top ] && [ ! -e $ROOT/well ]; then exit 3; fi");
     let out = sandbox.proq(&["swarm", "plan.toml", "--max-parallel", "1", "--on-task-failure", "stop-all"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("was stopped by a failure: 0 of 6 tasks landed"), "{}", out.stdout);
     sandbox.sh("touch $ROOT/well");
-    let said = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
+    let message = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
     assert!(
-        said.contains("batch 20260102-030405 of this plan is not over (stopped); nothing was begun"),
-        "{said}"
+        message.contains("batch 20260102-030405 of this plan is not over (stopped); nothing was begun"),
+        "{message}"
     );
     let out = sandbox.proq(&["resume", "--retry", "top"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
 }
 
 #[test]
-fn stopping_all_stops_agents_at_once_and_says_so() {
-    let sandbox = planned(DIAMOND);
+fn stop_all_stops_agents_without_wrap_up() {
+    let sandbox = repo_with_plan(DIAMOND);
     sandbox.git(&["config", "proq.swarm.maxAttempts", "1"]);
     sandbox.pipe("up");
-    worker(
+    install_worker(
         &sandbox,
         "if [ $name = top ]; then cat $ROOT/up; exit 3; fi
         if [ $name = alone ]; then echo up > $ROOT/up; while :; do [ ! -e \"$PROQ_WRAP_UP\" ] || touch $ROOT/asked; sleep 0.05; done; fi",
     );
     let out = sandbox.proq(&["swarm", "plan.toml", "--on-task-failure", "stop-all"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
-    let said = format!("{}{}", out.stdout, out.stderr);
-    assert!(said.contains("'top' failed and stop-all is set: 1 agent is being stopped at once"), "{said}");
+    let output = format!("{}{}", out.stdout, out.stderr);
+    assert!(
+        output.contains("'top' failed and stop-all is set: 1 agent is being stopped at once"),
+        "{output}"
+    );
     assert!(!sandbox.root().join("asked").exists(), "it was waited for");
-    assert_eq!(super::swarm::task(&sandbox, "alone")["state"], "cut off");
+    assert_eq!(super::swarm::task_status(&sandbox, "alone")["state"], "cut off");
 }
 
-/// Two tasks that change the same line, each once the other has begun.
-pub(super) fn clashing(agents: &str) -> Sandbox {
+/// Creates a plan with two tasks that change the same line, each once the other has started, and a conflict
+/// agent.
+pub(super) fn repo_with_conflicting_tasks(solver_script: &str) -> Sandbox {
     let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"x\"\ntitle = \"x\"\n[[task]]\nid = \"y\"\ntitle = \"y\"\n\
                 [[task]]\nid = \"z\"\ntitle = \"z\"\nneeds = [\"x\", \"y\"]\n";
-    let sandbox = planned(plan);
+    let sandbox = repo_with_plan(plan);
     sandbox.write("clash.txt", "start\n");
     sandbox.commit_all("a file to quarrel about");
-    worker(
+    install_worker(
         &sandbox,
         "[ $name = z ] || { touch $ROOT/at-$name; while [ ! -e $ROOT/at-x ] || [ ! -e $ROOT/at-y ]; do sleep 0.05; done; echo $name >> clash.txt; }",
     );
-    sandbox.program("solver", agents);
+    sandbox.program("solver", solver_script);
     sandbox.git(&["config", "proq.merge.conflictAgent", "solver"]);
     sandbox
 }
 
-pub(super) const SOLVES: &str =
+pub(super) const SOLVE_SCRIPT: &str =
     r"sed -i -e '/^|||||||/,/^=======/d' -e '/^<<<<<<< /d' -e '/^=======/d' -e '/^>>>>>>> /d' clash.txt";
 
 #[test]
-fn a_conflict_is_given_to_an_agent_and_what_needs_it_goes_on() {
-    let sandbox = clashing(SOLVES);
+fn conflict_agent_unblocks_dependent_task() {
+    let sandbox = repo_with_conflicting_tasks(SOLVE_SCRIPT);
     let out = sandbox.proq(&["swarm", "plan.toml"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(
@@ -216,91 +221,91 @@ fn a_conflict_is_given_to_an_agent_and_what_needs_it_goes_on() {
 }
 
 #[test]
-fn a_conflict_that_stays_pauses_the_batch_and_one_resolved_by_hand_lands() {
-    let sandbox = clashing("true");
+fn unresolved_conflict_pauses_batch_until_resolved() {
+    let sandbox = repo_with_conflicting_tasks("true");
     let out = sandbox.proq(&["swarm", "plan.toml"]);
     assert_eq!(out.code, 3, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("is paused, since"), "{}", out.stdout);
     assert!(out.stdout.contains("cannot land: 1 of 3 tasks landed"), "{}", out.stdout);
-    let late = if task(&sandbox, "x")["state"] == "conflict" { "x" } else { "y" };
-    let lane = task(&sandbox, late)["lane"].as_str().unwrap().to_owned();
-    for told in [&out.stderr, &sandbox.proq(&["status"]).stderr] {
+    let conflicting = if task_status(&sandbox, "x")["state"] == "conflict" { "x" } else { "y" };
+    let lane = task_status(&sandbox, conflicting)["lane"].as_str().unwrap().to_owned();
+    for hints in [&out.stderr, &sandbox.proq(&["status"]).stderr] {
         let hint = format!("hint: resolve its conflict: git proq resolve {lane}\n");
-        assert!(told.contains(&hint) && told.contains(": git proq resume 20260102-030405\n"), "{told}");
+        assert!(hints.contains(&hint) && hints.contains(": git proq resume 20260102-030405\n"), "{hints}");
     }
-    // Whoever goes on too early has lost nothing.
+    // Resuming too early loses nothing.
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 3, "{}{}", out.stdout, out.stderr);
-    // It is over then, and the ways on are named as before, and nothing is told twice.
-    let told = sandbox.proq(&["status"]).stderr;
+    // The batch is finished then, the same hints are printed, and no event is repeated.
+    let hints = sandbox.proq(&["status"]).stderr;
     let hint = format!(
         "hint: resolve its conflict, and go on with git proq resume 20260102-030405: git proq resolve {lane}\n"
     );
-    assert!(told.contains(&hint) && told.contains("git proq merge --batch 20260102-030405"), "{told}");
+    assert!(hints.contains(&hint) && hints.contains("git proq merge --batch 20260102-030405"), "{hints}");
     let _ = sandbox.proq(&["resume"]);
     assert_eq!(sandbox.events("task.failed").len(), 1);
     let _ = sandbox.proq(&["resolve", &lane, "--abort"]).ok();
-    sandbox.program("solver", SOLVES);
+    sandbox.program("solver", SOLVE_SCRIPT);
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
-    // There is nothing left to resolve.
-    let told = sandbox.proq(&["status"]).stderr;
-    assert!(told.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{told}");
-    assert!(!told.contains("git proq resolve"), "{told}");
+    // No conflict is left to resolve.
+    let hints = sandbox.proq(&["status"]).stderr;
+    assert!(hints.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{hints}");
+    assert!(!hints.contains("git proq resolve"), "{hints}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("3 of 3 tasks landed"), "{}", out.stdout);
-    assert_eq!(ran(&sandbox).len(), 3, "nothing was run again");
+    assert_eq!(recorded_runs(&sandbox).len(), 3, "nothing was run again");
 }
 
 #[test]
-fn a_conflict_of_a_paused_batch_that_a_person_resolved_or_landed_is_not_to_be_resolved_again() {
-    let sandbox = clashing("true");
+fn status_drops_resolve_hint_after_manual_resolution() {
+    let sandbox = repo_with_conflicting_tasks("true");
     assert_eq!(sandbox.proq(&["swarm", "plan.toml", "-q"]).code, 3);
-    let late = if task(&sandbox, "x")["state"] == "conflict" { "x" } else { "y" };
-    let lane = task(&sandbox, late)["lane"].as_str().unwrap().to_owned();
+    let conflicting = if task_status(&sandbox, "x")["state"] == "conflict" { "x" } else { "y" };
+    let lane = task_status(&sandbox, conflicting)["lane"].as_str().unwrap().to_owned();
     let _ = sandbox.proq(&["resolve", &lane, "--abort"]).ok();
-    sandbox.program("solver", SOLVES);
+    sandbox.program("solver", SOLVE_SCRIPT);
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
     let assert_hints = || {
-        let told = sandbox.proq(&["status"]).stderr;
-        assert!(told.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{told}");
-        assert!(!told.contains("git proq resolve"), "{told}");
+        let hints = sandbox.proq(&["status"]).stderr;
+        assert!(hints.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{hints}");
+        assert!(!hints.contains("git proq resolve"), "{hints}");
     };
     assert_hints();
     let _ = sandbox.proq(&["merge", &lane]).ok();
     assert_hints();
     let out = sandbox.proq(&["resume"]);
-    assert_eq!(out.code, 0, "{}", out.shown());
-    assert!(out.stdout.contains("3 of 3 tasks landed"), "{}", out.shown());
+    assert_eq!(out.code, 0, "{}", out.to_text());
+    assert!(out.stdout.contains("3 of 3 tasks landed"), "{}", out.to_text());
 }
 
 #[test]
-fn a_task_whose_checks_fail_does_not_land() {
+fn task_with_failed_checks_does_not_land() {
     let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"x\"\ntitle = \"x\"\nchecks = [\"test -e nowhere\"]\n\
                 [[task]]\nid = \"y\"\ntitle = \"y\"\n";
-    let sandbox = planned(plan);
+    let sandbox = repo_with_plan(plan);
     let _ = sandbox.proq(&["approve", "--yes", "--plan", "plan.toml"]).ok();
     let out = sandbox.proq(&["swarm", "plan.toml"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
-    assert_eq!(task(&sandbox, "x")["state"], "check failed");
+    assert_eq!(task_status(&sandbox, "x")["state"], "check failed");
     let files = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
     assert!(!files.contains("x.txt"), "{files}");
     sandbox.assert_healthy();
 }
 
 #[test]
-fn tasks_can_land_on_the_base_itself() {
-    let sandbox = planned(DIAMOND);
+fn auto_merge_lands_tasks_on_the_base() {
+    let sandbox = repo_with_plan(DIAMOND);
     let out = sandbox.proq(&["swarm", "plan.toml", "--auto-merge"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(sandbox.repo.join("foot.txt").exists(), "the checkout follows");
     assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
-    let said = sandbox.proq(&["merge", "--batch", "20260102-030405"]).fails(1);
-    assert!(said.contains("land on main themselves; nothing was moved"), "{said}");
+    let message = sandbox.proq(&["merge", "--batch", "20260102-030405"]).fails(1);
+    assert!(message.contains("land on main themselves; nothing was moved"), "{message}");
 }
 
-/// Two tasks of one phase that conflict, and one of the next.
-const QUARREL: &str = r#"format = 1
+/// Two tasks of one phase that conflict, and one of the next phase.
+const CONFLICTING_PHASES: &str = r#"format = 1
 agent = "worker"
 [[phase]]
 [[phase.task]]
@@ -316,35 +321,36 @@ title = "later"
 "#;
 
 #[test]
-fn a_phase_begins_once_the_conflicts_of_the_one_before_are_over() {
-    for way in [&["--phases"][..], &["--waves"], &[]] {
-        let sandbox =
-            clashing(&format!("touch $ROOT/solving; while [ ! -e $ROOT/go ]; do sleep 0.05; done; {SOLVES}"));
-        sandbox.write("plan.toml", QUARREL);
+fn next_phase_waits_for_conflict_resolution() {
+    for mode in [&["--phases"][..], &["--waves"], &[]] {
+        let sandbox = repo_with_conflicting_tasks(&format!(
+            "touch $ROOT/solving; while [ ! -e $ROOT/go ]; do sleep 0.05; done; {SOLVE_SCRIPT}"
+        ));
+        sandbox.write("plan.toml", CONFLICTING_PHASES);
         sandbox.commit_all("the plan");
-        let out = sandbox.proq(&[&["swarm", "plan.toml", "-q", "--detach"], way].concat());
-        assert_eq!(out.code, 0, "{}", out.shown());
+        let out = sandbox.proq(&[&["swarm", "plan.toml", "-q", "--detach"], mode].concat());
+        assert_eq!(out.code, 0, "{}", out.to_text());
         wait_until("the conflict", || sandbox.root().join("solving").exists());
-        let held = || sandbox.proq(&["status", "--json"]).json()["counts"]["landed"] != 0;
-        wait_until("the other one", held);
-        assert_eq!(task(&sandbox, "later")["state"], "queued", "{way:?}");
-        assert_eq!(ran(&sandbox).len(), 2, "{way:?}");
+        let other_has_landed = || sandbox.proq(&["status", "--json"]).json()["counts"]["landed"] != 0;
+        wait_until("the other one", other_has_landed);
+        assert_eq!(task_status(&sandbox, "later")["state"], "queued", "{mode:?}");
+        assert_eq!(recorded_runs(&sandbox).len(), 2, "{mode:?}");
         sandbox.write_in(&sandbox.root(), "go", "");
         let _ = sandbox.proq(&["resume"]);
-        assert_eq!(ran(&sandbox)[2..], ["later 1"], "{way:?}");
-        assert_eq!(task(&sandbox, "later")["state"], "landed");
+        assert_eq!(recorded_runs(&sandbox)[2..], ["later 1"], "{mode:?}");
+        assert_eq!(task_status(&sandbox, "later")["state"], "landed");
     }
 }
 
 #[test]
-fn a_conflict_that_is_left_keeps_the_next_phase_waiting_until_a_person_goes_on() {
-    let sandbox = clashing("exit 1");
-    sandbox.write("plan.toml", QUARREL);
+fn unresolved_conflict_blocks_next_phase_until_resume() {
+    let sandbox = repo_with_conflicting_tasks("exit 1");
+    sandbox.write("plan.toml", CONFLICTING_PHASES);
     sandbox.commit_all("the plan");
     let out = sandbox.proq(&["swarm", "plan.toml", "-q", "--phases"]);
-    assert_eq!(out.code, 3, "{}", out.shown());
-    assert_eq!(ran(&sandbox).len(), 2);
-    assert_eq!(task(&sandbox, "later")["state"], "queued");
+    assert_eq!(out.code, 3, "{}", out.to_text());
+    assert_eq!(recorded_runs(&sandbox).len(), 2);
+    assert_eq!(task_status(&sandbox, "later")["state"], "queued");
     let _ = sandbox.proq(&["resume"]);
-    assert_eq!(task(&sandbox, "later")["state"], "landed");
+    assert_eq!(task_status(&sandbox, "later")["state"], "landed");
 }

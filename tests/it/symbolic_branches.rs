@@ -1,12 +1,12 @@
-//! Owns the tests of branches that are symbolic refs to others, as the old name of a renamed branch may be: what is on one is on the
-//! branch that it leads to.
+//! Tests of branches that are symbolic refs to others, as the old name of a renamed branch may be. Work on
+//! the symbolic branch belongs to its target.
 
 use std::path::Path;
 
 use super::support::Sandbox;
 
-/// A sandbox in which `master` leads to `main`, and the main checkout is on one of the two.
-fn sandbox(on: &str, ref_format: &str) -> Sandbox {
+/// Creates a repository in which `master` leads to `main`, with the main checkout on branch `on`.
+fn repo_with_symbolic_master(on: &str, ref_format: &str) -> Sandbox {
     let sandbox = Sandbox::empty();
     if ref_format != "files" {
         sandbox.sh(&format!("rm -rf .git; git init -q -b main --ref-format={ref_format}"));
@@ -17,19 +17,20 @@ fn sandbox(on: &str, ref_format: &str) -> Sandbox {
     sandbox
 }
 
-/// The ways in which git keeps refs, as far as this one can switch them.
-fn formats(of: &Sandbox) -> &'static [&'static str] {
-    if of.git_version() < (2, 46) { &["files"] } else { &["files", "reftable"] }
+/// Ref formats that the installed git supports.
+fn ref_formats(sandbox: &Sandbox) -> &'static [&'static str] {
+    if sandbox.git_version() < (2, 46) { &["files"] } else { &["files", "reftable"] }
 }
 
-fn lane(sandbox: &Sandbox, name: &str, onto: &[&str]) {
+fn lane_with_file(sandbox: &Sandbox, name: &str, onto: &[&str]) {
     let _ = sandbox.proq(&[&["spawn", "--empty", "-n", name][..], onto].concat()).ok();
     sandbox.commit_in_lane(name, &format!("echo {name} > {name}.txt"));
 }
 
-/// Requires that `master` still leads to `main`, and that nothing but an edit of `a.txt` is uncommitted in a worktree of it.
+/// Asserts that `master` still leads to `main`, and that only an edit of `a.txt` is uncommitted in a worktree
+/// on branch `on`.
 #[track_caller]
-fn is_whole(sandbox: &Sandbox, dir: &Path, on: &str) {
+fn assert_intact(sandbox: &Sandbox, dir: &Path, on: &str) {
     assert_eq!(sandbox.git(&["symbolic-ref", "refs/heads/master"]), "refs/heads/main");
     let head = match sandbox.sh_in(dir, "cat $(git rev-parse --git-dir)/HEAD").trim() {
         "ref: refs/heads/.invalid" => sandbox.git_in(dir, &["symbolic-ref", "--no-recurse", "HEAD"]),
@@ -40,24 +41,24 @@ fn is_whole(sandbox: &Sandbox, dir: &Path, on: &str) {
 }
 
 #[test]
-fn a_checkout_on_a_symbolic_branch_follows_what_lands_on_the_branch_behind_it() {
-    for format in formats(&Sandbox::empty()) {
+fn checkout_on_symbolic_branch_follows_its_target() {
+    for format in ref_formats(&Sandbox::empty()) {
         for onto in [&["--onto", "main"][..], &[]] {
-            let sandbox = sandbox("master", format);
-            lane(&sandbox, "one", onto);
+            let sandbox = repo_with_symbolic_master("master", format);
+            lane_with_file(&sandbox, "one", onto);
             assert_eq!(sandbox.row("one")["base"], "main");
             sandbox.write("a.txt", "mine\n");
             let _ = sandbox.proq(&["merge", "one"]).ok();
-            is_whole(&sandbox, &sandbox.repo, "master");
+            assert_intact(&sandbox, &sandbox.repo, "master");
             assert_eq!(sandbox.read("one.txt"), "one\n");
             let landed = sandbox.git(&["rev-parse", "main"]);
             for args in [&["undo", "--dry-run"][..], &["undo"]] {
                 let _ = sandbox.proq(args).ok();
-                is_whole(&sandbox, &sandbox.repo, "master");
+                assert_intact(&sandbox, &sandbox.repo, "master");
             }
             assert!(!sandbox.repo.join("one.txt").exists());
             let _ = sandbox.proq(&["op", "redo"]).ok();
-            is_whole(&sandbox, &sandbox.repo, "master");
+            assert_intact(&sandbox, &sandbox.repo, "master");
             assert_eq!(sandbox.git(&["rev-parse", "main"]), landed);
             sandbox.assert_healthy();
         }
@@ -65,9 +66,9 @@ fn a_checkout_on_a_symbolic_branch_follows_what_lands_on_the_branch_behind_it() 
 }
 
 #[test]
-fn a_local_change_on_a_symbolic_branch_refuses_a_landing() {
-    for format in formats(&Sandbox::empty()) {
-        let sandbox = sandbox("master", format);
+fn local_change_on_symbolic_branch_refuses_landing() {
+    for format in ref_formats(&Sandbox::empty()) {
+        let sandbox = repo_with_symbolic_master("master", format);
         let _ = sandbox.proq(&["spawn", "--empty", "-n", "one", "--onto", "main"]).ok();
         sandbox.commit_in_lane("one", "echo one > a.txt");
         sandbox.write("a.txt", "mine\n");
@@ -75,42 +76,42 @@ fn a_local_change_on_a_symbolic_branch_refuses_a_landing() {
             let text = sandbox.proq(args).fails(1);
             assert!(text.contains("stand in the way: a.txt"), "{text}");
         }
-        is_whole(&sandbox, &sandbox.repo, "master");
+        assert_intact(&sandbox, &sandbox.repo, "master");
     }
 }
 
 #[test]
-fn a_linked_worktree_on_a_symbolic_branch_follows_too() {
-    for format in formats(&Sandbox::empty()) {
-        let sandbox = sandbox("main", format);
+fn linked_worktree_on_symbolic_branch_follows() {
+    for format in ref_formats(&Sandbox::empty()) {
+        let sandbox = repo_with_symbolic_master("main", format);
         sandbox.sh("git switch -q --detach; git worktree add -q ../w master");
-        let there = sandbox.root().join("w");
-        sandbox.write_in(&there, "a.txt", "mine\n");
-        lane(&sandbox, "one", &["--onto", "main"]);
+        let worktree = sandbox.root().join("w");
+        sandbox.write_in(&worktree, "a.txt", "mine\n");
+        lane_with_file(&sandbox, "one", &["--onto", "main"]);
         let _ = sandbox.proq(&["merge", "one"]).ok();
-        is_whole(&sandbox, &there, "master");
-        assert!(there.join("one.txt").exists());
+        assert_intact(&sandbox, &worktree, "master");
+        assert!(worktree.join("one.txt").exists());
         let _ = sandbox.proq(&["undo"]).ok();
-        is_whole(&sandbox, &there, "master");
-        assert!(!there.join("one.txt").exists());
+        assert_intact(&sandbox, &worktree, "master");
+        assert!(!worktree.join("one.txt").exists());
     }
 }
 
 #[test]
-fn what_is_for_a_symbolic_branch_lands_on_the_branch_behind_it() {
-    for format in formats(&Sandbox::empty()) {
-        let sandbox = sandbox("main", format);
+fn landing_onto_symbolic_branch_moves_its_target() {
+    for format in ref_formats(&Sandbox::empty()) {
+        let sandbox = repo_with_symbolic_master("main", format);
         sandbox.write("a.txt", "mine\n");
-        lane(&sandbox, "one", &["--onto", "master"]);
+        lane_with_file(&sandbox, "one", &["--onto", "master"]);
         sandbox.git(&["branch", "other"]);
-        lane(&sandbox, "two", &["--onto", "other"]);
+        lane_with_file(&sandbox, "two", &["--onto", "other"]);
         for merge in [&["merge", "one"][..], &["merge", "two", "--onto", "master"]] {
             assert!(sandbox.proq(merge).ok().contains(" on main ("), "{merge:?}");
-            is_whole(&sandbox, &sandbox.repo, "main");
+            assert_intact(&sandbox, &sandbox.repo, "main");
         }
         assert!(sandbox.repo.join("one.txt").exists() && sandbox.repo.join("two.txt").exists());
         sandbox.sh("git stash -q; git switch -q --detach; git stash pop -q");
-        lane(&sandbox, "three", &["--base", "master"]);
+        lane_with_file(&sandbox, "three", &["--base", "master"]);
         let _ = sandbox.proq(&["merge", "three"]).ok();
         assert_eq!(sandbox.git(&["show", "main:three.txt"]), "three");
         let _ = sandbox.proq(&["undo"]).ok();
@@ -119,12 +120,12 @@ fn what_is_for_a_symbolic_branch_lands_on_the_branch_behind_it() {
 }
 
 #[test]
-fn a_base_that_becomes_a_symbolic_name_of_its_new_one_is_landed_on_and_undone_there() {
-    for format in formats(&Sandbox::empty()) {
-        let sandbox = sandbox("main", format);
+fn base_renamed_behind_symbolic_ref_lands_and_undoes() {
+    for format in ref_formats(&Sandbox::empty()) {
+        let sandbox = repo_with_symbolic_master("main", format);
         sandbox.sh("git symbolic-ref -d refs/heads/master");
-        lane(&sandbox, "one", &[]);
-        lane(&sandbox, "two", &[]);
+        lane_with_file(&sandbox, "one", &[]);
+        lane_with_file(&sandbox, "two", &[]);
         let _ = sandbox.proq(&["merge", "one"]).ok();
         sandbox.sh("git branch -m main trunk; git symbolic-ref refs/heads/main refs/heads/trunk");
         let _ = sandbox.proq(&["merge", "two"]).ok();
@@ -141,29 +142,29 @@ fn a_base_that_becomes_a_symbolic_name_of_its_new_one_is_landed_on_and_undone_th
 }
 
 #[test]
-fn a_preview_from_a_symbolic_branch_goes_back_to_it() {
-    for format in formats(&Sandbox::empty()) {
+fn preview_returns_to_symbolic_branch() {
+    for format in ref_formats(&Sandbox::empty()) {
         for back in [&["preview", "--back"][..], &["undo"], &["merge", "one"]] {
-            let sandbox = sandbox("master", format);
-            lane(&sandbox, "one", &[]);
+            let sandbox = repo_with_symbolic_master("master", format);
+            lane_with_file(&sandbox, "one", &[]);
             sandbox.write("a.txt", "mine\n");
             let _ = sandbox.proq(&["preview", "one"]).ok();
             assert!(sandbox.repo.join("one.txt").exists());
             let _ = sandbox.proq(back).ok();
-            is_whole(&sandbox, &sandbox.repo, "master");
+            assert_intact(&sandbox, &sandbox.repo, "master");
             sandbox.assert_healthy();
         }
     }
 }
 
 #[test]
-fn a_run_on_a_symbolic_branch_commits_to_the_branch_behind_it() {
-    for format in formats(&Sandbox::empty()) {
-        let sandbox = sandbox("master", format);
+fn in_place_run_commits_to_target_of_symbolic_branch() {
+    for format in ref_formats(&Sandbox::empty()) {
+        let sandbox = repo_with_symbolic_master("master", format);
         sandbox.write("a.txt", "mine\n");
         let work = "echo new > new.txt; git add new.txt; git commit -qm new";
         let _ = sandbox.proq(&["spawn", "--in-place", "--wait", "-n", "one", "--", "sh", "-ec", work]).ok();
         assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "new\nbase");
-        is_whole(&sandbox, &sandbox.repo, "master");
+        assert_intact(&sandbox, &sandbox.repo, "master");
     }
 }

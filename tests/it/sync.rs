@@ -1,10 +1,11 @@
-//! Owns the tests of `git proq sync`: a lane gets what it lacks, its own work stays, and what is replaced comes back.
+//! Tests of `git proq sync`: a lane gets missing files, its own work stays, and replaced files can be
+//! restored.
 
-use super::recovery::kit::{dies, recovers};
-use super::support::{Sandbox, names};
+use super::recovery::kit::{kill_at, recover};
+use super::support::{Sandbox, file_names};
 
-/// A lane `x` with copies of a file and of a folder.
-fn lane() -> Sandbox {
+/// Creates lane `x` with copies of a file and of a folder.
+fn lane_with_copies() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write(".gitignore", ".env\ncache/\nlinked/\n");
     sandbox.write(".worktreeinclude", ".env\ncache/\n");
@@ -16,29 +17,30 @@ fn lane() -> Sandbox {
     sandbox
 }
 
-fn in_lane(sandbox: &Sandbox, path: &str) -> Option<String> {
-    std::fs::read_to_string(sandbox.lane("x").join(path)).ok()
+fn read_in_lane(sandbox: &Sandbox, path: &str) -> Option<String> {
+    std::fs::read_to_string(sandbox.lane_path("x").join(path)).ok()
 }
 
-/// Newer in the main checkout, newer in the lane, newer in both, gone from the lane, new in the main checkout.
-fn moved_on(sandbox: &Sandbox) {
+/// Makes files newer in the main checkout, newer in the lane, newer in both, missing in the lane, and new in
+/// the main checkout.
+fn change_both_sides(sandbox: &Sandbox) {
     sandbox.write(".env", "two!");
-    sandbox.write_in(&sandbox.lane("x"), "cache/a", "mine");
+    sandbox.write_in(&sandbox.lane_path("x"), "cache/a", "mine");
     sandbox.write("cache/b", "theirs");
-    sandbox.write_in(&sandbox.lane("x"), "cache/b", "mine too");
-    std::fs::remove_file(sandbox.lane("x").join("cache/c")).unwrap();
+    sandbox.write_in(&sandbox.lane_path("x"), "cache/b", "mine too");
+    std::fs::remove_file(sandbox.lane_path("x").join("cache/c")).unwrap();
     sandbox.write("cache/new/d", "d");
 }
 
 #[test]
-fn a_lane_gets_what_it_lacks_and_keeps_its_own_work() {
-    let sandbox = lane();
-    insta::assert_snapshot!(sandbox.proq(&["sync", "x"]).shown(), @r"
+fn sync_adds_missing_files_and_keeps_lane_changes() {
+    let sandbox = lane_with_copies();
+    insta::assert_snapshot!(sandbox.proq(&["sync", "x"]).to_text(), @r"
     lane 'x' has all of it
     --- code 0
     ");
-    moved_on(&sandbox);
-    insta::assert_snapshot!(sandbox.proq(&["sync", "x", "--dry-run"]).shown(), @r"
+    change_both_sides(&sandbox);
+    insta::assert_snapshot!(sandbox.proq(&["sync", "x", "--dry-run"]).to_text(), @r"
     would be added: cache/c, cache/new
     would be renewed: .env
     --- stderr
@@ -46,8 +48,8 @@ fn a_lane_gets_what_it_lacks_and_keeps_its_own_work() {
     hint: replace them all the same: git proq sync x --force
     --- code 0
     ");
-    assert_eq!(in_lane(&sandbox, ".env").as_deref(), Some("one"));
-    insta::assert_snapshot!(sandbox.proq(&["sync", "x"]).shown(), @r"
+    assert_eq!(read_in_lane(&sandbox, ".env").as_deref(), Some("one"));
+    insta::assert_snapshot!(sandbox.proq(&["sync", "x"]).to_text(), @r"
     added: cache/c, cache/new
     renewed: .env
     --- stderr
@@ -55,7 +57,8 @@ fn a_lane_gets_what_it_lacks_and_keeps_its_own_work() {
     hint: replace them all the same: git proq sync x --force
     --- code 0
     ");
-    let has = |path: &str, text: &str| assert_eq!(in_lane(&sandbox, path).as_deref(), Some(text), "{path}");
+    let assert_content =
+        |path: &str, text: &str| assert_eq!(read_in_lane(&sandbox, path).as_deref(), Some(text), "{path}");
     for (path, text) in [
         (".env", "two!"),
         ("cache/a", "mine"),
@@ -63,10 +66,10 @@ fn a_lane_gets_what_it_lacks_and_keeps_its_own_work() {
         ("cache/c", "c"),
         ("cache/new/d", "d"),
     ] {
-        has(path, text);
+        assert_content(path, text);
     }
     assert_eq!(sandbox.proq(&["sync", "x"]).stdout, "lane 'x' has the rest of it\n");
-    // What was given is a copy that nobody has changed, too.
+    // A file that `sync` added is a copy that nobody has changed, too.
     sandbox.write(".env", "three");
     sandbox.write("cache/new/d", "dd");
     let answer = sandbox.proq(&["sync", "x", "--json"]).json();
@@ -76,13 +79,13 @@ fn a_lane_gets_what_it_lacks_and_keeps_its_own_work() {
 }
 
 #[test]
-fn what_is_replaced_comes_back_with_an_undo() {
-    let sandbox = lane();
-    moved_on(&sandbox);
+fn undo_restores_files_replaced_by_sync() {
+    let sandbox = lane_with_copies();
+    change_both_sides(&sandbox);
     let names = [".env", "cache/a", "cache/b", "cache/c", "cache/new/d"];
-    let all = || names.map(|name| in_lane(&sandbox, name));
+    let all = || names.map(|name| read_in_lane(&sandbox, name));
     let before = all();
-    insta::assert_snapshot!(sandbox.proq(&["sync", "x", "--force"]).shown(), @r"
+    insta::assert_snapshot!(sandbox.proq(&["sync", "x", "--force"]).to_text(), @r"
     added: cache/c, cache/new
     renewed: .env
     replaced: cache/a, cache/b
@@ -99,74 +102,78 @@ fn what_is_replaced_comes_back_with_an_undo() {
 }
 
 #[test]
-fn killed_half_way_it_is_taken_back() {
+fn killed_sync_is_rolled_back() {
     for at in ["step.after:2", "step.before:4", "step.after:5"] {
-        let sandbox = lane();
-        moved_on(&sandbox);
-        let all =
-            || [".env", "cache/a", "cache/b", "cache/c", "cache/new/d"].map(|name| in_lane(&sandbox, name));
+        let sandbox = lane_with_copies();
+        change_both_sides(&sandbox);
+        let all = || {
+            [".env", "cache/a", "cache/b", "cache/c", "cache/new/d"].map(|name| read_in_lane(&sandbox, name))
+        };
         let before = all();
-        dies(&sandbox, at, &["sync", "x", "--force"]);
-        let _ = recovers(&sandbox);
+        kill_at(&sandbox, at, &["sync", "x", "--force"]);
+        let _ = recover(&sandbox);
         assert_eq!(all(), before, "{at}");
         let _ = sandbox.proq(&["sync", "x", "--force"]).ok();
-        assert_eq!(in_lane(&sandbox, "cache/b").as_deref(), Some("theirs"));
+        assert_eq!(read_in_lane(&sandbox, "cache/b").as_deref(), Some("theirs"));
         sandbox.assert_healthy();
     }
 }
 
 #[test]
-fn killed_while_it_copies_nothing_is_left_of_it() {
+fn sync_killed_while_copying_leaves_nothing() {
     for at in ["trash.begun", "sync.copied"] {
-        let sandbox = lane();
-        moved_on(&sandbox);
-        dies(&sandbox, at, &["sync", "x"]);
-        let _ = recovers(&sandbox);
-        assert_eq!(names(&sandbox.repo.join(".git/proq/trash")), [""; 0], "{at}");
-        assert_eq!(in_lane(&sandbox, ".env").as_deref(), Some("one"));
+        let sandbox = lane_with_copies();
+        change_both_sides(&sandbox);
+        kill_at(&sandbox, at, &["sync", "x"]);
+        let _ = recover(&sandbox);
+        assert_eq!(file_names(&sandbox.repo.join(".git/proq/trash")), [""; 0], "{at}");
+        assert_eq!(read_in_lane(&sandbox, ".env").as_deref(), Some("one"));
         sandbox.assert_healthy();
     }
 }
 
 #[test]
-fn links_are_made_later_and_nothing_is_written_through_one() {
-    let sandbox = lane();
+fn sync_creates_links_and_never_writes_through_one() {
+    let sandbox = lane_with_copies();
     sandbox.write("linked/x", "x");
     sandbox.git(&["config", "proq.lane.link", "linked/"]);
     let _ = sandbox.proq(&["sync", "x"]).ok();
-    assert_eq!(std::fs::read_link(sandbox.lane("x").join("linked")).unwrap(), sandbox.repo.join("linked"));
+    assert_eq!(
+        std::fs::read_link(sandbox.lane_path("x").join("linked")).unwrap(),
+        sandbox.repo.join("linked")
+    );
     assert!(sandbox.proq(&["sync", "x"]).ok().contains("has all of it"));
-    // The lane's agent has put a link in the place of the folder.
+    // The lane's agent has replaced the folder by a link.
     let outside = sandbox.root().join("outside");
     std::fs::create_dir(&outside).unwrap();
-    sandbox.sh_in(&sandbox.lane("x"), "rm -r cache; ln -s $ROOT/outside cache");
+    sandbox.sh_in(&sandbox.lane_path("x"), "rm -r cache; ln -s $ROOT/outside cache");
     sandbox.write("cache/new", "new");
     let _ = sandbox.proq(&["sync", "x"]).ok();
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
     let _ = sandbox.proq(&["sync", "x", "--force"]).ok();
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
-    assert_eq!(in_lane(&sandbox, "cache/new").as_deref(), Some("new"));
-    assert!(!sandbox.lane("x").join("cache").is_symlink());
+    assert_eq!(read_in_lane(&sandbox, "cache/new").as_deref(), Some("new"));
+    assert!(!sandbox.lane_path("x").join("cache").is_symlink());
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_lane_in_which_an_agent_works_is_left_alone() {
-    let sandbox = lane();
-    moved_on(&sandbox);
+fn sync_refuses_lane_with_running_agent() {
+    let sandbox = lane_with_copies();
+    change_both_sides(&sandbox);
     sandbox.pipe("up");
     sandbox.pipe("go");
     sandbox.program("robot", "echo up > $ROOT/up; cat $ROOT/go");
     let _ = sandbox.proq(&["sync", "x"]).ok();
     let _ = sandbox.proq(&["run", "x", "robot", "go"]).ok();
-    let _ = sandbox.hear("up");
+    let _ = sandbox.read_pipe("up");
     assert!(sandbox.proq(&["sync", "x", "--force"]).fails(1).contains("is running"));
-    // Nor are files taken from under it.
+    // `undo` does not remove files under a running agent either.
     let mut undo = sandbox.proq_command(&sandbox.repo, &["undo"]);
     undo.env("PROQ_LOCK_TIMEOUT", "0");
     let out = sandbox.output(undo);
-    assert_eq!(out.code, 5, "{}", out.shown());
-    assert_eq!(in_lane(&sandbox, ".env").as_deref(), Some("two!"));
-    sandbox.tell("go");
+    assert_eq!(out.code, 5, "{}", out.to_text());
+    assert_eq!(read_in_lane(&sandbox, ".env").as_deref(), Some("two!"));
+    sandbox.write_pipe("go");
     let _ = sandbox.proq(&["wait", "x"]);
 }

@@ -1,15 +1,15 @@
-//! Owns the tests of `git proq task`: whose task it is, and what becomes of a report.
+//! Tests of `git proq task`: which lane's task is read, and what happens to reports.
 
 use super::support::{Output, Sandbox};
 
-/// The program in a lane's worktree, told by its environment which lane that is.
-fn in_lane(sandbox: &Sandbox, lane: &str, claimed: Option<&str>, args: &[&str]) -> Output {
-    let mut command = sandbox.proq_command(&sandbox.lane(lane), args);
+/// Runs the program in a lane's worktree; `claimed` is the lane that the environment names.
+fn proq_in_lane(sandbox: &Sandbox, lane: &str, claimed: Option<&str>, args: &[&str]) -> Output {
+    let mut command = sandbox.proq_command(&sandbox.lane_path(lane), args);
     command.envs(claimed.map(|lane| ("PROQ_LANE", lane)));
     sandbox.output(command)
 }
 
-fn with_lane() -> Sandbox {
+fn sandbox_with_lane() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.program("robot", "true");
     let args = [
@@ -29,8 +29,8 @@ fn with_lane() -> Sandbox {
 }
 
 #[test]
-fn an_agent_reads_its_task_and_reports_on_it() {
-    let sandbox = with_lane();
+fn agent_reads_task_and_reports() {
+    let sandbox = sandbox_with_lane();
     let update = [
         "task",
         "update",
@@ -43,11 +43,11 @@ fn an_agent_reads_its_task_and_reports_on_it() {
         "--human-step",
         "c",
     ];
-    insta::assert_snapshot!(in_lane(&sandbox, "x", Some("x"), &update).shown(), @r"
+    insta::assert_snapshot!(proq_in_lane(&sandbox, "x", Some("x"), &update).to_text(), @r"
     reported on lane 'x': 2 findings, 1 step for a person
     --- code 0
     ");
-    insta::assert_snapshot!(in_lane(&sandbox, "x", Some("x"), &["task", "read"]).shown(), @r"
+    insta::assert_snapshot!(proq_in_lane(&sandbox, "x", Some("x"), &["task", "read"]).to_text(), @r"
     lane       x
     branch     proq/x, lands on main
     scope      src/
@@ -73,17 +73,17 @@ fn an_agent_reads_its_task_and_reports_on_it() {
 }
 
 #[test]
-fn a_report_takes_the_place_of_the_former_and_a_bad_one_does_not() {
-    let sandbox = with_lane();
-    let say = |args: &[&str]| in_lane(&sandbox, "x", None, &[&["task", "update"][..], args].concat());
-    let _ = say(&["--finding", "first", "--human-step", "step"]).ok();
-    let _ = say(&["--finding", "second"]).ok();
+fn report_replaces_earlier_one_unless_invalid() {
+    let sandbox = sandbox_with_lane();
+    let update = |args: &[&str]| proq_in_lane(&sandbox, "x", None, &[&["task", "update"][..], args].concat());
+    let _ = update(&["--finding", "first", "--human-step", "step"]).ok();
+    let _ = update(&["--finding", "second"]).ok();
     let report = || sandbox.proq(&["show", "x", "--json"]).json()["report"].clone();
     assert_eq!(
         (&report()["findings"], &report()["human_steps"]),
         (&["second"].into(), &serde_json::json!([]))
     );
-    insta::assert_snapshot!(say(&[]).fails(1), @r"
+    insta::assert_snapshot!(update(&[]).fails(1), @r"
     error: the report says nothing; what was reported before stays
     hint: say in short what a person has to know; put what is long into a file of the lane
     ");
@@ -93,25 +93,25 @@ fn a_report_takes_the_place_of_the_former_and_a_bad_one_does_not() {
         ["x".repeat(1_000_000), "{\"findings\": [1]}".into(), "{\"more\": 1}".into(), "{".into(), " ".into()]
     {
         std::fs::write(&file, text).unwrap();
-        assert!(say(&["-f", path]).fails(1).contains("what was reported before stays"));
+        assert!(update(&["-f", path]).fails(1).contains("what was reported before stays"));
         assert_eq!(report()["findings"], serde_json::json!(["second"]));
     }
-    assert!(say(&["--dry-run", "--finding", "third"]).ok().starts_with("would report"));
+    assert!(update(&["--dry-run", "--finding", "third"]).ok().starts_with("would report"));
     assert_eq!(report()["findings"], serde_json::json!(["second"]));
     std::fs::write(&file, r#"{"status": "s", "findings": ["f"]}"#).unwrap();
-    let _ = say(&["-f", path]).ok();
+    let _ = update(&["-f", path]).ok();
     assert_eq!((&report()["status"], &report()["findings"][0]), (&"s".into(), &"f".into()));
-    let mut command = sandbox.proq_command(&sandbox.lane("x"), &["task", "update", "-f", "-"]);
+    let mut command = sandbox.proq_command(&sandbox.lane_path("x"), &["task", "update", "-f", "-"]);
     command.env("PROQ_LANE", "x");
     let _ = sandbox.output_with(command, b"# plain\n\ntext\n").ok();
     assert_eq!(report()["findings"], serde_json::json!(["# plain\n\ntext\n"]));
 }
 
 #[test]
-fn nobody_reports_for_another_lane_or_from_outside() {
-    let sandbox = with_lane();
+fn refuses_report_for_other_lane_or_outside_lane() {
+    let sandbox = sandbox_with_lane();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
-    insta::assert_snapshot!(in_lane(&sandbox, "x", Some("y"), &["task", "update", "--finding", "a"]).fails(1), @r"
+    insta::assert_snapshot!(proq_in_lane(&sandbox, "x", Some("y"), &["task", "update", "--finding", "a"]).fails(1), @r"
     error: this is lane 'x', and PROQ_LANE says 'y'; nothing was changed
     hint: go back to the worktree of 'y': git proq show y
     ");
@@ -131,11 +131,13 @@ fn nobody_reports_for_another_lane_or_from_outside() {
 }
 
 #[test]
-fn a_report_moves_no_cursor() {
-    let sandbox = with_lane();
+fn escapes_control_characters_in_report() {
+    let sandbox = sandbox_with_lane();
     let text = "a\u{1b}[2J\u{1b}]0;title\u{7}\rb\u{9b}31m\u{202e}c\u{8}";
-    let _ = in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", text, "--status", text]).ok();
-    for out in [sandbox.proq(&["show", "x"]).ok(), in_lane(&sandbox, "x", None, &["task", "read"]).ok()] {
+    let _ =
+        proq_in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", text, "--status", text]).ok();
+    for out in [sandbox.proq(&["show", "x"]).ok(), proq_in_lane(&sandbox, "x", None, &["task", "read"]).ok()]
+    {
         let bad = out.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
         assert_eq!(bad, None, "{out:?}");
         assert!(out.contains(r"a\u{1b}[2J"), "{out}");
@@ -144,9 +146,9 @@ fn a_report_moves_no_cursor() {
 }
 
 #[test]
-fn a_report_stays_with_the_lane_that_is_gone() {
-    let sandbox = with_lane();
-    let _ = in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", "kept"]).ok();
+fn report_is_kept_for_removed_lane() {
+    let sandbox = sandbox_with_lane();
+    let _ = proq_in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", "kept"]).ok();
     let _ = sandbox.proq(&["discard", "x"]).ok();
     assert!(sandbox.proq(&["show", "x@1"]).ok().contains("found      kept\n"));
     let _ = sandbox.proq(&["undo"]).ok();
@@ -155,19 +157,19 @@ fn a_report_stays_with_the_lane_that_is_gone() {
 }
 
 #[test]
-fn a_report_that_cannot_be_read_is_named() {
-    let sandbox = with_lane();
+fn unreadable_report_is_reported() {
+    let sandbox = sandbox_with_lane();
     let path = sandbox.repo.join(".git/proq/lanes/x/report.toml");
     std::fs::write(&path, "format = 2\n").unwrap();
     assert!(sandbox.proq(&["show", "x"]).fails(1).contains("report.toml"));
-    let _ = in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", "new"]).fails(1);
+    let _ = proq_in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", "new"]).fails(1);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "format = 2\n");
 }
 
 #[test]
-fn who_resolves_a_conflict_reads_what_that_is_about() {
+fn conflict_agent_reads_conflict_task() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo lane > a.txt");
+    sandbox.lane_with_commit("x", "echo lane > a.txt");
     sandbox.write("a.txt", "main\n");
     sandbox.commit_all("main");
     let _ = sandbox.proq(&["merge", "x"]).fails(3);

@@ -1,26 +1,27 @@
-//! Owns the tests of checks that belong to a lane's task: where they count, whose fault a red one is, where they are told.
+//! Tests of checks that belong to a lane's task: on which states they run, which lane fails for them, and
+//! where they are shown.
 
-use super::redispatch::old_lane;
-use super::resolve::{GOOD, conflicting};
+use super::redispatch::sandbox_with_old_lane;
+use super::resolve::{GOOD_SCRIPT, sandbox_with_conflict};
 use super::support::{Output, Sandbox};
 
-/// Makes a lane with checks of its own, and commits what a shell script does in it.
+/// Creates a lane with checks of its own, and commits what a shell script does in it.
 #[track_caller]
-fn lane(sandbox: &Sandbox, name: &str, script: &str, checks: &[&str]) {
+fn lane_with_checks(sandbox: &Sandbox, name: &str, script: &str, checks: &[&str]) {
     let mut args = vec!["spawn", "--empty", "-n", name];
     args.extend(checks.iter().flat_map(|check| ["--check", check]));
     let _ = sandbox.proq(&args).ok();
     sandbox.commit_in_lane(name, script);
 }
 
-/// The lines that checks have written to a file of the sandbox.
+/// Returns the lines that checks have written to a file of the sandbox.
 fn lines(sandbox: &Sandbox, file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(sandbox.root().join(file)).unwrap_or_default();
     text.lines().map(ToOwned::to_owned).collect()
 }
 
-/// The lanes of a landing's answer with this result.
-fn with(answer: &serde_json::Value, result: &str) -> Vec<String> {
+/// Returns the lanes of a landing's answer with this result.
+fn lanes_with_result(answer: &serde_json::Value, result: &str) -> Vec<String> {
     let lanes = answer["lanes"].as_array().unwrap().iter().filter(|l| l["result"] == result);
     lanes.map(|l| l["lane"].as_str().unwrap().to_owned()).collect()
 }
@@ -29,7 +30,10 @@ fn with(answer: &serde_json::Value, result: &str) -> Vec<String> {
 fn assert_red(sandbox: &Sandbox, out: &Output, landed: &[&str], failed: &[&str]) {
     assert_eq!(out.code, 4, "{}", out.stderr);
     let answer = out.json();
-    assert_eq!((with(&answer, "landed"), with(&answer, "check-failed")), (own(landed), own(failed)));
+    assert_eq!(
+        (lanes_with_result(&answer, "landed"), lanes_with_result(&answer, "check-failed")),
+        (to_strings(landed), to_strings(failed))
+    );
     for name in failed {
         assert_eq!(sandbox.row(name)["state"], "check-failed");
     }
@@ -37,17 +41,17 @@ fn assert_red(sandbox: &Sandbox, out: &Output, landed: &[&str], failed: &[&str])
     sandbox.assert_healthy();
 }
 
-fn own(names: &[&str]) -> Vec<String> {
+fn to_strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 #[test]
-fn a_lane_that_does_not_do_its_task_is_left_out_though_the_base_does_not_either() {
+fn failed_task_check_refuses_lane_even_if_base_fails() {
     let sandbox = Sandbox::new();
     let before = sandbox.git(&["rev-parse", "main"]);
-    lane(&sandbox, "pay", "echo half > half.txt", &["echo looking; test -e pay.txt"]);
+    lane_with_checks(&sandbox, "pay", "echo half > half.txt", &["echo looking; test -e pay.txt"]);
     let out = sandbox.proq(&["merge", "pay"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     check failed pay: its own check `echo looking; test -e pay.txt` failed (exit code 1) with it on main; main does not have it
         $ echo looking; test -e pay.txt
         looking
@@ -71,20 +75,20 @@ fn a_lane_that_does_not_do_its_task_is_left_out_though_the_base_does_not_either(
 }
 
 #[test]
-fn a_check_runs_where_its_lane_is_and_nowhere_else() {
+fn task_check_runs_only_on_states_with_its_lane() {
     let sandbox = Sandbox::new();
-    let noted = |name: &str| format!("echo \"{name} of $PROQ_LANES\" >> $ROOT/runs");
-    lane(&sandbox, "one", "echo 1 > one.txt", &[&noted("one"), "test -e one.txt"]);
-    lane(&sandbox, "two", "echo 2 > two.txt", &[]);
-    lane(&sandbox, "bad", "echo 3 > bad.txt", &[&noted("bad"), "test ! -e bad.txt"]);
-    let all = noted("all");
+    let recording_check = |name: &str| format!("echo \"{name} of $PROQ_LANES\" >> $ROOT/runs");
+    lane_with_checks(&sandbox, "one", "echo 1 > one.txt", &[&recording_check("one"), "test -e one.txt"]);
+    lane_with_checks(&sandbox, "two", "echo 2 > two.txt", &[]);
+    lane_with_checks(&sandbox, "bad", "echo 3 > bad.txt", &[&recording_check("bad"), "test ! -e bad.txt"]);
+    let all = recording_check("all");
     let args = ["merge", "one", "two", "bad", "--order", "given", "--json", "--verify", &all];
     let out = sandbox.proq(&args);
     assert_red(&sandbox, &out, &["one", "two"], &["bad"]);
-    let whole = ["all of one two bad", "one of one two bad", "bad of one two bad"];
-    let mut wanted: Vec<&str> = [whole, whole].concat();
-    wanted.extend(["all of one", "one of one", "all of one two", "one of one two"]);
-    assert_eq!(lines(&sandbox, "runs"), wanted);
+    let full_stack = ["all of one two bad", "one of one two bad", "bad of one two bad"];
+    let mut expected: Vec<&str> = [full_stack, full_stack].concat();
+    expected.extend(["all of one", "one of one", "all of one two", "one of one two"]);
+    assert_eq!(lines(&sandbox, "runs"), expected);
     let answer = out.json();
     assert_eq!(answer["checks"]["commands"], serde_json::json!([all]));
     assert_eq!(answer["checks"]["tasks"][0]["lane"], "one");
@@ -95,27 +99,27 @@ fn a_check_runs_where_its_lane_is_and_nowhere_else() {
 }
 
 #[test]
-fn a_lane_that_breaks_the_task_of_one_below_it_is_at_fault() {
+fn lane_that_breaks_a_lower_lanes_check_is_refused() {
     let sandbox = Sandbox::new();
-    lane(&sandbox, "pay", "echo pay > pay.txt", &["test -e pay.txt && test ! -e broken.txt"]);
-    lane(&sandbox, "mid", "echo mid > mid.txt", &[]);
-    lane(&sandbox, "breaks", "echo broken > broken.txt", &[]);
+    lane_with_checks(&sandbox, "pay", "echo pay > pay.txt", &["test -e pay.txt && test ! -e broken.txt"]);
+    lane_with_checks(&sandbox, "mid", "echo mid > mid.txt", &[]);
+    lane_with_checks(&sandbox, "breaks", "echo broken > broken.txt", &[]);
     let out = sandbox.proq(&["merge", "pay", "mid", "breaks", "--order", "given"]);
-    let said = out.fails(4);
-    insta::assert_snapshot!(said.lines().find(|l| l.starts_with("check failed")).unwrap(), @"check failed breaks: `test -e pay.txt && test ! -e broken.txt`, a check of lane 'pay', failed (exit code 1) with it on main, mid and 1 other lane, but not without it; main does not have it");
+    let message = out.fails(4);
+    insta::assert_snapshot!(message.lines().find(|l| l.starts_with("check failed")).unwrap(), @"check failed breaks: `test -e pay.txt && test ! -e broken.txt`, a check of lane 'pay', failed (exit code 1) with it on main, mid and 1 other lane, but not without it; main does not have it");
     assert_eq!(sandbox.git(&["ls-files"]), "a.txt\nmid.txt\npay.txt");
-    // Once that lane is on the base, nobody asks for it any more.
+    // A check no longer applies once its lane is on the base.
     let _ = sandbox.proq(&["merge", "breaks"]).ok();
     assert_eq!(sandbox.read("broken.txt"), "broken\n");
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_line_that_is_red_on_the_base_is_excused_for_the_landing_and_not_for_the_task() {
+fn base_failure_excuses_landing_but_not_task_check() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "--add", "proq.verify.commands", "test -e done.txt"]);
-    lane(&sandbox, "other", "echo other > other.txt", &[]);
-    lane(&sandbox, "lazy", "echo lazy > lazy.txt", &["test -e done.txt"]);
+    lane_with_checks(&sandbox, "other", "echo other > other.txt", &[]);
+    lane_with_checks(&sandbox, "lazy", "echo lazy > lazy.txt", &["test -e done.txt"]);
     let out = sandbox.proq(&["merge", "other", "lazy", "--order", "given", "--json"]);
     assert!(out.stderr.contains("`test -e done.txt` fails on main itself"), "{}", out.stderr);
     assert_red(&sandbox, &out, &["other"], &["lazy"]);
@@ -123,11 +127,11 @@ fn a_line_that_is_red_on_the_base_is_excused_for_the_landing_and_not_for_the_tas
 }
 
 #[test]
-fn lanes_with_the_same_check_run_it_once() {
+fn equal_checks_of_lanes_run_once() {
     let sandbox = Sandbox::new();
     let check = "echo run >> $ROOT/runs";
     for name in ["one", "two", "three"] {
-        lane(&sandbox, name, &format!("echo {name} > {name}.txt"), &[check, check]);
+        lane_with_checks(&sandbox, name, &format!("echo {name} > {name}.txt"), &[check, check]);
     }
     let _ = sandbox.proq(&["merge", "--all", "--verify", check]).ok();
     assert_eq!(lines(&sandbox, "runs").len(), 1);
@@ -135,7 +139,7 @@ fn lanes_with_the_same_check_run_it_once() {
 }
 
 #[test]
-fn what_was_good_with_other_checks_is_looked_at_again() {
+fn verify_cache_depends_on_checks_and_lane() {
     let sandbox = Sandbox::new();
     let merge = |name: &str| {
         let out = sandbox.proq(&["merge", name, "--verify", "echo all >> $ROOT/runs"]);
@@ -143,20 +147,20 @@ fn what_was_good_with_other_checks_is_looked_at_again() {
         let _ = sandbox.proq(&["undo"]).ok();
         lines(&sandbox, "runs").len()
     };
-    lane(&sandbox, "plain", "echo same > same.txt", &[]);
-    lane(&sandbox, "picky", "echo same > same.txt", &["echo picky >> $ROOT/runs"]);
-    lane(&sandbox, "same", "echo same > same.txt", &["echo picky >> $ROOT/runs"]);
-    // The same files each time; what was run on them is what counts, and in which lane they are.
+    lane_with_checks(&sandbox, "plain", "echo same > same.txt", &[]);
+    lane_with_checks(&sandbox, "picky", "echo same > same.txt", &["echo picky >> $ROOT/runs"]);
+    lane_with_checks(&sandbox, "same", "echo same > same.txt", &["echo picky >> $ROOT/runs"]);
+    // The files are the same each time; the cache depends on the checks that ran and on the lane.
     assert_eq!([merge("plain"), merge("plain"), merge("picky")], [1, 1, 3]);
     assert_eq!([merge("picky"), merge("same"), merge("plain")], [3, 5, 5]);
 }
 
 #[test]
-fn with_other_ways_to_land_the_checks_count_all_the_same() {
+fn task_checks_apply_to_rebase_and_squash() {
     for strategy in ["rebase", "squash"] {
         let sandbox = Sandbox::new();
-        lane(&sandbox, "good", "echo good > good.txt", &["test -e good.txt"]);
-        lane(&sandbox, "bad", "echo bad > bad.txt", &["test ! -e bad.txt"]);
+        lane_with_checks(&sandbox, "good", "echo good > good.txt", &["test -e good.txt"]);
+        lane_with_checks(&sandbox, "bad", "echo bad > bad.txt", &["test ! -e bad.txt"]);
         sandbox.sh("echo on > on.txt; git add on.txt; git commit -qm on");
         let out = sandbox.proq(&["merge", "--all", "--strategy", strategy, "--json"]);
         assert_red(&sandbox, &out, &["good"], &["bad"]);
@@ -165,17 +169,17 @@ fn with_other_ways_to_land_the_checks_count_all_the_same() {
 }
 
 #[test]
-fn all_or_none_and_several_bases() {
+fn task_checks_apply_to_atomic_and_many_bases() {
     let sandbox = Sandbox::new();
     sandbox.git(&["branch", "dev"]);
-    lane(&sandbox, "good", "echo good > good.txt", &["test -e good.txt"]);
+    lane_with_checks(&sandbox, "good", "echo good > good.txt", &["test -e good.txt"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "bad", "--base", "dev", "--check", "false"]).ok();
     sandbox.commit_in_lane("bad", "echo bad > bad.txt");
     let refs = sandbox.git(&["for-each-ref", "refs/heads"]);
     let out = sandbox.proq(&["merge", "good", "bad", "--atomic", "--json"]);
     assert_eq!(
-        (with(&out.json(), "refused"), with(&out.json(), "check-failed")),
-        (own(&["good"]), own(&["bad"]))
+        (lanes_with_result(&out.json(), "refused"), lanes_with_result(&out.json(), "check-failed")),
+        (to_strings(&["good"]), to_strings(&["bad"]))
     );
     assert_eq!(sandbox.git(&["for-each-ref", "refs/heads"]), refs);
     let out = sandbox.proq(&["merge", "good", "bad", "--json"]);
@@ -184,7 +188,7 @@ fn all_or_none_and_several_bases() {
 }
 
 #[test]
-fn several_states_at_once_find_the_same_lanes() {
+fn parallel_checks_find_the_same_failures() {
     let sandbox = Sandbox::new();
     for n in 0..7 {
         let checks: &[&str] = match n {
@@ -192,7 +196,7 @@ fn several_states_at_once_find_the_same_lanes() {
             6 => &["false"],
             _ => &[],
         };
-        lane(&sandbox, &format!("l{n}"), &format!("echo {n} > l{n}.txt"), checks);
+        lane_with_checks(&sandbox, &format!("l{n}"), &format!("echo {n} > l{n}.txt"), checks);
     }
     let names = ["l0", "l1", "l2", "l3", "l4", "l5", "l6"];
     let args: Vec<&str> =
@@ -201,9 +205,9 @@ fn several_states_at_once_find_the_same_lanes() {
 }
 
 #[test]
-fn no_checks_leaves_them_out_and_verify_does_not() {
+fn no_checks_skips_task_checks_and_verify_does_not() {
     let sandbox = Sandbox::new();
-    lane(&sandbox, "pay", "echo half > half.txt", &["test -e pay.txt"]);
+    lane_with_checks(&sandbox, "pay", "echo half > half.txt", &["test -e pay.txt"]);
     let _ = sandbox.proq(&["merge", "pay", "--verify", "true"]).fails(4);
     let out = sandbox.proq(&["merge", "pay", "--no-checks", "--json"]);
     assert_eq!((out.code, &out.json()["checks"]), (0, &serde_json::Value::Null));
@@ -211,12 +215,12 @@ fn no_checks_leaves_them_out_and_verify_does_not() {
 }
 
 #[test]
-fn a_dry_run_names_them_and_runs_nothing() {
+fn dry_run_lists_task_checks_and_runs_none() {
     let sandbox = Sandbox::new();
-    lane(&sandbox, "one", "echo one > one.txt", &["echo mine >> $ROOT/runs"]);
-    lane(&sandbox, "two", "echo two > two.txt", &[]);
+    lane_with_checks(&sandbox, "one", "echo one > one.txt", &["echo mine >> $ROOT/runs"]);
+    lane_with_checks(&sandbox, "two", "echo two > two.txt", &[]);
     let out = sandbox.proq(&["merge", "one", "two", "--dry-run", "--verify", "echo all >> $ROOT/runs"]);
-    insta::assert_snapshot!(out.shown(), @r"
+    insta::assert_snapshot!(out.to_text(), @r"
     would land one on main
     would land two on main
     would check with: echo all >> $ROOT/runs
@@ -229,11 +233,11 @@ fn a_dry_run_names_them_and_runs_nothing() {
 }
 
 #[test]
-fn spawn_and_show_tell_them_and_a_blank_one_is_refused() {
+fn spawn_and_show_list_checks_and_refuse_blank_one() {
     let sandbox = Sandbox::new();
-    let asked = ["spawn", "--empty", "-n", "pay", "--check", "make pay", "--check", "make refunds"];
-    let out = sandbox.proq(&[&asked[..], &["--dry-run"]].concat());
-    insta::assert_snapshot!(out.shown(), @r"
+    let spawn_args = ["spawn", "--empty", "-n", "pay", "--check", "make pay", "--check", "make refunds"];
+    let out = sandbox.proq(&[&spawn_args[..], &["--dry-run"]].concat());
+    insta::assert_snapshot!(out.to_text(), @r"
     would make lane 'pay'
       branch    proq/pay
       worktree  [ROOT]/repo/.proq-worktrees/pay
@@ -243,7 +247,7 @@ fn spawn_and_show_tell_them_and_a_blank_one_is_refused() {
       lands if  `make refunds` succeeds
     --- code 0
     ");
-    let out = sandbox.proq(&[&asked[..], &["--json"]].concat()).json();
+    let out = sandbox.proq(&[&spawn_args[..], &["--json"]].concat()).json();
     assert_eq!(out["checks"], serde_json::json!(["make pay", "make refunds"]));
     let shown = sandbox.proq(&["show", "pay"]).ok();
     assert!(
@@ -251,10 +255,10 @@ fn spawn_and_show_tell_them_and_a_blank_one_is_refused() {
         "{shown}"
     );
     assert_eq!(sandbox.proq(&["show", "pay", "--json"]).json()["checks"], out["checks"]);
-    let said = sandbox.proq(&["spawn", "--empty", "-n", "none", "--check", " "]).fails(2);
-    assert!(said.contains("error: --check names no command"), "{said}");
+    let message = sandbox.proq(&["spawn", "--empty", "-n", "none", "--check", " "]).fails(2);
+    assert!(message.contains("error: --check names no command"), "{message}");
     assert!(sandbox.row("none").is_null());
-    // Records of before they were there are read as ever.
+    // Records from before checks were added can still be read.
     let record = sandbox.repo.join(".git/proq/lanes/pay/lane.toml");
     let text = std::fs::read_to_string(&record).unwrap();
     assert!(text.starts_with("format = 1\n"), "{text}");
@@ -265,23 +269,23 @@ fn spawn_and_show_tell_them_and_a_blank_one_is_refused() {
 }
 
 #[test]
-fn who_resolves_a_conflict_is_told_what_must_succeed() {
-    let sandbox = conflicting();
+fn conflict_prompt_lists_required_checks() {
+    let sandbox = sandbox_with_conflict();
     let record = sandbox.repo.join(".git/proq/lanes/clash/lane.toml");
     let text = std::fs::read_to_string(&record).unwrap();
     std::fs::write(&record, text.replacen("attempt =", "checks = ['make clash']\nattempt =", 1)).unwrap();
     sandbox.git(&["config", "--add", "proq.verify.commands", "make everything"]);
-    sandbox.program("listens", &format!("{GOOD}; printf %s \"$1\" > $ROOT/prompt"));
+    sandbox.program("listens", &format!("{GOOD_SCRIPT}; printf %s \"$1\" > $ROOT/prompt"));
     let _ = sandbox.proq(&["resolve", "clash", "--agent", "listens"]).ok();
     let prompt = std::fs::read_to_string(sandbox.root().join("prompt")).unwrap();
-    let told = "Before it lands, these shell commands must succeed with it, at the top of the repository:\n\n\
+    let expected = "Before the resolution is merged, these shell commands must succeed in the top-level folder of the repository:\n\n\
                 - `make everything`\n- `make clash`\n";
-    assert!(prompt.contains(told), "{prompt}");
+    assert!(prompt.contains(expected), "{prompt}");
 }
 
 #[test]
-fn a_task_that_starts_afresh_keeps_them() {
-    let sandbox = old_lane();
+fn redispatch_keeps_task_checks() {
+    let sandbox = sandbox_with_old_lane();
     let record = sandbox.repo.join(".git/proq/lanes/old/lane.toml");
     let text = std::fs::read_to_string(&record).unwrap();
     std::fs::write(&record, text.replacen("attempt =", "checks = ['test -e pay.txt']\nattempt =", 1))

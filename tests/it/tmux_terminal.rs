@@ -1,15 +1,16 @@
-//! Owns the tests of a lane's window and the terminals of people: one that enters it, and one that goes away.
+//! Tests of a lane's window and the user's terminals: attaching to it, and closing the terminal that started
+//! it.
 
 use super::support::Output;
-use super::support::patience::wait_until;
-use super::tmux::Screen;
+use super::support::waiting::wait_until;
+use super::tmux::TmuxSandbox;
 
-/// A person's terminal, which is a window of another server of tmux.
-struct Terminal<'a>(&'a Screen);
+/// The user's terminal: a window of another tmux server.
+struct Terminal<'a>(&'a TmuxSandbox);
 
 impl Terminal<'_> {
-    /// Runs a line for the shell on it.
-    fn running<'a>(screen: &'a Screen, line: &str) -> Terminal<'a> {
+    /// Opens the terminal and runs a shell line on it.
+    fn open<'a>(screen: &'a TmuxSandbox, line: &str) -> Terminal<'a> {
         let terminal = Terminal(screen);
         let repo = screen.0.repo.to_str().unwrap();
         let _ =
@@ -31,48 +32,48 @@ impl Drop for Terminal<'_> {
 }
 
 #[test]
-fn whoever_attaches_is_in_the_agents_window_and_talks_to_it() {
-    let screen = Screen::new();
+fn attach_enters_agent_window_and_forwards_input() {
+    let screen = TmuxSandbox::new();
     let agent = screen.start("do it");
     let line = "unset TMUX TMUX_PANE; git-proq attach x; echo $? > \"$ROOT/left\"";
-    let terminal = Terminal::running(&screen, line);
+    let terminal = Terminal::open(&screen, line);
     let clients = || screen.tmux(&["list-clients", "-F", "#{session_name} #{window_name}"]).stdout;
     wait_until("somebody in the window", || clients() == "proq-repo x\n");
-    // What is typed on the person's terminal reaches the agent.
+    // Text typed on the user's terminal reaches the agent.
     let _ = terminal.tmux(&["send-keys", "-t", "me", "-l", "echo typed > typed.txt"]).ok();
     let _ = terminal.tmux(&["send-keys", "-t", "me", "Enter"]).ok();
-    assert_eq!(screen.0.hear("up"), "heard\n");
-    assert_eq!(std::fs::read_to_string(screen.0.lane("x").join("typed.txt")).unwrap(), "typed\n");
-    // Leaving it leaves the agent alone.
+    assert_eq!(screen.0.read_pipe("up"), "heard\n");
+    assert_eq!(std::fs::read_to_string(screen.0.lane_path("x").join("typed.txt")).unwrap(), "typed\n");
+    // Detaching does not affect the agent.
     let _ = screen.tmux(&["detach-client", "-s", "=proq-repo"]).ok();
     wait_until("the end of attach", || screen.0.root().join("left").exists());
     wait_until("its exit code", || {
         std::fs::read_to_string(screen.0.root().join("left")).is_ok_and(|code| code == "0\n")
     });
     assert_eq!(clients(), "");
-    assert!(screen.0.lives(&agent));
+    assert!(screen.0.is_alive(&agent));
 }
 
 #[test]
-fn a_run_in_a_window_outlives_the_terminal_that_it_was_started_on() {
-    let screen = Screen::new();
+fn run_in_window_outlives_its_terminal() {
+    let screen = TmuxSandbox::new();
     screen.0.pipe("begun");
     let line = "unset TMUX TMUX_PANE; git-proq spawn --tmux -n x claude 'do it'; echo > \"$ROOT/begun\"; exec sleep 600";
-    let terminal = Terminal::running(&screen, line);
-    let agent = screen.0.hear("up").trim().to_owned();
-    drop(screen.0.hear("begun"));
+    let terminal = Terminal::open(&screen, line);
+    let agent = screen.0.read_pipe("up").trim().to_owned();
+    drop(screen.0.read_pipe("begun"));
     let _ = terminal.tmux(&["kill-server"]).ok();
     wait_until("the end of the terminal", || terminal.tmux(&["has-session"]).code != 0);
-    screen.types("echo on > on.txt; git add on.txt; git commit -qm on");
-    assert!(screen.0.lives(&agent));
+    screen.type_line("echo on > on.txt; git add on.txt; git commit -qm on");
+    assert!(screen.0.is_alive(&agent));
     assert_eq!(screen.0.started_row("x")["state"], "running");
-    screen.types_last("exit 0");
+    screen.type_last_line("exit 0");
     assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done\n");
 }
 
 #[test]
-fn what_cannot_hold_in_a_window_is_named_and_a_time_limit_holds() {
-    let screen = Screen::new();
+fn warns_about_limits_without_effect_in_a_window() {
+    let screen = TmuxSandbox::new();
     for (key, value) in [("budget", "2.50"), ("stall", "5m"), ("contextWarn", "80"), ("maxTurns", "0")] {
         screen.0.git(&["config", &format!("proq.agent.{key}"), value]);
     }
@@ -85,9 +86,9 @@ fn what_cannot_hold_in_a_window_is_named_and_a_time_limit_holds() {
           agent.context_warn, agent.stall; agent.max_time does"
         ],
         "{}",
-        out.shown()
+        out.to_text()
     );
-    drop(screen.0.hear("up"));
+    drop(screen.0.read_pipe("up"));
     let _ = screen.proq(&["wait", "x"]).fails(4);
     assert_eq!(screen.0.last_run("x")["class"], "timeout");
 }

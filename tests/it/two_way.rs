@@ -1,11 +1,12 @@
-//! Owns the tests of telling an agent more that reads one prompt after the other on its standard input.
+//! Tests of follow-up messages to a running agent that reads prompts one by one on its standard input.
 
-use super::profiles::configure;
+use super::profiles::write_user_config;
 use super::stop::kill_supervisor;
 use super::support::Sandbox;
-use super::support::patience::wait_until;
+use super::support::waiting::wait_until;
 
-/// An agent that takes what it is told line by line, does what the words in it say, and tells what its session has used so far.
+/// Script of an agent that reads prompts line by line, acts on the words in them, and reports the session's
+/// usage so far.
 const AGENT: &str = r#"echo "started $*" >> "$ROOT/notes"; n=0
 total() { echo "\"total_cost_usd\":0.0$n,\"modelUsage\":{\"m\":{\"inputTokens\":${n}00,\"outputTokens\":$n,\"costUSD\":0.0$n}}"; }
 while IFS= read -r line; do
@@ -23,26 +24,26 @@ while IFS= read -r line; do
 done
 echo ended >> "$ROOT/notes""#;
 
-/// That agent as `claude`, at work in lane `x` until a word comes in the pipe `a-go`.
-fn at_work(task: &str) -> Sandbox {
-    at_work_with(task, &[])
+/// Starts that agent as `claude` in lane `x`; it waits for a line in the pipe `a-go`.
+fn start_waiting_agent(task: &str) -> Sandbox {
+    start_waiting_agent_with(task, &[])
 }
 
-/// The same with these options.
-fn at_work_with(task: &str, options: &[&str]) -> Sandbox {
+/// Starts the waiting agent with more options of `spawn`.
+fn start_waiting_agent_with(task: &str, options: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.program_as_it_is("claude", AGENT);
+    sandbox.program_verbatim("claude", AGENT);
     sandbox.git(&["config", "proq.agent.crashRetries", "0"]);
     for pipe in ["a-up", "a-go", "b-up", "b-go"] {
         sandbox.pipe(pipe);
     }
     let _ = sandbox.proq(&[&["spawn", "-n", "x", "claude", task], options].concat()).ok();
-    sandbox.hear("a-up");
+    sandbox.read_pipe("a-up");
     sandbox
 }
 
-/// What it was told, in the order in which it was.
-fn told(sandbox: &Sandbox) -> Vec<String> {
+/// Returns the prompts that the agent has read, in order.
+fn received_prompts(sandbox: &Sandbox) -> Vec<String> {
     let lines = std::fs::read_to_string(sandbox.root().join("lines")).unwrap();
     let text = |line: &str| {
         let message: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -52,48 +53,51 @@ fn told(sandbox: &Sandbox) -> Vec<String> {
     lines.lines().map(text).collect()
 }
 
-fn notes(sandbox: &Sandbox) -> Vec<String> {
+fn recorded_notes(sandbox: &Sandbox) -> Vec<String> {
     let notes = std::fs::read_to_string(sandbox.root().join("notes")).unwrap();
     notes.lines().map(ToOwned::to_owned).collect()
 }
 
-fn waiting(sandbox: &Sandbox) -> usize {
+fn queued_messages(sandbox: &Sandbox) -> usize {
     let shown = sandbox.proq(&["show", "x", "--json"]).json();
     shown["waiting"].as_array().map_or(0, Vec::len)
 }
 
-/// Kills the agent, as nobody who is asked can be.
+/// Kills the agent without a chance to react.
 fn kill_agent(sandbox: &Sandbox) {
     let pid = sandbox.last_run("x")["pid"].to_string();
     sandbox.sh(&format!("kill -9 {pid}"));
 }
 
 #[test]
-fn what_is_sent_goes_to_the_same_process_when_its_turn_has_ended() {
-    let sandbox = at_work("hold-a write-one");
-    let kept = sandbox.proq(&["send", "x", "write-two \"quoted\"\n\\ é"]).ok();
-    assert_eq!(kept, "kept for 'x' until its agent's turn has ended\n");
+fn sends_messages_to_same_process_after_its_turn() {
+    let sandbox = start_waiting_agent("hold-a write-one");
+    let message = sandbox.proq(&["send", "x", "write-two \"quoted\"\n\\ é"]).ok();
+    assert_eq!(message, "kept for 'x' until its agent's turn has ended\n");
     let _ = sandbox.proq(&["send", "x", "hold-b write-three"]).ok();
-    sandbox.tell("a-go");
-    sandbox.hear("b-up");
-    // While that is done, there is a third time.
+    sandbox.write_pipe("a-go");
+    sandbox.read_pipe("b-up");
+    // A third message is sent during that turn.
     let _ = sandbox.proq(&["send", "x", "write-four"]).ok();
-    sandbox.tell("b-go");
+    sandbox.write_pipe("b-go");
     let _ = sandbox.proq(&["wait", "x"]).ok();
-    assert_eq!(notes(&sandbox).len(), 2, "{:?}", notes(&sandbox));
-    assert_eq!(notes(&sandbox)[1], "ended");
-    assert!(told(&sandbox)[0].contains("hold-a write-one"));
-    assert_eq!(told(&sandbox)[1..], ["write-two \"quoted\"\n\\ é\n\nhold-b write-three", "write-four"]);
+    assert_eq!(recorded_notes(&sandbox).len(), 2, "{:?}", recorded_notes(&sandbox));
+    assert_eq!(recorded_notes(&sandbox)[1], "ended");
+    assert!(received_prompts(&sandbox)[0].contains("hold-a write-one"));
+    assert_eq!(
+        received_prompts(&sandbox)[1..],
+        ["write-two \"quoted\"\n\\ é\n\nhold-b write-three", "write-four"]
+    );
     let run = sandbox.last_run("x");
     let (attempt, times, class) = (&run["attempt"], &run["told"], &run["class"]);
     assert_eq!((attempt, times, class), (&1.into(), &2.into(), &"done".into()), "{run:#}");
-    // The session counts on from turn to turn, and the number of turns does not.
+    // The usage counts on through the session; the number of turns starts again with each prompt.
     assert_eq!(run["account"]["tokens"]["input"], 300);
     assert_eq!(run["account"]["cost"]["nanos"], 30_000_000);
     assert_eq!(run["account"]["turns"], 6);
     assert_eq!(run["account"]["answer"], "Turn 3");
     assert_eq!(sandbox.git(&["ls-tree", "--name-only", "proq/x"]), "a.txt\nfour\none\nthree\ntwo");
-    assert_eq!(waiting(&sandbox), 0);
+    assert_eq!(queued_messages(&sandbox), 0);
     assert_eq!(sandbox.events("agent.told").len(), 2);
     let logs = sandbox.proq(&["logs", "x"]).ok();
     assert!(logs.contains("< told more: write-two") && logs.contains("< told more: write-four\n"), "{logs}");
@@ -101,58 +105,58 @@ fn what_is_sent_goes_to_the_same_process_when_its_turn_has_ended() {
     assert!(shown.contains("told more 2 times while it was at work"), "{shown}");
     let prompt = sandbox.proq(&["show", "x", "--prompt"]).ok();
     assert!(prompt.contains("hold-a write-one") && prompt.ends_with("write-four\n"), "{prompt}");
-    // Nobody reads any more: what is sent now begins the next run, in the same session.
+    // No agent reads any more: a message starts the next run, in the same session.
     let _ = sandbox.proq(&["send", "x", "write-five", "--wait"]).ok();
     assert_eq!(sandbox.last_run("x")["attempt"], 2);
-    assert!(notes(&sandbox)[2].contains("--resume s"), "{:?}", notes(&sandbox));
+    assert!(recorded_notes(&sandbox)[2].contains("--resume s"), "{:?}", recorded_notes(&sandbox));
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_message_that_an_agent_has_is_not_told_again_when_it_is_killed() {
-    let sandbox = at_work("hold-a");
+fn received_message_is_not_resent_after_kill() {
+    let sandbox = start_waiting_agent("hold-a");
     let _ = sandbox.proq(&["send", "x", "says hold-b"]).ok();
-    sandbox.tell("a-go");
-    sandbox.hear("b-up");
-    wait_until("it has the message", || waiting(&sandbox) == 0);
+    sandbox.write_pipe("a-go");
+    sandbox.read_pipe("b-up");
+    wait_until("it has the message", || queued_messages(&sandbox) == 0);
     kill_agent(&sandbox);
     let _ = sandbox.proq(&["wait", "x"]).fails(4);
     assert_eq!(sandbox.last_run("x")["class"], "crashed");
     assert!(sandbox.proq(&["send", "x"]).fails(1).contains("nothing waits"));
-    assert_eq!(told(&sandbox).len(), 2);
+    assert_eq!(received_prompts(&sandbox).len(), 2);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn a_message_that_an_agent_may_not_have_is_told_again_when_it_is_killed() {
-    let sandbox = at_work("hold-a");
+fn unconfirmed_message_is_resent_after_kill() {
+    let sandbox = start_waiting_agent("hold-a");
     let _ = sandbox.proq(&["send", "x", "hold-b write-two"]).ok();
-    sandbox.tell("a-go");
-    sandbox.hear("b-up");
-    assert_eq!(waiting(&sandbox), 1);
+    sandbox.write_pipe("a-go");
+    sandbox.read_pipe("b-up");
+    assert_eq!(queued_messages(&sandbox), 1);
     kill_agent(&sandbox);
     let _ = sandbox.proq(&["wait", "x"]).fails(4);
-    assert_eq!(waiting(&sandbox), 1);
+    assert_eq!(queued_messages(&sandbox), 1);
     let _ = sandbox.proq(&["send", "x"]).ok();
-    sandbox.hear("b-up");
-    sandbox.tell("b-go");
+    sandbox.read_pipe("b-up");
+    sandbox.write_pipe("b-go");
     let _ = sandbox.proq(&["wait", "x"]).ok();
-    assert_eq!(told(&sandbox)[2], "hold-b write-two");
+    assert_eq!(received_prompts(&sandbox)[2], "hold-b write-two");
     assert_eq!(sandbox.git(&["show", "proq/x:two"]), "text");
-    assert_eq!(waiting(&sandbox), 0);
+    assert_eq!(queued_messages(&sandbox), 0);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn an_agent_that_ends_without_having_read_on_has_ended_well_and_is_told_in_its_next_run() {
-    let sandbox = at_work("hold-a deaf write-one");
+fn unread_message_starts_next_run_after_success() {
+    let sandbox = start_waiting_agent("hold-a deaf write-one");
     let _ = sandbox.proq(&["send", "x", "write-two"]).ok();
-    sandbox.tell("a-go");
-    // It is on its way to it by now.
+    sandbox.write_pipe("a-go");
+    // The message is being written to the agent by now.
     wait_until("its log has the message", || {
         sandbox.proq(&["logs", "x"]).ok().contains("< told more: write-two")
     });
-    sandbox.tell("b-go");
+    sandbox.write_pipe("b-go");
     let _ = sandbox.proq(&["wait", "x"]).ok();
     let runs = |n: usize| sandbox.proq(&["show", "x", "--json"]).json()["runs"][n].clone();
     assert_eq!(sandbox.last_run("x")["attempt"], 2, "{:#}", runs(0));
@@ -162,64 +166,64 @@ fn an_agent_that_ends_without_having_read_on_has_ended_well_and_is_told_in_its_n
         "{:#}",
         runs(0)
     );
-    assert_eq!(told(&sandbox)[1..], ["write-two"]);
+    assert_eq!(received_prompts(&sandbox)[1..], ["write-two"]);
     assert_eq!(sandbox.git(&["ls-tree", "--name-only", "proq/x"]), "a.txt\none\ntwo");
-    assert_eq!(waiting(&sandbox), 0);
+    assert_eq!(queued_messages(&sandbox), 0);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn without_its_supervisor_an_agent_ends_its_turn_and_is_told_nothing_more() {
-    let sandbox = at_work("hold-a write-one");
+fn orphaned_agent_ends_its_turn_without_new_messages() {
+    let sandbox = start_waiting_agent("hold-a write-one");
     let _ = sandbox.proq(&["send", "x", "write-two"]).ok();
     kill_supervisor(&sandbox, "x");
     let pid = sandbox.last_run("x")["pid"].to_string();
-    sandbox.tell("a-go");
-    wait_until("its end", || !sandbox.lives(&pid));
-    assert_eq!(notes(&sandbox)[1], "ended");
-    assert_eq!(waiting(&sandbox), 1);
+    sandbox.write_pipe("a-go");
+    wait_until("its end", || !sandbox.is_alive(&pid));
+    assert_eq!(recorded_notes(&sandbox)[1], "ended");
+    assert_eq!(queued_messages(&sandbox), 1);
     let _ = sandbox.proq(&["send", "x", "--wait"]).ok();
-    assert_eq!(told(&sandbox)[1..], ["write-two"]);
+    assert_eq!(received_prompts(&sandbox)[1..], ["write-two"]);
     sandbox.assert_healthy();
 }
 
 #[test]
-fn where_it_is_not_wanted_an_agent_gets_one_prompt_as_text_and_the_end_of_its_input() {
+fn disabled_two_way_sends_one_plain_prompt() {
     let sandbox = Sandbox::new();
-    configure(&sandbox, "[agents.claude]\ncapabilities.two_way = false\n");
+    write_user_config(&sandbox, "[agents.claude]\ncapabilities.two_way = false\n");
     let result = r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s"}"#;
-    sandbox.program_as_it_is(
+    sandbox.program_verbatim(
         "claude",
         &format!("echo \"$*\" > \"$ROOT/notes\"; cat > \"$ROOT/heard\"; echo '{result}'"),
     );
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "claude", "do it"]).ok();
-    assert!(!notes(&sandbox)[0].contains("--input-format"), "{:?}", notes(&sandbox));
+    assert!(!recorded_notes(&sandbox)[0].contains("--input-format"), "{:?}", recorded_notes(&sandbox));
     assert_eq!(std::fs::read_to_string(sandbox.root().join("heard")).unwrap(), "do it");
     let capabilities = |agent: &str| {
-        let known = sandbox.proq(&["agents", "--json"]).json();
-        let all = known["agents"].as_array().unwrap().clone();
+        let listing = sandbox.proq(&["agents", "--json"]).json();
+        let all = listing["agents"].as_array().unwrap().clone();
         all.iter().find(|row| row["name"] == agent).unwrap()["capabilities"].to_string()
     };
     assert!(!capabilities("claude").contains("two-way") && capabilities("acp").contains("two-way"));
 }
 
 #[test]
-fn one_that_has_cost_all_that_it_may_is_told_nothing_more() {
-    let sandbox = at_work_with("hold-a write-one", &["--budget", "0.01"]);
+fn agent_over_budget_receives_no_message() {
+    let sandbox = start_waiting_agent_with("hold-a write-one", &["--budget", "0.01"]);
     let _ = sandbox.proq(&["send", "x", "write-two"]).ok();
-    sandbox.tell("a-go");
+    sandbox.write_pipe("a-go");
     let out = sandbox.proq(&["wait", "x"]).ok();
     assert!(out.contains("it has cost all that it may"), "{out}");
-    assert_eq!((told(&sandbox).len(), waiting(&sandbox)), (1, 1));
-    assert_eq!((notes(&sandbox).len(), sandbox.last_run("x")["class"].as_str()), (2, Some("done")));
+    assert_eq!((received_prompts(&sandbox).len(), queued_messages(&sandbox)), (1, 1));
+    assert_eq!((recorded_notes(&sandbox).len(), sandbox.last_run("x")["class"].as_str()), (2, Some("done")));
 }
 
 #[test]
-fn what_it_is_told_in_the_same_run_is_no_command_of_its_own() {
-    let sandbox = at_work("hold-a");
+fn message_is_not_read_as_slash_command() {
+    let sandbox = start_waiting_agent("hold-a");
     let _ = sandbox.proq(&["send", "x", "/compact it"]).ok();
-    sandbox.tell("a-go");
+    sandbox.write_pipe("a-go");
     let _ = sandbox.proq(&["wait", "x"]).ok();
-    assert_eq!(told(&sandbox)[1..], ["# Task\n\n/compact it"]);
-    assert_eq!(notes(&sandbox).iter().filter(|note| note.starts_with("started")).count(), 1);
+    assert_eq!(received_prompts(&sandbox)[1..], ["# Task\n\n/compact it"]);
+    assert_eq!(recorded_notes(&sandbox).iter().filter(|note| note.starts_with("started")).count(), 1);
 }

@@ -1,13 +1,13 @@
-//! Owns the tests of `git proq wait`: for all or the first, for a time, for a group.
+//! Tests of `git proq wait`: for all lanes or the first, with a timeout, and for a group.
 
 use std::process::Stdio;
 
 use super::stop::kill_supervisor;
 use super::support::Sandbox;
-use super::support::patience::{Beside, Lines, wait_until};
+use super::support::waiting::{KilledOnDrop, OutputLines, wait_until};
 
 #[test]
-fn the_first_that_ends_is_enough_and_says_how_it_went() {
+fn wait_any_returns_with_the_first_finished_lane() {
     let sandbox = Sandbox::new();
     sandbox.pipe("a");
     sandbox.pipe("b");
@@ -15,35 +15,35 @@ fn the_first_that_ends_is_enough_and_says_how_it_went() {
     sandbox.start_lane("b", "read line < \"$ROOT/b\"; exit 3");
     let mut wait = sandbox.proq_command(&sandbox.repo, &["wait", "--any", "--json", "a", "b"]);
     let wait = wait.stdout(Stdio::piped()).spawn().unwrap();
-    // One thread for each of the two, and the one that listens to them: it waits.
+    // One thread for each of the two, and the thread that receives from them: the command waits now.
     if cfg!(target_os = "linux") {
         let threads = format!("/proc/{}/task", wait.id());
         wait_until("it waits", || std::fs::read_dir(&threads).unwrap().count() >= 3);
     }
-    sandbox.tell("b");
+    sandbox.write_pipe("b");
     let out = wait.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(4));
     let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!((&answer["first"], &answer["timed_out"]), (&"b".into(), &false.into()));
     assert_eq!((&answer["lanes"][0]["lane"], &answer["lanes"][1]["state"]), (&"a".into(), &"failed".into()));
     assert!(["starting", "running"].contains(&answer["lanes"][0]["state"].as_str().unwrap()), "{answer}");
-    // One that has ended already is the first, too.
+    // A lane that has finished already counts as the first, too.
     assert_eq!(sandbox.proq(&["wait", "--any", "a", "b"]).fails(4), "b: failed (exit code 3)\n");
-    sandbox.tell("a");
+    sandbox.write_pipe("a");
     assert_eq!(sandbox.proq(&["wait", "a"]).ok(), "a: done\n");
     assert_eq!(sandbox.proq(&["wait", "--any", "a", "b"]).ok(), "a: done\n");
     let _ = sandbox.proq(&["wait", "--any", "--all", "a"]).fails(2);
 }
 
 #[test]
-fn when_the_time_is_up_it_says_who_is_still_at_work_and_stops_nobody() {
+fn timeout_names_running_agents_and_stops_none() {
     let sandbox = Sandbox::new();
     sandbox.pipe("go");
-    sandbox.lane_with("past", "echo 1 > one");
+    sandbox.run_lane("past", "echo 1 > one");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "bad", "--", "false"]).fails(4);
     sandbox.start_lane("x", "read line < \"$ROOT/go\"; echo 1 > one");
     let _ = sandbox.started_row("x");
-    // Looking alone takes no time; the smallest unit does.
+    // A timeout of zero only checks; the smallest unit is a second.
     for (time, shown) in [("0", "0s"), ("1s", "1s")] {
         let out = sandbox.proq(&["wait", "--timeout", time, "past", "x", "bad"]);
         assert_eq!(out.stdout, "past: done\nx: running\nbad: failed (exit code 1)\n");
@@ -58,13 +58,13 @@ fn when_the_time_is_up_it_says_who_is_still_at_work_and_stops_nobody() {
         Some("x: running")
     );
     assert_eq!(sandbox.proq(&["wait", "--any", "--timeout", "0", "x", "past"]).ok(), "past: done\n");
-    sandbox.tell("go");
+    sandbox.write_pipe("go");
     assert_eq!(sandbox.proq(&["wait", "--timeout", "1h", "x"]).ok(), "x: done\n");
     assert_eq!(sandbox.proq(&["wait", "--timeout", "1h", "--any"]).code, 0);
 }
 
 #[test]
-fn a_group_stands_for_its_attempts_and_a_lane_of_that_name_comes_first() {
+fn group_names_its_lanes_unless_a_lane_has_its_name() {
     let sandbox = Sandbox::new();
     let _ = sandbox
         .proq(&["spawn", "--wait", "--count", "2", "-n", "pay", "--", "sh", "-c", "echo 1 > one"])
@@ -74,33 +74,33 @@ fn a_group_stands_for_its_attempts_and_a_lane_of_that_name_comes_first() {
     assert_eq!(sandbox.proq(&["wait", "pay"]).ok(), "pay: idle\n");
 }
 
-/// The supervisor is killed and its agent goes on: what is waited for then is another lock.
+/// The supervisor is killed and its agent continues: `wait` has to switch to another lock.
 #[test]
-fn an_agent_that_outlives_its_supervisor_is_waited_for_among_others() {
+fn waits_for_agent_that_outlives_its_supervisor() {
     let sandbox = Sandbox::new();
     sandbox.pipe("go");
-    sandbox.lane_with("past", "echo 1 > one");
+    sandbox.run_lane("past", "echo 1 > one");
     sandbox.start_lane("x", "read line < \"$ROOT/go\"");
     let _ = sandbox.started_row("x");
     let mut wait = sandbox.proq_command(&sandbox.repo, &["wait", "past", "x"]);
-    let mut wait = Beside(wait.stdout(Stdio::piped()).spawn().unwrap());
-    let said = Lines::of(wait.0.stdout.take().unwrap());
-    assert_eq!(said.next(), "past: done");
-    sleeps_on(&sandbox, wait.0.id(), "run.lock");
+    let mut wait = KilledOnDrop(wait.stdout(Stdio::piped()).spawn().unwrap());
+    let lines = OutputLines::read_from(wait.0.stdout.take().unwrap());
+    assert_eq!(lines.next(), "past: done");
+    wait_until_blocked_on(&sandbox, wait.0.id(), "run.lock");
     kill_supervisor(&sandbox, "x");
     assert_eq!(sandbox.row("x")["state"], "orphaned");
-    sleeps_on(&sandbox, wait.0.id(), "alive.lock");
-    sandbox.tell("go");
-    assert_eq!(said.next(), "x: failed (its supervisor ended without a word)");
-    assert_eq!(wait.code(), Some(4));
+    wait_until_blocked_on(&sandbox, wait.0.id(), "alive.lock");
+    sandbox.write_pipe("go");
+    assert_eq!(lines.next(), "x: failed (its supervisor ended without a word)");
+    assert_eq!(wait.exit_code(), Some(4));
 }
 
-/// Waits until a process has opened a lock of lane `x`, the last thing that it does before it sleeps on it; where that can be seen.
-/// `/proc/locks` would say it of the sleep itself, but not of a thread's in a container.
+/// Waits until a process has opened a lock of lane `x`, its last step before it blocks on the lock, where
+/// that is visible. `/proc/locks` would show the blocking itself, but not that of a thread in a container.
 #[track_caller]
-fn sleeps_on(sandbox: &Sandbox, pid: u32, lock: &str) {
+fn wait_until_blocked_on(sandbox: &Sandbox, pid: u32, lock: &str) {
     let Ok(_) = std::fs::metadata("/proc/self/fd") else { return };
-    let lock = sandbox.lock("x", lock).canonicalize().unwrap();
+    let lock = sandbox.lane_lock("x", lock).canonicalize().unwrap();
     wait_until(&format!("{pid} sleeps on {}", lock.display()), || {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
         open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|path| path == lock)

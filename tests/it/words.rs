@@ -63,7 +63,7 @@ fn words_of(identifier: &str) -> Vec<String> {
     words
 }
 
-/// Splits a line into its code, with string contents removed, and its comment. `in_string` says whether the
+/// Splits a line into its code, with string contents removed, and its comment. `in_string` is whether the
 /// line starts inside a string literal, and afterwards whether the next one does.
 fn code_and_comment<'l>(line: &'l str, in_string: &mut bool) -> (String, &'l str) {
     let mut code = String::new();
@@ -132,7 +132,7 @@ fn introduced(code: &str) -> Vec<&str> {
     names
 }
 
-fn check_file(path: &Path, wrong: &mut Vec<String>) {
+fn check_file(path: &Path, findings: &mut Vec<String>) {
     let text = std::fs::read_to_string(path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let shown = shown_lines(&lines);
@@ -142,7 +142,7 @@ fn check_file(path: &Path, wrong: &mut Vec<String>) {
         let place = || format!("{}:{}", path.display(), at + 1);
         for name in introduced(&code) {
             if words_of(name).iter().any(|word| RETIRED_IN_NAMES.contains(&word.as_str())) && !shown[at] {
-                wrong.push(format!("{} names {name}", place()));
+                findings.push(format!("{} names {name}", place()));
             }
         }
         if shown[at] {
@@ -153,32 +153,61 @@ fn check_file(path: &Path, wrong: &mut Vec<String>) {
         for word in prose.flat_map(|part| part.split(|c: char| !c.is_alphabetic())) {
             let word = word.to_lowercase();
             if RETIRED_IN_NAMES.contains(&word.as_str()) || RETIRED_IN_COMMENTS.contains(&word.as_str()) {
-                wrong.push(format!("{} has a comment with \"{word}\"", place()));
+                findings.push(format!("{} has a comment with \"{word}\"", place()));
             }
         }
     }
 }
 
-fn check_folder(folder: &Path, wrong: &mut Vec<String>) {
+fn check_folder(folder: &Path, findings: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            check_folder(&path, wrong);
+            check_folder(&path, findings);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            check_file(&path, wrong);
+            check_file(&path, findings);
         }
     }
 }
 
 #[test]
-fn retired_words_are_in_no_name_and_no_comment() {
-    let mut wrong = Vec::new();
-    check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut wrong);
-    assert_eq!(wrong, [""; 0]);
+fn names_and_comments_avoid_retired_words() {
+    let mut findings = Vec::new();
+    for folder in ["src", "tests", "xtask", "examples"] {
+        check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut findings);
+    }
+    assert_eq!(findings, [""; 0]);
+}
+
+/// Collects the names of tests below `folder` that are longer than `limit`.
+fn long_test_names(folder: &Path, limit: usize, long: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            long_test_names(&path, limit, long);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut is_test = false;
+            for line in text.lines().map(str::trim) {
+                let name = line.strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next());
+                long.extend(name.filter(|name| is_test && name.len() > limit).map(str::to_owned));
+                is_test = line == "#[test]" || is_test && (line.starts_with("#[") || line.starts_with("//"));
+            }
+        }
+    }
 }
 
 #[test]
-fn names_are_split_into_words() {
+fn test_names_are_short() {
+    let mut long = Vec::new();
+    for folder in ["src", "tests", "xtask"] {
+        long_test_names(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), 60, &mut long);
+    }
+    assert_eq!(long, [""; 0]);
+}
+
+#[test]
+fn splits_names_and_comments() {
     assert_eq!(words_of("told_by_Hook2Name"), ["told", "by", "hook2", "name"]);
     assert_eq!(
         introduced("pub fn told(said: u8) -> Desk { let heard = x::y(1); }"),

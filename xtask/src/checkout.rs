@@ -1,6 +1,6 @@
-//! Owns the exact image of one checkout: files, links, folders and special files, and the index with its flags.
+//! Exact image of a checkout: files, links, folders and special files, and the index with its flags.
 //!
-//! Times are left out on purpose. `tests/it` includes this file by its path.
+//! Times are left out on purpose.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,26 +9,27 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
-/// Bits of an index entry's flags that say something about the entry, not about this moment: stage,
-/// assume-unchanged, intent-to-add, skip-worktree.
-const LASTING: u32 = 0x6000_B000;
+/// Bits of an index entry's flags that belong to the entry and not to the moment: stage, assume-unchanged,
+/// intent-to-add, skip-worktree.
+const PERSISTENT_FLAGS: u32 = 0x6000_B000;
 
-/// The git command whose answer [`index`] reads. In a sparse checkout git itself drops the skip-worktree flag of a file that is
-/// there, each time that it reads the index; so it is not shown.
+/// The git command whose output [`index`] reads. In a sparse checkout git drops the skip-worktree flag of a
+/// file that is present each time it reads the index, so that flag is not compared.
 pub(crate) const LIST_INDEX: [&str; 5] = ["ls-files", "--stage", "-v", "-z", "--debug"];
 
-/// What a checkout has, by path or by another name: how each thing is, in a form that two moments can be compared by.
+/// Image of a checkout: state of each entry by path or other name, in a form that two moments can be compared
+/// by.
 pub(crate) type Image = BTreeMap<String, String>;
 
-/// Every file, link, folder and special file below `dir` by its path, ignored ones included. Git's own files and lanes are
-/// left out; of an embedded repository only the name is given.
+/// Returns every file, link, folder and special file below `dir` by its path, ignored ones included. Git's
+/// own files and lanes are left out; of an embedded repository only the name is given.
 pub(crate) fn files(dir: &Path) -> io::Result<Image> {
     let mut image = Image::new();
-    collect(dir, dir, &mut image)?;
+    collect_files(dir, dir, &mut image)?;
     Ok(image)
 }
 
-fn collect(root: &Path, dir: &Path, image: &mut Image) -> io::Result<()> {
+fn collect_files(root: &Path, dir: &Path, image: &mut Image) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.strip_prefix(root).unwrap_or(&path);
@@ -42,9 +43,9 @@ fn collect(root: &Path, dir: &Path, image: &mut Image) -> io::Result<()> {
         let value = if kind.is_symlink() {
             format!("link {}", fs::read_link(&path)?.as_os_str().as_bytes().escape_ascii())
         } else if kind.is_dir() {
-            // What an embedded repository keeps for itself changes when git looks at it.
+            // Files inside an embedded repository's `.git` change when git reads that repository.
             if path.file_name().is_none_or(|last| last != ".git") {
-                collect(root, &path, image)?;
+                collect_files(root, &path, image)?;
             }
             "folder".to_owned()
         } else if kind.is_file() {
@@ -59,7 +60,8 @@ fn collect(root: &Path, dir: &Path, image: &mut Image) -> io::Result<()> {
     Ok(())
 }
 
-/// The entries of an index by path and stage, with tag, mode, id and lasting flags, from the answer to [`LIST_INDEX`].
+/// Returns the entries of an index by path and stage, with tag, mode, id and persistent flags, from the
+/// output of [`LIST_INDEX`].
 pub(crate) fn index(answer: &[u8]) -> Image {
     let mut image = Image::new();
     let mut rest = answer;
@@ -70,40 +72,40 @@ pub(crate) fn index(answer: &[u8]) -> Image {
         let flags = flags.rsplit("flags: ").next().and_then(|f| u32::from_str_radix(f.trim(), 16).ok());
         rest = lines.next().unwrap_or_default();
         let entry = entry.escape_ascii().to_string();
-        let (what, path) = entry.split_once("\\t").unwrap_or((&entry, ""));
-        let stage = what.rsplit(' ').next().unwrap_or_default();
-        let value = format!("{what} {:x}", flags.unwrap_or_default() & LASTING);
+        let (attributes, path) = entry.split_once("\\t").unwrap_or((&entry, ""));
+        let stage = attributes.rsplit(' ').next().unwrap_or_default();
+        let value = format!("{attributes} {:x}", flags.unwrap_or_default() & PERSISTENT_FLAGS);
         image.insert(format!("{path} {stage}"), value);
     }
     image
 }
 
-/// How many differences are named.
-const MOST: usize = 8;
+/// Maximum number of differences listed.
+const MAX_DIFFERENCES_LISTED: usize = 8;
 
-/// How two images differ, in a few words; None when they do not.
-pub(crate) fn difference(found: &Image, wanted: &Image) -> Option<String> {
+/// Describes how two images differ; None when they are equal.
+pub(crate) fn difference(actual: &Image, expected: &Image) -> Option<String> {
     let mut parts = Vec::new();
-    for (key, value) in found {
-        match wanted.get(key) {
-            None => parts.push(format!("+{key} = {}", short(value))),
+    for (key, value) in actual {
+        match expected.get(key) {
+            None => parts.push(format!("+{key} = {}", shorten(value))),
             Some(other) if other != value => {
-                parts.push(format!("{key} = {}, not {}", short(value), short(other)));
+                parts.push(format!("{key} = {}, not {}", shorten(value), shorten(other)));
             }
             Some(_) => {}
         }
     }
-    let gone = wanted.keys().filter(|key| !found.contains_key(*key));
-    parts.extend(gone.map(|key| format!("-{key}")));
-    let more = parts.len().saturating_sub(MOST);
-    parts.truncate(MOST);
+    let missing = expected.keys().filter(|key| !actual.contains_key(*key));
+    parts.extend(missing.map(|key| format!("-{key}")));
+    let more = parts.len().saturating_sub(MAX_DIFFERENCES_LISTED);
+    parts.truncate(MAX_DIFFERENCES_LISTED);
     if more > 0 {
         parts.push(format!("and {more} more"));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn short(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let mut out: String = text.chars().take(60).collect();
     if out.len() < text.len() {
         out.push('…');

@@ -1,4 +1,4 @@
-//! Owns copies of whole folders: contents, modes, times and links, as fast as a run needs them.
+//! Fast copies of folder trees: contents, modes, times and links.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -7,14 +7,14 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt,
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Makes `to`, which is not there yet, a copy of `from`. Names of one file become names of one copy. Git's objects, which
-/// nobody writes to twice once they have their names, are shared.
+/// Copies `from` to `to`, which must not exist yet. Hard links stay hard links of one copy. Git's objects,
+/// which nobody rewrites once they have their names, are shared.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    one(from, to, &mut HashMap::new())
+    copy_entry(from, to, &mut HashMap::new())
 }
 
-/// Copies one thing. `linked` has the copies of files with several names, by inode.
-fn one(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result<()> {
+/// Copies one file, folder, link or pipe. `linked` holds the copies of files with several names, by inode.
+fn copy_entry(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result<()> {
     let meta = fs::symlink_metadata(from)?;
     if meta.is_symlink() {
         symlink(fs::read_link(from)?, to)?;
@@ -24,16 +24,16 @@ fn one(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result
         fs::DirBuilder::new().mode(0o700).create(to)?;
         for entry in fs::read_dir(from)? {
             let name = entry?.file_name();
-            one(&from.join(&name), &to.join(&name), linked)?;
+            copy_entry(&from.join(&name), &to.join(&name), linked)?;
         }
         fs::set_permissions(to, meta.permissions())?;
         return File::open(to)?.set_modified(meta.modified()?);
     }
     if meta.file_type().is_fifo() {
-        return pipe(to, meta.permissions().mode());
+        return create_fifo(to, meta.permissions().mode());
     }
-    let unnamed = from.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"tmp_"));
-    if !unnamed && from.parent().and_then(Path::parent).is_some_and(|p| p.ends_with(".git/objects")) {
+    let is_temporary = from.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"tmp_"));
+    if !is_temporary && from.parent().and_then(Path::parent).is_some_and(|p| p.ends_with(".git/objects")) {
         return fs::hard_link(from, to);
     }
     if meta.nlink() > 1 {
@@ -51,13 +51,13 @@ fn one(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result
     out.set_modified(meta.modified()?)
 }
 
-/// Makes a named pipe. macOS has no call for that in `rustix`.
-fn pipe(to: &Path, mode: u32) -> io::Result<()> {
+/// Creates a named pipe. `rustix` has no call for that on macOS.
+fn create_fifo(to: &Path, mode: u32) -> io::Result<()> {
     let status = Command::new("mkfifo").args(["-m", &format!("{:o}", mode & 0o7777)]).arg(to).status()?;
     if status.success() { Ok(()) } else { Err(io::Error::other("a named pipe could not be made")) }
 }
 
-/// Gives a link itself the time of another.
+/// Sets the modification time of a link itself to that of `meta`.
 fn set_link_modified(link: &Path, meta: &fs::Metadata) -> rustix::io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
     let time = Timespec { tv_sec: meta.mtime(), tv_nsec: meta.mtime_nsec() };
@@ -65,7 +65,7 @@ fn set_link_modified(link: &Path, meta: &fs::Metadata) -> rustix::io::Result<()>
     utimensat(CWD, link, &times, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Removes a folder with everything in it; one that is not there is no error.
+/// Removes a folder with its contents; a missing folder is no error.
 pub(crate) fn remove(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_has_contents_modes_times_and_links() {
+    fn copies_contents_modes_times_and_links() {
         let dir = std::env::temp_dir().join(format!("xtask-copy-{}", std::process::id()));
         remove(&dir).unwrap();
         fs::create_dir_all(dir.join("a/sub")).unwrap();

@@ -1,4 +1,4 @@
-//! Owns `cargo xtask histories`: many random histories, by many workers, each held against the model.
+//! `cargo xtask histories`: many random histories, run by parallel workers and compared with the model.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::copy;
-use crate::history::{Bench, Outcome, Tally, choose, play, shrink};
+use crate::history::{CommandCounts, Outcome, TestBench, generate_history, run_history, shrink};
 
 /// Play random histories against a model
 ///
@@ -40,9 +40,9 @@ pub(crate) struct Args {
     proq: Option<PathBuf>,
 }
 
-/// Runs them.
+/// Runs the histories and returns the exit code.
 pub(crate) fn main(args: &Args) -> ExitCode {
-    match start(args) {
+    match run_histories(args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(e) => {
@@ -52,41 +52,41 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// How the folder of a run is called; the number of its process follows.
-const FOLDER: &str = "proq-histories-";
+/// Name prefix of a run's folder; the process id follows.
+const RUN_FOLDER_PREFIX: &str = "proq-histories-";
 
-struct Work<'a> {
+struct HistoriesRun<'a> {
     args: &'a Args,
     seed: u64,
     proq: PathBuf,
     next: AtomicUsize,
-    done: AtomicUsize,
+    finished: AtomicUsize,
     differ: AtomicUsize,
-    tally: Mutex<Tally>,
+    counts: Mutex<CommandCounts>,
 }
 
-fn start(args: &Args) -> Outcome<bool> {
-    let proq = crate::place::program(args.proq.as_deref(), true)?;
-    let seed = args.seed.unwrap_or_else(now);
+fn run_histories(args: &Args) -> Outcome<bool> {
+    let proq = crate::run_env::build_program(args.proq.as_deref(), true)?;
+    let seed = args.seed.unwrap_or_else(time_seed);
     println!("seed {seed}");
-    let folder = crate::place::folder(FOLDER, FOLDER)?;
+    let folder = crate::run_env::create_folder(RUN_FOLDER_PREFIX, RUN_FOLDER_PREFIX)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if args.only.is_some() { 1 } else { args.jobs.unwrap_or(cores).max(1) };
-    let work = Work {
+    let run = HistoriesRun {
         args,
         seed,
         proq,
         next: AtomicUsize::new(0),
-        done: AtomicUsize::new(0),
+        finished: AtomicUsize::new(0),
         differ: AtomicUsize::new(0),
-        tally: Mutex::default(),
+        counts: Mutex::default(),
     };
-    let begin = Instant::now();
+    let started = Instant::now();
     let failures: Vec<String> = std::thread::scope(|scope| {
-        let work = &work;
+        let run = &run;
         let worker = |n: usize| {
             let folder = folder.join(format!("w{n}"));
-            scope.spawn(move || work.work(&folder).err().map(|e| e.to_string()))
+            scope.spawn(move || run.run_worker(&folder).err().map(|e| e.to_string()))
         };
         let workers: Vec<_> = (0..jobs).map(worker).collect();
         workers.into_iter().filter_map(|w| w.join().unwrap_or(Some("a worker panicked".to_owned()))).collect()
@@ -95,53 +95,53 @@ fn start(args: &Args) -> Outcome<bool> {
     if let Some(failure) = failures.into_iter().next() {
         return Err(failure.into());
     }
-    let tally = work.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let tally = run.counts.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (command, [done, refused]) in tally {
         println!("  {command:<16} {done:>8} done {refused:>8} refused");
     }
-    let differ = work.differ.into_inner();
-    let (done, wall) = (work.done.into_inner(), begin.elapsed().as_secs_f64());
+    let differ = run.differ.into_inner();
+    let (done, wall) = (run.finished.into_inner(), started.elapsed().as_secs_f64());
     println!("{done} histories of {} steps in {wall:.0} s: {differ} differ (seed {seed})", args.length);
     Ok(differ == 0)
 }
 
-fn now() -> u64 {
+fn time_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     now.as_secs() * 1000 + u64::from(now.subsec_millis())
 }
 
-impl Work<'_> {
-    fn work(&self, folder: &Path) -> Outcome<()> {
+impl HistoriesRun<'_> {
+    fn run_worker(&self, folder: &Path) -> Outcome<()> {
         let path = std::env::var("PATH").unwrap_or_default();
-        let mut bench = Bench::new(folder, &self.proq, &path)?;
+        let mut bench = TestBench::new(folder, &self.proq, &path)?;
         loop {
             let n = self.next.fetch_add(1, Ordering::Relaxed);
             let number = self.args.only.unwrap_or(n);
             let end = if self.args.only.is_some() { 1 } else { self.args.count };
             if n >= end || self.differ.load(Ordering::Relaxed) >= self.args.most {
-                self.add(bench.tally());
+                self.add_counts(bench.command_counts());
                 return Ok(());
             }
-            self.one(&mut bench, number).map_err(|e| format!("history {number}: {e}"))?;
-            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+            self.play_history(&mut bench, number).map_err(|e| format!("history {number}: {e}"))?;
+            let done = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
             if done.is_multiple_of(500) {
                 println!("{done} done");
             }
         }
     }
 
-    fn add(&self, tally: Tally) {
-        let mut sum = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+    fn add_counts(&self, tally: CommandCounts) {
+        let mut total = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for (command, [done, refused]) in tally {
-            let both = sum.entry(command).or_default();
+            let both = total.entry(command).or_default();
             both[0] += done;
             both[1] += refused;
         }
     }
 
-    fn one(&self, bench: &mut Bench, number: usize) -> Outcome<()> {
-        let steps = choose(self.seed, number, self.args.length);
-        let Some(fault) = play(bench, &steps)? else { return Ok(()) };
+    fn play_history(&self, bench: &mut TestBench, number: usize) -> Outcome<()> {
+        let steps = generate_history(self.seed, number, self.args.length);
+        let Some(fault) = run_history(bench, &steps)? else { return Ok(()) };
         self.differ.fetch_add(1, Ordering::Relaxed);
         let (steps, fault) = shrink(bench, &steps, fault)?;
         let mut text = format!("history {number} differs:\n");

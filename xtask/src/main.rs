@@ -1,4 +1,4 @@
-//! Owns the start of this repository's own tasks: `cargo xtask TASK`.
+//! Tasks of this repository: `cargo xtask TASK`.
 #![deny(clippy::undocumented_unsafe_blocks)]
 
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ mod histories;
 mod history;
 mod merges;
 mod merging;
-mod place;
+mod run_env;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sequences;
 mod states;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::relay::RelayedLine;
-use super::rpc::{self, METHOD_NOT_FOUND, Message};
+use super::rpc::{self, METHOD_NOT_FOUND, RpcMessage};
 use super::tool_policy::{RecentCalls, ToolPolicy, choose_option};
 use crate::agent::profile::Permission;
 use crate::agent::stream::ClientLine;
@@ -155,23 +155,23 @@ impl Client {
             let text = "it wrote a line of more than 8 MiB, which was not looked at".to_owned();
             return vec![Action::Log(ClientLine::Note { text })];
         };
-        match Message::parse(line) {
+        match RpcMessage::parse(line) {
             // Only the last request can be pending.
-            Message::Response(id, response) if id == self.request_count => {
+            RpcMessage::Response(id, response) if id == self.request_count => {
                 match self.pending_request.take() {
                     Some(kind) => self.handle_response(kind, response),
                     None => Vec::new(),
                 }
             }
-            Message::Notification { method, params } if method == "session/update" => {
+            RpcMessage::Notification { method, params } if method == "session/update" => {
                 self.handle_update(&params)
             }
-            Message::Request { id, method, params } => {
+            RpcMessage::Request { id, method, params } => {
                 let mut out = self.take_delivery();
                 out.extend(self.answer_request(&id, &method, &params));
                 out
             }
-            Message::Response(..) | Message::Notification { .. } | Message::Invalid => Vec::new(),
+            RpcMessage::Response(..) | RpcMessage::Notification { .. } | RpcMessage::Invalid => Vec::new(),
         }
     }
 

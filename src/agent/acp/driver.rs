@@ -183,7 +183,7 @@ impl<'a> Driver<'a> {
             // There may be no supervisor pipe when the process was started by hand.
             supervisor_pipe: Receiver::from_owned_fd(handles.supervisor_pipe).ok(),
             accepts_messages: !run.resolves_conflict,
-            conversation: run.talk(),
+            conversation: run.conversation_number(),
             pending_messages: None,
             stage: ShutdownStage::Running,
             is_stopped: false,

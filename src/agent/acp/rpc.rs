@@ -10,7 +10,7 @@ pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
 /// A message of the agent.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Message {
+pub(super) enum RpcMessage {
     /// Response to the request with this id, with its result or the agent's error object.
     Response(u64, Result<Value, Value>),
     /// Request of the agent, which waits for a response.
@@ -26,31 +26,31 @@ pub(super) enum Message {
     Invalid,
 }
 
-impl Message {
+impl RpcMessage {
     /// Parses a line of the agent's output.
-    pub(super) fn parse(line: &[u8]) -> Message {
+    pub(super) fn parse(line: &[u8]) -> RpcMessage {
         let line = line.trim_ascii();
         match Some(line).filter(|line| line.starts_with(b"{")).and_then(read_bounded) {
-            Some(mut value) => Message::from_value(&mut value),
-            None => Message::Invalid,
+            Some(mut value) => RpcMessage::from_value(&mut value),
+            None => RpcMessage::Invalid,
         }
     }
 
-    fn from_value(value: &mut Value) -> Message {
+    fn from_value(value: &mut Value) -> RpcMessage {
         let id = value.get("id").filter(|id| !id.is_null()).cloned();
         let params = value.get_mut("params").map_or(Value::Null, Value::take);
         if let Some(method) = value.get("method") {
-            let Some(method) = method.as_str().map(str::to_owned) else { return Message::Invalid };
+            let Some(method) = method.as_str().map(str::to_owned) else { return RpcMessage::Invalid };
             return match id {
-                Some(id) => Message::Request { id, method, params },
-                None => Message::Notification { method, params },
+                Some(id) => RpcMessage::Request { id, method, params },
+                None => RpcMessage::Notification { method, params },
             };
         }
-        let Some(id) = id.as_ref().and_then(Value::as_u64) else { return Message::Invalid };
+        let Some(id) = id.as_ref().and_then(Value::as_u64) else { return RpcMessage::Invalid };
         match (value.get_mut("error").map(Value::take), value.get_mut("result").map(Value::take)) {
-            (Some(error), _) if !error.is_null() => Message::Response(id, Err(error)),
-            (_, Some(result)) => Message::Response(id, Ok(result)),
-            _ => Message::Invalid,
+            (Some(error), _) if !error.is_null() => RpcMessage::Response(id, Err(error)),
+            (_, Some(result)) => RpcMessage::Response(id, Ok(result)),
+            _ => RpcMessage::Invalid,
         }
     }
 }
@@ -79,19 +79,19 @@ pub(super) fn error_response(id: &Value, code: i64, message: &str) -> Value {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Message {
-        Message::parse(line.as_bytes())
+    fn parse(line: &str) -> RpcMessage {
+        RpcMessage::parse(line.as_bytes())
     }
 
     #[test]
     fn distinguishes_message_kinds() {
-        assert_eq!(parse(r#" {"id":3,"result":{"a":1}}"#), Message::Response(3, Ok(json!({"a":1}))));
-        assert_eq!(parse(r#"{"id":3,"result":null}"#), Message::Response(3, Ok(Value::Null)));
-        assert_eq!(parse(r#"{"id":3,"error":{"code":1}}"#), Message::Response(3, Err(json!({"code":1}))));
+        assert_eq!(parse(r#" {"id":3,"result":{"a":1}}"#), RpcMessage::Response(3, Ok(json!({"a":1}))));
+        assert_eq!(parse(r#"{"id":3,"result":null}"#), RpcMessage::Response(3, Ok(Value::Null)));
+        assert_eq!(parse(r#"{"id":3,"error":{"code":1}}"#), RpcMessage::Response(3, Err(json!({"code":1}))));
         let expected_request =
-            Message::Request { id: json!("x"), method: "m".to_owned(), params: Value::Null };
+            RpcMessage::Request { id: json!("x"), method: "m".to_owned(), params: Value::Null };
         assert_eq!(parse(r#"{"id":"x","method":"m"}"#), expected_request);
-        let expected_notification = Message::Notification { method: "m".to_owned(), params: json!([1]) };
+        let expected_notification = RpcMessage::Notification { method: "m".to_owned(), params: json!([1]) };
         assert_eq!(parse(r#"{"id":null,"method":"m","params":[1]}"#), expected_notification);
         let invalid_lines = [
             "",
@@ -104,7 +104,7 @@ mod tests {
             "{\"id\":",
         ];
         for line in invalid_lines {
-            assert_eq!(parse(line), Message::Invalid, "{line}");
+            assert_eq!(parse(line), RpcMessage::Invalid, "{line}");
         }
     }
 }

@@ -444,10 +444,10 @@ fn profile_error_names_file_and_key() {
         format!("{key}: {why}")
     };
     insta::assert_snapshot!(error_text("[agents.claude]\nargs = 1\n"), @r"
-    agents.claude: invalid type: integer `1`, expected struct Templates in `args`
+    agents.claude: invalid type: integer `1`, expected struct ArgTemplates in `args`
     ");
     insta::assert_snapshot!(error_text("[agents.claude]\ncolour = 1\n"), @r"
-    agents.claude: unknown field `colour`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `env_file`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`, `window`, `tells`, `leaves`, `commands`
+    agents.claude: unknown field `shade`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `env_file`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`, `window`, `tells`, `leaves`, `commands`
     ");
     insta::assert_snapshot!(error_text("[agents]\nclaude = 1\n"), @r"
     agents.claude: it is no table
@@ -461,8 +461,8 @@ fn profile_error_names_file_and_key() {
     insta::assert_snapshot!(error_text("[agents.x]\nlike = 'claude'\nprompt = 'argument'\n"), @r#"
     agents.x.args.start: prompt = "argument", and no argument is {prompt}
     "#);
-    insta::assert_snapshot!(error_text("[agents.x]\nargs.start = ['[colour]']\n"), @r"
-    agents.x.args.start: there is no options.colour
+    insta::assert_snapshot!(error_text("[agents.x]\nargs.start = ['[shade]']\n"), @r"
+    agents.x.args.start: there is no options.shade
     ");
     insta::assert_snapshot!(error_text("[agents.x]\nfiles.secrets = 'x'\n"), @r"
     agents.x.files.secrets: known files are settings, mcp_config, plugin

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::json::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_OUTPUT_BYTES, MAX_TEXT_BYTES, truncate};
 use super::summary::RunEnd;
-use super::{Cost, Event, FailureKind, LimitReset, Prices, SessionTotals, Tokens};
+use super::{Cost, FailureKind, LimitReset, Prices, SessionTotals, StreamEvent, Tokens};
 use crate::terminal_text;
 
 /// Maximum number of refusals that are retained.
@@ -65,7 +65,7 @@ pub(crate) struct Refusal {
 #[derive(Default)]
 pub(super) struct EventCollector {
     progress: Progress,
-    queue: Vec<Event>,
+    queue: Vec<StreamEvent>,
     earlier_totals: SessionTotals,
     prices: Prices,
     /// Last reported counters of the session (tokens, and cost in billionths of a dollar), for agents whose
@@ -106,12 +106,12 @@ impl EventCollector {
     }
 
     /// Moves the collected events to `out`.
-    pub(super) fn drain(&mut self, out: &mut Vec<Event>) {
+    pub(super) fn drain(&mut self, out: &mut Vec<StreamEvent>) {
         out.append(&mut self.queue);
         self.queue.shrink_to(64);
     }
 
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: StreamEvent) {
         self.flush();
         self.queue.push(event);
     }
@@ -120,10 +120,10 @@ impl EventCollector {
     pub(super) fn flush(&mut self) {
         if let Some((text, is_thinking)) = self.pending_chunk.take() {
             if is_thinking {
-                self.queue.push(Event::Thinking { text, parent: None });
+                self.queue.push(StreamEvent::Thinking { text, parent: None });
             } else {
                 self.answer = Some(text.clone());
-                self.queue.push(Event::Text { text, parent: None });
+                self.queue.push(StreamEvent::Text { text, parent: None });
             }
         }
     }
@@ -143,7 +143,7 @@ impl EventCollector {
         }
         self.progress.session = Some(id.clone());
         self.progress.model = model.clone().or(self.progress.model.take());
-        self.push(Event::Session { id, model });
+        self.push(StreamEvent::Session { id, model });
     }
 
     /// Sets the model, for an agent that does not name it with the session.
@@ -163,7 +163,7 @@ impl EventCollector {
             self.progress.last_text = Some(truncate(&text, MAX_LAST_TEXT_BYTES));
             self.answer = Some(text.clone());
         }
-        self.push(Event::Text { text, parent: parent.map(|p| truncate(p, MAX_NAME_BYTES)) });
+        self.push(StreamEvent::Text { text, parent: parent.map(|p| truncate(p, MAX_NAME_BYTES)) });
     }
 
     /// Adds a chunk of text or reasoning. It is emitted before the next event.
@@ -188,7 +188,7 @@ impl EventCollector {
     pub(super) fn add_thinking(&mut self, text: &str, parent: Option<&str>) {
         if !text.trim().is_empty() {
             let parent = parent.map(|p| truncate(p, MAX_NAME_BYTES));
-            self.push(Event::Thinking { text: truncate(text, MAX_TEXT_BYTES), parent });
+            self.push(StreamEvent::Thinking { text: truncate(text, MAX_TEXT_BYTES), parent });
         }
     }
 
@@ -198,12 +198,12 @@ impl EventCollector {
         self.progress.tool_calls += 1;
         self.progress.last_tool = Some(name.clone());
         let parent = parent.map(|p| truncate(p, MAX_NAME_BYTES));
-        self.push(Event::ToolUse { id: truncate(id, MAX_NAME_BYTES), name, input, parent });
+        self.push(StreamEvent::ToolUse { id: truncate(id, MAX_NAME_BYTES), name, input, parent });
     }
 
     /// Adds the result of a tool call.
     pub(super) fn add_tool_result(&mut self, id: &str, ok: bool, output: &str) {
-        self.push(Event::ToolResult {
+        self.push(StreamEvent::ToolResult {
             id: truncate(id, MAX_NAME_BYTES),
             ok,
             output: truncate(output, MAX_OUTPUT_BYTES),
@@ -216,7 +216,7 @@ impl EventCollector {
             return;
         }
         self.progress.tokens = tokens;
-        self.push(Event::Usage(tokens));
+        self.push(StreamEvent::Usage(tokens));
         if self.progress.cost.is_none_or(|cost| cost.estimated) {
             let model = self.progress.model.as_deref().unwrap_or_default();
             if let Some(cost) = self.prices.estimate_cost(model, &tokens) {
@@ -234,7 +234,7 @@ impl EventCollector {
     /// models without a price.
     pub(super) fn add_model_usage(&mut self, model: Option<&str>, added: Tokens) {
         self.progress.tokens = self.progress.tokens.plus(added);
-        self.push(Event::Usage(self.progress.tokens));
+        self.push(StreamEvent::Usage(self.progress.tokens));
         let model = model.or(self.progress.model.as_deref()).unwrap_or_default();
         if let Some(cost) = self.prices.estimate_cost(model, &added) {
             self.estimated_since_report = self.estimated_since_report.saturating_add(cost.nanos);
@@ -252,7 +252,7 @@ impl EventCollector {
     fn update_cost(&mut self, cost: Cost) {
         if self.progress.cost != Some(cost) {
             self.progress.cost = Some(cost);
-            self.push(Event::Cost(cost));
+            self.push(StreamEvent::Cost(cost));
         }
     }
 
@@ -294,7 +294,7 @@ impl EventCollector {
         let size = size.filter(|s| *s > 0).or(self.progress.context_size);
         if (self.progress.context_used, self.progress.context_size) != (Some(used), size) {
             (self.progress.context_used, self.progress.context_size) = (Some(used), size);
-            self.push(Event::Context { used, size });
+            self.push(StreamEvent::Context { used, size });
         }
     }
 
@@ -311,12 +311,12 @@ impl EventCollector {
     /// Adds the agent's request for permission to use a tool.
     pub(super) fn add_permission_request(&mut self, id: &str, tool: &str, input: Value) {
         let (id, tool) = (truncate(id, MAX_NAME_BYTES), display_name(tool));
-        self.push(Event::PermissionRequested { id, tool, input });
+        self.push(StreamEvent::PermissionRequested { id, tool, input });
     }
 
     /// Adds a message to the agent, which starts another turn.
     pub(super) fn add_message(&mut self, text: &str) {
-        self.push(Event::MessageSent { text: truncate(text, MAX_TEXT_BYTES) });
+        self.push(StreamEvent::MessageSent { text: truncate(text, MAX_TEXT_BYTES) });
     }
 
     /// Adds a refused tool call. Some agents report it twice; a known call id is ignored.
@@ -329,7 +329,7 @@ impl EventCollector {
         if self.refusals.len() < MAX_REFUSALS {
             self.refusals.push(Refusal { id, tool: tool.clone(), message: message.clone() });
         }
-        self.push(Event::PermissionRefused { tool, message });
+        self.push(StreamEvent::PermissionRefused { tool, message });
     }
 
     /// Adds a retry of a request.
@@ -341,7 +341,7 @@ impl EventCollector {
         reason: &str,
     ) {
         self.progress.retries += 1;
-        self.push(Event::Retry {
+        self.push(StreamEvent::Retry {
             attempt,
             max_attempts,
             delay_ms,
@@ -352,7 +352,7 @@ impl EventCollector {
     /// Adds a warning, unless it is blank.
     pub(super) fn add_warning(&mut self, message: &str) {
         if !message.trim().is_empty() {
-            self.push(Event::Warning { message: truncate(message, MAX_MESSAGE_BYTES) });
+            self.push(StreamEvent::Warning { message: truncate(message, MAX_MESSAGE_BYTES) });
         }
     }
 
@@ -360,7 +360,7 @@ impl EventCollector {
     pub(super) fn set_error(&mut self, kind: FailureKind, message: &str) {
         let message = truncate(message, MAX_MESSAGE_BYTES);
         self.error = Some((kind, message.clone()));
-        self.push(Event::Error { message, kind });
+        self.push(StreamEvent::Error { message, kind });
     }
 
     /// Sets the end that the agent reports; `answer` is its last message where the report repeats it.
@@ -375,7 +375,7 @@ impl EventCollector {
         }
         let text = if ok { answer.map(|a| truncate(a, MAX_TEXT_BYTES)) } else { end.text.clone() };
         self.end = Some(end);
-        self.push(Event::Result { ok, text });
+        self.push(StreamEvent::Result { ok, text });
     }
 
     /// Clears the end, since another turn has started.
@@ -385,7 +385,7 @@ impl EventCollector {
 
     /// Adds a line of an unknown type.
     pub(super) fn add_unknown(&mut self, kind: &str) {
-        self.push(Event::Unknown { kind: truncate(kind, MAX_NAME_BYTES) });
+        self.push(StreamEvent::Unknown { kind: truncate(kind, MAX_NAME_BYTES) });
     }
 
     /// Adds a line that is not an event: usually a message of the agent's program.
@@ -435,7 +435,7 @@ impl EventCollector {
         texts.into_iter().flatten().map(String::len).sum::<usize>()
             + refusal_bytes
             + self.pending_chunk.as_ref().map_or(0, |(text, _)| text.len())
-            + self.queue.len() * size_of::<Event>()
+            + self.queue.len() * size_of::<StreamEvent>()
     }
 }
 

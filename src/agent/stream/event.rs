@@ -9,7 +9,7 @@ use super::{Cost, FailureKind, Tokens};
 /// log are complete.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub(crate) enum Event {
+pub(crate) enum StreamEvent {
     /// The session is known now, or a different session continues from here.
     Session {
         /// Session id that the agent chose.

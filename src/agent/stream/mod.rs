@@ -29,7 +29,7 @@ mod text_output;
 pub(crate) use client_line::{CLIENT_LINE_PREFIX, ClientLine};
 pub(super) use collector::is_session_id;
 pub(crate) use collector::{Progress, Refusal};
-pub(crate) use event::Event;
+pub(crate) use event::StreamEvent;
 pub(crate) use failure_kind::FailureKind;
 pub(super) use json::MAX_TEXT_BYTES;
 pub(crate) use json::parse_bounded as read_bounded;

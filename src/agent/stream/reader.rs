@@ -17,7 +17,7 @@ use super::pi::PiParser;
 use super::qwen::QwenParser;
 use super::summary::summarize;
 use super::text_output::TextParser;
-use super::{Event, Exit, ExitClass, Prices, Progress, SessionTotals, Summary, json};
+use super::{Exit, ExitClass, Prices, Progress, SessionTotals, StreamEvent, Summary, json};
 
 /// Format of an agent's output.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -122,14 +122,14 @@ impl OutputReader {
     }
 
     /// Reads the next bytes, split anywhere, and appends the resulting events to `out`.
-    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+    pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
         let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
         self.stdout_lines.feed(bytes, |line| parse_line(line, parser, collector));
         collector.drain(out);
     }
 
     /// Reads the next bytes of the agent's standard error.
-    pub(crate) fn feed_stderr(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+    pub(crate) fn feed_stderr(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
         let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
         self.stderr_lines.feed(bytes, |line| {
             if let Line::Complete(bytes) = line {
@@ -142,7 +142,7 @@ impl OutputReader {
 
     /// Reads the file of Copilot's `--usage-output-file`, before the end of the run. A file in another format
     /// changes nothing.
-    pub(crate) fn read_usage_file(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+    pub(crate) fn read_usage_file(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
         if let Some((tokens, model)) = read_usage_file(bytes) {
             self.collector.set_model(model.as_deref().unwrap_or_default());
             let run_usage = self.collector.record_session_usage(tokens);
@@ -152,7 +152,7 @@ impl OutputReader {
     }
 
     /// Ends reading after the process has exited, and returns the summary of the run.
-    pub(crate) fn finish(&mut self, exit: Exit, out: &mut Vec<Event>) -> Summary {
+    pub(crate) fn finish(&mut self, exit: Exit, out: &mut Vec<StreamEvent>) -> Summary {
         let (parser, collector) = (self.parser.as_mut(), &mut self.collector);
         self.stdout_lines.finish(|line| parse_line(line, parser, collector));
         collector.flush();

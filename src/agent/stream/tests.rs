@@ -12,7 +12,7 @@ mod synthetic_streams;
 
 use std::path::PathBuf;
 
-use super::{Dialect, Event, Exit, OutputReader, SessionTotals, Summary};
+use super::{Dialect, Exit, OutputReader, SessionTotals, StreamEvent, Summary};
 
 /// Folders with recorded streams under `tests/fixtures/streams`, each with the dialect of its agent.
 const RECORDED_AGENTS: &[(&str, Dialect)] = &[
@@ -67,7 +67,7 @@ fn parse_stream(
     before: &SessionTotals,
     bytes: &[u8],
     exit_status: Exit,
-) -> (Vec<Event>, Summary) {
+) -> (Vec<StreamEvent>, Summary) {
     let mut reader = OutputReader::new(dialect, before);
     let mut events = Vec::new();
     reader.feed(bytes, &mut events);
@@ -76,7 +76,7 @@ fn parse_stream(
 }
 
 /// Parses a recorded stream. The `resume` scenario starts with the session totals of the `ok` scenario.
-fn replay(agent: &str, scenario: &str) -> (Vec<Event>, Summary) {
+fn replay(agent: &str, scenario: &str) -> (Vec<StreamEvent>, Summary) {
     let dialect = RECORDED_AGENTS.iter().find(|(name, _)| *name == agent).unwrap().1;
     let (_, code) = recorded_exit_codes(agent).into_iter().find(|(name, _)| name == scenario).unwrap();
     let before =
@@ -85,6 +85,6 @@ fn replay(agent: &str, scenario: &str) -> (Vec<Event>, Summary) {
 }
 
 /// Parses lines of output followed by a process exit.
-fn parse_lines(dialect: Dialect, lines: &[&str], exit_status: Exit) -> (Vec<Event>, Summary) {
+fn parse_lines(dialect: Dialect, lines: &[&str], exit_status: Exit) -> (Vec<StreamEvent>, Summary) {
     parse_stream(dialect, &SessionTotals::default(), lines.join("\n").as_bytes(), exit_status)
 }

@@ -49,15 +49,15 @@ impl StepPrompt<'_> {
         });
         if let Some(review) = self.requested_changes {
             out.push_str(&format!(
-                "\n# What the reviewer said\n\n{}\n",
+                "\n# Requested changes from the reviewer\n\n{}\n",
                 truncate(review.trim(), MAX_REVIEW_BYTES)
             ));
         }
         if self.prompt.len() <= MAX_INLINE_TASK_BYTES {
-            out.push_str(&format!("\n# The whole task\n\n{}\n", self.prompt.trim()));
+            out.push_str(&format!("\n# The complete task\n\n{}\n", self.prompt.trim()));
         }
         if !self.extra_prompt.is_empty() && !self.phase.is_review() {
-            out.push_str(&format!("\n# Where it stands\n\n{}\n", self.extra_prompt.trim()));
+            out.push_str(&format!("\n# Context\n\n{}\n", self.extra_prompt.trim()));
         }
         out
     }
@@ -65,8 +65,7 @@ impl StepPrompt<'_> {
     /// Returns the lines that name the files of the task and of its status.
     fn file_locations(&self) -> String {
         format!(
-            "- The task is in `{}`. Read it first{}.\n- How far it has come is in `{}`: boxes, and what was noted below each step. Read that \
-             too.\n",
+            "- The task is in `{}`. Read it first{}.\n- The progress is in `{}`: boxes, and notes below each step. Read that file too.\n",
             self.folder.path_in_worktree(PROMPT_FILE),
             if self.prompt.len() <= MAX_INLINE_TASK_BYTES { ", or below" } else { "" },
             self.folder.path_in_worktree(STATUS_FILE)
@@ -75,8 +74,7 @@ impl StepPrompt<'_> {
 
     fn intro(&self) -> String {
         format!(
-            "You work at one step of a task, in a conversation of its own. What was found out in others is not known to you but by what \
-             was written down.\n\n{}",
+            "You are working on one step of a task, in a separate conversation. From earlier conversations you only know what was written down.\n\n{}",
             self.file_locations()
         )
     }
@@ -85,7 +83,7 @@ impl StepPrompt<'_> {
         let mut out = String::new();
         if self.exclude_status {
             out.push_str(&format!(
-                "- Git leaves `{}` out of commits, and so do you: never add it with -f. It is kept all the same.\n",
+                "- git ignores `{}`: never add it with -f. git-proq saves it anyway.\n",
                 self.folder.path_in_worktree(STATUS_FILE)
             ));
         }
@@ -95,16 +93,16 @@ impl StepPrompt<'_> {
     fn plan_prompt(&self) -> String {
         let step = step_label(self.step);
         let instruction = match self.requested_changes {
-            None => format!("- Write down how {step} is to be done, below its heading in STATUS.md:"),
+            None => format!("- Write a plan for {step} below its heading in STATUS.md:"),
             Some(_) => {
                 format!(
-                    "- The plan for {step} below its heading in STATUS.md was not found good, see below. Write it anew:"
+                    "- The reviewer rejected the plan for {step} below its heading in STATUS.md (see below). Rewrite it:"
                 )
             }
         };
         format!(
-            "{}{instruction} what changes in which files, in which order, and how one sees that it is done. Somebody reviews that before the work \
-             begins.\n- Do nothing else: change no other file, and tick no box.\n{}",
+            "{}{instruction} what changes in which files, in which order, and how to verify the result. A reviewer reads the plan before the work \
+             starts.\n- Do nothing else: change no other file, and tick no box.\n{}",
             self.intro(),
             self.closing_rules()
         )
@@ -114,17 +112,16 @@ impl StepPrompt<'_> {
         let step = step_label(self.step);
         let instruction = match self.requested_changes {
             None => format!(
-                "- Work at {step}, and at nothing else. What stands below its heading in STATUS.md is how far it has come."
+                "- Work on {step} only. The text below its heading in STATUS.md describes the progress."
             ),
             Some(_) => format!(
-                "- {} was done, and was not found good, see below. Put right what the reviewer says. Its boxes stay ticked.",
-                capitalize(&step)
+                "- The reviewer rejected the work on {step} (see below). Make the requested changes. The boxes of the step stay ticked."
             ),
         };
         format!(
-            "{}{instruction}\n- Tick a box in STATUS.md (`- [x]`) when what it says is done, and only then. Note below the step, in a few lines, what \
-             whoever goes on has to know.\n- Commit your work at the end. When every box of the step is ticked, end; the next one is begun in \
-             another conversation.\n{}",
+            "{}{instruction}\n- Tick a box in STATUS.md (`- [x]`) when its item is done, and only then. Below the step, write a few lines with what the next \
+             agent needs to know.\n- Commit your work at the end. Finish when every box of the step is ticked; the next step starts in another \
+             conversation.\n{}",
             self.intro(),
             self.closing_rules()
         )
@@ -134,26 +131,20 @@ impl StepPrompt<'_> {
         let step = step_label(self.step);
         let subject = match (self.phase, self.commit_range) {
             (StepPhase::CodeReview, Some((from, to))) => format!(
-                "what was done of {step}: `git log {from}..{to}` and `git diff {from} {to}` show it. Does it do what the task says, completely \
-                 and without harm to anything else? Is it tested?"
+                "the work on {step}: `git log {from}..{to}` and `git diff {from} {to}` show it. Does it do what the task requires, completely \
+                 and without breaking anything else? Is it tested?"
             ),
             _ => format!(
-                "the plan for {step}, which stands below its heading in STATUS.md. Would it do what the task says, completely and without harm to \
-                 anything else? How would one see that it is done?"
+                "the plan for {step} below its heading in STATUS.md. Would it do what the task requires, completely and without breaking \
+                 anything else? How could the result be verified?"
             ),
         };
         format!(
-            "You review {subject}\n\n{}- Change nothing: no file, no box, no commit.\n- The first line of your last message is `APPROVE`, or `REVISE` \
-             if something has to change before it goes on. Below that say what, and where, so that somebody can act on it who knows nothing \
-             else of you.\n",
+            "Review {subject}\n\n{}- Change nothing: no file, no box, no commit.\n- The first line of your final message is `APPROVE`, or `REVISE` if something must change before work continues. Below it, \
+             describe what must change and where, so that an agent without other context can act on it.\n",
             self.file_locations()
         )
     }
-}
-
-fn capitalize(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// Returns the beginning of `text`, at most `max_bytes` bytes, cut at a character boundary.

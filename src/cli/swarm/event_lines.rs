@@ -1,8 +1,8 @@
 //! Texts that describe the changes of a batch, one per log entry or action.
 
 use crate::swarm::{
-    Action, Batch, BatchOutcome, Event, EventEntry, FailureReason, LogLine, LogSummary, PauseReason, State,
-    TaskOutcome,
+    Action, Batch, BatchOutcome, EventEntry, FailureReason, LogLine, LogSummary, PauseReason, ScheduleEvent,
+    State, TaskOutcome,
 };
 use crate::terminal_text;
 
@@ -59,67 +59,69 @@ impl BatchReader {
         let reason_suffix = facts.detail.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         let lane = facts.lane.as_deref().unwrap_or_default();
         Some(match &entry.event {
-            Event::RunStarted { task, attempt } => {
+            ScheduleEvent::RunStarted { task, attempt } => {
                 let attempt_suffix =
                     if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
                 let agent = self.batch.tasks[*task].agent.as_deref().unwrap_or("its agent");
                 format!("{}: {agent} is at work in lane '{lane}'{attempt_suffix}", name(*task))
             }
-            Event::RunEnded { task, end, .. } => {
-                use crate::swarm::RunEnd;
+            ScheduleEvent::RunEnded { task, end, .. } => {
+                use crate::swarm::TaskRunEnd;
                 let outcome = match end {
-                    RunEnd::Done => "done".to_owned(),
-                    RunEnd::NoChange => "it changed nothing".to_owned(),
-                    RunEnd::AlreadyDone => "had been done before".to_owned(),
-                    RunEnd::NotStarted => "its agent could not be started".to_owned(),
-                    RunEnd::Failed(class) => format!("its run {}", past_tense(&class.to_string())),
+                    TaskRunEnd::Done => "done".to_owned(),
+                    TaskRunEnd::NoChange => "it changed nothing".to_owned(),
+                    TaskRunEnd::AlreadyDone => "had been done before".to_owned(),
+                    TaskRunEnd::NotStarted => "its agent could not be started".to_owned(),
+                    TaskRunEnd::Failed(class) => format!("its run {}", past_tense(&class.to_string())),
                 };
                 format!("{}: {outcome}{reason_suffix}", name(*task))
             }
-            Event::Landed { tasks } => {
+            ScheduleEvent::Landed { tasks } => {
                 let names: Vec<&str> = tasks.iter().map(|task| name(*task)).collect();
                 let tip = facts.tip.map(|tip| format!(" ({})", tip.short())).unwrap_or_default();
                 format!("{}: landed on {}{tip}", names.join(", "), self.batch.record.branch)
             }
-            Event::LandingUndone { task, work_kept: kept } => {
+            ScheduleEvent::LandingUndone { task, work_kept: kept } => {
                 let next_step = if *kept { "it lands again" } else { "it is done anew" };
                 format!("{}: its landing was taken back; {next_step}", name(*task))
             }
-            Event::ConflictCaptured { task } => {
+            ScheduleEvent::ConflictCaptured { task } => {
                 format!("{}{reason_suffix}", event_lead(name(*task), "conflicts", &reason_suffix))
             }
-            Event::CheckFailed { task } => format!("{}: left out{reason_suffix}", name(*task)),
-            Event::ConflictResolved { task }
+            ScheduleEvent::CheckFailed { task } => format!("{}: left out{reason_suffix}", name(*task)),
+            ScheduleEvent::ConflictResolved { task }
                 if self.state.task_outcome(*task)
                     == Some(TaskOutcome::Failed(FailureReason::CheckFailed)) =>
             {
                 format!("{}: it was repaired, and is checked again", name(*task))
             }
-            Event::ConflictResolved { task } => {
+            ScheduleEvent::ConflictResolved { task } => {
                 let resolver_suffix =
                     facts.agent.as_ref().map(|resolver| format!(" by {resolver}")).unwrap_or_default();
                 format!("{}: its conflict is resolved{resolver_suffix}", name(*task))
             }
-            Event::FinishedByHand { task } => format!("{}: it was finished in its lane", name(*task)),
-            Event::RecheckRequested { task } => format!("{}: its checks run again", name(*task)),
-            Event::ConflictGivenUp { task } => {
+            ScheduleEvent::FinishedByHand { task } => format!("{}: it was finished in its lane", name(*task)),
+            ScheduleEvent::RecheckRequested { task } => format!("{}: its checks run again", name(*task)),
+            ScheduleEvent::ConflictGivenUp { task } => {
                 format!("{}: its conflict is left{reason_suffix}", name(*task))
             }
-            Event::ClaimedElsewhere { task } => {
+            ScheduleEvent::ClaimedElsewhere { task } => {
                 format!("{}: batch {} has it", name(*task), facts.batch.as_deref().unwrap_or_default())
             }
-            Event::LaneSetUpFailed { .. } => format!("no lane could be made{reason_suffix}"),
-            Event::Abort { hard } => format!("it is being aborted{}", if *hard { " at once" } else { "" }),
-            Event::Pause => "it is to pause: what runs is ended first".to_owned(),
-            Event::Resume => "it goes on".to_owned(),
-            Event::BatchTakenOver { .. } => "another process goes on with it".to_owned(),
-            Event::Retry { task } => format!("{}: it is tried again", name(*task)),
-            Event::BatchStarted
-            | Event::LaneSetUp { .. }
-            | Event::CapacityChanged { .. }
-            | Event::CostReported { .. }
-            | Event::BudgetSet { .. }
-            | Event::ClaimEnded { .. } => return None,
+            ScheduleEvent::LaneSetUpFailed { .. } => format!("no lane could be made{reason_suffix}"),
+            ScheduleEvent::Abort { hard } => {
+                format!("it is being aborted{}", if *hard { " at once" } else { "" })
+            }
+            ScheduleEvent::Pause => "it is to pause: what runs is ended first".to_owned(),
+            ScheduleEvent::Resume => "it goes on".to_owned(),
+            ScheduleEvent::BatchTakenOver { .. } => "another process goes on with it".to_owned(),
+            ScheduleEvent::Retry { task } => format!("{}: it is tried again", name(*task)),
+            ScheduleEvent::BatchStarted
+            | ScheduleEvent::LaneSetUp { .. }
+            | ScheduleEvent::CapacityChanged { .. }
+            | ScheduleEvent::CostReported { .. }
+            | ScheduleEvent::BudgetSet { .. }
+            | ScheduleEvent::ClaimEnded { .. } => return None,
         })
     }
 

@@ -91,7 +91,7 @@ pub(in crate::lane) fn stop_leftover_commands(project: &Project, name: &str) {
     if let Some(mark) = &record.mark {
         stop_marked_processes(mark, LEFTOVER_STOP_GRACE);
     }
-    if let Some(pid) = record.pid.filter(|pid| is_same_process(*pid, record.birth.as_deref())) {
+    if let Some(pid) = record.pid.filter(|pid| is_same_process(*pid, record.start_time.as_deref())) {
         stop_group(pid, LEFTOVER_STOP_GRACE);
     }
 }
@@ -170,7 +170,8 @@ impl CommandRunner<'_> {
         let limit = deadline.saturating_duration_since(Instant::now());
         let mut child = start.spawn_limited(limit, project.settings.stop_grace)?;
         // If this process is killed, recovery stops the command by this record.
-        let running = SetUpRecord { pid: Some(child.id()), birth: child.start_time(), ..started.clone() };
+        let running =
+            SetUpRecord { pid: Some(child.id()), start_time: child.start_time(), ..started.clone() };
         running.save_unsynced(&layout.set_up_record(name))?;
         fail_points::hit("set-up.command");
         let mut last_progress = Instant::now();

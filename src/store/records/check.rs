@@ -67,7 +67,7 @@ pub(crate) struct CheckWorktreeRecord {
     /// Value that distinguishes the process from a later one with the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "birth")]
-    pub(crate) process_birth: Option<String>,
+    pub(crate) process_start_time: Option<String>,
 }
 
 impl Record for CheckWorktreeRecord {

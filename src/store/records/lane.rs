@@ -211,7 +211,8 @@ pub(crate) enum LaneKind {
     Guest(GuestLane),
 }
 
-/// Record of any lane, whether it can land or not.
+/// Record of a lane of any kind: owned, with a branch and worktree that can land, or a guest (read-only or in
+/// place).
 pub(crate) type AnyLane = LaneRecord<LaneKind>;
 
 /// Serialized form of a [`LaneKind`], as keys of the lane's record.

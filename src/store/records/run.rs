@@ -160,7 +160,8 @@ pub(crate) struct SupervisorProcess {
     pub(crate) pid: u32,
     /// Value that distinguishes the process from a later one with the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) birth: Option<String>,
+    #[serde(rename = "birth")]
+    pub(crate) start_time: Option<String>,
 }
 
 /// Tmux window that shows a run.
@@ -303,7 +304,8 @@ pub(crate) struct RunRecord {
     pub(crate) pid: Option<u32>,
     /// Value that distinguishes the process from a later one with the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) birth: Option<String>,
+    #[serde(rename = "birth")]
+    pub(crate) start_time: Option<String>,
     /// Process that supervises the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) supervisor: Option<SupervisorProcess>,
@@ -368,7 +370,7 @@ impl RunRecord {
     /// Returns the conversation of the run, by the number of its first run. A repeated run, or one that
     /// continues after a full context, belongs to the conversation of the run it replaces. A message to that
     /// conversation therefore reaches it too.
-    pub(crate) fn talk(&self) -> u32 {
+    pub(crate) fn conversation_number(&self) -> u32 {
         self.conversation.unwrap_or(self.attempt)
     }
 

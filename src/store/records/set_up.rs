@@ -20,7 +20,8 @@ pub(crate) struct SetUpRecord {
     pub(crate) pid: Option<u32>,
     /// Value that distinguishes the process from a later one with the same id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) birth: Option<String>,
+    #[serde(rename = "birth")]
+    pub(crate) start_time: Option<String>,
 }
 
 impl Record for SetUpRecord {

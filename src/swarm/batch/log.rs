@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::git::{Oid, RepoPath};
 use crate::store::records::{Cost, Tokens};
 use crate::store::{Error, Moment, now};
-use crate::swarm::schedule::Event;
+use crate::swarm::schedule::ScheduleEvent;
 
 /// One line of a batch's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub(crate) struct EventEntry {
     pub(crate) at: Moment,
     /// The event that the scheduler received.
     #[serde(flatten)]
-    pub(crate) event: Event,
+    pub(crate) event: ScheduleEvent,
     /// Details for readers, which the scheduler ignores.
     #[serde(default, skip_serializing_if = "EventFacts::is_empty")]
     pub(crate) facts: EventFacts,
@@ -143,7 +143,7 @@ impl EventFacts {
 
 impl LogLine {
     /// Returns the event of the line; none for a note.
-    pub(crate) fn event(&self) -> Option<&Event> {
+    pub(crate) fn event(&self) -> Option<&ScheduleEvent> {
         self.entry().map(|entry| &entry.event)
     }
 
@@ -203,7 +203,11 @@ impl BatchLog {
     ///
     /// # Errors
     /// Fails when the line cannot be written; the log is then as it was before.
-    pub(crate) fn append_event(&mut self, event: &Event, facts: EventFacts) -> Result<LogLine, Error> {
+    pub(crate) fn append_event(
+        &mut self,
+        event: &ScheduleEvent,
+        facts: EventFacts,
+    ) -> Result<LogLine, Error> {
         let entry = EventEntry { n: self.last_number + 1, at: now(), event: event.clone(), facts };
         self.write_line(LogLine::Entry(Box::new(entry)))
     }
@@ -333,7 +337,7 @@ impl LogTail {
 mod tests {
     use super::*;
     use crate::store::records::RunClass;
-    use crate::swarm::schedule::RunEnd;
+    use crate::swarm::schedule::TaskRunEnd;
 
     #[test]
     fn reads_lines_back_without_partial_last_line() {
@@ -342,25 +346,27 @@ mod tests {
         let (mut log, lines) = BatchLog::open(&path).unwrap();
         assert!(lines.is_empty());
         let events = [
-            Event::BatchStarted,
-            Event::RunEnded { task: 3, attempt: 2, end: RunEnd::Failed(RunClass::Stalled) },
-            Event::CapacityChanged { capacity: None },
-            Event::BatchTakenOver { runs: vec![(1, 2)] },
+            ScheduleEvent::BatchStarted,
+            ScheduleEvent::RunEnded { task: 3, attempt: 2, end: TaskRunEnd::Failed(RunClass::Stalled) },
+            ScheduleEvent::CapacityChanged { capacity: None },
+            ScheduleEvent::BatchTakenOver { runs: vec![(1, 2)] },
         ];
         for event in &events {
             let _ = log.append_event(event, EventFacts::default()).unwrap();
         }
         let _ = log.append_note("a hook\nrefused it", &[3]).unwrap();
-        let _ = log.append_event(&Event::Landed { tasks: vec![1] }, EventFacts::with_detail("x")).unwrap();
+        let _ = log
+            .append_event(&ScheduleEvent::Landed { tasks: vec![1] }, EventFacts::with_detail("x"))
+            .unwrap();
         let mut text = std::fs::read(&path).unwrap();
         text.extend(b"{\"n\":7,\"at\":\"2026");
         std::fs::write(&path, &text).unwrap();
         assert_eq!(read_log(&path).unwrap().len(), 6);
         let (mut log, lines) = BatchLog::open(&path).unwrap();
-        let read: Vec<&Event> = lines.iter().filter_map(LogLine::event).collect();
+        let read: Vec<&ScheduleEvent> = lines.iter().filter_map(LogLine::event).collect();
         assert_eq!(read[..4], events.iter().collect::<Vec<_>>()[..]);
         assert!(matches!(&lines[4], LogLine::Note { n: 5, note, .. } if !note.contains('\n')));
-        let _ = log.append_event(&Event::Pause, EventFacts::default()).unwrap();
+        let _ = log.append_event(&ScheduleEvent::Pause, EventFacts::default()).unwrap();
         let numbers: Vec<u64> = read_log(&path).unwrap().iter().map(LogLine::number).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7]);
     }
@@ -374,7 +380,7 @@ mod tests {
         let (mut log, _) = BatchLog::open(&path).unwrap();
         let mut numbers = Vec::new();
         for _ in 0..50 {
-            let _ = log.append_event(&Event::BatchStarted, EventFacts::default()).unwrap();
+            let _ = log.append_event(&ScheduleEvent::BatchStarted, EventFacts::default()).unwrap();
             numbers.extend(tail.read_new_lines().unwrap().iter().map(LogLine::number));
             assert!(tail.read_new_lines().unwrap().is_empty());
         }

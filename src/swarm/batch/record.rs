@@ -8,7 +8,7 @@ use super::{BatchTask, CriteriaReport, LogTail, read_log, read_tasks};
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::{Moment, Record};
-use crate::swarm::schedule::{BatchOptions, Event, Phase, State, Workload};
+use crate::swarm::schedule::{BatchOptions, Phase, ScheduleEvent, State, Workload};
 use crate::swarm::{Error, batch::LogLine};
 
 /// The settings of a batch, as stored in `batch.toml`.
@@ -157,6 +157,6 @@ impl Batch {
     /// Computes the state of the batch from these lines of its log.
     pub(crate) fn fold_state<'a>(&self, lines: impl IntoIterator<Item = &'a LogLine>) -> State {
         let events = lines.into_iter().filter_map(LogLine::event);
-        State::fold(&self.work, &self.record.options, events.collect::<Vec<&Event>>())
+        State::fold(&self.work, &self.record.options, events.collect::<Vec<&ScheduleEvent>>())
     }
 }

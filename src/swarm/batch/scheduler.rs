@@ -12,7 +12,8 @@ pub(crate) struct SchedulerRecord {
     pub(crate) pid: u32,
     /// The start mark of the process, which distinguishes it from a later process with the same pid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) birth: Option<String>,
+    #[serde(rename = "birth")]
+    pub(crate) start_time: Option<String>,
 }
 
 impl Record for SchedulerRecord {
@@ -35,7 +36,7 @@ pub(crate) fn wake_scheduler(project: &Project, id: &str) {
     else {
         return;
     };
-    if process::is_process_running(scheduler.pid, scheduler.birth.as_deref()) {
+    if process::is_process_running(scheduler.pid, scheduler.start_time.as_deref()) {
         process::wake(scheduler.pid);
     }
 }

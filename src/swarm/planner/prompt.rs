@@ -7,7 +7,7 @@ use crate::git::Oid;
 use crate::lane::Project;
 
 /// Maximum length, in bytes, of the quoted file that a plan is written from, and of new feedback.
-const MAX_SOURCE_FILE_BYTES: usize = 40 * 1024;
+const MAX_QUOTED_INPUT_BYTES: usize = 40 * 1024;
 /// Maximum length of a quoted plan, of its list of tasks or criteria, and of an earlier answer, in bytes.
 const MAX_PLAN_BYTES: usize = 60 * 1024;
 /// Maximum length of the excerpt of one task's prompt, in characters, and of a plan's summary, in bytes. Each
@@ -26,15 +26,7 @@ pub(crate) struct SourceFile {
 /// Returns the section that specifies the format of the answer.
 fn answer_format() -> String {
     format!(
-        "# What to answer\n\nYour last message is read by a program: one JSON object in a fenced block, below 48 KB, in this form (with \
-         your values; keys that are not marked as required may be left out):\n\n```\n{}\n```\n\n\
-         - A task is for one agent in one sitting, in a checkout of its own; others work at the same time. Its prompt says all \
-         that this agent has to know: it sees neither this conversation nor the other tasks.\n\
-         - An id is letters, digits, '.', '_' and '-', and no two tasks have the same.\n\
-         - Name in \"needs\" only what a task really cannot begin without; never in a circle, and never a task of a later phase.\n\
-         - \"scope\" names the files that a task changes, as narrowly as you can: tasks whose scopes meet go one after the other.\n\
-         - \"checks\" are commands that fail now and succeed when the task is done.\n\
-         - Everything in \"warnings\" is read by a person before the plan is run: say there what you were not sure of.\n",
+        "# Output format\n\nYour final message is read by a program: one JSON object in a fenced block, below 48 KB, in this form (with your values; keys not marked as required may be omitted):\n\n```\n{}\n```\n\n- A task is done by one agent in one run, in its own worktree, while other agents work on other tasks. Its prompt contains everything that this agent needs to know: the agent sees neither this conversation nor the other tasks.\n- An id consists of letters, digits, '.', '_' and '-', and is unique.\n- List in \"needs\" only tasks that must be done before this one can start; no cycles, and no task of a later phase.\n- \"scope\" lists the files that a task changes, as narrowly as possible: tasks with overlapping scopes run one after another.\n- \"checks\" are commands that fail now and succeed once the task is done.\n- The user reads \"warnings\" before the plan runs: list there what you were not sure of.\n",
         toml_plan::json_outline()
     )
 }
@@ -47,16 +39,16 @@ pub(crate) fn goal_prompt(
     source_file: Option<&SourceFile>,
 ) -> Result<String, Error> {
     let mut out = format!(
-        "{}\n\n# What is wanted\n\nA plan for that: tasks that several coding agents can do, some of them at the same time. Look at \
+        "{}\n\n# Assignment\n\nWrite a plan for this goal: tasks for several coding agents, some of which can run in parallel. Inspect \
          the repository as far as you need to, and change nothing in it.\n\n",
         goal.trim()
     );
     if let Some(file) = source_file {
         push_section(
             &mut out,
-            &format!("{}, which the plan is to follow", file.name),
+            &format!("{}, which the plan must follow", file.name),
             &file.text,
-            MAX_SOURCE_FILE_BYTES,
+            MAX_QUOTED_INPUT_BYTES,
         );
     }
     out.push_str("# The repository\n\n");
@@ -68,8 +60,7 @@ pub(crate) fn goal_prompt(
 /// Returns the message that requests a change to a plan, in the conversation in which the agent wrote it.
 pub(crate) fn feedback_prompt(feedback: &str) -> String {
     format!(
-        "{}\n\nChange the plan accordingly and leave the rest of it as it is. Answer with the whole plan again, in the form that \
-         you were told: one JSON object in a fenced block.\n",
+        "{}\n\nChange the plan accordingly and leave the rest unchanged. Answer with the complete plan in the format specified before: one JSON object in a fenced block.\n",
         feedback.trim()
     )
 }
@@ -83,40 +74,37 @@ pub(crate) fn full_feedback_prompt(
     feedback: &str,
 ) -> String {
     let mut out = initial_prompt.trim_end().to_owned();
-    out.push_str("\n\n# What there is already\n\n");
+    out.push_str("\n\n# Current state\n\n");
     if let Some(plan) = plan {
-        push_section(&mut out, "The plan as it is, in TOML", &plan_to_toml(plan), MAX_PLAN_BYTES);
+        push_section(&mut out, "The current plan, in TOML", &plan_to_toml(plan), MAX_PLAN_BYTES);
     }
     for message in earlier {
-        push_section(&mut out, "What was said to it before", message, MAX_TASK_TEXT * 4);
+        push_section(&mut out, "Earlier feedback", message, MAX_TASK_TEXT * 4);
     }
-    push_section(&mut out, "What is said to it now", feedback, MAX_SOURCE_FILE_BYTES);
-    out.push_str("Answer with the whole plan, changed accordingly; leave the rest of it as it is.\n");
+    push_section(&mut out, "New feedback", feedback, MAX_QUOTED_INPUT_BYTES);
+    out.push_str("Answer with the complete plan, changed accordingly; leave the rest unchanged.\n");
     out
 }
 
 /// Returns the message for an agent whose answer cannot be used.
 pub(crate) fn rejection_prompt(reason: &str) -> String {
     format!(
-        "That answer cannot be used: {reason}\n\nAnswer once more, with all of it, in the form that you were told: JSON in a fenced \
-         block, and nothing that is no JSON in it.\n"
+        "Your answer is not valid: {reason}\n\nAnswer again with the complete content, in the specified format: JSON in a fenced block that contains only JSON.\n"
     )
 }
 
 /// Returns the prompt that requests a corrected answer from an agent that does not know its earlier answer.
 pub(crate) fn full_rejection_prompt(initial_prompt: &str, answer: &str, reason: &str) -> String {
     let mut out = initial_prompt.trim_end().to_owned();
-    out.push_str("\n\n# What was answered before\n\n");
-    push_section(&mut out, "An answer that cannot be used", answer, MAX_PLAN_BYTES);
+    out.push_str("\n\n# Previous answer\n\n");
+    push_section(&mut out, "The invalid answer", answer, MAX_PLAN_BYTES);
     out.push_str(&rejection_prompt(reason));
     out
 }
 
 /// Returns the prompt that requests the missing dependencies of a plan.
 pub(crate) fn needs_prompt(plan: &Plan) -> String {
-    let mut out = "Which dependencies are missing between these tasks?\n\n# What is wanted\n\nSeveral coding agents do these tasks, as many \
-                   at the same time as what they need allows. Find tasks that cannot be done well before another one is done, and \
-                   do not say so: they use what it makes, or change what it is about to change. Look at the repository as far \
+    let mut out = "Which dependencies are missing between these tasks?\n\n# Assignment\n\nSeveral coding agents do these tasks, as many in parallel as their dependencies allow. Find tasks that depend on another task without declaring it: they use what the other task creates, or change code that it is going to change. Inspect the repository as far \
                    as you need to, and change nothing in it.\n\n"
         .to_owned();
     let mut tasks = String::new();
@@ -129,32 +117,27 @@ pub(crate) fn needs_prompt(plan: &Plan) -> String {
         });
         tasks.push_str(&format!("{entry}\n"));
     }
-    push_section(&mut out, "The tasks, one in each line", &tasks, MAX_PLAN_BYTES);
+    push_section(&mut out, "The tasks, one per line", &tasks, MAX_PLAN_BYTES);
     out.push_str(
-        "# What to answer\n\nYour last message is read by a program: a JSON list in a fenced block, empty if nothing is missing.\n\n```\n\
-         [{\"task\": \"ID that has to wait\", \"needs\": \"ID that has to be done before\", \"because\": \"one line\"}]\n```\n\n\
-         Name only what is missing and really needed: each one makes the work slower. Never in a circle, and nothing of a later \
-         phase. Use the IDs as they stand above.\n",
+        "# Output format\n\nYour final message is read by a program: a JSON list in a fenced block, empty if no dependency is missing.\n\n```\n\
+         [{\"task\": \"ID of the task that must wait\", \"needs\": \"ID of the task that must be done first\", \"because\": \"one line\"}]\n```\n\nList only dependencies that are missing and necessary: each one makes the batch slower. No cycles, and no task of a later phase. Use the IDs exactly as given above.\n",
     );
     out
 }
 
 /// Returns the prompt that requests a check of acceptance criteria.
 pub(crate) fn criteria_prompt(summary: &str, criteria: &[&str]) -> String {
-    let mut out = "Are these criteria met by the files here?\n\n# What is wanted\n\nSeveral coding agents have done a plan, and what they \
-                   made is here. Look at it, and find out for each criterion whether it is true. Believe what you have seen, and \
-                   nothing that only says so; change nothing.\n\n"
+    let mut out = "Are these criteria met by the files in this repository?\n\n# Assignment\n\nSeveral coding agents have carried out a plan, and their work is checked out here. Inspect it and determine for each criterion whether it is met. Rely on what you verified yourself, not on claims in documents; change nothing.\n\n"
         .to_owned();
     if !summary.is_empty() {
-        push_section(&mut out, "What the plan was about", summary, MAX_TASK_TEXT);
+        push_section(&mut out, "Summary of the plan", summary, MAX_TASK_TEXT);
     }
     let list: Vec<String> =
         criteria.iter().enumerate().map(|(n, text)| format!("{}. {text}\n", n + 1)).collect();
     push_section(&mut out, "The criteria", &list.concat(), MAX_PLAN_BYTES);
     out.push_str(
-        "# What to answer\n\nYour last message is read by a program: a JSON list in a fenced block, with one entry for each criterion.\n\n\
-         ```\n[{\"n\": 1, \"met\": \"yes, no or unknown\", \"evidence\": \"one line: what shows it, with files and lines\"}]\n```\n\n\
-         Say unknown where it cannot be found out by looking.\n",
+        "# Output format\n\nYour final message is read by a program: a JSON list in a fenced block, with one entry per criterion.\n\n\
+         ```\n[{\"n\": 1, \"met\": \"yes, no or unknown\", \"evidence\": \"one line: the evidence, with files and lines\"}]\n```\n\nAnswer unknown if inspection cannot determine it.\n",
     );
     out
 }

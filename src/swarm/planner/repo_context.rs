@@ -38,7 +38,7 @@ pub(super) fn describe_repository(project: &Project, commit: Oid) -> Result<Stri
             let text = String::from_utf8_lossy(&text).into_owned();
             push_section(
                 &mut out,
-                &format!("{name}, which says how work is done here"),
+                &format!("{name}, the conventions of this repository"),
                 &text,
                 MAX_CONVENTIONS_BYTES,
             );
@@ -47,7 +47,7 @@ pub(super) fn describe_repository(project: &Project, commit: Oid) -> Result<Stri
     }
     push_section(&mut out, "Files", &file_list(&files), MAX_TREE_BYTES);
     let log: Vec<String> = repo.recent_commits(commit, MAX_LOG_COMMITS)?;
-    push_section(&mut out, "The last commits, newest first", &log.join("\n"), MAX_LOG_BYTES);
+    push_section(&mut out, "Latest commits, newest first", &log.join("\n"), MAX_LOG_BYTES);
     Ok(out)
 }
 
@@ -58,8 +58,11 @@ pub(super) fn push_section(out: &mut String, title: &str, text: &str, max_bytes:
     let delimiter = code_fence(&text[..end]);
     let _ = writeln!(out, "## {title}\n\n{delimiter}\n{}\n{delimiter}", &text[..end]);
     if end < text.len() {
-        let _ =
-            writeln!(out, "\n({} more bytes are not shown; read the rest where it is.)", text.len() - end);
+        let _ = writeln!(
+            out,
+            "\n({} more bytes are not shown; read the rest in the repository.)",
+            text.len() - end
+        );
     }
     out.push('\n');
 }
@@ -124,7 +127,7 @@ mod tests {
         push_section(&mut out, "T", "a\n````\nüü", 8);
         assert_eq!(
             out,
-            "## T\n\n`````\na\n````\n\n`````\n\n(4 more bytes are not shown; read the rest where it is.)\n\n"
+            "## T\n\n`````\na\n````\n\n`````\n\n(4 more bytes are not shown; read the rest in the repository.)\n\n"
         );
     }
 }

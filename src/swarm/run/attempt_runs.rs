@@ -5,7 +5,7 @@ use crate::lane::{Project, effective_state};
 use crate::store::records::{Cost, LaneRecord, LaneState, RunClass, RunRecord, Tokens};
 use crate::store::{Moment, Record};
 use crate::swarm::Error;
-use crate::swarm::schedule::RunEnd;
+use crate::swarm::schedule::TaskRunEnd;
 
 /// The runs of one attempt at a task, in order. There is more than one where a service refused the first run,
 /// or where the agent continued in a new conversation.
@@ -21,7 +21,7 @@ pub(crate) struct RunChain {
 #[derive(Debug, Clone)]
 pub(super) struct AttemptResult {
     /// How the attempt ended.
-    pub(super) end: RunEnd,
+    pub(super) end: TaskRunEnd,
     /// Commit at which the attempt's work begins.
     pub(super) base: Option<Oid>,
     /// Tip of the lane after the attempt.
@@ -140,7 +140,7 @@ impl RunChain {
         }
         let last = self.runs.last();
         let failed_with = |class| AttemptResult {
-            end: RunEnd::Failed(class),
+            end: TaskRunEnd::Failed(class),
             base: from,
             tip: last.and_then(|run| run.tip_after),
             detail: match self.has_steps() && self.is_latest_in_lane() {
@@ -152,18 +152,18 @@ impl RunChain {
         let was_already_done = self.is_latest_in_lane() && self.lane.already_done;
         let ended_as = |end| AttemptResult { end, ..failed_with(RunClass::Failed) };
         Ok(match self.outcome(run) {
-            Some(LaneState::Done) if was_already_done => ended_as(RunEnd::AlreadyDone),
+            Some(LaneState::Done) if was_already_done => ended_as(TaskRunEnd::AlreadyDone),
             Some(LaneState::Done) => {
                 let tip = project.repo.branch_tip(&self.lane.kind.branch)?;
                 let to = run.tip_after.or(tip);
                 if to == from {
                     // Changes left uncommitted cannot land.
-                    AttemptResult { tip: to, ..ended_as(RunEnd::NoChange) }
+                    AttemptResult { tip: to, ..ended_as(TaskRunEnd::NoChange) }
                 } else {
-                    AttemptResult { tip: to, ..ended_as(RunEnd::Done) }
+                    AttemptResult { tip: to, ..ended_as(TaskRunEnd::Done) }
                 }
             }
-            Some(LaneState::NoChange) => ended_as(RunEnd::NoChange),
+            Some(LaneState::NoChange) => ended_as(TaskRunEnd::NoChange),
             Some(LaneState::Stopped) => failed_with(RunClass::Stopped),
             _ => match run.class {
                 None => failed_with(RunClass::Crashed),

@@ -13,7 +13,7 @@ use crate::store::Moment;
 use crate::store::records::{Cost, Tokens};
 use crate::swarm::PlanMarks;
 use crate::swarm::batch::{Batch, EventEntry, LogLine};
-use crate::swarm::schedule::{Event, RunEnd};
+use crate::swarm::schedule::{ScheduleEvent, TaskRunEnd};
 
 /// A batch with everything on record about it.
 #[derive(Debug, Clone, Serialize)]
@@ -236,14 +236,14 @@ impl LogReader<'_> {
     fn read_entry(&mut self, entry: &EventEntry) {
         let (at, facts) = (entry.at, &entry.facts);
         match &entry.event {
-            Event::RunStarted { task, attempt } => {
+            ScheduleEvent::RunStarted { task, attempt } => {
                 // The earlier start failed, which does not count as an attempt.
                 if self.runs.get(&(*task, *attempt)).is_some_and(|run| run.ended.is_some()) {
                     self.runs.remove(&(*task, *attempt));
                 }
                 self.update_run(*task, *attempt, entry);
             }
-            Event::RunEnded { task, attempt, end } => {
+            ScheduleEvent::RunEnded { task, attempt, end } => {
                 let run = self.update_run(*task, *attempt, entry);
                 run.ended = Some(at);
                 run.end = Some(describe_end(*end));
@@ -251,7 +251,7 @@ impl LogReader<'_> {
                 run.tokens = facts.tokens;
                 run.detail.clone_from(&facts.detail);
             }
-            Event::Landed { tasks } => {
+            ScheduleEvent::Landed { tasks } => {
                 let tasks = tasks.iter().map(|task| self.batch.task_name(*task).to_owned()).collect();
                 self.totals.landings.push(LandingEvent {
                     at,
@@ -261,13 +261,13 @@ impl LogReader<'_> {
                 });
                 self.totals.tip = facts.tip.or(self.totals.tip);
             }
-            Event::LandingUndone { task, .. } => {
+            ScheduleEvent::LandingUndone { task, .. } => {
                 let (text, tasks) =
                     ("its landing was taken back", vec![self.batch.task_name(*task).to_owned()]);
                 self.totals.notes.push(HistoryNote { at, text: text.to_owned(), tasks });
                 self.totals.tip = facts.tip.or(self.totals.tip);
             }
-            Event::ConflictCaptured { task } | Event::CheckFailed { task } => {
+            ScheduleEvent::ConflictCaptured { task } | ScheduleEvent::CheckFailed { task } => {
                 self.totals.obstacles.push(Obstacle {
                     at,
                     task: self.batch.task_name(*task).to_owned(),
@@ -277,9 +277,11 @@ impl LogReader<'_> {
                     status: "open",
                 });
             }
-            Event::ConflictResolved { task } => self.set_obstacle_status(*task, "resolved", entry),
-            Event::RecheckRequested { task } => self.set_obstacle_status(*task, "checked again", entry),
-            Event::ConflictGivenUp { task } => self.set_obstacle_status(*task, "given up", entry),
+            ScheduleEvent::ConflictResolved { task } => self.set_obstacle_status(*task, "resolved", entry),
+            ScheduleEvent::RecheckRequested { task } => {
+                self.set_obstacle_status(*task, "checked again", entry);
+            }
+            ScheduleEvent::ConflictGivenUp { task } => self.set_obstacle_status(*task, "given up", entry),
             _ => {}
         }
     }
@@ -321,13 +323,13 @@ impl LogReader<'_> {
     }
 }
 
-fn describe_end(end: RunEnd) -> AttemptEnd {
+fn describe_end(end: TaskRunEnd) -> AttemptEnd {
     let (has_succeeded, description) = match end {
-        RunEnd::Done => (true, "done".to_owned()),
-        RunEnd::NoChange => (false, "no change".to_owned()),
-        RunEnd::AlreadyDone => (true, "done before".to_owned()),
-        RunEnd::NotStarted => (false, "not started".to_owned()),
-        RunEnd::Failed(class) => (false, class.to_string()),
+        TaskRunEnd::Done => (true, "done".to_owned()),
+        TaskRunEnd::NoChange => (false, "no change".to_owned()),
+        TaskRunEnd::AlreadyDone => (true, "done before".to_owned()),
+        TaskRunEnd::NotStarted => (false, "not started".to_owned()),
+        TaskRunEnd::Failed(class) => (false, class.to_string()),
     };
     AttemptEnd { has_succeeded, description }
 }

@@ -14,7 +14,7 @@ use crate::store::records::{ConflictRecord, Cost, RunRecord};
 use crate::store::{LockName, Record, WaitLimit};
 use crate::swarm::Error;
 use crate::swarm::batch::EventFacts;
-use crate::swarm::schedule::{Event, TaskOutcome};
+use crate::swarm::schedule::{ScheduleEvent, TaskOutcome};
 
 /// A run of an agent that resolves the conflict of one task, with all its inputs.
 struct ResolverRun {
@@ -56,7 +56,7 @@ impl Runner<'_> {
             Err(reason) => {
                 self.resolving.remove(&task);
                 self.pending_events
-                    .push_back((Event::ConflictGivenUp { task }, EventFacts::with_detail(reason)));
+                    .push_back((ScheduleEvent::ConflictGivenUp { task }, EventFacts::with_detail(reason)));
             }
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Runner<'_> {
     /// Stops the agent that resolves a conflict.
     pub(super) fn stop_resolver(&mut self, task: usize, immediately: bool) -> Result<(), Error> {
         if !self.resolving.contains(&task) {
-            self.pending_events.push_back((Event::ConflictGivenUp { task }, EventFacts::default()));
+            self.pending_events.push_back((ScheduleEvent::ConflictGivenUp { task }, EventFacts::default()));
             return Ok(());
         }
         let Some(lane) = self.known.task_commits.get(&task).map(|work| work.lane.clone()) else {
@@ -135,7 +135,7 @@ impl Runner<'_> {
 
 impl ResolverRun {
     /// Resolves the conflict and returns the event for the scheduler.
-    fn run(&self, task: usize) -> (Event, EventFacts) {
+    fn run(&self, task: usize) -> (ScheduleEvent, EventFacts) {
         match self.try_resolve() {
             Ok(result) => {
                 let lane = Some(self.part.lane.clone());
@@ -148,11 +148,14 @@ impl ResolverRun {
                     cost: result.cost,
                     ..EventFacts::default()
                 };
-                (Event::ConflictResolved { task }, facts)
+                (ScheduleEvent::ConflictResolved { task }, facts)
             }
             Err(reason) => {
                 let lane = Some(self.part.lane.clone());
-                (Event::ConflictGivenUp { task }, EventFacts { lane, ..EventFacts::with_detail(reason) })
+                (
+                    ScheduleEvent::ConflictGivenUp { task },
+                    EventFacts { lane, ..EventFacts::with_detail(reason) },
+                )
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::store::DirWatcher;
 use crate::swarm::batch::{
     ControlRequest, ControlRequestKind, EventFacts, is_running, pending_requests, wake_scheduler,
 };
-use crate::swarm::schedule::{Event, FailureReason, TaskOutcome};
+use crate::swarm::schedule::{FailureReason, ScheduleEvent, TaskOutcome};
 use crate::swarm::{BatchError, Error};
 
 /// Interval at which git-proq checks whether a scheduler still runs the batch.
@@ -80,26 +80,26 @@ impl Runner<'_> {
     fn process_request(&mut self, kind: &ControlRequestKind, name: String) -> Result<(), Error> {
         let facts = EventFacts { request: Some(name), ..EventFacts::default() };
         let event = match kind {
-            ControlRequestKind::Pause => Event::Pause,
+            ControlRequestKind::Pause => ScheduleEvent::Pause,
             ControlRequestKind::Resume => {
                 self.landing_thread.enable_retries();
                 self.cancel_set_ups.store(false, Ordering::Relaxed);
                 self.continue_undone_tasks()?;
                 self.claim_open_tasks()?;
                 self.report_repairs()?;
-                Event::Resume
+                ScheduleEvent::Resume
             }
             ControlRequestKind::Abort { hard } => {
                 self.landing_thread.disable_retries();
                 self.cancel_set_ups.store(true, Ordering::Relaxed);
-                Event::Abort { hard: *hard }
+                ScheduleEvent::Abort { hard: *hard }
             }
             ControlRequestKind::Retry { task } => {
                 self.continue_undone_tasks()?;
                 self.claim_open_tasks()?;
-                Event::Retry { task: *task }
+                ScheduleEvent::Retry { task: *task }
             }
-            ControlRequestKind::Budget { limit } => Event::BudgetSet { limit: *limit },
+            ControlRequestKind::Budget { limit } => ScheduleEvent::BudgetSet { limit: *limit },
         };
         self.pending_events.push_back((event, facts));
         self.process_pending_events()
@@ -124,9 +124,9 @@ impl Runner<'_> {
                         Some(TaskOutcome::Failed(FailureReason::RunFailed(_)) | TaskOutcome::SetAside)
                     );
                     let event = if run_failed {
-                        Event::FinishedByHand { task }
+                        ScheduleEvent::FinishedByHand { task }
                     } else {
-                        Event::ConflictResolved { task }
+                        ScheduleEvent::ConflictResolved { task }
                     };
                     self.pending_events.push_back((event, facts));
                 }
@@ -134,7 +134,8 @@ impl Runner<'_> {
                     if self.state.task_outcome(task)
                         == Some(TaskOutcome::Failed(FailureReason::CheckFailed)) =>
                 {
-                    self.pending_events.push_back((Event::RecheckRequested { task }, EventFacts::default()));
+                    self.pending_events
+                        .push_back((ScheduleEvent::RecheckRequested { task }, EventFacts::default()));
                 }
                 ManualRepair::Unchanged | ManualRepair::None => {}
             }

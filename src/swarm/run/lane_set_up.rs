@@ -74,7 +74,8 @@ struct CommandProcess {
     /// Process id, which is also the id of its process group.
     pid: u32,
     /// Start time mark that distinguishes the process from a later one with the same id.
-    birth: Option<String>,
+    #[serde(rename = "birth")]
+    start_time: Option<String>,
 }
 
 impl Record for CommandProcess {
@@ -157,8 +158,8 @@ impl LaneSetUpOrder {
     /// interfere.
     fn stop_previous_process(&self, project: &Project) {
         if let Ok(Some(previous)) = CommandProcess::load_if_exists(&self.process_record_path)
-            && previous.birth.is_some()
-            && start_time_of(previous.pid) == previous.birth
+            && previous.start_time.is_some()
+            && start_time_of(previous.pid) == previous.start_time
         {
             stop_group(previous.pid, project.settings.stop_grace);
         }
@@ -178,7 +179,7 @@ impl LaneSetUpOrder {
         }
         let (limit, grace) = (project.settings.verify_timeout, project.settings.stop_grace);
         let mut watched = process_start.spawn_limited(limit, grace).map_err(|e| e.to_string())?;
-        let process_record = CommandProcess { pid: watched.id(), birth: watched.start_time() };
+        let process_record = CommandProcess { pid: watched.id(), start_time: watched.start_time() };
         process_record.save(&self.process_record_path).map_err(|e| e.to_string())?;
         loop {
             if let Some(exit_status) = watched.poll().map_err(|e| e.to_string())? {

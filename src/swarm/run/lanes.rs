@@ -10,7 +10,7 @@ use crate::store::LockGuard;
 use crate::store::records::{BatchLane, LaneRecord, LaneState};
 use crate::swarm::Error;
 use crate::swarm::batch::EventFacts;
-use crate::swarm::schedule::{Action, Event, RunBase};
+use crate::swarm::schedule::{Action, RunBase, ScheduleEvent};
 
 impl Runner<'_> {
     /// Creates all lanes that `actions` request in one step, which is faster than one after the other. Lanes
@@ -83,7 +83,7 @@ impl Runner<'_> {
         let failed_event = |reason: String| {
             let facts =
                 EventFacts { task: self.state.set_up_task(number), ..EventFacts::with_detail(reason) };
-            (Event::LaneSetUpFailed { lane: number }, facts)
+            (ScheduleEvent::LaneSetUpFailed { lane: number }, facts)
         };
         if let Some(reason) = failure {
             let event = failed_event(reason);
@@ -92,7 +92,7 @@ impl Runner<'_> {
         }
         let event = match (self.find_lane(number)?, self.lane_errors.get(&number)) {
             (Some(lane), _) => (
-                Event::LaneSetUp { lane: number },
+                ScheduleEvent::LaneSetUp { lane: number },
                 EventFacts { lane: Some(lane.name), ..EventFacts::default() },
             ),
             (None, creation_error) => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::git::Oid;
 use crate::store::records::Cost;
 use crate::swarm::batch::{Batch, EventEntry, LogLine};
-use crate::swarm::schedule::{Event, RunEnd};
+use crate::swarm::schedule::{ScheduleEvent, TaskRunEnd};
 
 /// The commits that a task added in its lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,31 +80,33 @@ impl LogSummary {
             }
         }
         match &entry.event {
-            Event::BatchStarted => self.has_begun = true,
-            Event::LaneSetUpFailed { .. } => self.details.extend(facts.task.zip(facts.detail.clone())),
-            Event::CapacityChanged { capacity: room } => self.run_capacity = *room,
-            Event::ClaimedElsewhere { task } => {
+            ScheduleEvent::BatchStarted => self.has_begun = true,
+            ScheduleEvent::LaneSetUpFailed { .. } => {
+                self.details.extend(facts.task.zip(facts.detail.clone()));
+            }
+            ScheduleEvent::CapacityChanged { capacity: room } => self.run_capacity = *room,
+            ScheduleEvent::ClaimedElsewhere { task } => {
                 self.claimed_elsewhere.insert(*task, facts.batch.clone().unwrap_or_default());
             }
-            Event::ClaimEnded { task } => drop(self.claimed_elsewhere.remove(task)),
-            Event::RunEnded { task, attempt, end } => {
+            ScheduleEvent::ClaimEnded { task } => drop(self.claimed_elsewhere.remove(task)),
+            ScheduleEvent::RunEnded { task, attempt, end } => {
                 self.costs.extend(facts.cost.map(|cost| ((*task, *attempt), cost)));
                 self.done_details.remove(task);
                 self.save_failed_commits(*task, *end, entry);
-                if *end == RunEnd::Done {
+                if *end == TaskRunEnd::Done {
                     self.save_commits(*task, entry);
                     self.done_details.extend(facts.detail.clone().map(|detail| (*task, detail)));
                 }
             }
-            Event::ConflictResolved { task } | Event::ConflictGivenUp { task } => {
+            ScheduleEvent::ConflictResolved { task } | ScheduleEvent::ConflictGivenUp { task } => {
                 if let Some(cost) = facts.cost {
                     let sum = self.costs.entry((*task, 0)).or_insert(Cost { nanos: 0, estimated: false });
                     *sum = sum.plus(cost);
                 }
                 self.save_commits(*task, entry);
             }
-            Event::FinishedByHand { task } => self.save_commits(*task, entry),
-            Event::Landed { tasks } => {
+            ScheduleEvent::FinishedByHand { task } => self.save_commits(*task, entry),
+            ScheduleEvent::Landed { tasks } => {
                 self.branch_tips.extend(facts.tip);
                 self.details.retain(|task, _| !tasks.contains(task));
                 self.landed
@@ -112,7 +114,7 @@ impl LogSummary {
                 self.landed
                     .extend(facts.landed.iter().map(|landed_task| (landed_task.task, landed_task.commit)));
             }
-            Event::LandingUndone { task, .. } => {
+            ScheduleEvent::LandingUndone { task, .. } => {
                 self.branch_tips.extend(facts.tip);
                 self.landed.retain(|(landed, _)| landed != task);
             }
@@ -131,11 +133,11 @@ impl LogSummary {
     }
 
     /// Saves the commits of a failed run; clears those of an earlier one.
-    fn save_failed_commits(&mut self, task: usize, end: RunEnd, entry: &EventEntry) {
+    fn save_failed_commits(&mut self, task: usize, end: TaskRunEnd, entry: &EventEntry) {
         let facts = &entry.facts;
         self.failed_commits.remove(&task);
         self.last_failed_runs.remove(&task);
-        if let (RunEnd::Failed(_), Some(lane), Some(from)) = (end, &facts.lane, facts.work_start) {
+        if let (TaskRunEnd::Failed(_), Some(lane), Some(from)) = (end, &facts.lane, facts.work_start) {
             self.failed_commits.insert(
                 task,
                 TaskCommits { lane: lane.clone(), base: from, tip: facts.work_end.unwrap_or(from) },
@@ -156,30 +158,30 @@ impl LogSummary {
 }
 
 /// Returns the only task that an event is about; none for other events.
-pub(crate) fn event_task(event: &Event) -> Option<usize> {
+pub(crate) fn event_task(event: &ScheduleEvent) -> Option<usize> {
     match event {
-        Event::RunStarted { task, .. }
-        | Event::RunEnded { task, .. }
-        | Event::ConflictCaptured { task }
-        | Event::ConflictResolved { task }
-        | Event::RecheckRequested { task }
-        | Event::LandingUndone { task, .. }
-        | Event::FinishedByHand { task }
-        | Event::ConflictGivenUp { task }
-        | Event::CheckFailed { task }
-        | Event::ClaimedElsewhere { task }
-        | Event::ClaimEnded { task }
-        | Event::Retry { task } => Some(*task),
-        Event::BatchStarted
-        | Event::BatchTakenOver { .. }
-        | Event::LaneSetUp { .. }
-        | Event::LaneSetUpFailed { .. }
-        | Event::Landed { .. }
-        | Event::Pause
-        | Event::Resume
-        | Event::Abort { .. }
-        | Event::CapacityChanged { .. }
-        | Event::CostReported { .. }
-        | Event::BudgetSet { .. } => None,
+        ScheduleEvent::RunStarted { task, .. }
+        | ScheduleEvent::RunEnded { task, .. }
+        | ScheduleEvent::ConflictCaptured { task }
+        | ScheduleEvent::ConflictResolved { task }
+        | ScheduleEvent::RecheckRequested { task }
+        | ScheduleEvent::LandingUndone { task, .. }
+        | ScheduleEvent::FinishedByHand { task }
+        | ScheduleEvent::ConflictGivenUp { task }
+        | ScheduleEvent::CheckFailed { task }
+        | ScheduleEvent::ClaimedElsewhere { task }
+        | ScheduleEvent::ClaimEnded { task }
+        | ScheduleEvent::Retry { task } => Some(*task),
+        ScheduleEvent::BatchStarted
+        | ScheduleEvent::BatchTakenOver { .. }
+        | ScheduleEvent::LaneSetUp { .. }
+        | ScheduleEvent::LaneSetUpFailed { .. }
+        | ScheduleEvent::Landed { .. }
+        | ScheduleEvent::Pause
+        | ScheduleEvent::Resume
+        | ScheduleEvent::Abort { .. }
+        | ScheduleEvent::CapacityChanged { .. }
+        | ScheduleEvent::CostReported { .. }
+        | ScheduleEvent::BudgetSet { .. } => None,
     }
 }

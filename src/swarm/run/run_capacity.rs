@@ -4,7 +4,7 @@ use super::runner::Runner;
 use crate::lane::effective_state;
 use crate::swarm::Error;
 use crate::swarm::batch::EventFacts;
-use crate::swarm::schedule::Event;
+use crate::swarm::schedule::ScheduleEvent;
 
 impl Runner<'_> {
     /// Returns the maximum number of concurrent runs over all batches and lanes; none for no limit.
@@ -36,7 +36,8 @@ impl Runner<'_> {
             Some(limit) => Some(limit.saturating_sub(self.count_other_runs()?)),
         };
         if capacity != self.known.run_capacity {
-            self.pending_events.push_back((Event::CapacityChanged { capacity }, EventFacts::default()));
+            self.pending_events
+                .push_back((ScheduleEvent::CapacityChanged { capacity }, EventFacts::default()));
             self.process_pending_events()?;
         }
         Ok(())

@@ -21,7 +21,7 @@ use crate::process;
 use crate::store::records::LaneRecord;
 use crate::store::{LockGuard, Record};
 use crate::swarm::batch::{Batch, BatchLog, EventFacts, SchedulerRecord, wake_other_schedulers};
-use crate::swarm::schedule::{Action, Event, State, TaskOutcome};
+use crate::swarm::schedule::{Action, ScheduleEvent, State, TaskOutcome};
 use crate::swarm::{Error, Ledger};
 use crate::{fail_points, interrupt};
 
@@ -44,7 +44,7 @@ pub(super) enum RunnerEvent {
     /// The set-up of a lane has finished; the text is the reason if it failed.
     SetUpFinished(usize, Option<String>),
     /// A task's conflict was resolved or given up.
-    ConflictFinished(usize, Event, Box<EventFacts>),
+    ConflictFinished(usize, ScheduleEvent, Box<EventFacts>),
 }
 
 /// Process state of one running batch.
@@ -73,7 +73,7 @@ pub(super) struct Runner<'p> {
     /// Whether the set-up of lanes is cancelled.
     pub(super) cancel_set_ups: Arc<AtomicBool>,
     /// Events to log and pass to the scheduler next.
-    pub(super) pending_events: VecDeque<(Event, EventFacts)>,
+    pub(super) pending_events: VecDeque<(ScheduleEvent, EventFacts)>,
     event_receiver: Receiver<RunnerEvent>,
     log: BatchLog,
     _lock: LockGuard,
@@ -100,7 +100,7 @@ pub(crate) fn run(
         reason: e.to_string(),
     })?;
     let own_pid = std::process::id();
-    SchedulerRecord { pid: own_pid, birth: process::start_time_of(own_pid) }
+    SchedulerRecord { pid: own_pid, start_time: process::start_time_of(own_pid) }
         .save(&project.store.layout().batch_scheduler_record(id))?;
     on_listening();
     // The previous process of the batch may have crashed in the middle of an operation.
@@ -170,13 +170,13 @@ impl Runner<'_> {
         if self.known.has_begun {
             let runs = self.find_open_runs()?;
             self.pending_events
-                .push_back((Event::BatchTakenOver { runs: runs.clone() }, EventFacts::default()));
+                .push_back((ScheduleEvent::BatchTakenOver { runs: runs.clone() }, EventFacts::default()));
             self.process_pending_events()?;
             for (task, attempt) in runs {
                 self.watch_run(task, attempt);
             }
         } else {
-            self.pending_events.push_back((Event::BatchStarted, EventFacts::default()));
+            self.pending_events.push_back((ScheduleEvent::BatchStarted, EventFacts::default()));
         }
         self.process_pending_events()
     }
@@ -243,7 +243,7 @@ impl Runner<'_> {
     }
 
     /// Logs an event, passes it to the scheduler, and executes the returned actions.
-    fn process_event(&mut self, event: &Event, facts: &EventFacts) -> Result<(), Error> {
+    fn process_event(&mut self, event: &ScheduleEvent, facts: &EventFacts) -> Result<(), Error> {
         let failed_before = self.tasks_failed_before(event);
         let actions = self.log_and_apply(event, facts)?;
         self.save_failure_counts(event)?;
@@ -259,7 +259,11 @@ impl Runner<'_> {
     }
 
     /// Logs an event and passes it to the scheduler. Returns the actions to execute.
-    pub(super) fn log_and_apply(&mut self, event: &Event, facts: &EventFacts) -> Result<Vec<Action>, Error> {
+    pub(super) fn log_and_apply(
+        &mut self,
+        event: &ScheduleEvent,
+        facts: &EventFacts,
+    ) -> Result<Vec<Action>, Error> {
         fail_points::hit("batch.event");
         let line = self.retry_write(|log| log.append_event(event, facts.clone()))?;
         fail_points::hit("batch.written");
@@ -269,19 +273,19 @@ impl Runner<'_> {
 
     /// Returns the tasks that had failed before another process took the batch over: the event log already
     /// has them.
-    fn tasks_failed_before(&self, event: &Event) -> Vec<usize> {
+    fn tasks_failed_before(&self, event: &ScheduleEvent) -> Vec<usize> {
         let has_failed =
             |task: &usize| matches!(self.state.task_outcome(*task), Some(TaskOutcome::Failed(_)));
         match event {
-            Event::BatchTakenOver { .. } => (0..self.batch.tasks.len()).filter(has_failed).collect(),
+            ScheduleEvent::BatchTakenOver { .. } => (0..self.batch.tasks.len()).filter(has_failed).collect(),
             _ => Vec::new(),
         }
     }
 
     /// Logs that the failure of a task stops all running agents.
-    fn note_stop_all(&mut self, event: &Event, actions: &[Action]) -> Result<(), Error> {
+    fn note_stop_all(&mut self, event: &ScheduleEvent, actions: &[Action]) -> Result<(), Error> {
         let is_hard_stop = |action: &Action| matches!(action, Action::StopRun { hard: true, .. });
-        let Event::RunEnded { task, .. } = event else { return Ok(()) };
+        let ScheduleEvent::RunEnded { task, .. } = event else { return Ok(()) };
         match actions.iter().filter(|action| is_hard_stop(action)).count() {
             0 => Ok(()),
             count => {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::runner::Runner;
 use crate::store::LockName;
 use crate::swarm::batch::{Batch, EventFacts, TaskKey, wake_other_schedulers};
-use crate::swarm::schedule::{Event, TaskOutcome};
+use crate::swarm::schedule::{ScheduleEvent, TaskOutcome};
 use crate::swarm::{Error, Ledger};
 
 impl Runner<'_> {
@@ -40,10 +40,11 @@ impl Runner<'_> {
             match (self.known.claimed_elsewhere.get(&task), holder) {
                 (known_holder, Some(new_holder)) if known_holder != Some(&new_holder) => {
                     let facts = EventFacts { batch: Some(new_holder), ..EventFacts::default() };
-                    self.pending_events.push_back((Event::ClaimedElsewhere { task }, facts));
+                    self.pending_events.push_back((ScheduleEvent::ClaimedElsewhere { task }, facts));
                 }
                 (Some(_), None) => {
-                    self.pending_events.push_back((Event::ClaimEnded { task }, EventFacts::default()));
+                    self.pending_events
+                        .push_back((ScheduleEvent::ClaimEnded { task }, EventFacts::default()));
                 }
                 _ => {}
             }
@@ -81,12 +82,12 @@ impl Runner<'_> {
     }
 
     /// Saves the current failure counts of the tasks of an event, for other batches.
-    pub(super) fn save_failure_counts(&mut self, event: &Event) -> Result<(), Error> {
+    pub(super) fn save_failure_counts(&mut self, event: &ScheduleEvent) -> Result<(), Error> {
         let tasks = match event {
-            Event::RunEnded { task, .. } | Event::Retry { task } => vec![*task],
-            Event::Landed { tasks } => tasks.clone(),
+            ScheduleEvent::RunEnded { task, .. } | ScheduleEvent::Retry { task } => vec![*task],
+            ScheduleEvent::Landed { tasks } => tasks.clone(),
             // A kill may have prevented some counts from being written.
-            Event::BatchTakenOver { .. } => (0..self.batch.tasks.len()).collect(),
+            ScheduleEvent::BatchTakenOver { .. } => (0..self.batch.tasks.len()).collect(),
             _ => return Ok(()),
         };
         let ledger = Ledger::read(self.project)?;

@@ -16,7 +16,7 @@ use crate::store::WaitLimit;
 use crate::store::records::LaneRecord;
 use crate::swarm::Error;
 use crate::swarm::batch::{EventFacts, TaskLanding};
-use crate::swarm::schedule::Event;
+use crate::swarm::schedule::ScheduleEvent;
 
 /// Milliseconds until the next attempt of a landing, by the number of previous attempts. Until then a lock
 /// may be released, or a user may repair a hook.
@@ -34,7 +34,7 @@ pub(super) struct LandingResult {
     /// The tasks that are on the branch now, each with its commit.
     landed_tasks: Vec<TaskLanding>,
     /// An event with the reason for each task that cannot land.
-    not_landed: Vec<(Event, EventFacts)>,
+    not_landed: Vec<(ScheduleEvent, EventFacts)>,
     /// Current tip of the branch.
     tip: Option<Oid>,
     /// The checks that succeeded on the tip.
@@ -170,8 +170,9 @@ impl PendingOrder {
     /// Reports the order's tasks as conflicts, which are handled when the batch continues.
     fn report_as_conflict(self, event_sender: &Sender<RunnerEvent>) {
         let task_keys = self.order.task_keys().into_iter();
-        let not_landed = task_keys
-            .map(|task| (Event::ConflictCaptured { task }, EventFacts::with_detail(&*self.last_error)));
+        let not_landed = task_keys.map(|task| {
+            (ScheduleEvent::ConflictCaptured { task }, EventFacts::with_detail(&*self.last_error))
+        });
         drop(event_sender.send(RunnerEvent::LandingFinished(LandingResult {
             not_landed: not_landed.collect(),
             ..LandingResult::default()
@@ -224,7 +225,7 @@ fn land_order(project: &Project, order: &LandingOrder, landing: &mut LandingResu
         {
             landing
                 .not_landed
-                .push((Event::CheckFailed { task }, EventFacts::with_detail("its lane is gone")));
+                .push((ScheduleEvent::CheckFailed { task }, EventFacts::with_detail("its lane is gone")));
         } else {
             parts.push(part.clone());
         }
@@ -252,14 +253,18 @@ fn land_order(project: &Project, order: &LandingOrder, landing: &mut LandingResu
                 landing.landed_tasks.extend(commit.map(|commit| TaskLanding { task, commit }));
             }
             Verdict::Conflict => {
-                landing.not_landed.push((Event::ConflictCaptured { task }, conflict_facts(lane_outcome)));
+                landing
+                    .not_landed
+                    .push((ScheduleEvent::ConflictCaptured { task }, conflict_facts(lane_outcome)));
             }
             // For example a lock, a hook, or a branch that is in use.
             Verdict::Refused if !lane_outcome.is_permanent => {
                 delay_reason = lane_outcome.message.clone().or_else(|| Some("it may not land".to_owned()));
             }
             Verdict::CheckFailed | Verdict::Refused => {
-                landing.not_landed.push((Event::CheckFailed { task }, failed_check_facts(lane_outcome)));
+                landing
+                    .not_landed
+                    .push((ScheduleEvent::CheckFailed { task }, failed_check_facts(lane_outcome)));
             }
         }
     }
@@ -355,7 +360,7 @@ impl Runner<'_> {
                 parts.push(part);
             } else {
                 let facts = EventFacts::with_detail("its lane is gone");
-                self.pending_events.push_back((Event::CheckFailed { task: *task }, facts));
+                self.pending_events.push_back((ScheduleEvent::CheckFailed { task: *task }, facts));
             }
         }
         if !parts.is_empty() {
@@ -408,7 +413,7 @@ impl Runner<'_> {
         if !landed_tasks.is_empty() {
             let tasks = landed_tasks.iter().map(|landed_task| landed_task.task).collect();
             self.pending_events.push_back((
-                Event::Landed { tasks },
+                ScheduleEvent::Landed { tasks },
                 EventFacts { landed: landed_tasks, tip, passed_checks: checks, ..EventFacts::default() },
             ));
         }

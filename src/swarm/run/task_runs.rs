@@ -10,7 +10,7 @@ use crate::store::LockName;
 use crate::store::records::{LaneState, RunClass};
 use crate::swarm::Error;
 use crate::swarm::batch::{Batch, EventFacts};
-use crate::swarm::schedule::{Event, RunBase, RunEnd};
+use crate::swarm::schedule::{RunBase, ScheduleEvent, TaskRunEnd};
 
 /// A run that the scheduler wants to start.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl Runner<'_> {
         {
             let facts = EventFacts { lane: Some(lane.name), ..EventFacts::default() };
             self.pending_events
-                .push_back((Event::RunStarted { task: run.task, attempt: run.attempt }, facts));
+                .push_back((ScheduleEvent::RunStarted { task: run.task, attempt: run.attempt }, facts));
             self.watch_run(run.task, run.attempt);
             return Ok(());
         }
@@ -72,8 +72,10 @@ impl Runner<'_> {
                         lane: self.lane_names.get(&run.lane).cloned(),
                         ..EventFacts::with_detail(e.to_string())
                     };
-                    self.pending_events
-                        .push_back((Event::RunEnded { task, attempt, end: RunEnd::NotStarted }, facts));
+                    self.pending_events.push_back((
+                        ScheduleEvent::RunEnded { task, attempt, end: TaskRunEnd::NotStarted },
+                        facts,
+                    ));
                 }
             }
         }
@@ -87,7 +89,7 @@ impl Runner<'_> {
         if is_running {
             let (agent, model) = (self.batch.tasks[task].agent.clone(), self.batch.tasks[task].model.clone());
             let facts = EventFacts { lane: Some(lane), agent, model, ..EventFacts::default() };
-            self.pending_events.push_back((Event::RunStarted { task, attempt }, facts));
+            self.pending_events.push_back((ScheduleEvent::RunStarted { task, attempt }, facts));
             self.watch_run(task, attempt);
             return;
         }
@@ -95,11 +97,11 @@ impl Runner<'_> {
             EventFacts { lane: Some(lane), ..EventFacts::with_detail("all of its boxes were ticked") };
         let (end, facts) = match earlier_commits {
             Some((from, to)) => {
-                (RunEnd::Done, EventFacts { work_start: Some(from), work_end: Some(to), ..facts })
+                (TaskRunEnd::Done, EventFacts { work_start: Some(from), work_end: Some(to), ..facts })
             }
-            None => (RunEnd::AlreadyDone, facts),
+            None => (TaskRunEnd::AlreadyDone, facts),
         };
-        self.pending_events.push_back((Event::RunEnded { task, attempt, end }, facts));
+        self.pending_events.push_back((ScheduleEvent::RunEnded { task, attempt, end }, facts));
     }
 
     /// Queues a run again until its lane is idle: an agent still runs there although its supervisor has
@@ -193,9 +195,9 @@ impl Runner<'_> {
         }
         let Some(chain) = self.run_chain(task, attempt)? else {
             self.watched_runs.remove(&(task, attempt));
-            let end = RunEnd::Failed(RunClass::Interrupted);
+            let end = TaskRunEnd::Failed(RunClass::Interrupted);
             self.pending_events.push_back((
-                Event::RunEnded { task, attempt, end },
+                ScheduleEvent::RunEnded { task, attempt, end },
                 EventFacts::with_detail("its lane is gone"),
             ));
             return self.start_freed_runs();
@@ -224,7 +226,7 @@ impl Runner<'_> {
             // The cost comes before the end of the run, so that runs started because of that end stay within
             // the budget.
             let total = self.known.total_cost_nanos().saturating_add(cost.nanos);
-            self.pending_events.push_back((Event::CostReported { total }, EventFacts::default()));
+            self.pending_events.push_back((ScheduleEvent::CostReported { total }, EventFacts::default()));
         }
         let last_work = chain.last_working_run();
         let facts = EventFacts {
@@ -240,7 +242,7 @@ impl Runner<'_> {
             detail: resume_failure.map(|reason| crate::terminal_text::escape_line(&reason)).or(result.detail),
             ..EventFacts::default()
         };
-        self.pending_events.push_back((Event::RunEnded { task, attempt, end: result.end }, facts));
+        self.pending_events.push_back((ScheduleEvent::RunEnded { task, attempt, end: result.end }, facts));
         self.start_freed_runs()
     }
 
@@ -259,8 +261,9 @@ impl Runner<'_> {
         let waiting_count = self.pending_starts.len();
         self.pending_starts.retain(|start| (start.task, start.attempt) != (task, attempt));
         if self.pending_starts.len() < waiting_count {
-            let end = RunEnd::Failed(RunClass::Stopped);
-            self.pending_events.push_back((Event::RunEnded { task, attempt, end }, EventFacts::default()));
+            let end = TaskRunEnd::Failed(RunClass::Stopped);
+            self.pending_events
+                .push_back((ScheduleEvent::RunEnded { task, attempt, end }, EventFacts::default()));
             return Ok(());
         }
         let Some(chain) = self.run_chain(task, attempt)? else { return Ok(()) };
@@ -305,13 +308,16 @@ fn describe_position(batch: &Batch, task: usize) -> String {
         summary => format!(" ({summary})"),
     };
     let mut out = format!(
-        "This is task `{}` of a plan{plan}. Do this task and no other: others are at work on the rest of the plan.",
+        "This is task `{}` of a plan{plan}. Do only this task: other agents work on the rest of the plan.",
         item.name
     );
     let dependencies: Vec<String> =
         item.needs.iter().map(|need| format!("`{}`", batch.task_name(*need))).collect();
     if !dependencies.is_empty() {
-        out.push_str(&format!(" What it builds on is done and is here: {}.", dependencies.join(", ")));
+        out.push_str(&format!(
+            " The tasks that it depends on are done and included here: {}.",
+            dependencies.join(", ")
+        ));
     }
     out
 }

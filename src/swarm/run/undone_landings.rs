@@ -7,7 +7,7 @@ use crate::lane::{self, Project};
 use crate::store::now;
 use crate::swarm::Error;
 use crate::swarm::batch::{Batch, EventEntry, EventFacts, LogLine};
-use crate::swarm::schedule::{Event, State, TaskOutcome};
+use crate::swarm::schedule::{ScheduleEvent, State, TaskOutcome};
 
 /// Returns an event for each task that landed according to the log and is not on the branch. No task in the
 /// returned order builds on a later one.
@@ -16,7 +16,7 @@ fn find_undone_landings(
     batch: &Batch,
     state: &State,
     known: &LogSummary,
-) -> Result<Vec<(Event, EventFacts)>, Error> {
+) -> Result<Vec<(ScheduleEvent, EventFacts)>, Error> {
     let repo = &project.repo;
     let mut out = Vec::new();
     // A branch that the user deleted is recreated at its last tip.
@@ -41,7 +41,7 @@ fn find_undone_landings(
             redone_tasks.push(task);
         }
         let facts = EventFacts { tip: Some(tip), ..EventFacts::with_detail("its landing was taken back") };
-        out.push((Event::LandingUndone { task, work_kept }, facts));
+        out.push((ScheduleEvent::LandingUndone { task, work_kept }, facts));
     }
     Ok(out)
 }

@@ -47,8 +47,8 @@ pub(crate) enum Action {
         /// The lane starts from the tip of the batch's branch after this number of updates.
         branch_updates: u32,
     },
-    /// Set up a lane. [`Event::LaneSetUp`](super::Event::LaneSetUp) or
-    /// [`Event::LaneSetUpFailed`](super::Event::LaneSetUpFailed) reports the result.
+    /// Set up a lane. [`ScheduleEvent::LaneSetUp`](super::ScheduleEvent::LaneSetUp) or
+    /// [`ScheduleEvent::LaneSetUpFailed`](super::ScheduleEvent::LaneSetUpFailed) reports the result.
     SetUpLane { lane: usize },
     /// Report that a task is ready and only waits for capacity.
     MarkQueued { task: usize },

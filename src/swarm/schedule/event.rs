@@ -7,7 +7,7 @@ use crate::store::records::RunClass;
 /// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum RunEnd {
+pub(crate) enum TaskRunEnd {
     /// The run succeeded, with work to land.
     Done,
     /// The run succeeded without a change.
@@ -25,7 +25,7 @@ pub(crate) enum RunEnd {
 /// An event of a batch. Tasks and lanes are identified by number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub(crate) enum Event {
+pub(crate) enum ScheduleEvent {
     #[serde(rename = "begun")]
     BatchStarted,
     /// Another process continues the batch.
@@ -54,7 +54,7 @@ pub(crate) enum Event {
         task: usize,
         /// Number of the run among the task's runs, from 1.
         attempt: u32,
-        end: RunEnd,
+        end: TaskRunEnd,
     },
     /// Tasks have landed on the batch's branch, in one update of the branch.
     Landed { tasks: Vec<usize> },
@@ -121,12 +121,12 @@ pub(crate) enum Event {
     Retry { task: usize },
 }
 
-impl RunEnd {
+impl TaskRunEnd {
     /// Returns whether another run may end differently. Other causes would persist, or another run would cost
     /// as much again.
     pub(super) fn is_retryable(self) -> bool {
         match self {
-            RunEnd::Failed(class) => match class {
+            TaskRunEnd::Failed(class) => match class {
                 RunClass::Failed
                 | RunClass::RateLimited
                 | RunClass::Unavailable
@@ -145,7 +145,9 @@ impl RunEnd {
                 | RunClass::GivenUp
                 | RunClass::Stopped => false,
             },
-            RunEnd::Done | RunEnd::NoChange | RunEnd::AlreadyDone | RunEnd::NotStarted => false,
+            TaskRunEnd::Done | TaskRunEnd::NoChange | TaskRunEnd::AlreadyDone | TaskRunEnd::NotStarted => {
+                false
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use super::workload::Workload;
 
 /// Order and grouping of the tasks, fixed before the first run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ScheduleLayout {
+pub(super) struct ScheduleOrder {
     /// By task, its stage. A stage starts when the stages before it are finished. Where tasks land together,
     /// those of one stage do.
     pub(super) stage: Vec<usize>,
@@ -28,9 +28,9 @@ pub(super) struct ScheduleLayout {
     pub(super) tasks_by_rank: Vec<usize>,
 }
 
-impl ScheduleLayout {
+impl ScheduleOrder {
     /// Computes the layout of a plan under the given options.
-    pub(super) fn new(work: &Workload, options: &BatchOptions) -> ScheduleLayout {
+    pub(super) fn new(work: &Workload, options: &BatchOptions) -> ScheduleOrder {
         let phase = task_phases(work);
         let (stage, stage_count) = task_stages(work, options.mode, &phase);
         let mut last_by_phase: BTreeMap<usize, usize> = BTreeMap::new();
@@ -49,7 +49,7 @@ impl ScheduleLayout {
         for (position, task) in tasks_by_rank.iter().enumerate() {
             rank[*task] = position;
         }
-        ScheduleLayout {
+        ScheduleOrder {
             stage,
             stage_count,
             last_stage,

@@ -2,9 +2,9 @@
 //! other tasks.
 //!
 //! It is a pure function, without files, processes, clock or randomness. The process that runs a batch writes
-//! each [`Event`] to the log first, then passes it to [`State::handle`], then carries out the returned
+//! each [`ScheduleEvent`] to the log first, then passes it to [`State::handle`], then carries out the returned
 //! [`Action`]s in their order. The state can therefore be rebuilt from the events. After a crash, the log is
-//! replayed. Then [`Event::BatchTakenOver`] reports which runs were found, and the scheduler returns all
+//! replayed. Then [`ScheduleEvent::BatchTakenOver`] reports which runs were found, and the scheduler returns all
 //! actions that are still due. Actions may therefore come twice and must be idempotent. A run must not start
 //! twice, and does not, since its task and attempt identify it.
 //!
@@ -44,7 +44,7 @@ mod tests;
 mod workload;
 
 pub(crate) use action::{Action, BatchOutcome, PauseReason, RunBase};
-pub(crate) use event::{Event, RunEnd};
+pub(crate) use event::{ScheduleEvent, TaskRunEnd};
 pub(crate) use options::{
     BatchOptions, LandingFailurePolicy, LandingMode, LaneAssignment, TaskFailurePolicy,
 };

@@ -2,7 +2,7 @@
 
 use super::action::{Action, BatchOutcome};
 use super::batch_status::BatchStatus;
-use super::event::RunEnd;
+use super::event::TaskRunEnd;
 use super::lane::LaneUse;
 use super::options::{LandingFailurePolicy, TaskFailurePolicy};
 use super::state::State;
@@ -23,30 +23,30 @@ impl State {
         }
     }
 
-    pub(super) fn on_run_ended(&mut self, task: usize, attempt: u32, end: RunEnd) {
+    pub(super) fn on_run_ended(&mut self, task: usize, attempt: u32, end: TaskRunEnd) {
         let Some(lane) = self.run_lane(task, attempt) else { return };
         let was_stopped = self.tasks[task].stop_request.take().is_some();
-        if end != RunEnd::NotStarted {
+        if end != TaskRunEnd::NotStarted {
             self.update_lane(lane, |it| it.failed_task = None);
             (self.tasks[task].was_interrupted, self.tasks[task].start_failures) = (false, 0);
         }
         self.update_lane(lane, |it| it.current_use = LaneUse::Idle);
         match end {
-            RunEnd::NotStarted => self.on_run_not_started(task, was_stopped),
-            RunEnd::Done => {
+            TaskRunEnd::NotStarted => self.on_run_not_started(task, was_stopped),
+            TaskRunEnd::Done => {
                 self.done_count += 1;
                 self.tasks[task].done_order = self.done_count;
                 if !self.skip_if_blocked(task, true) {
                     self.set_phase(task, TaskPhase::ReadyToLand);
                 }
             }
-            RunEnd::AlreadyDone => {
+            TaskRunEnd::AlreadyDone => {
                 // The evidence that the task was already done had landed when the run started.
                 self.tasks[task].landed_at = self.lanes[lane].base_updates;
                 self.settle_task(task, TaskPhase::AlreadyDone);
             }
-            RunEnd::NoChange => self.settle_task(task, TaskPhase::NoChange),
-            RunEnd::Failed(class) => {
+            TaskRunEnd::NoChange => self.settle_task(task, TaskPhase::NoChange),
+            TaskRunEnd::Failed(class) => {
                 self.update_lane(lane, |it| it.failed_task = Some(task));
                 if was_stopped && matches!(class, RunClass::Stopped | RunClass::Interrupted) {
                     self.tasks[task].was_interrupted = true;
@@ -85,7 +85,7 @@ impl State {
         }
         if self.tasks[task].failures >= self.options.max_attempts.max(1) {
             self.settle_task(task, TaskPhase::SetAside);
-        } else if RunEnd::Failed(class).is_retryable() {
+        } else if TaskRunEnd::Failed(class).is_retryable() {
             self.return_to_waiting(task);
         } else {
             self.settle_task(task, TaskPhase::Failed(FailureReason::RunFailed(class)));

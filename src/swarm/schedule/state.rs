@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::action::{Action, RunBase};
 use super::batch_status::BatchStatus;
 use super::counters::{Counters, TaskMembership};
-use super::event::Event;
+use super::event::ScheduleEvent;
 use super::lane::{LaneUse, ScheduledLane};
-use super::layout::ScheduleLayout;
+use super::layout::ScheduleOrder;
 use super::options::{BatchOptions, LandingMode};
 use super::task_phase::TaskPhase;
 use super::workload::Workload;
@@ -17,7 +17,7 @@ use super::workload::Workload;
 pub(crate) struct State {
     pub(super) work: Workload,
     pub(super) options: BatchOptions,
-    pub(super) layout: ScheduleLayout,
+    pub(super) layout: ScheduleOrder,
     pub(super) tasks: Vec<TaskState>,
     pub(super) lanes: Vec<ScheduledLane>,
     pub(super) next_landing: usize,
@@ -88,7 +88,7 @@ pub(super) struct TaskState {
 impl State {
     /// Creates the state of a batch without events.
     pub(crate) fn new(work: &Workload, options: &BatchOptions) -> State {
-        let layout = ScheduleLayout::new(work, options);
+        let layout = ScheduleOrder::new(work, options);
         let family_count = layout.family.iter().max().map_or(0, |last_family| last_family + 1);
         let initial_state = |task: &super::workload::ScheduledTask| TaskState {
             phase: TaskPhase::Waiting,
@@ -146,7 +146,7 @@ impl State {
     pub(crate) fn fold<'a>(
         work: &Workload,
         options: &BatchOptions,
-        events: impl IntoIterator<Item = &'a Event>,
+        events: impl IntoIterator<Item = &'a ScheduleEvent>,
     ) -> State {
         let mut state = State::new(work, options);
         events.into_iter().for_each(|event| drop(state.handle(event)));
@@ -156,43 +156,45 @@ impl State {
     /// Applies an event and returns the actions to carry out, in this order. An event that is impossible in
     /// the current state changes nothing.
     #[must_use]
-    pub(crate) fn handle(&mut self, event: &Event) -> Vec<Action> {
+    pub(crate) fn handle(&mut self, event: &ScheduleEvent) -> Vec<Action> {
         self.apply_event(event);
         self.advance();
         std::mem::take(&mut self.actions)
     }
 
     /// Applies an event without requesting actions: nothing starts or lands because of it.
-    pub(crate) fn apply_without_actions(&mut self, event: &Event) {
+    pub(crate) fn apply_without_actions(&mut self, event: &ScheduleEvent) {
         self.apply_event(event);
         self.actions.clear();
     }
 
-    fn apply_event(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &ScheduleEvent) {
         match event {
-            Event::BatchStarted => self.start_batch(),
-            Event::BatchTakenOver { runs } => self.on_batch_taken_over(runs),
-            Event::LaneSetUp { lane } => self.on_lane_set_up(*lane),
-            Event::LaneSetUpFailed { lane } => self.on_lane_set_up_failed(*lane),
-            Event::RunStarted { task, attempt } => self.on_run_started(*task, *attempt),
-            Event::RunEnded { task, attempt, end } => self.on_run_ended(*task, *attempt, *end),
-            Event::Landed { tasks } => self.on_landed(tasks),
-            Event::LandingUndone { task, work_kept: kept } => self.on_landing_undone(*task, *kept),
-            Event::ConflictCaptured { task } => self.on_not_landed(*task, None),
-            Event::ConflictResolved { task } => self.on_conflict_resolved(*task),
-            Event::FinishedByHand { task } => self.on_finished_by_hand(*task),
-            Event::RecheckRequested { task } => self.recheck(*task),
-            Event::ConflictGivenUp { task } => self.on_conflict_given_up(*task),
-            Event::CheckFailed { task } => self.on_not_landed(*task, Some(super::FailureReason::CheckFailed)),
-            Event::Pause => self.pause(super::PauseReason::Requested),
-            Event::Resume => self.resume(),
-            Event::Abort { hard } => self.abort(super::BatchOutcome::Aborted, *hard),
-            Event::CapacityChanged { capacity: room } => self.capacity = *room,
-            Event::CostReported { total } => self.spent_nanos = *total,
-            Event::BudgetSet { limit: most } => self.options.budget_nanos = *most,
-            Event::ClaimedElsewhere { task } => self.set_claimed_elsewhere(*task, true),
-            Event::ClaimEnded { task } => self.set_claimed_elsewhere(*task, false),
-            Event::Retry { task } => self.retry_task(*task),
+            ScheduleEvent::BatchStarted => self.start_batch(),
+            ScheduleEvent::BatchTakenOver { runs } => self.on_batch_taken_over(runs),
+            ScheduleEvent::LaneSetUp { lane } => self.on_lane_set_up(*lane),
+            ScheduleEvent::LaneSetUpFailed { lane } => self.on_lane_set_up_failed(*lane),
+            ScheduleEvent::RunStarted { task, attempt } => self.on_run_started(*task, *attempt),
+            ScheduleEvent::RunEnded { task, attempt, end } => self.on_run_ended(*task, *attempt, *end),
+            ScheduleEvent::Landed { tasks } => self.on_landed(tasks),
+            ScheduleEvent::LandingUndone { task, work_kept: kept } => self.on_landing_undone(*task, *kept),
+            ScheduleEvent::ConflictCaptured { task } => self.on_not_landed(*task, None),
+            ScheduleEvent::ConflictResolved { task } => self.on_conflict_resolved(*task),
+            ScheduleEvent::FinishedByHand { task } => self.on_finished_by_hand(*task),
+            ScheduleEvent::RecheckRequested { task } => self.recheck(*task),
+            ScheduleEvent::ConflictGivenUp { task } => self.on_conflict_given_up(*task),
+            ScheduleEvent::CheckFailed { task } => {
+                self.on_not_landed(*task, Some(super::FailureReason::CheckFailed));
+            }
+            ScheduleEvent::Pause => self.pause(super::PauseReason::Requested),
+            ScheduleEvent::Resume => self.resume(),
+            ScheduleEvent::Abort { hard } => self.abort(super::BatchOutcome::Aborted, *hard),
+            ScheduleEvent::CapacityChanged { capacity: room } => self.capacity = *room,
+            ScheduleEvent::CostReported { total } => self.spent_nanos = *total,
+            ScheduleEvent::BudgetSet { limit: most } => self.options.budget_nanos = *most,
+            ScheduleEvent::ClaimedElsewhere { task } => self.set_claimed_elsewhere(*task, true),
+            ScheduleEvent::ClaimEnded { task } => self.set_claimed_elsewhere(*task, false),
+            ScheduleEvent::Retry { task } => self.retry_task(*task),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::action::Action;
 use super::batch_status::BatchStatus;
-use super::event::RunEnd;
+use super::event::TaskRunEnd;
 use super::lane::LaneUse;
 use super::state::State;
 use super::task_phase::TaskPhase;
@@ -88,7 +88,7 @@ impl State {
         match self.task_phase(task) {
             TaskPhase::Starting if is_running => self.on_run_started(task, attempt),
             TaskPhase::Running if !is_running => {
-                self.on_run_ended(task, attempt, RunEnd::Failed(RunClass::Interrupted));
+                self.on_run_ended(task, attempt, TaskRunEnd::Failed(RunClass::Interrupted));
             }
             _ => {}
         }

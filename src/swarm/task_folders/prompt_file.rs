@@ -153,7 +153,7 @@ impl ParsedPrompt {
 }
 
 /// Returns the task names at the start of a line, before its prose: `A-1, area/B-2 (why)`.
-fn leading_task_names<'t>(text: &'t str, is_labelled: bool, task_index: &TaskIndex<'_>) -> Vec<&'t str> {
+fn leading_task_names<'t>(text: &'t str, is_labeled: bool, task_index: &TaskIndex<'_>) -> Vec<&'t str> {
     let mut out = Vec::new();
     let mut remaining = text;
     loop {
@@ -170,7 +170,7 @@ fn leading_task_names<'t>(text: &'t str, is_labelled: bool, task_index: &TaskInd
             .strip_prefix([',', ';'])
             .or_else(|| after_word.strip_prefix("and "))
             .map(str::trim_start);
-        let is_task_name = is_labelled
+        let is_task_name = is_labeled
             || has_id_form(word.rsplit('/').next().unwrap_or(word))
             || task_index.contains_id(word);
         // An id stays an id when words follow it; any other name followed by words is prose.

@@ -124,7 +124,7 @@ fn reports_invalid_tasks_with_location() {
         "checks = [\"a\\nb\"]",
         "done = \"yes\"",
         "dependencies = []",
-        "colour = 1",
+        "shade = 1",
         "neds = []",
     ]), @r#"
     plan.toml:5:1: a task without 'title'
@@ -159,7 +159,7 @@ fn reports_invalid_tasks_with_location() {
       it takes true or false
     plan.toml:5:1: a task has no 'dependencies'
       did you mean 'needs'?
-    plan.toml:5:1: a task has no 'colour'
+    plan.toml:5:1: a task has no 'shade'
       what there is: id, area, title, prompt, needs, scope, size, agent, model, checks, done
     plan.toml:5:1: a task has no 'neds'
       did you mean 'needs'?

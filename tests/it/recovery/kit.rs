@@ -1,73 +1,73 @@
-//! Owns killing a command at a point, and what must hold after any recovery.
+//! Kills of a command at a fault point, and assertions that hold after every recovery.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Output, Sandbox, names};
+use crate::support::{Output, Sandbox, file_names};
 
-/// Runs a command that dies at a point.
+/// Runs a command that is killed at a fault point.
 #[track_caller]
-pub fn dies(sandbox: &Sandbox, at: &str, args: &[&str]) {
+pub fn kill_at(sandbox: &Sandbox, at: &str, args: &[&str]) {
     let mut command = sandbox.proq_command(&sandbox.repo, args);
     command.env("PROQ_TEST_DIE_AT", at);
     let out = sandbox.output(command);
-    assert_eq!(out.code, 137, "it did not come to {at}: {}", out.shown());
+    assert_eq!(out.code, 137, "it did not come to {at}: {}", out.to_text());
 }
 
-/// Runs the command that comes next, which puts things right, and returns what the user sees of that. A second one finds
-/// nothing to do.
+/// Runs the next command, which recovers the killed one, and returns what it printed to standard error.
+/// Asserts that a second command has nothing to recover.
 #[track_caller]
-pub fn recovers(sandbox: &Sandbox) -> String {
-    is_recovered(sandbox, &sandbox.proq(&["list"]))
+pub fn recover(sandbox: &Sandbox) -> String {
+    assert_recovered(sandbox, &sandbox.proq(&["list"]))
 }
 
-/// The same, where the machine was started again meanwhile.
+/// Recovers as [`recover`] does, as if the machine had been rebooted since the kill.
 #[track_caller]
-pub fn recovers_after_a_start(sandbox: &Sandbox) {
+pub fn recover_after_reboot(sandbox: &Sandbox) {
     let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
     command.env("PROQ_TEST_BOOT", "now");
-    is_recovered(sandbox, &sandbox.output(command));
+    assert_recovered(sandbox, &sandbox.output(command));
 }
 
 #[track_caller]
-fn is_recovered(sandbox: &Sandbox, next: &Output) -> String {
-    assert_eq!(next.code, 0, "{}", next.shown());
-    let again = sandbox.proq(&["list"]);
-    assert!(!again.stderr.contains("cut short"), "{}", again.shown());
-    is_tidy(sandbox);
-    without_process(&next.stderr)
+fn assert_recovered(sandbox: &Sandbox, next: &Output) -> String {
+    assert_eq!(next.code, 0, "{}", next.to_text());
+    let second = sandbox.proq(&["list"]);
+    assert!(!second.stderr.contains("cut short"), "{}", second.to_text());
+    assert_tidy(sandbox);
+    mask_process_ids(&next.stderr)
 }
 
-/// No lock of git's and nothing of what was under way is left, and every object is there.
+/// Asserts that no lock of git and no unfinished work is left, and that every object exists.
 #[track_caller]
-pub fn is_tidy(sandbox: &Sandbox) {
+pub fn assert_tidy(sandbox: &Sandbox) {
     let git = sandbox.repo.join(".git");
-    assert_eq!(names(&git.join("proq/work")), [""; 0], "what is under way");
-    let mut strange = Vec::new();
-    look_for_locks(&git, &git, &mut strange);
-    assert_eq!(strange, [""; 0], "locks and drafts");
+    assert_eq!(file_names(&git.join("proq/work")), [""; 0], "what is under way");
+    let mut leftovers = Vec::new();
+    find_locks(&git, &git, &mut leftovers);
+    assert_eq!(leftovers, [""; 0], "locks and drafts");
     sandbox.git(&["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
 }
 
-fn look_for_locks(root: &Path, dir: &Path, out: &mut Vec<String>) {
-    // The store's own locks stay, and what users have in the trash or set aside is called as they like.
+fn find_locks(root: &Path, dir: &Path, out: &mut Vec<String>) {
+    // The store's own locks stay, and files in the trash or in snapshots may have any name.
     if ["proq/locks", "proq/trash", "proq/snaps"].iter().any(|own| dir == root.join(own)) {
         return;
     }
-    for name in names(dir) {
+    for name in file_names(dir) {
         let path = dir.join(&name);
         let is_draft = dir.starts_with(root.join("proq")) && name.starts_with('.');
         if path.extension().is_some_and(|kind| kind == "lock") || is_draft {
             out.push(path.strip_prefix(root).unwrap().display().to_string());
         }
         if path.is_dir() && !path.is_symlink() {
-            look_for_locks(root, &path, out);
+            find_locks(root, &path, out);
         }
     }
 }
 
-/// What was said, without the number of the process that died.
-fn without_process(text: &str) -> String {
+/// Returns the text with the numbers of killed processes masked.
+fn mask_process_ids(text: &str) -> String {
     let mut parts = text.split("(process ");
     let mut out = parts.next().unwrap().to_owned();
     for part in parts {
@@ -77,9 +77,9 @@ fn without_process(text: &str) -> String {
     out
 }
 
-/// A command that meets another git: where a call's arguments hold `moment`, `act` runs in its place, a shell script
-/// for which `$REAL` is the real one.
-pub fn with_git(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Command {
+/// Returns a command that runs with a wrapper around git. When the arguments of a git call contain `call`,
+/// the shell script `replacement_script` runs instead, in which `$REAL` is the real git.
+pub fn with_git_wrapper(sandbox: &Sandbox, call: &str, replacement_script: &str, args: &[&str]) -> Command {
     let path = std::env::var_os("PROQ_TEST_PATH").into_iter().chain(std::env::var_os("PATH"));
     let real = path
         .flat_map(|all| std::env::split_paths(&all).collect::<Vec<_>>())
@@ -87,13 +87,13 @@ pub fn with_git(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Co
         .find(|git| git.is_file())
         .unwrap();
     let script = format!(
-        "REAL='{}'\ncase \"$*\" in *'{moment}'*)\n{act}\nesac\nexec \"$REAL\" \"$@\"",
+        "REAL='{}'\ncase \"$*\" in *'{call}'*)\n{replacement_script}\nesac\nexec \"$REAL\" \"$@\"",
         real.display()
     );
     sandbox.program("other/git", &script);
     let mut command = sandbox.proq_command(&sandbox.repo, args);
-    if moment.starts_with("read-tree") {
-        brings_by_git(&mut command);
+    if call.starts_with("read-tree") {
+        force_git_checkout(&mut command);
     }
     let known: Vec<_> =
         command.get_envs().filter(|(name, _)| *name == "PATH").filter_map(|(_, to)| to).collect();
@@ -104,15 +104,17 @@ pub fn with_git(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Co
     command
 }
 
-/// Has a command leave files and index to git where it could do without: a setting says how git is to write the index.
-pub fn brings_by_git(command: &mut Command) {
+/// Makes a command leave files and index to git where it could do without: a setting states how git is to
+/// write the index.
+pub fn force_git_checkout(command: &mut Command) {
     let setting = [("COUNT", "1"), ("KEY_0", "index.version"), ("VALUE_0", "2")];
     command.envs(setting.map(|(name, value)| (format!("GIT_CONFIG_{name}"), value)));
 }
 
-/// Runs a command whose git ends it.
+/// Runs a command that is killed by its own git.
 #[track_caller]
-pub fn dies_in_git(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) {
-    let out = sandbox.output(with_git(sandbox, moment, &format!("{act}\nkill -9 $PPID; exit 0"), args));
-    assert_eq!(out.code, 137, "no call of git held {moment}: {}", out.shown());
+pub fn kill_in_git(sandbox: &Sandbox, call: &str, script: &str, args: &[&str]) {
+    let out =
+        sandbox.output(with_git_wrapper(sandbox, call, &format!("{script}\nkill -9 $PPID; exit 0"), args));
+    assert_eq!(out.code, 137, "no call of git held {call}: {}", out.to_text());
 }

@@ -1,12 +1,12 @@
-//! Owns the tests of what the next command finds, and makes of it, after a command was killed at a named point.
+//! Recovery: what the next command finds and does after a command was killed at a fault point.
 
-mod alive;
-mod defects;
+mod fault_points;
+mod killed_resolve;
 pub mod kit;
+mod live_processes;
 mod locks;
-mod moved;
-mod odd;
-mod points;
 mod pool;
-mod resolving;
-mod truncated;
+mod regressions;
+mod relocation;
+mod truncated_files;
+mod unusual_states;

@@ -1,6 +1,6 @@
-//! Owns what a program answered, in a form that is the same in every run.
+//! Output of a program, in a form that is the same in every run.
 
-/// Standard output, standard error and exit code, with what differs from run to run replaced.
+/// Standard output, standard error and exit code, with the parts that differ from run to run replaced.
 #[must_use = "assert something about it"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
@@ -13,21 +13,21 @@ pub struct Output {
 }
 
 impl Output {
-    /// Insists on success and returns standard output.
+    /// Asserts success and returns standard output.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.code, 0, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// Insists on an exit code and returns both streams, standard error last.
+    /// Asserts an exit code and returns both streams, standard error last.
     #[track_caller]
     pub fn fails(self, code: i32) -> String {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// The answer as JSON; insists on one object with `"schema": 1`.
+    /// Parses standard output as JSON; asserts one object with `"schema": 1`.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         let value: serde_json::Value = serde_json::from_str(&self.stdout)
@@ -36,8 +36,8 @@ impl Output {
         value
     }
 
-    /// Everything in one text, for an inline expectation.
-    pub fn shown(&self) -> String {
+    /// Returns both streams and the exit code in one text, for an inline snapshot.
+    pub fn to_text(&self) -> String {
         let mut out = self.stdout.clone();
         if !self.stderr.is_empty() {
             out.push_str("--- stderr\n");

@@ -1,29 +1,30 @@
-//! Owns random histories: a person, lanes and git-proq work on one repository in any order, and a model says what must
-//! come of each step.
+//! Random histories: the user, lanes and git-proq work on one repository in any order, and a model predicts
+//! the outcome of each step.
 
-mod bench;
-mod choose;
-mod expect;
-mod land;
-mod look;
+mod generate;
+mod landings;
 mod model;
 mod objects;
-mod parts;
-mod play;
+mod observe;
+mod oracle;
+mod preview;
+mod runner;
 mod shrink;
 mod step;
+mod test_bench;
 mod undo;
-mod visit;
+mod worktree;
 
-pub(crate) use bench::{Bench, Tally};
-pub(crate) use choose::choose;
-pub(crate) use play::{RAW, play};
+pub(crate) use generate::generate_history;
+pub(crate) use runner::{FORBIDDEN_OUTPUT, run_history};
 pub(crate) use shrink::shrink;
+pub(crate) use test_bench::{CommandCounts, TestBench};
 
-/// What can go wrong in the harness itself ends it; what it looks for is not an error of this kind.
+/// Error of the harness itself, which ends the run. A mismatch between git-proq and the model is not an
+/// error.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// An error in words.
-fn fail<T>(what: impl Into<String>) -> Outcome<T> {
-    Err(what.into().into())
+/// Returns an error with this message.
+fn fail<T>(message: impl Into<String>) -> Outcome<T> {
+    Err(message.into().into())
 }

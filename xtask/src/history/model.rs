@@ -1,93 +1,93 @@
-//! Owns one moment of a repository as the model knows it: all that can be seen, and what git-proq keeps out of sight.
+//! State of a repository as the model knows it: everything visible, and what git-proq has parked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::parts::{Files, Kind, Snap, Tree};
 use super::step::MAIN;
+use super::worktree::{Files, Kind, Snapshot, Worktree};
 
-/// A lane.
+/// Lane of the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Lane {
-    /// What its record calls its state.
+    /// State as written in the lane's record.
     pub(super) state: String,
-    /// The branch it lands on.
+    /// Branch that the lane lands on.
     pub(super) base: String,
-    /// The commit it was cut from.
-    pub(super) start: String,
-    /// Whether it has landed.
+    /// Fork point of the lane.
+    pub(super) fork_point: String,
+    /// Whether the lane has landed.
     pub(super) landed: bool,
-    /// Edits made in its previews that wait for the next one.
-    pub(super) edits: Vec<Snap>,
-    /// The tips of lane and base when it last conflicted.
+    /// Edits made in the lane's previews, saved for its next preview.
+    pub(super) preview_edits: Vec<Snapshot>,
+    /// Tips of lane and base at the last conflict.
     pub(super) conflict: Option<(String, String)>,
 }
 
-/// An open preview.
+/// Open preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Open {
-    /// The lane.
+pub(super) struct OpenPreview {
+    /// Lane that is previewed.
     pub(super) lane: String,
-    /// The commit that it was brought to.
+    /// Commit that the preview shows.
     pub(super) tip: String,
-    /// What HEAD named before.
+    /// Ref or commit that HEAD had before the preview.
     pub(super) came_from: String,
-    /// The user's changes that wait.
-    pub(super) waiting: Option<Snap>,
+    /// The user's parked changes.
+    pub(super) parked: Option<Snapshot>,
 }
 
-/// A moment.
+/// State of the repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Model {
-    /// Worktrees: the main checkout, and lanes by name.
-    pub(super) trees: BTreeMap<String, Tree>,
-    /// Refs by their full names, those of git-proq's own left out.
+    /// Worktrees by name: the main checkout and the lanes.
+    pub(super) trees: BTreeMap<String, Worktree>,
+    /// Refs by their full names, without git-proq's own.
     pub(super) refs: BTreeMap<String, String>,
     /// Lanes by name.
     pub(super) lanes: BTreeMap<String, Lane>,
-    /// The open preview.
-    pub(super) open: Option<Open>,
+    /// Open preview.
+    pub(super) preview: Option<OpenPreview>,
 }
 
-/// A moment, in a form that says what differs.
+/// State of the repository as comparable lines of text.
 pub(super) type Image = BTreeMap<String, String>;
 
-/// How many differences are named.
-const MOST: usize = 8;
+/// Number of differences that are printed.
+const MAX_DIFFERENCES_LISTED: usize = 8;
 
-/// The branch of a lane.
+/// Returns the branch of a lane.
 pub(super) fn branch(lane: &str) -> String {
     format!("refs/heads/proq/{lane}")
 }
 
-/// The branch that a preview of a lane is on.
+/// Returns the branch of a lane's preview.
 pub(super) fn preview_branch(lane: &str) -> String {
     format!("refs/heads/proq/{lane}-preview")
 }
 
 impl Model {
-    /// The main checkout.
-    pub(super) fn main(&self) -> Tree {
+    /// Returns the main checkout.
+    pub(super) fn main(&self) -> Worktree {
         self.trees.get(MAIN).cloned().unwrap_or_default()
     }
 
-    /// The commit that something called `head` is at.
+    /// Returns the commit that `head` is at: a full ref name or a commit id.
     pub(super) fn tip(&self, head: &str) -> Option<String> {
         if head.starts_with("refs/") { self.refs.get(head).cloned() } else { Some(head.to_owned()) }
     }
 
-    /// The commit that a worktree is at.
-    pub(super) fn commit_of(&self, tree: &str) -> Option<String> {
+    /// Returns the commit that a worktree is at.
+    pub(super) fn head_commit(&self, tree: &str) -> Option<String> {
         self.tip(&self.trees.get(tree)?.head)
     }
 
-    /// All that can be seen, but for the worktrees in `blind`.
-    pub(super) fn image(&self, blind: &BTreeSet<String>) -> Image {
+    /// Returns everything visible, except the files of the unchecked worktrees.
+    pub(super) fn image(&self, unchecked: &BTreeSet<String>) -> Image {
         let mut out = Image::new();
         for (name, tree) in &self.trees {
             out.insert(format!("{name} HEAD"), tree.head.clone());
-            if !blind.contains(name) {
-                tell(&mut out, &format!("{name} file"), &tree.files);
-                tell(&mut out, &format!("{name} index"), &tree.index);
+            if !unchecked.contains(name) {
+                insert_files(&mut out, &format!("{name} file"), &tree.files);
+                insert_files(&mut out, &format!("{name} index"), &tree.index);
             }
         }
         for (name, id) in &self.refs {
@@ -96,37 +96,38 @@ impl Model {
         for (name, lane) in &self.lanes {
             out.insert(format!("lane {name} state"), lane.state.clone());
             out.insert(format!("lane {name} base"), lane.base.clone());
-            out.insert(format!("lane {name} start"), lane.start.clone());
-            if !blind.contains(MAIN) {
-                out.insert(format!("lane {name} preview edits"), lane.edits.len().to_string());
+            out.insert(format!("lane {name} start"), lane.fork_point.clone());
+            if !unchecked.contains(MAIN) {
+                out.insert(format!("lane {name} preview edits"), lane.preview_edits.len().to_string());
             }
         }
-        if let Some(open) = &self.open {
-            let waits = if open.waiting.is_some() && !blind.contains(MAIN) { ", changes wait" } else { "" };
-            let text = format!("{} at {} from {}{waits}", open.lane, open.tip, open.came_from);
+        if let Some(open) = &self.preview {
+            let parked_note =
+                if open.parked.is_some() && !unchecked.contains(MAIN) { ", changes wait" } else { "" };
+            let text = format!("{} at {} from {}{parked_note}", open.lane, open.tip, open.came_from);
             out.insert("preview".to_owned(), text);
         }
         out
     }
 
-    /// Every token in what is there, seen or set aside. `commit` gives a commit's files.
+    /// Returns every token in files, indexes, snapshots and the given commits.
     pub(super) fn tokens(&self, commits: impl Iterator<Item = Files>) -> BTreeSet<String> {
         let mut out = BTreeSet::new();
         for tree in self.trees.values() {
-            collect(&tree.files, &mut out);
-            collect(&tree.index, &mut out);
+            collect_file_tokens(&tree.files, &mut out);
+            collect_file_tokens(&tree.index, &mut out);
         }
-        let waiting = self.open.iter().filter_map(|open| open.waiting.as_ref());
-        for snap in self.lanes.values().flat_map(|lane| &lane.edits).chain(waiting) {
-            collect(&snap.files, &mut out);
-            collect(&snap.index, &mut out);
+        let waiting = self.preview.iter().filter_map(|open| open.parked.as_ref());
+        for snap in self.lanes.values().flat_map(|lane| &lane.preview_edits).chain(waiting) {
+            collect_file_tokens(&snap.files, &mut out);
+            collect_file_tokens(&snap.index, &mut out);
         }
-        commits.for_each(|files| collect(&files, &mut out));
+        commits.for_each(|files| collect_file_tokens(&files, &mut out));
         out
     }
 
-    /// Calls a commit that the model made by the name that it really has.
-    pub(super) fn rename(&mut self, from: &str, to: &str) {
+    /// Replaces the id of a commit that the model created with the id of the real commit.
+    pub(super) fn replace_id(&mut self, from: &str, to: &str) {
         let swap = |id: &mut String| {
             if id == from {
                 to.clone_into(id);
@@ -137,8 +138,8 @@ impl Model {
             swap(&mut tree.head);
         }
         for lane in self.lanes.values_mut() {
-            swap(&mut lane.start);
-            for snap in &mut lane.edits {
+            swap(&mut lane.fork_point);
+            for snap in &mut lane.preview_edits {
                 swap(&mut snap.base);
             }
             if let Some((theirs, base)) = &mut lane.conflict {
@@ -146,18 +147,18 @@ impl Model {
                 swap(base);
             }
         }
-        if let Some(open) = &mut self.open {
+        if let Some(open) = &mut self.preview {
             swap(&mut open.tip);
             swap(&mut open.came_from);
-            if let Some(snap) = &mut open.waiting {
+            if let Some(snap) = &mut open.parked {
                 swap(&mut snap.base);
             }
         }
     }
 }
 
-/// Finds tokens: words that begin and end with a `w`.
-pub(super) fn tokens_in(text: &str, out: &mut BTreeSet<String>) {
+/// Collects tokens: lines that are a number between two `w`.
+pub(super) fn collect_tokens(text: &str, out: &mut BTreeSet<String>) {
     let is_token = |line: &&str| {
         line.strip_prefix('w')
             .and_then(|rest| rest.strip_suffix('w'))
@@ -166,25 +167,25 @@ pub(super) fn tokens_in(text: &str, out: &mut BTreeSet<String>) {
     out.extend(text.lines().filter(is_token).map(str::to_owned));
 }
 
-fn collect(files: &Files, out: &mut BTreeSet<String>) {
+fn collect_file_tokens(files: &Files, out: &mut BTreeSet<String>) {
     for file in files.values() {
-        tokens_in(&file.text, out);
+        collect_tokens(&file.text, out);
     }
 }
 
-fn tell(out: &mut Image, what: &str, files: &Files) {
+fn insert_files(out: &mut Image, label: &str, files: &Files) {
     for (path, file) in files {
         let kind = match file.kind {
-            Kind::Plain => "",
-            Kind::Program => "x ",
-            Kind::Link => "link ",
-            Kind::Intent => "intended ",
+            Kind::Regular => "",
+            Kind::Executable => "x ",
+            Kind::Symlink => "link ",
+            Kind::IntentToAdd => "intended ",
         };
-        out.insert(format!("{what} {path}"), format!("{kind}{}", file.text.replace('\n', "/")));
+        out.insert(format!("{label} {path}"), format!("{kind}{}", file.text.replace('\n', "/")));
     }
 }
 
-/// How two images differ, in a few words; None when they do not.
+/// Describes how two images differ; none if they are equal.
 pub(super) fn difference(found: &Image, wanted: &Image) -> Option<String> {
     let mut parts = Vec::new();
     for (key, value) in found {
@@ -194,10 +195,10 @@ pub(super) fn difference(found: &Image, wanted: &Image) -> Option<String> {
             Some(_) => {}
         }
     }
-    let gone = wanted.iter().filter(|(key, _)| !found.contains_key(*key));
-    parts.extend(gone.map(|(key, value)| format!("- {key} = {value}")));
-    let more = parts.len().saturating_sub(MOST);
-    parts.truncate(MOST);
+    let missing = wanted.iter().filter(|(key, _)| !found.contains_key(*key));
+    parts.extend(missing.map(|(key, value)| format!("- {key} = {value}")));
+    let more = parts.len().saturating_sub(MAX_DIFFERENCES_LISTED);
+    parts.truncate(MAX_DIFFERENCES_LISTED);
     if more > 0 {
         parts.push(format!("and {more} more"));
     }

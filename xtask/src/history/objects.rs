@@ -1,4 +1,5 @@
-//! Owns the model's way to commits: git's objects read and kept, merges made by git itself in a repository beside.
+//! The model's access to commits: git objects, read once and cached, and merges made by git in a repository
+//! of their own.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -7,32 +8,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
-use super::parts::{File, Files, Kind, differing};
+use super::worktree::{File, Files, Kind, differing_paths};
 use super::{Outcome, fail};
 
-/// A commit.
+/// Commit of the repository or of the model.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Commit {
-    /// Its parents.
+    /// Parent ids.
     pub(super) parents: Vec<String>,
-    /// The id of its tree.
+    /// Tree id.
     pub(super) tree: String,
-    /// Its files.
+    /// Files of the tree.
     pub(super) files: Rc<Files>,
 }
 
-/// A bare repository of the model's own that sees the objects of the real one.
+/// Bare repository of the model that also reads the objects of the real one.
 #[derive(Debug)]
 pub(super) struct Objects {
     dir: PathBuf,
     envs: Vec<(&'static str, String)>,
     child: Child,
-    ask: RefCell<ChildStdin>,
-    told: RefCell<BufReader<ChildStdout>>,
+    stdin: RefCell<ChildStdin>,
+    stdout: RefCell<BufReader<ChildStdout>>,
     commits: RefCell<HashMap<String, Rc<Commit>>>,
     trees: RefCell<HashMap<String, Rc<Files>>>,
     blobs: RefCell<HashMap<String, Rc<str>>>,
-    made: Cell<usize>,
+    import_count: Cell<usize>,
 }
 
 impl Drop for Objects {
@@ -43,55 +44,55 @@ impl Drop for Objects {
 }
 
 impl Objects {
-    /// A new repository in `dir` beside the one whose git folder is `real`.
-    pub(super) fn new(dir: &Path, real: &Path, envs: Vec<(&'static str, String)>) -> Outcome<Objects> {
+    /// Creates the bare repository in `dir`, next to the repository with this git folder.
+    pub(super) fn new(dir: &Path, git_dir: &Path, envs: Vec<(&'static str, String)>) -> Outcome<Objects> {
         let git = || {
             let mut git = Command::new("git");
             git.env_clear().envs(envs.iter().cloned()).stdin(Stdio::null());
             git
         };
         git().args(["init", "-q", "--bare"]).arg(dir).output()?;
-        std::fs::write(dir.join("objects/info/alternates"), format!("{}/objects\n", real.display()))?;
+        std::fs::write(dir.join("objects/info/alternates"), format!("{}/objects\n", git_dir.display()))?;
         let mut child = git()
             .current_dir(dir)
             .args(["cat-file", "--batch"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let (Some(ask), Some(told)) = (child.stdin.take(), child.stdout.take()) else {
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return fail("git cat-file has no pipes");
         };
         Ok(Objects {
             dir: dir.to_owned(),
             envs,
             child,
-            ask: RefCell::new(ask),
-            told: RefCell::new(BufReader::new(told)),
+            stdin: RefCell::new(stdin),
+            stdout: RefCell::new(BufReader::new(stdout)),
             commits: RefCell::default(),
             trees: RefCell::default(),
             blobs: RefCell::default(),
-            made: Cell::default(),
+            import_count: Cell::default(),
         })
     }
 
-    /// The content of an object.
+    /// Returns the content of an object.
     pub(super) fn read(&self, id: &str) -> Outcome<Vec<u8>> {
-        let mut ask = self.ask.borrow_mut();
-        writeln!(ask, "{id}")?;
-        ask.flush()?;
-        let mut told = self.told.borrow_mut();
+        let mut stdin = self.stdin.borrow_mut();
+        writeln!(stdin, "{id}")?;
+        stdin.flush()?;
+        let mut stdout = self.stdout.borrow_mut();
         let mut header = String::new();
-        told.read_line(&mut header)?;
+        stdout.read_line(&mut header)?;
         let Some(size) = header.trim().rsplit(' ').next().and_then(|n| n.parse::<usize>().ok()) else {
             return fail(format!("object {id}: {}", header.trim()));
         };
         let mut content = vec![0; size + 1];
-        told.read_exact(&mut content)?;
+        stdout.read_exact(&mut content)?;
         content.pop();
         Ok(content)
     }
 
-    /// A blob's text.
+    /// Returns the text of a blob.
     pub(super) fn blob(&self, id: &str) -> Outcome<Rc<str>> {
         if let Some(text) = self.blobs.borrow().get(id) {
             return Ok(Rc::clone(text));
@@ -101,7 +102,7 @@ impl Objects {
         Ok(text)
     }
 
-    /// The files of a tree.
+    /// Returns the files of a tree.
     pub(super) fn tree(&self, id: &str) -> Outcome<Rc<Files>> {
         if let Some(files) = self.trees.borrow().get(id) {
             return Ok(Rc::clone(files));
@@ -115,12 +116,12 @@ impl Objects {
             let child = hex(&rest[end + 1..end + 21]);
             rest = &rest[end + 21..];
             if mode == "40000" {
-                let below = self.tree(&child)?;
-                files.extend(below.iter().map(|(p, f)| (format!("{name}/{p}"), f.clone())));
+                let subtree = self.tree(&child)?;
+                files.extend(subtree.iter().map(|(p, f)| (format!("{name}/{p}"), f.clone())));
             } else {
                 files.insert(
                     name.to_owned(),
-                    File { kind: Kind::of_mode(u32::from_str_radix(mode, 8)?), text: self.blob(&child)? },
+                    File { kind: Kind::from_mode(u32::from_str_radix(mode, 8)?), text: self.blob(&child)? },
                 );
             }
         }
@@ -129,7 +130,7 @@ impl Objects {
         Ok(files)
     }
 
-    /// A commit.
+    /// Returns a commit.
     pub(super) fn commit(&self, id: &str) -> Outcome<Rc<Commit>> {
         if let Some(commit) = self.commits.borrow().get(id) {
             return Ok(Rc::clone(commit));
@@ -143,29 +144,30 @@ impl Objects {
         Ok(commit)
     }
 
-    /// A commit's files.
+    /// Returns the files of a commit.
     pub(super) fn files(&self, id: &str) -> Outcome<Rc<Files>> {
         Ok(Rc::clone(&self.commit(id)?.files))
     }
 
-    /// Whether `old` is `new` or one of those it came from.
+    /// Returns whether `old` is `new` or an ancestor of it.
     pub(super) fn is_ancestor(&self, old: &str, new: &str) -> Outcome<bool> {
         let mut todo = vec![new.to_owned()];
-        let mut seen = BTreeSet::new();
+        let mut visited = BTreeSet::new();
         while let Some(id) = todo.pop() {
             if id == old {
                 return Ok(true);
             }
-            if seen.insert(id.clone()) {
+            if visited.insert(id.clone()) {
                 todo.extend(self.commit(&id)?.parents.iter().cloned());
             }
         }
         Ok(false)
     }
 
-    /// Whether all that `tip` changed is one commit of `base`'s own line, as it is after that commit was amended: git-proq knows it by
-    /// its patch. A file that is on the base as it was before has nothing of it any more.
-    pub(super) fn has_by_hand(&self, base: &str, tip: &str) -> Outcome<bool> {
+    /// Returns whether one commit on the base's first-parent line has the same patch as all of `tip`, as
+    /// after that commit was amended: git-proq recognizes it by its patch. A file that is on the base as it
+    /// was before contributes nothing.
+    pub(super) fn has_same_patch(&self, base: &str, tip: &str) -> Outcome<bool> {
         let (mut from, mut line) = (base.to_owned(), Vec::new());
         while !self.is_ancestor(&from, tip)? {
             let commit = self.commit(&from)?;
@@ -176,12 +178,13 @@ impl Objects {
         let whole = (self.commit(&from)?.tree.clone(), self.commit(tip)?.tree.clone());
         let (before, now) = (self.files(&from)?, self.files(base)?);
         let is_touched = |path: &String| before.get(path) != now.get(path);
-        let all = differing(&before, &*self.files(tip)?);
-        Ok(!all.is_empty() && all.iter().all(is_touched) && line.contains(&whole))
+        let touched = differing_paths(&before, &*self.files(tip)?);
+        Ok(!touched.is_empty() && touched.iter().all(is_touched) && line.contains(&whole))
     }
 
-    /// Whether two commits are the same but for messages and dates.
-    pub(super) fn same(&self, a: &str, b: &str) -> Outcome<bool> {
+    /// Returns whether two commits have equal trees and equivalent parents, whatever their messages and
+    /// dates.
+    pub(super) fn is_equivalent(&self, a: &str, b: &str) -> Outcome<bool> {
         if a == b {
             return Ok(true);
         }
@@ -190,14 +193,14 @@ impl Objects {
             return Ok(false);
         }
         for (a, b) in one.parents.iter().zip(&two.parents) {
-            if !self.same(a, b)? {
+            if !self.is_equivalent(a, b)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// The tree that git makes of two commits; none when they conflict.
+    /// Returns the tree that git merges two commits to; none if they conflict.
     pub(super) fn merge(&self, ours: &str, theirs: &str) -> Outcome<Option<String>> {
         if self.is_ancestor(ours, theirs)? {
             return Ok(Some(self.commit(theirs)?.tree.clone()));
@@ -210,8 +213,8 @@ impl Objects {
         }
     }
 
-    /// Makes a commit.
-    pub(super) fn make(&self, tree: &str, parents: &[&str]) -> Outcome<String> {
+    /// Writes a commit and returns its id.
+    pub(super) fn write_commit(&self, tree: &str, parents: &[&str]) -> Outcome<String> {
         let mut args = vec!["commit-tree", tree, "-m", "the model's"];
         for parent in parents {
             args.extend(["-p", parent]);
@@ -220,7 +223,7 @@ impl Objects {
         Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
     }
 
-    /// What `theirs` did to `base`, done to `ours`; none when they conflict.
+    /// Applies the changes from `base` to `theirs` to `ours`; none if they conflict.
     pub(super) fn merge_files(&self, base: &Files, ours: &Files, theirs: &Files) -> Outcome<Option<Files>> {
         if base == ours || ours == theirs {
             return Ok(Some(theirs.clone()));
@@ -228,8 +231,8 @@ impl Objects {
         if base == theirs {
             return Ok(Some(ours.clone()));
         }
-        self.made.set(self.made.get() + 1);
-        let name = format!("refs/heads/m{}", self.made.get());
+        self.import_count.set(self.import_count.get() + 1);
+        let name = format!("refs/heads/m{}", self.import_count.get());
         let mut text = String::new();
         for (n, (files, from)) in [(base, ""), (ours, "from :1\n"), (theirs, "from :1\n")].iter().enumerate()
         {
@@ -238,9 +241,9 @@ impl Objects {
             text.push_str("deleteall\n");
             for (path, file) in *files {
                 let mode = match file.kind {
-                    Kind::Program => "100755",
-                    Kind::Link => "120000",
-                    Kind::Plain | Kind::Intent => "100644",
+                    Kind::Executable => "100755",
+                    Kind::Symlink => "120000",
+                    Kind::Regular | Kind::IntentToAdd => "100644",
                 };
                 text.push_str(&format!("M {mode} inline {path}\ndata {}\n{}\n", file.text.len(), file.text));
             }
@@ -264,7 +267,7 @@ impl Objects {
     }
 }
 
-/// An id as git writes it.
+/// Formats an object id in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, b| format!("{text}{b:02x}"))
 }

@@ -1,12 +1,12 @@
-//! Owns making a failing history short: steps and edits are left out one after the other while it still fails.
+//! Minimizer of failing histories: leaves out steps and edits one by one while the history still fails.
 
 use super::Outcome;
-use super::bench::Bench;
-use super::play::{Fault, play};
+use super::runner::{Fault, run_history};
 use super::step::Step;
+use super::test_bench::TestBench;
 
-/// The shortest history that was found to fail, and how it fails.
-pub(crate) fn shrink(bench: &mut Bench, steps: &[Step], fault: Fault) -> Outcome<(Vec<Step>, Fault)> {
+/// Returns the shortest failing history that was found, and its fault.
+pub(crate) fn shrink(bench: &mut TestBench, steps: &[Step], fault: Fault) -> Outcome<(Vec<Step>, Fault)> {
     let mut best = steps.to_vec();
     let mut last = fault;
     best.truncate(last.step + 1);
@@ -15,9 +15,9 @@ pub(crate) fn shrink(bench: &mut Bench, steps: &[Step], fault: Fault) -> Outcome
         let mut n = best.len();
         while n > 0 {
             n -= 1;
-            for less in variants(&best, n) {
-                if let Some(fault) = play(bench, &less)? {
-                    best = less;
+            for smaller_history in smaller_histories(&best, n) {
+                if let Some(fault) = run_history(bench, &smaller_history)? {
+                    best = smaller_history;
                     best.truncate(fault.step + 1);
                     last = fault;
                     smaller = true;
@@ -32,8 +32,8 @@ pub(crate) fn shrink(bench: &mut Bench, steps: &[Step], fault: Fault) -> Outcome
     }
 }
 
-/// The history without its `n`-th step, and without each edit of that step.
-fn variants(steps: &[Step], n: usize) -> Vec<Vec<Step>> {
+/// Returns the history without its `n`-th step, and without each edit of that step.
+fn smaller_histories(steps: &[Step], n: usize) -> Vec<Vec<Step>> {
     let without: Vec<Step> =
         steps.iter().enumerate().filter(|(i, _)| *i != n).map(|(_, s)| s.clone()).collect();
     let mut out = vec![without];

@@ -1,68 +1,68 @@
-//! Owns the steps of a history, and how each is told.
+//! Steps of a history, and their text.
 
 use std::fmt;
 
-use super::super::states::{Combo, Spot};
+use super::super::states::{PathSetup, PathState};
 
-/// A worktree: the main checkout, or a lane's.
-pub(crate) type At = &'static str;
+/// Name of a worktree: the main checkout or a lane.
+pub(crate) type WorktreeName = &'static str;
 
-/// The main checkout. No lane can have this name.
-pub(super) const MAIN: At = "(main)";
+/// Main checkout. No lane can have this name.
+pub(super) const MAIN: WorktreeName = "(main)";
 
-/// What is done to one file.
+/// Change of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// A line becomes another one, in a file that is made if it is not there.
+    /// Replaces a line. The file is created if it does not exist.
     Line(usize, usize),
-    /// The whole file becomes this one line.
-    Whole(usize),
-    /// It is removed.
+    /// Replaces the file with this one line.
+    Overwrite(usize),
+    /// Removes the file.
     Delete,
-    /// It becomes a program, or is one no more.
+    /// Flips the executable bit.
     Chmod,
 }
 
-/// One file, and what is done to it.
+/// Edit of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Edit {
-    /// The file.
+    /// Path of the file.
     pub(super) path: &'static str,
-    /// What is done to it.
+    /// Change of the file.
     pub(super) change: Change,
 }
 
-/// One step.
+/// Step of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Files change.
-    Edit { at: At, edits: Vec<Edit> },
-    /// One path gets into a state of HEAD, index and disk that plain edits seldom come to.
-    Odd { at: At, path: &'static str, combo: Combo },
+    Edit { at: WorktreeName, edits: Vec<Edit> },
+    /// One path gets into a state of HEAD, index and disk that plain edits seldom reach.
+    SetPathState { at: WorktreeName, path: &'static str, combo: PathState },
     /// One path is staged.
-    Stage { at: At, path: &'static str },
+    Stage { at: WorktreeName, path: &'static str },
     /// Files change, and everything is committed.
-    Commit { at: At, edits: Vec<Edit>, amend: bool },
-    /// What is staged is committed.
-    CommitStaged { at: At },
-    /// The program under test.
+    Commit { at: WorktreeName, edits: Vec<Edit>, amend: bool },
+    /// The staged changes are committed.
+    CommitStaged { at: WorktreeName },
+    /// A command of git-proq.
     Proq(Vec<&'static str>),
-    /// Plain git in the main checkout, by a person who does not care what is open.
-    Hand(Vec<&'static str>),
+    /// Plain git in the main checkout, whatever preview is open.
+    UserGit(Vec<&'static str>),
 }
 
-/// The line that a token stands for: nobody else writes it.
+/// Returns the line that a token stands for. No other step writes it.
 pub(super) fn token(n: usize) -> String {
     format!("w{n}w")
 }
 
-/// The shell script of an odd state.
-pub(super) fn odd_script(path: &str, combo: Combo) -> String {
-    // Its name says already whether it is ignored.
-    Spot::new(path, Combo { ignored: false, ..combo }).whole()
+/// Returns the shell script that makes a path's state.
+pub(super) fn path_state_script(path: &str, combo: PathState) -> String {
+    // The path's name already decides whether it is ignored.
+    PathSetup::new(path, PathState { ignored: false, ..combo }).state_script()
 }
 
-fn told(at: At) -> &'static str {
+fn worktree_label(at: WorktreeName) -> &'static str {
     if at == MAIN { "main checkout" } else { at }
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.change {
             Change::Line(line, n) => write!(f, "{}:{line} = {}", self.path, token(n)),
-            Change::Whole(n) => write!(f, "{} = {}", self.path, token(n)),
+            Change::Overwrite(n) => write!(f, "{} = {}", self.path, token(n)),
             Change::Delete => write!(f, "rm {}", self.path),
             Change::Chmod => write!(f, "chmod {}", self.path),
         }
@@ -81,20 +81,20 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |edits: &[Edit]| edits.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match self {
-            Step::Edit { at, edits } => write!(f, "[{}] {}", told(at), list(edits)),
-            Step::Odd { at, path, combo } => {
-                let script = odd_script(path, *combo);
+            Step::Edit { at, edits } => write!(f, "[{}] {}", worktree_label(at), list(edits)),
+            Step::SetPathState { at, path, combo } => {
+                let script = path_state_script(path, *combo);
                 let commands: Vec<&str> = script.lines().filter(|line| !line.is_empty()).collect();
-                write!(f, "[{}] {}", told(at), commands.join("; "))
+                write!(f, "[{}] {}", worktree_label(at), commands.join("; "))
             }
-            Step::Stage { at, path } => write!(f, "[{}] git add -A -- {path}", told(at)),
+            Step::Stage { at, path } => write!(f, "[{}] git add -A -- {path}", worktree_label(at)),
             Step::Commit { at, edits, amend } => {
                 let amend = if *amend { " --amend" } else { "" };
-                write!(f, "[{}] {}; git add -A; git commit{amend}", told(at), list(edits))
+                write!(f, "[{}] {}; git add -A; git commit{amend}", worktree_label(at), list(edits))
             }
-            Step::CommitStaged { at } => write!(f, "[{}] git commit", told(at)),
+            Step::CommitStaged { at } => write!(f, "[{}] git commit", worktree_label(at)),
             Step::Proq(args) => write!(f, "git proq {}", args.join(" ")),
-            Step::Hand(args) => write!(f, "[main checkout] git {}", args.join(" ")),
+            Step::UserGit(args) => write!(f, "[main checkout] git {}", args.join(" ")),
         }
     }
 }

@@ -1,112 +1,117 @@
-//! Owns the model's own operation log, and what taking an operation back must bring.
+//! The model's operation log, and the expected results of undo and redo.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::expect::{Forecast, Fork};
-use super::model::{Lane, Model, Open};
-use super::parts::{Snap, Tree, differing, is_ignored};
+use super::model::{Lane, Model, OpenPreview};
+use super::oracle::{Expectation, ExpectedState};
 use super::step::MAIN;
+use super::worktree::{Snapshot, Worktree, differing_paths, is_ignored};
 
-/// What an operation was.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OperationKind {
     Original,
-    /// It took this one back.
+    /// Undo of the operation with this number.
     Undo(usize),
-    /// It took this undo back.
+    /// Redo of the undo with this number.
     Redo(usize),
 }
 
 #[derive(Debug, Clone)]
-struct Logged {
-    kind: Kind,
+struct LoggedOperation {
+    kind: OperationKind,
     undone: bool,
-    /// The lane that it made.
-    made: Option<String>,
+    /// Lane that the operation spawned.
+    spawned_lane: Option<String>,
     before: Model,
     after: Model,
 }
 
-/// Everything that git-proq logged since the history began.
+/// Operations that git-proq logged since the history started.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
-    all: Vec<Logged>,
-    /// By which operation another one was last done.
-    performer: BTreeMap<usize, usize>,
+    operations: Vec<LoggedOperation>,
+    /// For each operation, the operation that last performed it.
+    performed_by: BTreeMap<usize, usize>,
 }
 
 impl Log {
-    /// Notes an operation.
-    pub(super) fn add(&mut self, args: &[&str], before: Model, after: Model) {
-        let number = self.all.len();
-        let kind = match (args, self.last(), self.redoable()) {
-            (["undo", ..], Some(n), _) => Kind::Undo(n),
-            (["op", "redo"], _, Some(n)) => Kind::Redo(n),
-            _ => Kind::Original,
+    /// Adds an operation.
+    pub(super) fn record(&mut self, args: &[&str], before: Model, after: Model) {
+        let number = self.operations.len();
+        let kind = match (args, self.last_undoable(), self.last_redoable()) {
+            (["undo", ..], Some(n), _) => OperationKind::Undo(n),
+            (["op", "redo"], _, Some(n)) => OperationKind::Redo(n),
+            _ => OperationKind::Original,
         };
         match kind {
-            Kind::Undo(n) => self.all[n].undone = true,
-            Kind::Redo(undo) => {
-                self.all[undo].undone = true;
-                if let Kind::Undo(n) = self.all[undo].kind {
-                    self.all[n].undone = false;
-                    self.performer.insert(n, number);
+            OperationKind::Undo(n) => self.operations[n].undone = true,
+            OperationKind::Redo(undo) => {
+                self.operations[undo].undone = true;
+                if let OperationKind::Undo(n) = self.operations[undo].kind {
+                    self.operations[n].undone = false;
+                    self.performed_by.insert(n, number);
                 }
             }
-            Kind::Original => {}
+            OperationKind::Original => {}
         }
-        let made = match (kind, args) {
-            (Kind::Original, ["spawn", .., lane]) => Some((*lane).to_owned()),
+        let spawned_lane = match (kind, args) {
+            (OperationKind::Original, ["spawn", .., lane]) => Some((*lane).to_owned()),
             _ => None,
         };
-        self.all.push(Logged { kind, undone: false, made, before, after });
+        self.operations.push(LoggedOperation { kind, undone: false, spawned_lane, before, after });
     }
 
-    fn last(&self) -> Option<usize> {
-        self.all.iter().rposition(|l| l.kind == Kind::Original && !l.undone)
+    fn last_undoable(&self) -> Option<usize> {
+        self.operations.iter().rposition(|l| l.kind == OperationKind::Original && !l.undone)
     }
 
-    fn redoable(&self) -> Option<usize> {
-        let since = self.all.iter().rposition(|l| l.kind == Kind::Original).map_or(0, |n| n + 1);
-        let is_undo = |l: &Logged| matches!(l.kind, Kind::Undo(_)) && !l.undone;
-        self.all[since..].iter().rposition(is_undo).map(|n| n + since)
+    fn last_redoable(&self) -> Option<usize> {
+        let since =
+            self.operations.iter().rposition(|l| l.kind == OperationKind::Original).map_or(0, |n| n + 1);
+        let is_undo = |l: &LoggedOperation| matches!(l.kind, OperationKind::Undo(_)) && !l.undone;
+        self.operations[since..].iter().rposition(is_undo).map(|n| n + since)
     }
 
-    fn target(&self) -> Option<usize> {
-        self.last().map(|n| self.performer.get(&n).copied().unwrap_or(n))
+    fn undo_target(&self) -> Option<usize> {
+        self.last_undoable().map(|n| self.performed_by.get(&n).copied().unwrap_or(n))
     }
 
-    /// The lane whose making an undo would take back, when things have changed since.
-    pub(super) fn made(&self, now: &Model) -> Option<&str> {
-        let op = self.all.get(self.target()?)?;
-        op.made.as_deref().filter(|_| *now != op.after)
+    /// Returns the lane whose spawn an undo would revert, if the state has changed since.
+    pub(super) fn changed_spawned_lane(&self, now: &Model) -> Option<&str> {
+        let op = self.operations.get(self.undo_target()?)?;
+        op.spawned_lane.as_deref().filter(|_| *now != op.after)
     }
 
-    /// `git proq undo`.
-    pub(super) fn undo(&self, now: &Model) -> Forecast {
-        self.back(now, self.target())
+    /// Predicts `git proq undo`.
+    pub(super) fn undo(&self, now: &Model) -> Expectation {
+        self.revert_operation(now, self.undo_target())
     }
 
-    /// `git proq op redo`.
-    pub(super) fn redo(&self, now: &Model) -> Forecast {
-        self.back(now, self.redoable())
+    /// Predicts `git proq op redo`.
+    pub(super) fn redo(&self, now: &Model) -> Expectation {
+        self.revert_operation(now, self.last_redoable())
     }
 
-    fn back(&self, now: &Model, which: Option<usize>) -> Forecast {
-        let Some(op) = which.and_then(|n| self.all.get(n)) else { return Forecast::refused() };
+    fn revert_operation(&self, now: &Model, which: Option<usize>) -> Expectation {
+        let Some(op) = which.and_then(|n| self.operations.get(n)) else { return Expectation::refused() };
         if *now == op.after {
             let model = op.before.clone();
-            return Forecast::done(Fork { model, blind: BTreeSet::new(), may_refuse: false });
+            return Expectation::done(ExpectedState {
+                model,
+                unchecked_worktrees: BTreeSet::new(),
+                may_refuse: false,
+            });
         }
-        match revert(now, &op.after, &op.before) {
-            Some(then) => Forecast::perhaps(then),
-            None => Forecast::refused(),
+        match revert_state(now, &op.after, &op.before) {
+            Some(then) => Expectation::done_or_refused(then),
+            None => Expectation::refused(),
         }
     }
 }
 
-/// One value with a change taken back; none when it has changed otherwise since.
-fn three<T: PartialEq + Clone>(now: &T, after: &T, before: &T) -> Option<T> {
+/// Reverts the change of one value; none if the value has changed otherwise since.
+fn revert_value<T: PartialEq + Clone>(now: &T, after: &T, before: &T) -> Option<T> {
     if now == after {
         Some(before.clone())
     } else if before == after || now == before {
@@ -116,14 +121,14 @@ fn three<T: PartialEq + Clone>(now: &T, after: &T, before: &T) -> Option<T> {
     }
 }
 
-fn three_maps<T: PartialEq + Clone>(
+fn revert_map<T: PartialEq + Clone>(
     now: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,
     before: &BTreeMap<String, T>,
 ) -> Option<BTreeMap<String, T>> {
     let mut out = BTreeMap::new();
     for key in now.keys().chain(after.keys()).chain(before.keys()) {
-        let value = three(&now.get(key), &after.get(key), &before.get(key))?;
+        let value = revert_value(&now.get(key), &after.get(key), &before.get(key))?;
         if let Some(value) = value {
             out.insert(key.clone(), value.clone());
         }
@@ -131,82 +136,88 @@ fn three_maps<T: PartialEq + Clone>(
     Some(out)
 }
 
-/// The moment with what led from `before` to `after` taken back, where things have changed since. Where a worktree was
-/// changed both by the operation and since, its files are git-proq's to decide.
-fn revert(now: &Model, after: &Model, before: &Model) -> Option<Fork> {
+/// Reverts the change from `before` to `after` in a state that has changed since. If both the operation and
+/// later changes touched a worktree, git-proq decides its files.
+fn revert_state(now: &Model, after: &Model, before: &Model) -> Option<ExpectedState> {
     let mut blind = BTreeSet::new();
     let mut trees = BTreeMap::new();
     for name in now.trees.keys().chain(after.trees.keys()).chain(before.trees.keys()) {
-        match three_trees(now.trees.get(name), after.trees.get(name), before.trees.get(name)) {
+        match revert_worktree(now.trees.get(name), after.trees.get(name), before.trees.get(name)) {
             Ok(Some(tree)) => drop(trees.insert(name.clone(), tree)),
             Ok(None) => {}
-            Err(Unclear) => {
+            Err(ChangedTwice) => {
                 blind.insert(name.clone());
                 let head = match (now.trees.get(name), after.trees.get(name), before.trees.get(name)) {
-                    (Some(now), Some(after), Some(before)) => three(&now.head, &after.head, &before.head)?,
+                    (Some(now), Some(after), Some(before)) => {
+                        revert_value(&now.head, &after.head, &before.head)?
+                    }
                     (.., before) => before?.head.clone(),
                 };
-                trees.insert(name.clone(), Tree { head, ..now.trees.get(name).cloned().unwrap_or_default() });
+                trees.insert(
+                    name.clone(),
+                    Worktree { head, ..now.trees.get(name).cloned().unwrap_or_default() },
+                );
             }
         }
     }
     let mut model = Model {
         trees,
-        refs: three_maps(&now.refs, &after.refs, &before.refs)?,
-        lanes: three_lanes(now, after, before)?,
-        open: three_previews(now, after, before).ok()?,
+        refs: revert_map(&now.refs, &after.refs, &before.refs)?,
+        lanes: revert_lanes(now, after, before)?,
+        preview: revert_preview(now, after, before).ok()?,
     };
-    if waits_unsure(now) && now.open != model.open {
+    if has_uncertain_parked(now) && now.preview != model.preview {
         blind.insert(MAIN.to_owned());
     }
     for (name, tree) in &now.trees {
-        let came = after.trees.get(name).is_none_or(|t| t.head != tree.head);
-        if came && now.refs.get(&tree.head) != model.refs.get(&tree.head) {
-            // Somebody came to a branch that goes back: its checkout goes along, or is in the way.
+        let moved_there = after.trees.get(name).is_none_or(|t| t.head != tree.head);
+        if moved_there && now.refs.get(&tree.head) != model.refs.get(&tree.head) {
+            // A worktree moved to a branch that is reverted: its checkout moves along or blocks the undo.
             blind.insert(name.clone());
         }
     }
     let main = |model: &Model| model.trees.get(MAIN).cloned();
-    // A commit of what is staged changes neither files nor index.
-    let has_moved = main(now) != main(after) || now.commit_of(MAIN) != after.commit_of(MAIN);
-    if has_moved && (main(before) != main(after) || before.open != after.open) {
-        // What was changed since may have gone along into what is set aside again.
+    // A commit of staged changes alters neither files nor index.
+    let has_moved = main(now) != main(after) || now.head_commit(MAIN) != after.head_commit(MAIN);
+    if has_moved && (main(before) != main(after) || before.preview != after.preview) {
+        // Later changes may have become part of what is parked again.
         blind.insert(MAIN.to_owned());
-        let unsure = |snap: &mut Snap| snap.unsure = true;
-        model.open.iter_mut().filter_map(|open| open.waiting.as_mut()).for_each(unsure);
-        model.lanes.values_mut().flat_map(|lane| &mut lane.edits).for_each(unsure);
+        let mark_uncertain = |snap: &mut Snapshot| snap.is_uncertain = true;
+        model.preview.iter_mut().filter_map(|open| open.parked.as_mut()).for_each(mark_uncertain);
+        model.lanes.values_mut().flat_map(|lane| &mut lane.preview_edits).for_each(mark_uncertain);
     }
-    Some(Fork { model, blind, may_refuse: true })
+    Some(ExpectedState { model, unchecked_worktrees: blind, may_refuse: true })
 }
 
-/// Whether nobody but git-proq knows what waits.
-fn waits_unsure(now: &Model) -> bool {
-    now.open.as_ref().and_then(|open| open.waiting.as_ref()).is_some_and(|snap| snap.unsure)
+/// Returns whether only git-proq knows what is parked.
+fn has_uncertain_parked(now: &Model) -> bool {
+    now.preview.as_ref().and_then(|open| open.parked.as_ref()).is_some_and(|snap| snap.is_uncertain)
 }
 
-/// The open preview with a change taken back. What waits may have taken in what was changed since.
-fn three_previews(now: &Model, after: &Model, before: &Model) -> Result<Option<Open>, Unclear> {
-    let rest = |open: &Option<Open>| open.clone().map(|open| Open { waiting: None, ..open });
-    if waits_unsure(now) && rest(&now.open) == rest(&after.open) {
-        return Ok(before.open.clone());
+/// Reverts the change of the open preview. Parked changes may include later changes.
+fn revert_preview(now: &Model, after: &Model, before: &Model) -> Result<Option<OpenPreview>, ChangedTwice> {
+    let without_parked =
+        |open: &Option<OpenPreview>| open.clone().map(|open| OpenPreview { parked: None, ..open });
+    if has_uncertain_parked(now) && without_parked(&now.preview) == without_parked(&after.preview) {
+        return Ok(before.preview.clone());
     }
-    three(&now.open, &after.open, &before.open).ok_or(Unclear)
+    revert_value(&now.preview, &after.preview, &before.preview).ok_or(ChangedTwice)
 }
 
-/// The same was changed by an operation and since.
-struct Unclear;
+/// Error: an operation and a later change touched the same value.
+struct ChangedTwice;
 
-/// A worktree with a change taken back, path by path.
-fn three_trees(
-    now: Option<&Tree>,
-    after: Option<&Tree>,
-    before: Option<&Tree>,
-) -> Result<Option<Tree>, Unclear> {
+/// Reverts the changes of a worktree, path by path.
+fn revert_worktree(
+    now: Option<&Worktree>,
+    after: Option<&Worktree>,
+    before: Option<&Worktree>,
+) -> Result<Option<Worktree>, ChangedTwice> {
     let (Some(now), Some(after), Some(before)) = (now, after, before) else {
         let same = match (now, after) {
-            // A worktree that goes takes ignored files along; nothing else may have come to it.
+            // Removing a worktree removes its ignored files too; nothing else may have been added.
             (Some(now), Some(after)) => {
-                let changed = differing(&now.files, &after.files);
+                let changed = differing_paths(&now.files, &after.files);
                 now.head == after.head && now.index == after.index && changed.iter().all(|p| is_ignored(p))
             }
             (now, after) => now == after,
@@ -214,30 +225,30 @@ fn three_trees(
         if same {
             return Ok(before.cloned());
         }
-        return three(&now, &after, &before).map(Option::<&Tree>::cloned).ok_or(Unclear);
+        return revert_value(&now, &after, &before).map(Option::<&Worktree>::cloned).ok_or(ChangedTwice);
     };
-    Ok(Some(Tree {
-        head: three(&now.head, &after.head, &before.head).ok_or(Unclear)?,
-        files: three_maps(&now.files, &after.files, &before.files).ok_or(Unclear)?,
-        index: three_maps(&now.index, &after.index, &before.index).ok_or(Unclear)?,
+    Ok(Some(Worktree {
+        head: revert_value(&now.head, &after.head, &before.head).ok_or(ChangedTwice)?,
+        files: revert_map(&now.files, &after.files, &before.files).ok_or(ChangedTwice)?,
+        index: revert_map(&now.index, &after.index, &before.index).ok_or(ChangedTwice)?,
     }))
 }
 
-fn three_lanes(now: &Model, after: &Model, before: &Model) -> Option<BTreeMap<String, Lane>> {
+fn revert_lanes(now: &Model, after: &Model, before: &Model) -> Option<BTreeMap<String, Lane>> {
     let mut out = BTreeMap::new();
     for name in now.lanes.keys().chain(after.lanes.keys()).chain(before.lanes.keys()) {
-        let of = |model: &Model| model.lanes.get(name).cloned();
-        let (now, after, before) = (of(now), of(after), of(before));
+        let lane_in = |model: &Model| model.lanes.get(name).cloned();
+        let (now, after, before) = (lane_in(now), lane_in(after), lane_in(before));
         let lane = match (&now, &after, &before) {
             (Some(now), Some(after), Some(before)) => Some(Lane {
-                state: three(&now.state, &after.state, &before.state)?,
+                state: revert_value(&now.state, &after.state, &before.state)?,
                 base: now.base.clone(),
-                start: now.start.clone(),
-                landed: three(&now.landed, &after.landed, &before.landed)?,
-                edits: three(&now.edits, &after.edits, &before.edits)?,
-                conflict: three(&now.conflict, &after.conflict, &before.conflict)?,
+                fork_point: now.fork_point.clone(),
+                landed: revert_value(&now.landed, &after.landed, &before.landed)?,
+                preview_edits: revert_value(&now.preview_edits, &after.preview_edits, &before.preview_edits)?,
+                conflict: revert_value(&now.conflict, &after.conflict, &before.conflict)?,
             }),
-            _ => three(&now, &after, &before)?,
+            _ => revert_value(&now, &after, &before)?,
         };
         if let Some(lane) = lane {
             out.insert(name.clone(), lane);

@@ -1,15 +1,15 @@
-//! Owns `cargo xtask merges fuzz`: many made-up merges, and how many differ.
+//! `cargo xtask merges fuzz`: generated merges, compared with git.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::copy;
-use crate::merging::{CHUNK, Found, Outcome, Place, Tally, hold};
+use crate::merging::{CHUNK, ChunkResult, ChunkSetup, Outcome, Tally, compare_chunk};
 
-/// Below this share of merges made in process, in hundredths, a run says too little about them.
-const LEAST: usize = 20;
-/// Runs shorter than this are not judged by their share.
-const MANY: usize = 500;
+/// Percentage of merges made in process below which a run proves too little about them.
+const MIN_IN_PROCESS_PERCENT: usize = 20;
+/// Number of merges below which a run's percentage is not checked.
+const MIN_MERGES_FOR_PERCENT: usize = 500;
 
 /// Make up merges and compare
 ///
@@ -42,25 +42,25 @@ pub(crate) struct Args {
     keep: bool,
 }
 
-/// Runs it; whether nothing differs, and enough was merged in process.
+/// Runs the task. Returns whether nothing differs and enough was merged in process.
 pub(super) fn run(args: &Args) -> Outcome<bool> {
-    let seed = args.seed.unwrap_or_else(super::seed);
+    let seed = args.seed.unwrap_or_else(super::seed_from_clock);
     println!("seed {seed}");
-    let folder = super::folder()?;
+    let folder = super::create_folder()?;
     let begin = Instant::now();
-    let sum = Mutex::new(Found::default());
+    let sum = Mutex::new(ChunkResult::default());
     let chunks = if args.only.is_some() { 1 } else { args.count.div_ceil(CHUNK) };
-    super::crew::each(args.jobs, chunks, |chunk| {
+    super::workers::run_jobs(args.jobs, chunks, |chunk| {
         let numbers = match args.only {
             Some(number) => number..number + 1,
             None => chunk * CHUNK..args.count.min((chunk + 1) * CHUNK),
         };
         let dir = folder.join(format!("{}", numbers.start));
         let whole = if args.only.is_some() { 1 } else { args.whole.max(1) };
-        let found =
-            hold(Place { dir: &dir, whole }, seed, numbers).map_err(|e| format!("chunk {chunk}: {e}"))?;
-        for (number, what) in &found.differences {
-            println!("merge {number} differs: {what}");
+        let found = compare_chunk(ChunkSetup { dir: &dir, whole }, seed, numbers)
+            .map_err(|e| format!("chunk {chunk}: {e}"))?;
+        for (number, difference) in &found.differences {
+            println!("merge {number} differs: {difference}");
             println!("  again: cargo xtask merges fuzz --seed {seed} --only {number} --keep\n");
         }
         if found.differences.is_empty() || !args.keep {
@@ -77,30 +77,30 @@ pub(super) fn run(args: &Args) -> Outcome<bool> {
         }
         Ok(sum.differences.len() < args.most)
     })?;
-    // It stays only with something in it.
+    // The folder is only kept if something is in it.
     drop(std::fs::remove_dir(&folder));
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
     let enough = report(&sum.tally, sum.differences.len(), seed, begin.elapsed().as_secs_f64());
     Ok(sum.differences.is_empty() && enough)
 }
 
-/// Prints the numbers; whether enough of the merges were made in process.
-fn report(tally: &Tally, differ: usize, seed: u64, seconds: f64) -> bool {
+/// Prints the counts. Returns whether enough merges were made in process.
+fn report(tally: &Tally, difference_count: usize, seed: u64, seconds: f64) -> bool {
     for (kind, [all, exact]) in &tally.kinds {
         println!("  {kind:<13} {all:>8} merges {:>3}% in process", super::percent(*exact, *all));
     }
-    for (words, times) in &tally.words {
-        println!("  git comes to no end {times} times: {words}");
+    for (reason, times) in &tally.words {
+        println!("  git comes to no end {times} times: {reason}");
     }
     let share = super::percent(tally.exact, tally.merges);
     println!(
         "{} merges in {seconds:.0} s: {} in process ({share}%), {} clean, {} conflict, {} refused, {} unknown; \
-         {} put to the whole engine; {differ} differ (seed {seed})",
+         {} put to the whole engine; {difference_count} differ (seed {seed})",
         tally.merges, tally.exact, tally.clean, tally.conflicts, tally.refused, tally.unknown, tally.whole
     );
-    let enough = tally.merges < MANY || share >= LEAST;
+    let enough = tally.merges < MIN_MERGES_FOR_PERCENT || share >= MIN_IN_PROCESS_PERCENT;
     if !enough {
-        println!("less than {LEAST}% in process: this says too little");
+        println!("less than {MIN_IN_PROCESS_PERCENT}% in process: this says too little");
     }
     enough
 }

@@ -1,9 +1,10 @@
-//! Owns `cargo xtask merges`: the merge engine held against git, on made-up merges and on those of real histories.
+//! `cargo xtask merges`: comparison of the merge engine with git, on generated merges and on those of real
+//! histories.
 
-mod crew;
+mod end_to_end;
 mod fuzz;
-mod real;
 mod replay;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -20,7 +21,7 @@ pub(crate) enum Task {
     Replay(replay::Args),
 }
 
-/// Runs one of them.
+/// Runs the chosen task.
 pub(crate) fn main(task: &Task) -> ExitCode {
     let good = match task {
         Task::Fuzz(args) => fuzz::run(args),
@@ -36,18 +37,18 @@ pub(crate) fn main(task: &Task) -> ExitCode {
     }
 }
 
-/// A seed for a run that was given none.
-fn seed() -> u64 {
+/// Returns a seed for a run without `--seed`.
+fn seed_from_clock() -> u64 {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     now.as_secs() * 1000 + u64::from(now.subsec_millis())
 }
 
-/// How many of a whole, in hundredths.
+/// Returns `some` as a percentage of `all`.
 fn percent(some: usize, all: usize) -> usize {
     (100 * some).checked_div(all).unwrap_or(0)
 }
 
-/// A folder for this run alone.
-fn folder() -> Outcome<std::path::PathBuf> {
-    Ok(crate::place::folder("proq-merges-", "proq-merges-")?)
+/// Creates a folder for this run.
+fn create_folder() -> Outcome<std::path::PathBuf> {
+    Ok(crate::run_env::create_folder("proq-merges-", "proq-merges-")?)
 }

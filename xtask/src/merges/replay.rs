@@ -1,4 +1,4 @@
-//! Owns `cargo xtask merges replay`: the merges of a real history made anew, and how many come out another way.
+//! `cargo xtask merges replay`: the merges of a real history, repeated and compared with git.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -7,15 +7,18 @@ use std::time::Instant;
 use git_proq::Oid;
 use git_proq::probe::Probe;
 
-use super::real;
+use super::end_to_end;
 use crate::copy;
-use crate::dice::Dice;
-use crate::merging::{Judge, Outcome, Said, Tally, compare_answer, compare_exact, git, why, write_graph};
+use crate::dice::Rng;
+use crate::merging::{
+    GitOracle, GitVerdict, Outcome, Tally, compare_answer, compare_exact, exit_reason, git,
+    write_commit_graph,
+};
 
-/// How many merges are handed to git at once.
-const CHUNK: usize = 100;
-/// So many that differ are told in full.
-const TOLD: usize = 20;
+/// Number of merges that git computes in one process.
+const GIT_BATCH_SIZE: usize = 100;
+/// Number of differences that are printed in full.
+const MAX_DIFFERENCES_PRINTED: usize = 20;
 
 /// Make the merges of a real history anew
 ///
@@ -44,32 +47,32 @@ pub(crate) struct Args {
     proq: Option<PathBuf>,
 }
 
-/// A merge of two commits, and git's word about it.
-pub(super) type Judged = ((Oid, Oid), Said);
+/// Two commits, and git's verdict on their merge.
+pub(super) type JudgedMerge = ((Oid, Oid), GitVerdict);
 
-/// Makes them; whether none came out another way.
+/// Repeats the merges. Returns whether none differs.
 pub(super) fn run(args: &Args) -> Outcome<bool> {
-    let objects = objects_of(&args.repo)?;
-    let merges = list(args)?;
-    let folder = super::folder()?;
+    let objects = objects_dir(&args.repo)?;
+    let merges = list_merges(args)?;
+    let folder = super::create_folder()?;
     let mirror = folder.join("mirror");
-    borrow(&mirror, &["--bare"], &objects)?;
-    write_graph(&mirror, merges.iter().flat_map(|(ours, theirs)| [*ours, *theirs]))?;
+    init_with_objects(&mirror, &["--bare"], &objects)?;
+    write_commit_graph(&mirror, merges.iter().flat_map(|(ours, theirs)| [*ours, *theirs]))?;
     let begin = Instant::now();
-    let sum: Mutex<(Tally, usize, Vec<Judged>)> = Mutex::default();
-    let chunks: Vec<&[(Oid, Oid)]> = merges.chunks(CHUNK).collect();
-    super::crew::each(args.jobs, chunks.len(), |n| {
-        let (tally, differ, judged) = hold(&mirror, chunks[n])?;
+    let sum: Mutex<(Tally, usize, Vec<JudgedMerge>)> = Mutex::default();
+    let chunks: Vec<&[(Oid, Oid)]> = merges.chunks(GIT_BATCH_SIZE).collect();
+    super::workers::run_jobs(args.jobs, chunks.len(), |n| {
+        let (tally, differ, judged) = compare_merges(&mirror, chunks[n])?;
         let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
         sum.0 += tally;
-        for what in &differ {
+        for difference in &differ {
             sum.1 += 1;
-            if sum.1 <= TOLD {
-                println!("{what}\n");
+            if sum.1 <= MAX_DIFFERENCES_PRINTED {
+                println!("{difference}\n");
             }
         }
         sum.2.extend(judged);
-        if sum.0.merges.is_multiple_of(10 * CHUNK) {
+        if sum.0.merges.is_multiple_of(10 * GIT_BATCH_SIZE) {
             println!("{} done", sum.0.merges);
         }
         Ok(true)
@@ -87,45 +90,46 @@ pub(super) fn run(args: &Args) -> Outcome<bool> {
         tally.unknown,
     );
     if args.real > 0 {
-        let chosen = choose(judged, args.real, args.seed.unwrap_or(1));
-        let proq = crate::place::program(args.proq.as_deref(), true)?;
-        differ += real::run(&folder, &objects, &proq, &chosen)?;
+        let chosen = sample_merges(judged, args.real, args.seed.unwrap_or(1));
+        let proq = crate::run_env::build_program(args.proq.as_deref(), true)?;
+        differ += end_to_end::run(&folder, &objects, &proq, &chosen)?;
     }
     copy::remove(&folder)?;
     Ok(differ == 0)
 }
 
-/// One line of git's, in a folder.
-fn line(dir: &Path, args: &[&str]) -> Outcome<String> {
+/// Runs git in a folder and returns its output without the line end.
+fn git_line(dir: &Path, args: &[&str]) -> Outcome<String> {
     let out = git(dir).args(args).output()?;
     if !out.status.success() {
-        return Err(format!("git {}: {}", args.join(" "), why(&out)).into());
+        return Err(format!("git {}: {}", args.join(" "), exit_reason(&out)).into());
     }
     Ok(String::from_utf8_lossy(&out.stdout).trim_end().to_owned())
 }
 
-/// Where a repository has its objects. Its history must be what its commits tell, since only they are looked at.
-fn objects_of(repo: &Path) -> Outcome<PathBuf> {
-    let shallow = line(repo, &["rev-parse", "--is-shallow-repository"])?;
-    if shallow != "false" || !line(repo, &["for-each-ref", "refs/replace/"])?.is_empty() {
+/// Returns the objects folder of a repository. Fails if the history is shallow or has replacements, since the
+/// comparison reads the commits themselves.
+fn objects_dir(repo: &Path) -> Outcome<PathBuf> {
+    let shallow = git_line(repo, &["rev-parse", "--is-shallow-repository"])?;
+    if shallow != "false" || !git_line(repo, &["for-each-ref", "refs/replace/"])?.is_empty() {
         return Err(format!("{}: its history is shallow, or has replacements", repo.display()).into());
     }
-    Ok(repo.join(line(repo, &["rev-parse", "--git-path", "objects"])?).canonicalize()?)
+    Ok(repo.join(git_line(repo, &["rev-parse", "--git-path", "objects"])?).canonicalize()?)
 }
 
-/// A new repository that sees these objects.
-pub(super) fn borrow(dir: &Path, options: &[&str], objects: &Path) -> Outcome<()> {
+/// Creates a repository that reads the objects of another one.
+pub(super) fn init_with_objects(dir: &Path, options: &[&str], objects: &Path) -> Outcome<()> {
     std::fs::create_dir_all(dir)?;
-    line(dir, &[&["init", "-q", "-b", "base"], options].concat())?;
-    let own = dir.join(line(dir, &["rev-parse", "--git-path", "objects"])?);
+    git_line(dir, &[&["init", "-q", "-b", "base"], options].concat())?;
+    let own = dir.join(git_line(dir, &["rev-parse", "--git-path", "objects"])?);
     std::fs::create_dir_all(own.join("info"))?;
     std::fs::write(own.join("info/alternates"), format!("{}\n", objects.display()))?;
     Ok(())
 }
 
-/// The parents of the merges, newest first.
-fn list(args: &Args) -> Outcome<Vec<(Oid, Oid)>> {
-    let all = line(&args.repo, &["rev-list", "--min-parents=2", "--max-parents=2", "--parents", "HEAD"])?;
+/// Returns the parents of the merges, newest first.
+fn list_merges(args: &Args) -> Outcome<Vec<(Oid, Oid)>> {
+    let all = git_line(&args.repo, &["rev-list", "--min-parents=2", "--max-parents=2", "--parents", "HEAD"])?;
     let mut merges = Vec::new();
     for words in all.lines().map(|l| l.split(' ').collect::<Vec<_>>()) {
         let [_, ours, theirs] = words[..] else { continue };
@@ -133,7 +137,7 @@ fn list(args: &Args) -> Outcome<Vec<(Oid, Oid)>> {
     }
     let count = args.count.unwrap_or(merges.len());
     if let Some(seed) = args.seed {
-        let sample = Dice::new(seed, "merges").sample(merges.len(), count);
+        let sample = Rng::new(seed, "merges").sample(merges.len(), count);
         merges = sample.into_iter().filter_map(|n| merges.get(n - 1).copied()).collect();
     }
     merges.truncate(count);
@@ -143,44 +147,46 @@ fn list(args: &Args) -> Outcome<Vec<(Oid, Oid)>> {
     Ok(merges)
 }
 
-/// Makes some merges, and says in what they differ.
-fn hold(mirror: &Path, merges: &[(Oid, Oid)]) -> Outcome<(Tally, Vec<String>, Vec<Judged>)> {
-    let judge = Judge::new(mirror);
+/// Repeats merges and returns counts, differences and git's verdicts.
+fn compare_merges(mirror: &Path, merges: &[(Oid, Oid)]) -> Outcome<(Tally, Vec<String>, Vec<JudgedMerge>)> {
+    let judge = GitOracle::new(mirror);
     let probe = Probe::open(mirror, &mirror.join("scratch")).map_err(|e| e.to_string())?;
     let (mut tally, mut differ, mut judged) = (Tally::default(), Vec::new(), Vec::new());
-    for (&(ours, theirs), mut said) in merges.iter().zip(judge.all(merges)?) {
+    for (&(ours, theirs), mut verdict) in merges.iter().zip(judge.verdicts(merges)?) {
         let exact = probe.exact(ours, theirs);
-        let compare = |said: &Said| match &exact {
-            Ok(exact) => compare_exact(*exact, said).or_else(|| compare_answer(&probe, ours, theirs, said)),
+        let compare = |verdict: &GitVerdict| match &exact {
+            Ok(exact) => {
+                compare_exact(*exact, verdict).or_else(|| compare_answer(&probe, ours, theirs, verdict))
+            }
             Err(e) => Some(format!("in process: {e}")),
         };
-        let mut wrong = compare(&said);
+        let mut wrong = compare(&verdict);
         if wrong.is_some() {
-            // All were asked about at once, without the attributes that each one's own tree sets.
-            said = judge.one(&[&format!("--attr-source={ours}")], ours, theirs)?;
-            wrong = compare(&said);
+            // The batch ran without the attributes of each merge's own tree.
+            verdict = judge.verdict(&[&format!("--attr-source={ours}")], ours, theirs)?;
+            wrong = compare(&verdict);
         }
-        if let Said::Refused(words) | Said::Unknown(words) = &said {
+        if let GitVerdict::Refused(words) | GitVerdict::Unknown(words) = &verdict {
             println!("{ours} {theirs} has no answer by git: {words}");
         }
-        tally.count("real", matches!(exact, Ok(Some(_))), &said);
+        tally.count("real", matches!(exact, Ok(Some(_))), &verdict);
         differ.extend(wrong.map(|wrong| format!("{ours} {theirs}: {wrong}")));
-        judged.push(((ours, theirs), said));
+        judged.push(((ours, theirs), verdict));
     }
     Ok((tally, differ, judged))
 }
 
-/// Some of them, half of which conflict, as far as there are such.
-fn choose(judged: Vec<Judged>, count: usize, seed: u64) -> Vec<Judged> {
-    let mut dice = Dice::new(seed, "real");
-    let (conflicts, others): (Vec<Judged>, Vec<Judged>) =
-        judged.into_iter().partition(|(_, said)| matches!(said, Said::Conflict(..)));
-    let mut some = |from: Vec<Judged>, count: usize| -> Vec<Judged> {
-        let chosen = dice.sample(from.len(), count);
+/// Returns a sample of the merges, half of which conflict, as far as there are enough.
+fn sample_merges(judged: Vec<JudgedMerge>, count: usize, seed: u64) -> Vec<JudgedMerge> {
+    let mut rng = Rng::new(seed, "real");
+    let (conflicts, others): (Vec<JudgedMerge>, Vec<JudgedMerge>) =
+        judged.into_iter().partition(|(_, verdict)| matches!(verdict, GitVerdict::Conflict(..)));
+    let mut draw = |from: Vec<JudgedMerge>, count: usize| -> Vec<JudgedMerge> {
+        let chosen = rng.sample(from.len(), count);
         chosen.into_iter().filter_map(|n| from.get(n - 1).cloned()).collect()
     };
-    let mut out = some(conflicts, count / 2);
+    let mut out = draw(conflicts, count / 2);
     let rest = count - out.len();
-    out.extend(some(others, rest));
+    out.extend(draw(others, rest));
     out
 }

@@ -1,5 +1,5 @@
-//! Owns git's own word about merges: many in one start of it, resumed behind the last answer when it does not come to
-//! an end.
+//! Verdicts of git on merges. One process computes many merges; it is restarted after the last answer when it
+//! crashes.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,66 +9,67 @@ use git_proq::Oid;
 
 use super::{Outcome, fail};
 
-/// What git says about one merge.
+/// Verdict of git on one merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// It merges, to this tree.
+pub(crate) enum GitVerdict {
+    /// The merge is clean and has this tree.
     Clean(String),
-    /// It conflicts: the tree with markers, and the conflicted paths in order.
+    /// The merge conflicts: the tree with conflict markers, and the conflicted paths in order.
     Conflict(String, Vec<Vec<u8>>),
-    /// It refuses it, in these words.
+    /// Git refuses the merge, with this text.
     Refused(String),
-    /// It came to no end with this very merge; how, in these words.
+    /// Git crashed on this merge, with this text.
     Unknown(String),
 }
 
-/// A repository to ask git about.
+/// Repository in which git computes merges.
 #[derive(Debug, Clone)]
-pub(crate) struct Judge {
+pub(crate) struct GitOracle {
     dir: PathBuf,
 }
 
-impl Judge {
-    /// Asks in a folder of the repository.
-    pub(crate) fn new(dir: &Path) -> Judge {
-        Judge { dir: dir.to_owned() }
+impl GitOracle {
+    /// Uses a folder of the repository.
+    pub(crate) fn new(dir: &Path) -> GitOracle {
+        GitOracle { dir: dir.to_owned() }
     }
 
-    /// Git's word about each of these merges, histories that have nothing in common included.
-    pub(crate) fn all(&self, merges: &[(Oid, Oid)]) -> Outcome<Vec<Said>> {
-        let (mut said, end) = self.batch(merges)?;
-        let rest = merges.get(said.len()..).unwrap_or_default();
+    /// Returns git's verdict on each merge, including those of unrelated histories.
+    pub(crate) fn verdicts(&self, merges: &[(Oid, Oid)]) -> Outcome<Vec<GitVerdict>> {
+        let (mut verdicts, failure) = self.run_batch(merges)?;
+        let rest = merges.get(verdicts.len()..).unwrap_or_default();
         match rest {
             [] => {}
-            [_] => said.push(end),
-            // What was answered when git ended may not have been written: where it failed is not known yet.
+            [_] => verdicts.push(failure),
+            // Answers from before the crash may not have been written, so the merge that failed is not known
+            // yet.
             _ => {
-                let (one, two) = rest.split_at(rest.len() / 2);
-                said.extend(self.all(one)?);
-                said.extend(self.all(two)?);
+                let (first, second) = rest.split_at(rest.len() / 2);
+                verdicts.extend(self.verdicts(first)?);
+                verdicts.extend(self.verdicts(second)?);
             }
         }
-        Ok(said)
+        Ok(verdicts)
     }
 
-    /// Git's word about one merge, as an answer to the call that a landing makes.
-    pub(crate) fn one(&self, options: &[&str], ours: Oid, theirs: Oid) -> Outcome<Said> {
+    /// Returns git's verdict on one merge, from the call that a landing makes.
+    pub(crate) fn verdict(&self, options: &[&str], ours: Oid, theirs: Oid) -> Outcome<GitVerdict> {
         let mut git = git(&self.dir);
         git.args(options).args(["merge-tree", "--write-tree", "-z", "--no-messages"]);
         let out = git.args([ours.to_string(), theirs.to_string()]).output()?;
         let Some(clean) = out.status.code().filter(|c| matches!(c, 0 | 1)).map(|code| code == 0) else {
-            return Ok(unanswered(&out));
+            return Ok(verdict_without_answer(&out));
         };
         let mut fields = out.stdout.split(|b| *b == 0);
-        let tree = fields.next().map(text).unwrap_or_default();
-        match answer(clean, tree, fields.take_while(|f| !f.is_empty())) {
-            Some(said) => Ok(said),
+        let tree = fields.next().map(lossy_text).unwrap_or_default();
+        match parse_answer(clean, tree, fields.take_while(|f| !f.is_empty())) {
+            Some(verdict) => Ok(verdict),
             None => fail("git merge-tree answers in another form"),
         }
     }
 
-    /// The answers that came, and what the lack of another one means.
-    fn batch(&self, merges: &[(Oid, Oid)]) -> Outcome<(Vec<Said>, Said)> {
+    /// Returns the answers that git gave, and the verdict for the first missing one.
+    fn run_batch(&self, merges: &[(Oid, Oid)]) -> Outcome<(Vec<GitVerdict>, GitVerdict)> {
         let mut git = git(&self.dir);
         git.args([
             "merge-tree",
@@ -79,16 +80,16 @@ impl Judge {
             "--stdin",
         ]);
         let lines: Vec<String> = merges.iter().map(|(ours, theirs)| format!("{ours} {theirs}\n")).collect();
-        let out = feed(&mut git, lines.concat().into_bytes())?;
-        let said = parse(&out.stdout);
-        if out.status.success() && said.len() != merges.len() {
+        let out = run_with_input(&mut git, lines.concat().into_bytes())?;
+        let verdicts = parse_answers(&out.stdout);
+        if out.status.success() && verdicts.len() != merges.len() {
             return fail("git merge-tree answers another number of merges");
         }
-        Ok((said, unanswered(&out)))
+        Ok((verdicts, verdict_without_answer(&out)))
     }
 }
 
-/// A call of git in a folder, with nothing of the environment that points elsewhere.
+/// Returns a git command in a folder, without environment variables that point elsewhere.
 pub(crate) fn git(dir: &Path) -> Command {
     let mut git = Command::new("git");
     for (key, _) in std::env::vars_os() {
@@ -105,16 +106,17 @@ pub(crate) fn git(dir: &Path) -> Command {
     git
 }
 
-/// Writes git's table of who is whose parent for these commits and all before them, which merge bases are found by faster.
-pub(crate) fn write_graph(dir: &Path, commits: impl IntoIterator<Item = Oid>) -> Outcome<()> {
+/// Writes git's commit-graph for these commits and their ancestors, which makes finding merge bases faster.
+pub(crate) fn write_commit_graph(dir: &Path, commits: impl IntoIterator<Item = Oid>) -> Outcome<()> {
     let lines: Vec<String> = commits.into_iter().map(|id| format!("{id}\n")).collect();
     let mut call = git(dir);
-    let out = feed(call.args(["commit-graph", "write", "--stdin-commits"]), lines.concat().into_bytes())?;
-    if out.status.success() { Ok(()) } else { fail(format!("git commit-graph: {}", why(&out))) }
+    let out =
+        run_with_input(call.args(["commit-graph", "write", "--stdin-commits"]), lines.concat().into_bytes())?;
+    if out.status.success() { Ok(()) } else { fail(format!("git commit-graph: {}", exit_reason(&out))) }
 }
 
-/// Runs a call with this input. It may end without reading all of it.
-pub(crate) fn feed(git: &mut Command, input: Vec<u8>) -> Outcome<Output> {
+/// Runs a command with this input. The command may exit without reading all of it.
+pub(crate) fn run_with_input(git: &mut Command, input: Vec<u8>) -> Outcome<Output> {
     let mut child = git.stdin(Stdio::piped()).spawn()?;
     let stdin = child.stdin.take();
     let out = std::thread::scope(|scope| {
@@ -126,37 +128,43 @@ pub(crate) fn feed(git: &mut Command, input: Vec<u8>) -> Outcome<Output> {
     Ok(out)
 }
 
-/// How a call ended, in git's words if it has any.
-pub(crate) fn why(out: &Output) -> String {
-    let said = String::from_utf8_lossy(&out.stderr);
-    let fatal = said.lines().find(|l| l.starts_with("fatal: "));
-    let line = fatal.or(said.lines().rfind(|l| !l.trim().is_empty())).unwrap_or_default();
+/// Describes how a command exited, with git's own message if there is one.
+pub(crate) fn exit_reason(out: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    let fatal = stderr.lines().find(|l| l.starts_with("fatal: "));
+    let line = fatal.or(stderr.lines().rfind(|l| !l.trim().is_empty())).unwrap_or_default();
     format!("{}: {line}", out.status)
 }
 
-/// What the end of a call that did not answer means: git's own decision, or the end of git.
-fn unanswered(out: &Output) -> Said {
-    if out.status.code().is_some() { Said::Refused(why(out)) } else { Said::Unknown(why(out)) }
+/// Returns the verdict for a call without an answer: git's own refusal, or a crash.
+fn verdict_without_answer(out: &Output) -> GitVerdict {
+    if out.status.code().is_some() {
+        GitVerdict::Refused(exit_reason(out))
+    } else {
+        GitVerdict::Unknown(exit_reason(out))
+    }
 }
 
-/// Reads `(<1 or 0>\0 <tree>\0 (<mode> <id> <stage>\t<path>\0)* \0)*`, as far as it is whole.
-fn parse(bytes: &[u8]) -> Vec<Said> {
+/// Parses `(<1 or 0>\0 <tree>\0 (<mode> <id> <stage>\t<path>\0)* \0)*`, up to the last complete record.
+fn parse_answers(bytes: &[u8]) -> Vec<GitVerdict> {
     let mut out = Vec::new();
     let mut fields: Vec<&[u8]> = bytes.split(|b| *b == 0).collect();
-    // What follows the last NUL is cut off, or nothing.
+    // The text after the last NUL is empty or incomplete.
     fields.pop();
     let mut rest = &fields[..];
     while let Some(end) = rest.iter().position(|f| f.is_empty()) {
         let (record, after) = rest.split_at(end);
         let [status, tree, stages @ ..] = record else { break };
-        let Some(said) = answer(*status == b"1", text(tree), stages.iter().copied()) else { break };
-        out.push(said);
+        let Some(verdict) = parse_answer(*status == b"1", lossy_text(tree), stages.iter().copied()) else {
+            break;
+        };
+        out.push(verdict);
         rest = &after[1..];
     }
     out
 }
 
-fn answer<'a>(clean: bool, tree: String, stages: impl Iterator<Item = &'a [u8]>) -> Option<Said> {
+fn parse_answer<'a>(clean: bool, tree: String, stages: impl Iterator<Item = &'a [u8]>) -> Option<GitVerdict> {
     if tree.len() < 40 || !tree.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }
@@ -167,10 +175,10 @@ fn answer<'a>(clean: bool, tree: String, stages: impl Iterator<Item = &'a [u8]>)
     }
     paths.sort_unstable();
     paths.dedup();
-    Some(if clean { Said::Clean(tree) } else { Said::Conflict(tree, paths) })
+    Some(if clean { GitVerdict::Clean(tree) } else { GitVerdict::Conflict(tree, paths) })
 }
 
-fn text(bytes: &[u8]) -> String {
+fn lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -179,13 +187,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_answers_are_read_and_one_that_is_cut_off_is_not() {
+    fn parses_complete_answers_and_drops_a_truncated_one() {
         let id = "a".repeat(40);
-        let whole = format!("1\0{id}\0\x000\0{id}\x00100644 {id} 2\tb\nc\x00100644 {id} 1\tb\nc\0\0");
-        let wanted = [Said::Clean(id.clone()), Said::Conflict(id.clone(), vec![b"b\nc".to_vec()])];
-        assert_eq!(parse(whole.as_bytes()), wanted);
-        assert_eq!(parse(format!("{whole}1\0{id}\0").as_bytes()), wanted);
-        assert_eq!(parse(&whole.as_bytes()[..whole.len() - 1]), wanted[..1]);
-        assert_eq!(parse(b""), []);
+        let complete = format!("1\0{id}\0\x000\0{id}\x00100644 {id} 2\tb\nc\x00100644 {id} 1\tb\nc\0\0");
+        let wanted =
+            [GitVerdict::Clean(id.clone()), GitVerdict::Conflict(id.clone(), vec![b"b\nc".to_vec()])];
+        assert_eq!(parse_answers(complete.as_bytes()), wanted);
+        assert_eq!(parse_answers(format!("{complete}1\0{id}\0").as_bytes()), wanted);
+        assert_eq!(parse_answers(&complete.as_bytes()[..complete.len() - 1]), wanted[..1]);
+        assert_eq!(parse_answers(b""), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Owns bringing made-up histories into a repository: many at once, through `git fast-import`.
+//! Import of generated histories into a repository, many at once, through `git fast-import`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,19 +6,19 @@ use std::rc::Rc;
 
 use git_proq::Oid;
 
-use super::files::{File, Kind};
-use super::git::{feed, git, why};
-use super::made::Made;
+use super::generate::MergeCase;
+use super::git::{exit_reason, git, run_with_input};
 use super::setup::Setup;
+use super::tree::{File, Kind};
 use super::{Outcome, fail};
 
-/// Makes a repository.
+/// Creates a repository with this set-up.
 pub(super) fn init(dir: &Path, setup: &Setup) -> Outcome<()> {
     std::fs::create_dir_all(dir)?;
     let format = if setup.sha256 { "sha256" } else { "sha1" };
     let out = git(dir).args(["init", "-q", "--template=", "--object-format", format]).output()?;
     if !out.status.success() {
-        return fail(format!("git init: {}", why(&out)));
+        return fail(format!("git init: {}", exit_reason(&out)));
     }
     let mut config = std::fs::read_to_string(dir.join(".git/config"))?;
     for (key, value) in setup.settings.iter().filter(|(_, value)| !value.is_empty()) {
@@ -35,72 +35,76 @@ pub(super) fn init(dir: &Path, setup: &Setup) -> Outcome<()> {
     Ok(())
 }
 
-/// Brings histories in, and says which commits are merged in each.
-pub(super) fn import(dir: &Path, setup: &Setup, all: &[Made]) -> Outcome<Vec<(Oid, Oid)>> {
-    let mut stream = Stream { out: Vec::new(), blobs: HashMap::new(), marks: 0, sha256: setup.sha256 };
-    for made in all {
-        stream.history(made);
+/// Imports histories. Returns the two commits that are merged in each.
+pub(super) fn import_histories(dir: &Path, setup: &Setup, cases: &[MergeCase]) -> Outcome<Vec<(Oid, Oid)>> {
+    let mut stream =
+        FastImportStream { out: Vec::new(), blobs: HashMap::new(), marks: 0, sha256: setup.sha256 };
+    for case in cases {
+        stream.add_history(case);
     }
-    // All in one pack, however few objects there are; the one ref goes back and forth between the histories.
+    // All objects go into one pack, however few there are; the one ref moves between the histories.
     let mut call = git(dir);
     call.args(["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--force"]);
-    let out = feed(&mut call, stream.out)?;
+    let out = run_with_input(&mut call, stream.out)?;
     if !out.status.success() {
-        return fail(format!("git fast-import: {}", why(&out)));
+        return fail(format!("git fast-import: {}", exit_reason(&out)));
     }
     let ids: Result<Vec<Oid>, String> =
         String::from_utf8_lossy(&out.stdout).lines().map(str::parse).collect();
     let ids = ids?;
-    if ids.len() != 2 * all.len() {
+    if ids.len() != 2 * cases.len() {
         return fail("git fast-import names another number of commits");
     }
     Ok(ids.chunks(2).map(|two| (two[0], two[1])).collect())
 }
 
-struct Stream {
+struct FastImportStream {
     out: Vec<u8>,
     blobs: HashMap<Rc<[u8]>, usize>,
     marks: usize,
     sha256: bool,
 }
 
-impl Stream {
-    fn history(&mut self, made: &Made) {
+impl FastImportStream {
+    fn add_history(&mut self, case: &MergeCase) {
         let mut marks = Vec::new();
-        for commit in &made.commits {
-            let files: Vec<String> = commit.files.iter().map(|(p, f)| self.file(p, f)).collect();
+        for commit in &case.commits {
+            let files: Vec<String> = commit.files.iter().map(|(p, f)| self.file_command(p, f)).collect();
             self.marks += 1;
             let parents: Vec<usize> = commit.parents.iter().filter_map(|p| marks.get(*p).copied()).collect();
             if parents.is_empty() {
-                self.line("reset refs/heads/made");
+                self.push_line("reset refs/heads/made");
             }
-            self.line("commit refs/heads/made");
-            self.line(&format!("mark :{}", self.marks));
-            self.line(&format!("committer made up <made@up> {} +0000", 1_000_000_000 + 60 * commit.time));
-            self.line("data 0");
+            self.push_line("commit refs/heads/made");
+            self.push_line(&format!("mark :{}", self.marks));
+            self.push_line(&format!(
+                "committer made up <made@up> {} +0000",
+                1_000_000_000 + 60 * commit.time
+            ));
+            self.push_line("data 0");
             for (n, parent) in parents.iter().enumerate() {
-                self.line(&format!("{} :{parent}", if n == 0 { "from" } else { "merge" }));
+                self.push_line(&format!("{} :{parent}", if n == 0 { "from" } else { "merge" }));
             }
-            self.line("deleteall");
+            self.push_line("deleteall");
             for file in files {
-                self.line(&file);
+                self.push_line(&file);
             }
             marks.push(self.marks);
         }
-        for tip in [made.ours, made.theirs] {
+        for tip in [case.ours, case.theirs] {
             if let Some(mark) = marks.get(tip) {
-                self.line(&format!("get-mark :{mark}"));
+                self.push_line(&format!("get-mark :{mark}"));
             }
         }
     }
 
-    /// The line that puts a file into a commit; its content goes ahead.
-    fn file(&mut self, path: &[u8], file: &File) -> String {
+    /// Returns the line that adds a file to a commit. Writes its content first.
+    fn file_command(&mut self, path: &[u8], file: &File) -> String {
         let id = if file.kind == Kind::Submodule {
             let byte = file.content.first().copied().unwrap_or_default();
             format!("{:02x}", 0x10 + byte).repeat(if self.sha256 { 32 } else { 20 })
         } else {
-            format!(":{}", self.blob(&file.content))
+            format!(":{}", self.add_blob(&file.content))
         };
         let mut line = format!("M {} {id} \"", file.kind.mode());
         for byte in path {
@@ -110,19 +114,19 @@ impl Stream {
         line
     }
 
-    fn blob(&mut self, content: &Rc<[u8]>) -> usize {
+    fn add_blob(&mut self, content: &Rc<[u8]>) -> usize {
         if let Some(mark) = self.blobs.get(content) {
             return *mark;
         }
         self.marks += 1;
         self.blobs.insert(Rc::clone(content), self.marks);
-        self.line(&format!("blob\nmark :{}\ndata {}", self.marks, content.len()));
+        self.push_line(&format!("blob\nmark :{}\ndata {}", self.marks, content.len()));
         self.out.extend_from_slice(content);
         self.out.push(b'\n');
         self.marks
     }
 
-    fn line(&mut self, text: &str) {
+    fn push_line(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
         self.out.push(b'\n');
     }

@@ -1,22 +1,25 @@
-//! Owns made-up merges: histories with whatever a merge can meet, judged by git, held against the merge engine.
+//! Generated merges: histories that cover what a merge can meet, with git as the reference for the merge
+//! engine.
 
-mod change;
-mod files;
+mod compare;
+mod contents;
+mod generate;
 mod git;
-mod held;
 mod import;
-mod made;
-mod names;
+mod paths;
 mod setup;
-mod text;
+mod side_edits;
+mod tree;
 
-pub(crate) use git::{Judge, Said, git, why, write_graph};
-pub(crate) use held::{CHUNK, Found, Place, Tally, compare_answer, compare_exact, hold};
+pub(crate) use compare::{
+    CHUNK, ChunkResult, ChunkSetup, Tally, compare_answer, compare_chunk, compare_exact,
+};
+pub(crate) use git::{GitOracle, GitVerdict, exit_reason, git, write_commit_graph};
 
-/// What goes wrong in the harness itself ends it; what it looks for is not an error of this kind.
+/// Error of the harness itself, which ends the run. A difference between the engine and git is not an error.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// An error in words.
-fn fail<T>(what: impl Into<String>) -> Outcome<T> {
-    Err(what.into().into())
+/// Returns an error with this message.
+fn fail<T>(message: impl Into<String>) -> Outcome<T> {
+    Err(message.into().into())
 }

@@ -1,52 +1,52 @@
-//! Owns what a repository of made-up merges is set up with: object format, settings and attributes that merges obey.
+//! Set-up of a repository with generated merges: object format, and settings and attributes that merges obey.
 
-use super::super::dice::Dice;
+use super::super::dice::Rng;
 
-/// The name of the files that hold attributes.
+/// Name of attribute files.
 pub(super) const ATTRIBUTES: &[u8] = b".gitattributes";
 
-/// How one repository is set up.
+/// Set-up of one repository.
 #[derive(Debug)]
 pub(super) struct Setup {
-    /// Whether ids are SHA-256.
+    /// Whether object ids are SHA-256.
     pub(super) sha256: bool,
-    /// Settings; an empty value stands for none at all.
+    /// Settings; an empty value means that the setting is absent.
     pub(super) settings: Vec<(&'static str, &'static str)>,
-    /// Whether merge bases are found by git's table of commits.
-    pub(super) graph: bool,
-    /// What every commit's attributes are added to.
+    /// Whether git finds merge bases through its commit-graph.
+    pub(super) has_commit_graph: bool,
+    /// Attributes that apply in addition to those of each commit.
     pub(super) attributes: Vec<u8>,
 }
 
-/// The set-up of a repository; the same one each time.
-pub(super) fn choose(seed: u64, chunk: usize) -> Setup {
-    let mut dice = Dice::new(seed, &format!("setup {chunk}"));
-    // Half of all repositories are as git comes.
-    let plain = dice.below(2) == 0;
-    let mut one_of = |values: &[&'static str]| {
-        let at = dice.below(values.len());
-        values[if plain { 0 } else { at }]
+/// Generates the set-up of a repository. It is the same each time.
+pub(super) fn generate_setup(seed: u64, chunk: usize) -> Setup {
+    let mut rng = Rng::new(seed, &format!("setup {chunk}"));
+    // Half of all repositories have git's defaults.
+    let is_default = rng.below(2) == 0;
+    let mut pick = |values: &[&'static str]| {
+        let at = rng.below(values.len());
+        values[if is_default { 0 } else { at }]
     };
     let settings = vec![
-        ("diff.renames", one_of(&["true", "false", "copies"])),
-        ("diff.renameLimit", one_of(&["1000", "1", "0"])),
-        ("merge.renames", one_of(&["", "", "true", "false", "copies"])),
-        ("merge.renameLimit", one_of(&["7000", "1", "0"])),
-        ("merge.directoryRenames", one_of(&["conflict", "true", "false"])),
-        ("merge.renormalize", one_of(&["false", "true"])),
-        ("merge.conflictStyle", one_of(&["merge", "diff3", "zdiff3"])),
-        ("merge.verbosity", one_of(&["2", "0", "5"])),
-        ("core.autocrlf", one_of(&["false", "input"])),
+        ("diff.renames", pick(&["true", "false", "copies"])),
+        ("diff.renameLimit", pick(&["1000", "1", "0"])),
+        ("merge.renames", pick(&["", "", "true", "false", "copies"])),
+        ("merge.renameLimit", pick(&["7000", "1", "0"])),
+        ("merge.directoryRenames", pick(&["conflict", "true", "false"])),
+        ("merge.renormalize", pick(&["false", "true"])),
+        ("merge.conflictStyle", pick(&["merge", "diff3", "zdiff3"])),
+        ("merge.verbosity", pick(&["2", "0", "5"])),
+        ("core.autocrlf", pick(&["false", "input"])),
         ("merge.own.name", "takes theirs"),
         ("merge.own.driver", "cp %B %A"),
     ];
-    let sha256 = dice.below(8) == 0;
-    let attributes = if dice.below(3) == 0 { attributes(&mut dice) } else { Vec::new() };
-    Setup { sha256, settings, graph: dice.below(2) == 0, attributes }
+    let sha256 = rng.below(8) == 0;
+    let attributes = if rng.below(3) == 0 { random_attributes(&mut rng) } else { Vec::new() };
+    Setup { sha256, settings, has_commit_graph: rng.below(2) == 0, attributes }
 }
 
-/// The content of a file of attributes.
-pub(super) fn attributes(dice: &mut Dice) -> Vec<u8> {
+/// Returns a random attributes file.
+pub(super) fn random_attributes(rng: &mut Rng) -> Vec<u8> {
     let lines = [
         "*.union merge=union",
         "*.bin binary",
@@ -60,7 +60,7 @@ pub(super) fn attributes(dice: &mut Dice) -> Vec<u8> {
     ];
     let mut out = String::new();
     for line in lines {
-        if dice.below(2) == 0 {
+        if rng.below(2) == 0 {
             out.push_str(line);
             out.push('\n');
         }

@@ -1,4 +1,4 @@
-//! Owns the options of the random sequences.
+//! Options of `cargo xtask states`.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
-//! Owns `cargo xtask states`: random states, by many workers, each taken through one sequence of commands.
+//! `cargo xtask states`: random checkout states, each taken through one sequence of commands by many workers.
 
-mod apart;
 pub(crate) mod args;
+mod normalize;
 mod oracle;
-mod play;
+mod runner;
 mod shrink;
 mod steps;
 
@@ -15,20 +15,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::copy;
-use crate::states::{Combo, Deck};
-use crate::sweep::place::Place;
+use crate::states::{Deck, PathState};
+use crate::sweep::fixture::Fixture;
 use crate::sweep::{Outcome, fail};
 use args::Args;
-use play::{play, shell};
+use runner::{run_case, shell_script};
 use shrink::shrink;
-use steps::{Case, Disturbed, NAMES};
+use steps::{Case, Disturbance, NAMES};
 
-/// How the folder of a run is called; the number of its process follows.
-const FOLDER: &str = "proq-states-";
+/// Prefix of a run's folder; the process number follows.
+const FOLDER_PREFIX: &str = "proq-states-";
 
-/// Runs them.
+/// Runs the task.
 pub(crate) fn main(args: &Args) -> ExitCode {
-    match start(args) {
+    match run(args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(e) => {
@@ -38,7 +38,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// What came of one sequence.
+/// Counts of one sequence.
 #[derive(Debug, Default)]
 struct Tally {
     states: usize,
@@ -46,11 +46,11 @@ struct Tally {
     locked: usize,
     killed: usize,
     failed: usize,
-    visited: BTreeSet<Combo>,
+    visited: BTreeSet<PathState>,
 }
 
-/// What all workers share.
-struct Work<'a> {
+/// State shared by all workers.
+struct SharedWork<'a> {
     args: &'a Args,
     seed: u64,
     deck: Deck,
@@ -59,20 +59,20 @@ struct Work<'a> {
     next: AtomicUsize,
     failed: AtomicUsize,
     tally: Mutex<BTreeMap<&'static str, Tally>>,
-    kinds: Mutex<BTreeMap<String, usize>>,
+    fault_kinds: Mutex<BTreeMap<String, usize>>,
 }
 
-/// Whether nothing failed and everything was visited.
-fn start(args: &Args) -> Outcome<bool> {
-    let names = chosen(args)?;
-    let proq = crate::place::program(args.proq.as_deref(), false)?;
+/// Runs all cases. Returns whether none failed and every combination was visited.
+fn run(args: &Args) -> Outcome<bool> {
+    let names = selected_sequences(args)?;
+    let proq = crate::run_env::build_program(args.proq.as_deref(), false)?;
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()));
     println!("seed {seed}");
-    let folder = crate::place::folder(FOLDER, FOLDER)?;
+    let folder = crate::run_env::create_folder(FOLDER_PREFIX, FOLDER_PREFIX)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // Half of the cases wait three seconds for a lock that stays.
+    // Half of the cases wait three seconds for a lock that is not released.
     let jobs = if args.only.is_some() { 1 } else { args.jobs.unwrap_or(5 * cores).max(1) };
-    let work = Work {
+    let work = SharedWork {
         args,
         seed,
         deck: Deck::new(seed),
@@ -81,7 +81,7 @@ fn start(args: &Args) -> Outcome<bool> {
         next: AtomicUsize::new(0),
         failed: AtomicUsize::new(0),
         tally: Mutex::default(),
-        kinds: Mutex::default(),
+        fault_kinds: Mutex::default(),
     };
     let begin = Instant::now();
     let failures: Vec<String> = std::thread::scope(|scope| {
@@ -104,7 +104,7 @@ fn start(args: &Args) -> Outcome<bool> {
     Ok(work.report(begin.elapsed().as_secs_f64()))
 }
 
-fn chosen(args: &Args) -> Outcome<Vec<&'static str>> {
+fn selected_sequences(args: &Args) -> Outcome<Vec<&'static str>> {
     let mut names = Vec::new();
     for wanted in &args.sequence {
         match NAMES.iter().find(|name| *name == wanted) {
@@ -115,9 +115,9 @@ fn chosen(args: &Args) -> Outcome<Vec<&'static str>> {
     Ok(if names.is_empty() { NAMES.to_vec() } else { names })
 }
 
-impl Work<'_> {
+impl SharedWork<'_> {
     fn work(&self, folder: &Path) -> Outcome<()> {
-        let place = Place::new(folder, &self.proq)?;
+        let fixture = Fixture::new(folder, &self.proq)?;
         loop {
             let n = self.next.fetch_add(1, Ordering::Relaxed);
             let end = if self.args.only.is_some() { 1 } else { self.args.count };
@@ -125,43 +125,47 @@ impl Work<'_> {
                 return Ok(());
             }
             let number = self.args.only.unwrap_or(n);
-            self.one(&place, number).map_err(|e| format!("state {number}: {e}"))?;
+            self.run_case(&fixture, number).map_err(|e| format!("state {number}: {e}"))?;
         }
     }
 
-    fn one(&self, place: &Place, number: usize) -> Outcome<()> {
-        // Not in step with the states that have only pipes.
+    fn run_case(&self, fixture: &Fixture, number: usize) -> Outcome<()> {
+        // The number is shifted so that the sequences are not in step with the states that have only pipes.
         let name = self.names[(number + number / 10) % self.names.len()];
         let case = Case::new(self.seed, number, name, self.deck.state(number));
-        let ending = play(place, &case)?;
+        let result = run_case(fixture, &case)?;
         {
             let mut all = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
             let tally = all.entry(name).or_default();
             tally.states += 1;
-            tally.refused += usize::from(ending.refused.is_some() && ending.fault.is_none());
-            match case.disturbed {
-                Some((_, Disturbed::Locked)) => tally.locked += 1,
-                Some((_, Disturbed::Killed(_))) => tally.killed += usize::from(ending.was_killed),
+            tally.refused += usize::from(result.refused.is_some() && result.fault.is_none());
+            match case.disturbance {
+                Some((_, Disturbance::Locked)) => tally.locked += 1,
+                Some((_, Disturbance::Killed(_))) => tally.killed += usize::from(result.was_killed),
                 None => {}
             }
-            tally.failed += usize::from(ending.fault.is_some());
-            tally.visited.extend(case.state.spots.iter().map(|spot| spot.combo));
+            tally.failed += usize::from(result.fault.is_some());
+            tally.visited.extend(case.state.paths.iter().map(|spot| spot.state));
         }
-        let Some(fault) = ending.fault else {
-            if let Some(said) = ending.refused.filter(|_| self.args.refusals) {
-                println!("state {number} ({name}) is refused: {said}");
+        let Some(fault) = result.fault else {
+            if let Some(refusal) = result.refused.filter(|_| self.args.refusals) {
+                println!("state {number} ({name}) is refused: {refusal}");
             }
             return Ok(());
         };
         self.failed.fetch_add(1, Ordering::Relaxed);
-        *self.kinds.lock().unwrap_or_else(PoisonError::into_inner).entry(fault.kind.clone()).or_default() +=
-            1;
-        let (case, fault) = if self.args.no_shrink { (case, fault) } else { shrink(place, &case, fault)? };
+        *self
+            .fault_kinds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(fault.kind.clone())
+            .or_default() += 1;
+        let (case, fault) = if self.args.no_shrink { (case, fault) } else { shrink(fixture, &case, fault)? };
         let mut text = format!("state {number} ({name}) fails: {}\n", fault.text);
-        for spot in &case.state.spots {
-            text.push_str(&format!("  # {}: {}; lane: {:?}\n", spot.path, spot.combo, spot.touch));
+        for spot in &case.state.paths {
+            text.push_str(&format!("  # {}: {}; lane: {:?}\n", spot.path, spot.state, spot.lane_change));
         }
-        for line in shell(&case).lines() {
+        for line in shell_script(&case).lines() {
             text.push_str(&format!("  {line}\n"));
         }
         let only = if self.args.sequence.is_empty() { String::new() } else { format!(" --sequence {name}") };
@@ -169,7 +173,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Prints what came out, and says whether that is good.
+    /// Prints the results. Returns whether the run passed.
     fn report(self, wall: f64) -> bool {
         let all = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         println!(
@@ -192,7 +196,7 @@ impl Work<'_> {
             sum.states += tally.states;
             sum.failed += tally.failed;
         }
-        for (kind, count) in self.kinds.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for (kind, count) in self.fault_kinds.into_inner().unwrap_or_else(PoisonError::into_inner) {
             println!("  {count} x {kind}");
         }
         let (deck, enough) = (self.deck.len(), self.deck.complete_after());
@@ -203,10 +207,10 @@ impl Work<'_> {
             visited.len(),
             self.seed
         );
-        let missed = self.args.only.is_none() && sum.states >= enough && visited.len() < deck;
-        if missed {
+        let is_incomplete = self.args.only.is_none() && sum.states >= enough && visited.len() < deck;
+        if is_incomplete {
             println!("a combination was never visited");
         }
-        sum.failed == 0 && !missed
+        sum.failed == 0 && !is_incomplete
     }
 }

@@ -1,68 +1,69 @@
-//! Owns the sequences: which commands and edits follow each other, and what must hold between them.
+//! Sequences of commands and edits, and what must hold between them.
 
-use crate::dice::Dice;
-use crate::states::{Combo, Disk, Head, IgnoreFile, Index, Spot, State, Touch};
+use crate::dice::Rng;
+use crate::states::{Disk, Head, IgnoreFile, Index, LaneChange, PathSetup, PathState, State};
 
-/// One step.
+/// Step of a sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The program under test.
+    /// A command of git-proq.
     Proq(&'static [&'static str]),
-    /// What a person does by hand in the main checkout, as a shell script. It may fail.
-    Hand(String),
-    /// Edits in a preview: these paths get into these states; `true` for `git rm --cached` of a path that is ignored then.
-    Edit(Vec<Spot>, bool),
+    /// A shell script of the user in the main checkout. It may fail.
+    UserScript(String),
+    /// Edits in a preview: these paths get into these states; `true` also runs `git rm --cached` on a path
+    /// that is ignored from then on.
+    Edit(Vec<PathSetup>, bool),
     /// Commits in the lane `one`.
     Commit(&'static str),
-    /// Remember the checkout by this name.
-    Keep(&'static str),
-    /// The checkout and all refs are as remembered.
-    Is(&'static str),
-    /// The files, the index and HEAD are as remembered; branches may have come or gone.
-    FilesAre(&'static str),
-    /// A landing has happened: everything that it does not touch is as remembered.
-    Untouched(&'static str),
-    /// A landing has happened: everything that it does not touch is as remembered, and all that the user had written by then is in
-    /// the checkout, or the last command has named its file.
-    Home(&'static str),
+    /// Remembers the checkout by this name.
+    Remember(&'static str),
+    /// Requires the checkout and all refs to be as remembered.
+    Matches(&'static str),
+    /// Requires files, index and HEAD to be as remembered; branches may have changed.
+    FilesMatch(&'static str),
+    /// Requires everything that a landing does not touch to be as remembered.
+    UntouchedByLanding(&'static str),
+    /// Requires everything that a landing does not touch to be as remembered. Everything the user had written
+    /// by then must be in the checkout, or the last command must have named its file.
+    EditsRestored(&'static str),
 }
 
-/// A way in which others get in the way of one command of a case.
+/// Interference with one command of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Disturbed {
-    /// Somebody holds `.git/index.lock`; once it is gone the command runs again.
+pub(super) enum Disturbance {
+    /// Another process holds `.git/index.lock`; when it is released, the command runs again.
     Locked,
-    /// The command and all that it has started are killed before this call that changes a file, counted from one. Another
-    /// command follows, which recovers; where that has taken it back, it runs again.
+    /// The command and all processes that it started are killed before this file-changing call, counted from
+    /// one. Another command follows and recovers; if that undoes the command, it runs again.
     Killed(usize),
 }
 
-/// A state, and what is done with it.
+/// State of a checkout, and the steps that run on it.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
-    /// The start.
+    /// Start state.
     pub(super) state: State,
-    /// The steps. [`START`] is remembered before the first.
+    /// Steps. [`START`] is remembered before the first one.
     pub(super) steps: Vec<Step>,
-    /// The command, counted from zero, that is disturbed, and how.
-    pub(super) disturbed: Option<(usize, Disturbed)>,
+    /// Index of the disturbed command from zero, and its disturbance.
+    pub(super) disturbance: Option<(usize, Disturbance)>,
 }
 
-/// The name of the state before the first step.
+/// Name of the state before the first step.
 pub(super) const START: &str = "start";
 
-/// The name of the state after everything that differs from HEAD was thrown away by hand.
+/// Name of the state after everything that differs from HEAD was discarded by hand.
 pub(super) const CLEAN: &str = "clean";
 
-/// The name of the state after the way back onto a commit that had moved.
+/// Name of the state after leaving a preview onto a commit that had moved.
 pub(super) const HOME: &str = "home";
 
-/// Throws away all that differs from HEAD, flags of index entries included.
-const THROW_AWAY: &str = "git ls-files -z | git update-index -z --no-assume-unchanged --stdin
+/// Discards everything that differs from HEAD, flags of index entries included.
+const DISCARD_ALL: &str = "git ls-files -z | git update-index -z --no-assume-unchanged --stdin
 git ls-files -z | git update-index -z --no-skip-worktree --stdin
 git reset -q --hard; git clean -qfd";
 
-/// The names of all sequences.
+/// Names of all sequences.
 pub(super) const NAMES: &[&str] = &[
     "preview",
     "edits",
@@ -82,205 +83,255 @@ pub(super) const NAMES: &[&str] = &[
     "late",
 ];
 
-const ONE: Step = Step::Proq(&["preview", "one"]);
-const TWO: Step = Step::Proq(&["preview", "two"]);
+const PREVIEW_ONE: Step = Step::Proq(&["preview", "one"]);
+const PREVIEW_TWO: Step = Step::Proq(&["preview", "two"]);
 const REFRESH: Step = Step::Proq(&["preview", "--refresh"]);
-const BACK: Step = Step::Proq(&["preview", "--back"]);
+const PREVIEW_BACK: Step = Step::Proq(&["preview", "--back"]);
 const UNDO: Step = Step::Proq(&["undo"]);
 const REDO: Step = Step::Proq(&["op", "redo"]);
-const DONE: Step = Step::Is(START);
+const MATCHES_START: Step = Step::Matches(START);
 
 impl Case {
-    /// The case of this number.
+    /// Returns the case with this number.
     pub(super) fn new(seed: u64, number: usize, name: &'static str, state: State) -> Case {
-        let mut dice = Dice::new(seed, &format!("case {number}"));
-        let mut case = Case { state, steps: Vec::new(), disturbed: None };
+        let mut rng = Rng::new(seed, &format!("case {number}"));
+        let mut case = Case { state, steps: Vec::new(), disturbance: None };
         if name == "restore" {
-            // `reset --hard` and `clean` by hand must not take ignored files, which no snapshot holds.
+            // `reset --hard` and `clean` by hand must not remove ignored files, which no snapshot contains.
             case.state.ignore = IgnoreFile::Exclude;
         }
-        if name.contains("merge") && dice.below(4) > 0 {
-            // Most landings are to happen: what the user changed is not what they touch.
-            case.state.spots.iter_mut().for_each(|spot| spot.touch = Touch::Nothing);
+        if name.contains("merge") && rng.below(4) > 0 {
+            // Most landings must happen: the user's changes are not on the paths that they touch.
+            case.state.paths.iter_mut().for_each(|spot| spot.lane_change = LaneChange::Nothing);
         }
-        case.steps = steps(name, &mut dice);
+        case.steps = steps(name, &mut rng);
         let commands = case.steps.iter().filter(|step| matches!(step, Step::Proq(_))).count();
-        // The first calls are as likely to be met as the many in the middle of a long command.
-        let up_to = 2 << dice.below(9);
-        case.disturbed = match dice.below(4) {
-            0 | 1 => Some((dice.below(commands), Disturbed::Locked)),
-            2 => Some((dice.below(commands), Disturbed::Killed(1 + dice.below(up_to)))),
+        // The first calls are chosen as often as the many in the middle of a long command.
+        let max_call = 2 << rng.below(9);
+        case.disturbance = match rng.below(4) {
+            0 | 1 => Some((rng.below(commands), Disturbance::Locked)),
+            2 => Some((rng.below(commands), Disturbance::Killed(1 + rng.below(max_call)))),
             _ => None,
         };
         case
     }
 }
 
-fn steps(name: &str, dice: &mut Dice) -> Vec<Step> {
-    let edit = edit("one.txt", dice);
-    let made = made(dice);
-    let away = |script: &str| Step::Hand(script.to_owned());
+fn steps(name: &str, rng: &mut Rng) -> Vec<Step> {
+    let edit = random_edit("one.txt", rng);
+    let new_path = random_new_path(rng);
+    let by_hand = |script: &str| Step::UserScript(script.to_owned());
     match name {
         "preview" => {
             let later = Step::Commit("echo later > later.txt; echo later >> one.txt");
-            // The lane's branch has moved meanwhile.
-            vec![ONE, TWO, ONE, later, REFRESH, BACK, Step::FilesAre(START)]
+            // The lane's branch has moved since.
+            vec![PREVIEW_ONE, PREVIEW_TWO, PREVIEW_ONE, later, REFRESH, PREVIEW_BACK, Step::FilesMatch(START)]
         }
         "edits" => {
-            let kept = Step::Keep("edited");
-            vec![ONE, edit, kept, TWO, ONE, Step::FilesAre("edited"), REFRESH, BACK, DONE]
+            let remember = Step::Remember("edited");
+            vec![
+                PREVIEW_ONE,
+                edit,
+                remember,
+                PREVIEW_TWO,
+                PREVIEW_ONE,
+                Step::FilesMatch("edited"),
+                REFRESH,
+                PREVIEW_BACK,
+                MATCHES_START,
+            ]
         }
-        "by-hand" => vec![ONE, away("git switch -q main"), BACK, DONE],
+        "by-hand" => vec![PREVIEW_ONE, by_hand("git switch -q main"), PREVIEW_BACK, MATCHES_START],
         "detached" => {
             vec![
-                ONE,
-                away("git checkout -q --detach"),
-                away("git switch -q proq/one-preview"),
-                TWO,
-                BACK,
-                DONE,
+                PREVIEW_ONE,
+                by_hand("git checkout -q --detach"),
+                by_hand("git switch -q proq/one-preview"),
+                PREVIEW_TWO,
+                PREVIEW_BACK,
+                MATCHES_START,
             ]
         }
         "carry" => {
             let carry = Step::Proq(&["spawn", "--empty", "--carry", "-n", "three"]);
-            vec![carry, Step::FilesAre(START), Step::Proq(&["undo", "--force"]), DONE]
+            vec![carry, Step::FilesMatch(START), Step::Proq(&["undo", "--force"]), MATCHES_START]
         }
         "discard" => {
             let discard = Step::Proq(&["discard", "--force", "one"]);
             vec![
-                ONE,
+                PREVIEW_ONE,
                 edit,
-                Step::Keep("edited"),
+                Step::Remember("edited"),
                 discard,
-                Step::FilesAre(START),
+                Step::FilesMatch(START),
                 UNDO,
-                Step::FilesAre("edited"),
+                Step::FilesMatch("edited"),
             ]
         }
-        "shown-merge" => vec![ONE, edit, Step::Proq(&["merge", "one"]), Step::Untouched(START)],
-        "flags" => from_clean(edit, true),
+        "shown-merge" => {
+            vec![PREVIEW_ONE, edit, Step::Proq(&["merge", "one"]), Step::UntouchedByLanding(START)]
+        }
+        "flags" => clean_start_steps(edit, true),
         "marked" => {
-            let flag = ["--assume-unchanged", "--skip-worktree"][dice.below(2)];
-            from_clean(Step::Hand(format!("git update-index {flag} shared one.txt")), false)
+            let flag = ["--assume-unchanged", "--skip-worktree"][rng.below(2)];
+            clean_start_steps(Step::UserScript(format!("git update-index {flag} shared one.txt")), false)
         }
         "late" => {
-            let other = Spot::new("in/here", Combo::plain(Head::File, Index::Same, Disk::Other));
-            let late = Step::Edit(vec![made, other], false);
-            vec![ONE, edit, BACK, DONE, late, Step::Keep("late"), UNDO, BACK, Step::FilesAre("late")]
+            let other = PathSetup::new("in/here", PathState::plain(Head::File, Index::Same, Disk::Other));
+            let late = Step::Edit(vec![new_path, other], false);
+            vec![
+                PREVIEW_ONE,
+                edit,
+                PREVIEW_BACK,
+                MATCHES_START,
+                late,
+                Step::Remember("late"),
+                UNDO,
+                PREVIEW_BACK,
+                Step::FilesMatch("late"),
+            ]
         }
-        moved if moved.starts_with("moved") => base_moves(moved, dice),
-        other => taken_back(other),
+        moved if moved.starts_with("moved") => moved_base_steps(moved, rng),
+        other => undo_redo_steps(other),
     }
 }
 
-/// The steps of a preview during which the branch that it was entered from moves. The way back is undone, and gone again.
-fn base_moves(name: &str, dice: &mut Dice) -> Vec<Step> {
-    // The lane that lands is the one that changes the state's paths, or the one that is shown is.
-    let (show, file, land) =
-        if dice.below(3) > 0 { (TWO, "two.txt", "one") } else { (ONE, "one.txt", "two") };
-    let edit = edit(file, dice);
-    let (first, home) = match name {
-        "moved-clean" => (vec![Step::Hand(THROW_AWAY.to_owned()), Step::Keep(CLEAN)], CLEAN),
+/// Steps of a preview during which its base moves. The preview is left, the return is undone, and the preview
+/// is left again.
+fn moved_base_steps(name: &str, rng: &mut Rng) -> Vec<Step> {
+    // Either the landed lane or the previewed one changes the paths of the state.
+    let (preview, file, land) =
+        if rng.below(3) > 0 { (PREVIEW_TWO, "two.txt", "one") } else { (PREVIEW_ONE, "one.txt", "two") };
+    let edit = random_edit(file, rng);
+    let (setup, home) = match name {
+        "moved-clean" => (vec![Step::UserScript(DISCARD_ALL.to_owned()), Step::Remember(CLEAN)], CLEAN),
         _ => (Vec::new(), START),
     };
     let by_hand = name == "moved-by-hand";
     let land = match (by_hand, land) {
-        (true, lane) => Step::Hand(format!("git fetch -q . proq/{lane}:main")),
+        (true, lane) => Step::UserScript(format!("git fetch -q . proq/{lane}:main")),
         (false, "one") => Step::Proq(&["merge", "one"]),
         (false, _) => Step::Proq(&["merge", "two"]),
     };
-    let shown = Step::FilesAre("edited");
+    let shown = Step::FilesMatch("edited");
     let steps = [
-        show,
+        preview,
         edit,
-        Step::Keep("edited"),
+        Step::Remember("edited"),
         land,
         shown.clone(),
-        BACK,
-        Step::Home(home),
-        Step::Keep(HOME),
+        PREVIEW_BACK,
+        Step::EditsRestored(home),
+        Step::Remember(HOME),
         UNDO,
         shown.clone(),
     ];
-    let ways = [
-        vec![BACK, Step::FilesAre(HOME)],
-        vec![REDO, Step::FilesAre(HOME), UNDO, shown.clone(), BACK, Step::FilesAre(HOME)],
-        vec![REFRESH, BACK, Step::Home(home)],
-        if by_hand { Vec::new() } else { vec![UNDO, shown, BACK, Step::FilesAre(home)] },
+    let endings = [
+        vec![PREVIEW_BACK, Step::FilesMatch(HOME)],
+        vec![REDO, Step::FilesMatch(HOME), UNDO, shown.clone(), PREVIEW_BACK, Step::FilesMatch(HOME)],
+        vec![REFRESH, PREVIEW_BACK, Step::EditsRestored(home)],
+        if by_hand { Vec::new() } else { vec![UNDO, shown, PREVIEW_BACK, Step::FilesMatch(home)] },
     ];
-    let way = ways[dice.below(if by_hand { 3 } else { 4 })].clone();
-    [first, steps.to_vec(), way].concat()
+    let ending = endings[rng.below(if by_hand { 3 } else { 4 })].clone();
+    [setup, steps.to_vec(), ending].concat()
 }
 
-/// The steps of a preview that is entered from a clean checkout: no snapshot brings an index back on the way out. What `edit` does
-/// comes with the next preview where it `stays`.
-fn from_clean(edit: Step, stays: bool) -> Vec<Step> {
-    let (clean, edited) = (Step::FilesAre(CLEAN), Step::FilesAre("edited"));
-    let first = vec![Step::Hand(THROW_AWAY.to_owned()), Step::Keep(CLEAN), ONE, edit, Step::Keep("edited")];
-    let back = [BACK, clean.clone(), UNDO, edited.clone(), REDO, clean.clone(), UNDO, edited.clone()];
-    let switched = [TWO, UNDO, edited.clone(), TWO, BACK, clean.clone()];
-    let again = if stays { vec![ONE, edited, BACK, clean] } else { Vec::new() };
+/// Steps of a preview that is entered from a clean checkout: no snapshot restores an index when it is left.
+/// With `stays`, the edit is restored by the next preview.
+fn clean_start_steps(edit: Step, stays: bool) -> Vec<Step> {
+    let (clean, edited) = (Step::FilesMatch(CLEAN), Step::FilesMatch("edited"));
+    let first = vec![
+        Step::UserScript(DISCARD_ALL.to_owned()),
+        Step::Remember(CLEAN),
+        PREVIEW_ONE,
+        edit,
+        Step::Remember("edited"),
+    ];
+    let back = [PREVIEW_BACK, clean.clone(), UNDO, edited.clone(), REDO, clean.clone(), UNDO, edited.clone()];
+    let switched = [PREVIEW_TWO, UNDO, edited.clone(), PREVIEW_TWO, PREVIEW_BACK, clean.clone()];
+    let again = if stays { vec![PREVIEW_ONE, edited, PREVIEW_BACK, clean] } else { Vec::new() };
     [first, back.to_vec(), switched.to_vec(), again].concat()
 }
 
-/// The steps of what is undone and done again.
-fn taken_back(name: &str) -> Vec<Step> {
+/// Steps that undo and redo a command.
+fn undo_redo_steps(name: &str) -> Vec<Step> {
     match name {
         "merge" => {
             let merge = Step::Proq(&["merge", "one"]);
             let after = [
-                Step::Untouched(START),
-                Step::Keep("landed"),
+                Step::UntouchedByLanding(START),
+                Step::Remember("landed"),
                 UNDO,
-                DONE,
+                MATCHES_START,
                 REDO,
-                Step::Is("landed"),
+                Step::Matches("landed"),
                 UNDO,
-                DONE,
+                MATCHES_START,
             ];
             [vec![merge], after.to_vec()].concat()
         }
         "restore" => {
-            let clean = Step::Hand(THROW_AWAY.to_owned());
+            let clean = Step::UserScript(DISCARD_ALL.to_owned());
             let restore = Step::Proq(&["snap", "restore", "20260102"]);
-            let first = vec![ONE, BACK, DONE, clean, Step::Keep(CLEAN), restore, DONE];
-            [first, vec![UNDO, Step::Is(CLEAN), REDO, DONE]].concat()
+            let first = vec![
+                PREVIEW_ONE,
+                PREVIEW_BACK,
+                MATCHES_START,
+                clean,
+                Step::Remember(CLEAN),
+                restore,
+                MATCHES_START,
+            ];
+            [first, vec![UNDO, Step::Matches(CLEAN), REDO, MATCHES_START]].concat()
         }
-        _ => vec![ONE, Step::Keep("shown"), UNDO, DONE, REDO, Step::Is("shown"), UNDO, DONE],
+        _ => vec![
+            PREVIEW_ONE,
+            Step::Remember("shown"),
+            UNDO,
+            MATCHES_START,
+            REDO,
+            Step::Matches("shown"),
+            UNDO,
+            MATCHES_START,
+        ],
     }
 }
 
-/// Edits in a preview: two of the lane's own paths, of which `own` is one, and a new one get into random states.
-fn edit(own: &str, dice: &mut Dice) -> Step {
-    let spots = vec![somehow(own, Head::File, dice), somehow("shared", Head::File, dice), made(dice)];
-    Step::Edit(spots, dice.below(2) == 0)
+/// Edits in a preview: two paths of the lane, one of them `path`, and a new path get into random states.
+fn random_edit(path: &str, rng: &mut Rng) -> Step {
+    let spots = vec![
+        random_path(path, Head::File, rng),
+        random_path("shared", Head::File, rng),
+        random_new_path(rng),
+    ];
+    Step::Edit(spots, rng.below(2) == 0)
 }
 
-/// A new path in a random state.
-fn made(dice: &mut Dice) -> Spot {
-    somehow("made", Head::Nothing, dice)
+/// Returns a new path in a random state.
+fn random_new_path(rng: &mut Rng) -> PathSetup {
+    random_path("made", Head::Nothing, rng)
 }
 
-/// A path in a random state that no ignore file and no attribute names.
-fn somehow(path: &str, head: Head, dice: &mut Dice) -> Spot {
-    let plain = |combo: &Combo| *combo == Combo::plain(head, combo.index, combo.disk);
-    // A named pipe in place of a file is what every way on is refused for.
-    let fits = |combo: &Combo| plain(combo) && combo.disk != Disk::Fifo;
-    let fitting: Vec<Combo> = Combo::all().into_iter().filter(fits).collect();
-    Spot::new(path, fitting[dice.below(fitting.len())])
+/// Returns a path in a random state without ignore rules and attributes.
+fn random_path(path: &str, head: Head, rng: &mut Rng) -> PathSetup {
+    let plain = |combo: &PathState| *combo == PathState::plain(head, combo.index, combo.disk);
+    // A named pipe in place of a file makes every next command refuse.
+    let fits = |combo: &PathState| plain(combo) && combo.disk != Disk::Fifo;
+    let fitting: Vec<PathState> = PathState::possible().into_iter().filter(fits).collect();
+    PathSetup::new(path, fitting[rng.below(fitting.len())])
 }
 
-/// The shell script of an edit.
-pub(super) fn edit_script(spots: &[Spot], removed: bool) -> String {
-    let mut script: String = spots.iter().map(Spot::whole).collect();
+/// Returns the shell script of an edit.
+pub(super) fn edit_script(spots: &[PathSetup], removed: bool) -> String {
+    let mut script: String = spots.iter().map(PathSetup::state_script).collect();
     if removed {
         script.push_str("git rm -q --cached in/here; echo in/here >> .git/info/exclude\n");
     }
     script
 }
 
-/// The step with less in it, for making a failing case smaller.
-pub(super) fn smaller(step: &Step) -> Vec<Step> {
+/// Returns variants of the step with less in it, for minimizing a failing case.
+pub(super) fn smaller_steps(step: &Step) -> Vec<Step> {
     let Step::Edit(spots, removed) = step else { return Vec::new() };
     let without = |n: usize| {
         let mut spots = spots.clone();

@@ -1,27 +1,28 @@
-//! Owns the shell commands that make a state: `base` before the first commit, `lane` in a lane, `dirty` in the main checkout.
+//! Shell commands that create a state: `base` before the first commit, `lane` in a lane, `dirty` in the main
+//! checkout.
 
-use super::combo::{Attr, Disk, Head, Index};
-use super::draw::{IgnoreFile, Spot, State, Touch};
+use super::deck::{IgnoreFile, LaneChange, PathSetup, State};
+use super::path_state::{Attr, Disk, Head, Index};
 
-/// What every line that is written begins with; a number and the path follow.
-const WORD: &str = "precious";
+/// First word of every written line; a number and the path follow.
+const TOKEN_PREFIX: &str = "precious";
 
-/// The lines with contents that a script of this module writes.
-pub(crate) fn written(script: &str) -> Vec<String> {
-    let word = format!("{WORD} %s");
-    let of = |line: &str| {
+/// Returns the content lines that a script of this module writes.
+pub(crate) fn written_lines(script: &str) -> Vec<String> {
+    let word = format!("{TOKEN_PREFIX} %s");
+    let line_of = |line: &str| {
         let rest = line
             .strip_prefix("printf '")?
             .trim_start_matches('+')
             .strip_prefix(&word)?
             .split_once("\\n' '")?
             .1;
-        Some(format!("{WORD} {}\n", rest.split_once('\'')?.0))
+        Some(format!("{TOKEN_PREFIX} {}\n", rest.split_once('\'')?.0))
     };
-    script.lines().filter_map(of).collect()
+    script.lines().filter_map(line_of).collect()
 }
 
-/// Settings and files that the names of paths go by.
+/// Settings and files that the suffixes of paths refer to.
 const RULES: &str = "git config filter.plus.clean 'sed s/^+//'
 git config filter.plus.smudge 'sed s/^/+/'
 printf '%s\\n' '*-crlf* text eol=crlf' '**/*-crlf*/** text eol=crlf' '*-filter* filter=plus' '**/*-filter*/** filter=plus' > .gitattributes
@@ -30,17 +31,17 @@ echo here > in/here
 echo shared > shared
 ";
 
-const IGNORE: &str = "*-ignored*";
+const IGNORE_PATTERN: &str = "*-ignored*";
 
-/// Commands under construction. Each content that is written has a number of its own.
-struct Lines {
+/// Script under construction. Each written content has its own number.
+struct ScriptBuilder {
     text: String,
     next: usize,
 }
 
-impl Lines {
-    fn new(next: usize) -> Lines {
-        Lines { text: String::new(), next }
+impl ScriptBuilder {
+    fn new(next: usize) -> ScriptBuilder {
+        ScriptBuilder { text: String::new(), next }
     }
 
     fn add(&mut self, line: &str) {
@@ -48,32 +49,32 @@ impl Lines {
         self.text.push('\n');
     }
 
-    /// Writes a new content to a file, whose folder is there, with the line ends that its attributes ask for.
+    /// Writes a new content to a file in an existing folder, with the line ends of its attributes.
     fn write(&mut self, path: &str, attr: Attr) {
-        self.put("", path, attr);
+        self.write_line("", path, attr);
     }
 
-    /// The same in the form that git itself would write.
-    fn checked_out(&mut self, path: &str, attr: Attr) {
-        self.put(if attr == Attr::Filter { "+" } else { "" }, path, attr);
+    /// Writes a new content in the form that git itself would check out.
+    fn write_checked_out(&mut self, path: &str, attr: Attr) {
+        self.write_line(if attr == Attr::Filter { "+" } else { "" }, path, attr);
     }
 
-    fn put(&mut self, begin: &str, path: &str, attr: Attr) {
+    fn write_line(&mut self, prefix: &str, path: &str, attr: Attr) {
         self.next += 1;
         let end = if attr == Attr::Crlf { "\\r" } else { "" };
         let (number, path) = (self.next, quoted(path));
         let name = path.trim_matches('\'');
-        self.add(&format!("printf '{begin}{WORD} %s{end}\\n' '{number} {name}' > {path}"));
+        self.add(&format!("printf '{prefix}{TOKEN_PREFIX} %s{end}\\n' '{number} {name}' > {path}"));
     }
 
-    /// Makes a folder with two files in the place of whatever is there.
-    fn folder(&mut self, path: &str, attr: Attr) {
+    /// Replaces a path with a folder with two files.
+    fn add_folder(&mut self, path: &str, attr: Attr) {
         self.add(&format!("rm -rf {0}; mkdir -p {0}", quoted(path)));
-        self.checked_out(&format!("{path}/x"), attr);
-        self.checked_out(&format!("{path}/y"), attr);
+        self.write_checked_out(&format!("{path}/x"), attr);
+        self.write_checked_out(&format!("{path}/y"), attr);
     }
 
-    fn link(&mut self, path: &str, target: &str) {
+    fn add_link(&mut self, path: &str, target: &str) {
         self.add(&format!("rm -rf {0}; ln -s {target} {0}", quoted(path)));
     }
 }
@@ -82,159 +83,161 @@ fn quoted(path: &str) -> String {
     format!("'{path}'")
 }
 
-/// The way from a path's folder to the top.
-fn up(path: &str) -> String {
+/// Returns the relative path from a path's folder to the top.
+fn path_to_top(path: &str) -> String {
     "../".repeat(path.matches('/').count())
 }
 
-/// The folder that a path lies in, as a command that makes it.
-fn folder_of(path: &str) -> String {
+/// Returns a command that creates the folder of a path.
+fn mkdir_parent(path: &str) -> String {
     let make = |folder: &str| format!("[ -d {0} ] || mkdir -p {0}", quoted(folder));
     path.rsplit_once('/').map(|(folder, _)| make(folder)).unwrap_or_default()
 }
 
 impl State {
-    /// Commands that write what the first commit has, and commit it. They need an empty repository.
+    /// Returns commands that write and commit the first commit. They need an empty repository.
     pub(crate) fn base(&self) -> String {
-        let mut lines = Lines::new(0);
+        let mut lines = ScriptBuilder::new(0);
         lines.text.push_str(RULES);
         if self.ignore == IgnoreFile::Committed {
-            lines.add(&format!("echo '{IGNORE}' > .gitignore"));
+            lines.add(&format!("echo '{IGNORE_PATTERN}' > .gitignore"));
         } else {
             lines.add("echo '*.log' > .gitignore");
         }
-        for spot in &self.spots {
-            spot.base(&mut lines);
+        for spot in &self.paths {
+            spot.add_base(&mut lines);
         }
         lines.add("git add -f -A\ngit commit -q -m base");
         lines.text
     }
 
-    /// Commands that make the commit of the lane `one`, in its worktree.
+    /// Returns commands that make the commit of the lane `one`, in its worktree.
     pub(crate) fn lane(&self) -> String {
-        let mut lines = Lines::new(1000);
+        let mut lines = ScriptBuilder::new(1000);
         lines.write("one.txt", Attr::Plain);
         lines.add("echo one >> shared");
-        for spot in &self.spots {
-            spot.lane(&mut lines);
+        for spot in &self.paths {
+            spot.add_lane(&mut lines);
         }
         lines.add("git add -f -A\ngit commit -q -m one");
         lines.text
     }
 
-    /// Commands that make the main checkout so from a clean one.
+    /// Returns commands that put the clean main checkout into this state.
     pub(crate) fn dirty(&self) -> String {
-        let mut lines = Lines::new(2000);
-        if self.spots.iter().any(|spot| spot.combo.attr == Attr::Sparse) {
+        let mut lines = ScriptBuilder::new(2000);
+        if self.paths.iter().any(|spot| spot.state.attr == Attr::Sparse) {
             lines.add(&self.sparse());
         }
-        let removed_first = self.ignore == IgnoreFile::Changed;
-        if !removed_first {
-            self.ignore(&mut lines);
+        let ignore_last = self.ignore == IgnoreFile::Changed;
+        if !ignore_last {
+            self.add_ignore_rule(&mut lines);
         }
-        for spot in &self.spots {
-            spot.index(&mut lines);
+        for spot in &self.paths {
+            spot.add_index(&mut lines);
         }
-        if removed_first {
-            self.ignore(&mut lines);
+        if ignore_last {
+            self.add_ignore_rule(&mut lines);
         }
-        for spot in &self.spots {
-            spot.disk(&mut lines);
+        for spot in &self.paths {
+            spot.add_disk(&mut lines);
         }
         if self.cone {
-            // Last: some commands of git cannot change a sparse index.
+            // This comes last: some git commands cannot change a sparse index.
             lines.add("git config index.sparse true; git update-index --force-write-index");
         }
         lines.text
     }
 
-    /// The command that makes the checkout a sparse one.
+    /// Returns the command that makes the checkout sparse.
     fn sparse(&self) -> String {
         if !self.cone {
             return "git sparse-checkout set --no-cone '/*' '!*-sparse*' 2> /dev/null".to_owned();
         }
-        let is_within = |spot: &&Spot| spot.combo.attr != Attr::Sparse && spot.combo.head == Head::Folder;
+        let is_within =
+            |spot: &&PathSetup| spot.state.attr != Attr::Sparse && spot.state.head == Head::Folder;
         let folders: Vec<String> =
-            self.spots.iter().filter(is_within).map(|spot| quoted(&spot.path)).collect();
+            self.paths.iter().filter(is_within).map(|spot| quoted(&spot.path)).collect();
         format!("git sparse-checkout set --cone --no-sparse-index dir deep/er in {}", folders.join(" "))
     }
 
-    fn ignore(&self, lines: &mut Lines) {
+    fn add_ignore_rule(&self, lines: &mut ScriptBuilder) {
         match self.ignore {
             IgnoreFile::Committed => {}
-            IgnoreFile::Changed => lines.add(&format!("echo '{IGNORE}' >> .gitignore")),
+            IgnoreFile::Changed => lines.add(&format!("echo '{IGNORE_PATTERN}' >> .gitignore")),
             IgnoreFile::Exclude => {
-                lines.add(&format!("mkdir -p .git/info; echo '{IGNORE}' >> .git/info/exclude"));
+                lines.add(&format!("mkdir -p .git/info; echo '{IGNORE_PATTERN}' >> .git/info/exclude"));
             }
         }
     }
 }
 
-impl Spot {
-    /// The paths that the index has for it.
-    fn entries(&self) -> String {
+impl PathSetup {
+    /// Returns the quoted paths of its index entries.
+    fn entry_args(&self) -> String {
         let path = &self.path;
-        if self.combo.head == Head::Folder { format!("'{path}/x' '{path}/y'") } else { quoted(path) }
+        if self.state.head == Head::Folder { format!("'{path}/x' '{path}/y'") } else { quoted(path) }
     }
 
     /// Writes what HEAD has.
-    fn base(&self, lines: &mut Lines) {
-        lines.add(&folder_of(&self.path));
-        match self.combo.head {
+    fn add_base(&self, lines: &mut ScriptBuilder) {
+        lines.add(&mkdir_parent(&self.path));
+        match self.state.head {
             Head::Nothing => {}
-            Head::File => lines.checked_out(&self.path, self.combo.attr),
-            Head::Link => lines.link(&self.path, "linked"),
-            Head::Folder => lines.folder(&self.path, self.combo.attr),
+            Head::File => lines.write_checked_out(&self.path, self.state.attr),
+            Head::Link => lines.add_link(&self.path, "linked"),
+            Head::Folder => lines.add_folder(&self.path, self.state.attr),
         }
     }
 
-    fn lane(&self, lines: &mut Lines) {
+    fn add_lane(&self, lines: &mut ScriptBuilder) {
         let path = &self.path;
-        if self.touch != Touch::Nothing {
-            lines.add(&format!("rm -rf {}; {}", quoted(path), folder_of(path)));
+        if self.lane_change != LaneChange::Nothing {
+            lines.add(&format!("rm -rf {}; {}", quoted(path), mkdir_parent(path)));
         }
-        match self.touch {
-            Touch::Nothing | Touch::Remove => {}
-            Touch::Write => lines.write(path, self.combo.attr),
-            Touch::Folder => {
+        match self.lane_change {
+            LaneChange::Nothing | LaneChange::Remove => {}
+            LaneChange::Write => lines.write(path, self.state.attr),
+            LaneChange::Folder => {
                 lines.add(&format!("mkdir -p {}", quoted(path)));
-                lines.write(&format!("{path}/lane"), self.combo.attr);
+                lines.write(&format!("{path}/lane"), self.state.attr);
             }
-            Touch::Link => lines.link(path, &format!("{}in/here", up(path))),
+            LaneChange::Link => lines.add_link(path, &format!("{}in/here", path_to_top(path))),
         }
     }
 
-    /// Commands that bring a path with HEAD's content into this state, without rules for attributes and ignored paths.
-    pub(crate) fn whole(&self) -> String {
-        let mut lines = Lines::new(3000);
-        self.index(&mut lines);
-        self.disk(&mut lines);
+    /// Returns commands that move a path with HEAD's content into this state, without rules for attributes
+    /// and ignored paths.
+    pub(crate) fn state_script(&self) -> String {
+        let mut lines = ScriptBuilder::new(3000);
+        self.add_index(&mut lines);
+        self.add_disk(&mut lines);
         lines.text
     }
 
-    fn index(&self, lines: &mut Lines) {
-        let (path, entries, head) = (&self.path, self.entries(), self.combo.head);
-        lines.add(&folder_of(path));
-        if self.combo.attr == Attr::Sparse && head != Head::Nothing {
-            if self.combo.index == Index::Same && self.combo.disk == Disk::Absent {
+    fn add_index(&self, lines: &mut ScriptBuilder) {
+        let (path, entries, head) = (&self.path, self.entry_args(), self.state.head);
+        lines.add(&mkdir_parent(path));
+        if self.state.attr == Attr::Sparse && head != Head::Nothing {
+            if self.state.index == Index::Same && self.state.disk == Disk::Absent {
                 return;
             }
-            // The sparse checkout has taken it away; a person puts it back by hand.
+            // The sparse checkout removed the path; the user restores it by hand.
             lines.add(&format!("git -c tar.umask=0022 archive HEAD {entries} | tar -xf -"));
         }
-        match self.combo.index {
+        match self.state.index {
             Index::Same => {}
             Index::Other => {
                 match head {
-                    Head::Nothing | Head::File => lines.write(path, self.combo.attr),
-                    Head::Link => lines.link(path, "elsewhere"),
-                    Head::Folder => lines.write(&format!("{path}/x"), self.combo.attr),
+                    Head::Nothing | Head::File => lines.write(path, self.state.attr),
+                    Head::Link => lines.add_link(path, "elsewhere"),
+                    Head::Folder => lines.write(&format!("{path}/x"), self.state.attr),
                 }
                 lines.add(&format!("git add -f --sparse {entries}"));
             }
             Index::Intent => {
                 if head == Head::Nothing {
-                    lines.write(path, self.combo.attr);
+                    lines.write(path, self.state.attr);
                 } else {
                     lines.add(&format!("git rm -q --cached --sparse {entries}"));
                 }
@@ -243,40 +246,40 @@ impl Spot {
             Index::Removed => lines.add(&format!("git rm -q --cached --sparse {entries}")),
             Index::Skip | Index::Assume => {
                 if head == Head::Nothing {
-                    lines.write(path, self.combo.attr);
+                    lines.write(path, self.state.attr);
                     lines.add(&format!("git add -f --sparse {entries}"));
                 }
-                let skip = self.combo.index == Index::Skip;
+                let skip = self.state.index == Index::Skip;
                 let flag = if skip { "--skip-worktree" } else { "--assume-unchanged" };
                 lines.add(&format!("git update-index {flag} {entries}"));
             }
         }
     }
 
-    fn disk(&self, lines: &mut Lines) {
+    fn add_disk(&self, lines: &mut ScriptBuilder) {
         let path = &self.path;
         let name = quoted(path);
-        let folder = self.combo.head == Head::Folder;
-        lines.add(&folder_of(path));
-        match self.combo.disk {
+        let folder = self.state.head == Head::Folder;
+        lines.add(&mkdir_parent(path));
+        match self.state.disk {
             Disk::Same => {}
             Disk::Absent => lines.add(&format!("rm -rf {name}")),
             Disk::Other if folder => {
-                lines.write(&format!("{path}/x"), self.combo.attr);
-                lines.write(&format!("{path}/z"), self.combo.attr);
+                lines.write(&format!("{path}/x"), self.state.attr);
+                lines.write(&format!("{path}/z"), self.state.attr);
             }
             Disk::Other | Disk::File => {
                 lines.add(&format!("rm -rf {name}"));
-                lines.write(path, self.combo.attr);
+                lines.write(path, self.state.attr);
             }
             Disk::Mode if folder => lines.add(&format!("chmod +x '{path}/x'")),
             Disk::Mode => lines.add(&format!("chmod +x {name}")),
-            Disk::Link => lines.link(path, "nowhere"),
-            Disk::FolderLink => lines.link(path, &format!("{}in", up(path))),
+            Disk::Link => lines.add_link(path, "nowhere"),
+            Disk::FolderLink => lines.add_link(path, &format!("{}in", path_to_top(path))),
             Disk::Folder => {
-                lines.folder(path, self.combo.attr);
+                lines.add_folder(path, self.state.attr);
                 lines.add(&format!("mkdir '{path}/sub'"));
-                lines.write(&format!("{path}/sub/inner"), self.combo.attr);
+                lines.write(&format!("{path}/sub/inner"), self.state.attr);
             }
             Disk::EmptyFolder => lines.add(&format!("rm -rf {name}; mkdir {name}")),
             Disk::Fifo => lines.add(&format!("rm -rf {name}; mkfifo {name}")),

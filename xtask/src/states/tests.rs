@@ -1,16 +1,16 @@
-//! Owns the tests of the generator itself: nothing is left out, and the same seed gives the same states.
+//! Tests of the state generator: it leaves out no combination, and the same seed gives the same states.
 
 use std::collections::BTreeMap;
 
-use super::{Combo, Deck};
+use super::{Deck, PathState};
 
 #[test]
-fn every_impossible_combination_has_a_reason() {
-    let every = Combo::every();
-    let all = Combo::all();
+fn combinations_are_possible_or_have_a_reason() {
+    let every = PathState::every_combination();
+    let all = PathState::possible();
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for why in every.iter().filter_map(|combo| combo.impossible()) {
-        *reasons.entry(why).or_default() += 1;
+    for reason in every.iter().filter_map(|combo| combo.impossible_reason()) {
+        *reasons.entry(reason).or_default() += 1;
     }
     assert_eq!(every.len(), 4 * 6 * 11 * 2 * 4);
     assert_eq!(all.len() + reasons.values().sum::<usize>(), every.len());
@@ -18,12 +18,12 @@ fn every_impossible_combination_has_a_reason() {
 }
 
 #[test]
-fn all_combinations_are_dealt_before_one_comes_again() {
+fn deals_every_combination_before_repeating() {
     let deck = Deck::new(7);
-    let mut dealt: BTreeMap<Combo, usize> = BTreeMap::new();
+    let mut dealt: BTreeMap<PathState, usize> = BTreeMap::new();
     for number in 0..deck.complete_after() {
-        for spot in deck.state(number).spots {
-            *dealt.entry(spot.combo).or_default() += 1;
+        for spot in deck.state(number).paths {
+            *dealt.entry(spot.state).or_default() += 1;
         }
     }
     assert_eq!(dealt.len(), deck.len());
@@ -31,7 +31,7 @@ fn all_combinations_are_dealt_before_one_comes_again() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_state() {
+fn same_seed_gives_same_state() {
     assert_eq!(Deck::new(7).state(5), Deck::new(7).state(5));
     assert_ne!(Deck::new(7).state(5), Deck::new(8).state(5));
     assert_eq!(Deck::new(7).state(5).dirty(), Deck::new(7).state(5).dirty());

@@ -1,4 +1,4 @@
-//! Owns the options of the crash sweep.
+//! Options of the crash sweep.
 
 use std::path::PathBuf;
 
@@ -67,25 +67,25 @@ pub(crate) struct Args {
     pub(super) proq: Option<PathBuf>,
 }
 
-/// What is done at a point.
+/// Disturbance at each point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Everything is killed.
+    /// Kill the command and all processes that it started.
     Kill,
-    /// Calls fail: this one, or all from there on.
+    /// Let calls fail: this one, or all from it on.
     Errors,
-    /// This call fails.
+    /// Let this call fail.
     OneError,
-    /// A signal is sent.
+    /// Send a signal.
     Signals,
-    /// The program that makes the call is killed, where it is not the command itself.
+    /// Kill the process that makes the call, unless it is the command itself.
     Children,
-    /// The power is cut.
+    /// Cut the power.
     Power,
 }
 
 impl Mode {
-    /// The option that chooses it.
+    /// Returns the option that selects the mode.
     fn option(self) -> &'static str {
         match self {
             Mode::Kill => "",
@@ -99,7 +99,7 @@ impl Mode {
 }
 
 impl Args {
-    /// What is done at each point.
+    /// Returns the disturbance at each point.
     pub(super) fn mode(&self) -> Mode {
         let chosen = [
             (self.errors, Mode::Errors),
@@ -111,17 +111,26 @@ impl Args {
         chosen.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(Mode::Kill, |(_, mode)| mode)
     }
 
-    /// Whether recovery is killed wherever that leaves something new on disk.
-    pub(super) fn every_nested(&self) -> bool {
+    /// Returns whether recovery is killed wherever that leaves something new on disk.
+    pub(super) fn kills_recovery_everywhere(&self) -> bool {
         let kills = self.mode() == Mode::Kill && self.crowd.is_none();
         kills && !self.short && !self.no_nested && self.some_nested.is_none() && self.point.is_none()
     }
 
-    /// The options that repeat one run of a scenario.
-    pub(super) fn repeat(&self, scene: &str, seed: u64, point: usize, nested: Option<usize>) -> String {
+    /// Returns the command that repeats one run of a scenario.
+    pub(super) fn repeat_command(
+        &self,
+        scenario: &str,
+        seed: u64,
+        point: usize,
+        nested: Option<usize>,
+    ) -> String {
         let mode = self.mode();
         let seed = if mode == Mode::OneError { format!(" --seed {seed}") } else { String::new() };
         let nested = nested.map(|j| format!(" --nested {j}")).unwrap_or_default();
-        format!("cargo xtask crash-sweep{}{seed} --scenario {scene} --point {point}{nested}", mode.option())
+        format!(
+            "cargo xtask crash-sweep{}{seed} --scenario {scenario} --point {point}{nested}",
+            mode.option()
+        )
     }
 }

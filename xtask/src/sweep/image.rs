@@ -1,4 +1,4 @@
-//! Owns what a repository looks like at one moment, in a form that two moments can be compared by.
+//! Image of a repository at one moment, in a form in which two moments can be compared.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -8,57 +8,57 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Outcome;
-use super::place::{Place, without_ids};
+use super::fixture::{Fixture, without_ids};
 use crate::checkout;
 
-/// Files that git keeps while something of its own is unfinished.
-const OPEN: &[&str] =
+/// Files that git keeps while an operation of its own is unfinished.
+const UNFINISHED_MARKERS: &[&str] =
     &["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
 
-/// Refs that are for keeping only, and whose names no two runs share.
-const KEEPERS: &[&str] = &["refs/proq/saved/", "refs/proq/op/", "refs/proq/pending/"];
+/// Refs that only keep objects, whose names differ between runs.
+const KEEP_REFS: &[&str] = &["refs/proq/saved/", "refs/proq/op/", "refs/proq/pending/"];
 
 pub(super) use crate::checkout::{Image, difference};
 
-/// Looks at everything.
-pub(super) fn look(place: &Place) -> Outcome<Image> {
+/// Reads the image of a repository.
+pub(super) fn read_image(fixture: &Fixture) -> Outcome<Image> {
     let mut image = Image::new();
-    let repo = place.repo();
-    lists(place, &mut image)?;
-    for dir in place.worktrees()? {
+    let repo = fixture.repo();
+    add_lists(fixture, &mut image)?;
+    for dir in fixture.worktrees()? {
         let name = match dir.strip_prefix(repo.join(".proq-worktrees")) {
             Ok(lane) => format!("lane {}", lane.display()),
             Err(_) => "main".to_owned(),
         };
-        files(&dir, &format!("{name}: file"), &mut image)?;
-        index(place, &dir, &name, &mut image)?;
-        head(&dir, &name, &mut image)?;
+        add_files(&dir, &format!("{name}: file"), &mut image)?;
+        add_index(fixture, &dir, &name, &mut image)?;
+        add_head(&dir, &name, &mut image)?;
     }
-    refs(place, &mut image)?;
-    folders(&repo, &mut image)?;
+    add_refs(fixture, &mut image)?;
+    add_folders(&repo, &mut image)?;
     let fsck = ["fsck", "--connectivity-only", "--no-dangling", "--no-progress"];
-    let fsck = place.answer(place.command("git", &repo).args(fsck))?;
+    let fsck = fixture.output(fixture.command("git", &repo).args(fsck))?;
     if fsck.code != 0 || !fsck.stderr.is_empty() {
-        image.insert("fsck".to_owned(), format!("{} {}", fsck.code, fsck.complaint()));
+        image.insert("fsck".to_owned(), format!("{} {}", fsck.code, fsck.first_error_line()));
     }
     Ok(image)
 }
 
-/// What git-proq itself says: lanes, states, history, the open preview.
-fn lists(place: &Place, image: &mut Image) -> Outcome<()> {
-    // On a busy machine there is no time for all that is foreseen; the next time goes on where that ended.
-    let is_short_of_time = |text: &[u8]| String::from_utf8_lossy(text).contains("\"complete\":false");
-    let mut answer = place.proq(&["list", "--all", "--json"])?;
+/// Adds what `git proq list` reports: lanes, states, history, the open preview.
+fn add_lists(fixture: &Fixture, image: &mut Image) -> Outcome<()> {
+    // On a busy machine the time for forecasts may run out; the next call continues.
+    let is_incomplete = |text: &[u8]| String::from_utf8_lossy(text).contains("\"complete\":false");
+    let mut answer = fixture.proq(&["list", "--all", "--json"])?;
     for _ in 0..20 {
-        if is_short_of_time(&answer.stdout) {
-            answer = place.proq(&["list", "--all", "--json"])?;
+        if is_incomplete(&answer.stdout) {
+            answer = fixture.proq(&["list", "--all", "--json"])?;
         }
     }
     if answer.code != 0 {
-        image.insert("list".to_owned(), format!("ended with {}: {}", answer.code, answer.complaint()));
+        image.insert("list".to_owned(), format!("ended with {}: {}", answer.code, answer.first_error_line()));
         return Ok(());
     }
-    let Value::Object(all) = serde_json::from_str::<Value>(&place.plain(&answer.stdout))? else {
+    let Value::Object(all) = serde_json::from_str::<Value>(&fixture.normalized(&answer.stdout))? else {
         return Ok(());
     };
     for (key, value) in all {
@@ -80,19 +80,19 @@ fn lists(place: &Place, image: &mut Image) -> Outcome<()> {
     Ok(())
 }
 
-/// Files, links and folders with modes and contents, ignored ones included, git's own left out.
-fn files(dir: &Path, prefix: &str, image: &mut Image) -> Outcome<()> {
+/// Adds files, links and folders with modes and contents, including ignored ones, except git's own.
+fn add_files(dir: &Path, prefix: &str, image: &mut Image) -> Outcome<()> {
     for (path, value) in checkout::files(dir)? {
         image.insert(format!("{prefix} {}", without_ids(&path)), value);
     }
     Ok(())
 }
 
-/// The index's entries with tag, mode, id, stage and the lasting flags.
-fn index(place: &Place, dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
-    let answer = place.list_index(dir)?;
+/// Adds the index entries with tag, mode, id, stage and the lasting flags.
+fn add_index(fixture: &Fixture, dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
+    let answer = fixture.list_index(dir)?;
     if answer.code != 0 {
-        image.insert(format!("{tree}: index"), answer.complaint());
+        image.insert(format!("{tree}: index"), answer.first_error_line());
     }
     for (entry, value) in checkout::index(&answer.stdout) {
         image.insert(format!("{tree}: index {entry}"), value);
@@ -100,8 +100,8 @@ fn index(place: &Place, dir: &Path, tree: &str, image: &mut Image) -> Outcome<()
     Ok(())
 }
 
-/// What HEAD names, and git's own open operations.
-fn head(dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
+/// Adds HEAD, and git's own unfinished operations.
+fn add_head(dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
     let dot = dir.join(".git");
     let git_dir = if dot.is_file() {
         let link = fs::read_to_string(&dot)?;
@@ -111,24 +111,24 @@ fn head(dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
     };
     let head = fs::read_to_string(git_dir.join("HEAD")).unwrap_or_default();
     image.insert(format!("{tree}: HEAD"), head.trim_end().to_owned());
-    for name in OPEN.iter().filter(|name| git_dir.join(name).exists()) {
+    for name in UNFINISHED_MARKERS.iter().filter(|name| git_dir.join(name).exists()) {
         image.insert(format!("{tree}: open {name}"), String::new());
     }
     Ok(())
 }
 
-fn refs(place: &Place, image: &mut Image) -> Outcome<()> {
+fn add_refs(fixture: &Fixture, image: &mut Image) -> Outcome<()> {
     let format = ["for-each-ref", "--format=%(refname) %(objectname) %(symref)"];
-    let answer = place.answer(place.command("git", &place.repo()).args(format))?;
+    let answer = fixture.output(fixture.command("git", &fixture.repo()).args(format))?;
     if answer.code != 0 || !answer.stderr.is_empty() {
-        image.insert("refs".to_owned(), answer.complaint());
+        image.insert("refs".to_owned(), answer.first_error_line());
     }
     for line in String::from_utf8_lossy(&answer.stdout).lines() {
         let (name, value) = line.split_once(' ').unwrap_or((line, ""));
-        if KEEPERS.iter().any(|k| name.starts_with(k)) {
+        if KEEP_REFS.iter().any(|k| name.starts_with(k)) {
             continue;
         }
-        // A snapshot's name says who made it; what it keeps is what counts.
+        // The name of a snapshot shows which command made it; only its commit is compared.
         match name.strip_prefix("refs/proq/snap/") {
             Some(_) => image.insert(format!("ref: snapshot {value}"), String::new()),
             None => image.insert(format!("ref: {name}"), value.to_owned()),
@@ -137,12 +137,12 @@ fn refs(place: &Place, image: &mut Image) -> Outcome<()> {
     Ok(())
 }
 
-/// What must not be left lying about, and what is kept in folders: registrations, worktrees, snapshots, the trash.
-fn folders(repo: &Path, image: &mut Image) -> Outcome<()> {
+/// Adds locks and leftovers, and what is stored in folders: registrations, worktrees, snapshots, the trash.
+fn add_folders(repo: &Path, image: &mut Image) -> Outcome<()> {
     let git = repo.join(".git");
-    locks(&git, &git, image)?;
+    add_locks(&git, &git, image)?;
     let proq = git.join("proq");
-    for (what, dir) in [
+    for (kind, dir) in [
         ("leftover work", proq.join("work")),
         ("leftover open", proq.join("open")),
         ("registration", git.join("worktrees")),
@@ -152,10 +152,10 @@ fn folders(repo: &Path, image: &mut Image) -> Outcome<()> {
     ] {
         for (n, entry) in fs::read_dir(dir).into_iter().flatten().flatten().enumerate() {
             let name = without_ids(&entry.file_name().to_string_lossy());
-            let expected = name == ".gitignore" || what == "leftover" && !name.starts_with("index.");
+            let expected = name == ".gitignore" || kind == "leftover" && !name.starts_with("index.");
             if !expected {
                 let key =
-                    if name.contains("[ID]") { format!("{what} {n}") } else { format!("{what} {name}") };
+                    if name.contains("[ID]") { format!("{kind} {n}") } else { format!("{kind} {name}") };
                 image.insert(key, String::new());
             }
         }
@@ -168,17 +168,17 @@ fn folders(repo: &Path, image: &mut Image) -> Outcome<()> {
         let count = image.keys().filter(|k| k.starts_with(&format!("trash {lane}"))).count();
         image.insert(format!("trash {lane} {count}"), text.to_owned());
         if worktree.is_dir() {
-            files(&worktree, &format!("trash {lane}: file"), image)?;
+            add_files(&worktree, &format!("trash {lane}: file"), image)?;
         }
-        let aside = entry.path().join("aside");
-        if aside.is_dir() {
-            files(&aside, &format!("trash {lane}: aside"), image)?;
+        let parked = entry.path().join("aside");
+        if parked.is_dir() {
+            add_files(&parked, &format!("trash {lane}: aside"), image)?;
         }
     }
     Ok(())
 }
 
-fn locks(git: &Path, dir: &Path, image: &mut Image) -> Outcome<()> {
+fn add_locks(git: &Path, dir: &Path, image: &mut Image) -> Outcome<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.strip_prefix(git)?;
@@ -187,7 +187,7 @@ fn locks(git: &Path, dir: &Path, image: &mut Image) -> Outcome<()> {
             continue;
         }
         if path.is_dir() && !path.is_symlink() {
-            locks(git, &path, image)?;
+            add_locks(git, &path, image)?;
         } else if path.extension().is_some_and(|e| e == "lock") {
             image.insert(without_ids(&format!("lock {}", name.display())), String::new());
         }
@@ -195,14 +195,15 @@ fn locks(git: &Path, dir: &Path, image: &mut Image) -> Outcome<()> {
     Ok(())
 }
 
-/// Everything below the repository, byte for byte, but for what looking at it changes: lock files' notes and caches.
-pub(super) fn listing(place: &Place) -> Outcome<Image> {
+/// Returns everything below the repository byte for byte, except what reading it changes: lock files' notes
+/// and caches.
+pub(super) fn byte_listing(fixture: &Fixture) -> Outcome<Image> {
     let mut out = Image::new();
-    everything(&place.repo(), &place.repo(), &mut out)?;
+    add_everything(&fixture.repo(), &fixture.repo(), &mut out)?;
     Ok(out)
 }
 
-fn everything(root: &Path, dir: &Path, out: &mut Image) -> Outcome<()> {
+fn add_everything(root: &Path, dir: &Path, out: &mut Image) -> Outcome<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.strip_prefix(root)?;
@@ -216,7 +217,7 @@ fn everything(root: &Path, dir: &Path, out: &mut Image) -> Outcome<()> {
             out.insert(key, fs::read_link(&path)?.display().to_string());
         } else if meta.is_dir() {
             out.insert(key, format!("{mode:o}"));
-            everything(root, &path, out)?;
+            add_everything(root, &path, out)?;
         } else if !meta.is_file() || name.starts_with(".git/objects") {
             out.insert(key, meta.len().to_string());
         } else {

@@ -1,31 +1,31 @@
-//! Owns the crash sweep: `cargo xtask crash-sweep`.
+//! Crash sweep: `cargo xtask crash-sweep`.
 
 pub(crate) mod args;
-mod calls;
+mod checkpoint;
 mod crowd;
-mod crowd_model;
-mod disk;
-mod fresh;
+mod crowd_checks;
+mod fingerprint;
+pub(crate) mod fixture;
 mod image;
-mod judge;
-mod listed;
-mod odd;
-pub(crate) mod place;
-mod points;
-mod power;
-pub(crate) mod precious;
+mod index_cache;
+mod index_stat;
+mod loop_disk;
+pub(crate) mod lost_contents;
+mod mutating_calls;
+mod new_lane_scenarios;
+mod point_sweep;
+mod power_sweep;
 mod report;
 pub(crate) mod rivals;
-mod scene;
-pub(crate) mod start;
-mod stat;
-mod state;
-mod still;
+mod scenario;
+mod scenarios;
+pub(crate) mod start_state;
 mod sys;
-mod table;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod unusual_scenarios;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,35 +35,35 @@ use std::time::Instant;
 
 use crate::copy;
 use args::{Args, Mode};
-use disk::Disk;
-use place::Place;
-use points::{Share, sweep};
+use fixture::Fixture;
+use loop_disk::LoopDisk;
+use point_sweep::{Share, sweep};
 use report::{HEADER, Tally};
-use scene::{Scene, Stage};
+use scenario::{PreparedScenario, Scenario};
 
-/// What can go wrong in the harness itself ends it; what it looks for is not an error of this kind.
+/// Error of the harness itself, which ends the run. A violation by git-proq is not an error.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// An error in words.
-pub(crate) fn fail<T>(what: impl Into<String>) -> Outcome<T> {
-    Err(what.into().into())
+/// Returns an error with this message.
+pub(crate) fn fail<T>(message: impl Into<String>) -> Outcome<T> {
+    Err(message.into().into())
 }
 
-/// The exit code of a sweep that cannot be run here, as test harnesses have it.
+/// Exit code of a sweep that cannot run here, as test harnesses use it.
 const SKIPPED: u8 = 77;
 
-/// Whether this system lets a process be traced by its parent.
+/// Returns whether this system lets a process be traced by its parent.
 pub(crate) fn can_trace() -> bool {
-    trace::is_possible()
+    trace::can_trace()
 }
 
 /// Runs the sweep.
 pub(crate) fn main(args: &Args) -> ExitCode {
-    if !args.list && args.crowd.is_none() && !trace::is_possible() {
+    if !args.list && args.crowd.is_none() && !trace::can_trace() {
         println!("SKIPPED: this system does not let a process be traced");
         return ExitCode::from(SKIPPED);
     }
-    match start(args) {
+    match run(args) {
         Ok(Some(true)) => ExitCode::SUCCESS,
         Ok(Some(false)) => ExitCode::FAILURE,
         Ok(None) => ExitCode::from(SKIPPED),
@@ -74,31 +74,32 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// Whether nothing was violated; none when the sweep cannot be run here.
-fn start(args: &Args) -> Outcome<Option<bool>> {
-    let scenes = chosen(args)?;
+/// Returns whether nothing was violated; none if the sweep cannot run here.
+fn run(args: &Args) -> Outcome<Option<bool>> {
+    let scenarios = selected_scenarios(args)?;
     if args.list {
-        for scene in &scenes {
-            println!("{:<26} git proq {}", scene.title(), scene.tested().join(" "));
-            for state in if scene.undone { &[] } else { scene.also } {
-                println!("{:<26}   may also end: {}", "", state.why);
+        for scene in &scenarios {
+            println!("{:<26} git proq {}", scene.title(), scene.tested_args().join(" "));
+            for state in if scene.tests_undo { &[] } else { scene.allowed_states } {
+                println!("{:<26}   may also end: {}", "", state.reason);
             }
         }
         return Ok(Some(true));
     }
-    if args.mode() == Mode::Power && !disk::is_possible() {
+    if args.mode() == Mode::Power && !loop_disk::is_supported() {
         println!("SKIPPED: this system does not let this process make and mount a file system");
         return Ok(None);
     }
-    let proq = crate::place::program(args.proq.as_deref(), false)?;
-    // The next sweep takes away what was left of others; a person is to look at this.
-    let is_looked_at = args.point.is_some() || args.crowd.is_some();
-    let folder = crate::place::folder(if is_looked_at { "proq-look-" } else { SWEPT }, SWEPT)?;
+    let proq = crate::run_env::build_program(args.proq.as_deref(), false)?;
+    // The next sweep removes what other sweeps left; the user inspects these folders.
+    let keeps_folder = args.point.is_some() || args.crowd.is_some();
+    let folder =
+        crate::run_env::create_folder(if keeps_folder { "proq-look-" } else { SWEEP_PREFIX }, SWEEP_PREFIX)?;
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
     println!("seed {seed}");
     let good = match args.crowd {
-        Some(_) => crowd::crowd(&folder, &proq, seed, args),
-        None => all(args, &scenes, &proq, &folder, seed),
+        Some(_) => crowd::run_crowd(&folder, &proq, seed, args),
+        None => run_all(args, &scenarios, &proq, &folder, seed),
     };
     if args.point.is_some() || (args.crowd.is_some() && !matches!(good, Ok(true))) {
         println!("kept: {}", folder.display());
@@ -108,46 +109,46 @@ fn start(args: &Args) -> Outcome<Option<bool>> {
     good.map(Some)
 }
 
-/// The scenarios that were named; all without a name.
-fn chosen(args: &Args) -> Outcome<Vec<Scene>> {
-    let all = table::all();
+/// Returns the named scenarios; all if none is named.
+fn selected_scenarios(args: &Args) -> Outcome<Vec<Scenario>> {
+    let all = scenarios::all_scenarios();
     for name in &args.scenario {
         if !all.iter().any(|s| s.title() == *name) {
             return fail(format!("there is no scenario '{name}'; see --list"));
         }
     }
-    let named = |s: &Scene| args.scenario.is_empty() || args.scenario.contains(&s.title());
+    let named = |s: &Scenario| args.scenario.is_empty() || args.scenario.contains(&s.title());
     Ok(all.into_iter().filter(named).collect())
 }
 
-/// How the folder of a sweep is called; the number of its process follows.
-const SWEPT: &str = "proq-sweep-";
+/// Prefix of a sweep's folder; the process number follows.
+const SWEEP_PREFIX: &str = "proq-sweep-";
 
 fn now_millis() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(0)
 }
 
-/// What all workers share.
-struct Work<'a> {
+/// State shared by all workers.
+struct SharedWork<'a> {
     args: &'a Args,
     seed: u64,
-    scenes: &'a [Scene],
+    scenarios: &'a [Scenario],
     todo: Mutex<Vec<(usize, Share)>>,
     done: Mutex<BTreeMap<usize, (usize, Tally)>>,
 }
 
-/// Runs all scenarios, by as many workers as wanted, and tells what came out.
-fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> Outcome<bool> {
+/// Runs all scenarios with the requested number of workers, and prints the results.
+fn run_all(args: &Args, scenarios: &[Scenario], proq: &Path, folder: &Path, seed: u64) -> Outcome<bool> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if args.point.is_some() { 1 } else { args.jobs.unwrap_or(cores).max(1) };
-    // Short scenarios are not worth making twice; and which states are known is only known where they were met.
-    let whole = args.short || args.every_nested() || args.mode() == Mode::Power;
-    let parts = if whole { 1 } else { jobs };
+    // Short scenarios are not worth preparing twice; and only the worker that reached a state knows it.
+    let is_undivided = args.short || args.kills_recovery_everywhere() || args.mode() == Mode::Power;
+    let parts = if is_undivided { 1 } else { jobs };
     let mut todo: Vec<(usize, Share)> =
-        (0..scenes.len()).flat_map(|n| (0..parts).map(move |part| (n, Share { part, parts }))).collect();
+        (0..scenarios.len()).flat_map(|n| (0..parts).map(move |part| (n, Share { part, parts }))).collect();
     todo.reverse();
-    let work = Work { args, seed, scenes, todo: Mutex::new(todo), done: Mutex::default() };
+    let work = SharedWork { args, seed, scenarios, todo: Mutex::new(todo), done: Mutex::default() };
     let begin = Instant::now();
     println!("{HEADER}");
     let failures: Vec<String> = std::thread::scope(|scope| {
@@ -156,7 +157,7 @@ fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> 
             let folder = folder.join(format!("w{n}"));
             scope.spawn(move || {
                 let failed = work.work(&folder, proq, parts).err()?;
-                // Nothing that is counted after it would be believed.
+                // Nothing that is counted after the failure would be trusted.
                 work.todo.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 Some(failed.to_string())
             })
@@ -175,7 +176,7 @@ fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> 
     println!("{}", sum.row("all"));
     println!(
         "{} scenarios, {} points, {} of recovery ({} known), {} runs in {wall:.0} s: {} losses, {} violations (seed {seed})",
-        scenes.len(),
+        scenarios.len(),
         sum.points,
         sum.nested,
         sum.known,
@@ -186,24 +187,25 @@ fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> 
     Ok(sum.violations.is_empty())
 }
 
-impl Work<'_> {
+impl SharedWork<'_> {
     /// Takes one share after the other.
     fn work(&self, folder: &Path, proq: &Path, parts: usize) -> Outcome<()> {
         loop {
             let next = self.todo.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some((n, share)) = next else { return Ok(()) };
             let begin = Instant::now();
-            let scene = &self.scenes[n];
-            let disk = if self.args.mode() == Mode::Power { Some(Disk::new(folder)?) } else { None };
+            let scenario = &self.scenarios[n];
+            let disk = if self.args.mode() == Mode::Power { Some(LoopDisk::new(folder)?) } else { None };
             let folder = disk.as_ref().map_or(folder.to_owned(), |disk| disk.files().join("w"));
-            let mut place = Place::new(&folder, proq)?;
+            let mut fixture = Fixture::new(&folder, proq)?;
             if disk.is_some() {
-                place = place.on_a_machine_that_restarts();
+                fixture = fixture.with_restarted_machine();
             }
-            let stage = Stage::new(&place, scene).map_err(|e| format!("{}: {e}", scene.title()))?;
+            let prepared = PreparedScenario::new(&fixture, scenario)
+                .map_err(|e| format!("{}: {e}", scenario.title()))?;
             let mut tally = match &disk {
-                Some(disk) => power::sweep(&stage, disk, self.args, self.seed)?,
-                None => sweep(&stage, self.args, self.seed, share)?,
+                Some(disk) => power_sweep::sweep(&prepared, disk, self.args, self.seed)?,
+                None => sweep(&prepared, self.args, self.seed, share)?,
             };
             tally.seconds = begin.elapsed().as_secs_f64();
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,8 +213,8 @@ impl Work<'_> {
             *shares += 1;
             sum.add(tally);
             if *shares == parts {
-                println!("{}", sum.row(&scene.title()));
-                print!("{}", sum.lines());
+                println!("{}", sum.row(&scenario.title()));
+                print!("{}", sum.violation_lines());
             }
         }
     }

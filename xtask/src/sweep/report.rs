@@ -1,40 +1,40 @@
-//! Owns what a sweep tells: one row per scenario, one line per violation, one line at the end.
+//! Output of a sweep: one row per scenario, one line per violation, one line at the end.
 
 use std::fmt::Write;
 
-/// One run after which something was wrong.
+/// Run with a fault.
 #[derive(Debug, Clone)]
 pub(super) struct Violation {
-    /// The scenario.
-    pub(super) scene: String,
-    /// How it was disturbed.
-    pub(super) way: &'static str,
-    /// At which call.
+    /// Scenario.
+    pub(super) scenario: String,
+    /// Disturbance.
+    pub(super) disturbance: &'static str,
+    /// Number of the disturbed call.
     pub(super) point: usize,
-    /// At which call recovery was killed.
+    /// Number of the call at which recovery was killed.
     pub(super) nested: Option<usize>,
-    /// What that call was.
-    pub(super) at: String,
-    /// What was wrong.
+    /// Description of the call.
+    pub(super) call: String,
+    /// Faults of the run.
     pub(super) faults: Vec<String>,
-    /// The command that repeats it.
-    pub(super) repeat: String,
+    /// Command that repeats the run.
+    pub(super) repeat_command: String,
 }
 
-/// What came out of one scenario, or a share of it.
+/// Counts of one scenario, or of a share of it.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     /// Mutating calls of the undisturbed command.
     pub(super) points: usize,
     /// Mutating calls of all recoveries that were killed in turn.
     pub(super) nested: usize,
-    /// Those of them at which everything on disk was as at a point that had its run already.
+    /// Recovery calls at which the disk was in a state that was tested before.
     pub(super) known: usize,
     /// Disturbed runs.
     pub(super) runs: usize,
-    /// Runs that lost something.
+    /// Runs that lost a content.
     pub(super) losses: usize,
-    /// Runs with anything wrong, those with losses included.
+    /// Runs with any fault, including losses.
     pub(super) violations: Vec<Violation>,
     /// Time taken by all workers.
     pub(super) seconds: f64,
@@ -52,7 +52,7 @@ impl Tally {
         self.seconds += other.seconds;
     }
 
-    /// Its row, below [`HEADER`].
+    /// Returns the counts as a row below [`HEADER`].
     pub(super) fn row(&self, name: &str) -> String {
         format!(
             "{name:<26} {:>7} {:>7} {:>7} {:>7} {:>7} {:>10} {:>7.1}",
@@ -66,21 +66,25 @@ impl Tally {
         )
     }
 
-    /// Its violations, in order, one line each.
-    pub(super) fn lines(&mut self) -> String {
-        self.violations.sort_by_key(|v| (v.point, v.nested, v.way));
+    /// Returns the violations in order, one line each.
+    pub(super) fn violation_lines(&mut self) -> String {
+        self.violations.sort_by_key(|v| (v.point, v.nested, v.disturbance));
         let mut out = String::new();
         for v in &self.violations {
             let nested = v.nested.map(|j| format!("/{j}")).unwrap_or_default();
-            let what = v.faults.join(" | ");
-            let _ = writeln!(out, "  {} {}{nested} {} at {}: {what}", v.scene, v.point, v.way, v.at);
-            let _ = writeln!(out, "      {}", v.repeat);
+            let faults = v.faults.join(" | ");
+            let _ = writeln!(
+                out,
+                "  {} {}{nested} {} at {}: {faults}",
+                v.scenario, v.point, v.disturbance, v.call
+            );
+            let _ = writeln!(out, "      {}", v.repeat_command);
         }
         out
     }
 }
 
-/// Names the columns.
+/// Column titles.
 pub(super) const HEADER: &str =
     "scenario                    points  nested   known    runs  losses violations seconds";
 
@@ -89,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_fits_its_header() {
+    fn row_is_as_wide_as_header() {
         let tally = Tally { points: 3, runs: 4, ..Tally::default() };
         assert_eq!(tally.row("x").len(), HEADER.len());
     }

@@ -1,15 +1,15 @@
-//! Owns the comparison with other ways to land a branch, and to look at one, over a checkout with uncommitted changes: each is
-//! killed before every system call that changes something, and what is there then is counted.
+//! Comparison with other ways to land a branch, and to preview one, over a checkout with uncommitted changes.
+//! Each is killed before every mutating system call, and the resulting states are counted.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
 
+use super::fixture::Fixture;
 use super::image::{Image, difference};
-use super::place::Place;
-use super::trace::{self, Plan, Run};
-use super::{Outcome, fail, precious};
+use super::trace::{self, Plan, TracedRun};
+use super::{Outcome, fail, lost_contents};
 use crate::checkout;
 
 /// Kill git-proq and other tools at every call that changes something, side by side
@@ -36,35 +36,35 @@ pub(crate) struct Args {
     proq: Option<PathBuf>,
 }
 
-/// A workflow under comparison.
+/// Workflow under comparison.
 #[derive(Debug, Clone)]
 struct Workflow {
-    /// As a person types it.
+    /// Name of the workflow, as a user types it.
     name: String,
-    /// The commands, one after the other as long as all goes well.
+    /// Commands, run one after the other while they succeed.
     steps: Vec<String>,
-    /// Whether it runs in the branch's worktree.
-    in_branch: bool,
+    /// Whether the workflow runs in the branch's worktree.
+    runs_in_branch: bool,
     /// Whether an edit is staged.
-    staged: bool,
-    /// What somebody runs next who only wants to look.
-    next: &'static str,
+    has_staged_edit: bool,
+    /// Command that a user runs next to inspect the repository.
+    next_command: &'static str,
 }
 
-/// What happened when a workflow was killed at each of its calls.
+/// Results of killing a workflow at each of its calls.
 #[derive(Debug, Default)]
 struct Tally {
     points: usize,
-    /// Points after which something that the user had written was out of reach in the end.
+    /// Points after which the user's work was out of reach in the end.
     lost: usize,
-    /// Points after which the checkout was as it is between no two commands.
-    half: usize,
-    /// Those after which it still was when somebody had looked with the same tool.
-    half_looked_at: usize,
-    /// Points after which a lock of git's was left, when somebody had looked.
+    /// Points after which the checkout was in a state that no completed command leaves.
+    half_done: usize,
+    /// Points after which it still was after the next command of the same tool.
+    half_done_after_next: usize,
+    /// Points after which a lock of git's remained after the next command.
     locked: usize,
-    /// Points after which the same once more brought the checkout to where it was to go.
-    again: usize,
+    /// Points after which running the workflow again led to its final state.
+    completed_by_rerun: usize,
     notes: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ const HEADER: &str = "| what is killed | at | changes lost | half done | still, 
 
 /// Runs the comparison.
 pub(crate) fn main(args: &Args) -> ExitCode {
-    if !trace::is_possible() {
+    if !trace::can_trace() {
         println!("SKIPPED: this system does not let a process be traced");
         return ExitCode::from(super::SKIPPED);
     }
@@ -88,8 +88,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 
 fn compare(args: &Args) -> Outcome<()> {
     const FOLDER: &str = "proq-rivals-";
-    let proq = crate::place::program(args.proq.as_deref(), false)?;
-    let folder = crate::place::folder(FOLDER, FOLDER)?;
+    let proq = crate::run_env::build_program(args.proq.as_deref(), false)?;
+    let folder = crate::run_env::create_folder(FOLDER, FOLDER)?;
     for program in [Some(&proq), args.wt.as_ref(), Some(&PathBuf::from("git"))].into_iter().flatten() {
         let version = Command::new(program).arg("--version").output()?;
         println!("{}", String::from_utf8_lossy(&version.stdout).trim());
@@ -103,13 +103,15 @@ fn compare(args: &Args) -> Outcome<()> {
             let (todo, failures, proq) = (&todo, &failures, &proq);
             let folder = folder.join(format!("w{worker}"));
             scope.spawn(move || {
-                while let Some(way) = todo.lock().unwrap_or_else(PoisonError::into_inner).pop() {
-                    match Place::new(&folder, proq).and_then(|place| count(&place, &way, args)) {
-                        Ok(tally) => tally.print(&way, args.verbose),
+                while let Some(workflow) = todo.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+                    match Fixture::new(&folder, proq)
+                        .and_then(|fixture| kill_at_each_call(&fixture, &workflow, args))
+                    {
+                        Ok(tally) => tally.print(&workflow, args.verbose),
                         Err(e) => failures
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner)
-                            .push(format!("{}: {e}", way.name)),
+                            .push(format!("{}: {e}", workflow.name)),
                     }
                 }
             });
@@ -123,151 +125,154 @@ fn compare(args: &Args) -> Outcome<()> {
 }
 
 fn workflows(args: &Args) -> Vec<Workflow> {
-    let way = |name: &str, steps: &[&str], in_branch, next| Workflow {
+    let workflow = |name: &str, steps: &[&str], in_branch, next| Workflow {
         name: name.to_owned(),
         steps: steps.iter().map(|step| (*step).to_owned()).collect(),
-        in_branch,
-        staged: steps.len() > 1,
-        next,
+        runs_in_branch: in_branch,
+        has_staged_edit: steps.len() > 1,
+        next_command: next,
     };
-    let mut all = vec![way("`git merge`", &["git merge -q --no-ff --no-edit topic"], false, "git status")];
+    let mut all =
+        vec![workflow("`git merge`", &["git merge -q --no-ff --no-edit topic"], false, "git status")];
     all.extend(args.wt.as_ref().map(|wt| Workflow {
         steps: vec![format!("'{}' merge --yes main", wt.display())],
-        ..way("`wt merge`", &[], true, "git status")
+        ..workflow("`wt merge`", &[], true, "git status")
     }));
-    all.push(way("`git proq merge`", &["git-proq merge -q topic"], false, "git-proq list"));
+    all.push(workflow("`git proq merge`", &["git-proq merge -q topic"], false, "git-proq list"));
     let stash = [
         "git stash push -q -u",
         "git switch -q --detach topic",
         "git switch -q main",
         "git stash pop -q --index",
     ];
-    all.push(way("`git stash`, two `git switch`, `git stash pop --index`", &stash, false, "git status"));
+    all.push(workflow("`git stash`, two `git switch`, `git stash pop --index`", &stash, false, "git status"));
     let preview = ["git-proq preview -q topic", "git-proq preview -q --back"];
-    all.push(way("`git proq preview`, `preview --back`", &preview, false, "git-proq list"));
+    all.push(workflow("`git proq preview`, `preview --back`", &preview, false, "git-proq list"));
     all
 }
 
 impl Workflow {
-    fn is_ours(&self) -> bool {
-        self.next.starts_with("git-proq")
+    fn is_proq(&self) -> bool {
+        self.next_command.starts_with("git-proq")
     }
 
-    /// The folder that it runs in.
-    fn dir(&self, place: &Place) -> PathBuf {
-        if self.in_branch { place.top().join("topic") } else { place.repo() }
+    /// Returns the folder that the workflow runs in.
+    fn dir(&self, fixture: &Fixture) -> PathBuf {
+        if self.runs_in_branch { fixture.root().join("topic") } else { fixture.repo() }
     }
 
-    /// Its first commands.
-    fn first(&self, steps: usize, place: &Place) -> Command {
-        let mut command = place.command("sh", &self.dir(place));
+    /// Returns a command that runs the first steps.
+    fn first_steps(&self, steps: usize, fixture: &Fixture) -> Command {
+        let mut command = fixture.command("sh", &self.dir(fixture));
         command.args(["-c", &self.steps[..steps].join(" && ")]);
         command
     }
 
-    /// The same branch for all, in a worktree: one of git's own, or a lane.
-    fn prepare(&self, place: &Place) -> Outcome<()> {
-        place.begin()?;
-        place
+    /// Prepares the same branch for all workflows, in a worktree of git's own or in a lane.
+    fn prepare(&self, fixture: &Fixture) -> Outcome<()> {
+        fixture.init()?;
+        fixture
             .sh("mkdir src; for n in 1 2 3 4 5 6 7 8; do echo $n > src/$n; done; echo cache > .gitignore")?;
-        place.keep("staged.txt", "first")?;
-        place.keep("edited.txt", "first")?;
-        place.sh("git add -A; git commit -qm first")?;
-        let worktree = if self.is_ours() {
-            place.proq_ok(&["spawn", "--empty", "-n", "topic"])?;
-            place.lane("topic")
+        fixture.write_token("staged.txt", "first")?;
+        fixture.write_token("edited.txt", "first")?;
+        fixture.sh("git add -A; git commit -qm first")?;
+        let worktree = if self.is_proq() {
+            fixture.proq_ok(&["spawn", "--empty", "-n", "topic"])?;
+            fixture.lane("topic")
         } else {
-            place.sh("git worktree add -q -b topic ../topic")?;
-            place.top().join("topic")
+            fixture.sh("git worktree add -q -b topic ../topic")?;
+            fixture.root().join("topic")
         };
-        place.keep(worktree.join("src/1"), "changed on the branch")?;
-        place.keep(worktree.join("src/2"), "changed on the branch")?;
-        place.keep(worktree.join("src/new"), "new on the branch")?;
-        place.sh_in(&worktree, "git rm -q src/3; git add -A; git commit -qm topic")?;
-        place.keep("src/8", "changed on the base")?;
-        place.sh("git commit -qam base")?;
-        place.keep("staged.txt", "staged by the user")?;
-        if self.staged {
-            place.sh("git add staged.txt")?;
+        fixture.write_token(worktree.join("src/1"), "changed on the branch")?;
+        fixture.write_token(worktree.join("src/2"), "changed on the branch")?;
+        fixture.write_token(worktree.join("src/new"), "new on the branch")?;
+        fixture.sh_in(&worktree, "git rm -q src/3; git add -A; git commit -qm topic")?;
+        fixture.write_token("src/8", "changed on the base")?;
+        fixture.sh("git commit -qam base")?;
+        fixture.write_token("staged.txt", "staged by the user")?;
+        if self.has_staged_edit {
+            fixture.sh("git add staged.txt")?;
         }
-        place.keep("edited.txt", "edited by the user")?;
-        place.keep("notes.txt", "untracked, by the user")?;
-        place.keep("cache", "ignored, by the user")?;
-        place.freeze()
+        fixture.write_token("edited.txt", "edited by the user")?;
+        fixture.write_token("notes.txt", "untracked, by the user")?;
+        fixture.write_token("cache", "ignored, by the user")?;
+        fixture.save_template()
     }
 }
 
-/// Kills one way at each of its points.
-fn count(place: &Place, way: &Workflow, args: &Args) -> Outcome<Tally> {
-    way.prepare(place)?;
-    // What is there when no command, the first, the first two, ... have run. The last is where it is to go.
-    let mut whole = Vec::new();
-    for steps in 0..=way.steps.len() {
-        place.reset()?;
+/// Kills a workflow at each of its calls.
+fn kill_at_each_call(fixture: &Fixture, workflow: &Workflow, args: &Args) -> Outcome<Tally> {
+    workflow.prepare(fixture)?;
+    // States after no step, the first step, the first two, and so on. The last one is the final state.
+    let mut complete_states = Vec::new();
+    for steps in 0..=workflow.steps.len() {
+        fixture.reset()?;
         if steps > 0 {
-            place.answer(&mut way.first(steps, place))?.ok(&way.name)?;
+            fixture.output(&mut workflow.first_steps(steps, fixture))?.ok(&workflow.name)?;
         }
-        whole.push(look(place)?);
+        complete_states.push(read_checkout(fixture)?);
     }
-    let mut count = Tally::default();
+    let mut tally = Tally::default();
     let mut point = 1;
     loop {
-        place.reset()?;
-        let run = killed(place, way, point)?;
-        let Some(call) = run.hit else { return Ok(count) };
-        count.points += 1;
+        fixture.reset()?;
+        let run = run_killed(fixture, workflow, point)?;
+        let Some(call) = run.planned_call else { return Ok(tally) };
+        tally.points += 1;
         let mut wrong = Vec::new();
-        let is_whole = |image: &Image| whole.iter().any(|one| difference(image, one).is_none());
-        if !is_whole(&look(place)?) {
-            count.half += 1;
+        let is_complete = |image: &Image| complete_states.iter().any(|one| difference(image, one).is_none());
+        if !is_complete(&read_checkout(fixture)?) {
+            tally.half_done += 1;
         }
-        let next: Vec<&str> = way.next.split(' ').collect();
-        let _ = place.answer(place.command(next[0], &place.repo()).args(&next[1..]))?;
-        if !is_whole(&look(place)?) {
-            count.half_looked_at += 1;
+        let next: Vec<&str> = workflow.next_command.split(' ').collect();
+        let _ = fixture.output(fixture.command(next[0], &fixture.repo()).args(&next[1..]))?;
+        if !is_complete(&read_checkout(fixture)?) {
+            tally.half_done_after_next += 1;
             wrong.push("half done".to_owned());
         }
-        if let Some(lock) = lock_below(&place.repo().join(".git")) {
-            count.locked += 1;
+        if let Some(lock) = lock_below(&fixture.repo().join(".git")) {
+            tally.locked += 1;
             wrong.push(format!("locked by {lock}"));
         }
-        if way.dir(place).is_dir() {
-            let _ = place.answer(&mut way.first(way.steps.len(), place))?;
+        if workflow.dir(fixture).is_dir() {
+            let _ = fixture.output(&mut workflow.first_steps(workflow.steps.len(), fixture))?;
         }
-        match whole.last().and_then(|wanted| difference(&look(place).ok()?, wanted)) {
-            None => count.again += 1,
+        match complete_states.last().and_then(|wanted| difference(&read_checkout(fixture).ok()?, wanted)) {
+            None => tally.completed_by_rerun += 1,
             Some(what) => wrong.push(format!("the same again does not get there: {what}")),
         }
-        let lost = precious::lost(place, &place.tokens())?;
+        let lost = lost_contents::find_lost(fixture, &fixture.tokens())?;
         if !lost.is_empty() {
-            count.lost += 1;
+            tally.lost += 1;
             wrong.push(format!("LOST: {}", lost.join(", ")));
         }
-        count.notes.extend(wrong.into_iter().map(|what| format!("{} {point} {call:?}: {what}", way.name)));
+        tally
+            .notes
+            .extend(wrong.into_iter().map(|what| format!("{} {point} {call:?}: {what}", workflow.name)));
         point += args.every.max(1);
     }
 }
 
-/// Runs a way under the tracer, and kills it with all that it started.
-fn killed(place: &Place, way: &Workflow, point: usize) -> Outcome<Run> {
-    let ours = [place.beside("out"), place.beside("err")];
-    let mut command = way.first(way.steps.len(), place);
-    command.stdout(File::create(&ours[0])?).stderr(File::create(&ours[1])?);
-    trace::run(command, Plan::Kill(point), &ours, None)
+/// Runs a workflow under the tracer, and kills it with all processes that it started.
+fn run_killed(fixture: &Fixture, workflow: &Workflow, point: usize) -> Outcome<TracedRun> {
+    let output_files = [fixture.sibling("out"), fixture.sibling("err")];
+    let mut command = workflow.first_steps(workflow.steps.len(), fixture);
+    command.stdout(File::create(&output_files[0])?).stderr(File::create(&output_files[1])?);
+    trace::run_traced(command, Plan::Kill(point), &output_files, None)
 }
 
-/// The main checkout as its user sees it: files, index, where HEAD is and what it holds, and open operations.
-fn look(place: &Place) -> Outcome<Image> {
-    let repo = place.repo();
+/// Reads the main checkout as its user sees it: files, index, HEAD and its tree, and open operations.
+fn read_checkout(fixture: &Fixture) -> Outcome<Image> {
+    let repo = fixture.repo();
     let mut image = Image::new();
     for (path, value) in checkout::files(&repo)? {
         image.insert(format!("file {path}"), value);
     }
-    let index = place.list_index(&repo)?;
+    let index = fixture.list_index(&repo)?;
     for (entry, value) in checkout::index(&index.stdout) {
         image.insert(format!("index {entry}"), value);
     }
-    let tree = place.answer(place.command("git", &repo).args(["rev-parse", "HEAD^{tree}"]))?;
+    let tree = fixture.output(fixture.command("git", &repo).args(["rev-parse", "HEAD^{tree}"]))?;
     image.insert("HEAD's tree".to_owned(), String::from_utf8_lossy(&tree.stdout).trim().to_owned());
     let head = std::fs::read_to_string(repo.join(".git/HEAD")).unwrap_or_default();
     image.insert("HEAD".to_owned(), if head.starts_with("ref: ") { head } else { "detached".to_owned() });
@@ -277,8 +282,8 @@ fn look(place: &Place) -> Outcome<Image> {
     Ok(image)
 }
 
-/// A lock that keeps git from something. Those of git-proq, which the kernel frees, do not, nor do those of the stash's own
-/// index, whose name nobody takes again.
+/// Returns a lock that blocks git. Locks of git-proq, which the kernel releases, do not, nor do those of the
+/// stash's own index, whose names no process uses again.
 fn lock_below(dir: &Path) -> Option<String> {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
@@ -296,10 +301,16 @@ fn lock_below(dir: &Path) -> Option<String> {
 }
 
 impl Tally {
-    fn print(&self, way: &Workflow, verbose: bool) {
+    fn print(&self, workflow: &Workflow, verbose: bool) {
         println!(
             "| {} | {} | {} | {} | {} | {} | {} |",
-            way.name, self.points, self.lost, self.half, self.half_looked_at, self.locked, self.again
+            workflow.name,
+            self.points,
+            self.lost,
+            self.half_done,
+            self.half_done_after_next,
+            self.locked,
+            self.completed_by_rerun
         );
         for note in self.notes.iter().filter(|_| verbose) {
             println!("  {note}");

@@ -1,4 +1,4 @@
-//! Owns running one program, with all that it starts, under a plan for one of its mutating calls.
+//! Tracer: runs one program, with all processes that it starts, under a plan for one of its mutating calls.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -9,33 +9,34 @@ use std::time::Duration;
 use libc::{c_int, pid_t};
 
 use super::Outcome;
-use super::calls::Call;
+use super::mutating_calls::Call;
 use super::sys::{self, Stop};
 
-/// What is to happen at which call. The first one is number 1.
+/// Plan of what happens at which call. The first call is number 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Nothing; the calls are listed.
+    /// Only list the calls.
     Watch,
-    /// Everything is killed before this call takes effect.
+    /// Kill all processes before this call takes effect.
     Kill(usize),
-    /// The process that makes this call is killed before it takes effect. Only calls of processes other than the command
-    /// count.
+    /// Kill the process that makes this call before it takes effect. Only calls of processes other than the
+    /// command count.
     KillChild(usize),
-    /// This call fails, and the later ones too when `lasting`.
+    /// Let this call fail, and the later ones too if `lasting`.
     Fail {
-        /// The first call that fails.
+        /// First call that fails.
         at: usize,
-        /// With which error.
+        /// Error number.
         errno: c_int,
-        /// Whether all later calls fail as well: those that need room when the disk is full, else every one.
+        /// Whether later calls fail as well: those that need disk space if the disk is full, otherwise every
+        /// one.
         lasting: bool,
     },
-    /// A signal is sent to the command's process group, as a terminal does.
+    /// Send a signal to the command's process group, as a terminal does.
     Signal {
-        /// At which call.
+        /// Number of the call.
         at: usize,
-        /// Which one.
+        /// Signal number.
         signal: c_int,
     },
 }
@@ -49,59 +50,60 @@ impl Plan {
     }
 }
 
-/// How a run went.
+/// Result of a traced run.
 #[derive(Debug, Default)]
-pub(super) struct Run {
-    /// The calls, up to the one that the plan was for; all of them when it was only watched.
+pub(super) struct TracedRun {
+    /// Calls up to the planned one; all of them when the run was only watched.
     pub(super) calls: Vec<Call>,
-    /// The call that the plan was for; None when the run ended before.
-    pub(super) hit: Option<Call>,
-    /// The exit code of the command itself.
+    /// Planned call; none if the run ended before it.
+    pub(super) planned_call: Option<Call>,
+    /// Exit code of the command itself.
     pub(super) code: i32,
-    /// The command's process number.
+    /// Process number of the command.
     pub(super) pid: pid_t,
-    /// Whether it wrote anything to its output.
-    pub(super) has_answered: bool,
+    /// Whether the command wrote to its standard output.
+    pub(super) wrote_output: bool,
 }
 
-/// Looks at what is on disk before each call takes effect; it is given the command's process number.
+/// Callback that inspects the disk before each call takes effect; its argument is the command's process
+/// number.
 pub(super) type Watcher<'a> = &'a mut (dyn FnMut(pid_t) -> Outcome<()> + 'a);
 
-/// How long a run may take; none takes a hundredth of it. One that is watched waits for its watcher, too.
-const LONG: Duration = Duration::from_mins(2);
-const LONG_WATCHED: Duration = Duration::from_mins(20);
+/// Time limits of a run; no run takes a hundredth of it. A watched run also waits for its watcher.
+const RUN_TIMEOUT: Duration = Duration::from_mins(2);
+const WATCHED_RUN_TIMEOUT: Duration = Duration::from_mins(20);
 
-/// Runs a command to the end of it and of all its children. `ours` are files whose changes do not count.
-pub(super) fn run(
+/// Runs a command to its end and to that of all its children. Changes to `ignored_files` do not count.
+pub(super) fn run_traced(
     command: Command,
     plan: Plan,
-    ours: &[PathBuf],
+    ignored_files: &[PathBuf],
     watcher: Option<Watcher<'_>>,
-) -> Outcome<Run> {
-    let tracer = sys::thread();
+) -> Outcome<TracedRun> {
+    let tracer = sys::thread_id();
     let (done, wait) = mpsc::channel::<()>();
-    let long = if watcher.is_some() { LONG_WATCHED } else { LONG };
+    let timeout = if watcher.is_some() { WATCHED_RUN_TIMEOUT } else { RUN_TIMEOUT };
     std::thread::scope(|scope| {
-        // Something that waits for ever is ended, and shows as 128 + 9.
+        // A process that waits forever is killed, and its exit code is 128 + 9.
         scope.spawn(move || {
-            if wait.recv_timeout(long) == Err(RecvTimeoutError::Timeout) {
+            if wait.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
                 for pid in traced_by(tracer) {
                     sys::signal(pid, libc::SIGKILL);
                 }
             }
         });
-        let run = run_to_its_end(command, plan, ours, watcher);
+        let run = trace_to_end(command, plan, ignored_files, watcher);
         drop(done);
         run
     })
 }
 
-/// Whether this system lets a process be traced by its parent; some containers do not.
-pub(super) fn is_possible() -> bool {
-    run(Command::new("true"), Plan::Watch, &[], None).is_ok_and(|run| run.code == 0)
+/// Returns whether this system lets a process be traced by its parent; some containers do not.
+pub(super) fn can_trace() -> bool {
+    run_traced(Command::new("true"), Plan::Watch, &[], None).is_ok_and(|run| run.code == 0)
 }
 
-/// All processes that a thread traces.
+/// Returns all processes that a thread traces.
 fn traced_by(tracer: pid_t) -> Vec<pid_t> {
     let line = format!("TracerPid:\t{tracer}");
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -110,20 +112,20 @@ fn traced_by(tracer: pid_t) -> Vec<pid_t> {
     pids.filter(|pid| status(pid).lines().any(|l| l == line)).collect()
 }
 
-fn run_to_its_end(
+fn trace_to_end(
     mut command: Command,
     plan: Plan,
-    ours: &[PathBuf],
+    ignored_files: &[PathBuf],
     watcher: Option<Watcher<'_>>,
-) -> Outcome<Run> {
-    sys::traced(&mut command);
+) -> Outcome<TracedRun> {
+    sys::enable_tracing(&mut command);
     let child = command.spawn()?;
     let root = pid_t::try_from(child.id())?;
-    let run = Run { pid: root, ..Run::default() };
+    let run = TracedRun { pid: root, ..TracedRun::default() };
     let mut tracer =
-        Tracer { root, plan, ours, watcher, count: 0, killed: false, alive: HashSet::new(), run };
+        Tracer { root, plan, ignored_files, watcher, count: 0, killed: false, alive: HashSet::new(), run };
     while let Some((pid, stop)) = sys::wait()? {
-        tracer.see(pid, stop)?;
+        tracer.handle_stop(pid, stop)?;
     }
     Ok(tracer.run)
 }
@@ -131,16 +133,16 @@ fn run_to_its_end(
 struct Tracer<'a, 'w> {
     root: pid_t,
     plan: Plan,
-    ours: &'a [PathBuf],
+    ignored_files: &'a [PathBuf],
     watcher: Option<Watcher<'w>>,
     count: usize,
     killed: bool,
     alive: HashSet<pid_t>,
-    run: Run,
+    run: TracedRun,
 }
 
 impl Tracer<'_, '_> {
-    fn see(&mut self, pid: pid_t, stop: Stop) -> Outcome<()> {
+    fn handle_stop(&mut self, pid: pid_t, stop: Stop) -> Outcome<()> {
         if let Stop::End(code) = stop {
             self.alive.remove(&pid);
             if pid == self.root {
@@ -148,20 +150,20 @@ impl Tracer<'_, '_> {
             }
             return Ok(());
         }
-        let new = self.alive.insert(pid);
+        let is_new = self.alive.insert(pid);
         if self.killed {
             sys::signal(pid, libc::SIGKILL);
             return Ok(());
         }
         match stop {
-            Stop::Call => self.call(pid),
-            // The first stop of the command is its exec, that of a child of its own making.
-            Stop::Signal(libc::SIGTRAP) if new && pid == self.root => {
-                sys::follow(pid)?;
+            Stop::Call => self.handle_call(pid),
+            // The first stop of the command is its exec; a child's first stop is its creation.
+            Stop::Signal(libc::SIGTRAP) if is_new && pid == self.root => {
+                sys::set_trace_options(pid)?;
                 sys::resume(pid, 0);
                 Ok(())
             }
-            Stop::Signal(libc::SIGSTOP) if new => {
+            Stop::Signal(libc::SIGSTOP) if is_new => {
                 sys::resume(pid, 0);
                 Ok(())
             }
@@ -176,9 +178,11 @@ impl Tracer<'_, '_> {
         }
     }
 
-    fn call(&mut self, pid: pid_t) -> Outcome<()> {
-        let call = sys::registers(pid).ok().and_then(|regs| Call::at(pid, self.root, &regs, self.ours));
-        let counts = |call: &Call| call.of_child || !matches!(self.plan, Plan::KillChild(_));
+    fn handle_call(&mut self, pid: pid_t) -> Outcome<()> {
+        let call = sys::registers(pid)
+            .ok()
+            .and_then(|regs| Call::from_stopped(pid, self.root, &regs, self.ignored_files));
+        let counts = |call: &Call| call.is_from_child || !matches!(self.plan, Plan::KillChild(_));
         let Some(call) = call.filter(counts) else {
             sys::resume(pid, 0);
             return Ok(());
@@ -187,26 +191,26 @@ impl Tracer<'_, '_> {
         if let Some(watcher) = &mut self.watcher {
             watcher(self.root)?;
         }
-        let due = self.count == self.plan.at();
+        let is_due = self.count == self.plan.at();
         match self.plan {
-            Plan::Kill(_) if due => {
+            Plan::Kill(_) if is_due => {
                 self.killed = true;
                 for pid in &self.alive {
                     sys::signal(*pid, libc::SIGKILL);
                 }
             }
-            Plan::KillChild(_) if due => sys::signal(pid, libc::SIGKILL),
-            Plan::Fail { errno, .. } if due => sys::fail_call(pid, errno)?,
+            Plan::KillChild(_) if is_due => sys::signal(pid, libc::SIGKILL),
+            Plan::Fail { errno, .. } if is_due => sys::fail_call(pid, errno)?,
             Plan::Fail { at, errno, lasting: true }
-                if self.count > at && (errno != libc::ENOSPC || call.needs_room) =>
+                if self.count > at && (errno != libc::ENOSPC || call.needs_disk_space) =>
             {
                 sys::fail_call(pid, errno)?;
             }
-            Plan::Signal { signal, .. } if due => sys::signal(-self.root, signal),
+            Plan::Signal { signal, .. } if is_due => sys::signal(-self.root, signal),
             _ => {}
         }
-        if due {
-            self.run.hit = Some(call.clone());
+        if is_due {
+            self.run.planned_call = Some(call.clone());
         }
         if self.count <= self.plan.at() {
             self.run.calls.push(call);

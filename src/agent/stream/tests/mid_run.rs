@@ -2,7 +2,7 @@
 
 use super::{Dialect, RECORDED_AGENTS, recorded_stream};
 use crate::agent::stream::live_reporting::ContextReporting;
-use crate::agent::stream::{Event, OutputReader, Progress, SessionTotals};
+use crate::agent::stream::{OutputReader, Progress, SessionTotals, StreamEvent};
 
 /// Returns the progress of a recorded run just before its stream reports the end of the run.
 fn progress_before_result(dialect: Dialect, bytes: &[u8]) -> Progress {
@@ -11,7 +11,7 @@ fn progress_before_result(dialect: Dialect, bytes: &[u8]) -> Progress {
     for line in bytes.split_inclusive(|b| *b == b'\n') {
         let mut events = Vec::new();
         reader.feed(line, &mut events);
-        if reader.is_finished() || events.iter().any(|event| matches!(event, Event::Result { .. })) {
+        if reader.is_finished() || events.iter().any(|event| matches!(event, StreamEvent::Result { .. })) {
             break;
         }
         progress = reader.progress().clone();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{exit, parse_lines, parse_stream, recorded_stream, replay, signal};
 use crate::agent::stream::{
-    Dialect, Event, Exit, ExitClass, FailureKind, OutputReader, SessionTotals, Tokens,
+    Dialect, Exit, ExitClass, FailureKind, OutputReader, SessionTotals, StreamEvent, Tokens,
 };
 
 fn refused_tools(dialect: Dialect, output_lines: &[&str]) -> Vec<String> {
@@ -25,7 +25,7 @@ fn adds_copilot_usage_file_to_tokens() {
     // Five requests: three steps, and two more that a stop gate caused.
     let tokens = Tokens { input: 5400, cached_input: 1000, cache_write: 0, output: 250, reasoning: 50 };
     assert_eq!((summary.tokens, summary.model.as_deref()), (tokens, Some("stub-model")));
-    assert!(events.contains(&Event::Usage(tokens)));
+    assert!(events.contains(&StreamEvent::Usage(tokens)));
     let before =
         SessionTotals { tokens: Tokens { input: 5000, ..Tokens::default() }, ..summary.session_totals };
     assert_eq!(run(&before, &usage).0.tokens.input, 400);
@@ -67,7 +67,7 @@ fn joins_gemini_text_deltas() {
     assert_eq!(events, []);
     assert_eq!(reader.progress().last_text.as_deref(), Some("one two"));
     let summary = reader.finish(exit(0), &mut events);
-    assert_eq!(events, [Event::Text { text: "one two".to_owned(), parent: None }]);
+    assert_eq!(events, [StreamEvent::Text { text: "one two".to_owned(), parent: None }]);
     assert_eq!((summary.class, summary.answer.as_deref()), (ExitClass::Interrupted, Some("one two")));
 }
 
@@ -131,7 +131,10 @@ fn classifies_pi_by_stop_reason() {
         r#"{"type":"auto_retry_start","attempt":1,"maxAttempts":3,"delayMs":2000,"errorMessage":"429"}"#;
     let (events, _) = parse_lines(Dialect::Pi, &[retry, r#"{"type":"message_update","usage":{}}"#], exit(0));
     let (attempt, of, delay_ms) = (Some(1), Some(3), Some(2000));
-    assert_eq!(events, [Event::Retry { attempt, max_attempts: of, delay_ms, reason: "429".to_owned() }]);
+    assert_eq!(
+        events,
+        [StreamEvent::Retry { attempt, max_attempts: of, delay_ms, reason: "429".to_owned() }]
+    );
 }
 
 #[test]
@@ -346,8 +349,9 @@ fn ignores_replayed_history_of_loaded_session() {
             (summary.class, summary.tool_calls, summary.answer.as_deref()),
             (ExitClass::Done, 1, Some("New end."))
         );
-        let text =
-            |event: &Event| if let Event::Text { text, .. } = event { Some(text.clone()) } else { None };
+        let text = |event: &StreamEvent| {
+            if let StreamEvent::Text { text, .. } = event { Some(text.clone()) } else { None }
+        };
         assert_eq!(events.iter().filter_map(text).collect::<Vec<_>>(), [first, "New end."]);
     }
     // An agent that only sends text, in its second turn as well.
@@ -392,7 +396,7 @@ fn reads_gemini_retries_from_stderr() {
     for chunk in stderr.as_bytes().chunks(7) {
         reader.feed_stderr(chunk, &mut events);
     }
-    let retry = |attempt, delay_ms, why: &str| Event::Retry {
+    let retry = |attempt, delay_ms, why: &str| StreamEvent::Retry {
         attempt: Some(attempt),
         max_attempts: None,
         delay_ms,
@@ -409,7 +413,7 @@ fn reads_refused_tools_of_each_dialect() {
     let input = json!({"command": "rm"});
     assert_eq!(
         events,
-        [Event::PermissionRequested { id: "p1".to_owned(), tool: "execute".to_owned(), input }]
+        [StreamEvent::PermissionRequested { id: "p1".to_owned(), tool: "execute".to_owned(), input }]
     );
     let codex = r#"{"type":"item.completed","item":{"id":"i","type":"command_execution","command":"rm","aggregated_output":"","exit_code":null,"status":"declined"}}"#;
     assert_eq!(refused_tools(Dialect::Codex, &[codex]), ["command_execution"]);
@@ -423,7 +427,7 @@ fn reads_refused_tools_of_each_dialect() {
 #[test]
 fn reads_copilot_retries_from_ephemeral_lines() {
     let (events, _) = replay("copilot", "error-401");
-    let retries = events.iter().filter(|e| matches!(e, Event::Retry { .. })).count();
+    let retries = events.iter().filter(|e| matches!(e, StreamEvent::Retry { .. })).count();
     assert_eq!(retries, 2);
     let none = SessionTotals::default();
     assert_eq!(parse_stream(Dialect::Copilot, &none, b"{\"ephemeral\":true,\"type\":\"x\"}", exit(0)).0, []);

@@ -4,7 +4,9 @@ use proptest::prelude::*;
 
 use super::{exit, parse_stream, recorded_stream};
 use crate::agent::stream::event::dollars_to_nanos;
-use crate::agent::stream::{Cost, Dialect, Event, Exit, OutputReader, Price, Prices, SessionTotals, Tokens};
+use crate::agent::stream::{
+    Cost, Dialect, Exit, OutputReader, Price, Prices, SessionTotals, StreamEvent, Tokens,
+};
 
 fn price_table(entries: &[(&str, &str)]) -> Prices {
     entries.iter().map(|(model, price)| ((*model).to_owned(), price.parse::<Price>().unwrap())).collect()
@@ -103,11 +105,11 @@ fn prices_only_agents_that_report_no_cost() {
     let (codex, events) = run(Dialect::Codex, "codex", Some("gpt-5"), exit(0));
     let cost = Cost { nanos: 6_000_000, estimated: true };
     assert_eq!((codex.cost, codex.session_totals.cost_nanos), (Some(cost), None));
-    assert!(events.contains(&Event::Cost(cost)));
+    assert!(events.contains(&StreamEvent::Cost(cost)));
     let (claude, events) = run(Dialect::Claude, "claude", None, exit(0));
     assert_eq!(claude.cost, Some(Cost { nanos: 29_200_000, estimated: false }));
     // During the run only the tokens are known; the estimate lets a budget end the run early.
-    assert!(events.contains(&Event::Cost(Cost { nanos: 1_000_000, estimated: true })));
+    assert!(events.contains(&StreamEvent::Cost(Cost { nanos: 1_000_000, estimated: true })));
     let (pi, _) = run(Dialect::Pi, "pi-0.87", None, exit(0));
     assert_eq!(pi.cost, Some(Cost { nanos: 12_330_000, estimated: false }));
 }

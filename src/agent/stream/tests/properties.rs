@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{RECORDED_AGENTS, exit, recorded_exit_codes, recorded_stream};
 use crate::agent::stream::lines::MAX_LINE_BYTES;
-use crate::agent::stream::{Dialect, Event, OutputReader, SessionTotals, Summary};
+use crate::agent::stream::{Dialect, OutputReader, SessionTotals, StreamEvent, Summary};
 
 const ALL_DIALECTS: [Dialect; 10] = [
     Dialect::Claude,
@@ -23,7 +23,7 @@ const ALL_DIALECTS: [Dialect; 10] = [
 /// Maximum number of bytes that a reader holds beside one line: a few texts of maximum length, and names.
 const MAX_BYTES_BESIDE_LINE: usize = 1024 * 1024;
 
-fn parse_in_pieces(dialect: Dialect, bytes: &[u8], piece_lengths: &[usize]) -> (Vec<Event>, Summary) {
+fn parse_in_pieces(dialect: Dialect, bytes: &[u8], piece_lengths: &[usize]) -> (Vec<StreamEvent>, Summary) {
     let mut reader = OutputReader::new(dialect, &SessionTotals::default());
     let mut events = Vec::new();
     let mut remaining = bytes;
@@ -193,7 +193,7 @@ fn gigabyte_line_stays_within_memory_bound() {
         reader.feed(b"\"}\n{\"type\":\"next\"}\n", &mut events);
         assert!(reader.memory_bytes() <= MAX_BYTES_BESIDE_LINE);
         assert_eq!(events.len(), 2);
-        assert_eq!(events[0], Event::Unknown { kind: "too long".to_owned() });
+        assert_eq!(events[0], StreamEvent::Unknown { kind: "too long".to_owned() });
     }
 }
 
@@ -202,7 +202,7 @@ fn reads_lines_up_to_length_limit() {
     for (length, kind) in [(MAX_LINE_BYTES, "no event"), (MAX_LINE_BYTES + 1, "too long")] {
         let mut line = vec![b'x'; length];
         line.push(b'\n');
-        let wanted = [Event::Unknown { kind: kind.to_owned() }];
+        let wanted = [StreamEvent::Unknown { kind: kind.to_owned() }];
         for piece_length in [length + 1, length, length - 1, 1 << 20] {
             assert_eq!(
                 parse_in_pieces(Dialect::Claude, &line, &[piece_length]).0,

@@ -2,7 +2,9 @@
 //! change.
 
 use super::{exit, parse_lines, parse_stream, recorded_stream, replay, signal};
-use crate::agent::stream::{Dialect, Event, ExitClass, FailureKind, OutputReader, SessionTotals, Tokens};
+use crate::agent::stream::{
+    Dialect, ExitClass, FailureKind, OutputReader, SessionTotals, StreamEvent, Tokens,
+};
 
 fn without_lines_containing(bytes: &[u8], pattern: &str) -> Vec<u8> {
     let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -89,7 +91,10 @@ fn links_subagent_text_to_parent_tool_call() {
     let (events, summary) =
         parse_lines(Dialect::Claude, &[text.lines().nth(2).unwrap(), last, &subagent_line], exit(0));
     assert!(
-        events.contains(&Event::Text { text: "deep inside".to_owned(), parent: Some("toolu_1".to_owned()) })
+        events.contains(&StreamEvent::Text {
+            text: "deep inside".to_owned(),
+            parent: Some("toolu_1".to_owned())
+        })
     );
     assert_eq!(summary.answer.unwrap(), "All done");
     assert_eq!(summary.tokens.input, 2800);
@@ -127,7 +132,7 @@ fn reads_claude_permission_requests_and_retries() {
         exit(0),
     );
     let input = serde_json::json!({"command": "ls"});
-    let retry = Event::Retry {
+    let retry = StreamEvent::Retry {
         attempt: Some(2),
         max_attempts: Some(10),
         delay_ms: Some(1000),
@@ -135,7 +140,7 @@ fn reads_claude_permission_requests_and_retries() {
     };
     assert_eq!(
         events,
-        [Event::PermissionRequested { id: "r1".to_owned(), tool: "Bash".to_owned(), input }, retry]
+        [StreamEvent::PermissionRequested { id: "r1".to_owned(), tool: "Bash".to_owned(), input }, retry]
     );
 }
 
@@ -154,7 +159,7 @@ fn reads_cursor_tool_calls_without_tokens() {
         ],
         exit(0),
     );
-    assert!(events.contains(&Event::ToolUse {
+    assert!(events.contains(&StreamEvent::ToolUse {
         id: "t1".to_owned(),
         name: "read".to_owned(),
         input: serde_json::json!({"path": "a"}),
@@ -211,7 +216,7 @@ fn uses_non_event_lines_as_failure_detail() {
     let kinds: Vec<&str> = events
         .iter()
         .map(|e| match e {
-            Event::Unknown { kind } => kind.as_str(),
+            StreamEvent::Unknown { kind } => kind.as_str(),
             other => panic!("{other:?}"),
         })
         .collect();

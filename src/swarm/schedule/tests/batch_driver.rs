@@ -2,7 +2,7 @@
 
 use crate::store::records::RunClass;
 use crate::swarm::schedule::{
-    Action, BatchOptions, Event, Phase, RunBase, RunEnd, ScheduledTask, State, Workload,
+    Action, BatchOptions, Phase, RunBase, ScheduleEvent, ScheduledTask, State, TaskRunEnd, Workload,
 };
 
 pub(super) struct BatchDriver {
@@ -45,13 +45,13 @@ impl BatchDriver {
         BatchDriver { state: State::new(&Workload::new(tasks, phases, overlaps).unwrap(), options) }
     }
 
-    pub(super) fn handle(&mut self, event: &Event) -> String {
+    pub(super) fn handle(&mut self, event: &ScheduleEvent) -> String {
         let descriptions: Vec<String> = self.state.handle(event).iter().map(describe_action).collect();
         descriptions.join("; ")
     }
 
     pub(super) fn start(&mut self) -> String {
-        self.handle(&Event::BatchStarted)
+        self.handle(&ScheduleEvent::BatchStarted)
     }
 
     /// Starts the batch and reports the first `lanes` lanes as set up.
@@ -64,25 +64,25 @@ impl BatchDriver {
     }
 
     pub(super) fn set_up_lane(&mut self, lane: usize) -> String {
-        self.handle(&Event::LaneSetUp { lane })
+        self.handle(&ScheduleEvent::LaneSetUp { lane })
     }
 
-    pub(super) fn end_run(&mut self, task: usize, end: RunEnd) -> String {
+    pub(super) fn end_run(&mut self, task: usize, end: TaskRunEnd) -> String {
         let attempt = self.state.attempts(task);
-        assert_eq!(self.handle(&Event::RunStarted { task, attempt }), "");
-        self.handle(&Event::RunEnded { task, attempt, end })
+        assert_eq!(self.handle(&ScheduleEvent::RunStarted { task, attempt }), "");
+        self.handle(&ScheduleEvent::RunEnded { task, attempt, end })
     }
 
     pub(super) fn complete_run(&mut self, task: usize) -> String {
-        self.end_run(task, RunEnd::Done)
+        self.end_run(task, TaskRunEnd::Done)
     }
 
     pub(super) fn crash_run(&mut self, task: usize) -> String {
-        self.end_run(task, RunEnd::Failed(RunClass::Crashed))
+        self.end_run(task, TaskRunEnd::Failed(RunClass::Crashed))
     }
 
     pub(super) fn land_tasks(&mut self, tasks: &[usize]) -> String {
-        self.handle(&Event::Landed { tasks: tasks.to_vec() })
+        self.handle(&ScheduleEvent::Landed { tasks: tasks.to_vec() })
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::batch_case::{BatchCase, SeededRng, fixed_percent};
 use super::reference_model::ReferenceModel;
 use crate::store::records::RunClass;
-use crate::swarm::schedule::{Action, Event, PauseReason, RunEnd, State, Workload};
+use crate::swarm::schedule::{Action, PauseReason, ScheduleEvent, State, TaskRunEnd, Workload};
 
 /// Result of one attempt to land a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ enum PendingStep {
     FinishSetUp(usize),
     ReportStart(usize, u32),
     EndRun(usize, u32),
-    Emit(Event),
+    Emit(ScheduleEvent),
     FinishResolution(usize),
 }
 
@@ -30,7 +30,7 @@ pub(super) struct BatchSimulation {
     pub(super) case: BatchCase,
     pub(super) workload: Workload,
     pub(super) state: State,
-    pub(super) log: Vec<Event>,
+    pub(super) log: Vec<ScheduleEvent>,
     pub(super) model: ReferenceModel,
     rng: SeededRng,
     /// Steps that the current process has started and waits for.
@@ -54,19 +54,19 @@ struct OpenRun {
 }
 
 /// Returns the end of a run that is not stopped.
-pub(super) fn planned_run_end(case: &BatchCase, task: usize, attempt: u32) -> RunEnd {
+pub(super) fn planned_run_end(case: &BatchCase, task: usize, attempt: u32) -> TaskRunEnd {
     let failure_percent = case.failure_rates.run;
     match fixed_percent(case.seed, 1, task, attempt) {
-        n if n >= failure_percent => RunEnd::Done,
+        n if n >= failure_percent => TaskRunEnd::Done,
         _ => match fixed_percent(case.seed, 2, task, attempt) {
-            0..15 => RunEnd::NoChange,
-            15..30 => RunEnd::AlreadyDone,
-            30..55 => RunEnd::Failed(RunClass::Crashed),
-            55..65 => RunEnd::Failed(RunClass::RateLimited),
-            65..75 => RunEnd::Failed(RunClass::Stalled),
-            75..85 => RunEnd::Failed(RunClass::Budget),
-            85..90 => RunEnd::Failed(RunClass::Stopped),
-            _ => RunEnd::Failed(RunClass::Failed),
+            0..15 => TaskRunEnd::NoChange,
+            15..30 => TaskRunEnd::AlreadyDone,
+            30..55 => TaskRunEnd::Failed(RunClass::Crashed),
+            55..65 => TaskRunEnd::Failed(RunClass::RateLimited),
+            65..75 => TaskRunEnd::Failed(RunClass::Stalled),
+            75..85 => TaskRunEnd::Failed(RunClass::Budget),
+            85..90 => TaskRunEnd::Failed(RunClass::Stopped),
+            _ => TaskRunEnd::Failed(RunClass::Failed),
         },
     }
 }
@@ -109,7 +109,7 @@ impl BatchSimulation {
 
     /// Runs the simulation until the batch has finished.
     pub(super) fn run_to_end(mut self) -> BatchSimulation {
-        self.process_event(&Event::BatchStarted);
+        self.process_event(&ScheduleEvent::BatchStarted);
         let max_steps = 2_000 + 60 * self.workload.tasks().len();
         loop {
             self.steps += 1;
@@ -125,9 +125,9 @@ impl BatchSimulation {
                 break;
             } else if let Some(reason) = self.state.pause_reason() {
                 if reason == PauseReason::BudgetSpent {
-                    self.process_event(&Event::BudgetSet { limit: None });
+                    self.process_event(&ScheduleEvent::BudgetSet { limit: None });
                 }
-                self.process_event(&Event::Resume);
+                self.process_event(&ScheduleEvent::Resume);
             } else {
                 self.unblock();
             }
@@ -143,14 +143,14 @@ impl BatchSimulation {
         let claimed: Vec<usize> = self.model.claimed_elsewhere.iter().copied().collect();
         assert!(!claimed.is_empty() || self.model.capacity == Some(0), "it stands still");
         for task in claimed {
-            self.process_event(&Event::ClaimEnded { task });
+            self.process_event(&ScheduleEvent::ClaimEnded { task });
         }
-        self.process_event(&Event::CapacityChanged { capacity: None });
+        self.process_event(&ScheduleEvent::CapacityChanged { capacity: None });
     }
 
     /// Logs an event, applies it and carries out the requested actions. A killed process carries out only
     /// some of them.
-    pub(super) fn process_event(&mut self, event: &Event) {
+    pub(super) fn process_event(&mut self, event: &ScheduleEvent) {
         self.model.before_event(event, &self.state);
         self.log.push(event.clone());
         let actions = self.state.handle(event);
@@ -188,7 +188,7 @@ impl BatchSimulation {
         for (task, attempt) in &runs {
             self.pending.push(PendingStep::EndRun(*task, *attempt));
         }
-        self.process_event(&Event::BatchTakenOver { runs });
+        self.process_event(&ScheduleEvent::BatchTakenOver { runs });
     }
 
     fn carry_out_step(&mut self, step: PendingStep) {
@@ -196,33 +196,33 @@ impl BatchSimulation {
             PendingStep::FinishSetUp(lane) => {
                 let task = self.first_task[&lane];
                 if fixed_percent(self.case.seed, 5, task, 0) < self.case.failure_rates.set_up {
-                    Event::LaneSetUpFailed { lane }
+                    ScheduleEvent::LaneSetUpFailed { lane }
                 } else {
-                    Event::LaneSetUp { lane }
+                    ScheduleEvent::LaneSetUp { lane }
                 }
             }
             PendingStep::ReportStart(task, attempt) => {
                 self.pending.push(PendingStep::EndRun(task, attempt));
-                Event::RunStarted { task, attempt }
+                ScheduleEvent::RunStarted { task, attempt }
             }
             PendingStep::EndRun(task, attempt) => {
                 let Some(run) = self.open_runs.remove(&(task, attempt)) else { return };
                 let was_stopped = run.is_stopped && self.rng.percent_chance(80);
                 let end = if was_stopped {
-                    RunEnd::Failed(RunClass::Stopped)
+                    TaskRunEnd::Failed(RunClass::Stopped)
                 } else {
                     planned_run_end(&self.case, task, attempt)
                 };
-                Event::RunEnded { task, attempt, end }
+                ScheduleEvent::RunEnded { task, attempt, end }
             }
             PendingStep::Emit(event) => event,
             PendingStep::FinishResolution(task) => {
                 let attempt = self.resolution_attempts.entry(task).or_default();
                 *attempt += 1;
                 if resolves_conflict(&self.case, task, *attempt) {
-                    Event::ConflictResolved { task }
+                    ScheduleEvent::ConflictResolved { task }
                 } else {
-                    Event::ConflictGivenUp { task }
+                    ScheduleEvent::ConflictGivenUp { task }
                 }
             }
         };
@@ -252,7 +252,7 @@ impl BatchSimulation {
             Action::StopResolution { task, .. } => {
                 let is_same_task = |step: &PendingStep| matches!(step, PendingStep::FinishResolution(other) if other == task);
                 self.pending.retain(|step| !is_same_task(step));
-                self.pending.push(PendingStep::Emit(Event::ConflictGivenUp { task: *task }));
+                self.pending.push(PendingStep::Emit(ScheduleEvent::ConflictGivenUp { task: *task }));
             }
             _ => {}
         }
@@ -281,10 +281,10 @@ impl BatchSimulation {
             match verdict {
                 LandingVerdict::Lands => landed.push(*task),
                 LandingVerdict::Conflicts => {
-                    self.pending.push(PendingStep::Emit(Event::ConflictCaptured { task: *task }));
+                    self.pending.push(PendingStep::Emit(ScheduleEvent::ConflictCaptured { task: *task }));
                 }
                 LandingVerdict::FailsChecks => {
-                    self.pending.push(PendingStep::Emit(Event::CheckFailed { task: *task }));
+                    self.pending.push(PendingStep::Emit(ScheduleEvent::CheckFailed { task: *task }));
                 }
             }
             if verdict != LandingVerdict::Lands {
@@ -292,7 +292,7 @@ impl BatchSimulation {
             }
         }
         if !landed.is_empty() {
-            self.pending.push(PendingStep::Emit(Event::Landed { tasks: landed }));
+            self.pending.push(PendingStep::Emit(ScheduleEvent::Landed { tasks: landed }));
         }
     }
 
@@ -301,19 +301,19 @@ impl BatchSimulation {
         let task = self.rng.next_below(self.workload.tasks().len());
         let total = self.model.spent_nanos + self.rng.next_below(60) as u64;
         let event = match self.rng.next_below(15) {
-            0 => Event::Pause,
-            1 | 2 => Event::Resume,
-            3 => Event::Abort { hard: false },
-            4 => Event::Abort { hard: true },
-            5 => Event::CapacityChanged { capacity: Some(self.rng.next_below(4)) },
-            6 => Event::CapacityChanged { capacity: None },
-            7 => Event::CostReported { total },
-            8 => Event::BudgetSet { limit: self.rng.percent_chance(50).then_some(total + 50) },
-            9 => Event::ClaimedElsewhere { task },
-            10 => Event::ClaimEnded { task },
-            11 | 12 => Event::Retry { task: self.model.next_failed_task(task) },
-            13 => Event::RecheckRequested { task: self.model.next_failed_task(task) },
-            _ => Event::ConflictResolved { task: self.model.next_failed_task(task) },
+            0 => ScheduleEvent::Pause,
+            1 | 2 => ScheduleEvent::Resume,
+            3 => ScheduleEvent::Abort { hard: false },
+            4 => ScheduleEvent::Abort { hard: true },
+            5 => ScheduleEvent::CapacityChanged { capacity: Some(self.rng.next_below(4)) },
+            6 => ScheduleEvent::CapacityChanged { capacity: None },
+            7 => ScheduleEvent::CostReported { total },
+            8 => ScheduleEvent::BudgetSet { limit: self.rng.percent_chance(50).then_some(total + 50) },
+            9 => ScheduleEvent::ClaimedElsewhere { task },
+            10 => ScheduleEvent::ClaimEnded { task },
+            11 | 12 => ScheduleEvent::Retry { task: self.model.next_failed_task(task) },
+            13 => ScheduleEvent::RecheckRequested { task: self.model.next_failed_task(task) },
+            _ => ScheduleEvent::ConflictResolved { task: self.model.next_failed_task(task) },
         };
         self.process_event(&event);
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::batch_case::{BatchCase, FailureRates, SeededRng};
 use crate::swarm::schedule::{
-    Action, BatchOptions, Event, LandingMode, LaneAssignment, Phase, RunEnd, ScheduledTask, State, Workload,
+    Action, BatchOptions, LandingMode, LaneAssignment, Phase, ScheduleEvent, ScheduledTask, State,
+    TaskRunEnd, Workload,
 };
 
 const TASK_COUNT: usize = 1_000;
@@ -40,18 +41,18 @@ fn simulate_batch(
 ) -> usize {
     let workload = Workload::new(tasks, phases, overlaps).unwrap();
     let mut state = State::new(&workload, options);
-    let mut pending = VecDeque::from([Event::BatchStarted]);
+    let mut pending = VecDeque::from([ScheduleEvent::BatchStarted]);
     let mut events = 0;
     while let Some(event) = pending.pop_front() {
         events += 1;
         for action in state.handle(&event) {
             match action {
-                Action::SetUpLane { lane } => pending.push_back(Event::LaneSetUp { lane }),
+                Action::SetUpLane { lane } => pending.push_back(ScheduleEvent::LaneSetUp { lane }),
                 Action::StartRun { task, attempt, .. } => {
-                    pending.push_back(Event::RunStarted { task, attempt });
-                    pending.push_back(Event::RunEnded { task, attempt, end: RunEnd::Done });
+                    pending.push_back(ScheduleEvent::RunStarted { task, attempt });
+                    pending.push_back(ScheduleEvent::RunEnded { task, attempt, end: TaskRunEnd::Done });
                 }
-                Action::Land { tasks, .. } => pending.push_back(Event::Landed { tasks }),
+                Action::Land { tasks, .. } => pending.push_back(ScheduleEvent::Landed { tasks }),
                 _ => {}
             }
         }

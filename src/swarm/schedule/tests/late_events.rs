@@ -2,7 +2,7 @@
 
 use super::batch_driver::{BatchDriver, build_phase, build_tasks};
 use crate::store::records::RunClass;
-use crate::swarm::schedule::{BatchOptions, Event, LandingMode, LaneAssignment, RunEnd};
+use crate::swarm::schedule::{BatchOptions, LandingMode, LaneAssignment, ScheduleEvent, TaskRunEnd};
 
 /// Runs two waves, tasks 0 and 2, then 1 and 3, where 3 depends on 0 and 2. Task 0 has a conflict and lands
 /// when 1 is already done. Returns the batch and the actions of that landing.
@@ -21,13 +21,13 @@ fn land_after_conflict(spread: LaneAssignment, overlaps: &[&[usize]]) -> (BatchD
         batch.set_up_lane(1);
     }
     assert_eq!(batch.complete_run(2), "land [0, 2]");
-    assert_eq!(batch.handle(&Event::ConflictCaptured { task: 0 }), "resolve 0");
+    assert_eq!(batch.handle(&ScheduleEvent::ConflictCaptured { task: 0 }), "resolve 0");
     let landed_actions = batch.land_tasks(&[2]);
     let lane = if landed_actions.contains("make L1") { 1 } else { 2 };
     assert!(landed_actions.contains(&format!("make L{lane} for 1 @1")), "{landed_actions}");
     batch.set_up_lane(lane);
     assert_eq!(batch.complete_run(1), "");
-    assert_eq!(batch.handle(&Event::ConflictResolved { task: 0 }), "land [0]");
+    assert_eq!(batch.handle(&ScheduleEvent::ConflictResolved { task: 0 }), "land [0]");
     let actions = batch.land_tasks(&[0]);
     (batch, actions)
 }
@@ -55,12 +55,12 @@ fn retry_reruns_tasks_stacked_on_failed_work() {
     batch.complete_run(1);
     assert_eq!(batch.complete_run(2), "land [0, 1, 2]");
     assert_eq!(
-        batch.handle(&Event::CheckFailed { task: 0 }),
-        "0 failed: Check; release 0; skip 1 for 0; release 1; keep L0"
+        batch.handle(&ScheduleEvent::CheckFailed { task: 0 }),
+        "0 failed: CheckFailed; release 0; skip 1 for 0; release 1; keep L0"
     );
-    assert_eq!(batch.land_tasks(&[2]), "release 2; paused: Merge(0)");
-    assert_eq!(batch.handle(&Event::Retry { task: 0 }), "0 waits; 1 waits");
-    assert_eq!(batch.handle(&Event::Resume), "make L1 for 0 @1; set up L1");
+    assert_eq!(batch.land_tasks(&[2]), "release 2; paused: LandingFailed(0)");
+    assert_eq!(batch.handle(&ScheduleEvent::Retry { task: 0 }), "0 waits; 1 waits");
+    assert_eq!(batch.handle(&ScheduleEvent::Resume), "make L1 for 0 @1; set up L1");
     assert_eq!(batch.set_up_lane(1), "start 0.2 in L1 @1");
     assert_eq!(batch.complete_run(0), "start 1.2 in L1 on 0");
     assert_eq!(batch.complete_run(1), "land [0, 1]");
@@ -72,10 +72,10 @@ fn resolved_task_lands_immediately() {
     let mut batch = BatchDriver::new(&[&[], &[]], &[], options).start_with_lanes(2);
     batch.crash_run(1);
     assert_eq!(batch.complete_run(0), "land [0]");
-    batch.handle(&Event::ConflictCaptured { task: 0 });
+    batch.handle(&ScheduleEvent::ConflictCaptured { task: 0 });
     // The wave is unfinished again.
-    assert!(batch.handle(&Event::Retry { task: 1 }).contains("make L2 for 1"));
-    assert_eq!(batch.handle(&Event::ConflictResolved { task: 0 }), "land [0]");
+    assert!(batch.handle(&ScheduleEvent::Retry { task: 1 }).contains("make L2 for 1"));
+    assert_eq!(batch.handle(&ScheduleEvent::ConflictResolved { task: 0 }), "land [0]");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn earlier_wave_does_not_build_on_later_wave() {
         "release 1; take 0 off L0 to @1; start 2.1 in L0 @1; start 3.1 in L1 @1"
     );
     assert_eq!(batch.complete_run(2), "");
-    assert_eq!(batch.handle(&Event::Retry { task: 0 }), "0 waits");
+    assert_eq!(batch.handle(&ScheduleEvent::Retry { task: 0 }), "0 waits");
     assert_eq!(batch.complete_run(3), "land [2, 3]; make L2 for 0 @1; set up L2");
 }
 
@@ -109,10 +109,10 @@ fn phase_waits_for_conflicts_of_earlier_phase() {
             BatchDriver::from_parts(build_tasks(&[&[], &[], &[]]), phases, &[], &options).start_with_lanes(2);
         batch.complete_run(0);
         batch.complete_run(1);
-        assert_eq!(batch.handle(&Event::ConflictCaptured { task: 1 }), "resolve 1", "{mode:?}");
+        assert_eq!(batch.handle(&ScheduleEvent::ConflictCaptured { task: 1 }), "resolve 1", "{mode:?}");
         let actions = batch.land_tasks(&[0]);
         assert!(!actions.contains('2'), "{mode:?}: {actions}");
-        assert_eq!(batch.handle(&Event::ConflictResolved { task: 1 }), "land [1]", "{mode:?}");
+        assert_eq!(batch.handle(&ScheduleEvent::ConflictResolved { task: 1 }), "land [1]", "{mode:?}");
         let actions = batch.land_tasks(&[1]);
         assert!(actions.contains("make L2 for 2 @2") || actions.contains("start 2.1"), "{mode:?}: {actions}");
     }
@@ -126,19 +126,19 @@ fn undone_landing_blocks_dependents_again() {
         batch.complete_run(0);
         assert_eq!(batch.land_tasks(&[0]), "release 0; make L1 for 1 @1; set up L1; discard L0");
         batch.set_up_lane(1);
-        batch.handle(&Event::Abort { hard: true });
-        batch.end_run(1, RunEnd::Failed(RunClass::Stopped));
+        batch.handle(&ScheduleEvent::Abort { hard: true });
+        batch.end_run(1, TaskRunEnd::Failed(RunClass::Stopped));
         batch
     };
     let mut batch = aborted_batch();
-    assert_eq!(batch.handle(&Event::LandingUndone { task: 0, work_kept: true }), "0 waits");
-    assert_eq!(batch.handle(&Event::Resume), "land [0]");
+    assert_eq!(batch.handle(&ScheduleEvent::LandingUndone { task: 0, work_kept: true }), "0 waits");
+    assert_eq!(batch.handle(&ScheduleEvent::Resume), "land [0]");
     assert_eq!(batch.land_tasks(&[0]), "start 1.2 in L1 @1; discard L0");
     let mut batch = aborted_batch();
-    assert_eq!(batch.handle(&Event::LandingUndone { task: 0, work_kept: false }), "0 waits");
-    assert_eq!(batch.handle(&Event::Resume), "make L2 for 0 @2; set up L2");
+    assert_eq!(batch.handle(&ScheduleEvent::LandingUndone { task: 0, work_kept: false }), "0 waits");
+    assert_eq!(batch.handle(&ScheduleEvent::Resume), "make L2 for 0 @2; set up L2");
     // A landing can be undone only for a task that landed.
-    assert_eq!(batch.handle(&Event::LandingUndone { task: 1, work_kept: true }), "");
+    assert_eq!(batch.handle(&ScheduleEvent::LandingUndone { task: 1, work_kept: true }), "");
 }
 
 #[test]
@@ -150,14 +150,14 @@ fn undone_landing_reruns_dependent_work() {
     batch.set_up_lane(1);
     batch.set_up_lane(2);
     batch.complete_run(1);
-    batch.handle(&Event::Pause);
+    batch.handle(&ScheduleEvent::Pause);
     assert!(batch.complete_run(2).starts_with("land [1, 2]"));
     batch.land_tasks(&[1]);
-    batch.handle(&Event::ConflictCaptured { task: 2 });
-    batch.handle(&Event::ConflictResolved { task: 2 });
-    batch.handle(&Event::LandingUndone { task: 0, work_kept: false });
-    batch.handle(&Event::LandingUndone { task: 1, work_kept: false });
+    batch.handle(&ScheduleEvent::ConflictCaptured { task: 2 });
+    batch.handle(&ScheduleEvent::ConflictResolved { task: 2 });
+    batch.handle(&ScheduleEvent::LandingUndone { task: 0, work_kept: false });
+    batch.handle(&ScheduleEvent::LandingUndone { task: 1, work_kept: false });
     assert_eq!(batch.state.attempts(0), 1);
-    let actions = batch.handle(&Event::Resume);
+    let actions = batch.handle(&ScheduleEvent::Resume);
     assert!(actions.contains(" for 0 @") && !actions.contains(" for 1 "), "{actions}");
 }

@@ -6,7 +6,7 @@ use super::batch_case::BatchCase;
 use super::batch_simulation::{LandingVerdict, planned_run_end, planned_verdict, resolves_conflict};
 use super::plan_stages::{expected_stages, transitive_dependencies};
 use crate::store::records::RunClass;
-use crate::swarm::schedule::{FailureReason, LandingMode, RunEnd, TaskOutcome, Workload};
+use crate::swarm::schedule::{FailureReason, LandingMode, TaskOutcome, TaskRunEnd, Workload};
 
 /// Returns the possible outcomes of each task. There is one outcome, or two where the task builds on work in
 /// its lane that did not land in the end: skipped, or the outcome of its own run. None where it is therefore
@@ -75,11 +75,11 @@ fn past_outcome(case: &BatchCase, workload: &Workload, task: usize) -> Option<Ta
 fn expected_run_outcome(case: &BatchCase, task: usize, mut failures: u32) -> Option<TaskOutcome> {
     for attempt in 1.. {
         match planned_run_end(case, task, attempt) {
-            RunEnd::Done => return None,
-            RunEnd::NoChange => return Some(TaskOutcome::NoChange),
-            RunEnd::AlreadyDone => return Some(TaskOutcome::AlreadyDone),
-            RunEnd::NotStarted => unreachable!("every run of a trial begins"),
-            RunEnd::Failed(class) => {
+            TaskRunEnd::Done => return None,
+            TaskRunEnd::NoChange => return Some(TaskOutcome::NoChange),
+            TaskRunEnd::AlreadyDone => return Some(TaskOutcome::AlreadyDone),
+            TaskRunEnd::NotStarted => unreachable!("every run of a trial begins"),
+            TaskRunEnd::Failed(class) => {
                 failures += u32::from(class != RunClass::Stopped);
                 if failures >= case.options.max_attempts {
                     return Some(TaskOutcome::SetAside);

@@ -7,8 +7,8 @@ use super::batch_case::BatchCase;
 use super::plan_stages::{expected_stages, transitive_dependencies};
 use crate::store::records::RunClass;
 use crate::swarm::schedule::{
-    Action, BatchOptions, BatchOutcome, Event, FailureReason, LandingFailurePolicy, LandingMode, RunBase,
-    RunEnd, State, TaskFailurePolicy, TaskOutcome, UnfinishedPhase, Workload,
+    Action, BatchOptions, BatchOutcome, FailureReason, LandingFailurePolicy, LandingMode, RunBase,
+    ScheduleEvent, State, TaskFailurePolicy, TaskOutcome, TaskRunEnd, UnfinishedPhase, Workload,
 };
 
 /// Contents of a lane in the reference model.
@@ -113,36 +113,38 @@ impl ReferenceModel {
     }
 
     /// Updates the model for an event that the scheduler is about to get.
-    pub(super) fn before_event(&mut self, event: &Event, state: &State) {
+    pub(super) fn before_event(&mut self, event: &ScheduleEvent, state: &State) {
         self.note_exemptions(event);
         let is_over = state.final_outcome().is_some();
         match event {
-            Event::Pause if !is_over => self.is_paused = true,
-            Event::Resume => {
+            ScheduleEvent::Pause if !is_over => self.is_paused = true,
+            ScheduleEvent::Resume => {
                 (self.is_paused, self.is_aborted, self.is_stopped_by_policy) = (false, false, false);
                 self.stops_all_runs = false;
             }
-            Event::Abort { .. } if !is_over => (self.is_aborted, self.stops_all_runs) = (true, true),
-            Event::CapacityChanged { capacity: room } => self.capacity = *room,
-            Event::CostReported { total } => self.spent_nanos = *total,
-            Event::BudgetSet { limit: most } => self.options.budget_nanos = *most,
-            Event::ClaimedElsewhere { task } => drop(self.claimed_elsewhere.insert(*task)),
-            Event::ClaimEnded { task } => drop(self.claimed_elsewhere.remove(task)),
-            Event::LaneSetUp { lane } => self.on_lane_set_up(*lane),
-            Event::LaneSetUpFailed { lane } => self.on_lane_set_up_failed(*lane),
-            Event::RunStarted { task, attempt } => drop(self.reported_starts.insert((*task, *attempt))),
-            Event::RunEnded { task, end, .. } => self.on_run_ended(*task, *end),
-            Event::Landed { tasks } => self.on_landed(tasks),
-            Event::ConflictCaptured { task } if self.options.resolve_conflicts => {
+            ScheduleEvent::Abort { .. } if !is_over => (self.is_aborted, self.stops_all_runs) = (true, true),
+            ScheduleEvent::CapacityChanged { capacity: room } => self.capacity = *room,
+            ScheduleEvent::CostReported { total } => self.spent_nanos = *total,
+            ScheduleEvent::BudgetSet { limit: most } => self.options.budget_nanos = *most,
+            ScheduleEvent::ClaimedElsewhere { task } => drop(self.claimed_elsewhere.insert(*task)),
+            ScheduleEvent::ClaimEnded { task } => drop(self.claimed_elsewhere.remove(task)),
+            ScheduleEvent::LaneSetUp { lane } => self.on_lane_set_up(*lane),
+            ScheduleEvent::LaneSetUpFailed { lane } => self.on_lane_set_up_failed(*lane),
+            ScheduleEvent::RunStarted { task, attempt } => {
+                self.reported_starts.insert((*task, *attempt));
+            }
+            ScheduleEvent::RunEnded { task, end, .. } => self.on_run_ended(*task, *end),
+            ScheduleEvent::Landed { tasks } => self.on_landed(tasks),
+            ScheduleEvent::ConflictCaptured { task } if self.options.resolve_conflicts => {
                 self.rechecked.remove(task);
                 self.conflicts.insert(*task);
             }
-            Event::ConflictCaptured { task } => {
+            ScheduleEvent::ConflictCaptured { task } => {
                 self.rechecked.remove(task);
                 self.on_not_landed(*task, FailureReason::ConflictUnresolved);
             }
-            Event::CheckFailed { task } => self.on_not_landed(*task, FailureReason::CheckFailed),
-            Event::ConflictResolved { task } => {
+            ScheduleEvent::CheckFailed { task } => self.on_not_landed(*task, FailureReason::CheckFailed),
+            ScheduleEvent::ConflictResolved { task } => {
                 let given_up = matches!(
                     self.outcomes.get(task),
                     Some(TaskOutcome::Failed(FailureReason::ConflictUnresolved | FailureReason::CheckFailed))
@@ -153,37 +155,38 @@ impl ReferenceModel {
                     self.ready_to_land.insert(*task);
                 }
             }
-            Event::RecheckRequested { task } => {
+            ScheduleEvent::RecheckRequested { task } => {
                 if self.outcomes.get(task) == Some(&TaskOutcome::Failed(FailureReason::CheckFailed)) {
                     self.outcomes.remove(task);
                     self.ready_to_land.insert(*task);
                     self.rechecked.insert(*task);
                 }
             }
-            Event::ConflictGivenUp { task } => {
+            ScheduleEvent::ConflictGivenUp { task } => {
                 if self.conflicts.contains(task) && !self.stop_requested.remove(task) {
                     self.on_not_landed(*task, FailureReason::ConflictUnresolved);
                 }
             }
-            Event::Retry { task } => self.on_retry(*task),
-            Event::BatchTakenOver { runs } => self.on_taken_over(runs),
-            Event::BatchStarted
-            | Event::Pause
-            | Event::Abort { .. }
-            | Event::LandingUndone { .. }
-            | Event::FinishedByHand { .. } => {}
+            ScheduleEvent::Retry { task } => self.on_retry(*task),
+            ScheduleEvent::BatchTakenOver { runs } => self.on_taken_over(runs),
+            ScheduleEvent::BatchStarted
+            | ScheduleEvent::Pause
+            | ScheduleEvent::Abort { .. }
+            | ScheduleEvent::LandingUndone { .. }
+            | ScheduleEvent::FinishedByHand { .. } => {}
         }
     }
 
     /// Records the tasks for which later stages and phases do not have to wait.
-    fn note_exemptions(&mut self, event: &Event) {
-        if let Event::ConflictCaptured { task } | Event::Retry { task } = event {
+    fn note_exemptions(&mut self, event: &ScheduleEvent) {
+        if let ScheduleEvent::ConflictCaptured { task } | ScheduleEvent::Retry { task } = event {
             self.exempt_from_stage.insert(*task);
             self.exempt_from_stage
                 .extend((0..self.ancestors.len()).filter(|other| self.ancestors[*other].contains(task)));
         }
-        if let Event::Retry { task } | Event::RecheckRequested { task } | Event::ConflictResolved { task } =
-            event
+        if let ScheduleEvent::Retry { task }
+        | ScheduleEvent::RecheckRequested { task }
+        | ScheduleEvent::ConflictResolved { task } = event
             && self.outcomes.contains_key(task)
         {
             self.reopened.insert(*task);
@@ -193,8 +196,8 @@ impl ReferenceModel {
     }
 
     /// Checks the scheduler's state after an event.
-    pub(super) fn after_event(&mut self, event: &Event, state: &State) {
-        if let Event::Landed { tasks } = event {
+    pub(super) fn after_event(&mut self, event: &ScheduleEvent, state: &State) {
+        if let ScheduleEvent::Landed { tasks } = event {
             assert!(tasks.iter().all(|task| state.task_outcome(*task) == Some(TaskOutcome::Landed)));
         }
         self.is_paused &= state.final_outcome().is_none();
@@ -221,20 +224,20 @@ impl ReferenceModel {
         }
     }
 
-    fn on_run_ended(&mut self, task: usize, end: RunEnd) {
+    fn on_run_ended(&mut self, task: usize, end: TaskRunEnd) {
         let (_, lane) = self.running.remove(&task).expect("an end without a run");
         let lane_entry = self.lanes.get_mut(&lane).unwrap();
         lane_entry.running_task = None;
         let was_stopped = self.stop_requested.remove(&task);
         match end {
-            RunEnd::Done => {
+            TaskRunEnd::Done => {
                 lane_entry.stacked_tasks.push(task);
                 self.ready_to_land.insert(task);
             }
-            RunEnd::NoChange => drop(self.outcomes.insert(task, TaskOutcome::NoChange)),
-            RunEnd::AlreadyDone => drop(self.outcomes.insert(task, TaskOutcome::AlreadyDone)),
-            RunEnd::NotStarted => unreachable!("every run of a trial begins"),
-            RunEnd::Failed(class) => {
+            TaskRunEnd::NoChange => drop(self.outcomes.insert(task, TaskOutcome::NoChange)),
+            TaskRunEnd::AlreadyDone => drop(self.outcomes.insert(task, TaskOutcome::AlreadyDone)),
+            TaskRunEnd::NotStarted => unreachable!("every run of a trial begins"),
+            TaskRunEnd::Failed(class) => {
                 lane_entry.was_interrupted =
                     was_stopped && matches!(class, RunClass::Stopped | RunClass::Interrupted);
                 lane_entry.failed_task = Some(task);
@@ -314,7 +317,7 @@ impl ReferenceModel {
         };
         let lost_tasks: Vec<usize> = self.running.iter().filter_map(lost_run).collect();
         for task in lost_tasks {
-            self.on_run_ended(task, RunEnd::Failed(RunClass::Interrupted));
+            self.on_run_ended(task, TaskRunEnd::Failed(RunClass::Interrupted));
         }
     }
 

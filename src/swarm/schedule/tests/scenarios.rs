@@ -3,8 +3,8 @@
 use super::batch_driver::{BatchDriver, build_phase, build_tasks};
 use crate::store::records::RunClass;
 use crate::swarm::schedule::{
-    BatchOptions, BatchOutcome, Event, LandingMode, LaneAssignment, PauseReason, RunEnd, ScheduledTask,
-    State, TaskOutcome, UnfinishedPhase, Workload, WorkloadError,
+    BatchOptions, BatchOutcome, LandingMode, LaneAssignment, PauseReason, ScheduleEvent, ScheduledTask,
+    State, TaskOutcome, TaskRunEnd, UnfinishedPhase, Workload, WorkloadError,
 };
 
 fn options_with_mode(mode: LandingMode) -> BatchOptions {
@@ -107,22 +107,22 @@ fn limits_runs_and_conflict_uses_no_capacity() {
     assert_eq!(batch.start(), "make L0 for 0 @0; set up L0; queue 1");
     batch.set_up_lane(0);
     assert_eq!(batch.complete_run(0), "land [0]; make L1 for 1 @0; set up L1");
-    assert_eq!(batch.handle(&Event::ConflictCaptured { task: 0 }), "resolve 0");
+    assert_eq!(batch.handle(&ScheduleEvent::ConflictCaptured { task: 0 }), "resolve 0");
     assert_eq!(batch.set_up_lane(1), "start 1.1 in L1 @0");
-    assert_eq!(batch.handle(&Event::ConflictResolved { task: 0 }), "land [0]");
+    assert_eq!(batch.handle(&ScheduleEvent::ConflictResolved { task: 0 }), "land [0]");
     assert_eq!(batch.land_tasks(&[0]), "release 0; queue 2; discard L0");
 }
 
 #[test]
 fn follows_changes_of_capacity() {
     let mut batch = BatchDriver::new(&[&[], &[], &[]], &[], BatchOptions::default());
-    assert_eq!(batch.handle(&Event::CapacityChanged { capacity: Some(1) }), "");
+    assert_eq!(batch.handle(&ScheduleEvent::CapacityChanged { capacity: Some(1) }), "");
     assert_eq!(batch.start(), "make L0 for 0 @0; set up L0; queue 1; queue 2");
-    assert_eq!(batch.handle(&Event::CapacityChanged { capacity: Some(0) }), "");
+    assert_eq!(batch.handle(&ScheduleEvent::CapacityChanged { capacity: Some(0) }), "");
     // There is no capacity any more: the lane is ready, and the task waits.
     assert_eq!(batch.set_up_lane(0), "queue 0");
     assert_eq!(
-        batch.handle(&Event::CapacityChanged { capacity: None }).matches("start 0.1 in L0").count(),
+        batch.handle(&ScheduleEvent::CapacityChanged { capacity: None }).matches("start 0.1 in L0").count(),
         1
     );
     assert_eq!(batch.state.open_runs(), [(0, 1)]);
@@ -198,8 +198,8 @@ fn failed_lane_set_up_fails_only_its_task() {
     let mut batch = BatchDriver::new(&[&[], &[0], &[]], &[], BatchOptions::default());
     batch.start();
     assert_eq!(
-        batch.handle(&Event::LaneSetUpFailed { lane: 0 }),
-        "discard L0; 0 failed: SetUp; release 0; skip 1 for 0"
+        batch.handle(&ScheduleEvent::LaneSetUpFailed { lane: 0 }),
+        "discard L0; 0 failed: SetUpFailed; release 0; skip 1 for 0"
     );
     assert_eq!(batch.set_up_lane(1), "start 2.1 in L1 @0");
 }
@@ -207,19 +207,19 @@ fn failed_lane_set_up_fails_only_its_task() {
 #[test]
 fn waits_for_task_claimed_by_another_batch() {
     let mut batch = BatchDriver::new(&[&[]], &[], BatchOptions::default());
-    batch.handle(&Event::ClaimedElsewhere { task: 0 });
+    batch.handle(&ScheduleEvent::ClaimedElsewhere { task: 0 });
     assert_eq!(batch.start(), "");
-    assert_eq!(batch.handle(&Event::ClaimEnded { task: 0 }), "make L0 for 0 @0; set up L0");
+    assert_eq!(batch.handle(&ScheduleEvent::ClaimEnded { task: 0 }), "make L0 for 0 @0; set up L0");
 }
 
 #[test]
 fn pause_lets_running_tasks_finish_and_land() {
     let mut batch = BatchDriver::new(&[&[], &[0]], &[], BatchOptions::default()).start_with_lanes(1);
-    assert_eq!(batch.handle(&Event::Pause), "");
+    assert_eq!(batch.handle(&ScheduleEvent::Pause), "");
     assert_eq!(batch.complete_run(0), "land [0]");
-    assert_eq!(batch.land_tasks(&[0]), "release 0; discard L0; paused: Asked");
+    assert_eq!(batch.land_tasks(&[0]), "release 0; discard L0; paused: Requested");
     assert_eq!(batch.state.pause_reason(), Some(PauseReason::Requested));
-    assert_eq!(batch.handle(&Event::Resume), "make L1 for 1 @1; set up L1");
+    assert_eq!(batch.handle(&ScheduleEvent::Resume), "make L1 for 1 @1; set up L1");
 }
 
 #[test]
@@ -227,10 +227,10 @@ fn resume_after_abort_runs_nothing_twice() {
     let mut batch = BatchDriver::new(&[&[], &[], &[0], &[1]], &[], options_with_mode(LandingMode::Waves))
         .start_with_lanes(2);
     batch.complete_run(0);
-    assert_eq!(batch.handle(&Event::Abort { hard: false }), "stop 1.1");
-    assert_eq!(batch.handle(&Event::Abort { hard: true }), "stop 1.1 hard");
+    assert_eq!(batch.handle(&ScheduleEvent::Abort { hard: false }), "stop 1.1");
+    assert_eq!(batch.handle(&ScheduleEvent::Abort { hard: true }), "stop 1.1 hard");
     assert_eq!(
-        batch.end_run(1, RunEnd::Failed(RunClass::Stopped)),
+        batch.end_run(1, TaskRunEnd::Failed(RunClass::Stopped)),
         "release 0; release 1; keep L0; keep L1; over: Aborted"
     );
     let outcomes: Vec<_> = (0..4).map(|task| batch.state.task_outcome(task)).collect();
@@ -244,7 +244,7 @@ fn resume_after_abort_runs_nothing_twice() {
             unfinished(UnfinishedPhase::NotStarted)
         ]
     );
-    assert_eq!(batch.handle(&Event::Resume), "start 1.2 in L1 @0");
+    assert_eq!(batch.handle(&ScheduleEvent::Resume), "start 1.2 in L1 @0");
     assert_eq!(batch.state.failures(1), 0);
     assert_eq!(batch.complete_run(1), "land [0, 1]");
 }
@@ -252,17 +252,17 @@ fn resume_after_abort_runs_nothing_twice() {
 #[test]
 fn takeover_starts_only_runs_that_did_not_start() {
     let mut batch = BatchDriver::new(&[&[], &[], &[]], &[], BatchOptions::default()).start_with_lanes(2);
-    batch.handle(&Event::RunStarted { task: 1, attempt: 1 });
+    batch.handle(&ScheduleEvent::RunStarted { task: 1, attempt: 1 });
     assert_eq!(
-        batch.handle(&Event::BatchTakenOver { runs: vec![(1, 1)] }),
+        batch.handle(&ScheduleEvent::BatchTakenOver { runs: vec![(1, 1)] }),
         "make L2 for 2 @0; set up L2; start 0.1 in L0 @0"
     );
     assert_eq!(
-        batch.handle(&Event::BatchTakenOver { runs: vec![(0, 1), (1, 1)] }),
+        batch.handle(&ScheduleEvent::BatchTakenOver { runs: vec![(0, 1), (1, 1)] }),
         "make L2 for 2 @0; set up L2"
     );
     // A run that was running and is not found any more has failed, and is retried.
-    let actions = batch.handle(&Event::BatchTakenOver { runs: vec![(0, 1)] });
+    let actions = batch.handle(&ScheduleEvent::BatchTakenOver { runs: vec![(0, 1)] });
     assert!(actions.ends_with("start 1.2 in L1 @0"), "{actions}");
 }
 
@@ -270,16 +270,16 @@ fn takeover_starts_only_runs_that_did_not_start() {
 fn state_is_a_fold_of_events() {
     let workload = Workload::new(build_tasks(&[&[], &[0]]), Vec::new(), Vec::new()).unwrap();
     let options = BatchOptions::default();
-    let crashed = RunEnd::Failed(RunClass::Crashed);
+    let crashed = TaskRunEnd::Failed(RunClass::Crashed);
     let events = [
-        Event::BatchStarted,
-        Event::LaneSetUp { lane: 0 },
-        Event::RunEnded { task: 0, attempt: 1, end: crashed },
-        Event::Pause,
+        ScheduleEvent::BatchStarted,
+        ScheduleEvent::LaneSetUp { lane: 0 },
+        ScheduleEvent::RunEnded { task: 0, attempt: 1, end: crashed },
+        ScheduleEvent::Pause,
     ];
     let mut state = State::new(&workload, &options);
     for (index, event) in events.iter().enumerate() {
-        assert!(!state.handle(event).is_empty() || *event == Event::Pause);
+        assert!(!state.handle(event).is_empty() || *event == ScheduleEvent::Pause);
         assert!(state == State::fold(&workload, &options, &events[..=index]));
     }
 }
@@ -288,11 +288,11 @@ fn state_is_a_fold_of_events() {
 #[test]
 fn failed_start_counts_as_no_attempt() {
     let mut batch = BatchDriver::new(&[&[], &[0]], &[], BatchOptions::default()).start_with_lanes(1);
-    let not_started = Event::RunEnded { task: 0, attempt: 1, end: RunEnd::NotStarted };
+    let not_started = ScheduleEvent::RunEnded { task: 0, attempt: 1, end: TaskRunEnd::NotStarted };
     assert_eq!(batch.handle(&not_started), "start 0.1 in L0 @0");
     assert_eq!(batch.handle(&not_started), "start 0.1 in L0 @0");
     let actions = batch.handle(&not_started);
-    assert!(actions.starts_with("0 failed: Start; release 0; skip 1 for 0"), "{actions}");
+    assert!(actions.starts_with("0 failed: NotStarted; release 0; skip 1 for 0"), "{actions}");
     assert_eq!((batch.state.attempts(0), batch.state.failures(0)), (0, 0));
 }
 
@@ -317,17 +317,17 @@ fn refuses_invalid_workload() {
 #[test]
 fn serialized_events_are_stable() {
     let events = [
-        (Event::BatchStarted, r#"{"event":"begun"}"#),
-        (Event::BatchTakenOver { runs: vec![(2, 1)] }, r#"{"event":"taken-up","runs":[[2,1]]}"#),
+        (ScheduleEvent::BatchStarted, r#"{"event":"begun"}"#),
+        (ScheduleEvent::BatchTakenOver { runs: vec![(2, 1)] }, r#"{"event":"taken-up","runs":[[2,1]]}"#),
         (
-            Event::RunEnded { task: 1, attempt: 2, end: RunEnd::Failed(RunClass::RateLimited) },
+            ScheduleEvent::RunEnded { task: 1, attempt: 2, end: TaskRunEnd::Failed(RunClass::RateLimited) },
             r#"{"event":"ended","task":1,"attempt":2,"end":{"failed":"rate-limited"}}"#,
         ),
-        (Event::CapacityChanged { capacity: None }, r#"{"event":"slots","room":null}"#),
+        (ScheduleEvent::CapacityChanged { capacity: None }, r#"{"event":"slots","room":null}"#),
     ];
     for (event, text) in events {
         assert_eq!(serde_json::to_string(&event).unwrap(), text);
-        assert_eq!(serde_json::from_str::<Event>(text).unwrap(), event);
+        assert_eq!(serde_json::from_str::<ScheduleEvent>(text).unwrap(), event);
     }
 }
 
@@ -336,18 +336,18 @@ fn impossible_events_change_nothing() {
     let mut batch = BatchDriver::new(&[&[]], &[], BatchOptions::default()).start_with_lanes(1);
     let before = batch.state.clone();
     let events = [
-        Event::BatchStarted,
-        Event::LaneSetUp { lane: 9 },
-        Event::LaneSetUpFailed { lane: 0 },
-        Event::RunStarted { task: 0, attempt: 7 },
-        Event::RunEnded { task: 9, attempt: 1, end: RunEnd::Done },
-        Event::Landed { tasks: vec![0, 9] },
-        Event::ConflictCaptured { task: 0 },
-        Event::ConflictResolved { task: 0 },
-        Event::ConflictGivenUp { task: 9 },
-        Event::CheckFailed { task: 9 },
-        Event::ClaimedElsewhere { task: 9 },
-        Event::Retry { task: 9 },
+        ScheduleEvent::BatchStarted,
+        ScheduleEvent::LaneSetUp { lane: 9 },
+        ScheduleEvent::LaneSetUpFailed { lane: 0 },
+        ScheduleEvent::RunStarted { task: 0, attempt: 7 },
+        ScheduleEvent::RunEnded { task: 9, attempt: 1, end: TaskRunEnd::Done },
+        ScheduleEvent::Landed { tasks: vec![0, 9] },
+        ScheduleEvent::ConflictCaptured { task: 0 },
+        ScheduleEvent::ConflictResolved { task: 0 },
+        ScheduleEvent::ConflictGivenUp { task: 9 },
+        ScheduleEvent::CheckFailed { task: 9 },
+        ScheduleEvent::ClaimedElsewhere { task: 9 },
+        ScheduleEvent::Retry { task: 9 },
     ];
     for event in events {
         assert_eq!(batch.handle(&event), "", "{event:?}");
