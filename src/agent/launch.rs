@@ -10,17 +10,17 @@ use super::agent_command::{self, AgentCommand, RunOptions};
 use super::conversation;
 use super::fresh_conversation;
 use super::launch_spec::{self, LaunchSpec, PromptSource, new_session_id};
-use super::profile::{Permission, StrayPolicy};
+use super::new_run_record::new_run_record;
+use super::profile::Permission;
 use super::profile_catalog::find_profile;
 use super::run_spec::RunSpec;
 use super::startup_question;
 use super::task_loop;
 use crate::event;
 use crate::fail_points;
-use crate::git::Oid;
 use crate::lane::{self, ClaimedMessages, Inbox, Project, join_messages, state_after_run};
 use crate::process::{CommandBuilder, ExitOutcome, RUN_CONTEXT_VARS, RUN_MARK_VAR};
-use crate::store::records::{AnyLane, LanePurpose, LaneState, RunClass, RunRecord, RunSummary};
+use crate::store::records::{AnyLane, LanePurpose, LaneState, RunClass, RunRecord};
 use crate::store::{LockGuard, Record, now};
 
 /// Line that a supervisor prints when its agent runs.
@@ -345,70 +345,6 @@ fn prepare_launch(
         }
     })?;
     Ok((lane, launch_spec))
-}
-
-/// Returns the tip of the lane before a run; for a read-only lane, the commit that it reads.
-fn tip_before(project: &Project, lane: &AnyLane) -> Result<Oid, Error> {
-    Ok(match lane.branch() {
-        Some(branch) => project.repo.require_commit(&format!("refs/heads/{branch}"))?,
-        None => project.repo.head_commit(&lane.path)?.unwrap_or(lane.start),
-    })
-}
-
-/// Returns the record of a run that is about to start.
-fn new_run_record(
-    project: &Project,
-    lane: &AnyLane,
-    command: &AgentCommand,
-    launch_spec: &LaunchSpec,
-    (attempt, resolves): (u32, bool),
-) -> Result<RunRecord, Error> {
-    Ok(RunRecord {
-        attempt,
-        agent: command.agent.clone(),
-        command: launch_spec.argv.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
-        prompt_on_stdin: command.prompt_on_stdin(),
-        accepts_more_prompts: command.accepts_more_prompts(),
-        dialect: (!command.in_window).then(|| command.dialect().to_string()),
-        permission: command.permission_level(),
-        model: command.model.clone(),
-        session: launch_spec.session.clone(),
-        resumed: command.resume.is_some(),
-        interactive: command.in_window,
-        window: None,
-        keeps_strays: command.strays() == StrayPolicy::None,
-        max_turns: command.max_turns,
-        has_prompt_override: false,
-        conversation: command.conversation,
-        message_ids: command.message_ids.clone(),
-        delivered_count: 0,
-        agent_command: command.agent_command_line(),
-        resolves_conflict: resolves,
-        tip_before: tip_before(project, lane)?,
-        started: now(),
-        mark: None,
-        supervisor: None,
-        pid: None,
-        start_time: None,
-        ended: None,
-        outcome: None,
-        class: None,
-        detail: None,
-        exit_code: None,
-        signal: None,
-        tip_after: None,
-        strays: 0,
-        summary: RunSummary {
-            session: launch_spec.session.clone(),
-            model: command.model.clone(),
-            ..RunSummary::default()
-        },
-        session_totals: None,
-        limits: command.limits,
-        budget_spent_before: command.budget_spent_before,
-        batch: command.batch.clone(),
-        step_run: None,
-    })
 }
 
 /// Starts a process and waits for its first line of output. Returns none when the line is [`STARTED_LINE`],

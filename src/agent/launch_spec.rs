@@ -69,15 +69,7 @@ pub(super) fn prepare(
     let records_dir = layout.agent_dir(&lane.name);
     create_private_dir(&run_dir)?;
     create_private_dir(&records_dir)?;
-    if let (Some(_), true, PromptSource::Text(text)) =
-        (&command.resume, command.uses_protocol(), prompt_source)
-    {
-        let restart_prompt_file = layout.run_restart_prompt(&lane.name, attempt);
-        write_atomically(
-            &restart_prompt_file,
-            compose_restart_prompt(project, lane, command, &checks, text)?.as_bytes(),
-        )?;
-    }
+    write_restart_prompt(project, lane, command, attempt, &checks, prompt_source)?;
     let session = match &command.resume {
         Some(session) => Some(session.clone()),
         None if command.profile().capabilities.session_id_settable => Some(new_session_id()?),
@@ -108,12 +100,7 @@ pub(super) fn prepare(
     values.set_optional("session", session.as_ref());
     let file_env = write_profile_files(project, command, &run_dir, &mut values)?;
     let mut env = profile_env(command, &values, file_env);
-    env.push(("PROQ_LANE".to_owned(), lane.name.clone().into()));
-    env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
-    env.push(("PROQ_PROGRAM".to_owned(), program_path.into()));
-    env.push(("PROQ_TASK_FILE".to_owned(), task_file(project, lane, attempt, prompt_source).into()));
-    env.extend(batch_task_env(command).into_iter().chain(port_env(project, lane)));
-    env.push(("PROQ_WRAP_UP".to_owned(), layout.run_wrap_up_marker(&lane.name, attempt).into()));
+    env.extend(run_env(project, lane, command, attempt, program_path, prompt_source));
     Ok(LaunchSpec { argv: command.argv(&values), env, session })
 }
 
@@ -124,6 +111,27 @@ fn profile_env(command: &AgentCommand, values: &PlaceholderValues, file_env: Vec
     if command.in_window {
         env.extend(agent_env::window_env(command.profile(), values));
     }
+    env
+}
+
+/// Returns the environment variables that tell an agent about its run, its lane and its batch task.
+fn run_env(
+    project: &Project,
+    lane: &AnyLane,
+    command: &AgentCommand,
+    attempt: u32,
+    program_path: &Path,
+    prompt_source: PromptSource<'_>,
+) -> Vec<EnvVar> {
+    let mut env: Vec<EnvVar> = vec![
+        ("PROQ_LANE".to_owned(), lane.name.clone().into()),
+        ("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()),
+        ("PROQ_PROGRAM".to_owned(), program_path.into()),
+        ("PROQ_TASK_FILE".to_owned(), task_file(project, lane, attempt, prompt_source).into()),
+    ];
+    env.extend(batch_task_env(command).into_iter().chain(port_env(project, lane)));
+    let wrap_up_marker = project.store.layout().run_wrap_up_marker(&lane.name, attempt);
+    env.push(("PROQ_WRAP_UP".to_owned(), wrap_up_marker.into()));
     env
 }
 
@@ -174,6 +182,28 @@ fn compose_run_prompt(
             build_prompt(project, lane, command, checks, Some(text))
         }
     }
+}
+
+/// Writes the prompt for a run that should resume a conversation by the Agent Client Protocol, in case its
+/// agent cannot. Does nothing for any other run.
+fn write_restart_prompt(
+    project: &Project,
+    lane: &AnyLane,
+    command: &AgentCommand,
+    attempt: u32,
+    checks: &[String],
+    prompt_source: PromptSource<'_>,
+) -> Result<(), Error> {
+    if let (Some(_), true, PromptSource::Text(text)) =
+        (&command.resume, command.uses_protocol(), prompt_source)
+    {
+        let restart_prompt_file = project.store.layout().run_restart_prompt(&lane.name, attempt);
+        write_atomically(
+            &restart_prompt_file,
+            compose_restart_prompt(project, lane, command, checks, text)?.as_bytes(),
+        )?;
+    }
+    Ok(())
 }
 
 /// Composes the prompt for a run that should resume a conversation with an agent that cannot: the history of

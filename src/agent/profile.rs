@@ -1,8 +1,9 @@
 //! Agent profiles: data that describes how to start one kind of agent and what it supports.
 
+mod permission;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use super::startup_question::WindowProfile;
 use super::stream::Dialect;
 use super::template::{PlaceholderValues, has_placeholder};
 use crate::store::records::Activity;
+pub(crate) use permission::{Permission, PermissionLevels};
 
 /// Keys of the files that a profile may define, each with its file name on disk.
 pub(super) const PROFILE_FILES: [(&str, &str); 3] =
@@ -137,74 +139,6 @@ pub(crate) struct ArgTemplates {
     pub(crate) interactive: Vec<String>,
     /// Resuming a session on a terminal.
     pub(crate) interactive_resume: Vec<String>,
-}
-
-/// Permission level of an agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Permission {
-    /// Reading only: the agent changes no file.
-    Read,
-    /// Changing files in its lane, using git there, and running the lane's approved checks.
-    #[default]
-    Edit,
-    /// Any action, without a permission request.
-    Full,
-}
-
-impl Permission {
-    /// Returns the level with this name.
-    pub(crate) fn from_name(name: &str) -> Option<Permission> {
-        match name {
-            "read" => Some(Permission::Read),
-            "edit" => Some(Permission::Edit),
-            "full" => Some(Permission::Full),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Permission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Permission::Read => "read",
-            Permission::Edit => "edit",
-            Permission::Full => "full",
-        })
-    }
-}
-
-/// Arguments and variables for each permission level of an agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct PermissionLevels {
-    /// Settings for reading only; none where the agent cannot be prevented from changing files.
-    pub(crate) read: Option<PermissionLevel>,
-    /// Settings for changing files in its lane and using git there.
-    pub(crate) edit: Option<PermissionLevel>,
-    /// Settings for unrestricted work.
-    pub(crate) full: Option<PermissionLevel>,
-}
-
-impl PermissionLevels {
-    /// Returns the settings for a permission level, if the profile has them.
-    pub(crate) fn level(&self, permission: Permission) -> Option<&PermissionLevel> {
-        match permission {
-            Permission::Read => self.read.as_ref(),
-            Permission::Edit => self.edit.as_ref(),
-            Permission::Full => self.full.as_ref(),
-        }
-    }
-}
-
-/// Arguments and variables that give an agent one permission level.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct PermissionLevel {
-    /// Arguments of the level.
-    pub(crate) args: Vec<String>,
-    /// Environment variables of the level.
-    pub(crate) env: BTreeMap<String, String>,
 }
 
 /// How an agent receives its prompt.

@@ -126,17 +126,22 @@ fn lane_rules(
     });
     add_rule(report_rule(job).to_owned());
     if !checks.is_empty() {
-        let lines: Vec<String> = checks.iter().map(|line| format!("- `{line}`\n")).collect();
-        out.push_str(&format!(
-            "\n{} these commands succeed in the top-level folder of the worktree. Run them before you finish:\n\n{}",
-            if lane.works_in_place() { "The task is done when" } else { "The work is merged only if" },
-            lines.concat()
-        ));
+        out.push_str(&checks_section(lane, checks));
     }
     if !settings.prompt_append.trim().is_empty() {
         out.push_str(&format!("\n{}\n", settings.prompt_append.trim()));
     }
     out
+}
+
+/// Returns the section of the rules with the lane's checks.
+fn checks_section(lane: &AnyLane, checks: &[String]) -> String {
+    let lines: Vec<String> = checks.iter().map(|line| format!("- `{line}`\n")).collect();
+    format!(
+        "\n{} these commands succeed in the top-level folder of the worktree. Run them before you finish:\n\n{}",
+        if lane.works_in_place() { "The task is done when" } else { "The work is merged only if" },
+        lines.concat()
+    )
 }
 
 /// Returns the introduction of the rules: where the run works, and who else works in the same repository.

@@ -1,5 +1,6 @@
 //! Supervisor process of a lane's runs: it holds the run lock while a run lasts or is to be retried.
 
+mod messages;
 mod retry;
 mod steps;
 
@@ -27,6 +28,7 @@ use crate::lane::{self, Inbox, Project};
 use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
 use crate::store::{LockName, Record};
 use crate::{event, process};
+use messages::{can_receive_messages, describe_undelivered};
 use retry::{BUDGET_SPENT_REASON, Retry, RetryState};
 
 /// Time limit for writing the result of a run. It leaves you time to free disk space.
@@ -201,6 +203,20 @@ impl Supervisor<'_> {
         if verdict.state == LaneState::NoChange {
             self.check_already_done(spec, &mut verdict);
         }
+        self.write_final_outcome(&finished_run, verdict, can_receive, undelivered)
+    }
+
+    /// Writes the outcome of a run that nothing follows, with the reason `undelivered` why messages for its
+    /// agent were not delivered. A message that arrives before the write, when the agent can receive it, is
+    /// delivered in another run instead.
+    fn write_final_outcome(
+        &mut self,
+        finished_run: &RunClassifier<'_>,
+        mut verdict: RunOutcome,
+        mut can_receive: bool,
+        mut undelivered: Option<String>,
+    ) -> Result<NextRun, Error> {
+        let (project, lane, spec) = (finished_run.project, finished_run.lane, finished_run.spec);
         loop {
             verdict.detail = append_detail(verdict.detail, undelivered.take());
             self.last_verdict = Some((spec.attempt, verdict.clone()));
@@ -213,48 +229,11 @@ impl Supervisor<'_> {
                 return Ok(NextRun::End);
             }
             // A message arrived between the check and the write.
-            undelivered = self.continue_with_messages(&finished_run, &verdict)?;
+            undelivered = self.continue_with_messages(finished_run, &verdict)?;
             if undelivered.is_none() {
                 return Ok(NextRun::Message);
             }
             can_receive = false;
-        }
-    }
-
-    /// Returns whether a message waits for the conversation of a run.
-    fn has_messages(&self, spec: &RunSpec) -> bool {
-        Inbox::new(self.project, &self.lane.name).has_messages_for(spec.conversation)
-    }
-
-    /// Writes the result of a run that continues with the messages sent to it. Returns the reason if the
-    /// messages cannot be delivered.
-    fn continue_with_messages(
-        &mut self,
-        finished_run: &RunClassifier<'_>,
-        verdict: &RunOutcome,
-    ) -> Result<Option<String>, Error> {
-        if let Err(e) =
-            launch::check_messages_deliverable(self.project, &self.lane, finished_run.spec.conversation)
-        {
-            return Ok(Some(describe_undelivered(&e)));
-        }
-        self.retry_state = RetryState::default();
-        self.restart_counter = RestartCounter::default();
-        self.lane = self.write_with_retries(|| {
-            finished_run.write_and_continue(verdict, event::EventName::MessageDelivered)
-        })?;
-        Ok(None)
-    }
-
-    /// Returns the run that delivers the waiting messages. Returns `None` when they cannot be delivered; the
-    /// lane then ends with the verdict of its last run.
-    fn prepare_message_run(&mut self, spec: &RunSpec) -> Result<Option<RunSpec>, Error> {
-        match launch::prepare_message_run(self.project, &self.lane, spec.conversation, self.program_path) {
-            Ok(message_spec) => Ok(Some(message_spec)),
-            Err(e) => {
-                self.end_with_last_verdict(&describe_undelivered(&e))?;
-                Ok(None)
-            }
         }
     }
 
@@ -448,21 +427,6 @@ fn mark_wrapped_up(verdict: &mut RunOutcome) {
         (verdict.state, verdict.class) = (LaneState::Stopped, RunClass::Stopped);
         verdict.detail = append_detail(verdict.detail.take(), Some("asked to wrap up".to_owned()));
     }
-}
-
-/// Returns whether the agent of a run with this verdict can receive messages.
-fn can_receive_messages(spec: &RunSpec, verdict: &RunOutcome) -> bool {
-    let ended_well = matches!(verdict.state, LaneState::Done | LaneState::NoChange);
-    let by_itself = matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
-    (ended_well || by_itself) && !spec.resolves_conflict && spec.accepts_messages
-}
-
-fn describe_undelivered(e: &Error) -> String {
-    let reason = describe_with_causes(e);
-    format!(
-        "what was sent could not be told: {}",
-        reason.strip_suffix("; nothing was made").unwrap_or(&reason)
-    )
 }
 
 /// Returns whether an error was caused by a missing file or folder, such as a removed repository.

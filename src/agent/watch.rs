@@ -1,16 +1,11 @@
 //! Supervision of one run while it lasts: the agent's process, its output and its limits.
 
-use std::fs::File;
-use std::io::PipeWriter;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use rustix::io::{FdFlags, fcntl_setfd};
-
 use super::Error;
-use super::git_guard::GitGuard;
 use super::launcher::Launcher;
 use super::limits::{Limits, RunClock, StopCause};
 use super::live_status::LiveStatusFile;
@@ -22,9 +17,9 @@ use super::stream::{Exit, OutputReader, StreamEvent, Summary};
 use super::tail::Tail;
 use crate::event;
 use crate::lane::{self, Project};
-use crate::process::{self, AsyncChild};
+use crate::process::AsyncChild;
 use crate::store::records::{AnyLane, RunRecord, RunSummary};
-use crate::store::{LockName, Record, write_atomically};
+use crate::store::{Record, write_atomically};
 
 /// Maximum number of log chunks read before other events are handled.
 const MAX_CHUNKS_PER_TURN: usize = 16;
@@ -191,16 +186,6 @@ impl RunWatcher<'_> {
             is_wrap_up_requested: false,
             last_activity: self.read_activity(),
         })
-    }
-
-    /// Ends the remaining processes of the agent's group, and those that escaped from it. Returns the number
-    /// of escaped processes.
-    pub(super) fn end_all_processes(&self, process_group: u32) -> usize {
-        let grace = self.project.settings.stop_grace;
-        if process::is_group_alive(process_group) {
-            process::stop_group(process_group, grace);
-        }
-        if self.spec.keeps_strays { 0 } else { process::stop_stray_processes(self.process_mark, grace) }
     }
 
     async fn wait_for_end(
@@ -411,68 +396,6 @@ impl RunWatcher<'_> {
                 .commit_branch()
                 .and_then(|branch| self.project.repo.branch_tip(branch).ok().flatten()),
             status_modified: status_metadata.and_then(|meta| meta.modified()).ok(),
-        }
-    }
-
-    fn start_agent(&self) -> Result<(AsyncChild, Option<PipeWriter>), Error> {
-        let (name, spec) = (&self.lane.name, self.spec);
-        let layout = self.project.store.layout();
-        let open = |path: &PathBuf| {
-            let opened = File::options().append(true).create(true).open(path);
-            opened.map_err(lane::Error::io("write", path))
-        };
-        // Half a line of one stream inside a line of the other would break a machine-readable log.
-        let log = open(&layout.run_log(name, self.attempt))?;
-        let stderr = match spec.dialect.is_machine_readable() {
-            true => open(&layout.run_stderr(name, self.attempt))?,
-            false => open(&layout.run_log(name, self.attempt))?,
-        };
-        let git_guard =
-            GitGuard::prepare(self.project, self.lane, self.attempt, &spec.dir, self.program_path)?;
-        let (variable, guard_value) = git_guard.env();
-        let mut command =
-            spec.launcher.command(self)?.env(variable, guard_value).with_output_files(log, stderr);
-        for (key, value) in &spec.env {
-            command = command.env(key, value);
-        }
-        command = command.env(process::RUN_MARK_VAR, self.process_mark);
-        if let Some(file) = spec.stdin.as_ref().filter(|_| spec.launcher != Launcher::OpenStdin) {
-            command = command.stdin(File::open(file).map_err(lane::Error::io("read", file))?);
-        }
-        let (command, stdin_pipe) = spec.launcher.attach_stdin_pipe(command)?;
-        let alive_lock = self.project.store.locks().acquire(&LockName::AgentAlive(name.clone()))?;
-        // Inherited on purpose: while one of the agent's processes holds the lock file open, the run has not
-        // finished. This process has one thread, so nothing else can be started while the flag is off.
-        let failed =
-            |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };
-        fcntl_setfd(alive_lock.file(), FdFlags::empty()).map_err(failed)?;
-        Ok((command.spawn_in_group_async()?, stdin_pipe))
-    }
-
-    /// Stops the agent: SIGTERM, a grace period, SIGKILL. A shutdown signal ends the grace period.
-    async fn stop_agent(
-        &self,
-        child: &mut AsyncChild,
-        process_group: u32,
-        shutdown_signals: &mut ShutdownSignals,
-    ) -> ExitStatus {
-        self.spec.launcher.request_stop(process_group);
-        let status = tokio::select! {
-            status = child.wait() => status,
-            () = self.wait_stop_grace(shutdown_signals) => {
-                process::stop_group(process_group, Duration::ZERO);
-                child.wait().await
-            }
-        };
-        // The exit status is unknown of a process that cannot be waited for.
-        status.unwrap_or_else(|_| ExitStatus::from_raw(SIGKILL_WAIT_STATUS))
-    }
-
-    /// Waits until the grace period after a stop request has passed or a shutdown signal arrives.
-    pub(super) async fn wait_stop_grace(&self, shutdown_signals: &mut ShutdownSignals) {
-        tokio::select! {
-            () = tokio::time::sleep(self.project.settings.stop_grace) => {}
-            () = shutdown_signals.wait() => {}
         }
     }
 }

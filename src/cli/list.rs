@@ -1,5 +1,6 @@
 //! The `git proq list` command, and the overview that `git proq` prints without a command.
 
+mod json_output;
 mod painter;
 mod table;
 mod unlanded;
@@ -9,8 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 
+use json_output::to_output;
 use painter::ListPainter;
 use table::{TableInput, distinct_title};
 pub(super) use unlanded::print_unlanded_batches as tell_unlanded;
@@ -19,12 +20,11 @@ use super::lane_conflicts::LaneConflicts;
 use super::{CommandResult, Session, list_everywhere, ui, usage};
 use crate::agent::{self, PacketShown};
 use crate::explain::{Exit, shell_quote_path};
-use crate::git::{WorktreeDefect, WorktreeList, WorktreeStatus};
+use crate::git::{WorktreeList, WorktreeStatus};
 use crate::lane::{self, LaneView, LaneViewProgress, Misplaced, Project};
 use crate::merge::{self, Forecast, ForecastRequest};
 use crate::preview::{self, PreviewStatus};
-use crate::store::path_form;
-use crate::store::records::{AnyLane, BatchLane, LanePurpose, LaneRecord, LaneState, RunSummary};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, RunSummary};
 use crate::swarm::{self, UnlandedBatch};
 
 /// List the lanes
@@ -53,69 +53,6 @@ pub(crate) struct List {
 
 /// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
 const FORECAST_TIME_LIMIT: Duration = Duration::from_millis(150);
-
-/// JSON record of one lane.
-#[derive(Serialize)]
-struct LaneRow {
-    name: String,
-    title: String,
-    state: LaneState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
-    /// The purpose of a lane that has nothing to land.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mode: Option<LanePurpose>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
-    #[serde(with = "path_form")]
-    path: PathBuf,
-    base: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    group: Option<String>,
-    /// The batch and the task of the lane.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    batch: Option<BatchLane>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tip: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ahead: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    behind: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uncommitted: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conflicts: Option<LaneConflicts>,
-    /// The usage of all runs of the lane, if requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "account")]
-    usage: Option<RunSummary>,
-    /// The progress of the task, if it is a folder with steps.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<PacketShown>,
-    /// Number of messages that wait for the lane's agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    waiting: Option<usize>,
-    previewed: bool,
-    missing: Vec<&'static str>,
-    /// The reason why the lane's worktree is broken.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    broken: Option<&'static str>,
-    created: String,
-    updated: String,
-}
-
-#[derive(Serialize)]
-struct ListOutput {
-    lanes: Vec<LaneRow>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    preview: Option<String>,
-    unrecorded: Vec<String>,
-    /// Ids of the batches that no scheduler runs now, with work that has not landed on their bases.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unlanded_batches: Vec<String>,
-}
 
 /// All data that a list shows.
 struct LaneList {
@@ -325,67 +262,6 @@ fn missing_parts(view: &LaneView) -> Vec<&'static str> {
 
 fn is_previewed(stored: &StoredInfo, name: &str) -> bool {
     stored.preview.as_ref().is_some_and(|s| s.is_shown && s.lane == name)
-}
-
-fn to_output(lane_list: &LaneList) -> ListOutput {
-    let mut lanes: Vec<LaneRow> = lane_list.views.iter().map(|view| view_row(lane_list, view)).collect();
-    for (name, lane) in &lane_list.stored.past {
-        lanes.push(LaneRow { name: name.clone(), ..record_row(lane) });
-    }
-    ListOutput {
-        lanes,
-        preview: lane_list.stored.preview.as_ref().map(|s| s.lane.clone()),
-        unrecorded: lane_list.unrecorded_worktrees.iter().map(|p| path_form::to_text(p)).collect(),
-        unlanded_batches: lane_list.unlanded.iter().map(|open| open.batch.id.clone()).collect(),
-    }
-}
-
-fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
-    LaneRow {
-        state: view.state,
-        detail: view.detail.clone(),
-        tip: view.tip.map(|t| t.to_string()),
-        ahead: view.distance.map(|d| d.ahead),
-        behind: view.distance.map(|d| d.behind),
-        uncommitted: view.dirty.as_ref().map(|d| d.entries.len()),
-        conflicts: LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &view.lane.name),
-        waiting: Some(view.pending_messages).filter(|n| *n > 0),
-        task: lane_list.stored.tasks.get(&view.lane.name).cloned(),
-        usage: lane_list.stored.usage.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
-        previewed: is_previewed(&lane_list.stored, &view.lane.name),
-        missing: missing_parts(view),
-        broken: view.broken.map(WorktreeDefect::describe),
-        ..record_row(&view.lane)
-    }
-}
-
-fn record_row(lane: &AnyLane) -> LaneRow {
-    LaneRow {
-        name: lane.name.clone(),
-        title: lane.title.clone(),
-        state: lane.state,
-        detail: lane.detail.clone(),
-        mode: lane.purpose(),
-        branch: lane.branch().map(str::to_owned),
-        path: lane.path.clone(),
-        base: lane.base.clone(),
-        agent: lane.agent.clone(),
-        group: lane.group.clone(),
-        batch: lane.batch.clone(),
-        tip: None,
-        ahead: None,
-        behind: None,
-        uncommitted: None,
-        conflicts: None,
-        usage: None,
-        task: None,
-        waiting: None,
-        previewed: false,
-        missing: Vec::new(),
-        broken: None,
-        created: lane.created.to_string(),
-        updated: lane.updated.to_string(),
-    }
 }
 
 /// Prints what the table cannot show: the open preview, lanes with a missing branch or worktree, and

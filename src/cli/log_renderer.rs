@@ -42,19 +42,11 @@ impl LogRenderer {
             }
             StreamEvent::ToolUse { name, input, parent, .. } => {
                 let indent = if parent.is_some() { "  " } else { "" };
-                push_row(
-                    &mut out,
-                    indent,
-                    &format!("> {} {}", Style::new().bold().apply_to(printable(name)), input_summary(input)),
-                );
+                push_tool_use(&mut out, indent, name, input);
             }
             StreamEvent::ToolResult { ok, output, .. } => push_tool_result(&mut out, *ok, output),
             StreamEvent::MessageSent { text } => {
-                push_row(
-                    &mut out,
-                    "",
-                    &Style::new().bold().apply_to(format!("< told more: {}", first_line(text))).to_string(),
-                );
+                push_row(&mut out, "", &bold(&format!("< told more: {}", first_line(text))));
             }
             StreamEvent::PermissionRequested { tool, input, .. } => {
                 push_row(
@@ -71,18 +63,7 @@ impl LogRenderer {
                 );
             }
             StreamEvent::Retry { attempt, max_attempts, delay_ms, reason } => {
-                let attempt_text = attempt.map(|n| format!(", try {n}")).unwrap_or_default();
-                let limit_text = max_attempts.map(|n| format!(" of {n}")).unwrap_or_default();
-                let delay_text =
-                    delay_ms.map(|ms| format!(" in {} s", ms.div_ceil(1000))).unwrap_or_default();
-                push_row(
-                    &mut out,
-                    "",
-                    &dim(&format!(
-                        "~ tries again{delay_text}{attempt_text}{limit_text}: {}",
-                        single_line(reason)
-                    )),
-                );
+                push_row(&mut out, "", &dim(&retry_text(*attempt, *max_attempts, *delay_ms, reason)));
             }
             StreamEvent::Warning { message } => {
                 push_row(&mut out, "", &dim(&format!("~ {}", single_line(message))));
@@ -91,13 +72,7 @@ impl LogRenderer {
                 push_row(&mut out, "", &red(&format!("! {}", single_line(message))));
             }
             StreamEvent::Result { ok, text } => {
-                let result_text = text.as_deref().unwrap_or_default();
-                if *ok && result_text.trim() != self.last_text.trim() {
-                    result_text
-                        .trim_end()
-                        .lines()
-                        .for_each(|line| push_row(&mut out, "", &printable_line(line)));
-                }
+                self.push_final_result(&mut out, *ok, text.as_deref().unwrap_or_default());
             }
             StreamEvent::Session { .. }
             | StreamEvent::Usage(_)
@@ -106,6 +81,13 @@ impl LogRenderer {
             | StreamEvent::Unknown { .. } => {}
         }
         out
+    }
+
+    /// Appends the final result of a run that succeeded, unless it repeats the last text.
+    fn push_final_result(&self, out: &mut String, ok: bool, result_text: &str) {
+        if ok && result_text.trim() != self.last_text.trim() {
+            result_text.trim_end().lines().for_each(|line| push_row(out, "", &printable_line(line)));
+        }
     }
 }
 
@@ -118,12 +100,21 @@ fn printable_line(line: &str) -> String {
     line.split('\t').map(terminal_text::escape_line).collect::<Vec<_>>().join("\t")
 }
 
+fn bold(text: &str) -> String {
+    Style::new().bold().apply_to(text).to_string()
+}
+
 fn dim(text: &str) -> String {
     Style::new().dim().apply_to(text).to_string()
 }
 
 fn red(text: &str) -> String {
     Style::new().red().apply_to(text).to_string()
+}
+
+/// Appends the name of a tool and a summary of its input.
+fn push_tool_use(out: &mut String, indent: &str, name: &str, input: &Value) {
+    push_row(out, indent, &format!("> {} {}", bold(&printable(name)), input_summary(input)));
 }
 
 /// Appends the first lines of a tool's output.
@@ -142,6 +133,19 @@ fn push_tool_result(out: &mut String, ok: bool, output: &str) {
     if lines.len() > MAX_RESULT_LINES {
         push_row(out, "  ", &dim(&format!("… {} more lines", lines.len() - MAX_RESULT_LINES)));
     }
+}
+
+/// Formats that the agent tries a request again: after how long, for which time, and why.
+fn retry_text(
+    attempt: Option<u64>,
+    max_attempts: Option<u64>,
+    delay_ms: Option<u64>,
+    reason: &str,
+) -> String {
+    let attempt_text = attempt.map(|n| format!(", try {n}")).unwrap_or_default();
+    let limit_text = max_attempts.map(|n| format!(" of {n}")).unwrap_or_default();
+    let delay_text = delay_ms.map(|ms| format!(" in {} s", ms.div_ceil(1000))).unwrap_or_default();
+    format!("~ tries again{delay_text}{attempt_text}{limit_text}: {}", single_line(reason))
 }
 
 /// Summarizes the input of a tool in one line.

@@ -114,21 +114,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> CommandResult {
     project.run_pre_remove_hooks(&lane.name)?;
     project.run_pre_spawn_hooks(&lane.name, &plan.base.branch)?;
     let (lane, lock) = project.lock_idle_lane(&lane.name)?;
-    let new_lane = NewLane {
-        name: None,
-        prompt: Some(&plan.task),
-        name_hint: None,
-        agent: Some(plan.command.agent.clone()),
-        base: plan.base.clone(),
-        carry: None,
-        checks: lane.checks.clone(),
-        scope: lane.scope.clone(),
-        sparse: lane::is_sparse_by_scope(&project, &lane),
-        auto_merge: lane.auto_merge,
-        group: lane.group.clone(),
-        batch: lane.batch.clone(),
-        set_up: set_up_level,
-    };
+    let new_lane = plan.new_lane(&project, &lane, set_up_level);
     let (removed, created) = operate(&project, "redispatch", |op| {
         if let Some(left_preview) = preview::leave_preview_of(op, &lane.name)? {
             session.ui.status(format!(
@@ -174,6 +160,25 @@ impl RestartPlan {
         let (task, command) = task_and_command(session, project, &lane.clone().into_any(), args)?;
         let base = lane::resolve_base(project, Some(&lane.base), None)?;
         Ok(RestartPlan { task, base, command })
+    }
+
+    /// Returns the lane to make in place of `lane`: with the same checks, scope, group and batch.
+    fn new_lane(&self, project: &Project, lane: &LaneRecord, set_up_level: SetUpLevel) -> NewLane<'_> {
+        NewLane {
+            name: None,
+            prompt: Some(&self.task),
+            name_hint: None,
+            agent: Some(self.command.agent.clone()),
+            base: self.base.clone(),
+            carry: None,
+            checks: lane.checks.clone(),
+            scope: lane.scope.clone(),
+            sparse: lane::is_sparse_by_scope(project, lane),
+            auto_merge: lane.auto_merge,
+            group: lane.group.clone(),
+            batch: lane.batch.clone(),
+            set_up: set_up_level,
+        }
     }
 }
 

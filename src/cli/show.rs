@@ -1,10 +1,14 @@
 //! `git proq show`: prints everything about one lane.
 
+mod runs;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
+
+use runs::print_runs;
 
 use super::complete::any_lane_names;
 use super::{CommandResult, Failure, Session, logs, read_only_run, show_prompt, task, ui, usage};
@@ -13,8 +17,8 @@ use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, AutoMergeStatus, IDLE_DETAIL, LaneView, Project};
 use crate::store::records::{
-    Activity, AnyLane, ConflictRecord, FailedCheckRecord, LaneState, MessageRecord, ReportRecord,
-    ResolutionRecord, RunClass, RunRecord, StepPhase,
+    AnyLane, ConflictRecord, FailedCheckRecord, LaneState, MessageRecord, ReportRecord, ResolutionRecord,
+    RunRecord,
 };
 use crate::store::{Layout, LockName, Record, path_form};
 use crate::terminal_text;
@@ -230,30 +234,12 @@ fn print_lane(
     }
     let activity = lane::last_activity(project, lane);
     print_runs(&print_field, details, state.is_busy() || detail == Some(IDLE_DETAIL), activity);
-    if let Some(run) = details.runs.last() {
-        print_field("log", &details.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
-        if run.resolves_conflict {
-            print_field(
-                "prompt",
-                &details.dir.join(format!("runs/{}.md", run.attempt)).display().to_string(),
-            );
-        }
-    }
+    print_last_run_files(&print_field, details);
     print_obstacles(&print_field, lane, details);
     if let Some(report) = &details.report {
         task::print_report(session, report);
     }
-    let task = details.task.trim();
-    if !task.is_empty() {
-        session.ui.print_line("");
-        session.ui.print_line(task);
-    }
-    if let (Some((text, _)), Some(purpose)) = (&details.last_answer, lane.purpose()) {
-        session.ui.print_line("");
-        session.ui.print_line(console::style(format!("its {purpose}")).dim().to_string());
-        session.ui.print_line("");
-        read_only_run::print_text(session, text);
-    }
+    print_task_and_answer(session, lane, details);
 }
 
 /// Prints the lane's branch, base, ports, checks, scope and worktree, and its uncommitted changes.
@@ -328,46 +314,15 @@ fn print_steps(print_field: &dyn Fn(&str, &str), task_loop: &PacketShown) {
     }
 }
 
-/// Prints the outcome, reason and usage of each run, then the messages that are still pending.
-fn print_runs(
-    print_field: &dyn Fn(&str, &str),
-    details: &LaneDetails,
-    is_busy: bool,
-    activity: Option<Activity>,
-) {
-    for run in &details.runs {
-        let outcome_text = describe_run(run, is_busy && Some(run) == details.runs.last(), activity);
-        print_field(&format!("run {}", run.attempt), &outcome_text);
-        if run.delivered_count > 0 {
-            let times_text = if run.delivered_count == 1 {
-                "once".to_owned()
-            } else {
-                format!("{} times", run.delivered_count)
-            };
-            print_field("", &format!("told more {times_text} while it was at work"));
-        }
-        let detail = run.detail.iter().filter(|detail| !outcome_text.contains(detail.as_str())).cloned();
-        for phrase in detail.chain(usage::usage_phrases(&run.summary)) {
-            print_field("", &phrase);
-        }
-    }
-    let totals = usage::total_usage_phrases(&details.runs).join(", ");
-    if !totals.is_empty() {
-        print_field("in all", &totals);
-    }
-    print_pending_messages(print_field, details);
-}
-
-/// Prints the pending messages in full, because nobody has read them yet.
-fn print_pending_messages(print_field: &dyn Fn(&str, &str), details: &LaneDetails) {
-    for message in &details.waiting {
-        let MessageRecord { agent, conversation: talk, at, text, .. } = message;
-        print_field(
-            "waits",
-            &format!("to be told to {agent}, in the conversation of run {talk}; sent at {at}"),
-        );
-        for text_line in text.trim_end().lines() {
-            print_field("", &format!("  {}", ui::strip_control_chars(text_line)));
+/// Prints the log file of the last run, and its prompt file if the run resolves a conflict.
+fn print_last_run_files(print_field: &dyn Fn(&str, &str), details: &LaneDetails) {
+    if let Some(run) = details.runs.last() {
+        print_field("log", &details.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
+        if run.resolves_conflict {
+            print_field(
+                "prompt",
+                &details.dir.join(format!("runs/{}.md", run.attempt)).display().to_string(),
+            );
         }
     }
 }
@@ -394,6 +349,21 @@ fn print_obstacles(print_field: &dyn Fn(&str, &str), lane: &AnyLane, details: &L
     }
     if let Some(resolution) = &details.resolving {
         print_field("laid out", &format!("in {}", resolution.path.display()));
+    }
+}
+
+/// Prints the text of the task, and the last answer or plan of a lane that has nothing to land.
+fn print_task_and_answer(session: &Session, lane: &AnyLane, details: &LaneDetails) {
+    let task = details.task.trim();
+    if !task.is_empty() {
+        session.ui.print_line("");
+        session.ui.print_line(task);
+    }
+    if let (Some((text, _)), Some(purpose)) = (&details.last_answer, lane.purpose()) {
+        session.ui.print_line("");
+        session.ui.print_line(console::style(format!("its {purpose}")).dim().to_string());
+        session.ui.print_line("");
+        read_only_run::print_text(session, text);
     }
 }
 
@@ -469,56 +439,4 @@ fn outlook_after_run(project: &Project, lane: &AnyLane, details: &LaneDetails) -
         (_, Some(refused)) => format!("refused: {}; {retry_text}", refused.message),
         (_, None) => format!("its landing was cut short; {retry_text}; git proq merge {name} lands it now"),
     }
-}
-
-/// Returns whether the class of a run adds to its state and its exit code.
-fn class_adds_detail(run: &RunRecord, state: LaneState) -> bool {
-    run.class.is_some_and(|class| class.to_string() != state.to_string())
-        && !matches!(run.class, Some(RunClass::Failed | RunClass::Done))
-}
-
-/// Describes the activity of an agent in a tmux window, as far as its hooks have reported it; ends with a
-/// comma.
-fn activity_prefix(activity: Option<Activity>) -> &'static str {
-    match activity {
-        Some(Activity::Working) => "at work, ",
-        Some(Activity::NeedsApproval) => "waits for you, ",
-        Some(Activity::Idle) => "idle, ",
-        Some(Activity::Unknown) | None => "",
-    }
-}
-
-fn describe_run(run: &RunRecord, is_running: bool, activity: Option<Activity>) -> String {
-    let outcome_text = match (run.outcome, run.exit_code, run.signal) {
-        (None, ..) if !is_running => "nobody has written how it ended".to_owned(),
-        (None, ..) if run.window.is_some() => format!("{}in a window of tmux", activity_prefix(activity)),
-        (None, ..) => "at work".to_owned(),
-        // git-proq ended this agent for a reason: its exit code or signal adds nothing.
-        (Some(state), ..) if class_adds_detail(run, state) => {
-            format!("{state}, {}", run.class.map(|class| class.to_string()).unwrap_or_default())
-        }
-        (Some(state), _, Some(signal)) => format!("{state}, signal {signal}"),
-        (Some(state), Some(code), _) => format!("{state}, exit code {code}"),
-        (Some(state), None, None) => state.to_string(),
-    };
-    let duration_suffix = run
-        .ended
-        .map(|ended| format!(", {}", ui::short_duration(ended.duration_since(run.started))))
-        .unwrap_or_default();
-    let purpose_suffix = match &run.step_run {
-        _ if run.resolves_conflict => ", on the conflict".to_owned(),
-        None => String::new(),
-        Some(step_run) => match step_run.phase {
-            StepPhase::Plan => format!(", the plan of step {}", step_run.step),
-            StepPhase::Work => format!(", step {}", step_run.step),
-            StepPhase::PlanReview | StepPhase::CodeReview => {
-                format!(", a review of the {} of step {}", step_run.phase.subject(), step_run.step)
-            }
-        },
-    };
-    let strays_suffix = match run.strays {
-        0 => String::new(),
-        n => format!(", {} that it had left were ended", ui::pluralize(n, "process")),
-    };
-    format!("{}{purpose_suffix}: {outcome_text}{duration_suffix}{strays_suffix}", run.agent)
 }

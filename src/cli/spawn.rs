@@ -1,5 +1,7 @@
 //! `git proq spawn`: creates a lane and starts an agent in it.
 
+mod output;
+
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
@@ -7,7 +9,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
-use serde::Serialize;
+
+use output::print_created;
+pub(super) use output::{follow_hint, print_json, print_plan};
 
 use super::attempts::{self, AttemptAgents, AttemptArgs};
 use super::complete::{agent_names, branch_names};
@@ -19,10 +23,10 @@ use super::{
 };
 use crate::agent::{self, AgentCommand};
 use crate::explain::{Exit, shell_quote};
-use crate::lane::{self, Created, LanePlan, NewLane, Project, SetUpLevel};
+use crate::lane::{self, Base, Created, NewLane, Project, SetUpLevel};
 use crate::regular_file::{self, LinkPolicy, MAX_STORE_FILE_BYTES};
-use crate::store::records::{AnyLane, LanePurpose, LaneRecord, LaneState};
-use crate::store::{LockGuard, RepositoryList, path_form};
+use crate::store::records::{AnyLane, LanePurpose, LaneRecord};
+use crate::store::{LockGuard, RepositoryList};
 
 /// Make a lane and start an agent in it
 ///
@@ -191,36 +195,6 @@ impl Mode {
     }
 }
 
-/// JSON output: the new lane and the agent that was started in it.
-#[derive(Serialize)]
-struct SpawnOutput<'a> {
-    lane: &'a str,
-    branch: &'a str,
-    #[serde(serialize_with = "path_form::serialize")]
-    path: &'a Path,
-    base: &'a str,
-    start: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<String>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    checks: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    scope: &'a [String],
-    /// Permission level of the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    permission: Option<String>,
-    state: String,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    auto_merge: bool,
-    /// Reason why the automatic merge was refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "refused")]
-    auto_merge_refusal: Option<&'a str>,
-    dry_run: bool,
-}
-
 pub(super) fn run(session: &Session, args: &Spawn) -> CommandResult {
     if let Some(folder) = &args.folder {
         return task_folder::run(session, args, folder);
@@ -243,21 +217,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> CommandResult {
     }
     let current_worktree =
         project.repo.current_worktree().or(project.repo.main_worktree()).map(Path::to_owned);
-    let new_lane = NewLane {
-        name: args.name.as_deref().map(lane::LaneName::parse).transpose()?,
-        prompt: request.prompt.as_deref(),
-        name_hint: request.name_hint.as_deref(),
-        agent: request.agent_command.as_ref().map(|agent_command| agent_command.agent.clone()),
-        base,
-        carry: current_worktree.clone().filter(|_| args.carry),
-        checks,
-        sparse: lane_args::validate_sparse(args.sparse, &scope)?,
-        scope,
-        auto_merge: args.auto_merge,
-        group: None,
-        batch: None,
-        set_up: args.set_up_level(),
-    };
+    let new_lane = request.new_lane(args, base, checks, scope, current_worktree.as_deref())?;
     if let Some(attempt_set) = attempt_set {
         return attempt_set.spawn_all(session, &project, &new_lane, current_worktree.as_deref());
     }
@@ -418,6 +378,33 @@ impl SpawnRequest {
             attachments,
         })
     }
+
+    /// Returns the lane to make, on `base`. With `--carry` it begins with the uncommitted changes of
+    /// `current_worktree`.
+    fn new_lane(
+        &self,
+        args: &Spawn,
+        base: Base,
+        checks: Vec<String>,
+        scope: Vec<String>,
+        current_worktree: Option<&Path>,
+    ) -> Result<NewLane<'_>, Failure> {
+        Ok(NewLane {
+            name: args.name.as_deref().map(lane::LaneName::parse).transpose()?,
+            prompt: self.prompt.as_deref(),
+            name_hint: self.name_hint.as_deref(),
+            agent: self.agent_command.as_ref().map(|agent_command| agent_command.agent.clone()),
+            base,
+            carry: current_worktree.filter(|_| args.carry).map(Path::to_owned),
+            checks,
+            sparse: lane_args::validate_sparse(args.sparse, &scope)?,
+            scope,
+            auto_merge: args.auto_merge,
+            group: None,
+            batch: None,
+            set_up: args.set_up_level(),
+        })
+    }
 }
 
 /// Returns the run options that the command line requests.
@@ -453,94 +440,4 @@ pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
     }
     String::from_utf8(bytes)
         .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
-}
-
-pub(super) fn print_plan(
-    session: &Session,
-    plan: &LanePlan<'_>,
-    agent_command: Option<&AgentCommand>,
-    attachments: &[PathBuf],
-) {
-    let base = plan.base();
-    if session.ui.json {
-        session.ui.print_json(SpawnOutput {
-            lane: plan.name.as_str(),
-            branch: &plan.branch,
-            path: &plan.path,
-            base: &base.branch,
-            start: base.start.to_string(),
-            agent: agent_command.map(|j| j.agent.as_str()),
-            command: agent_command.map(AgentCommand::display_command_line),
-            checks: plan.checks(),
-            scope: plan.scope(),
-            permission: agent_command.and_then(AgentCommand::permission_level),
-            state: LaneState::Idle.to_string(),
-            auto_merge: plan.has_auto_merge(),
-            auto_merge_refusal: None,
-            dry_run: true,
-        });
-        return;
-    }
-    session.ui.print_line(format!("would make lane '{}'", plan.name));
-    session.ui.print_line(format!("  branch    {}", plan.branch));
-    session.ui.print_line(format!("  worktree  {}", plan.path.display()));
-    session.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
-    match agent_command {
-        Some(agent_command) => {
-            session.ui.print_line(format!("  runs      {}", agent_command.display_command_line()));
-        }
-        None => session.ui.print_line("  runs      nothing"),
-    }
-    lane_args::print_lane_args(session, plan);
-    for file in attachments {
-        session.ui.print_line(format!("  along     {}", file.display()));
-    }
-    if plan.has_auto_merge() {
-        session.ui.print_line(format!("  then      lands on {}", base.branch));
-    }
-}
-
-fn print_created(session: &Session, lane: &LaneRecord, agent_command: Option<&AgentCommand>) {
-    if session.ui.json {
-        print_json(session, lane, agent_command, lane.state);
-        return;
-    }
-    session.ui.print_line(format!("lane '{}' on branch {}, from {}", lane.name, lane.kind.branch, lane.base));
-    session.ui.print_line(format!("  {}", lane.path.display()));
-    if let Some(agent_command) = agent_command {
-        let auto_merge_note =
-            if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
-        session.ui.status(format!("{} there{auto_merge_note}", agent_command.started_text()));
-    }
-}
-
-/// Returns the hint that shows how to follow and await the run.
-pub(super) fn follow_hint(agent_command: &AgentCommand, lane: &str) -> String {
-    let follow_text =
-        if agent_command.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
-    format!("{follow_text} {lane}   wait for it: git proq wait {lane}")
-}
-
-pub(super) fn print_json(
-    session: &Session,
-    lane: &LaneRecord,
-    agent_command: Option<&AgentCommand>,
-    state: LaneState,
-) {
-    session.ui.print_json(SpawnOutput {
-        lane: &lane.name,
-        branch: &lane.kind.branch,
-        path: &lane.path,
-        base: &lane.base,
-        start: lane.start.to_string(),
-        agent: lane.agent.as_deref(),
-        command: agent_command.map(AgentCommand::display_command_line),
-        checks: &lane.checks,
-        scope: &lane.scope,
-        permission: agent_command.and_then(AgentCommand::permission_level),
-        state: state.to_string(),
-        auto_merge: lane.auto_merge,
-        auto_merge_refusal: lane.auto_merge_refusal.as_ref().map(|refusal| refusal.message.as_str()),
-        dry_run: false,
-    });
 }

@@ -22,7 +22,7 @@ use crate::health::examine;
 use crate::lane::Project;
 use crate::store::LockName;
 use crate::swarm::drafts::{self, Draft};
-use crate::swarm::{self, BatchOutcome, BatchRecord, ControlRequestKind, DraftError};
+use crate::swarm::{self, BatchOutcome, BatchRecord, ControlRequestKind, DraftError, LoadedPlan};
 use crate::{agent, process};
 
 /// Maximum number of tasks that `--yes` prints of a plan.
@@ -170,21 +170,7 @@ pub(super) fn run(session: &Session, args: &Swarm) -> CommandResult {
     }
     batch_request.require_clean(&project, args.ignore_dirty)?;
     warn_of_health_problems(session);
-    let base = batch_request.base.branch.clone();
-    approve::confirm_before_landing(session, &project, [base], project.settings.conflict_agent.as_deref())?;
-    let plan_commands = || swarm::collect_plan_commands(&project, &loaded_plan, &session.dir);
-    approve::confirm_commands(session, &project, &plan_commands()?)?;
-    batch_request.require_approved(&project, args, &plan_commands()?)?;
-    let draft = draft.filter(|draft| !drafts::is_approved(&project, draft));
-    confirm_run(session, args, draft.as_ref())?;
-    if let Some(draft) = &draft {
-        caller::refuse_in_lane(session, &project)?;
-        drop(drafts::approve(&project, draft)?);
-        if args.yes {
-            let name = &draft.record.name;
-            session.ui.status(format!("the plan '{name}', which an agent made, is approved by --yes"));
-        }
-    }
+    confirm_batch(session, &project, args, &batch_request, &loaded_plan, draft)?;
     let program_path = resolve::current_program_path()?;
     let batch =
         batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes(), &program_path)?;
@@ -204,6 +190,34 @@ fn warn_of_health_problems(session: &Session) {
         let help_suffix = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
         session.ui.warn(format!("{}{help_suffix}", finding.message));
     }
+}
+
+/// Requires all approvals that the batch needs: of the checks of its landings, of the commands in its plan,
+/// and of the run itself. Approves the draft that the plan comes from, if it is not approved yet.
+fn confirm_batch(
+    session: &Session,
+    project: &Project,
+    args: &Swarm,
+    batch_request: &prepare::BatchRequest,
+    loaded_plan: &LoadedPlan,
+    draft: Option<Draft>,
+) -> Result<(), Failure> {
+    let base = batch_request.base.branch.clone();
+    approve::confirm_before_landing(session, project, [base], project.settings.conflict_agent.as_deref())?;
+    let plan_commands = || swarm::collect_plan_commands(project, loaded_plan, &session.dir);
+    approve::confirm_commands(session, project, &plan_commands()?)?;
+    batch_request.require_approved(project, args, &plan_commands()?)?;
+    let draft = draft.filter(|draft| !drafts::is_approved(project, draft));
+    confirm_run(session, args, draft.as_ref())?;
+    if let Some(draft) = &draft {
+        caller::refuse_in_lane(session, project)?;
+        drop(drafts::approve(project, draft)?);
+        if args.yes {
+            let name = &draft.record.name;
+            session.ui.status(format!("the plan '{name}', which an agent made, is approved by --yes"));
+        }
+    }
+    Ok(())
 }
 
 /// Requires the user's agreement to run the plan. A plan drafted by an agent is refused if nobody can be

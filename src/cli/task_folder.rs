@@ -1,12 +1,14 @@
 //! `git proq spawn --folder`: a lane whose task is a folder with steps.
 
+use std::path::Path;
+
 use super::run_args::warn_before_start;
 use super::spawn::{self, Spawn};
 use super::uncommitted::UncommittedWarning;
 use super::{CommandResult, Failure, Session, UsageError, approve, lane_args, resolve};
 use crate::agent::{self, AgentCommand, FolderTask};
 use crate::explain::Exit;
-use crate::lane::{self, Created, LaneName, LanePlan, NewLane, Project};
+use crate::lane::{self, Base, Created, LaneName, LanePlan, NewLane, Project};
 use crate::swarm::{self, SingleTask, TaskLayout};
 
 /// Maximum number of numbered names that are tried if a lane name is taken.
@@ -26,23 +28,8 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> CommandResul
     let request = FolderSpawnRequest::from_args(session, &project, args, source)?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
     let current_worktree =
-        project.repo.current_worktree().or(project.repo.main_worktree()).map(std::path::Path::to_owned);
-    let name = args.name.as_deref().map(LaneName::parse).transpose()?;
-    let new_lane = NewLane {
-        name,
-        prompt: Some(&request.single_task.task.prompt),
-        name_hint: None,
-        agent: Some(request.agent_command.agent.clone()),
-        base,
-        carry: current_worktree.clone().filter(|_| args.carry),
-        checks: request.checks.clone(),
-        sparse: lane_args::validate_sparse(args.sparse, &request.scope)?,
-        scope: request.scope.clone(),
-        auto_merge: args.auto_merge,
-        group: None,
-        batch: None,
-        set_up: args.set_up_level(),
-    };
+        project.repo.current_worktree().or(project.repo.main_worktree()).map(Path::to_owned);
+    let new_lane = request.new_lane(args, base, current_worktree.as_deref())?;
     let plan = plan_folder_lane(&project, new_lane, &request.single_task)?;
     lane_args::warn_of_overlapping_lanes(session, &project, &plan);
     warn_before_start(session, &project, [&request.agent_command])?;
@@ -118,6 +105,32 @@ impl FolderSpawnRequest {
             single_task,
             folder_task,
             agent_command,
+        })
+    }
+
+    /// Returns the lane to make, on `base`. With `--carry` it begins with the uncommitted changes of
+    /// `current_worktree`.
+    fn new_lane(
+        &self,
+        args: &Spawn,
+        base: Base,
+        current_worktree: Option<&Path>,
+    ) -> Result<NewLane<'_>, Failure> {
+        let name = args.name.as_deref().map(LaneName::parse).transpose()?;
+        Ok(NewLane {
+            name,
+            prompt: Some(&self.single_task.task.prompt),
+            name_hint: None,
+            agent: Some(self.agent_command.agent.clone()),
+            base,
+            carry: current_worktree.filter(|_| args.carry).map(Path::to_owned),
+            checks: self.checks.clone(),
+            sparse: lane_args::validate_sparse(args.sparse, &self.scope)?,
+            scope: self.scope.clone(),
+            auto_merge: args.auto_merge,
+            group: None,
+            batch: None,
+            set_up: args.set_up_level(),
         })
     }
 }

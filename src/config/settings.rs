@@ -39,6 +39,17 @@ pub(crate) enum Uncommitted {
     Snapshot,
 }
 
+impl Uncommitted {
+    /// Parses a value of `merge.uncommitted`.
+    fn from_name(name: &str) -> Uncommitted {
+        match name {
+            "commit" => Uncommitted::Commit,
+            "snapshot" => Uncommitted::Snapshot,
+            _ => Uncommitted::Refuse,
+        }
+    }
+}
+
 /// Settings of plans and batches (`swarm.*`), for options that the command line leaves out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SwarmSettings {
@@ -253,11 +264,7 @@ impl Settings {
             conflict_retries: value_of("merge.conflict_retries").parse().unwrap_or_default(),
             merge_push: value_of("merge.push") == "true",
             merge_strategy: value_of("merge.strategy"),
-            uncommitted: match value_of("merge.uncommitted").as_str() {
-                "commit" => Uncommitted::Commit,
-                "snapshot" => Uncommitted::Snapshot,
-                _ => Uncommitted::Refuse,
-            },
+            uncommitted: Uncommitted::from_name(&value_of("merge.uncommitted")),
             notify: NotifySettings::from_layers(layers),
             op_keep: days("op.keep"),
             pool: PoolSettings::from_values(&value_of),

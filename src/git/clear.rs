@@ -1,8 +1,6 @@
 //! Cleaning of a worktree once a snapshot holds its dirty state. Nothing is deleted: files are parked.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use super::fast_checkout::write_new_file;
@@ -14,12 +12,11 @@ use super::open_operation::require_no_open_operation;
 use super::path::{self, nul_separated};
 use super::preflight::refuse_unchangeable;
 use super::quarantine::{
-    Quarantine, exists_in_real_folder, matches_blob, move_without_replacing, remove_empty_parents,
-    remove_empty_tree,
+    Quarantine, exists_in_real_folder, matches_blob, remove_empty_parents, remove_empty_tree,
 };
 use super::recovery::is_written_by_git;
 use super::refresh_index::IndexRefresh;
-use super::sparse_entries::{mark_skip_worktree, pattern_exceptions, present_files};
+use super::sparse_entries::{mark_skip_worktree, pattern_exceptions};
 use super::sparse_patterns::SparsePatterns;
 use super::transition::{WorktreeContext, tree_attribute_files};
 use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, diff, index_flags, tree_changes};
@@ -240,22 +237,13 @@ impl SnapshotFiles {
             }
             git_command().args(["read-tree", "-i", "-m"]).arg(snapshot.base.to_string()).mutating().run()?;
         }
-        let mut paths: Vec<RepoPath> = head_files.into_iter().map(|(path, _)| path).collect();
+        let paths: Vec<RepoPath> = head_files.into_iter().map(|(path, _)| path).collect();
         let skipped: BTreeSet<RepoPath> = index_flags::flagged_entries(tree.repo, tree.dir, &tree.git_dir)?
             .into_iter()
             .filter(|f| f.skip_worktree)
             .map(|f| f.path)
             .collect();
-        if let Some(patterns) = SparsePatterns::load_for_tree(tree)? {
-            // Follow git's patterns here. Files that differ from them return with the snapshot.
-            let (excluded, included): (Vec<_>, _) = paths.into_iter().partition(|p| patterns.excludes(p));
-            // Git treats an empty folder in place of a file as a change; the snapshot has recorded it.
-            for path in &excluded {
-                remove_empty_tree(&path.to_fs_path(tree.dir));
-            }
-            mark_skip_worktree(tree, &next_index, excluded.iter())?;
-            paths = included;
-        }
+        let paths = skip_excluded_files(tree, &next_index, paths)?;
         let to_unflag: Vec<RepoPath> = paths.iter().filter(|p| skipped.contains(p)).cloned().collect();
         index_flags::clear_flags(tree.repo, tree.dir, &next_index, &to_unflag)?;
         record_planned_writes(tree, &paths)?;
@@ -386,47 +374,21 @@ fn record_planned_writes(tree: &WorktreeContext<'_>, paths: &[RepoPath]) -> Resu
     path::write_path_list(&tree.scratch.join(WRITTEN_LIST), paths)
 }
 
-/// Captures bytes written to parked files since, by a logger or a server through an open descriptor. These
-/// bytes are the newest the user has. Returns the snapshot with them, or `None` when nothing was written. A
-/// file that was only truncated has nothing that the snapshot lacks: it moves to a folder named in a warning,
-/// and the snapshot's objects count.
-pub(crate) fn capture_late_writes(
+/// Marks the files that the sparse patterns exclude as skip-worktree in `index`. Returns the other files.
+fn skip_excluded_files(
     tree: &WorktreeContext<'_>,
-    snapshot: &Snapshot,
-    parked_dir: &Path,
-) -> Result<Option<Snapshot>, Error> {
-    let files = SnapshotFiles::load(tree, snapshot)?;
-    let parked = Quarantine::open(parked_dir)?;
-    let mut parked_files = files.files_with_objects();
-    let snapshot_paths: BTreeSet<RepoPath> =
-        files.all_changes().into_iter().map(|change| change.path).collect();
-    let sparse_files = present_files(tree, &parked_dir.join("index"), &snapshot.present_skipped);
-    parked_files.extend(sparse_files.into_iter().filter(|(path, _)| !snapshot_paths.contains(path)));
-    parked_files.retain(|(path, _)| parked.contains(path));
-    let attributes = || files.attribute_files(tree, snapshot);
-    let mut changed = parked.differing_files(tree, &parked_files, &attributes)?;
-    let truncated: Vec<RepoPath> = parked_files
-        .iter()
-        .filter(|(path, _)| changed.contains(path))
-        .filter(|(path, side)| is_truncated(tree, &parked.file_path(path), (path, *side), snapshot.work_tree))
-        .map(|(path, _)| path.clone())
-        .collect();
-    move_truncated_copies(tree, &parked, parked_dir, &truncated)?;
-    changed.retain(|path| !truncated.contains(path));
-    if changed.is_empty() {
-        return Ok(None);
+    index: &Path,
+    paths: Vec<RepoPath>,
+) -> Result<Vec<RepoPath>, Error> {
+    let Some(patterns) = SparsePatterns::load_for_tree(tree)? else { return Ok(paths) };
+    // Follow git's patterns here. Files that differ from them return with the snapshot.
+    let (excluded, included): (Vec<_>, _) = paths.into_iter().partition(|p| patterns.excludes(p));
+    // Git treats an empty folder in place of a file as a change; the snapshot has recorded it.
+    for path in &excluded {
+        remove_empty_tree(&path.to_fs_path(tree.dir));
     }
-    let is_untracked = |p: &&RepoPath| files.untracked.iter().any(|(u, _)| u == *p);
-    let (untracked, tracked): (Vec<_>, Vec<_>) = changed.iter().partition(is_untracked);
-    let mut updated = Snapshot {
-        work_tree: parked.tree_with_files(tree, snapshot.work_tree, &tracked)?,
-        ..snapshot.clone()
-    };
-    if let Some(old_tree) = snapshot.untracked_tree {
-        updated.untracked_tree = Some(parked.tree_with_files(tree, old_tree, &untracked)?);
-    }
-    updated.rewrite_commit(tree.repo)?;
-    Ok(Some(updated))
+    mark_skip_worktree(tree, index, excluded.iter())?;
+    Ok(included)
 }
 
 /// Copies files of a snapshot of this worktree to `parked_dir` where git would not write the same bytes from
@@ -468,68 +430,4 @@ fn copy_files_unlike_blobs(
         parked.copy_in(tree.dir, path)?;
     }
     Ok(())
-}
-
-/// Moves truncated copies to a new folder next to the parked files, and names it in a warning.
-fn move_truncated_copies(
-    tree: &WorktreeContext<'_>,
-    parked: &Quarantine,
-    parked_dir: &Path,
-    paths: &[RepoPath],
-) -> Result<(), Error> {
-    if paths.is_empty() {
-        return Ok(());
-    }
-    let is_free = |n: &u32| !parked_dir.join(format!("cut-short-{n}")).exists();
-    let dir = parked_dir.join(format!("cut-short-{}", (1..u32::MAX).find(is_free).unwrap_or_default()));
-    for path in paths {
-        let target = path.to_fs_path(&dir);
-        if let Some(parent) = target.parent() {
-            std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-        }
-        move_without_replacing(&parked.file_path(path), &target)?;
-        (tree.warn)(format!(
-            "{path} was cut short while it was set aside; it comes from git's objects, and the short copy is kept as {}",
-            target.display()
-        ));
-    }
-    Ok(())
-}
-
-/// Returns whether a file is a proper prefix of the snapshot's file at a path: as git stores it, with other
-/// line ends, or as its filters write it.
-fn is_truncated(
-    tree: &WorktreeContext<'_>,
-    file: &Path,
-    (path, side): (&RepoPath, TreeFile),
-    attribute_source: Oid,
-) -> bool {
-    if side.mode == 0o120_000 || !file.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
-        return false;
-    }
-    let Ok(content) = std::fs::read(file) else { return false };
-    let git_command = || tree.repo.git_in(tree.dir).env("GIT_ATTR_SOURCE", attribute_source.to_string());
-    let stored = git_command().args(["cat-file", "blob"]).arg(side.oid.to_string()).run();
-    let is_proper_prefix = |full: &[u8], prefix: &[u8]| prefix.len() < full.len() && full.starts_with(prefix);
-    if stored.is_ok_and(|kept| {
-        is_proper_prefix(&kept.stdout, &content)
-            || is_proper_prefix(&with_unix_line_ends(&kept.stdout), &with_unix_line_ends(&content))
-    }) {
-        return true;
-    }
-    let mut path_arg = OsString::from("--path=").into_vec();
-    path_arg.extend_from_slice(path.as_bytes());
-    let converted = git_command()
-        .args(["cat-file", "--filters"])
-        .arg(OsString::from_vec(path_arg))
-        .arg(side.oid.to_string())
-        .run();
-    converted.is_ok_and(|written| is_proper_prefix(&written.stdout, &content))
-}
-
-/// Converts a text to Unix line ends. A text that was truncated within a line end loses that line end's `\r`.
-fn with_unix_line_ends(text: &[u8]) -> Vec<u8> {
-    let is_cr_of_line_end =
-        |at: usize| text[at] == b'\r' && text.get(at + 1).is_none_or(|next| *next == b'\n');
-    (0..text.len()).filter(|at| !is_cr_of_line_end(*at)).map(|at| text[at]).collect()
 }

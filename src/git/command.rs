@@ -9,44 +9,22 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::command_environment::{scrub_environment, set_fallback_date};
 use super::failed_program::FailedProgram;
 use super::hook_output::{stderr_is_terminal, wait_and_forward};
-use super::{Error, Oid, UnusableError, injected_config};
+use super::watchdog::Watchdog;
+use super::{Error, Oid, UnusableError};
 
 /// Returns whether the awaited result is no longer wanted.
 pub(crate) type CancelCheck<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Receives git's output in chunks.
 pub(crate) type PrintChunk<'a> = &'a mut dyn FnMut(&[u8]);
-
-/// Git variables that describe the user or the machine, not one repository. git-proq drops all other `GIT_*`
-/// variables.
-const KEPT_VARIABLES: &[&str] = &[
-    "GIT_ASKPASS",
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_NOSYSTEM",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-    "GIT_EDITOR",
-    "GIT_EXEC_PATH",
-    "GIT_PAGER",
-    "GIT_PROXY_COMMAND",
-    "GIT_SSL_CAINFO",
-    "GIT_TEMPLATE_DIR",
-    "GIT_TEST_ASSUME_DIFFERENT_OWNER",
-];
-
-/// Prefixes of variables that git-proq passes on because they describe the user or the machine.
-const KEPT_PREFIXES: &[&str] =
-    &["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_SSH", "GIT_TRACE"];
 
 /// Maximum number of bytes of git's output passed on in one chunk.
 const PRINT_CHUNK_BYTES: usize = 64 * 1024;
@@ -448,71 +426,10 @@ fn forward_lines(stderr: impl Read, on_line: &dyn Fn(&str) -> bool) -> String {
     }
 }
 
-/// Watchdog of a program that may run code from the repository, such as hooks and filters.
-struct Watchdog<'a> {
-    limit: Duration,
-    is_cancelled: CancelCheck<'a>,
-}
-
-impl Watchdog<'_> {
-    /// Interval at which the watchdog checks for cancellation.
-    const POLL_INTERVAL: Duration = Duration::from_millis(100);
-    /// Time between SIGTERM and SIGKILL, for the program to clean up.
-    const KILL_GRACE_PERIOD: Duration = Duration::from_secs(2);
-
-    /// Waits until the program has finished or is due to be killed, and returns whether its process group was
-    /// killed.
-    fn kill_when_due(&self, group: u32, finished: &mpsc::Receiver<()>) -> bool {
-        let start = Instant::now();
-        while start.elapsed() < self.limit && !(self.is_cancelled)() {
-            if finished.recv_timeout(Watchdog::POLL_INTERVAL) != Err(RecvTimeoutError::Timeout) {
-                return false;
-            }
-        }
-        let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) else { return false };
-        // The program may exit at this moment.
-        let _terminated = kill_process_group(group, Signal::TERM);
-        if finished.recv_timeout(Watchdog::KILL_GRACE_PERIOD) == Err(RecvTimeoutError::Timeout) {
-            let _killed = kill_process_group(group, Signal::KILL);
-        }
-        true
-    }
-}
-
 fn set_descriptor_flags(file: Option<&File>, flags: FdFlags) {
     if let Some(file) = file {
         // This cannot fail for an open descriptor; if it did, the lock would only cover this process.
         let _ = fcntl_setfd(file, flags);
-    }
-}
-
-/// Removes every `GIT_*` variable that ties a command to another repository, and the hooks injected into an
-/// agent's run.
-fn scrub_environment(command: &mut std::process::Command) {
-    for (key, _) in std::env::vars_os() {
-        let Some(name) = key.to_str() else { continue };
-        let kept = KEPT_VARIABLES.contains(&name) || KEPT_PREFIXES.iter().any(|p| name.starts_with(p));
-        if name.starts_with("GIT_") && !kept {
-            command.env_remove(name);
-        }
-    }
-    // git-proq may do what an agent in a lane may not, because it has its own rules and journal.
-    match injected_config::user_parameters() {
-        Some(parameters) => command.env(injected_config::CONFIG_VARIABLE, parameters),
-        None => command.env_remove(injected_config::CONFIG_VARIABLE),
-    };
-}
-
-/// Sets the earliest date git knows when the clock shows an earlier one: `git fsck` reports a commit of such
-/// a date as broken.
-fn set_fallback_date(command: &mut std::process::Command) {
-    if std::time::SystemTime::now() >= std::time::UNIX_EPOCH {
-        return;
-    }
-    for variable in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
-        if std::env::var_os(variable).is_none() {
-            command.env(variable, "@0 +0000");
-        }
     }
 }
 

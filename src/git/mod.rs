@@ -4,6 +4,7 @@ mod align_mtimes;
 mod broken_worktree;
 mod clear;
 mod command;
+mod command_environment;
 mod commit;
 mod commit_description;
 mod commit_graph;
@@ -37,6 +38,7 @@ mod index;
 mod index_flags;
 mod injected_config;
 mod lane_submodules;
+mod late_writes;
 mod lfs_pointers;
 mod local_changes_hint;
 mod local_state;
@@ -83,6 +85,7 @@ mod shared_repository;
 mod signature;
 mod snapshot;
 mod snapshot_compare;
+mod snapshot_tree_writer;
 mod sparse_checkout;
 mod sparse_entries;
 mod sparse_patterns;
@@ -111,6 +114,7 @@ mod unusable;
 mod verbatim_restore;
 mod verify_worktree;
 mod version;
+mod watchdog;
 mod worktree;
 mod worktree_reset;
 mod worktree_scan;
@@ -120,7 +124,7 @@ mod worktree_tree;
 pub(crate) use crate::explain::shell_quote_bytes;
 pub(crate) use align_mtimes::align_mtimes;
 pub(crate) use broken_worktree::WorktreeDefect;
-pub(crate) use clear::{capture_late_writes, clear_worktree, copy_filtered_files, copy_untracked_files};
+pub(crate) use clear::{clear_worktree, copy_filtered_files, copy_untracked_files};
 pub(crate) use command::{Command, PrintChunk, Program};
 pub(crate) use commit::{NewCommit, commit_staged, stage_and_commit, stage_paths};
 pub(crate) use deletions::{MIN_FILES_FOR_MASS_DELETION, detect_mass_deletion};
@@ -144,6 +148,7 @@ pub(crate) use index_flags::{
     hidden_edits, keeps_manual_flags, split_flagged_edits,
 };
 pub(crate) use injected_config::{CONFIG_VARIABLE as HOOKS_VARIABLE, hooks_path_parameter, user_parameters};
+pub(crate) use late_writes::capture_late_writes;
 pub use local_changes_hint::LocalChangesHint;
 pub(crate) use local_state::LocalState;
 pub(crate) use misplaced::WorktreeId;
@@ -160,8 +165,9 @@ pub(crate) use preconditions::{require_unobstructed, require_unobstructed_when_c
 pub(crate) use push::PushFailure;
 pub(crate) use quarantine::{matches_blob, remove_empty_parked_dir, remove_if_empty, restore_parked_files};
 pub(crate) use recovery::{
-    is_partial_copy, record_deletions, recover_clear, recover_deletion_locks, recover_private_ref_lock,
-    recover_ref_locks, recover_restore, recover_transition, recover_without_worktree, release_step_locks,
+    RecoveredStep, is_partial_copy, record_deletions, recover_clear, recover_deletion_locks,
+    recover_private_ref_lock, recover_ref_locks, recover_restore, recover_transition,
+    recover_without_worktree, release_step_locks,
 };
 pub use ref_transaction::Head;
 pub(crate) use ref_transaction::RefMove;

@@ -161,7 +161,6 @@ impl Repo {
         let Some(conversions) = ConversionRules::load(self, &index)? else {
             return Ok(Err("a file with attributes cannot be read"));
         };
-        let doubtful_count = index.entries().iter().filter(|e| e.stat == Stat::default()).count();
         let job = PopulateJob {
             index: &index,
             source: Some(&source),
@@ -169,13 +168,7 @@ impl Repo {
             conversions: &conversions,
             sizes,
             verified_sizes: Mutex::default(),
-            max_written: if requirement == CheckoutRequirement::SparseFiles
-                || doubtful_count > MAX_FILES_FROM_OBJECTS
-            {
-                0
-            } else {
-                MAX_FILES_FROM_OBJECTS
-            },
+            max_written: max_written_files(requirement, &index),
             written: AtomicUsize::new(0),
             copied: AtomicUsize::new(0),
         };
@@ -183,14 +176,7 @@ impl Repo {
         let (copied, written) = (job.copied.into_inner(), job.written.into_inner());
         sizes.add(job.verified_sizes.into_inner().unwrap_or_default(), index.entries());
         let git_reason = reason_for_git(requirement, &stats);
-        let index_paths = dirs.iter().map(|dir| Ok(self.worktree_git_dir(dir)?.join("index")));
-        let index_paths: Vec<(usize, PathBuf)> =
-            index_paths.collect::<Result<Vec<_>, Error>>()?.into_iter().enumerate().collect();
-        let sharing = self.sharing();
-        let results = parallel_map(&index_paths, |(worktree_index, file)| {
-            write_index(sharing, file, &index, &stats, *worktree_index)
-        });
-        results.into_iter().collect::<Result<(), Error>>()?;
+        self.write_indexes(dirs, &index, &stats)?;
         if git_reason.is_some() {
             self.populate_with_git(dirs, should_continue, report_progress)
                 .map_err(|e| self.classify_checkout_error(e, commit))?;
@@ -199,6 +185,18 @@ impl Repo {
         let clean_source =
             (matches_source && self.matches_commit(&source, commit, &index, copied)).then_some(source);
         Ok(Ok(PopulateOutcome { copied, written, git_reason, clean_source }))
+    }
+
+    /// Writes the index of each new worktree, in threads.
+    fn write_indexes(&self, dirs: &[&Path], index: &File, stats: &[Option<Vec<Stat>>]) -> Result<(), Error> {
+        let index_paths = dirs.iter().map(|dir| Ok(self.worktree_git_dir(dir)?.join("index")));
+        let index_paths: Vec<(usize, PathBuf)> =
+            index_paths.collect::<Result<Vec<_>, Error>>()?.into_iter().enumerate().collect();
+        let sharing = self.sharing();
+        let results = parallel_map(&index_paths, |(worktree_index, file)| {
+            write_index(sharing, file, index, stats, *worktree_index)
+        });
+        results.into_iter().collect::<Result<(), Error>>()
     }
 
     /// Returns whether each file of a checkout, and its index, match `commit`. `copied` of its files were
@@ -256,6 +254,17 @@ impl Repo {
             result.map_err(Error::io("remove", &path))?;
         }
         Ok(())
+    }
+}
+
+/// Returns the maximum number of files to create from objects. It is zero in a sparse checkout, and when more
+/// than [`MAX_FILES_FROM_OBJECTS`] entries of `index` have no stat data: git then creates those files.
+fn max_written_files(requirement: CheckoutRequirement, index: &File) -> usize {
+    let doubtful_count = index.entries().iter().filter(|e| e.stat == Stat::default()).count();
+    if requirement == CheckoutRequirement::SparseFiles || doubtful_count > MAX_FILES_FROM_OBJECTS {
+        0
+    } else {
+        MAX_FILES_FROM_OBJECTS
     }
 }
 

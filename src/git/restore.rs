@@ -6,15 +6,12 @@ use std::path::Path;
 use super::clear::SnapshotFiles;
 use super::file_modes::apply_modes;
 use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
-use super::obstructions::{
-    Obstruction, detect_obstruction, obstruction_above, preserve_obstructions, rename_to_free_names,
-};
+use super::obstructions::{detect_obstruction, obstruction_above, rename_to_free_names};
 use super::open_operation::require_no_open_operation;
-use super::path;
 use super::preconditions::{LocalChanges, refuse_overlap};
 use super::quarantine::{
-    Quarantine, differing_files, exists_in_real_folder, has_real_parents, is_file_in_real_folder,
-    matches_blob, remove_empty_parents, remove_empty_tree,
+    Quarantine, exists_in_real_folder, has_real_parents, is_file_in_real_folder, matches_blob,
+    remove_empty_parents, remove_empty_tree,
 };
 use super::rebuilt_files::RebuiltFiles;
 use super::refresh_index::{IndexRefresh, clear_entry_stats, files_with_other_size};
@@ -24,13 +21,13 @@ use super::sparse_entries::{SparseAdjustments, mark_skip_worktree};
 use super::sparse_patterns::SparseExceptions;
 use super::status::is_certainly_at;
 use super::transition::{
-    AppliedChanges, WorktreeContext, apply_files, read_new_folders, record_new_folders, remove_new_folders,
-    tree_attribute_files,
+    AppliedChanges, WorktreeContext, apply_files, read_new_folders, tree_attribute_files,
 };
-use super::truncated_files::is_truncated_file;
 use super::verbatim_restore::VerbatimRestore;
 use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, index_flags, restored_stamps, tree_changes};
 use crate::fail_points;
+
+mod undo;
 
 /// Outcome of restoring a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,21 +69,6 @@ pub(crate) fn restore(
 /// Folder, within a step's folder, of HEAD's own files that were moved out of the way.
 const HEAD_FILES_DIR: &str = "current";
 
-/// List, within a step's folder, of parked files that the step puts in place.
-const MOVED_LIST: &str = "given";
-
-/// List, within a step's folder, of files that the step writes from the snapshot's objects.
-const WRITTEN_LIST: &str = "written";
-
-/// Files that a restore puts in place.
-#[derive(Default)]
-struct PlacedFiles {
-    /// Parked files, which are moved into place.
-    moved: Vec<RepoPath>,
-    /// Files that are written from the snapshot's objects.
-    written: Vec<RepoPath>,
-}
-
 /// Restore of one snapshot in a worktree.
 pub(super) struct SnapshotRestore<'a> {
     tree: &'a WorktreeContext<'a>,
@@ -124,144 +106,6 @@ impl<'a> SnapshotRestore<'a> {
             parked: Quarantine::open(parked_dir)?,
             sparse_changes,
         })
-    }
-
-    /// Undoes the work of a killed process, found from its scratch folder. Returns commits with files that
-    /// others wrote since and that had to be moved.
-    pub(super) fn undo_interrupted(&self, head: Oid) -> Result<Vec<Oid>, Error> {
-        let placed = self.read_placed_files()?;
-        self.parked.remove_temp_copies(self.tree.dir, placed.moved.iter());
-        let save_obstructions = |obstructions| preserve_obstructions(self.tree, obstructions);
-        if !self.tree.scratch.join(super::transition::REPLACED_DIR).exists() {
-            let displaced = self.snapshot_files.tracked.iter().filter(|c| c.old.is_some());
-            let displaced: Vec<Change> = displaced.chain(&self.sparse_changes.removed).cloned().collect();
-            let head_files = Quarantine::open(&self.tree.scratch.join(HEAD_FILES_DIR))?;
-            let placed = self.retain_arrived(placed, &displaced, &head_files)?;
-            let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
-            let obstruction_commit = self.undo(&displaced, &head_files, placed, save_obstructions)?;
-            return Ok(foreign_commit.into_iter().chain(obstruction_commit).collect());
-        }
-        let applied = match merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)? {
-            Ok(merged_tree) => Some(AppliedChanges::from_scratch(
-                self.tree,
-                tree_changes(self.tree.repo, head, merged_tree)?,
-                merged_tree,
-            )?),
-            Err(_) => None,
-        };
-        let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
-        self.remove_placed_files(&placed)?;
-        VerbatimRestore::open(self.tree, &self.parked)?.remove_copies()?;
-        let obstruction_commit = applied.map_or(Ok(None), |applied| applied.undo_and_save(self.tree))?;
-        Ok(foreign_commit.into_iter().chain(obstruction_commit).collect())
-    }
-
-    /// Returns files at the paths of this step that differ from the snapshot's: others wrote them since. An
-    /// ignored one is parked again unchanged.
-    fn find_foreign_files(&self, placed: &PlacedFiles) -> Vec<Obstruction> {
-        let is_placed = |path: &RepoPath| {
-            let was_written = !placed.written.contains(path)
-                || self.object_writer(path).is_none_or(|r| r.was_moved_to_worktree(path));
-            was_written && !self.parked.contains(path) && is_file_in_real_folder(self.tree.dir, path)
-        };
-        let mut expected = self.snapshot_files.files_with_objects();
-        expected.retain(|(path, _)| {
-            (placed.moved.contains(path) || placed.written.contains(path)) && is_placed(path)
-        });
-        let attributes = || self.snapshot_files.attribute_files(self.tree, self.snapshot);
-        let index_file = self.tree.scratch.join("check-given");
-        let WorktreeContext { repo, git_dir, dir, .. } = self.tree;
-        let changed = differing_files(repo, git_dir, dir, &index_file, &expected, &attributes);
-        let changed = changed.unwrap_or_else(|_| {
-            let has_changed =
-                |(path, side): &&(RepoPath, TreeFile)| !matches_blob(repo, &path.to_fs_path(dir), *side);
-            expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
-        });
-        let foreign =
-            changed.into_iter().filter(|path| !is_truncated_file(self.tree, self.snapshot, path, &expected));
-        foreign.map(|path| Obstruction { path, is_replaceable: true }).collect()
-    }
-
-    /// Returns the displaced files that no longer match HEAD: others wrote into them since. If git cannot be
-    /// run, these are all files that are not byte for byte HEAD's.
-    fn edited_while_displaced(&self, displaced: &[&Change], head_files: &Quarantine) -> Vec<RepoPath> {
-        let expected: Vec<_> = displaced.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
-        let attributes =
-            || tree_attribute_files(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
-        let changed = head_files.differing_files(self.tree, &expected, &attributes);
-        changed.unwrap_or_else(|_| {
-            let has_changed =
-                |(path, side): &&(RepoPath, TreeFile)| !head_files.matches_blob(self.tree.repo, path, *side);
-            expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
-        })
-    }
-
-    /// Records which of `files` this step will put in place, so that the step can be undone. The others are
-    /// in place already.
-    fn record_placed_files(&self, files: &[(RepoPath, TreeFile)]) -> Result<PlacedFiles, Error> {
-        let pending = files.iter().filter(|(path, side)| !self.is_restored(path, Some(*side)));
-        let (moved, written) =
-            pending.map(|(path, _)| path.clone()).partition(|path| self.parked.contains(path));
-        let placed = PlacedFiles { moved, written };
-        // A folder is recorded as if a file were put into it.
-        let folders: Vec<RepoPath> = self.snapshot.empty_dirs.iter().map(|dir| dir.join(b"-")).collect();
-        record_new_folders(self.tree, placed.moved.iter().chain(&placed.written).chain(&folders))?;
-        for (name, paths) in [(WRITTEN_LIST, &placed.written), (MOVED_LIST, &placed.moved)] {
-            path::write_path_list(&self.tree.scratch.join(name), paths)?;
-        }
-        Ok(placed)
-    }
-
-    /// Reads the recorded list of placed files; empty when the step stopped before it was recorded.
-    fn read_placed_files(&self) -> Result<PlacedFiles, Error> {
-        let read_list = |name| path::read_path_list(&self.tree.scratch.join(name));
-        Ok(PlacedFiles { moved: read_list(MOVED_LIST)?, written: read_list(WRITTEN_LIST)? })
-    }
-
-    /// Retains the entries of `placed` that this step has put in place. HEAD's own file of such a path is
-    /// there until it is moved away, unless a sparse checkout left it out.
-    fn retain_arrived(
-        &self,
-        mut placed: PlacedFiles,
-        displaced: &[Change],
-        head_files: &Quarantine,
-    ) -> Result<PlacedFiles, Error> {
-        let may_be_head_file =
-            |path: &RepoPath| displaced.iter().any(|c| c.path == *path) && !head_files.contains(path);
-        placed.moved.retain(|path| !may_be_head_file(path) || !self.parked.contains(path));
-        let discarded = self.discard_quarantine()?;
-        let has_arrived = |path: &RepoPath| {
-            self.object_writer(path).is_some_and(|rebuilt| rebuilt.was_moved_to_worktree(path))
-                && !discarded.contains(path)
-        };
-        placed.written.retain(|path| !may_be_head_file(path) || has_arrived(path));
-        Ok(placed)
-    }
-
-    /// Returns the quarantine of files that were written from the snapshot's objects and are removed again.
-    fn discard_quarantine(&self) -> Result<Quarantine, Error> {
-        Quarantine::open(&self.tree.scratch.join("returned"))
-    }
-
-    /// Removes files that were put in place. Parked files are parked again. Files written from the snapshot's
-    /// objects are discarded, since the objects still hold them.
-    fn remove_placed_files(&self, placed: &PlacedFiles) -> Result<(), Error> {
-        for path in &placed.moved {
-            if self.parked.move_in_again(self.tree.dir, path)? {
-                remove_empty_parents(self.tree.dir, path);
-            }
-        }
-        let discarded = self.discard_quarantine()?;
-        for path in &placed.written {
-            if self
-                .object_writer(path)
-                .map_or(Ok(false), |rebuilt| rebuilt.take_from_worktree(path, &discarded))?
-            {
-                remove_empty_parents(self.tree.dir, path);
-            }
-        }
-        remove_new_folders(self.tree);
-        Ok(())
     }
 
     fn restore_exactly(&self, raw_index: &Path, head: Oid) -> Result<(), Error> {
@@ -488,44 +332,6 @@ impl<'a> SnapshotRestore<'a> {
         RebuiltFiles::new(self.tree, tree_id, &self.snapshot.modes)
     }
 
-    /// Undoes the placement and restores the displaced files. `save` saves files that others put in their
-    /// place.
-    fn undo<T>(
-        &self,
-        displaced: &[Change],
-        head_files: &Quarantine,
-        placed: PlacedFiles,
-        save: impl FnOnce(Vec<Obstruction>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let placed = self.retain_arrived(placed, displaced, head_files)?;
-        self.remove_placed_files(&placed)?;
-        let moved_away: Vec<&Change> = displaced.iter().filter(|c| head_files.contains(&c.path)).collect();
-        let (mut obstructions, mut returning, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
-        for change in moved_away {
-            match detect_obstruction(self.tree.dir, &change.path) {
-                Some(obstruction) if obstruction.is_replaceable => replaced.push((change, obstruction)),
-                obstruction => {
-                    obstructions.extend(obstruction);
-                    returning.push(&change.path);
-                }
-            }
-        }
-        let changes: Vec<&Change> = replaced.iter().map(|(change, _)| *change).collect();
-        let edited = self.edited_while_displaced(&changes, head_files);
-        // A new file at the path of HEAD's file is newer and stays, unless HEAD's displaced file was edited
-        // too.
-        for (change, obstruction) in replaced.into_iter().filter(|(change, _)| edited.contains(&change.path))
-        {
-            obstructions.push(obstruction);
-            returning.push(&change.path);
-        }
-        let saved = save(obstructions)?;
-        for path in returning {
-            head_files.move_out_replacing(self.tree.dir, path)?;
-        }
-        Ok(saved)
-    }
-
     fn restore_merged(&self, head: Oid, raw_index: &Path) -> Result<RestoreOutcome, Error> {
         let merged_work = merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)?;
         let merged_index = merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.index_tree)?;
@@ -541,17 +347,7 @@ impl<'a> SnapshotRestore<'a> {
         {
             return Ok(conflict);
         }
-        // Files that changed since, or whose place is taken, are left out as git does.
-        let head_changes = match self.sparse_changes.added.is_empty() {
-            true => Vec::new(),
-            false => tree_changes(self.tree.repo, self.snapshot.base, head)?,
-        };
-        let changed_paths: HashSet<&RepoPath> = head_changes.iter().map(|c| &c.path).collect();
-        let is_unchanged = |path: &RepoPath| {
-            !changed_paths.contains(path) && detect_obstruction(self.tree.dir, path).is_none()
-        };
-        let newly_visible: Vec<_> =
-            self.sparse_changes.added.iter().filter(|(path, _)| is_unchanged(path)).collect();
+        let newly_visible = self.newly_visible_files(head)?;
         let files: Vec<(RepoPath, TreeFile)> = self
             .snapshot_files
             .untracked_and_ignored()
@@ -563,16 +359,7 @@ impl<'a> SnapshotRestore<'a> {
         let written_paths: Vec<RepoPath> =
             changes.iter().filter(|c| c.new.is_some()).map(|c| c.path.clone()).collect();
         let mut visible_paths: HashSet<&RepoPath> = written_paths.iter().collect();
-        let incoming = changes.clone();
-        let against = SparseExceptions { included: visible_paths.clone(), ..SparseExceptions::default() };
-        let applied = apply_files(
-            self.tree,
-            lock.index(),
-            (head, merged_work),
-            incoming,
-            LocalChanges::SinceHead,
-            &against,
-        )?;
+        let applied = self.apply_merged_tree(lock.index(), head, merged_work, &changes, &visible_paths)?;
         let as_edited = VerbatimRestore::open(self.tree, &self.parked)?;
         visible_paths.extend(newly_visible.iter().map(|(path, _)| path));
         let index_file = self.tree.scratch.join(INDEX_NAME);
@@ -599,5 +386,35 @@ impl<'a> SnapshotRestore<'a> {
         applied.accept();
         restored_stamps::write_stamps(self.tree.dir, &self.parked, &self.snapshot_files, &changes);
         Ok(RestoreOutcome::Merged)
+    }
+
+    /// Returns the files that a sparse checkout has to show in addition, and that can be put in place when
+    /// HEAD has moved to `head`.
+    fn newly_visible_files(&self, head: Oid) -> Result<Vec<&(RepoPath, TreeFile)>, Error> {
+        // Files that changed since, or whose place is taken, are left out as git does.
+        let head_changes = match self.sparse_changes.added.is_empty() {
+            true => Vec::new(),
+            false => tree_changes(self.tree.repo, self.snapshot.base, head)?,
+        };
+        let changed_paths: HashSet<&RepoPath> = head_changes.iter().map(|c| &c.path).collect();
+        let is_unchanged = |path: &RepoPath| {
+            !changed_paths.contains(path) && detect_obstruction(self.tree.dir, path).is_none()
+        };
+        Ok(self.sparse_changes.added.iter().filter(|(path, _)| is_unchanged(path)).collect())
+    }
+
+    /// Writes the files in `changes`, by which the merged tree `to` differs from HEAD at `from`. The sparse
+    /// checkout shows `visible_paths` whatever its patterns say.
+    fn apply_merged_tree(
+        &self,
+        index: &Path,
+        from: Oid,
+        to: Oid,
+        changes: &[Change],
+        visible_paths: &HashSet<&RepoPath>,
+    ) -> Result<AppliedChanges<'a>, Error> {
+        let incoming = changes.to_vec();
+        let against = SparseExceptions { included: visible_paths.clone(), ..SparseExceptions::default() };
+        apply_files(self.tree, index, (from, to), incoming, LocalChanges::SinceHead, &against)
     }
 }

@@ -7,19 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::commit::NewCommit;
 use super::file_modes::{PathMode, unusual_modes};
-use super::full_index::FullIndex;
 use super::ignored_obstructions::{find_ignored_obstructions, ignored_in_clean_worktree};
 use super::index::{self, FileVersion};
-use super::path::nul_separated;
-use super::quarantine::is_file_in_real_folder;
+use super::snapshot_tree_writer::{TreeWriter, warn_uncaptured};
 use super::sparse_entries::{find_present_skipped, staged_absent_paths};
-use super::special_files::{self, UncapturedPath};
+use super::special_files::UncapturedPath;
 use super::status::{StatusEntry, StatusKind, WorktreeStatus, query_git_status, status};
 use super::transition::WorktreeContext;
 use super::unmerged_paths::UnmergedPaths;
-use super::untracked_folders::{empty_folders, scan_untracked_folders};
+use super::untracked_folders::empty_folders;
 use super::worktree_scan::{ScanFacts, WorktreeScan};
-use super::worktree_tree::build_tree;
 use super::{Error, IgnoredFile, Oid, Repo, RepoPath, index_flags};
 
 /// Saved changes of one worktree. The commit has a stash's shape, so plain `git stash apply <commit>` reads
@@ -113,11 +110,11 @@ fn capture_with(
     let mut worktree_status = collect_changes(tree, facts, spared)?;
     let conflicts = handle_conflicts(tree, &git_index, &mut worktree_status)?;
     let mut hidden = hidden_paths(tree, facts)?;
-    let mut files = hidden.len() + worktree_status.entries.iter().filter(|e| !e.nested).count();
+    let files = hidden.len() + worktree_status.entries.iter().filter(|e| !e.nested).count();
     hidden.extend(staged_absent_paths(tree, &git_index, &worktree_status)?);
-    let has_untracked = worktree_status.untracked().any(|e| !e.nested);
-    if hidden.is_empty() && !has_untracked && worktree_status.tracked().all(StatusEntry::is_inside_submodule)
-    {
+    let changes = WorktreeChanges { status: worktree_status, hidden, files, index_version };
+    let has_untracked = changes.status.untracked().any(|e| !e.nested);
+    if !has_untracked && changes.has_no_tracked_files() {
         return Ok(None);
     }
     let raw_index = tree.scratch.join("raw-index");
@@ -128,55 +125,89 @@ fn capture_with(
     let writer = TreeWriter { tree, raw_index: &raw_index, facts: facts.filter(|_| is_unchanged) };
     writer.unsplit_index()?;
     conflicts.write_to_index(tree, &raw_index)?;
-    let index_tree = match is_unchanged && worktree_status.staged().next().is_none() {
+    let index_tree = match is_unchanged && changes.status.staged().next().is_none() {
         true => tree.repo.tree_of(base)?,
         false => writer.write_index_tree()?,
     };
-    let work_tree = writer.write_work_tree(
-        &worktree_status,
-        &hidden,
-        Some(index_tree).filter(|_| writer.facts.is_some()),
-    )?;
-    let (untracked_tree, unreadable) = writer.write_untracked_tree(&worktree_status)?;
-    files -= unreadable.len();
-    if untracked_tree.is_none()
-        && hidden.is_empty()
-        && worktree_status.tracked().all(StatusEntry::is_inside_submodule)
-    {
-        unreadable.into_iter().map(UncapturedPath::unreadable).for_each(|item| warn_uncaptured(tree, &item));
-        return Ok(None);
-    }
-    let (empty_dirs, uncaptured) = writer.collect_uncaptured(&worktree_status, &hidden, scan, unreadable)?;
-    let mut snapshot = Snapshot {
-        commit: base,
-        base,
-        index_tree,
-        work_tree,
-        untracked_tree,
-        intent_to_add: writer.intent_to_add_paths()?,
-        empty_dirs,
-        ignored: find_ignored_obstructions(
-            tree,
-            &worktree_status,
-            &hidden,
-            (base, work_tree),
-            scan.restored_ignored(),
-        )?,
-        present_skipped: find_present_skipped(tree, &raw_index)?,
-        files,
-        uncaptured,
-        modes: Vec::new(),
-        index_version,
-        stages: writer.write_resolved_stages()?,
-    };
-    let shown_by_git = worktree_status.entries.iter().filter(|e| !e.nested).map(|e| &e.path).chain(&hidden);
-    snapshot.modes = snapshot.collect_modes(tree, shown_by_git);
+    let Some(mut snapshot) = changes.write_trees(&writer, base, index_tree, scan)? else { return Ok(None) };
+    snapshot.modes = snapshot.collect_modes(tree, changes.shown_paths());
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(Some(snapshot))
 }
 
-fn warn_uncaptured(tree: &WorktreeContext<'_>, UncapturedPath { path, kind: what }: &UncapturedPath) {
-    (tree.warn)(format!("{path} is {what}: it is in no snapshot"));
+/// Changes of a worktree that a snapshot saves.
+struct WorktreeChanges {
+    /// Changes that git shows.
+    status: WorktreeStatus,
+    /// Changes that git does not show because of index flags, and staged files that a sparse checkout leaves
+    /// out.
+    hidden: Vec<RepoPath>,
+    /// Number of files that differ from HEAD.
+    files: usize,
+    /// Version of the index that the changes were found with.
+    index_version: Option<FileVersion>,
+}
+
+impl WorktreeChanges {
+    /// Returns whether no tracked file differs from HEAD, except inside submodules.
+    fn has_no_tracked_files(&self) -> bool {
+        self.hidden.is_empty() && self.status.tracked().all(StatusEntry::is_inside_submodule)
+    }
+
+    /// Returns the paths that differ from HEAD, without nested repositories.
+    fn shown_paths(&self) -> impl Iterator<Item = &RepoPath> {
+        self.status.entries.iter().filter(|e| !e.nested).map(|e| &e.path).chain(&self.hidden)
+    }
+
+    /// Writes the trees of the tracked and untracked files. Returns the snapshot with them, still without
+    /// modes and commit; none when all that differs are files that cannot be read.
+    fn write_trees(
+        &self,
+        writer: &TreeWriter<'_>,
+        base: Oid,
+        index_tree: Oid,
+        scan: &WorktreeScan,
+    ) -> Result<Option<Snapshot>, Error> {
+        let tree = writer.tree;
+        let work_tree = writer.write_work_tree(
+            &self.status,
+            &self.hidden,
+            Some(index_tree).filter(|_| writer.facts.is_some()),
+        )?;
+        let (untracked_tree, unreadable) = writer.write_untracked_tree(&self.status)?;
+        let files = self.files - unreadable.len();
+        if untracked_tree.is_none() && self.has_no_tracked_files() {
+            unreadable
+                .into_iter()
+                .map(UncapturedPath::unreadable)
+                .for_each(|item| warn_uncaptured(tree, &item));
+            return Ok(None);
+        }
+        let (empty_dirs, uncaptured) =
+            writer.collect_uncaptured(&self.status, &self.hidden, scan, unreadable)?;
+        Ok(Some(Snapshot {
+            commit: base,
+            base,
+            index_tree,
+            work_tree,
+            untracked_tree,
+            intent_to_add: writer.intent_to_add_paths()?,
+            empty_dirs,
+            ignored: find_ignored_obstructions(
+                tree,
+                &self.status,
+                &self.hidden,
+                (base, work_tree),
+                scan.restored_ignored(),
+            )?,
+            present_skipped: find_present_skipped(tree, writer.raw_index)?,
+            files,
+            uncaptured,
+            modes: Vec::new(),
+            index_version: self.index_version,
+            stages: writer.write_resolved_stages()?,
+        }))
+    }
 }
 
 /// Returns the changes that git shows, without untracked files at or below `spared`.
@@ -318,257 +349,4 @@ pub(crate) fn save_index_commit(tree: &WorktreeContext<'_>, message: &str) -> Re
     saved_tree
         .map(|tree_id| NewCommit { tree: tree_id, parents: &[], message }.write_as_proq(tree.repo, None))
         .transpose()
-}
-
-/// Writer of trees from copies of one raw index.
-struct TreeWriter<'a> {
-    tree: &'a WorktreeContext<'a>,
-    raw_index: &'a Path,
-    /// Certain facts about the worktree and this very index.
-    facts: Option<&'a ScanFacts>,
-}
-
-impl TreeWriter<'_> {
-    fn repo(&self) -> &Repo {
-        self.tree.repo
-    }
-
-    fn copy_index(&self, name: &str) -> Result<std::path::PathBuf, Error> {
-        let target = self.tree.scratch.join(name);
-        index::copy(self.raw_index, &target)?;
-        Ok(target)
-    }
-
-    /// Returns whether a scan has shown that the index matches HEAD, and its file has only entries and cached
-    /// trees, and no shared part.
-    fn is_simple(&self) -> bool {
-        self.facts.is_some_and(|all| all.is_simple)
-    }
-
-    /// Returns files with an intent-to-add entry.
-    fn intent_to_add_paths(&self) -> Result<Vec<RepoPath>, Error> {
-        match self.facts {
-            Some(_) => Ok(Vec::new()),
-            None => self.repo().intent_to_add_paths(self.tree.dir, Some(self.raw_index)),
-        }
-    }
-
-    /// Makes the copied index stand alone, since shared index files expire.
-    fn unsplit_index(&self) -> Result<(), Error> {
-        if self.is_simple()
-            || FullIndex::read(self.repo(), self.raw_index).is_some()
-            || !self.may_have_extension(*b"link")?
-        {
-            return Ok(());
-        }
-        let modified_time = std::fs::metadata(self.raw_index).and_then(|m| m.modified());
-        self.repo()
-            .git_in(self.tree.dir)
-            .args(["update-index", "--no-split-index"])
-            .index(self.raw_index)
-            .mutating()
-            .run()?;
-        let opened = std::fs::File::options().write(true).open(self.raw_index);
-        opened
-            .and_then(|f| f.set_modified(modified_time?))
-            .map_err(Error::io("set the time of", self.raw_index))
-    }
-
-    /// Returns whether the index may have an extension that the library does not know. A path that contains
-    /// its name costs only one more call of git.
-    fn may_have_extension(&self, extension: [u8; 4]) -> Result<bool, Error> {
-        let bytes = std::fs::read(self.raw_index).map_err(Error::io("read", self.raw_index))?;
-        Ok(bytes.windows(4).any(|w| w == extension.as_slice()))
-    }
-
-    /// Writes a tree of the blobs that the index's record of resolved conflicts names. Without them `git gc`
-    /// fails once the raw index is restored.
-    fn write_resolved_stages(&self) -> Result<Option<Oid>, Error> {
-        if self.is_simple()
-            || FullIndex::read(self.repo(), self.raw_index).is_some_and(|facts| !facts.has_resolve_undo())
-            || !self.may_have_extension(*b"REUC")?
-        {
-            return Ok(None);
-        }
-        self.write_stage_tree(&["--resolve-undo"])
-    }
-
-    /// Writes a tree of the entries that `ls-files` lists with these options, each blob at `STAGE/PATH`.
-    /// Returns none when there are no entries.
-    fn write_stage_tree(&self, list_options: &[&str]) -> Result<Option<Oid>, Error> {
-        let git_command = || self.repo().git_in(self.tree.dir);
-        let mut entries = Vec::new();
-        for option in list_options {
-            let out = git_command().args(["ls-files", option, "-z"]).index(self.raw_index).run()?;
-            // `<mode> <id> <stage>\t<path>`
-            for field in out.fields() {
-                let Some(tab) = field.iter().position(|b| *b == b'\t').filter(|tab| *tab > 0) else {
-                    continue;
-                };
-                entries.extend_from_slice(&field[..tab - 1]);
-                entries.extend_from_slice(b"0\t");
-                entries.push(field[tab - 1]);
-                entries.push(b'/');
-                entries.extend_from_slice(&field[tab + 1..]);
-                entries.push(0);
-            }
-        }
-        if entries.is_empty() {
-            return Ok(None);
-        }
-        let index = self.tree.scratch.join("stages");
-        git_command()
-            .args(["update-index", "-z", "--index-info"])
-            .index(&index)
-            .input(entries)
-            .mutating()
-            .run()?;
-        self.write_tree(&index).map(Some)
-    }
-
-    fn write_tree(&self, index: &Path) -> Result<Oid, Error> {
-        self.repo().git_in(self.tree.dir).arg("write-tree").index(index).mutating().durable().run_for_id()
-    }
-
-    fn update_index(&self, index: &Path, options: &[&str], paths: &[RepoPath]) -> Result<(), Error> {
-        if paths.is_empty() {
-            return Ok(());
-        }
-        self.repo()
-            .git_in(self.tree.dir)
-            // The files themselves stay unchanged, so a conversion of line ends loses nothing.
-            .args(["-c", "core.safecrlf=false", "update-index"])
-            .args(options)
-            .args(["-z", "--stdin"])
-            .index(index)
-            .input(nul_separated(paths))
-            .mutating()
-            .durable()
-            .run()
-            .map(drop)
-    }
-
-    fn write_index_tree(&self) -> Result<Oid, Error> {
-        if let Some(tree) =
-            FullIndex::read(self.repo(), self.raw_index).and_then(|facts| facts.cached_tree(self.repo()))
-        {
-            return Ok(tree);
-        }
-        let index = self.copy_index("staged")?;
-        self.write_tree(&index)
-    }
-
-    /// Writes the tree of the tracked files. `staged_tree` is the tree of the index, if no index flag hides a
-    /// file from git.
-    fn write_work_tree(
-        &self,
-        worktree_status: &WorktreeStatus,
-        hidden: &[RepoPath],
-        staged_tree: Option<Oid>,
-    ) -> Result<Oid, Error> {
-        let (mut changed, mut removed): (Vec<RepoPath>, Vec<RepoPath>) =
-            // git treats a folder in place of a file as a missing file.
-            hidden.iter().cloned().partition(|p| is_file_in_real_folder(self.tree.dir, p));
-        for entry in worktree_status.tracked() {
-            match entry.kind {
-                StatusKind::Tracked { deleted: true, .. } => removed.push(entry.path.clone()),
-                StatusKind::Tracked { unstaged: true, .. } => changed.push(entry.path.clone()),
-                _ => {}
-            }
-        }
-        self.refuse_unreadable(&removed)?;
-        self.refuse_special_files(&changed)?;
-        if staged_tree.is_some()
-            && let Some(tree_id) = build_tree(self.tree, staged_tree, &changed, &removed)?
-        {
-            return Ok(tree_id);
-        }
-        let index = self.copy_index("worktree")?;
-        if !hidden.is_empty() {
-            index_flags::clear_flags(self.repo(), self.tree.dir, &index, hidden)?;
-        }
-        self.update_index(&index, &["--force-remove"], &removed)?;
-        if let Err(e) = self.update_index(&index, &["--add", "--remove", "--replace"], &changed) {
-            self.refuse_unreadable(&changed)?;
-            return Err(e);
-        }
-        self.write_tree(&index)
-    }
-
-    /// Refuses paths that are special files, which git cannot store.
-    fn refuse_special_files(&self, paths: &[RepoPath]) -> Result<(), Error> {
-        let paths = special_files::describe_special_files(self.tree.dir, paths);
-        if paths.is_empty() { Ok(()) } else { Err(Error::NotAFile { dir: self.tree.dir.to_owned(), paths }) }
-    }
-
-    /// Refuses unreadable files, whose content cannot be saved.
-    fn refuse_unreadable(&self, paths: &[RepoPath]) -> Result<(), Error> {
-        let paths = special_files::unreadable_paths(self.tree.dir, paths);
-        if paths.is_empty() {
-            return Ok(());
-        }
-        Err(Error::Unreadable { dir: self.tree.dir.to_owned(), paths })
-    }
-
-    /// Writes the tree of the untracked files. Also returns those that cannot be read.
-    fn write_untracked_tree(
-        &self,
-        worktree_status: &WorktreeStatus,
-    ) -> Result<(Option<Oid>, Vec<RepoPath>), Error> {
-        let mut paths: Vec<RepoPath> =
-            worktree_status.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
-        if self.facts.is_some()
-            && !paths.is_empty()
-            && let Some(tree_id) = build_tree(self.tree, None, &paths, &[])?
-        {
-            return Ok((Some(tree_id), Vec::new()));
-        }
-        let index = self.tree.scratch.join("untracked");
-        let mut unreadable = Vec::new();
-        if let Err(e) = self.update_index(&index, &["--add", "--remove"], &paths) {
-            unreadable = special_files::unreadable_paths(self.tree.dir, &paths);
-            if unreadable.is_empty() {
-                return Err(e);
-            }
-            paths.retain(|p| !unreadable.contains(p));
-            self.update_index(&index, &["--add", "--remove"], &paths)?;
-        }
-        if paths.is_empty() {
-            return Ok((None, unreadable));
-        }
-        Ok((Some(self.write_tree(&index)?), unreadable))
-    }
-
-    /// Collects the empty folders and the uncaptured paths. The user is warned about uncaptured paths, since
-    /// the snapshot is incomplete without them.
-    fn collect_uncaptured(
-        &self,
-        worktree_status: &WorktreeStatus,
-        hidden: &[RepoPath],
-        scan: &WorktreeScan,
-        unreadable: Vec<RepoPath>,
-    ) -> Result<(Vec<RepoPath>, Vec<UncapturedPath>), Error> {
-        let folders = scan_untracked_folders(
-            self.tree,
-            worktree_status,
-            hidden,
-            scan,
-            self.facts.and_then(ScanFacts::untracked_folders),
-        )?;
-        let mut uncaptured = match self.facts {
-            // The facts exclude uncaptured paths.
-            Some(_) => Vec::new(),
-            None => special_files::special_files_beside_tracked(self.tree, self.raw_index)?,
-        };
-        uncaptured.extend(folders.non_files);
-        uncaptured.extend(unreadable.into_iter().map(UncapturedPath::unreadable));
-        let mut uncaptured = special_files::without_ignored(self.tree, uncaptured)?;
-        uncaptured.extend(
-            worktree_status.untracked().filter(|e| e.nested).map(|e| UncapturedPath::nested(e.path.clone())),
-        );
-        for item in &uncaptured {
-            warn_uncaptured(self.tree, item);
-        }
-        Ok((folders.empty, uncaptured))
-    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::auto_snapshot::WatchedWorktree;
 use super::{Error, Project, snapshot_store};
 use crate::event::{Event, EventName};
-use crate::git::{self, Change, Oid, RepoPath, WorktreeStatus, list_paths, status, tree_changes};
+use crate::git::{self, Change, Oid, Repo, RepoPath, WorktreeStatus, list_paths, status, tree_changes};
 use crate::store::records::SnapshotRecord;
 
 impl WatchedWorktree<'_> {
@@ -66,19 +66,13 @@ impl WatchedWorktree<'_> {
             BTreeSet::new()
         };
         let staged: BTreeSet<RepoPath> = dirty.staged().map(|entry| entry.path.clone()).collect();
-        let changes_with_content = |from: Oid, to: Oid| -> Result<Vec<Change>, Error> {
-            Ok(tree_changes(repo, from, to)?.into_iter().filter(|change| change.new.is_some()).collect())
-        };
-        let changed_paths = |from: Oid, to: Oid| -> Result<BTreeSet<RepoPath>, Error> {
-            Ok(changes_with_content(from, to)?.into_iter().map(|change| change.path).collect())
-        };
         let mut lost: BTreeSet<RepoPath> = BTreeSet::new();
         // The staged content of a file with a different worktree content existed only in the index.
         let (index_only, not_in_head) = (
-            changed_paths(snapshot.work_tree, snapshot.index_tree)?,
-            changed_paths(head, snapshot.index_tree)?,
+            changed_paths(repo, snapshot.work_tree, snapshot.index_tree)?,
+            changed_paths(repo, head, snapshot.index_tree)?,
         );
-        for change in changes_with_content(snapshot.base, snapshot.index_tree)? {
+        for change in changes_with_content(repo, snapshot.base, snapshot.index_tree)? {
             let is_reset = index_only.contains(&change.path) && not_in_head.contains(&change.path);
             let is_edited = staged.contains(&change.path) || edited.contains(&change.path);
             if is_reset && !is_edited && !self.has_content_of(project, &change) {
@@ -86,27 +80,42 @@ impl WatchedWorktree<'_> {
             }
         }
         edited.extend(dirty.paths());
-        let not_in_head = changed_paths(head, snapshot.work_tree)?;
-        for change in changes_with_content(snapshot.base, snapshot.work_tree)? {
+        let not_in_head = changed_paths(repo, head, snapshot.work_tree)?;
+        for change in changes_with_content(repo, snapshot.base, snapshot.work_tree)? {
             let is_reverted = !edited.contains(&change.path) && not_in_head.contains(&change.path);
             if is_reverted || has_worktree && self.is_file_missing(&change.path) {
                 lost.insert(change.path);
             }
         }
         if let Some(tree) = snapshot.untracked_tree {
-            let is_replaced = |change: &Change| change.old.is_some() && !edited.contains(&change.path);
-            let replaced =
-                changes_with_content(head, tree)?.into_iter().filter(is_replaced).map(|change| change.path);
-            lost.extend(replaced);
-            let files = git::tree_paths(repo, tree)?;
-            let not_in_head = changed_paths(head, tree)?;
-            let is_lost =
-                |path: &RepoPath| self.is_file_missing(path) && (has_worktree || not_in_head.contains(path));
-            lost.extend(files.into_iter().filter(is_lost));
+            lost.extend(self.lost_untracked_paths(repo, tree, head, &edited, has_worktree)?);
         }
         let ignored = record.automatic.iter().flat_map(|automatic| automatic.ignored.iter());
         lost.extend(ignored.filter(|path| self.is_file_missing(path)).cloned());
         Ok(lost.into_iter().collect())
+    }
+
+    /// Returns the files of `tree`, the untracked files of a snapshot, whose content is no longer in the
+    /// worktree: the file is missing, or HEAD has other content at its path and the file was not `edited`.
+    /// Without a worktree, content that HEAD has too is not lost.
+    fn lost_untracked_paths(
+        &self,
+        repo: &Repo,
+        tree: Oid,
+        head: Oid,
+        edited: &BTreeSet<RepoPath>,
+        has_worktree: bool,
+    ) -> Result<Vec<RepoPath>, Error> {
+        let is_replaced = |change: &Change| change.old.is_some() && !edited.contains(&change.path);
+        let replaced =
+            changes_with_content(repo, head, tree)?.into_iter().filter(is_replaced).map(|change| change.path);
+        let mut lost: Vec<RepoPath> = replaced.collect();
+        let files = git::tree_paths(repo, tree)?;
+        let not_in_head = changed_paths(repo, head, tree)?;
+        let is_lost =
+            |path: &RepoPath| self.is_file_missing(path) && (has_worktree || not_in_head.contains(path));
+        lost.extend(files.into_iter().filter(is_lost));
+        Ok(lost)
     }
 
     /// Returns whether there is no file at a path. A folder with a `.git` is a submodule and counts as a
@@ -140,6 +149,16 @@ impl WatchedWorktree<'_> {
         }
         Ok(tree_changes(&project.repo, base, head)?.into_iter().map(|change| change.path).collect())
     }
+}
+
+/// Returns the changes between two trees, without deletions.
+fn changes_with_content(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+    Ok(tree_changes(repo, from, to)?.into_iter().filter(|change| change.new.is_some()).collect())
+}
+
+/// Returns the paths that have other content in tree `to` than in tree `from`.
+fn changed_paths(repo: &Repo, from: Oid, to: Oid) -> Result<BTreeSet<RepoPath>, Error> {
+    Ok(changes_with_content(repo, from, to)?.into_iter().map(|change| change.path).collect())
 }
 
 fn is_folder(path: &Path) -> bool {

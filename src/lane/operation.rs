@@ -9,10 +9,8 @@ use std::rc::Rc;
 use super::steps::{self, StepOutcome};
 use super::{Error, LockedWorktree, Project, in_place, missing_worktree};
 use crate::git::{Oid, RefMove, RestoreOutcome, Snapshot};
-use crate::store::records::{AnyLane, LaneRecord, Step};
-use crate::store::{
-    Journal, JournalLine, LockGuard, LockName, OperationEntry, OperationHeader, Record, StepStatus, now,
-};
+use crate::store::records::{LaneRecord, Step};
+use crate::store::{Journal, JournalLine, LockGuard, OperationEntry, OperationHeader, StepStatus, now};
 use crate::{event, fail_points};
 
 /// Action to run after an operation has succeeded.
@@ -34,24 +32,11 @@ pub(crate) struct Operation<'p> {
     /// taken from.
     pub(super) taken_snapshots: RefCell<HashMap<String, Snapshot>>,
     /// Whether this operation holds the lock on records.
-    is_store_locked: Cell<bool>,
+    pub(super) is_store_locked: Cell<bool>,
     /// Locks that are held until the operation ends.
     held_locks: RefCell<Vec<LockGuard>>,
     /// Actions to run after the operation has succeeded and released its locks.
     deferred_actions: RefCell<Vec<DeferredAction<'p>>>,
-}
-
-/// Guard of the lock on records, for as long as an operation needs it.
-#[must_use]
-pub(super) struct StoreLock<'a> {
-    is_locked: &'a Cell<bool>,
-    _guard: LockGuard,
-}
-
-impl Drop for StoreLock<'_> {
-    fn drop(&mut self) {
-        self.is_locked.set(false);
-    }
 }
 
 /// Runs `work` as an operation. If it succeeds, the operation is added to the operation log. If it fails, all
@@ -205,17 +190,6 @@ impl<'p> Operation<'p> {
         self.perform(Step::MovePath { from: from.to_owned(), to: to.to_owned() }).map(drop)
     }
 
-    /// Writes a record.
-    pub(crate) fn save_record<R: Record>(&self, record: &R, path: &Path) -> Result<(), Error> {
-        let text = record.to_toml(path)?;
-        self.replace_record(path, Some(text))
-    }
-
-    /// Deletes a record, if it exists.
-    pub(crate) fn remove_record(&self, path: &Path) -> Result<(), Error> {
-        self.replace_record(path, None)
-    }
-
     /// Emits an event after the operation has succeeded.
     pub(crate) fn emit<P: Clone + 'static>(
         &self,
@@ -225,72 +199,6 @@ impl<'p> Operation<'p> {
     ) {
         let (lane, message) = (lane.cloned(), message.into());
         self.defer(move |project| project.emit(event, lane.as_ref(), message));
-    }
-
-    fn replace_record(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
-        let _lock = self.lock_store()?;
-        self.replace_record_locked(path, new)
-    }
-
-    /// Acquires the lock on records, unless this operation holds it already.
-    pub(super) fn lock_store(&self) -> Result<Option<StoreLock<'_>>, Error> {
-        if self.is_store_locked.get() {
-            return Ok(None);
-        }
-        let guard = self.project.store.locks().acquire(&LockName::Store)?;
-        self.is_store_locked.set(true);
-        Ok(Some(StoreLock { is_locked: &self.is_store_locked, _guard: guard }))
-    }
-
-    fn replace_record_locked(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
-        let old = steps::read_record_text(path)?;
-        if old == new {
-            return Ok(());
-        }
-        let path = self.store_relative_path(path);
-        self.perform_record_locked(&Step::WriteRecord { path, old, new })
-    }
-
-    /// Returns the step that replaces the current text of a record by `new`.
-    pub(crate) fn record_step(&self, path: &Path, new: Option<String>) -> Result<Step, Error> {
-        Ok(Step::WriteRecord {
-            path: self.store_relative_path(path),
-            old: steps::read_record_text(path)?,
-            new,
-        })
-    }
-
-    /// Returns the step that changes a lane's record, or `None` if `change` changes nothing.
-    pub(crate) fn lane_step(
-        &self,
-        name: &str,
-        change: impl FnOnce(&mut AnyLane),
-    ) -> Result<Option<Step>, Error> {
-        let path = self.project.store.layout().lane_record(name);
-        let before = AnyLane::load(&path)?;
-        let record = before.clone().with_change(change);
-        match record == before {
-            true => Ok(None),
-            false => self.record_step(&path, Some(record.to_toml(&path)?)).map(Some),
-        }
-    }
-
-    /// Returns a record's path as the journal has it: relative to the store.
-    pub(super) fn store_relative_path(&self, path: &Path) -> PathBuf {
-        path.strip_prefix(self.project.store.layout().root()).unwrap_or(path).to_owned()
-    }
-
-    /// Changes a lane's record, based on the text on disk at that moment.
-    pub(crate) fn update_lane(
-        &self,
-        name: &str,
-        change: impl FnOnce(&mut AnyLane),
-    ) -> Result<AnyLane, Error> {
-        let _lock = self.lock_store()?;
-        let path = self.project.store.layout().lane_record(name);
-        let record = self.project.with_current_location(AnyLane::load(&path)?).with_change(change);
-        self.replace_record_locked(&path, Some(record.to_toml(&path)?))?;
-        Ok(record)
     }
 
     /// Plans and runs one step.
@@ -331,11 +239,6 @@ impl<'p> Operation<'p> {
     fn has_open_step(&self) -> bool {
         let journal = self.journal.borrow();
         journal.as_ref().is_some_and(|j| j.entry().steps.iter().any(|p| p.status == StepStatus::Pending))
-    }
-
-    /// Runs one step that changes a record. The lock on records is held.
-    fn perform_record_locked(&self, step: &Step) -> Result<(), Error> {
-        self.perform_with(step.clone(), |_| steps::write_record(self.project, step))
     }
 
     /// Runs steps that belong together. Once the first is done, the operation cannot be reverted past it, and

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use super::missing_worktree;
 use super::operation::Operation;
+use super::record_steps::{recover_record, write_record};
 use super::symbolic_branch::refuse_symbolic_branch;
+use super::undo_restore::restore_previous_state;
 use super::{Error, LockedWorktree, Project, pool, resolve_worktree, rollback_create, snapshot_store};
 use crate::fail_points;
-use crate::git::{self, LocalState, Oid, RefMove, RepoPath, RestoreOutcome, WorktreeList};
+use crate::git::{self, LocalState, Oid, RecoveredStep, RefMove, RepoPath, RestoreOutcome, WorktreeList};
 use crate::store::records::{PreRestoreState, PreviewRecord, SnapshotRecord, Step};
-use crate::store::{JournalLine, Record, new_id, remove_temp_files, write_atomically};
+use crate::store::{JournalLine, Record, new_id};
 
 /// Outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,16 +132,7 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<S
             })?;
         }
         Step::RestoreSnapshot { dir, snapshot_id: snap, head, state_before: before } => {
-            let snapshot = op.load_snapshot(snap)?;
-            let raw_index = project.saved_index_path(dir, snap);
-            let parked_dir = snapshot_store::parked_dir(project, snap)?;
-            let checkout = op.checkout(dir)?;
-            let empty_dirs = before.as_ref().map_or(&[][..], |before| &before.empty_dirs);
-            let restored = checkout
-                .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &parked_dir, &raw_index)?))
-                .inspect_err(|_| checkout.create_folders(empty_dirs))?;
-            // Empty folders would block files that are parked under this name again.
-            snapshot_store::prune_parked_folders(project, snap);
+            let restored = apply_restore(op, dir, snap, *head, before.as_ref(), scratch)?;
             return Ok(StepOutcome::Restored(restored));
         }
         Step::WriteRecord { .. } => {
@@ -157,6 +150,30 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<S
         | Step::AgentCommits { .. } => {}
     }
     Ok(StepOutcome::Done)
+}
+
+/// Restores the snapshot `snap` to the worktree at `dir`, which is at `head`. If that fails, the empty folders
+/// of the state `before` are created again.
+fn apply_restore(
+    op: &Operation<'_>,
+    dir: &Path,
+    snap: &str,
+    head: Oid,
+    before: Option<&PreRestoreState>,
+    scratch: &Path,
+) -> Result<RestoreOutcome, Error> {
+    let project = op.project;
+    let snapshot = op.load_snapshot(snap)?;
+    let raw_index = project.saved_index_path(dir, snap);
+    let parked_dir = snapshot_store::parked_dir(project, snap)?;
+    let checkout = op.checkout(dir)?;
+    let empty_dirs = before.map_or(&[][..], |before| &before.empty_dirs);
+    let restored = checkout
+        .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, head, &parked_dir, &raw_index)?))
+        .inspect_err(|_| checkout.create_folders(empty_dirs))?;
+    // Empty folders would block files that are parked under this name again.
+    snapshot_store::prune_parked_folders(project, snap);
+    Ok(restored)
 }
 
 /// Restores the empty folders of a worktree after a transition: those of its new commit if the step has
@@ -256,31 +273,6 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
             resolve_worktree::undo_open(op, lane, dir, *start)
         }
     }
-}
-
-/// Restores a worktree, which is at HEAD, to its state before a snapshot was restored to it. `taken_snap` is
-/// the snapshot of the contents that the worktree had since then.
-fn restore_previous_state(
-    op: &Operation<'_>,
-    dir: &Path,
-    before: &PreRestoreState,
-    taken_snap: Option<String>,
-) -> Result<(), Error> {
-    if let Some(snap) = &before.snapshot_id {
-        let snapshot = op.load_snapshot(snap)?;
-        let head = op.project.repo.head_commit(dir)?.unwrap_or(snapshot.base);
-        if let RestoreOutcome::Conflict(paths) = op.restore(dir, snap, head, None)? {
-            return Err(Error::RestoreConflict { dir: dir.to_owned(), paths, snapshot: snapshot.commit });
-        }
-    }
-    let checkout = op.checkout(dir)?;
-    if let Some(taken_snap) = taken_snap.filter(|_| !before.ignored.is_empty()) {
-        checkout
-            .restore_parked_files(&snapshot_store::parked_dir(op.project, &taken_snap)?, &before.ignored)?;
-        snapshot_store::prune_parked_folders(op.project, &taken_snap);
-    }
-    checkout.create_folders(&before.empty_dirs);
-    Ok(())
 }
 
 /// Finishes the inverse of a step whose last inverse step has happened. Empty folders are restored here,
@@ -399,25 +391,38 @@ pub(super) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> R
         }
         Step::ClearWorktree { dir, snapshot_id: snap }
         | Step::RestoreSnapshot { dir, snapshot_id: snap, .. } => {
-            let snapshot = op.load_snapshot(snap)?;
-            let parked_dir = snapshot_store::parked_dir(project, snap)?;
-            let raw_index = project.saved_index_path(dir, snap);
-            let recovery = op.checkout(dir)?.with_tree(scratch, |tree| match step {
-                Step::RestoreSnapshot { head, .. } => {
-                    Ok(git::recover_restore(tree, &snapshot, *head, &parked_dir, &raw_index)?)
-                }
-                _ => Ok(git::recover_clear(tree, &snapshot, &parked_dir)?),
-            })?;
-            if matches!(step, Step::RestoreSnapshot { .. }) {
-                snapshot_store::prune_parked_folders(project, snap);
-            }
-            recovery
+            recover_snapshot_step(op, step, dir, snap, scratch)?
         }
     };
     for saved in recovery.saved {
         save_commit(project, saved, "written after the crash")?;
     }
     Ok(recovery.is_done)
+}
+
+/// Recovers a step that was parking the files of the snapshot `snap`, or restoring them, in the worktree at
+/// `dir`.
+fn recover_snapshot_step(
+    op: &Operation<'_>,
+    step: &Step,
+    dir: &Path,
+    snap: &str,
+    scratch: &Path,
+) -> Result<RecoveredStep, Error> {
+    let project = op.project;
+    let snapshot = op.load_snapshot(snap)?;
+    let parked_dir = snapshot_store::parked_dir(project, snap)?;
+    let raw_index = project.saved_index_path(dir, snap);
+    let recovery = op.checkout(dir)?.with_tree(scratch, |tree| match step {
+        Step::RestoreSnapshot { head, .. } => {
+            Ok(git::recover_restore(tree, &snapshot, *head, &parked_dir, &raw_index)?)
+        }
+        _ => Ok(git::recover_clear(tree, &snapshot, &parked_dir)?),
+    })?;
+    if matches!(step, Step::RestoreSnapshot { .. }) {
+        snapshot_store::prune_parked_folders(project, snap);
+    }
+    Ok(recovery)
 }
 
 /// Creates a ref for a commit of files that would be overwritten, and warns about it.
@@ -428,88 +433,6 @@ fn save_commit(project: &Project, saved: Oid, origin: &str) -> Result<(), git::E
         .listener
         .warn(format!("files that were {origin} are kept: git checkout {name} -- .  local_state them here"));
     Ok(())
-}
-
-/// Recovers a record that was being written, and deletes its temporary files. Returns whether the new text
-/// was written.
-fn recover_record(op: &Operation<'_>, path: &Path, new: Option<&str>) -> Result<bool, Error> {
-    let project = op.project;
-    let _lock = op.lock_store()?;
-    let file = project.store.layout().root().join(path);
-    remove_temp_files(&file).map_err(Error::io("remove", &file))?;
-    let text = read_record_text(&file)?;
-    if text.is_none() {
-        remove_empty_record_folder(project, &file);
-    }
-    Ok(text.as_deref() == new)
-}
-
-/// Returns the text of a record; `None` if it does not exist.
-pub(super) fn read_record_text(path: &Path) -> Result<Option<String>, Error> {
-    match crate::regular_file::read_store_text(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::io("read", path)(e)),
-    }
-}
-
-/// Writes a record with the change from the step's old text to its new text. Concurrent changes of other
-/// fields are retained. The caller holds the store's lock.
-///
-/// # Errors
-/// [`Error::RecordChanged`] if the same field has been changed concurrently.
-pub(super) fn write_record(project: &Project, step: &Step) -> Result<(), Error> {
-    let Step::WriteRecord { path, old, new } = step else { return Ok(()) };
-    let file = project.store.layout().root().join(path);
-    let current = read_record_text(&file)?;
-    if current == *new {
-        return Ok(());
-    }
-    let text = if current == *old {
-        new.clone()
-    } else {
-        let merged = merge_tables(current.as_deref(), old.as_deref(), new.as_deref());
-        Some(merged.ok_or_else(|| Error::RecordChanged { path: file.clone() })?)
-    };
-    if let Some(text) = text {
-        write_atomically(&file, text.as_bytes())?;
-        fail_points::hit("record.written");
-        return Ok(());
-    }
-    std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
-    remove_empty_record_folder(project, &file);
-    Ok(())
-}
-
-/// Removes a folder that was created only for a deleted record.
-fn remove_empty_record_folder(project: &Project, file: &Path) {
-    let layout = project.store.layout();
-    if let Some(dir) = file.parent().filter(|dir| *dir != layout.root()) {
-        // Fails, as intended, if the folder has other entries. A transient failure gets a second attempt,
-        // since nothing removes the folder later.
-        drop(std::fs::remove_dir(dir).or_else(|_| std::fs::remove_dir(dir)));
-    }
-}
-
-/// Applies the change from `old` to `new` to another version of the same table; `None` if both changed the
-/// same field.
-fn merge_tables(current: Option<&str>, old: Option<&str>, new: Option<&str>) -> Option<String> {
-    let parse = |text: Option<&str>| text?.parse::<toml::Table>().ok();
-    let (mut current, old, new) = (parse(current)?, parse(old)?, parse(new)?);
-    let keys: Vec<&String> = old.keys().chain(new.keys()).collect();
-    for key in keys {
-        if old.get(key) == new.get(key) || current.get(key) == new.get(key) {
-            continue;
-        }
-        if current.get(key) != old.get(key) {
-            return None;
-        }
-        match new.get(key) {
-            Some(value) => drop(current.insert(key.clone(), value.clone())),
-            None => drop(current.remove(key)),
-        }
-    }
-    toml::to_string(&current).ok()
 }
 
 /// Renames a file or folder if the target does not exist.
@@ -529,18 +452,4 @@ fn rename_no_replace(from: &Path, to: &Path) -> Result<(), Error> {
         crate::store::sync_dir(dir)?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn applies_change_to_concurrently_edited_record() {
-        let (old, new) = (Some("a = 1\nb = 1\n"), Some("a = 2\nb = 1\n"));
-        assert_eq!(merge_tables(Some("a = 1\nb = 7\n"), old, new).unwrap(), "a = 2\nb = 7\n");
-        assert_eq!(merge_tables(Some("a = 3\nb = 1\n"), old, new), None);
-        assert_eq!(merge_tables(None, old, new), None);
-        assert_eq!(merge_tables(Some("a = 1\nc = 1\n"), Some("a = 1\n"), Some("")).unwrap(), "c = 1\n");
-    }
 }

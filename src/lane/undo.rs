@@ -16,7 +16,7 @@ use super::{
     steps,
 };
 use crate::fail_points;
-use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, WorktreeList};
+use crate::git::{Head, LocalState, Oid, RefMove, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
 use crate::store::{LockGuard, OperationEntry, OperationHeader, Record, new_id};
 
@@ -300,134 +300,6 @@ impl EntryRevert<'_, '_> {
         Ok(self.op.project.repo.worktree_head(dir)?.as_ref() == Some(head))
     }
 
-    /// Refuses to move a lane to the trash again if it has uncommitted work that it did not have the first
-    /// time.
-    pub(super) fn refuse_new_work(&self) -> Result<(), Error> {
-        let project = self.op.project;
-        let removes_lane =
-            |lane: &LaneRecord, step: &Step| matches!(step, Step::MovePath { to, .. } if *to == lane.path);
-        for lane in project.lanes()? {
-            if !self.entry.applied_steps().any(|step| removes_lane(&lane, step)) || !lane.path.exists() {
-                continue;
-            }
-            let paths = git::status(&project.repo, &lane.path, true)?.paths();
-            if !paths.is_empty() && !self.is_in_snapshot(&lane.path)? {
-                return Err(UndoError::LaneUncommitted { name: lane.name, paths }.into());
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether an existing snapshot already holds all uncommitted changes of a worktree.
-    fn is_in_snapshot(&self, dir: &Path) -> Result<bool, Error> {
-        let project = self.op.project;
-        let Some(head) = project.repo.head_commit(dir)? else { return Ok(false) };
-        let is_held =
-            self.op.checkout(dir)?.write_snapshot(head, "uncommitted work", &[], |contents, _| {
-                let ids = project.snap_ids()?;
-                Ok(ids
-                    .iter()
-                    .filter_map(|id| project.load_snap(id).ok())
-                    .any(|snap| snap.snapshot.has_same_content(&contents)))
-            })?;
-        Ok(is_held.unwrap_or(true))
-    }
-
-    /// Refuses if there are edits in the worktree. They would move along to another branch and mix with the
-    /// restored changes.
-    pub(super) fn refuse_edits(&self, dir: &Path) -> Result<(), Error> {
-        let project = self.op.project;
-        let ignored_files = steps::preview_ignored_files(project, dir)?;
-        let is_ignored = |path: &RepoPath| {
-            ignored_files.contains(path) || path.parents().any(|up| ignored_files.contains(&up))
-        };
-        let mut dirty_state = git::status(&project.repo, dir, true)?;
-        // Changes inside a submodule stay there, whichever branch is checked out.
-        dirty_state.entries.retain(|entry| !entry.is_inside_submodule() && !is_ignored(&entry.path));
-        let mut paths = dirty_state.paths();
-        let checkout = self.op.checkout(dir)?;
-        let hidden = checkout.hidden_changes()?;
-        paths.extend(hidden.into_iter().filter(|path| !is_ignored(path)));
-        // The preview's record may already be restored; HEAD is switched last.
-        let worktrees = WorktreeList::read(&project.repo)?;
-        let branch = worktrees.at(dir).and_then(|worktree| worktree.branch.as_deref());
-        let in_preview = branch.is_some_and(|branch| project.previewed_lane(branch).is_some());
-        let is_restored = |step: &Step| matches!(step, Step::RestoreSnapshot { dir: restored_dir, .. } if restored_dir == dir);
-        if paths.is_empty() && !in_preview && !self.entry.applied_steps().any(is_restored) {
-            // These files were not parked, and do not belong to the preview.
-            let LocalState { assume_unchanged: assumed, skip_worktree: skipped, .. } =
-                checkout.user_flags(None)?;
-            paths.extend(assumed.into_iter().chain(skipped));
-        }
-        if paths.is_empty() {
-            return Ok(());
-        }
-        let remedy = git::LocalChangesHint::detect(&project.repo, dir, &paths);
-        let flag_remedy = (!in_preview && remedy.is_flagged()).then_some(remedy);
-        Err(UndoError::WorktreeEdits { dir: dir.to_owned(), paths, in_preview, flag_remedy }.into())
-    }
-
-    /// Refuses to revert a switch of HEAD if one of its branches has moved since. The restored files would
-    /// belong to a commit that their branch has left, so later changes would show as deleted.
-    pub(super) fn refuse_moved_branches(&self, step: &Step) -> Result<(), Error> {
-        let Step::Checkout { dir, from: old, to: new, ref_move: RefMove::Switch { from, to }, .. } = step
-        else {
-            return Ok(());
-        };
-        if let Some((branch, tip)) = self.moved_branch_tip(from, *old)? {
-            return Err(UndoError::PreviousBranchMoved { branch, tip }.into());
-        }
-        if self.has_head(dir, from)? {
-            return Ok(());
-        }
-        if let Head::Branch(branch) = to
-            && !self.has_head(dir, to)?
-        {
-            let gone_tip = self.op.project.repo.branch_tip(branch)?.is_none().then_some(*new);
-            return Err(UndoError::NotOnBranch { dir: dir.clone(), branch: branch.clone(), gone_tip }.into());
-        }
-        let Some((branch, tip)) = self.moved_branch_tip(to, *new)? else { return Ok(()) };
-        let project = self.op.project;
-        let preview_of = |head: &Head| match head {
-            Head::Branch(name) => project.previewed_lane(name).map(str::to_owned),
-            Head::Detached(_) => None,
-        };
-        let alternative = match (preview_of(to), preview_of(from)) {
-            (Some(_), _) => Some("git proq preview --back".to_owned()),
-            (None, Some(lane)) if project.store.layout().has_lane_record(&lane) => {
-                Some(format!("git proq preview {lane}"))
-            }
-            (None, _) => None,
-        };
-        Err(UndoError::CurrentBranchMoved { branch, tip, alternative }.into())
-    }
-
-    /// Refuses to revert a switch of HEAD from a branch that is gone, because HEAD would be on a branch
-    /// without a commit. `tip_of` returns where the branch will be by then.
-    pub(super) fn refuse_missing_branch(
-        &self,
-        step: &Step,
-        tip_of: impl FnOnce(&str) -> Result<Option<Oid>, Error>,
-    ) -> Result<(), Error> {
-        match step {
-            Step::Checkout {
-                from: tip,
-                ref_move: RefMove::Switch { from: Head::Branch(branch), .. },
-                ..
-            } if tip_of(branch)?.is_none() => {
-                Err(UndoError::BranchGone { branch: branch.clone(), tip: *tip }.into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the branch that `head` names and its tip, if that tip is not `commit`.
-    fn moved_branch_tip(&self, head: &Head, commit: Oid) -> Result<Option<(String, Oid)>, Error> {
-        let Head::Branch(branch) = head else { return Ok(None) };
-        let tip = self.op.project.repo.branch_tip(branch)?;
-        Ok(tip.filter(|tip| *tip != commit).map(|tip| (branch.clone(), tip)))
-    }
-
     /// Returns a lane that the operation created, with its run lock. Fails if the lane is busy, in the
     /// preview, or gone.
     pub(super) fn lock_created_lane(&self, name: &str) -> Result<(LaneRecord, LockGuard), Error> {
@@ -474,25 +346,6 @@ impl EntryRevert<'_, '_> {
             evidence.unlanded_commits = 0;
         }
         Ok(())
-    }
-
-    /// Refuses to move a branch from `new` back to `old` if other users or branches would miss its commits.
-    /// `tip` is the branch's current commit. A fast-forward loses nothing.
-    pub(super) fn require_unshared(&self, branch: &str, tip: Oid, old: Oid, new: Oid) -> Result<(), Error> {
-        let repo = &self.op.project.repo;
-        if self.force || tip == old {
-            return Ok(());
-        }
-        if tip != new {
-            return Err(UndoError::BuiltOn { branch: branch.to_owned(), tip }.into());
-        }
-        if repo.is_ancestor(new, old)? {
-            return Ok(());
-        }
-        match repo.remote_branch_with(new)? {
-            Some(remote) => Err(UndoError::Pushed { branch: branch.to_owned(), remote }.into()),
-            None => Ok(()),
-        }
     }
 
     /// Moves a branch back, together with every worktree that is on it now, even if that worktree was

@@ -169,36 +169,9 @@ impl Explain for UndoError {
                     .into(),
                 ]
             }
-            UndoError::CannotUndo { number, forced_command, source, .. } => match (&**source, forced_command)
-            {
-                (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
-                    vec![
-                        format!(
-                            "undo it all the same, keeping what came after under a ref: {forced_command}"
-                        )
-                        .into(),
-                    ]
-                }
-                (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
-                    vec![format!("see what it did: git proq op show {number}").into()]
-                }
-                (
-                    Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. },
-                    Some(forced_command),
-                ) => {
-                    let forced_hint =
-                        format!("remove the lane all the same, saving everything first: {forced_command}");
-                    help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
-                }
-                // A commit would build on the commits to undo, so only a stash is suggested.
-                (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
-                    vec![remedy.stash_hint(dir)]
-                }
-                (Error::PathMissing { .. }, _) => {
-                    vec![format!("see what of it is still there: git proq op show {number}").into()]
-                }
-                (other, _) => other.hints(),
-            },
+            UndoError::CannotUndo { number, forced_command, source, .. } => {
+                refusal_hints(*number, forced_command.as_deref(), source)
+            }
             UndoError::WorktreeEdits { flag_remedy: Some(remedy), dir, .. } => vec![remedy.stash_hint(dir)],
             UndoError::WorktreeEdits { in_preview: true, .. } => {
                 vec!["set them aside for its next preview: git proq preview --back".into()]
@@ -247,5 +220,33 @@ fn switch_hint(dir: &std::path::Path, branch: &str, gone_tip: Option<git::Oid>) 
     match gone_tip {
         None => format!("go back there first: {git_command} switch {branch}"),
         Some(tip) => format!("make it again and go there first: {git_command} switch -c {branch} {tip}"),
+    }
+}
+
+/// Returns the hints for an operation that cannot be undone for the reason in `source`. `forced_command`
+/// undoes it with force.
+fn refusal_hints(number: u64, forced_command: Option<&str>, source: &Error) -> Vec<Cow<'static, str>> {
+    match (source, forced_command) {
+        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
+            vec![
+                format!("undo it all the same, keeping what came after under a ref: {forced_command}").into(),
+            ]
+        }
+        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
+            vec![format!("see what it did: git proq op show {number}").into()]
+        }
+        (Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. }, Some(forced_command)) => {
+            let forced_hint =
+                format!("remove the lane all the same, saving everything first: {forced_command}");
+            help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
+        }
+        // A commit would build on the commits to undo, so only a stash is suggested.
+        (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
+            vec![remedy.stash_hint(dir)]
+        }
+        (Error::PathMissing { .. }, _) => {
+            vec![format!("see what of it is still there: git proq op show {number}").into()]
+        }
+        (other, _) => other.hints(),
     }
 }

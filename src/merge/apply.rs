@@ -62,9 +62,21 @@ pub(super) fn apply_lane(
     if merged.tree == ours.1 {
         return Ok(ApplyOutcome::AlreadyApplied);
     }
+    apply_by_strategy(context, ours, candidate, part_start, merged.tree)
+}
+
+/// Applies a lane whose merge is clean, as the strategy requires. `part_start` is the start of a part of the
+/// lane if only the part's own commits land. `merged_tree` is the tree of the merge.
+fn apply_by_strategy(
+    context: StackContext<'_>,
+    ours: (Oid, Oid),
+    candidate: &Candidate,
+    part_start: Option<Oid>,
+    merged_tree: Oid,
+) -> Result<ApplyOutcome, Error> {
     let since = part_start.unwrap_or(ours.0);
     let rebase_or_squash = || match apply_rebased(context, ours, candidate, part_start)? {
-        ApplyOutcome::Refused(..) => apply_squashed(context, ours, candidate, (since, merged.tree)),
+        ApplyOutcome::Refused(..) => apply_squashed(context, ours, candidate, (since, merged_tree)),
         outcome => Ok(outcome),
     };
     match context.strategy {
@@ -74,7 +86,7 @@ pub(super) fn apply_lane(
         // another strategy.
         MergeStrategy::Rebase if candidate.part.is_some() => rebase_or_squash(),
         MergeStrategy::Merge => {
-            let tree = match context.merge_hook.run(context, ours, candidate, merged.tree)? {
+            let tree = match context.merge_hook.run(context, ours, candidate, merged_tree)? {
                 Ok(tree) => tree,
                 Err(reason) => {
                     return Ok(ApplyOutcome::Vetoed(reason, vec![commit_hooks::NO_VERIFY_HINT.into()]));
@@ -83,7 +95,7 @@ pub(super) fn apply_lane(
             let text = message::merge_message(&candidate.lane);
             apply_commit(context, tree, &[ours.0, candidate.tip], &text, "merge")
         }
-        MergeStrategy::Squash => apply_squashed(context, ours, candidate, (since, merged.tree)),
+        MergeStrategy::Squash => apply_squashed(context, ours, candidate, (since, merged_tree)),
         MergeStrategy::Rebase => apply_rebased(context, ours, candidate, None),
     }
 }

@@ -3,19 +3,14 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::Error;
 use super::lane_refusal::{adds_conflict_markers, mass_deletion_refusal, unrelated_history_refusal};
 use super::outcome::{LaneOutcome, Verdict};
 use super::pick_refusal::refuse_second_pick;
 use super::queue_turn::{has_branch_and_worktree, removed_lane_outcome};
 use super::request::{Candidate, LandingOptions, PendingCommit};
-use super::{Error, leftover_hints};
-use crate::config::Uncommitted;
-use crate::explain::Explain;
-use crate::git::{self, Oid, RepoPath, WorktreeList, WorktreeStatus};
-use crate::lane::{
-    self, IDLE_DETAIL, Operation, Project, RemovalEvidence, commit_leftovers, effective_state,
-    is_idle_with_work, leftovers_to_commit, look_at,
-};
+use crate::git::{self, Oid, WorktreeList, WorktreeStatus};
+use crate::lane::{self, IDLE_DETAIL, Operation, Project, effective_state, is_idle_with_work, look_at};
 use crate::store::records::{ConflictRecord, FailedCheckRecord, LaneRecord, LaneState};
 use crate::store::{self, Record};
 
@@ -45,20 +40,7 @@ impl SortedLanes {
 pub(super) fn sort_lanes(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<SortedLanes, Error> {
     let project = op.project;
     let mut out = SortedLanes::default();
-    let mut lanes = Vec::new();
-    if options.all {
-        lanes = project.lanes()?;
-        lanes.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.name.cmp(&b.name)));
-    } else if let Some(lane) = options.unrecorded_lane {
-        lanes.push(lane.clone());
-    } else {
-        for name in options.lanes {
-            let lane = project.lane(name)?;
-            if !lanes.iter().any(|l: &LaneRecord| l.name == lane.name) {
-                lanes.push(lane);
-            }
-        }
-    }
+    let mut lanes = requested_lanes(project, options)?;
     if options.all {
         skip_rival_attempts(&mut lanes, &mut out);
         skip_batch_lanes(&mut lanes, &mut out);
@@ -95,28 +77,36 @@ pub(super) fn sort_lanes(op: &Operation<'_>, options: &LandingOptions<'_>) -> Re
     };
     let (statuses, as_clean) = git::query_statuses(&project.repo, &folders, as_clean);
     for ((examination, status), as_clean) in examinations.iter().zip(statuses).zip(as_clean) {
-        let clean = status.as_ref().is_some_and(WorktreeStatus::is_clean);
-        let mut decision = if clean { as_clean } else { examination.decide(status) };
-        let may_be_outdated = || {
-            decision.is_err()
-                || examination.was_incomplete.load(Ordering::Relaxed)
-                || !has_branch_and_worktree(project, &examination.lane)
+        let Some(decision) = examination.decide_or_reexamine(status, as_clean)? else {
+            out.refused
+                .extend((!options.all).then(|| removed_lane_outcome(project, &examination.lane, options)));
+            continue;
         };
-        if !matches!(decision, Ok(Ok(_))) && options.unrecorded_lane.is_none() && may_be_outdated() {
-            let Some(fresh) = examination.reexamine()? else {
-                out.refused.extend(
-                    (!options.all).then(|| removed_lane_outcome(project, &examination.lane, options)),
-                );
-                continue;
-            };
-            decision = Ok(fresh);
-        }
-        match decision? {
+        match decision {
             Ok(candidate) => out.eligible.push(candidate),
             Err(outcome) => out.refused.push(*outcome),
         }
     }
     Ok(out)
+}
+
+/// Returns the requested lanes, each once: all lanes by age, the unrecorded lane, or the named lanes.
+fn requested_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Vec<LaneRecord>, Error> {
+    let mut lanes = Vec::new();
+    if options.all {
+        lanes = project.lanes()?;
+        lanes.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.name.cmp(&b.name)));
+    } else if let Some(lane) = options.unrecorded_lane {
+        lanes.push(lane.clone());
+    } else {
+        for name in options.lanes {
+            let lane = project.lane(name)?;
+            if !lanes.iter().any(|l: &LaneRecord| l.name == lane.name) {
+                lanes.push(lane);
+            }
+        }
+    }
+    Ok(lanes)
 }
 
 /// Skips lanes that are attempts at one task while it has more than one: only one may land, and the user has
@@ -144,19 +134,42 @@ fn skip_batch_lanes(lanes: &mut Vec<LaneRecord>, out: &mut SortedLanes) {
     });
 }
 
-struct LaneExamination<'a, 'p> {
-    op: &'a Operation<'p>,
-    project: &'p Project,
-    options: &'a LandingOptions<'a>,
-    lane: LaneRecord,
-    onto: String,
-    worktrees: &'a WorktreeList,
+/// Examination of one requested lane: whether it may land, or why not.
+pub(super) struct LaneExamination<'a, 'p> {
+    pub(super) op: &'a Operation<'p>,
+    pub(super) project: &'p Project,
+    pub(super) options: &'a LandingOptions<'a>,
+    pub(super) lane: LaneRecord,
+    /// Branch that the lane is to land on.
+    pub(super) onto: String,
+    pub(super) worktrees: &'a WorktreeList,
     /// Whether the lane's branch or worktree was missing or damaged. Another process may be removing or
     /// restoring the lane.
     was_incomplete: AtomicBool,
 }
 
 impl LaneExamination<'_, '_> {
+    /// Returns the decision on the lane with this status of its worktree; `as_clean` is the decision for a
+    /// clean worktree. A refusal or an error that may be outdated is replaced by a fresh decision. Returns
+    /// none when the lane no longer exists.
+    fn decide_or_reexamine(
+        &self,
+        status: Option<WorktreeStatus>,
+        as_clean: Result<Result<Candidate, Box<LaneOutcome>>, Error>,
+    ) -> Result<Option<Result<Candidate, Box<LaneOutcome>>>, Error> {
+        let clean = status.as_ref().is_some_and(WorktreeStatus::is_clean);
+        let decision = if clean { as_clean } else { self.decide(status) };
+        let may_be_outdated = || {
+            decision.is_err()
+                || self.was_incomplete.load(Ordering::Relaxed)
+                || !has_branch_and_worktree(self.project, &self.lane)
+        };
+        if !matches!(decision, Ok(Ok(_))) && self.options.unrecorded_lane.is_none() && may_be_outdated() {
+            return self.reexamine();
+        }
+        decision.map(Some)
+    }
+
     /// Examines the lane again once no other process is removing or restoring it. Returns none when the lane
     /// no longer exists.
     fn reexamine(&self) -> Result<Option<Result<Candidate, Box<LaneOutcome>>>, Error> {
@@ -418,111 +431,6 @@ impl LaneExamination<'_, '_> {
             return Ok(Err(Box::new(LaneOutcome { message, ..outcome })));
         }
         Ok(Ok(ExaminedLane { tip, base, ancestor, to_commit }))
-    }
-
-    /// Handles uncommitted work as the setting `merge.uncommitted` requires. Returns whether a landing would
-    /// commit it, which a dry run does not.
-    fn apply_uncommitted_setting(
-        &self,
-        evidence: &RemovalEvidence,
-    ) -> Result<Result<bool, Box<LaneOutcome>>, Error> {
-        let (project, lane) = (self.project, &self.lane);
-        let paths: Vec<RepoPath> = evidence.dirty_state.paths();
-        let names = git::list_paths(&paths);
-        let refused = |why: String, hints: Vec<String>| {
-            let outcome = LaneOutcome {
-                conflicted_files: paths.clone(),
-                hints,
-                ..LaneOutcome::refused(&lane.name, &self.onto, why)
-            };
-            Ok(Err(Box::new(outcome)))
-        };
-        let refused_by_error =
-            |e: lane::Error| refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect());
-        let is_committed = project.settings.uncommitted != Uncommitted::Snapshot;
-        if let Some(e) = project.repo.index_lock_error(&lane.path).filter(|_| is_committed) {
-            let hints = e.hints().iter().map(ToString::to_string).collect();
-            return refused(format!("it has uncommitted work: {names}; {e}"), hints);
-        }
-        if is_committed && let Some((why, hint)) = self.commit_refusal(&evidence.dirty_state)? {
-            return refused(format!("it has uncommitted work: {names}; {why}"), vec![hint]);
-        }
-        match project.settings.uncommitted {
-            Uncommitted::Commit if self.options.dry_run => {
-                match leftovers_to_commit(project, lane, self.options.allow_deletions) {
-                    Ok(paths) => Ok(Ok(!paths.is_empty())),
-                    Err(e) => refused_by_error(e),
-                }
-            }
-            Uncommitted::Snapshot if self.options.dry_run => Ok(Ok(false)),
-            Uncommitted::Refuse => refused(
-                format!("it has uncommitted work: {names}"),
-                leftover_hints::commit_hints(&project.repo, lane, &evidence.dirty_state),
-            ),
-            // If this landing had been refused before, the landing has already committed what the lane's run
-            // left.
-            Uncommitted::Commit if self.options.is_automatic && lane.auto_merge_refusal.is_some() => refused(
-                format!("it has uncommitted work that may not be its agent's: {names}"),
-                vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
-            ),
-            Uncommitted::Commit => match self.commit_leftovers()? {
-                Ok(None) => Ok(Ok(false)),
-                Ok(Some(reason)) => refused(reason, Vec::new()),
-                Err(e) => refused_by_error(e),
-            },
-            Uncommitted::Snapshot => {
-                let head = project.repo.head_commit(&lane.path)?;
-                let reason = format!("uncommitted work of lane {} when it landed", lane.name);
-                let snapshot =
-                    head.map(|h| self.op.take_snapshot(&lane.path, h, &reason, &[])).transpose()?.flatten();
-                if let Some(snap) = snapshot {
-                    project.listener.warn(format!(
-                        "uncommitted work of lane '{}' stays behind; it is kept: git stash apply {}",
-                        lane.name,
-                        snap.snapshot.commit.short()
-                    ));
-                }
-                Ok(Ok(false))
-            }
-        }
-    }
-
-    /// Commits the lane's uncommitted work to its branch. Returns the reason if the branch could not follow a
-    /// detached HEAD.
-    fn commit_leftovers(&self) -> Result<Result<Option<String>, lane::Error>, Error> {
-        let (project, lane) = (self.project, &self.lane);
-        let old_tip = project.repo.branch_tip(&lane.kind.branch)?;
-        let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
-        if let Err(e) = commit_leftovers(project, lane, &message, self.options.allow_deletions) {
-            return Ok(Err(e));
-        }
-        if let Some(reason) = lane::follow_head(project, lane)? {
-            return Ok(Ok(Some(reason)));
-        }
-        let new_tip = project.repo.branch_tip(&lane.kind.branch)?;
-        if let (true, Some(before), Some(after)) = (self.options.is_automatic, old_tip, new_tip) {
-            lane::extend_run(project, lane, before, after)?;
-        }
-        Ok(Ok(None))
-    }
-
-    /// Returns why uncommitted work must not be committed where it is, and a hint. A commit on another branch
-    /// would land nothing of the lane, and a commit on its base would be there without a check. For an
-    /// embedded repository git would only commit a link to its commit.
-    fn commit_refusal(&self, status: &WorktreeStatus) -> Result<Option<(String, String)>, Error> {
-        let (project, lane) = (self.project, &self.lane);
-        if let Some(embedded) = status.entries.iter().find(|entry| entry.nested) {
-            let command = lane::move_nested_repo_command(project, lane, &embedded.path, self.worktrees);
-            let reason = format!("{} is a repository of its own", embedded.path);
-            return Ok(Some((reason, format!("move it out of the lane first: {command}"))));
-        }
-        let is_committed = project.settings.uncommitted == Uncommitted::Commit;
-        let other_branch =
-            lane::find_off_branch(project, lane)?.filter(|off| !(is_committed && off.can_commit));
-        Ok(other_branch.map(|off| {
-            let reason = format!("its worktree is on {}, not on {}", off.location, lane.kind.branch);
-            (reason, format!("bring it back to its branch first: {}", off.return_command))
-        }))
     }
 }
 

@@ -174,16 +174,7 @@ impl Explain for Error {
                 ]
             }
             Error::LandingLost { .. } => vec!["please report this; look at: git log --graph --all".into()],
-            Error::UnapprovedChecks { path, base, .. } => vec![
-                match path.is_relative() {
-                    true => {
-                        let base = shell_quote_path(Path::new(base));
-                        format!("read them and let them run: git proq approve --onto {base}").into()
-                    }
-                    false => "read them and let them run: git proq approve".into(),
-                },
-                "or land without: git proq merge --no-checks …".into(),
-            ],
+            Error::UnapprovedChecks { path, base, .. } => unapproved_checks_hints(path, base),
             Error::CheckTimedOut { seconds, lanes, .. } => {
                 let longer_timeout = (2 * seconds).max(3600);
                 let timeout_hint =
@@ -243,6 +234,21 @@ impl Explain for Error {
             Error::Store(e) => e.exit(),
         }
     }
+}
+
+/// Returns the hints to approve the check commands of a settings file, or to land without them. A relative
+/// path is that of a file on the branch `base`.
+fn unapproved_checks_hints(path: &Path, base: &str) -> Vec<Cow<'static, str>> {
+    vec![
+        match path.is_relative() {
+            true => {
+                let base = shell_quote_path(Path::new(base));
+                format!("read them and let them run: git proq approve --onto {base}").into()
+            }
+            false => "read them and let them run: git proq approve".into(),
+        },
+        "or land without: git proq merge --no-checks …".into(),
+    ]
 }
 
 /// Returns the hint to land these lanes without checks; none without lanes.

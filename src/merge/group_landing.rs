@@ -5,18 +5,16 @@ use std::time::Duration;
 use super::commit_hooks::PreMergeCommitHook;
 use super::land::{self, LandAttempt, Reversibility};
 use super::lane_conflicts::LaneConflict;
-use super::order::StackOrder;
 use super::outcome::{LandingReport, LaneOutcome, Verdict};
-use super::queue_turn::removed_lane_outcome;
+use super::prepared_stack::{LocalChangeCheck, PreparedStack};
 use super::request::{Candidate, LandingOptions};
-use super::stack::{self, Stack, StackContext};
-use super::stack_order::{self, OrderedStack};
+use super::stack::Stack;
 use super::verify::{PendingRef, VerifiedStack, Verifier};
-use super::{Error, conflict, failed_check, git_options, local_changes, parts};
+use super::{Error, conflict, failed_check, parts};
 use crate::event;
 use crate::explain::{Exit, Explain, describe_with_causes};
-use crate::git::{self, Oid, RepoPath, TempObjectStore};
-use crate::lane::{self, Operation, Project};
+use crate::git::{self, RepoPath};
+use crate::lane::Operation;
 use crate::store::now;
 use crate::store::records::{LandingInfo, LaneRecord, LaneState, Step};
 
@@ -34,12 +32,6 @@ pub(super) struct GroupLanding<'w, 'p> {
     pub(super) verifier: &'w mut Verifier,
     /// The repository's hook that inspects each merge.
     pub(super) merge_hook: PreMergeCommitHook,
-}
-
-/// Lanes of one base, stacked and checked.
-struct PreparedStack {
-    verified: VerifiedStack,
-    order_notes: Vec<String>,
 }
 
 impl GroupLanding<'_, '_> {
@@ -178,129 +170,6 @@ impl GroupLanding<'_, '_> {
         report.lanes.extend(lane_conflicts.iter().map(LaneConflict::outcome));
         Ok(())
     }
-
-    /// Stacks the lanes that may still land on the current tip of their base, and checks what would land.
-    fn prepare_stack(
-        &mut self,
-        onto: &str,
-        group: &[Candidate],
-        pending: &mut PendingRef,
-        change_check: LocalChangeCheck,
-    ) -> Result<PreparedStack, Error> {
-        let (request, project) = (self.options, self.op.project);
-        lane::require_branch_not_in_place(project, onto)?;
-        let scratch = project.store.layout().create_scratch()?;
-        let temp_objects = match request.dry_run {
-            true => Some(TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?),
-            false => None,
-        };
-        let tip = project.repo.branch_tip(onto)?;
-        let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
-        let strategy = request.strategy(&project.settings);
-        let verify_signatures = git_options::requires_signatures(&project.repo, onto, strategy)?;
-        let mut candidates = refresh_candidates(project, group, request)?;
-        let context = StackContext {
-            project,
-            onto,
-            strategy,
-            verify_signatures,
-            run_hooks: !request.no_verify,
-            merge_hook: &self.merge_hook,
-            scratch: scratch.path(),
-            temp_objects: temp_objects.as_ref(),
-        };
-        let has_alternatives = group.len() > 1 || request.atomic;
-        let change_check = match has_alternatives {
-            true if request.dry_run => LocalChangeCheck::Always,
-            true => change_check,
-            false => LocalChangeCheck::Never,
-        };
-        let OrderedStack { mut stack, lanes, order_notes: why } = stack_in_order(
-            self.op,
-            self.verifier,
-            context,
-            base,
-            request.order,
-            &mut candidates,
-            change_check,
-        )?;
-        let dropped = candidates.dropped;
-        stack.decided.extend(dropped.iter().cloned());
-        if request.dry_run {
-            if !has_alternatives && !stack.steps.is_empty() {
-                land::preflight(self.op, &stack, stack.steps.len(), temp_objects.as_ref())?;
-            }
-            self.verifier.note_tasks(&stack);
-            return Ok(PreparedStack {
-                verified: VerifiedStack { stack, failed_lanes: Vec::new() },
-                order_notes: why,
-            });
-        }
-        let rebuild = |lanes: &[Candidate]| {
-            let mut stack = stack::build(context, base, lanes)?;
-            stack.decided.extend(dropped.iter().cloned());
-            Ok::<_, Error>(stack)
-        };
-        let verified = self.verifier.verify(self.op, stack, &lanes, pending, &rebuild)?;
-        Ok(PreparedStack { verified, order_notes: why })
-    }
-}
-
-/// When the stack is checked for lanes that touch local changes in a checkout of their base.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LocalChangeCheck {
-    /// Never: with a single lane, no other lane could land without it.
-    Never,
-    /// Before commands check a stack; without commands, moving the base finds the obstacle.
-    BeforeChecks,
-    /// Always: a base could not be moved because of local changes.
-    Always,
-}
-
-impl LocalChangeCheck {
-    /// Returns whether to retry a failed move without the lanes that touch local changes, which may have
-    /// appeared while commands ran. Switches to [`LocalChangeCheck::Always`] then.
-    fn should_retry<T>(&mut self, moved: &Result<T, Error>, has_alternatives: bool) -> bool {
-        let is_retry = has_alternatives
-            && *self == LocalChangeCheck::BeforeChecks
-            && moved.as_ref().is_err_and(local_changes::is_file_obstacle);
-        if is_retry {
-            *self = LocalChangeCheck::Always;
-        }
-        is_retry
-    }
-}
-
-/// Stacks the lanes that may still land on top of `base`. If the check is due, it moves lanes that touch
-/// local changes in a checkout of the base to the dropped ones.
-fn stack_in_order(
-    op: &Operation<'_>,
-    verifier: &mut Verifier,
-    context: StackContext<'_>,
-    base: Oid,
-    order: StackOrder,
-    candidates: &mut CurrentCandidates,
-    change_check: LocalChangeCheck,
-) -> Result<OrderedStack, Error> {
-    loop {
-        let arranged = stack_order::build_ordered(context, base, &candidates.lanes, order)?;
-        let stack = &arranged.stack;
-        let is_checked = match change_check {
-            LocalChangeCheck::Never => false,
-            LocalChangeCheck::BeforeChecks => verifier.has_commands_on(op.project, stack)?,
-            LocalChangeCheck::Always => true,
-        };
-        if stack.steps.is_empty() || !is_checked {
-            return Ok(arranged);
-        }
-        match local_changes::first_obstructed(op, stack, context.temp_objects)? {
-            None => return Ok(arranged),
-            Some((candidate, refused)) => {
-                candidates.lanes.retain(|lane| !lane.is_same_part(&candidate));
-                candidates.dropped.push(refused);
-            }
-        }
-    }
 }
 
 /// Moves one base, if any lane lands on it, and records the results.
@@ -363,46 +232,6 @@ fn refuse_all(onto: &str, candidates: &[Candidate], e: &Error) -> Vec<LaneOutcom
             ..LaneOutcome::refused(&candidate.lane.name, onto, describe_with_causes(e))
         })
         .collect()
-}
-
-/// Candidates as they are now.
-#[derive(Default)]
-struct CurrentCandidates {
-    /// Candidates that may still land.
-    lanes: Vec<Candidate>,
-    /// Outcomes of lanes that were removed concurrently or may no longer land automatically.
-    dropped: Vec<LaneOutcome>,
-}
-
-/// Returns the candidates with their current tips, without lanes whose agent has been started again.
-fn refresh_candidates(
-    project: &Project,
-    candidates: &[Candidate],
-    options: &LandingOptions<'_>,
-) -> Result<CurrentCandidates, Error> {
-    let mut out = CurrentCandidates::default();
-    for candidate in candidates {
-        if candidate.part.is_some() || options.unrecorded_lane.is_some() {
-            out.lanes.push(candidate.clone());
-            continue;
-        }
-        let Some(lane) = land::find_same_lane(project, &candidate.lane)? else {
-            out.dropped.push(removed_lane_outcome(project, &candidate.lane, options));
-            continue;
-        };
-        let (state, _) = lane::effective_state(project, &lane)?;
-        let is_busy = state.is_busy() && !options.would_stop();
-        let tip = project.repo.branch_tip(&lane.kind.branch)?;
-        if options.is_automatic
-            && !is_busy
-            && let Some(reason) = lane::moved_since_run(project, &lane, tip)?
-        {
-            out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
-        } else if let (false, Some(tip)) = (is_busy, tip) {
-            out.lanes.push(Candidate { lane, tip, ..candidate.clone() });
-        }
-    }
-    Ok(out)
 }
 
 /// Returns the steps that record a landing once the base has moved: landed lanes first, then conflicts and

@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::Error;
 use super::check_commands::{CheckCommands, CommandNumbers};
 use super::check_runs::{CheckResult, CheckRules, CheckRuns, FailedCommand, StateCheck, describe_state};
-use super::culprit_search::{CheckVerdict, StackChecker, remove_culprits};
-use super::failed_check::{BlamedCommand, FailedLane};
+use super::checked_stack::CheckedStack;
+use super::culprit_search::{CheckVerdict, remove_culprits};
+use super::failed_check::FailedLane;
 use super::outcome::{CheckSummary, TaskChecks};
 use super::request::{Candidate, LandingOptions};
 use super::stack::{self, Stack};
@@ -17,14 +18,13 @@ use super::verify_cache::{self, CheckInput};
 use crate::event::{Approvals, ShellCommand};
 use crate::git::Oid;
 use crate::lane::{Operation, Project};
-use crate::process::ExitOutcome;
 use crate::store::new_id;
 use crate::store::records::Step;
 
 /// Checks of one landing: what to run, and the verdicts so far.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    commands: CheckCommands,
+    pub(super) commands: CheckCommands,
     /// Checks of each base, by branch name.
     base_checks: BTreeMap<String, BaseChecks>,
     /// Commands of the options, which check each base.
@@ -33,13 +33,13 @@ pub(super) struct Verifier {
     use_configured: bool,
     dry_run: bool,
     jobs: usize,
-    runs: CheckRuns,
+    pub(super) runs: CheckRuns,
     /// Verdicts by state. They depend on the tolerated commands of the current base, and are cleared when
     /// another base changes those.
-    verdicts: HashMap<CheckState, StateVerdict>,
+    pub(super) verdicts: HashMap<CheckState, StateVerdict>,
     current_base: Option<Oid>,
-    tolerated: Vec<usize>,
-    summary: CheckSummary,
+    pub(super) tolerated: Vec<usize>,
+    pub(super) summary: CheckSummary,
 }
 
 /// Checks of one base.
@@ -56,19 +56,20 @@ struct BaseChecks {
 
 /// State to check: all input of a check, and the commands that apply to its lanes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct CheckState {
-    input: CheckInput,
-    commands: CommandNumbers,
+pub(super) struct CheckState {
+    pub(super) input: CheckInput,
+    pub(super) commands: CommandNumbers,
 }
 
+/// Verdict of the checks on a state.
 #[derive(Debug, Clone)]
-enum StateVerdict {
+pub(super) enum StateVerdict {
     Passed,
     Failed(Rc<FailedCommand>),
 }
 
 impl StateVerdict {
-    fn verdict(&self) -> CheckVerdict {
+    pub(super) fn verdict(&self) -> CheckVerdict {
         match self {
             StateVerdict::Passed => CheckVerdict::Passed,
             StateVerdict::Failed(failure) => CheckVerdict::Failed(failure.command),
@@ -93,7 +94,7 @@ pub(super) struct PendingRef {
 }
 
 impl PendingRef {
-    fn point_to(&mut self, op: &Operation<'_>, tip: Oid) -> Result<(), Error> {
+    pub(super) fn point_to(&mut self, op: &Operation<'_>, tip: Oid) -> Result<(), Error> {
         if self.ref_name.is_empty() {
             self.ref_name = Step::pending_ref(&new_id());
         }
@@ -210,7 +211,7 @@ impl Verifier {
     }
 
     /// Returns the numbers of the commands that check a loaded base with these lanes.
-    fn numbers_on(&mut self, onto: &str, steps: &[stack::StackStep]) -> CommandNumbers {
+    pub(super) fn numbers_on(&mut self, onto: &str, steps: &[stack::StackStep]) -> CommandNumbers {
         let steps = if self.use_configured { steps } else { &[] };
         let base_numbers = self.base_checks.get(onto).map_or_else(Vec::new, |on| on.commands.clone());
         self.commands
@@ -218,7 +219,7 @@ impl Verifier {
     }
 
     /// Returns the time limit of a command on a base.
-    fn time_limit_on(&self, project: &Project, onto: &str) -> Duration {
+    pub(super) fn time_limit_on(&self, project: &Project, onto: &str) -> Duration {
         self.base_checks.get(onto).map_or(project.settings.verify_timeout, |on| on.time_limit)
     }
 
@@ -278,7 +279,7 @@ impl Verifier {
     }
 
     /// Runs the commands on states without a verdict.
-    fn run_checks(
+    pub(super) fn run_checks(
         &mut self,
         project: &Project,
         states: &[CheckState],
@@ -311,7 +312,7 @@ impl Verifier {
     }
 
     /// Adds a passed state to the cache for later landings, if no command was tolerated on it.
-    fn cache_passed(&self, project: &Project, state: &CheckState) {
+    pub(super) fn cache_passed(&self, project: &Project, state: &CheckState) {
         if state.commands.iter().any(|command| self.tolerated.contains(command)) {
             return;
         }
@@ -330,7 +331,7 @@ impl Verifier {
     }
 
     /// Returns the verdict on a state, from this landing or the cache. A state without commands passes.
-    fn find_verdict(&mut self, project: &Project, state: &CheckState) -> Option<StateVerdict> {
+    pub(super) fn find_verdict(&mut self, project: &Project, state: &CheckState) -> Option<StateVerdict> {
         if let Some(verdict) = self.verdicts.get(state) {
             return Some(verdict.clone());
         }
@@ -342,171 +343,5 @@ impl Verifier {
         }
         self.verdicts.insert(state.clone(), StateVerdict::Passed);
         Some(StateVerdict::Passed)
-    }
-}
-
-/// Stack that is being checked.
-struct CheckedStack<'a, 'p> {
-    op: &'a Operation<'p>,
-    verifier: &'a mut Verifier,
-    pending: &'a mut PendingRef,
-    rebuild: &'a dyn Fn(&[Candidate]) -> Result<Stack, Error>,
-    candidates: Vec<Candidate>,
-    stack: Stack,
-    /// State of each prefix, from one lane on.
-    states: Vec<CheckState>,
-    failed_lanes: Vec<FailedLane>,
-}
-
-impl CheckedStack<'_, '_> {
-    /// Points the pending ref at the stack, and computes its states.
-    fn compute_check_states(&mut self) -> Result<(), Error> {
-        if !self.stack.steps.is_empty() {
-            self.pending.point_to(self.op, self.stack.tip())?;
-        }
-        let inputs = CheckInput::from_stack(self.op.project, &self.stack, None)?;
-        let (verifier, Stack { onto, steps, .. }) = (&mut *self.verifier, &self.stack);
-        let state =
-            |(index, input)| CheckState { input, commands: verifier.numbers_on(onto, &steps[..=index]) };
-        self.states = inputs.into_iter().enumerate().map(state).collect();
-        Ok(())
-    }
-
-    fn lane_names(&self, prefix: usize) -> Vec<String> {
-        self.stack.steps[..prefix].iter().map(|step| step.candidate.lane.name.clone()).collect()
-    }
-
-    fn state_check(&self, prefix: usize) -> StateCheck {
-        StateCheck {
-            commit: self.stack.steps[prefix - 1].commit,
-            lanes: self.lane_names(prefix),
-            onto: self.stack.onto.clone(),
-            commands: self.states[prefix - 1].commands.clone(),
-        }
-    }
-
-    /// Returns the lane whose task has a command that fails with the topmost lane of a prefix: the topmost
-    /// lane itself, or else the lowest one with the command.
-    fn blamed_task(&self, prefix: usize, command: usize) -> Option<String> {
-        if !self.verifier.commands.is_task_command(command) {
-            return None;
-        }
-        let command_line = &self.verifier.commands.lines()[command];
-        let mut lanes = self.stack.steps[..prefix].iter().map(|step| &step.candidate.lane);
-        let top_lane = lanes.next_back().filter(|lane| lane.checks.contains(command_line));
-        top_lane
-            .or_else(|| lanes.find(|lane| lane.checks.contains(command_line)))
-            .map(|lane| lane.name.clone())
-    }
-}
-
-impl StackChecker for CheckedStack<'_, '_> {
-    type Error = Error;
-
-    fn check_prefixes(&mut self, prefixes: &[usize]) -> Result<Vec<Option<CheckVerdict>>, Error> {
-        let project = self.op.project;
-        let state = |prefix: usize| &self.states[prefix - 1];
-        let mut unknown = Vec::new();
-        for prefix in prefixes {
-            if self.verifier.find_verdict(project, state(*prefix)).is_none() {
-                unknown.push(*prefix);
-            }
-        }
-        let full_stack = prefixes.last().map(|prefix| self.verifier.find_verdict(project, state(*prefix)));
-        if !matches!(full_stack, Some(Some(StateVerdict::Passed))) && !unknown.is_empty() {
-            let states: Vec<CheckState> = unknown.iter().map(|prefix| state(*prefix).clone()).collect();
-            let checks: Vec<StateCheck> = unknown.iter().map(|prefix| self.state_check(*prefix)).collect();
-            self.verifier.run_checks(project, &states, &checks, &unknown)?;
-        }
-        let verdict = |prefix: &usize| self.verifier.verdicts.get(state(*prefix)).map(StateVerdict::verdict);
-        Ok(prefixes.iter().map(verdict).collect())
-    }
-
-    fn fails_on_base(&mut self, command: usize) -> Result<bool, Error> {
-        let (project, base) = (self.op.project, self.stack.base);
-        let verifier = &mut *self.verifier;
-        // The base lacks the lane whose task has the command.
-        if verifier.commands.is_task_command(command) {
-            return Ok(false);
-        }
-        let input = CheckInput::from_base(project, &self.stack.onto, base)?;
-        // The command may depend on the commands before it.
-        let commands = verifier.numbers_on(&self.stack.onto, &[]);
-        let commands: CommandNumbers = commands.into_iter().filter(|number| *number <= command).collect();
-        let state = CheckState { input, commands: commands.clone() };
-        if verify_cache::has_passed(project, &state.input, &verifier.commands.lines_of(&commands)) {
-            return Ok(false);
-        }
-        let base_check =
-            StateCheck { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
-        let limit = verifier.time_limit_on(project, &self.stack.onto);
-        let mut tolerated = verifier.tolerated.clone();
-        let failure = loop {
-            let rules = CheckRules {
-                command_lines: verifier.commands.lines(),
-                tolerated: &tolerated,
-                time_limit: limit,
-            };
-            let task = std::slice::from_ref(&base_check);
-            match verifier.runs.run(project, rules, task, &[0], 1)?.pop().flatten() {
-                // An earlier command failed before this one was run.
-                Some(CheckResult::Failed(red)) if red.command != command && !red.exit.is_timeout() => {
-                    tolerated.push(red.command);
-                }
-                Some(CheckResult::Failed(red)) => break red,
-                Some(CheckResult::Passed { flaky: None }) if tolerated.len() == verifier.tolerated.len() => {
-                    verifier.cache_passed(project, &state);
-                    return Ok(false);
-                }
-                Some(CheckResult::Passed { .. }) | None => return Ok(false),
-            }
-        };
-        let command_line = &verifier.commands.lines()[failure.command];
-        if let ExitOutcome::TimedOut(seconds) = failure.exit {
-            let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
-            let (command, base) = (command_line.clone(), self.stack.onto.clone());
-            return Err(Error::CheckTimedOut { command, base, seconds, lanes });
-        }
-        project.listener.warn(format!(
-            "`{command_line}` fails on {} itself ({}), so it says nothing about the lanes",
-            self.stack.onto, failure.exit
-        ));
-        Ok(true)
-    }
-
-    fn tolerate(&mut self, command: usize) {
-        let verifier = &mut *self.verifier;
-        verifier.tolerated.push(command);
-        verifier
-            .verdicts
-            .retain(|_, known| !matches!(known, StateVerdict::Failed(red) if red.command == command));
-        let command_line = verifier.commands.lines()[command].clone();
-        if !verifier.summary.failing_on_base.contains(&command_line) {
-            verifier.summary.failing_on_base.push(command_line);
-        }
-    }
-
-    fn remove_lane(&mut self, lane: usize) -> Result<(usize, usize), Error> {
-        let candidate = self.stack.steps[lane].candidate.clone();
-        let state = &self.states[lane];
-        if let Some(StateVerdict::Failed(red)) = self.verifier.verdicts.get(state) {
-            let command_line = self.verifier.commands.lines()[red.command].clone();
-            let blamed_command =
-                BlamedCommand { command: command_line, task_lane: self.blamed_task(lane + 1, red.command) };
-            self.failed_lanes.push(FailedLane::new(
-                candidate.clone(),
-                self.lane_names(lane),
-                state.input.tree,
-                blamed_command,
-                Rc::clone(red),
-            ));
-        }
-        self.candidates.retain(|other| !other.is_same_part(&candidate));
-        self.stack = (self.rebuild)(&self.candidates)?;
-        self.compute_check_states()?;
-        let has_passed =
-            |state: &CheckState| matches!(self.verifier.verdicts.get(state), Some(StateVerdict::Passed));
-        let passed_count = self.states.iter().rposition(has_passed).map_or(0, |index| index + 1);
-        Ok((self.states.len(), passed_count))
     }
 }

@@ -13,11 +13,13 @@ mod layout;
 mod lock;
 mod lock_wait;
 mod merge_queue;
+mod operation_entry;
 pub(crate) mod path_form;
 mod probe;
 mod record;
 pub(crate) mod records;
 mod repositories;
+mod run_files;
 mod scratch;
 mod set_up_files;
 mod wait_many;
@@ -31,12 +33,13 @@ pub(crate) use delete::{remove_tree, size_on_disk};
 pub(crate) use dir_watcher::DirWatcher;
 pub(crate) use error::Error;
 pub(crate) use holder::LockHolder;
-pub(crate) use journal::{Journal, JournalLine, OperationEntry, OperationHeader, PlannedStep, StepStatus};
+pub(crate) use journal::Journal;
 pub(crate) use layout::{Layout, create_private_dir, new_id};
 pub(crate) use lock::{LockGuard, LockName, Locks, WaitLimit};
 pub(crate) use merge_queue::{
     LandingRequest, QueueEntry, Ticket, queued_landings, remove_stale_tickets as sweep_queue,
 };
+pub(crate) use operation_entry::{JournalLine, OperationEntry, OperationHeader, PlannedStep, StepStatus};
 pub(crate) use probe::{
     first_inaccessible, free_space, id_created_at, id_process, may_exist, probe_file_system,
 };

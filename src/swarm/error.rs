@@ -283,15 +283,7 @@ impl Explain for Error {
                 let quoted_names: Vec<String> = all.iter().map(|name| format!("'{name}'")).collect();
                 vec![format!("say which one: {}", quoted_names.join(" or ")).into()]
             }
-            Error::DependencyCycle { names, .. } if names.len() == 2 => {
-                vec!["take it out: it cannot wait for itself".into()]
-            }
-            Error::DependencyCycle { names, .. } => {
-                let last = names.len().saturating_sub(2);
-                let (from, to) = (names.get(last), names.last());
-                let (from, to) = (from.map_or("", |n| n), to.map_or("", |n| n));
-                vec![format!("one of them has to go first: for example, let '{from}' not need '{to}'").into()]
-            }
+            Error::DependencyCycle { names, .. } => vec![dependency_cycle_hint(names)],
             Error::NeedsLaterTask { task, need, .. } => {
                 vec![format!("move '{need}' before '{task}', or '{task}' behind it").into()]
             }
@@ -340,6 +332,17 @@ impl Explain for Error {
             _ => self.wrapped_error().map_or(Exit::Refused, Explain::exit),
         }
     }
+}
+
+/// Returns the hint for a cycle of dependencies. `names` ends with its first name again.
+fn dependency_cycle_hint(names: &[String]) -> Cow<'static, str> {
+    if names.len() == 2 {
+        return "take it out: it cannot wait for itself".into();
+    }
+    let last = names.len().saturating_sub(2);
+    let (from, to) = (names.get(last), names.last());
+    let (from, to) = (from.map_or("", |n| n), to.map_or("", |n| n));
+    format!("one of them has to go first: for example, let '{from}' not need '{to}'").into()
 }
 
 /// Joins words into a command line, quoted for a POSIX shell.

@@ -7,6 +7,7 @@ mod done_marks;
 mod draft_error;
 pub(crate) mod drafts;
 mod error;
+mod file_replacement;
 mod lane_sharing;
 mod plan;
 mod plan_commands;

@@ -19,6 +19,18 @@ enum OpenCollection {
     Table(SourceLocation, Vec<TableEntry>, Option<(String, SourceLocation)>),
 }
 
+impl OpenCollection {
+    /// Converts a collection whose end has been read to a node.
+    fn into_node(self) -> SourceNode {
+        match self {
+            OpenCollection::List(location, items) => SourceNode { location, value: NodeValue::List(items) },
+            OpenCollection::Table(location, entries, _) => {
+                SourceNode { location, value: NodeValue::Table(entries) }
+            }
+        }
+    }
+}
+
 /// Reads the only document of a file. None when the file is empty.
 ///
 /// # Errors
@@ -32,14 +44,7 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, Er
     let mut open_collections: Vec<OpenCollection> = Vec::new();
     let mut root: Option<SourceNode> = None;
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| {
-            let message = terminal_text::escape_line(error.info());
-            Error::invalid(
-                &locate(error.marker()),
-                message,
-                "this is where it stops being YAML: https://yaml.org",
-            )
-        })?;
+        let (event, span) = event.map_err(|error| syntax_error(&locate(error.marker()), error.info()))?;
         let start = locate(&span.start);
         let node = match event {
             Event::Scalar(text, style, ..) => {
@@ -54,12 +59,7 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, Er
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open_collections.pop() {
-                Some(OpenCollection::List(location, items)) => {
-                    SourceNode { location, value: NodeValue::List(items) }
-                }
-                Some(OpenCollection::Table(location, entries, _)) => {
-                    SourceNode { location, value: NodeValue::Table(entries) }
-                }
+                Some(collection) => collection.into_node(),
                 None => continue,
             },
             Event::Alias(_) => {
@@ -89,6 +89,12 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, Er
         }
     }
     Ok(root)
+}
+
+/// Returns the error for text that is no YAML. `info` is the parser's own message.
+fn syntax_error(location: &SourceLocation, info: &str) -> Error {
+    let message = terminal_text::escape_line(info);
+    Error::invalid(location, message, "this is where it stops being YAML: https://yaml.org")
 }
 
 fn push_collection(

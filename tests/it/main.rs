@@ -103,6 +103,7 @@ mod merge_hooks;
 mod merge_local_changes;
 mod merge_push;
 mod merge_stop;
+mod merge_uncommitted;
 mod messages;
 mod misplaced_lanes;
 mod misplaced_work;
@@ -135,6 +136,7 @@ mod profiles;
 mod property;
 mod queue;
 mod races;
+mod read_only_lane_removal;
 mod read_only_runs;
 mod readme;
 #[cfg(target_os = "linux")]

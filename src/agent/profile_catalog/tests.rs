@@ -446,7 +446,7 @@ fn profile_error_names_file_and_key() {
     insta::assert_snapshot!(error_text("[agents.claude]\nargs = 1\n"), @r"
     agents.claude: invalid type: integer `1`, expected struct ArgTemplates in `args`
     ");
-    insta::assert_snapshot!(error_text("[agents.claude]\ncolour = 1\n"), @r"
+    insta::assert_snapshot!(error_text("[agents.claude]\nshade = 1\n"), @r"
     agents.claude: unknown field `shade`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `env_file`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`, `window`, `tells`, `leaves`, `commands`
     ");
     insta::assert_snapshot!(error_text("[agents]\nclaude = 1\n"), @r"

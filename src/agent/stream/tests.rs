@@ -1,5 +1,6 @@
 //! Tests of the stream parsers against output recorded from real agents.
 
+mod acp_streams;
 mod expected_summaries;
 mod failure_kind;
 mod limit_reset;

@@ -5,6 +5,7 @@ mod loop_planner;
 mod loop_status;
 mod review;
 mod review_verdict;
+mod run_command;
 mod start;
 mod status;
 mod step_prompt;

@@ -1,24 +1,22 @@
-//! Start and continuation of the work at a task folder, and the preparation of each of its runs.
+//! Start and continuation of the work at a task folder.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use super::super::Error;
-use super::super::agent_command::{AgentCommand, RunOptions};
+use super::super::agent_command::AgentCommand;
 use super::super::launch;
 use super::super::launch_spec::PromptSource;
-use super::super::profile::Permission;
 use super::super::run_spec::RunSpec;
 use super::active_task::{ActiveTask, FinishedRun};
 use super::loop_planner::NextAction;
+use super::run_command::reviewer_options;
 use super::status::TaskProgress;
-use super::step_prompt::{StepPrompt, step_label};
+use super::step_prompt::step_label;
 use super::task_folder::{CommitExclusions, LaneTaskFolder, PROMPT_FILE, TaskFile, read_task_files};
 use crate::fail_points;
 use crate::lane::{self, Project};
 use crate::store::records::{
-    AnyLane, LaneState, RunClass, RunLimits, RunRecord, RunTask, StepPhase, StepRecord, StepRun,
-    TaskLoopRecord,
+    AnyLane, LaneState, RunClass, RunRecord, RunTask, StepPhase, StepRecord, StepRun, TaskLoopRecord,
 };
 use crate::store::{LockGuard, Record, new_id};
 
@@ -122,23 +120,6 @@ pub(crate) fn reload_folder_task(project: &Project, lane: &AnyLane) -> Result<Op
     let mut task = FolderTask::load(project, &lane.path.join(folder), folder, title, review_level, reviewer)?;
     task.files.retain(|file| !file.is_status());
     Ok(Some(task))
-}
-
-/// Returns the reviewing agent and its options, which are those of a read-only run.
-fn reviewer_options(
-    reviewer: Option<&str>,
-    worker: (&str, &[String]),
-    model: Option<String>,
-) -> (String, RunOptions) {
-    let is_worker = reviewer.is_none_or(|reviewer| reviewer == worker.0);
-    let agent_command = if is_worker { worker.1 } else { &[] };
-    let options = RunOptions {
-        permission: Some(Permission::Read),
-        model: model.filter(|_| is_worker),
-        agent_command: agent_command.iter().map(OsString::from).collect(),
-        ..RunOptions::default()
-    };
-    (reviewer.unwrap_or(worker.0).to_owned(), options)
 }
 
 /// Starts the work at a folder task under a supervisor, in a lane in which nothing runs, and returns when the
@@ -376,111 +357,6 @@ pub(crate) fn prepare_next_step(
         }
         NextAction::Done => Err(loop_finished("nothing is left of it".to_owned())),
         NextAction::Fail(reason) => Err(loop_finished(reason)),
-    }
-}
-
-/// Returns the unused part of a limit.
-fn remaining(limit: Option<u64>, used: u64) -> Option<u64> {
-    limit.map(|limit| limit.saturating_sub(used))
-}
-
-impl ActiveTask<'_> {
-    /// Builds the command and the prompt of one run.
-    fn build_run_command(
-        &mut self,
-        project: &Project,
-        lane: &AnyLane,
-        phase: StepPhase,
-        number: u32,
-    ) -> Result<(AgentCommand, String), Error> {
-        let limits = self.remaining_limits(project, lane)?;
-        let status = self.status()?;
-        let step = status.step(number).cloned().unwrap_or_default();
-        let prompt = self.folder().read_text(PROMPT_FILE)?.unwrap_or_default();
-        let record = self.record();
-        let requested_changes = self.requested_changes(phase, number);
-        let step_prompt = StepPrompt {
-            title: &record.title,
-            folder: self.folder(),
-            prompt: &prompt,
-            extra_prompt: &record.extra_prompt,
-            phase,
-            step: &step,
-            requested_changes: requested_changes.as_deref(),
-            commit_range: self.commits_of_step(project, lane, number)?,
-            exclude_status: record.exclude_status,
-        };
-        let prompt_text = step_prompt.render();
-        let (agent, options) = match phase.is_review() {
-            true => reviewer_options(
-                record.reviewer.as_deref(),
-                (&record.agent, &record.agent_command),
-                record.model.clone(),
-            ),
-            false => (record.agent.clone(), worker_options(record)),
-        };
-        let command = AgentCommand::from_profile(
-            project,
-            &agent,
-            &prompt_text,
-            project.repo.command_dir(),
-            &RunOptions { limits, ..options },
-        )?;
-        let iteration = record.iterations + u32::from(!phase.is_review());
-        let step_run = StepRun { phase, step: number, iteration, was_clean: false, lane_fingerprint: None };
-        let batch = record.batch.clone();
-        let conversation = *self.record_mut().conversation.get_or_insert(lane.attempt + 1);
-        self.save()?;
-        Ok((
-            command.with_conversation(conversation).with_batch_task(batch).with_step_run(Some(step_run)),
-            prompt_text,
-        ))
-    }
-
-    /// Returns the commits of a step: the tip before it and the current tip. None for a lane without a branch
-    /// tip.
-    fn commits_of_step(
-        &self,
-        project: &Project,
-        lane: &AnyLane,
-        number: u32,
-    ) -> Result<Option<(crate::git::Oid, crate::git::Oid)>, Error> {
-        let Some(tip) = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten()
-        else {
-            return Ok(None);
-        };
-        let from = self.record().step(number).and_then(|step| step.start_tip).unwrap_or(self.record().start);
-        Ok(Some((from, tip)))
-    }
-
-    /// Returns the unused part of the limits of all runs together.
-    fn remaining_limits(&self, project: &Project, lane: &AnyLane) -> Result<RunLimits, Error> {
-        let record = self.record();
-        let spent = lane::total_costs(project, lane)?;
-        let cost = spent.cost.map_or(0, |cost| cost.nanos);
-        let time = remaining(record.limits.time, spent.seconds.saturating_sub(record.seconds_before));
-        let budget = remaining(record.limits.budget, cost.saturating_sub(record.cost_before));
-        let loop_finished =
-            |reason: &str| Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason: reason.to_owned() });
-        match (time, budget) {
-            (Some(0), _) => loop_finished("it took longer than it may"),
-            (_, Some(0)) => loop_finished("it cost more than it may"),
-            _ => Ok(RunLimits {
-                time: time.or(Some(0)),
-                budget: budget.or(Some(0)),
-                stall: record.limits.stall.or(Some(0)),
-            }),
-        }
-    }
-}
-
-fn worker_options(record: &TaskLoopRecord) -> RunOptions {
-    RunOptions {
-        permission: record.permission.as_deref().and_then(Permission::from_name),
-        model: record.model.clone(),
-        max_turns: record.max_turns,
-        agent_command: record.agent_command.iter().map(OsString::from).collect(),
-        ..RunOptions::default()
     }
 }
 

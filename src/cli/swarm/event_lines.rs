@@ -2,7 +2,7 @@
 
 use crate::swarm::{
     Action, Batch, BatchOutcome, EventEntry, FailureReason, LogLine, LogSummary, PauseReason, ScheduleEvent,
-    State, TaskOutcome,
+    State, TaskOutcome, TaskRunEnd,
 };
 use crate::terminal_text;
 
@@ -66,15 +66,7 @@ impl BatchReader {
                 format!("{}: {agent} is at work in lane '{lane}'{attempt_suffix}", name(*task))
             }
             ScheduleEvent::RunEnded { task, end, .. } => {
-                use crate::swarm::TaskRunEnd;
-                let outcome = match end {
-                    TaskRunEnd::Done => "done".to_owned(),
-                    TaskRunEnd::NoChange => "it changed nothing".to_owned(),
-                    TaskRunEnd::AlreadyDone => "had been done before".to_owned(),
-                    TaskRunEnd::NotStarted => "its agent could not be started".to_owned(),
-                    TaskRunEnd::Failed(class) => format!("its run {}", past_tense(&class.to_string())),
-                };
-                format!("{}: {outcome}{reason_suffix}", name(*task))
+                format!("{}: {}{reason_suffix}", name(*task), run_end_text(*end))
             }
             ScheduleEvent::Landed { tasks } => {
                 let names: Vec<&str> = tasks.iter().map(|task| name(*task)).collect();
@@ -89,16 +81,8 @@ impl BatchReader {
                 format!("{}{reason_suffix}", event_lead(name(*task), "conflicts", &reason_suffix))
             }
             ScheduleEvent::CheckFailed { task } => format!("{}: left out{reason_suffix}", name(*task)),
-            ScheduleEvent::ConflictResolved { task }
-                if self.state.task_outcome(*task)
-                    == Some(TaskOutcome::Failed(FailureReason::CheckFailed)) =>
-            {
-                format!("{}: it was repaired, and is checked again", name(*task))
-            }
             ScheduleEvent::ConflictResolved { task } => {
-                let resolver_suffix =
-                    facts.agent.as_ref().map(|resolver| format!(" by {resolver}")).unwrap_or_default();
-                format!("{}: its conflict is resolved{resolver_suffix}", name(*task))
+                self.describe_resolution(*task, facts.agent.as_deref())
             }
             ScheduleEvent::FinishedByHand { task } => format!("{}: it was finished in its lane", name(*task)),
             ScheduleEvent::RecheckRequested { task } => format!("{}: its checks run again", name(*task)),
@@ -123,6 +107,16 @@ impl BatchReader {
             | ScheduleEvent::BudgetSet { .. }
             | ScheduleEvent::ClaimEnded { .. } => return None,
         })
+    }
+
+    /// Describes that the conflict of a task is resolved, or that its failed check is repaired.
+    fn describe_resolution(&self, task: usize, resolver: Option<&str>) -> String {
+        let name = self.batch.task_name(task);
+        if self.state.task_outcome(task) == Some(TaskOutcome::Failed(FailureReason::CheckFailed)) {
+            return format!("{name}: it was repaired, and is checked again");
+        }
+        let resolver_suffix = resolver.map(|resolver| format!(" by {resolver}")).unwrap_or_default();
+        format!("{name}: its conflict is resolved{resolver_suffix}")
     }
 
     fn describe_action(&self, action: &Action) -> Option<String> {
@@ -199,6 +193,17 @@ impl BatchReader {
 /// Returns `name: statement`; only the name if there is a detail, which contains the statement already.
 fn event_lead(name: &str, statement: &str, detail: &str) -> String {
     if detail.is_empty() { format!("{name}: {statement}") } else { name.to_owned() }
+}
+
+/// Describes the result of a task's run.
+fn run_end_text(end: TaskRunEnd) -> String {
+    match end {
+        TaskRunEnd::Done => "done".to_owned(),
+        TaskRunEnd::NoChange => "it changed nothing".to_owned(),
+        TaskRunEnd::AlreadyDone => "had been done before".to_owned(),
+        TaskRunEnd::NotStarted => "its agent could not be started".to_owned(),
+        TaskRunEnd::Failed(class) => format!("its run {}", past_tense(&class.to_string())),
+    }
 }
 
 /// Describes how a run ended, as the end of a sentence.

@@ -113,15 +113,9 @@ impl Repo {
         let has_tree = old.tree().is_some_and(|known| known.id == tree && known.num_entries == count);
         let is_same = is_default_format && rewrite.is_empty() && has_tree;
         if is_same && !old.entries().iter().any(|e| old_conversions.may_convert(e.path(&old))) {
-            let (conversions, same) = (old_conversions, Some(retired.git_dir.join("index")));
-            return Ok(Ok(ReusePlan {
-                untracked: scan.untracked,
-                index: old,
-                conversions,
-                wish,
-                stale: Vec::new(),
-                same_index: same,
-            }));
+            let same_index = Some(retired.git_dir.join("index"));
+            let plan = ReusePlan::new(scan.untracked, old, old_conversions, wish);
+            return Ok(Ok(ReusePlan { same_index, ..plan }));
         }
         let Some(TargetIndex(index)) = TargetIndex::from_index(self.tree_reader(), old.clone(), Oid(tree))?
         else {
@@ -130,14 +124,7 @@ impl Repo {
         let Some(conversions) = ConversionRules::load(self, &index)? else {
             return Ok(Err("a file with attributes cannot be read"));
         };
-        let mut plan = ReusePlan {
-            untracked: scan.untracked,
-            index,
-            conversions,
-            wish,
-            stale: Vec::new(),
-            same_index: None,
-        };
+        let mut plan = ReusePlan::new(scan.untracked, index, conversions, wish);
         let new_count =
             plan.match_entries(&old, |at, path| rewrite.contains(&at) || old_conversions.may_convert(path));
         if new_count > MAX_FILES_FROM_OBJECTS {
@@ -207,6 +194,16 @@ fn has_special_state(git_dir: &Path) -> bool {
 }
 
 impl ReusePlan {
+    /// Creates a plan that removes no file and writes the index anew.
+    fn new(
+        untracked: Vec<IncludedPath>,
+        index: File,
+        conversions: ConversionRules,
+        wish: CheckoutRequirement,
+    ) -> ReusePlan {
+        ReusePlan { untracked, index, conversions, wish, stale: Vec::new(), same_index: None }
+    }
+
     /// Compares the folder's old index with the new one: copies stat data of files that stay and records
     /// files to remove. Returns the number of files to write.
     fn match_entries(&mut self, old: &File, must_rewrite: impl Fn(usize, &[u8]) -> bool) -> usize {

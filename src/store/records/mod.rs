@@ -9,6 +9,7 @@ mod conflict;
 mod draft;
 mod git_guard;
 mod lane;
+mod lane_state;
 mod message;
 mod overseer;
 mod ports;
@@ -34,7 +35,8 @@ pub(crate) use git_guard::{GitGuardRecord, GuardedSettings, SettingsFile, Withhe
 pub(crate) use lane::{
     AnyLane, AutoMergeRefusal, GuestLane, LandingInfo, LaneKind, LaneRecord, LaneWorktree,
 };
-pub use lane::{LanePurpose, LaneState, MergeStrategy};
+pub use lane::{LanePurpose, MergeStrategy};
+pub use lane_state::LaneState;
 pub(crate) use message::{DeliveredRecord, MessageRecord};
 pub(crate) use overseer::OverseerRecord;
 pub(crate) use ports::{PORTS_PER_LANE as PORT_COUNT, Ports};

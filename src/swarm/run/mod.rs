@@ -9,6 +9,7 @@
 //! attempt, a landing by its proof.
 
 mod attempt_runs;
+mod batch_cleanup;
 mod batch_events;
 mod batch_history;
 mod batch_landing;
@@ -31,13 +32,14 @@ mod task_landing;
 mod task_runs;
 mod undone_landings;
 
+pub(crate) use batch_cleanup::clean_up;
 pub(crate) use batch_history::{
     BatchHistory, HistoryNote, LandingEvent, Obstacle, TaskAttempt, attempts_from_log,
 };
 pub(crate) use batch_landing::{
-    FINISHED_PHRASE, UnlandedBatch, batch_of_landing_lane, clean_up, first_dependent_batch,
-    forecast_landing_lane, landing_hint, list_unlanded_batches, open_landing_lane, refuse_if_built_on,
-    remove_landing_lane, require_base, require_criteria_met,
+    FINISHED_PHRASE, UnlandedBatch, batch_of_landing_lane, first_dependent_batch, forecast_landing_lane,
+    landing_hint, list_unlanded_batches, open_landing_lane, refuse_if_built_on, remove_landing_lane,
+    require_base, require_criteria_met,
 };
 pub(crate) use control_requests::submit_requests;
 pub(crate) use landed_marks::{mark_landed, uncommitted_marks};

@@ -212,28 +212,8 @@ impl LandingOrder {
 /// The reason for which the other tasks have to be tried again.
 fn land_order(project: &Project, order: &LandingOrder, landing: &mut LandingResult) -> Result<(), String> {
     let to_text = |e: &dyn std::error::Error| e.to_string();
-    let batch_and_branch = (order.batch.as_str(), order.onto.as_str());
     recreate_branch(project, order).map_err(|e| to_text(&e))?;
-    let mut parts = Vec::new();
-    for part in &order.parts {
-        let task = part.key;
-        if let Some(commit) =
-            find_manual_landing(project, batch_and_branch, &part.lane, part.end).map_err(|e| to_text(&e))?
-        {
-            landing.landed_tasks.push(TaskLanding { task, commit });
-        } else if find_batch_lane(project, batch_and_branch.0, &part.lane).map_err(|e| to_text(&e))?.is_none()
-        {
-            landing
-                .not_landed
-                .push((ScheduleEvent::CheckFailed { task }, EventFacts::with_detail("its lane is gone")));
-        } else {
-            parts.push(part.clone());
-        }
-    }
-    for part in &mut parts {
-        part.required_parts
-            .retain(|need| !landing.landed_tasks.iter().any(|landed_task| landed_task.task == *need));
-    }
+    let parts = collect_unlanded_parts(project, order, landing).map_err(|e| to_text(&e))?;
     landing.tip = project.repo.branch_tip(&order.onto).map_err(|e| to_text(&e))?;
     if parts.is_empty() {
         return Ok(());
@@ -270,6 +250,34 @@ fn land_order(project: &Project, order: &LandingOrder, landing: &mut LandingResu
     }
     landing.checks = required_checks(&base_checks, order, &landing.landed_tasks);
     delay_reason.map_or(Ok(()), Err)
+}
+
+/// Returns the parts of an order that have still to land. Records in `landing` the tasks that the user has
+/// landed, and those whose lane is gone.
+fn collect_unlanded_parts(
+    project: &Project,
+    order: &LandingOrder,
+    landing: &mut LandingResult,
+) -> Result<Vec<LanePart>, Error> {
+    let batch_and_branch = (order.batch.as_str(), order.onto.as_str());
+    let mut parts = Vec::new();
+    for part in &order.parts {
+        let task = part.key;
+        if let Some(commit) = find_manual_landing(project, batch_and_branch, &part.lane, part.end)? {
+            landing.landed_tasks.push(TaskLanding { task, commit });
+        } else if find_batch_lane(project, batch_and_branch.0, &part.lane)?.is_none() {
+            landing
+                .not_landed
+                .push((ScheduleEvent::CheckFailed { task }, EventFacts::with_detail("its lane is gone")));
+        } else {
+            parts.push(part.clone());
+        }
+    }
+    for part in &mut parts {
+        part.required_parts
+            .retain(|need| !landing.landed_tasks.iter().any(|landed_task| landed_task.task == *need));
+    }
+    Ok(parts)
 }
 
 /// Recreates the batch's own branch at its last tip if the user deleted it. Without the branch nothing could

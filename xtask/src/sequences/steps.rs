@@ -127,20 +127,7 @@ fn steps(name: &str, rng: &mut Rng) -> Vec<Step> {
             // The lane's branch has moved since.
             vec![PREVIEW_ONE, PREVIEW_TWO, PREVIEW_ONE, later, REFRESH, PREVIEW_BACK, Step::FilesMatch(START)]
         }
-        "edits" => {
-            let remember = Step::Remember("edited");
-            vec![
-                PREVIEW_ONE,
-                edit,
-                remember,
-                PREVIEW_TWO,
-                PREVIEW_ONE,
-                Step::FilesMatch("edited"),
-                REFRESH,
-                PREVIEW_BACK,
-                MATCHES_START,
-            ]
-        }
+        "edits" => edited_preview_steps(edit),
         "by-hand" => vec![PREVIEW_ONE, by_hand("git switch -q main"), PREVIEW_BACK, MATCHES_START],
         "detached" => {
             vec![
@@ -176,24 +163,44 @@ fn steps(name: &str, rng: &mut Rng) -> Vec<Step> {
             let flag = ["--assume-unchanged", "--skip-worktree"][rng.below(2)];
             clean_start_steps(Step::UserScript(format!("git update-index {flag} shared one.txt")), false)
         }
-        "late" => {
-            let other = PathSetup::new("in/here", PathState::plain(Head::File, Index::Same, Disk::Other));
-            let late = Step::Edit(vec![new_path, other], false);
-            vec![
-                PREVIEW_ONE,
-                edit,
-                PREVIEW_BACK,
-                MATCHES_START,
-                late,
-                Step::Remember("late"),
-                UNDO,
-                PREVIEW_BACK,
-                Step::FilesMatch("late"),
-            ]
-        }
+        "late" => late_edit_steps(edit, new_path),
         moved if moved.starts_with("moved") => moved_base_steps(moved, rng),
         other => undo_redo_steps(other),
     }
+}
+
+/// Steps of a preview whose edits are restored after another preview and a refresh.
+fn edited_preview_steps(edit: Step) -> Vec<Step> {
+    let remember = Step::Remember("edited");
+    vec![
+        PREVIEW_ONE,
+        edit,
+        remember,
+        PREVIEW_TWO,
+        PREVIEW_ONE,
+        Step::FilesMatch("edited"),
+        REFRESH,
+        PREVIEW_BACK,
+        MATCHES_START,
+    ]
+}
+
+/// Steps of a preview that is left, and whose return is undone after a late edit of `new_path` and another
+/// file.
+fn late_edit_steps(edit: Step, new_path: PathSetup) -> Vec<Step> {
+    let other = PathSetup::new("in/here", PathState::plain(Head::File, Index::Same, Disk::Other));
+    let late = Step::Edit(vec![new_path, other], false);
+    vec![
+        PREVIEW_ONE,
+        edit,
+        PREVIEW_BACK,
+        MATCHES_START,
+        late,
+        Step::Remember("late"),
+        UNDO,
+        PREVIEW_BACK,
+        Step::FilesMatch("late"),
+    ]
 }
 
 /// Steps of a preview during which its base moves. The preview is left, the return is undone, and the preview

@@ -1,14 +1,15 @@
 //! Reference model of the scheduler: a simple model that checks each requested action and the outcome of each
 //! task.
 
+mod event_effects;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batch_case::BatchCase;
 use super::plan_stages::{expected_stages, transitive_dependencies};
-use crate::store::records::RunClass;
 use crate::swarm::schedule::{
-    Action, BatchOptions, BatchOutcome, FailureReason, LandingFailurePolicy, LandingMode, RunBase,
-    ScheduleEvent, State, TaskFailurePolicy, TaskOutcome, TaskRunEnd, UnfinishedPhase, Workload,
+    Action, BatchOptions, BatchOutcome, FailureReason, LandingMode, RunBase, ScheduleEvent, State,
+    TaskOutcome, UnfinishedPhase, Workload,
 };
 
 /// Contents of a lane in the reference model.
@@ -144,24 +145,8 @@ impl ReferenceModel {
                 self.on_not_landed(*task, FailureReason::ConflictUnresolved);
             }
             ScheduleEvent::CheckFailed { task } => self.on_not_landed(*task, FailureReason::CheckFailed),
-            ScheduleEvent::ConflictResolved { task } => {
-                let given_up = matches!(
-                    self.outcomes.get(task),
-                    Some(TaskOutcome::Failed(FailureReason::ConflictUnresolved | FailureReason::CheckFailed))
-                );
-                if self.conflicts.remove(task) || given_up {
-                    self.outcomes.remove(task);
-                    self.stop_requested.remove(task);
-                    self.ready_to_land.insert(*task);
-                }
-            }
-            ScheduleEvent::RecheckRequested { task } => {
-                if self.outcomes.get(task) == Some(&TaskOutcome::Failed(FailureReason::CheckFailed)) {
-                    self.outcomes.remove(task);
-                    self.ready_to_land.insert(*task);
-                    self.rechecked.insert(*task);
-                }
-            }
+            ScheduleEvent::ConflictResolved { task } => self.on_conflict_resolved(*task),
+            ScheduleEvent::RecheckRequested { task } => self.on_recheck_requested(*task),
             ScheduleEvent::ConflictGivenUp { task } => {
                 if self.conflicts.contains(task) && !self.stop_requested.remove(task) {
                     self.on_not_landed(*task, FailureReason::ConflictUnresolved);
@@ -177,24 +162,6 @@ impl ReferenceModel {
         }
     }
 
-    /// Records the tasks for which later stages and phases do not have to wait.
-    fn note_exemptions(&mut self, event: &ScheduleEvent) {
-        if let ScheduleEvent::ConflictCaptured { task } | ScheduleEvent::Retry { task } = event {
-            self.exempt_from_stage.insert(*task);
-            self.exempt_from_stage
-                .extend((0..self.ancestors.len()).filter(|other| self.ancestors[*other].contains(task)));
-        }
-        if let ScheduleEvent::Retry { task }
-        | ScheduleEvent::RecheckRequested { task }
-        | ScheduleEvent::ConflictResolved { task } = event
-            && self.outcomes.contains_key(task)
-        {
-            self.reopened.insert(*task);
-            self.reopened
-                .extend((0..self.ancestors.len()).filter(|other| self.ancestors[*other].contains(task)));
-        }
-    }
-
     /// Checks the scheduler's state after an event.
     pub(super) fn after_event(&mut self, event: &ScheduleEvent, state: &State) {
         if let ScheduleEvent::Landed { tasks } = event {
@@ -204,125 +171,6 @@ impl ReferenceModel {
         if state.pause_reason().is_some() && self.workload.tasks().len() <= 40 {
             self.assert_exact_skips(state);
         }
-    }
-
-    fn on_lane_set_up(&mut self, lane: usize) {
-        let lane_entry = self.lanes.get_mut(&lane).unwrap();
-        if !std::mem::replace(&mut lane_entry.is_set_up, true) {
-            lane_entry.stacked_tasks.clear();
-        }
-    }
-
-    fn on_lane_set_up_failed(&mut self, lane: usize) {
-        let lane_entry = self.lanes.get_mut(&lane).unwrap();
-        if !lane_entry.is_set_up && !std::mem::replace(&mut lane_entry.is_removed, true) {
-            let task = lane_entry.stacked_tasks.pop().unwrap();
-            // A task whose set-up was stopped can start again later.
-            if !self.stops_all_runs {
-                self.record_failure(task, TaskOutcome::Failed(FailureReason::SetUpFailed));
-            }
-        }
-    }
-
-    fn on_run_ended(&mut self, task: usize, end: TaskRunEnd) {
-        let (_, lane) = self.running.remove(&task).expect("an end without a run");
-        let lane_entry = self.lanes.get_mut(&lane).unwrap();
-        lane_entry.running_task = None;
-        let was_stopped = self.stop_requested.remove(&task);
-        match end {
-            TaskRunEnd::Done => {
-                lane_entry.stacked_tasks.push(task);
-                self.ready_to_land.insert(task);
-            }
-            TaskRunEnd::NoChange => drop(self.outcomes.insert(task, TaskOutcome::NoChange)),
-            TaskRunEnd::AlreadyDone => drop(self.outcomes.insert(task, TaskOutcome::AlreadyDone)),
-            TaskRunEnd::NotStarted => unreachable!("every run of a trial begins"),
-            TaskRunEnd::Failed(class) => {
-                lane_entry.was_interrupted =
-                    was_stopped && matches!(class, RunClass::Stopped | RunClass::Interrupted);
-                lane_entry.failed_task = Some(task);
-                if was_stopped && matches!(class, RunClass::Stopped | RunClass::Interrupted) {
-                    return;
-                }
-                self.failures[task] += u32::from(class != RunClass::Stopped);
-                if self.failures[task] >= self.options.max_attempts {
-                    self.record_failure(task, TaskOutcome::SetAside);
-                } else if matches!(class, RunClass::Budget | RunClass::Stopped) {
-                    self.record_failure(task, TaskOutcome::Failed(FailureReason::RunFailed(class)));
-                }
-            }
-        }
-    }
-
-    fn record_failure(&mut self, task: usize, outcome: TaskOutcome) {
-        self.outcomes.insert(task, outcome);
-        self.is_stopped_by_policy |= self.options.on_failure != TaskFailurePolicy::SkipDependents;
-        self.stops_all_runs |= self.options.on_failure == TaskFailurePolicy::StopAll;
-    }
-
-    fn on_not_landed(&mut self, task: usize, reason: FailureReason) {
-        self.conflicts.remove(&task);
-        self.ready_to_land.remove(&task);
-        self.outcomes.insert(task, TaskOutcome::Failed(reason));
-        if self.rechecked.remove(&task) {
-            return;
-        }
-        self.is_stopped_by_policy |= self.options.on_merge_failure == LandingFailurePolicy::Abort;
-        self.stops_all_runs |= self.options.on_merge_failure == LandingFailurePolicy::Abort;
-    }
-
-    fn on_landed(&mut self, tasks: &[usize]) {
-        self.branch_updates += 1;
-        for task in tasks {
-            self.rechecked.remove(task);
-            assert!(self.ready_to_land.remove(task), "task {task} lands and was not to");
-            self.landed_at.insert(*task, self.branch_updates);
-            self.outcomes.insert(*task, TaskOutcome::Landed);
-            let missing = self.workload.tasks()[*task]
-                .depends_on
-                .iter()
-                .find(|dependency| !self.is_on_branch(**dependency))
-                .copied();
-            // Tasks of the same landing count as landed before it.
-            assert!(
-                missing.is_none_or(|dependency| tasks.contains(&dependency)),
-                "{task} lands without {missing:?}"
-            );
-        }
-    }
-
-    fn on_retry(&mut self, task: usize) {
-        self.failures[task] = 0;
-        if self.outcomes.get(&task).is_some_and(|outcome| blocks_dependents(*outcome)) {
-            self.outcomes.remove(&task);
-            // Work that is based on the work of the retried task runs again too.
-            let mut redone = vec![task];
-            while let Some(task) = redone.pop() {
-                for dependent in 0..self.ancestors.len() {
-                    if self.workload.tasks()[dependent].depends_on.contains(&task)
-                        && !self.outcomes.contains_key(&dependent)
-                    {
-                        self.ready_to_land.remove(&dependent);
-                        redone.push(dependent);
-                    }
-                }
-            }
-        }
-    }
-
-    fn on_taken_over(&mut self, runs: &[(usize, u32)]) {
-        let lost_run = |(task, (attempt, _)): (&usize, &(u32, usize))| {
-            (!runs.contains(&(*task, *attempt)) && self.reported_starts.contains(&(*task, *attempt)))
-                .then_some(*task)
-        };
-        let lost_tasks: Vec<usize> = self.running.iter().filter_map(lost_run).collect();
-        for task in lost_tasks {
-            self.on_run_ended(task, TaskRunEnd::Failed(RunClass::Interrupted));
-        }
-    }
-
-    fn is_on_branch(&self, task: usize) -> bool {
-        matches!(self.outcomes.get(&task), Some(TaskOutcome::Landed | TaskOutcome::AlreadyDone))
     }
 
     /// Records a requested stop, even if the process is killed before it carries the stop out.
@@ -394,25 +242,7 @@ impl ReferenceModel {
     }
 
     fn check_start(&mut self, task: usize, lane: usize, attempt: u32, base: RunBase) {
-        assert!(
-            self.started_runs.insert((task, attempt)),
-            "task {task} is started twice by attempt {attempt}"
-        );
-        assert!(
-            attempt == 1 || self.started_runs.contains(&(task, attempt - 1)),
-            "attempt {attempt} before others"
-        );
-        assert!(
-            !self.outcomes.contains_key(&task) && !self.ready_to_land.contains(&task),
-            "task {task} had its end"
-        );
-        assert!(
-            !self.is_paused && !self.is_aborted && !self.is_budget_spent(),
-            "task {task} is started all the same"
-        );
-        assert!(!self.is_stopped_by_policy, "task {task} is started after a failure");
-        let run_limit = self.options.max_parallel.min(self.capacity.unwrap_or(usize::MAX));
-        assert!(self.running.len() < run_limit, "{} runs at work, of {run_limit}", self.running.len() + 1);
+        self.check_attempt(task, attempt);
         self.assert_may_start(task);
         let lane_entry = self.lanes.get_mut(&lane).expect("a lane that was never made");
         let is_clean = lane_entry
@@ -459,6 +289,29 @@ impl ReferenceModel {
         self.running.insert(task, (attempt, lane));
         self.started_tasks.insert(task);
         self.claimed_here.insert(task);
+    }
+
+    /// Records an attempt, and asserts that it is the next one of an open task and within all limits.
+    fn check_attempt(&mut self, task: usize, attempt: u32) {
+        assert!(
+            self.started_runs.insert((task, attempt)),
+            "task {task} is started twice by attempt {attempt}"
+        );
+        assert!(
+            attempt == 1 || self.started_runs.contains(&(task, attempt - 1)),
+            "attempt {attempt} before others"
+        );
+        assert!(
+            !self.outcomes.contains_key(&task) && !self.ready_to_land.contains(&task),
+            "task {task} had its end"
+        );
+        assert!(
+            !self.is_paused && !self.is_aborted && !self.is_budget_spent(),
+            "task {task} is started all the same"
+        );
+        assert!(!self.is_stopped_by_policy, "task {task} is started after a failure");
+        let run_limit = self.options.max_parallel.min(self.capacity.unwrap_or(usize::MAX));
+        assert!(self.running.len() < run_limit, "{} runs at work, of {run_limit}", self.running.len() + 1);
     }
 
     /// Asserts that no overlapping task runs, that earlier stages are finished except for conflicts, and that

@@ -1,0 +1,66 @@
+//! Delivery of the messages that were sent to a lane during a run, in a run that follows it.
+
+use super::super::Error;
+use super::super::classify::{RunClassifier, RunOutcome};
+use super::super::fresh_conversation::RestartCounter;
+use super::super::launch;
+use super::super::run_spec::RunSpec;
+use super::{RetryState, Supervisor};
+use crate::event;
+use crate::explain::describe_with_causes;
+use crate::lane::Inbox;
+use crate::store::records::{LaneState, RunClass};
+
+impl Supervisor<'_> {
+    /// Returns whether a message waits for the conversation of a run.
+    pub(super) fn has_messages(&self, spec: &RunSpec) -> bool {
+        Inbox::new(self.project, &self.lane.name).has_messages_for(spec.conversation)
+    }
+
+    /// Writes the result of a run that continues with the messages sent to it. Returns the reason if the
+    /// messages cannot be delivered.
+    pub(super) fn continue_with_messages(
+        &mut self,
+        finished_run: &RunClassifier<'_>,
+        verdict: &RunOutcome,
+    ) -> Result<Option<String>, Error> {
+        if let Err(e) =
+            launch::check_messages_deliverable(self.project, &self.lane, finished_run.spec.conversation)
+        {
+            return Ok(Some(describe_undelivered(&e)));
+        }
+        self.retry_state = RetryState::default();
+        self.restart_counter = RestartCounter::default();
+        self.lane = self.write_with_retries(|| {
+            finished_run.write_and_continue(verdict, event::EventName::MessageDelivered)
+        })?;
+        Ok(None)
+    }
+
+    /// Returns the run that delivers the waiting messages. Returns `None` when they cannot be delivered; the
+    /// lane then ends with the verdict of its last run.
+    pub(super) fn prepare_message_run(&mut self, spec: &RunSpec) -> Result<Option<RunSpec>, Error> {
+        match launch::prepare_message_run(self.project, &self.lane, spec.conversation, self.program_path) {
+            Ok(message_spec) => Ok(Some(message_spec)),
+            Err(e) => {
+                self.end_with_last_verdict(&describe_undelivered(&e))?;
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Returns whether the agent of a run with this verdict can receive messages.
+pub(super) fn can_receive_messages(spec: &RunSpec, verdict: &RunOutcome) -> bool {
+    let ended_well = matches!(verdict.state, LaneState::Done | LaneState::NoChange);
+    let by_itself = matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
+    (ended_well || by_itself) && !spec.resolves_conflict && spec.accepts_messages
+}
+
+pub(super) fn describe_undelivered(e: &Error) -> String {
+    let reason = describe_with_causes(e);
+    format!(
+        "what was sent could not be told: {}",
+        reason.strip_suffix("; nothing was made").unwrap_or(&reason)
+    )
+}

@@ -1,0 +1,132 @@
+//! Comparison of a file with its index entry: by stat data and, where the times are inconclusive, by content.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use gix::index::File;
+use gix::index::entry::Stat;
+use gix::index::entry::stat::{self, Time};
+use gix::objs::{Kind, compute_hash};
+use rustix::fs::{AtFlags, FileType, statat};
+use rustix::io::Errno;
+
+use super::super::raw_index::{self, RawEntry};
+use super::{OPEN_FOLDER_FLAGS, StatusWalk, is_file_mode};
+
+/// Maximum number and total bytes of files read because their times are inconclusive. Beyond that, git is
+/// faster because it reads in many threads.
+const MAX_FILES_READ: usize = 256;
+const MAX_BYTES_READ: u64 = 4 * 1024 * 1024;
+
+/// State of a file compared with its index entry.
+pub(super) enum FileState {
+    Unchanged,
+    Edited,
+    /// The times are inconclusive; the value is whether the unfiltered content equals the entry's. A filter
+    /// may make it differ.
+    ContentCompared(bool),
+    Missing,
+    Unknown,
+}
+
+impl StatusWalk<'_> {
+    /// Returns whether the file of an entry, in any folder, matches the index.
+    pub(in super::super) fn is_unchanged(&self, entry: RawEntry<'_>) -> bool {
+        let name = OsStr::from_bytes(entry.path());
+        let Ok(top) = rustix::fs::open(self.top, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty()) else {
+            return false;
+        };
+        // A symlink instead of a folder would lead to another place.
+        let mut parents = Path::new(name).ancestors().skip(1).filter(|up| !up.as_os_str().is_empty());
+        let is_folder = |up: &Path| self.top.join(up).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        parents.all(is_folder)
+            && matches!(
+                self.compare_with_entry(entry, self.top, &top, name),
+                FileState::Unchanged | FileState::ContentCompared(true)
+            )
+    }
+
+    /// Compares a file with its index entry.
+    pub(super) fn compare_with_entry(
+        &self,
+        entry: RawEntry<'_>,
+        dir: &Path,
+        folder_fd: &OwnedFd,
+        name: &OsStr,
+    ) -> FileState {
+        if !entry.is_checked() {
+            return FileState::Unknown;
+        }
+        let meta = match statat(folder_fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(meta) => meta,
+            Err(Errno::NOENT) if is_file_mode(entry.mode()) => return FileState::Missing,
+            Err(_) => return FileState::Unknown,
+        };
+        let (kind, executable) = (FileType::from_raw_mode(meta.st_mode), meta.st_mode & 0o100 != 0);
+        let same_kind = match entry.mode() {
+            raw_index::FILE_MODE => kind.is_file() && !executable,
+            raw_index::EXECUTABLE_MODE => kind.is_file() && executable,
+            raw_index::SYMLINK_MODE => kind.is_symlink(),
+            _ => false,
+        };
+        if !same_kind {
+            return FileState::Unknown;
+        }
+        // Git records a length of zero for an entry without valid stat data, unless the file was empty.
+        let empty = gix::ObjectId::empty_blob(self.index.hash_kind());
+        let has_recorded_stat = entry.size() != 0 || !kind.is_file() || entry.id() == empty.as_slice();
+        if has_recorded_stat && entry.stat_matches(&meta) && !self.index.is_racy(entry) {
+            return FileState::Unchanged;
+        }
+        // Git does not read a file whose length differs from the recorded one.
+        if kind.is_file() && entry.size() != 0 && entry.size() != index_stat(&meta).size {
+            return FileState::Edited;
+        }
+        self.content_matches(entry, &dir.join(name)).map_or(FileState::Unknown, FileState::ContentCompared)
+    }
+
+    /// Returns whether the file's bytes equal the entry's blob; `None` when there is too much to read.
+    /// Filters are not applied: a file whose bytes equal the blob has nothing to lose.
+    fn content_matches(&self, entry: RawEntry<'_>, file: &Path) -> Option<bool> {
+        let meta = file.symlink_metadata().ok()?;
+        let files_before = self.files_read.fetch_add(1, Relaxed);
+        let bytes_before = self.bytes_read.fetch_add(meta.len().min(MAX_BYTES_READ), Relaxed);
+        if files_before >= MAX_FILES_READ || bytes_before.saturating_add(meta.len()) > MAX_BYTES_READ {
+            return None;
+        }
+        let content = if meta.is_symlink() {
+            std::fs::read_link(file).map(|to| to.into_os_string().into_encoded_bytes())
+        } else {
+            std::fs::read(file)
+        };
+        let id = compute_hash(self.index.hash_kind(), Kind::Blob, &content.ok()?).ok()?;
+        Some(id.as_slice() == entry.id())
+    }
+}
+
+/// Options that compare stat data as git does: every number that an index has, times by the second.
+pub(in super::super) const STAT_BY_SECOND: stat::Options =
+    stat::Options { trust_ctime: true, check_stat: true, use_nsec: false, use_stdev: false };
+
+/// Returns whether a file was changed in the second in which the index was written, or later.
+pub(in super::super) fn is_racy(index: &File, entry: &gix::index::Entry) -> bool {
+    entry.stat.is_racy(index.timestamp(), STAT_BY_SECOND)
+}
+
+/// Returns the stat data an index would record of a file: the lower 32 bits of each number.
+pub(in super::super) fn index_stat(meta: &rustix::fs::Stat) -> Stat {
+    let low_32_bits = |n: i128| u32::try_from(n & 0xFFFF_FFFF).unwrap_or_default();
+    let time = |secs: i128, nsecs: i128| Time { secs: low_32_bits(secs), nsecs: low_32_bits(nsecs) };
+    Stat {
+        mtime: time(meta.st_mtime.into(), meta.st_mtime_nsec.into()),
+        ctime: time(meta.st_ctime.into(), meta.st_ctime_nsec.into()),
+        dev: low_32_bits(meta.st_dev.into()),
+        ino: low_32_bits(meta.st_ino.into()),
+        uid: low_32_bits(meta.st_uid.into()),
+        gid: low_32_bits(meta.st_gid.into()),
+        size: low_32_bits(meta.st_size.into()),
+    }
+}

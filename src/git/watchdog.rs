@@ -1,0 +1,39 @@
+//! Watchdog of a running git command: it kills the command's process group on a timeout or a cancellation.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::command::CancelCheck;
+
+/// Watchdog of a program that may run code from the repository, such as hooks and filters.
+pub(super) struct Watchdog<'a> {
+    pub(super) limit: Duration,
+    pub(super) is_cancelled: CancelCheck<'a>,
+}
+
+impl Watchdog<'_> {
+    /// Interval at which the watchdog checks for cancellation.
+    const POLL_INTERVAL: Duration = Duration::from_millis(100);
+    /// Time between SIGTERM and SIGKILL, for the program to clean up.
+    const KILL_GRACE_PERIOD: Duration = Duration::from_secs(2);
+
+    /// Waits until the program has finished or is due to be killed, and returns whether its process group was
+    /// killed.
+    pub(super) fn kill_when_due(&self, group: u32, finished: &mpsc::Receiver<()>) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < self.limit && !(self.is_cancelled)() {
+            if finished.recv_timeout(Watchdog::POLL_INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                return false;
+            }
+        }
+        let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) else { return false };
+        // The program may exit at this moment.
+        let _terminated = kill_process_group(group, Signal::TERM);
+        if finished.recv_timeout(Watchdog::KILL_GRACE_PERIOD) == Err(RecvTimeoutError::Timeout) {
+            let _killed = kill_process_group(group, Signal::KILL);
+        }
+        true
+    }
+}

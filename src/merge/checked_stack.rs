@@ -1,0 +1,182 @@
+//! Stack that is being checked: the verdicts on its prefixes, and the removal of lanes with which commands
+//! fail.
+
+use std::rc::Rc;
+
+use super::Error;
+use super::check_commands::CommandNumbers;
+use super::check_runs::{CheckResult, CheckRules, StateCheck};
+use super::culprit_search::{CheckVerdict, StackChecker};
+use super::failed_check::{BlamedCommand, FailedLane};
+use super::request::Candidate;
+use super::stack::Stack;
+use super::verify::{CheckState, PendingRef, StateVerdict, Verifier};
+use super::verify_cache::{self, CheckInput};
+use crate::lane::Operation;
+use crate::process::ExitOutcome;
+
+/// Stack that is being checked.
+pub(super) struct CheckedStack<'a, 'p> {
+    pub(super) op: &'a Operation<'p>,
+    pub(super) verifier: &'a mut Verifier,
+    pub(super) pending: &'a mut PendingRef,
+    pub(super) rebuild: &'a dyn Fn(&[Candidate]) -> Result<Stack, Error>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) stack: Stack,
+    /// State of each prefix, from one lane on.
+    pub(super) states: Vec<CheckState>,
+    pub(super) failed_lanes: Vec<FailedLane>,
+}
+
+impl CheckedStack<'_, '_> {
+    /// Points the pending ref at the stack, and computes its states.
+    pub(super) fn compute_check_states(&mut self) -> Result<(), Error> {
+        if !self.stack.steps.is_empty() {
+            self.pending.point_to(self.op, self.stack.tip())?;
+        }
+        let inputs = CheckInput::from_stack(self.op.project, &self.stack, None)?;
+        let (verifier, Stack { onto, steps, .. }) = (&mut *self.verifier, &self.stack);
+        let state =
+            |(index, input)| CheckState { input, commands: verifier.numbers_on(onto, &steps[..=index]) };
+        self.states = inputs.into_iter().enumerate().map(state).collect();
+        Ok(())
+    }
+
+    fn lane_names(&self, prefix: usize) -> Vec<String> {
+        self.stack.steps[..prefix].iter().map(|step| step.candidate.lane.name.clone()).collect()
+    }
+
+    fn state_check(&self, prefix: usize) -> StateCheck {
+        StateCheck {
+            commit: self.stack.steps[prefix - 1].commit,
+            lanes: self.lane_names(prefix),
+            onto: self.stack.onto.clone(),
+            commands: self.states[prefix - 1].commands.clone(),
+        }
+    }
+
+    /// Returns the lane whose task has a command that fails with the topmost lane of a prefix: the topmost
+    /// lane itself, or else the lowest one with the command.
+    fn blamed_task(&self, prefix: usize, command: usize) -> Option<String> {
+        if !self.verifier.commands.is_task_command(command) {
+            return None;
+        }
+        let command_line = &self.verifier.commands.lines()[command];
+        let mut lanes = self.stack.steps[..prefix].iter().map(|step| &step.candidate.lane);
+        let top_lane = lanes.next_back().filter(|lane| lane.checks.contains(command_line));
+        top_lane
+            .or_else(|| lanes.find(|lane| lane.checks.contains(command_line)))
+            .map(|lane| lane.name.clone())
+    }
+}
+
+impl StackChecker for CheckedStack<'_, '_> {
+    type Error = Error;
+
+    fn check_prefixes(&mut self, prefixes: &[usize]) -> Result<Vec<Option<CheckVerdict>>, Error> {
+        let project = self.op.project;
+        let state = |prefix: usize| &self.states[prefix - 1];
+        let mut unknown = Vec::new();
+        for prefix in prefixes {
+            if self.verifier.find_verdict(project, state(*prefix)).is_none() {
+                unknown.push(*prefix);
+            }
+        }
+        let full_stack = prefixes.last().map(|prefix| self.verifier.find_verdict(project, state(*prefix)));
+        if !matches!(full_stack, Some(Some(StateVerdict::Passed))) && !unknown.is_empty() {
+            let states: Vec<CheckState> = unknown.iter().map(|prefix| state(*prefix).clone()).collect();
+            let checks: Vec<StateCheck> = unknown.iter().map(|prefix| self.state_check(*prefix)).collect();
+            self.verifier.run_checks(project, &states, &checks, &unknown)?;
+        }
+        let verdict = |prefix: &usize| self.verifier.verdicts.get(state(*prefix)).map(StateVerdict::verdict);
+        Ok(prefixes.iter().map(verdict).collect())
+    }
+
+    fn fails_on_base(&mut self, command: usize) -> Result<bool, Error> {
+        let (project, base) = (self.op.project, self.stack.base);
+        let verifier = &mut *self.verifier;
+        // The base lacks the lane whose task has the command.
+        if verifier.commands.is_task_command(command) {
+            return Ok(false);
+        }
+        let input = CheckInput::from_base(project, &self.stack.onto, base)?;
+        // The command may depend on the commands before it.
+        let commands = verifier.numbers_on(&self.stack.onto, &[]);
+        let commands: CommandNumbers = commands.into_iter().filter(|number| *number <= command).collect();
+        let state = CheckState { input, commands: commands.clone() };
+        if verify_cache::has_passed(project, &state.input, &verifier.commands.lines_of(&commands)) {
+            return Ok(false);
+        }
+        let base_check =
+            StateCheck { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
+        let limit = verifier.time_limit_on(project, &self.stack.onto);
+        let mut tolerated = verifier.tolerated.clone();
+        let failure = loop {
+            let rules = CheckRules {
+                command_lines: verifier.commands.lines(),
+                tolerated: &tolerated,
+                time_limit: limit,
+            };
+            let task = std::slice::from_ref(&base_check);
+            match verifier.runs.run(project, rules, task, &[0], 1)?.pop().flatten() {
+                // An earlier command failed before this one was run.
+                Some(CheckResult::Failed(red)) if red.command != command && !red.exit.is_timeout() => {
+                    tolerated.push(red.command);
+                }
+                Some(CheckResult::Failed(red)) => break red,
+                Some(CheckResult::Passed { flaky: None }) if tolerated.len() == verifier.tolerated.len() => {
+                    verifier.cache_passed(project, &state);
+                    return Ok(false);
+                }
+                Some(CheckResult::Passed { .. }) | None => return Ok(false),
+            }
+        };
+        let command_line = &verifier.commands.lines()[failure.command];
+        if let ExitOutcome::TimedOut(seconds) = failure.exit {
+            let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
+            let (command, base) = (command_line.clone(), self.stack.onto.clone());
+            return Err(Error::CheckTimedOut { command, base, seconds, lanes });
+        }
+        project.listener.warn(format!(
+            "`{command_line}` fails on {} itself ({}), so it says nothing about the lanes",
+            self.stack.onto, failure.exit
+        ));
+        Ok(true)
+    }
+
+    fn tolerate(&mut self, command: usize) {
+        let verifier = &mut *self.verifier;
+        verifier.tolerated.push(command);
+        verifier
+            .verdicts
+            .retain(|_, known| !matches!(known, StateVerdict::Failed(red) if red.command == command));
+        let command_line = verifier.commands.lines()[command].clone();
+        if !verifier.summary.failing_on_base.contains(&command_line) {
+            verifier.summary.failing_on_base.push(command_line);
+        }
+    }
+
+    fn remove_lane(&mut self, lane: usize) -> Result<(usize, usize), Error> {
+        let candidate = self.stack.steps[lane].candidate.clone();
+        let state = &self.states[lane];
+        if let Some(StateVerdict::Failed(red)) = self.verifier.verdicts.get(state) {
+            let command_line = self.verifier.commands.lines()[red.command].clone();
+            let blamed_command =
+                BlamedCommand { command: command_line, task_lane: self.blamed_task(lane + 1, red.command) };
+            self.failed_lanes.push(FailedLane::new(
+                candidate.clone(),
+                self.lane_names(lane),
+                state.input.tree,
+                blamed_command,
+                Rc::clone(red),
+            ));
+        }
+        self.candidates.retain(|other| !other.is_same_part(&candidate));
+        self.stack = (self.rebuild)(&self.candidates)?;
+        self.compute_check_states()?;
+        let has_passed =
+            |state: &CheckState| matches!(self.verifier.verdicts.get(state), Some(StateVerdict::Passed));
+        let passed_count = self.states.iter().rposition(has_passed).map_or(0, |index| index + 1);
+        Ok((self.states.len(), passed_count))
+    }
+}

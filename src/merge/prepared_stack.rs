@@ -1,0 +1,203 @@
+//! Stack of the lanes of one base, checked and ready to land.
+
+use super::group_landing::GroupLanding;
+use super::order::StackOrder;
+use super::outcome::LaneOutcome;
+use super::queue_turn::removed_lane_outcome;
+use super::request::{Candidate, LandingOptions};
+use super::stack::{self, Stack, StackContext};
+use super::stack_order::{self, OrderedStack};
+use super::verify::{PendingRef, VerifiedStack, Verifier};
+use super::{Error, git_options, land, local_changes};
+use crate::git::{Oid, TempObjectStore};
+use crate::lane::{self, Operation, Project};
+
+/// Lanes of one base, stacked and checked.
+pub(super) struct PreparedStack {
+    /// Stack, without the lanes with which a check failed.
+    pub(super) verified: VerifiedStack,
+    /// Notes for the user on the order of the lanes.
+    pub(super) order_notes: Vec<String>,
+}
+
+impl GroupLanding<'_, '_> {
+    /// Stacks the lanes that may still land on the current tip of their base, and checks what would land.
+    pub(super) fn prepare_stack(
+        &mut self,
+        onto: &str,
+        group: &[Candidate],
+        pending: &mut PendingRef,
+        change_check: LocalChangeCheck,
+    ) -> Result<PreparedStack, Error> {
+        let (request, project) = (self.options, self.op.project);
+        lane::require_branch_not_in_place(project, onto)?;
+        let scratch = project.store.layout().create_scratch()?;
+        let temp_objects = match request.dry_run {
+            true => Some(TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?),
+            false => None,
+        };
+        let tip = project.repo.branch_tip(onto)?;
+        let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
+        let strategy = request.strategy(&project.settings);
+        let verify_signatures = git_options::requires_signatures(&project.repo, onto, strategy)?;
+        let mut candidates = refresh_candidates(project, group, request)?;
+        let context = StackContext {
+            project,
+            onto,
+            strategy,
+            verify_signatures,
+            run_hooks: !request.no_verify,
+            merge_hook: &self.merge_hook,
+            scratch: scratch.path(),
+            temp_objects: temp_objects.as_ref(),
+        };
+        let has_alternatives = group.len() > 1 || request.atomic;
+        let change_check = change_check.for_stack(has_alternatives, request.dry_run);
+        let OrderedStack { mut stack, lanes, order_notes: why } = stack_in_order(
+            self.op,
+            self.verifier,
+            context,
+            base,
+            request.order,
+            &mut candidates,
+            change_check,
+        )?;
+        let dropped = candidates.dropped;
+        stack.decided.extend(dropped.iter().cloned());
+        if request.dry_run {
+            let temp_objects = temp_objects.as_ref();
+            return prepare_dry_run(self.op, self.verifier, stack, why, has_alternatives, temp_objects);
+        }
+        let rebuild = |lanes: &[Candidate]| {
+            let mut stack = stack::build(context, base, lanes)?;
+            stack.decided.extend(dropped.iter().cloned());
+            Ok::<_, Error>(stack)
+        };
+        let verified = self.verifier.verify(self.op, stack, &lanes, pending, &rebuild)?;
+        Ok(PreparedStack { verified, order_notes: why })
+    }
+}
+
+/// When the stack is checked for lanes that touch local changes in a checkout of their base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LocalChangeCheck {
+    /// Never: with a single lane, no other lane could land without it.
+    Never,
+    /// Before commands check a stack; without commands, moving the base finds the obstacle.
+    BeforeChecks,
+    /// Always: a base could not be moved because of local changes.
+    Always,
+}
+
+impl LocalChangeCheck {
+    /// Returns when to check a stack: never without alternatives, always in a dry run with alternatives, and
+    /// otherwise unchanged.
+    fn for_stack(self, has_alternatives: bool, dry_run: bool) -> LocalChangeCheck {
+        match has_alternatives {
+            true if dry_run => LocalChangeCheck::Always,
+            true => self,
+            false => LocalChangeCheck::Never,
+        }
+    }
+
+    /// Returns whether to retry a failed move without the lanes that touch local changes, which may have
+    /// appeared while commands ran. Switches to [`LocalChangeCheck::Always`] then.
+    pub(super) fn should_retry<T>(&mut self, moved: &Result<T, Error>, has_alternatives: bool) -> bool {
+        let is_retry = has_alternatives
+            && *self == LocalChangeCheck::BeforeChecks
+            && moved.as_ref().is_err_and(local_changes::is_file_obstacle);
+        if is_retry {
+            *self = LocalChangeCheck::Always;
+        }
+        is_retry
+    }
+}
+
+/// Stacks the lanes that may still land on top of `base`. If the check is due, it moves lanes that touch
+/// local changes in a checkout of the base to the dropped ones.
+fn stack_in_order(
+    op: &Operation<'_>,
+    verifier: &mut Verifier,
+    context: StackContext<'_>,
+    base: Oid,
+    order: StackOrder,
+    candidates: &mut CurrentCandidates,
+    change_check: LocalChangeCheck,
+) -> Result<OrderedStack, Error> {
+    loop {
+        let arranged = stack_order::build_ordered(context, base, &candidates.lanes, order)?;
+        let stack = &arranged.stack;
+        let is_checked = match change_check {
+            LocalChangeCheck::Never => false,
+            LocalChangeCheck::BeforeChecks => verifier.has_commands_on(op.project, stack)?,
+            LocalChangeCheck::Always => true,
+        };
+        if stack.steps.is_empty() || !is_checked {
+            return Ok(arranged);
+        }
+        match local_changes::first_obstructed(op, stack, context.temp_objects)? {
+            None => return Ok(arranged),
+            Some((candidate, refused)) => {
+                candidates.lanes.retain(|lane| !lane.is_same_part(&candidate));
+                candidates.dropped.push(refused);
+            }
+        }
+    }
+}
+
+/// Returns the stack that a dry run reports; its checks are not run. Without alternatives, fails if the
+/// checkouts of the base could not follow the landing.
+fn prepare_dry_run(
+    op: &Operation<'_>,
+    verifier: &mut Verifier,
+    stack: Stack,
+    order_notes: Vec<String>,
+    has_alternatives: bool,
+    temp_objects: Option<&TempObjectStore>,
+) -> Result<PreparedStack, Error> {
+    if !has_alternatives && !stack.steps.is_empty() {
+        land::preflight(op, &stack, stack.steps.len(), temp_objects)?;
+    }
+    verifier.note_tasks(&stack);
+    Ok(PreparedStack { verified: VerifiedStack { stack, failed_lanes: Vec::new() }, order_notes })
+}
+
+/// Candidates as they are now.
+#[derive(Default)]
+struct CurrentCandidates {
+    /// Candidates that may still land.
+    lanes: Vec<Candidate>,
+    /// Outcomes of lanes that were removed concurrently or may no longer land automatically.
+    dropped: Vec<LaneOutcome>,
+}
+
+/// Returns the candidates with their current tips, without lanes whose agent has been started again.
+fn refresh_candidates(
+    project: &Project,
+    candidates: &[Candidate],
+    options: &LandingOptions<'_>,
+) -> Result<CurrentCandidates, Error> {
+    let mut out = CurrentCandidates::default();
+    for candidate in candidates {
+        if candidate.part.is_some() || options.unrecorded_lane.is_some() {
+            out.lanes.push(candidate.clone());
+            continue;
+        }
+        let Some(lane) = land::find_same_lane(project, &candidate.lane)? else {
+            out.dropped.push(removed_lane_outcome(project, &candidate.lane, options));
+            continue;
+        };
+        let (state, _) = lane::effective_state(project, &lane)?;
+        let is_busy = state.is_busy() && !options.would_stop();
+        let tip = project.repo.branch_tip(&lane.kind.branch)?;
+        if options.is_automatic
+            && !is_busy
+            && let Some(reason) = lane::moved_since_run(project, &lane, tip)?
+        {
+            out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
+        } else if let (false, Some(tip)) = (is_busy, tip) {
+            out.lanes.push(Candidate { lane, tip, ..candidate.clone() });
+        }
+    }
+    Ok(out)
+}
