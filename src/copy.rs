@@ -147,7 +147,7 @@ pub(crate) fn copy_content(
     target: &File,
     should_continue: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), CopyError> {
-    if !shares_blocks(source, target) {
+    if !share_blocks(source, target) {
         return copy_data_ranges(source, meta, target, should_continue);
     }
     if should_continue(meta.size()) { Ok(()) } else { Err(CopyError::Canceled) }
@@ -167,12 +167,12 @@ pub(crate) fn wait_for_mtime_tick() {
 
 /// Makes the target share the source's blocks, where the file system supports it. Returns whether it did.
 #[cfg(target_os = "linux")]
-fn shares_blocks(source: &File, target: &File) -> bool {
+fn share_blocks(source: &File, target: &File) -> bool {
     rustix::fs::ioctl_ficlone(target, source).is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn shares_blocks(_source: &File, _target: &File) -> bool {
+fn share_blocks(_source: &File, _target: &File) -> bool {
     false
 }
 

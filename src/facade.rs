@@ -108,23 +108,23 @@ impl Spawn {
 pub struct Lane {
     /// Name of the lane.
     pub name: String,
-    /// Title: the first line of its task.
+    /// Title of the lane; at first the first line of its task.
     pub title: String,
-    /// State of its run or landing.
+    /// State of the lane's run or landing.
     pub state: LaneState,
-    /// Further detail about the state.
+    /// Reason or further detail of the state; none if there is none.
     pub detail: Option<String>,
     /// Branch of the lane.
     pub branch: String,
-    /// Top folder of its worktree.
+    /// Top folder of the lane's worktree.
     pub path: PathBuf,
-    /// Branch that it lands on.
+    /// Branch that the lane lands on.
     pub base: String,
-    /// Name of its agent.
+    /// Name of the lane's agent; none for an empty lane.
     pub agent: Option<String>,
-    /// Number of commits on its branch that its base lacks; none when one of the two is gone.
+    /// Number of commits on the lane's branch that its base lacks; none when one of the two branches is gone.
     pub ahead: Option<usize>,
-    /// Number of commits on its base that its branch lacks; none when one of the two is gone.
+    /// Number of commits on the lane's base that its branch lacks; none when one of the two branches is gone.
     pub behind: Option<usize>,
     /// Number of uncommitted files; none when that could not be determined.
     pub uncommitted: Option<usize>,

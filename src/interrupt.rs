@@ -18,7 +18,7 @@ pub(crate) struct Interrupted;
 struct SignalState {
     /// Number of the received signal; zero for none.
     received: Arc<AtomicUsize>,
-    /// Whether signals end the process again.
+    /// Whether signals end the process at once, as they did before they were deferred.
     is_default_restored: Arc<AtomicBool>,
 }
 
@@ -28,7 +28,7 @@ static SIGNAL_STATE: OnceLock<SignalState> = OnceLock::new();
 static HAS_OWN_HANDLERS: AtomicBool = AtomicBool::new(false);
 
 /// Records that this process has its own handlers for these signals, so that they do not always end it.
-pub(crate) fn note_own_handlers() {
+pub(crate) fn record_own_handlers() {
     HAS_OWN_HANDLERS.store(true, Ordering::Relaxed);
 }
 

@@ -82,7 +82,7 @@ fn closes_fence(start: &str, c: char) -> bool {
 }
 
 impl<'t> Line<'t> {
-    /// Parses the line as a heading.
+    /// Parses the line as a heading; none if it is not one.
     pub(crate) fn heading(self) -> Option<Heading<'t>> {
         let start = self.text.trim_start_matches(' ');
         let level = start.bytes().take_while(|b| *b == b'#').count();
@@ -92,7 +92,7 @@ impl<'t> Line<'t> {
         is_heading.then(|| Heading { level, text: content.trim().trim_end_matches('#').trim_end() })
     }
 
-    /// Parses the line as the start of a list item.
+    /// Parses the line as the start of a list item; none if it is not one.
     pub(crate) fn item(self) -> Option<Item<'t>> {
         let start = self.text.trim_start();
         let blanks = &self.text[..self.text.len() - start.len()];
@@ -116,7 +116,7 @@ impl<'t> Line<'t> {
     }
 }
 
-/// Removes the marks around a text: `` `a` ``, `**a**`, `*a*`, `__a__`.
+/// Removes the Markdown emphasis or code markers around a text: `` `a` ``, `**a**`, `*a*`, `__a__`.
 pub(crate) fn strip_emphasis(text: &str) -> &str {
     let mut text = text.trim();
     for mark in ["**", "__", "`", "*"] {

@@ -1,4 +1,5 @@
-//! Access to the merge engine for this repository's own tools: the result of each of its stages.
+//! Access to the merge engine for this repository's own tools: the in-process merge alone, and the merge as a
+//! landing makes it.
 //!
 //! Not a stable interface: it changes with the engine.
 

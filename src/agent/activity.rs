@@ -29,7 +29,7 @@ pub(crate) struct HookInput {
     prompt: Option<String>,
     /// Event type, for a plugin of opencode.
     r#type: Option<String>,
-    /// Properties of that event.
+    /// Properties of the event that `type` names, for a plugin of opencode.
     properties: Value,
     /// Event name, for an extension of Pi.
     ev: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct HookInput {
 
 impl HookInput {
     /// Parses the input of a hook. Input that is not JSON counts as empty.
-    pub(crate) fn read(bytes: &[u8]) -> HookInput {
+    pub(crate) fn parse(bytes: &[u8]) -> HookInput {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 }
@@ -132,7 +132,7 @@ pub(crate) fn handle_hook_event(
     }
     let mut refusal = None;
     if kind == "stop" && project.settings.stop_gate && refused_stops < project.settings.stop_gate_rounds {
-        refusal = stop_gate::refuse_stop(project, &lane, attempt)?;
+        refusal = stop_gate::run_stop_gate_checks(project, &lane, attempt)?;
         refused_stops += u32::from(refusal.is_some());
     }
     let update = if refusal.is_some() { Some((Activity::Working, None)) } else { update };
@@ -174,7 +174,7 @@ pub(super) fn record_initial_activity(
     Ok(ActivityRecord { activity, since: now(), message, refused_stops: 0, session: None }.save(&path)?)
 }
 
-/// Emits an event for the activity that was recorded at the start of a run, if it needs an approval by the
+/// Emits an event if the activity recorded at the start of a run is that the agent needs an approval by the
 /// user.
 pub(super) fn report_initial_approval(project: &Project, lane: &AnyLane, attempt: u32) {
     let record = ActivityRecord::load_if_exists(&project.store.layout().run_activity(&lane.name, attempt))
@@ -212,12 +212,12 @@ mod tests {
     use super::*;
 
     fn parsed_activity(kind: &str, input: &str) -> Option<Activity> {
-        parse_activity(kind, &HookInput::read(input.as_bytes())).map(|(activity, _)| activity)
+        parse_activity(kind, &HookInput::parse(input.as_bytes())).map(|(activity, _)| activity)
     }
 
     #[test]
     fn reads_session_of_pi() {
-        let input = HookInput::read(br#"{"ev":"agent_end","piSession":"0198-a"}"#);
+        let input = HookInput::parse(br#"{"ev":"agent_end","piSession":"0198-a"}"#);
         assert_eq!(input.pi_session.as_deref(), Some("0198-a"));
     }
 

@@ -46,7 +46,8 @@ impl RunOptions {
     }
 }
 
-/// Command for a lane, with its placeholders still unexpanded.
+/// Command that starts an agent or a user's program in a lane, with unexpanded placeholders and the options
+/// of the run.
 #[derive(Debug, Clone)]
 pub(crate) struct AgentCommand {
     /// Name of the profile; `command` for a command line of the user.
@@ -84,7 +85,7 @@ pub(crate) struct AgentCommand {
 
 impl AgentCommand {
     /// Creates the command of an agent by its profile's name. The prompt is passed in the way that the
-    /// profile defines. The settings decide what `options` leaves open.
+    /// profile defines. The settings supply values that `options` does not give.
     ///
     /// # Errors
     /// Fails when the program is not found, the prompt cannot be passed, or the agent does not support an
@@ -219,7 +220,7 @@ impl AgentCommand {
         AgentCommand { checks, ..self }
     }
 
-    /// Returns the name of the agent in messages.
+    /// Returns the agent's name for messages; `your command` for a command line of the user.
     pub(crate) fn display_name(&self) -> &str {
         if self.is_user_command() { "your command" } else { &self.agent }
     }
@@ -269,7 +270,7 @@ impl AgentCommand {
         self.purpose.is_none_or(|purpose| !purpose.is_read_only())
     }
 
-    /// Returns the command in a new conversation.
+    /// Returns a copy of the command that resumes no session.
     pub(super) fn without_session(&self) -> AgentCommand {
         AgentCommand { resume: None, ..self.clone() }
     }
@@ -285,7 +286,7 @@ impl AgentCommand {
     }
 
     /// Returns how git-proq treats processes that the agent leaves running.
-    pub(super) fn strays(&self) -> StrayPolicy {
+    pub(super) fn stray_policy(&self) -> StrayPolicy {
         self.profile.strays
     }
 
@@ -362,7 +363,8 @@ fn effective_permission(settings: &Settings, options: &RunOptions) -> Result<Per
     Err(Error::InvalidReadOnlyRun { purpose: purpose.to_string(), reason })
 }
 
-/// Returns the requested limits, completed by those of the settings. Zero means no limit.
+/// Returns the requested limits, completed by those of the settings. Zero means no limit. A run in a window
+/// has neither a stall limit nor a budget.
 fn effective_limits(
     project: &Project,
     RunOptions { limits: requested, in_window, .. }: &RunOptions,

@@ -15,7 +15,7 @@ pub(crate) type EnvVar = (String, OsString);
 /// left out.
 pub(super) fn profile_env(profile: &Profile, level: Permission, values: &PlaceholderValues) -> Vec<EnvVar> {
     let no_level_env = BTreeMap::new();
-    let level_env = profile.permission.level(level).map_or(&no_level_env, |level| &level.env);
+    let level_env = profile.permission.level_settings(level).map_or(&no_level_env, |level| &level.env);
     let env_defaults = profile.env_default.iter().filter(|(key, _)| user_value(key).is_none());
     let mut out = expand_env(env_defaults.chain(&profile.env).chain(level_env), values);
     out.extend(json_env(&profile.env_json, values));
@@ -36,8 +36,8 @@ pub(super) fn expand_env<'a>(
     variables.into_iter().filter_map(expand).collect()
 }
 
-/// Expands variables that each hold a JSON object, and merges each one into the user's object of the same
-/// name.
+/// Expands variables that each hold a JSON object, and merges each one over the user's object of the same
+/// name. For each, another variable saves the user's value.
 pub(super) fn json_env(variables: &BTreeMap<String, String>, values: &PlaceholderValues) -> Vec<EnvVar> {
     let merge_with_user = |(key, ours): EnvVar| {
         let user_text = user_value(&key);
@@ -47,18 +47,19 @@ pub(super) fn json_env(variables: &BTreeMap<String, String>, values: &Placeholde
     expand_env(variables, values).into_iter().flat_map(merge_with_user).collect()
 }
 
-/// Returns the variables that name git-proq's JSON file `file`, set to its location `path`.
+/// Returns each variable that names git-proq's JSON file `file`, set to `path`. For each, another variable
+/// saves the user's value.
 pub(super) fn file_env(variables: &BTreeMap<String, EnvFile>, file: &str, path: &Path) -> Vec<EnvVar> {
     let matching = variables.iter().filter(|(_, env_file)| env_file.file == file);
     matching.flat_map(|(key, _)| [saved_user_var(key, user_value(key)), (key.clone(), path.into())]).collect()
 }
 
-/// Returns the text of git-proq's JSON file `file` that variables name: `ours`, merged into the user's or the
-/// machine's own file.
+/// Returns the text for git-proq's JSON file `file`: `ours`, merged over the file that the user's variable
+/// names, or over the first fallback path that exists.
 ///
 /// # Errors
-/// Returns [`Error::CannotMergeFile`] when that own file cannot be read or is not JSON, because its settings would
-/// be lost.
+/// Returns [`Error::CannotMergeFile`] when the user's file cannot be read or is no JSON object, because its
+/// settings would be lost.
 pub(super) fn merged_file_text(
     variables: &BTreeMap<String, EnvFile>,
     file: &str,
@@ -87,7 +88,7 @@ pub(super) fn merged_file_text(
     Ok(text)
 }
 
-/// Returns the name of the variable that keeps the user's value of `key` for the processes of a run.
+/// Returns the name of the variable that saves the user's value of `key` for the processes of a run.
 fn saved_user_key(key: &str) -> String {
     format!("PROQ_USERS_{key}")
 }

@@ -36,7 +36,7 @@ impl RunWatcher<'_> {
             GitGuard::prepare(self.project, self.lane, self.attempt, &spec.dir, self.program_path)?;
         let (variable, guard_value) = git_guard.env();
         let mut command =
-            spec.launcher.command(self)?.env(variable, guard_value).with_output_files(log, stderr);
+            spec.launcher.build_command(self)?.env(variable, guard_value).with_output_files(log, stderr);
         for (key, value) in &spec.env {
             command = command.env(key, value);
         }
@@ -81,8 +81,8 @@ impl RunWatcher<'_> {
         }
     }
 
-    /// Ends the remaining processes of the agent's group, and those that escaped from it. Returns the number
-    /// of escaped processes.
+    /// Ends the remaining processes of the agent's group. Also ends processes that escaped from the group,
+    /// unless the profile leaves them running. Returns the number of escaped processes.
     pub(super) fn end_all_processes(&self, process_group: u32) -> usize {
         let grace = self.project.settings.stop_grace;
         if process::is_group_alive(process_group) {

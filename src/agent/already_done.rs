@@ -1,5 +1,5 @@
-//! Test whether the task of a run that changed nothing was already done: the task's checks succeed, and the
-//! files that it names exist.
+//! Detection of a task that was already done before a run that changed nothing: the task's checks succeed,
+//! and the files that it names exist.
 
 use super::Error;
 use super::shutdown_signals::ShutdownSignals;
@@ -18,8 +18,9 @@ pub(super) enum TaskCompletion {
     Unproven(Option<String>),
 }
 
-/// Runs the task's checks in the lane, until one fails or the run is to stop. A task without checks is
-/// unproven: existing files are what most tasks change.
+/// Determines whether the lane's task was already done: the files in its scope exist, and its checks pass
+/// without changing the lane. Stops at the first failed check or at a stop signal. A task without checks is
+/// unproven, because most tasks change existing files.
 pub(super) async fn check_already_done(
     project: &Project,
     lane: &LaneRecord,

@@ -24,7 +24,7 @@ use crate::{event, git};
 pub(super) struct RunOutcome {
     pub(super) state: LaneState,
     pub(super) class: RunClass,
-    /// The reason, in one line.
+    /// Reason for the state and class, in one line.
     pub(super) detail: Option<String>,
     /// Whether the run changed nothing because its task had already been done.
     pub(super) was_already_done: bool,
@@ -62,8 +62,9 @@ impl RunClassifier<'_> {
         outcome
     }
 
-    /// Writes the outcome of the run while the lane keeps running.
-    pub(super) fn write_and_continue(
+    /// Writes the outcome to the run's record and to the lane's detail, and emits an event. The state of the
+    /// lane does not change, because another run follows.
+    pub(super) fn write_interim_outcome(
         &self,
         outcome: &RunOutcome,
         event_name: event::EventName,
@@ -96,25 +97,25 @@ impl RunClassifier<'_> {
             Some(branch) => self.project.repo.branch_tip(branch).ok().flatten(),
             None => self.project.repo.head_commit(&self.lane.path).ok().flatten(),
         };
-        run.strays = self.run_exit.strays;
+        run.strays = self.run_exit.stray_count;
         let recorded_session = run.summary.session.take();
         let session =
             recorded_session.or_else(|| reported_session(self.project, &self.lane.name, self.attempt));
         run.summary = RunSummary {
-            session: self.run_exit.account.session.clone().or(session),
-            ..self.run_exit.account.clone()
+            session: self.run_exit.recorded_summary.session.clone().or(session),
+            ..self.run_exit.recorded_summary.clone()
         };
         run.session_totals = Some(self.run_exit.summary.session_totals.clone());
         run.save(&path)?;
         Ok(run)
     }
 
-    /// Writes the run's record, then the lane's. The follow-up is prepared in between: its merge lock is held
-    /// from the moment in which the lane is done.
+    /// Writes the run's record, then the lane's. The follow-up is prepared between the two, so that its merge
+    /// lock is held from the moment in which the lane is done.
     ///
-    /// Returns none when `has_pending_message` reports a message for the agent: then the lane is not
-    /// finished. The check happens under the store's lock. A sender checks under the same lock whether the
-    /// lane is finished, so each side sees the other.
+    /// Returns none when `has_pending_message` reports a message for the agent, and does not finish the lane.
+    /// The check happens under the store's lock. A sender checks under the same lock whether the lane is
+    /// finished, so that no message is missed.
     pub(super) fn write_outcome(
         &self,
         outcome: &RunOutcome,
@@ -142,8 +143,8 @@ impl RunClassifier<'_> {
         Ok(Some((lane, follow_up)))
     }
 
-    /// Copies the lane's uncommitted work to a snapshot. A lane with a conflict gets no copy: no snapshot can
-    /// hold unmerged paths.
+    /// Copies the lane's uncommitted work to a snapshot, and returns the error if that fails. A lane with a
+    /// conflict gets no snapshot, because a snapshot cannot hold unmerged paths.
     fn save_leftovers(&self) -> Option<Error> {
         let lane = self.lane.clone().into_worktree_lane().ok()?;
         let repo = &self.project.repo;
@@ -168,7 +169,7 @@ impl RunClassifier<'_> {
         let reported_end = || match self.spec.dialect.reports_outcome() {
             // Signal 9 most often means out of memory.
             true if self.run_exit.status.signal() == Some(9) => (RunClass::Crashed, summary.detail.clone()),
-            true => (run_class(summary.class), summary.detail.clone()),
+            true => (to_run_class(summary.class), summary.detail.clone()),
             false => classify_exit_status(self.run_exit.status),
         };
         let (class, detail) = match self.run_exit.cause {
@@ -242,9 +243,9 @@ impl RunClassifier<'_> {
         }
     }
 
-    /// Describes by how much the run exceeded its budget, where nothing ended it in time.
+    /// Describes the run's cost and its budget when the cost exceeds the budget; none otherwise.
     fn over_budget_detail(&self) -> Option<String> {
-        let (budget, cost) = (self.spec.limits.budget?, self.run_exit.account.cost?.nanos);
+        let (budget, cost) = (self.spec.limits.budget?, self.run_exit.recorded_summary.cost?.nanos);
         let [spent, allowed] = [cost, budget].map(format_dollars);
         (cost > budget).then(|| format!("it cost ${spent}, more than the ${allowed} that it might"))
     }
@@ -354,7 +355,7 @@ impl RunClassifier<'_> {
             let reason = format!("branch {} is gone{}", lane.kind.branch, saved_note.unwrap_or_default());
             return Ok(failed(outcome.class, reason));
         }
-        if let Some(head_problem) = lane::follow_head(self.project, lane)? {
+        if let Some(head_problem) = lane::move_branch_to_head(self.project, lane)? {
             return Ok(failed(outcome.class, head_problem));
         }
         if let (false, true) = (succeeded, self.was_idle_when_ended(lane)?) {
@@ -367,7 +368,7 @@ impl RunClassifier<'_> {
                 Ok(LeftoversOutcome::Nothing) => {}
                 // HEAD may have left the branch before this commit.
                 Ok(LeftoversOutcome::Committed(_)) => {
-                    lane::follow_head(self.project, lane)?;
+                    lane::move_branch_to_head(self.project, lane)?;
                 }
                 Err(e) => {
                     has_uncommitted_work = true;
@@ -386,7 +387,7 @@ impl RunClassifier<'_> {
         Ok(outcome)
     }
 
-    /// Returns whether an interactive session was ended while it was idle, with all its work done.
+    /// Returns whether an agent in a window was ended while it was idle, with all its work committed.
     fn was_idle_when_ended(&self, lane: &LaneRecord) -> Result<bool, Error> {
         let was_ended = matches!(
             self.run_exit.cause,
@@ -415,7 +416,7 @@ fn classify_exit_status(status: ExitStatus) -> (RunClass, Option<String>) {
     }
 }
 
-fn run_class(class: ExitClass) -> RunClass {
+fn to_run_class(class: ExitClass) -> RunClass {
     match class {
         ExitClass::Done => RunClass::Done,
         ExitClass::Failed => RunClass::Failed,

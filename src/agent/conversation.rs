@@ -24,7 +24,7 @@ pub(crate) enum SendOutcome {
 }
 
 impl SendOutcome {
-    /// Returns what would happen to a message sent now.
+    /// Returns the outcome that sending a message now would have.
     pub(crate) fn forecast(project: &Project, lane: &AnyLane) -> Result<SendOutcome, Error> {
         Ok(if effective_state(project, lane)?.0.is_busy() {
             SendOutcome::Queued
@@ -43,7 +43,7 @@ pub(crate) struct Recipient {
     pub(crate) session: Option<String>,
     /// Conversation of the message, as the number of the run that started it.
     conversation: u32,
-    /// Whether the conversation ran in a window that no longer exists.
+    /// Whether the conversation ran in a window, which no longer exists.
     pub(crate) was_interactive: bool,
     /// Warning about the money already spent, to show before the agent continues.
     pub(crate) warning: Option<String>,
@@ -229,7 +229,7 @@ fn queue_for_supervisor(project: &Project, name: &str, text: Option<&str>) -> Re
     }
     let recipient = find_recipient(project, &lane, text)?;
     if let Some(text) = text {
-        Inbox::new(project, &lane.name).add(message_record(&lane, &recipient, text), &store)?;
+        Inbox::new(project, &lane.name).add(new_message_record(&lane, &recipient, text), &store)?;
     }
     Ok(true)
 }
@@ -243,10 +243,10 @@ fn add_to_inbox(
     let store: LockGuard = project.store.locks().acquire(&LockName::Store)?;
     // Under this lock, read the lane again: see `Inbox::put`.
     let lane = project.any_lane(&lane.name)?;
-    Ok(Inbox::new(project, &lane.name).add(message_record(&lane, recipient, text), &store)?)
+    Ok(Inbox::new(project, &lane.name).add(new_message_record(&lane, recipient, text), &store)?)
 }
 
-fn message_record(lane: &AnyLane, recipient: &Recipient, text: &str) -> MessageRecord {
+fn new_message_record(lane: &AnyLane, recipient: &Recipient, text: &str) -> MessageRecord {
     MessageRecord {
         at: now(),
         agent: recipient.agent.clone(),

@@ -60,7 +60,7 @@ pub enum Error {
         /// Name of the agent.
         agent: String,
     },
-    /// Permission `read` was requested for an agent that cannot be kept from changing files.
+    /// Permission `read` was requested for an agent that cannot be prevented from changing files.
     #[error(
         "nothing is known that keeps '{agent}' from changing things, so it cannot be started with permission read; nothing was made"
     )]
@@ -106,7 +106,7 @@ pub enum Error {
         /// Reason for the failure.
         reason: String,
     },
-    /// The agent that was to resolve a conflict could not be started.
+    /// The agent for resolving a conflict could not be started.
     #[error("the agent that was to resolve the conflict of lane '{lane}' could not be started: {reason}")]
     ResolverNotStarted {
         /// Name of the lane.
@@ -156,7 +156,7 @@ pub enum Error {
         /// Name of the lane.
         lane: String,
     },
-    /// The agent was to run in a tmux window, and tmux is not installed.
+    /// A tmux window was requested for the agent, and tmux is not installed.
     #[error("tmux is not installed, and the agent was to be in a window of it; nothing was made")]
     NoTmux,
     /// The agent's profile has no command line for a terminal.
@@ -212,19 +212,20 @@ pub enum Error {
         /// File that the process keeps open.
         file: std::path::PathBuf,
     },
-    /// The hooks folder is part of the project's files.
+    /// The hooks folder is in the main checkout and outside the git directory, so a hook there would be one
+    /// of the project's files.
     #[error("hooks are in {}, among the project's own files; nothing was written", folder.display())]
     HooksInProjectFiles {
         /// Path of the hooks folder.
         folder: std::path::PathBuf,
     },
-    /// The hooks folder is outside the repository, so that other repositories may use it too.
+    /// The hooks folder is outside the repository, so other repositories may use it too.
     #[error("hooks are in {}, outside of this repository, where others may have theirs too; nothing was written", folder.display())]
     HooksOutsideRepository {
         /// Path of the hooks folder.
         folder: std::path::PathBuf,
     },
-    /// The file exists to which the present hook would be saved.
+    /// The backup file for the present hook already exists.
     #[error("{} is there already, and is where the present hook would be kept; nothing was written", path.display())]
     HookBackupExists {
         /// Path of the file.
@@ -246,7 +247,7 @@ pub enum Error {
         /// Reason why the file is invalid, as the end of a sentence.
         reason: String,
     },
-    /// The lane's task is not a folder with steps, so that an agent must be named.
+    /// No agent was named for a lane whose task is not a folder with steps.
     #[error(
         "the task of lane '{lane}' is no folder with steps, so it has to be said which agent is to be started; nothing was started"
     )]
@@ -254,8 +255,8 @@ pub enum Error {
         /// Name of the lane.
         lane: String,
     },
-    /// A command was given for an existing lane. A command has no prompt, so it cannot be sent messages and
-    /// always gets a new lane.
+    /// A command was given for an existing lane. A command is always run in a new lane, because it has no
+    /// prompt and receives no messages.
     #[error(
         "cannot run a command in lane '{lane}': a command is run in a lane of its own, from its beginning"
     )]
@@ -265,7 +266,7 @@ pub enum Error {
         /// Command line, quoted for a shell.
         command: String,
     },
-    /// The loop over a task's steps does not continue.
+    /// The task loop of a lane does not continue.
     #[error("the task of lane '{lane}' is not gone on with: {reason}")]
     TaskLoopStopped {
         /// Name of the lane.
@@ -288,8 +289,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Converts the refusal of a command that was named in place of an agent into the refusal for an existing
-    /// lane; returns any other error unchanged.
+    /// Converts an error about an agent that is named `command` into [`Error::CommandInLane`]; returns any
+    /// other error unchanged.
     pub(crate) fn into_command_in_lane(self, lane: &str, command: &[OsString]) -> Error {
         match self {
             Error::UnexpectedCommand { agent } | Error::NoProgram { agent } if agent == "command" => {

@@ -18,7 +18,7 @@ use crate::store::{self, LockGuard, LockName, WaitLimit};
 /// briefly.
 const LOCK_WAIT_LIMIT: Duration = Duration::from_millis(250);
 
-/// Reason for a landing that no user requested just now.
+/// Reason for an automatic merge.
 #[derive(Debug)]
 pub(crate) enum MergeTrigger {
     /// The lane's run has finished. The lock marks the lane as being landed.
@@ -32,18 +32,18 @@ pub(crate) enum MergeTrigger {
 #[must_use]
 pub(super) struct FollowUp {
     landing_lock: Option<LockGuard>,
-    /// Whether another process was landing the lane when its run finished, and may have missed the run's
-    /// result.
+    /// Whether another process was landing the lane when the run finished. That process may have missed the
+    /// run's result.
     was_being_landed: bool,
-    /// Reason why the lane cannot be merged automatically.
+    /// Reason why the landing lock could not be acquired, so that the lane is not merged automatically.
     lock_error: Option<String>,
     /// Whether the lane has new commits, which may overlap other lanes.
     has_new_commits: bool,
 }
 
 impl FollowUp {
-    /// Determines what follows a run that finished in `state`, before the state is published: from the moment
-    /// when the lane is done, its lock marks it as being landed.
+    /// Determines the work after a run that finished in `state`. It is called before the state is published,
+    /// so that a lane with automatic merge is locked from the moment when it is done.
     pub(super) fn prepare(
         project: &Project,
         lane: &AnyLane,
@@ -65,7 +65,9 @@ impl FollowUp {
         }
     }
 
-    /// Starts the work. The caller has released the run lock, or the lane would appear busy.
+    /// Starts the processes that merge the lane or check it for overlaps. After a run in the main checkout,
+    /// starts the automatic merges that waited for it. The caller has released the run lock, or the lane
+    /// would appear busy.
     pub(super) fn start(self, project: &Project, lane: &AnyLane, program_path: &Path) {
         if lane.works_in_place() {
             return start_waiting_merges(project, &lane.base, program_path);
@@ -116,7 +118,7 @@ pub(crate) fn acquire_landing_lock(project: &Project, lane: &str) -> Result<Opti
 }
 
 /// Waits for the landing that was in progress when the run finished. Returns the lane's landing lock if the
-/// lane still has to land.
+/// lane is still done and has not landed; none otherwise.
 fn reacquire_landing_lock(project: &Project, lane: &AnyLane) -> Option<LockGuard> {
     project.store.locks().wait_until_free(&LockName::AutoMerge(lane.name.clone())).ok()?;
     fail_points::hit("landing.free");
@@ -126,8 +128,8 @@ fn reacquire_landing_lock(project: &Project, lane: &AnyLane) -> Option<LockGuard
     if state == LaneState::Done { acquire_landing_lock(project, &lane.name).ok().flatten() } else { None }
 }
 
-/// Starts a process that checks which lanes overlap this lane, if other lanes share its base. Nothing depends
-/// on it.
+/// Starts a process that checks which lanes overlap this lane, if other lanes share its base. A failure to
+/// start is ignored.
 fn start_overlap_check(project: &Project, lane: &AnyLane, program_path: &Path) {
     if project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.shares_base_with(other))) {
         let start = CommandBuilder::new(program_path, project.repo.command_dir()).args([

@@ -10,7 +10,8 @@ use crate::store::records::{AnyLane, RunRecord};
 /// Maximum number of commits that the prompt lists.
 const MAX_COMMITS_LISTED: usize = 50;
 
-/// Counter of the runs that a task used because its conversation became too long.
+/// Counter of the runs that were ended because their context was full, for the limit on further runs of a
+/// task.
 #[derive(Debug, Default)]
 pub(super) struct RestartCounter {
     /// Number of the first run that was counted.
@@ -20,8 +21,8 @@ pub(super) struct RestartCounter {
 }
 
 impl RestartCounter {
-    /// Counts a run that was ended because its context was full. Returns the first such run if another run is
-    /// allowed.
+    /// Counts a run that was ended because its context was full. Returns the number of the first such run if
+    /// a further run is allowed; none otherwise.
     pub(super) fn count_run(&mut self, attempt: u32, max_runs: u32) -> Option<u32> {
         self.run_count += 1;
         let first = *self.first_run.get_or_insert(attempt);
@@ -60,7 +61,8 @@ fn find_previous_run(project: &Project, lane: &AnyLane, run: &RunRecord) -> Resu
     Ok(None)
 }
 
-/// Returns the runs of the conversation that `first` began, including `first`.
+/// Returns the runs of the conversation that `first` began, including `first`, without those that resolve a
+/// conflict.
 fn conversation_runs(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<Vec<RunRecord>, Error> {
     let layout = project.store.layout();
     let mut out = Vec::new();
@@ -142,7 +144,8 @@ fn describe_worktree(project: &Project, lane: &AnyLane, branch: &str) -> Result<
     Ok(out)
 }
 
-/// Collects the answers of the runs of a read-only conversation, from `first` on.
+/// Collects the answers of all runs of a read-only lane's conversation, which `first` began, as text for the
+/// prompt.
 fn collect_answers(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<String, Error> {
     let mut out = String::new();
     for run in conversation_runs(project, lane, first)? {

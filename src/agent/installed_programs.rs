@@ -32,8 +32,8 @@ pub(crate) struct InstalledProgram {
     pub(crate) version: Option<String>,
 }
 
-/// Finds the programs of profiles, in their order, and queries the versions of all programs in parallel.
-/// Relative paths start at `dir`.
+/// Finds the installed programs of profiles, in the order of `profiles`, and queries the versions of all
+/// programs in parallel. Relative paths start at `dir`.
 pub(crate) fn find_installed(profiles: &[&Profile], dir: &Path) -> Vec<Option<InstalledProgram>> {
     let cache_path = cache_file();
     let cache =

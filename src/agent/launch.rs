@@ -18,7 +18,7 @@ use super::startup_question;
 use super::task_loop;
 use crate::event;
 use crate::fail_points;
-use crate::lane::{self, ClaimedMessages, Inbox, Project, join_messages, state_after_run};
+use crate::lane::{self, ClaimedMessages, Inbox, Project, join_message_texts, state_after_run};
 use crate::process::{CommandBuilder, ExitOutcome, RUN_CONTEXT_VARS, RUN_MARK_VAR};
 use crate::store::records::{AnyLane, LanePurpose, LaneState, RunClass, RunRecord};
 use crate::store::{LockGuard, Record, now};
@@ -58,7 +58,8 @@ pub(crate) fn launch_to_resolve(
     start_supervisor(project, lane, lock, command, program_path, PromptSource::Conflict(prompt))
 }
 
-/// Starts a run with `prompt` instead of the lane's task, in a new conversation, as [`launch`] does.
+/// Starts a run with `prompt` instead of the lane's task, in a new conversation, as [`launch`] does. Without
+/// `prompt`, the run gets the task.
 ///
 /// # Errors
 /// As [`launch`].
@@ -80,8 +81,8 @@ pub(crate) fn launch_with_prompt(
     )
 }
 
-/// Starts a run with messages from the lane's inbox, in the conversation that they are for. They count as
-/// delivered once the agent has started, and stay pending when it cannot be started.
+/// Starts a run with messages from the lane's inbox, in the conversation that they are for. The messages
+/// count as delivered once the agent has started, and wait in the inbox when it cannot be started.
 pub(super) fn launch_with_messages(
     project: &Project,
     lane: &AnyLane,
@@ -96,11 +97,11 @@ pub(super) fn launch_with_messages(
         lock,
         &command,
         program_path,
-        PromptSource::Text(&join_messages(messages.texts())),
+        PromptSource::Text(&join_message_texts(messages.texts())),
     )
 }
 
-/// Prepares a run with the pending messages of a conversation, for the supervisor of this process.
+/// Prepares a run with the pending messages of a conversation. The supervisor in this process starts it.
 pub(super) fn prepare_message_run(
     project: &Project,
     lane: &AnyLane,
@@ -117,7 +118,7 @@ pub(super) fn prepare_message_run(
         lane,
         &command,
         program_path,
-        PromptSource::Text(&join_messages(messages.texts())),
+        PromptSource::Text(&join_message_texts(messages.texts())),
     )?;
     spec.claimed_messages.set(Some(messages));
     Ok(spec)
@@ -153,7 +154,7 @@ pub(super) fn build_message_command(
     let session = run.summary.session.clone().ok_or_else(no_session)?;
     let mut count = texts.len();
     loop {
-        let text = join_messages(texts[..count].iter().copied());
+        let text = join_message_texts(texts[..count].iter().copied());
         match command_from_run(project, lane.purpose(), &run, &text, Some(session.clone())) {
             Err(Error::InvalidPrompt { .. }) if count > 1 => count -= 1,
             command => return Ok((command?, count)),
@@ -161,8 +162,8 @@ pub(super) fn build_message_command(
     }
 }
 
-/// Prepares a retry of `run` with its prompt, for the supervisor of this process. Its earlier tries have cost
-/// `spent`, in 1e-9 USD.
+/// Prepares a retry of `run` with the same prompt. The supervisor in this process starts it. The earlier
+/// tries have cost `spent`, in 1e-9 USD.
 pub(super) fn prepare_retry(
     project: &Project,
     lane: &AnyLane,
@@ -189,8 +190,8 @@ pub(super) fn prepare_retry(
     )
 }
 
-/// Prepares a run with the prompt of `first` in a new conversation, together with a report of the work since
-/// then, which has cost `spent`, in 1e-9 USD.
+/// Prepares a run in a new conversation, with the prompt of `first` and a description of the progress since
+/// then. The earlier runs have cost `spent`, in 1e-9 USD.
 pub(super) fn prepare_fresh_run(
     project: &Project,
     lane: &AnyLane,
@@ -376,8 +377,8 @@ pub(crate) fn wait_for_start(start: CommandBuilder, log: &Path, process_name: &s
     }
 }
 
-/// Records that a run could not be started in a lane. After a failed first run the lane is failed; otherwise
-/// it gets the state of `old_lane` back.
+/// Records that run `attempt` could not be started, and returns the error to report. After a failed first run
+/// the lane is failed; otherwise it gets the state of `old_lane` back.
 fn record_start_failure(
     project: &Project,
     old_lane: &AnyLane,

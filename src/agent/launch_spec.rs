@@ -114,7 +114,8 @@ fn profile_env(command: &AgentCommand, values: &PlaceholderValues, file_env: Vec
     env
 }
 
-/// Returns the environment variables that tell an agent about its run, its lane and its batch task.
+/// Returns the environment variables that describe the run, the lane, its ports and the batch task to an
+/// agent.
 fn run_env(
     project: &Project,
     lane: &AnyLane,
@@ -184,8 +185,8 @@ fn compose_run_prompt(
     }
 }
 
-/// Writes the prompt for a run that should resume a conversation by the Agent Client Protocol, in case its
-/// agent cannot. Does nothing for any other run.
+/// Writes the prompt that replaces the usual one when an agent cannot resume its conversation. Does so only
+/// for a run that resumes a conversation by the Agent Client Protocol.
 fn write_restart_prompt(
     project: &Project,
     lane: &AnyLane,
@@ -206,8 +207,8 @@ fn write_restart_prompt(
     Ok(())
 }
 
-/// Composes the prompt for a run that should resume a conversation with an agent that cannot: the history of
-/// the conversation, and `text`.
+/// Composes the prompt for an agent that cannot resume its conversation: the history of the conversation, and
+/// `text`.
 fn compose_restart_prompt(
     project: &Project,
     lane: &AnyLane,
@@ -284,7 +285,7 @@ fn file_url(path: &Path) -> String {
 }
 
 /// Returns a random session id in the form that agents accept, a version 4 UUID. It is unique across
-/// machines; runs are marked with one too.
+/// machines, so it also serves as the process mark of a run.
 pub(super) fn new_session_id() -> Result<String, Error> {
     let source = Path::new("/dev/urandom");
     let mut bytes = [0_u8; 16];

@@ -53,11 +53,12 @@ impl Launcher {
         }
     }
 
-    /// Returns the process to start, for launchers that start it as a child.
+    /// Builds the command that starts the agent, or for the protocol launcher git-proq's client in front of
+    /// it.
     ///
     /// # Errors
     /// Fails when there is no command.
-    pub(super) fn command(self, watch: &RunWatcher<'_>) -> Result<CommandBuilder, Error> {
+    pub(super) fn build_command(self, watch: &RunWatcher<'_>) -> Result<CommandBuilder, Error> {
         let spec = watch.spec;
         let (program, args) = spec.argv.split_first().ok_or(Error::NoCommand)?;
         Ok(match self {

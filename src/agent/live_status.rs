@@ -9,7 +9,7 @@ use super::run_spec::live_summary;
 use super::stream::Progress;
 use crate::store::records::RunSummary;
 
-/// Maximum age of the displayed status.
+/// Time from a change to the next write of the status file, which is thus written at most once a second.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Writer of the status file of one run.
@@ -37,7 +37,7 @@ impl LiveStatusFile {
         self.write_due.get_or_insert_with(|| Instant::now() + WRITE_INTERVAL);
     }
 
-    /// Returns the time of the next write.
+    /// Returns the time of the next write; none when nothing has changed since the last one.
     pub(super) fn next_write(&self) -> Option<Instant> {
         self.write_due
     }
@@ -58,8 +58,8 @@ impl LiveStatusFile {
     }
 }
 
-/// Returns what a run in progress has reported, from its status file; an empty summary if the file cannot be
-/// read.
+/// Returns the usage and activity that a run in progress has reported, from its status file; an empty summary
+/// if the file cannot be read.
 pub(crate) fn read_summary(path: &Path) -> RunSummary {
     let status = crate::regular_file::read_store_file(path)
         .ok()

@@ -47,10 +47,10 @@ mod wait;
 mod warnings;
 mod watch;
 
-pub(crate) use acp::{AgentExit, DriverHandles, drive};
+pub(crate) use acp::{AgentExit, DriverHandles, run_protocol_agent};
 pub(crate) use activity::{HookInput, handle_hook_event};
 pub(crate) use agent_command::{AgentCommand, RunOptions};
-pub(crate) use answer::MAX_ANSWER_LEN as LONGEST_ANSWER;
+pub(crate) use answer::MAX_ANSWER_LEN;
 pub(crate) use conversation::{
     SendOutcome, find_recipient, find_user_command, refuse_while_resolving, send_message,
 };
@@ -60,11 +60,9 @@ pub(crate) use git_guard::{
     HookState, PostCommitHook, claim_new_commits, handle_user_commit, has_new_commits, run_hook,
 };
 pub(crate) use installed_programs::{InstalledProgram, find_installed};
-pub(crate) use launch::{
-    launch, launch_to_resolve, launch_with_prompt, require_installed, wait_for_start as hear_start,
-};
-pub(crate) use live_status::read_summary as shown_live;
-pub(crate) use overseer::{Overseer, StartCommand, StartOptions};
+pub(crate) use launch::{launch, launch_to_resolve, launch_with_prompt, require_installed, wait_for_start};
+pub(crate) use live_status::read_summary as read_live_summary;
+pub(crate) use overseer::{Overseer, OverseerCommand, OverseerOptions};
 pub(crate) use pane_process::run_pane_process;
 pub(crate) use profile::{Permission, Profile};
 pub(crate) use profile_catalog::load_profiles;
@@ -74,8 +72,8 @@ pub(crate) use stream::{ClientLine, Dialect, Exit, OutputReader, StreamEvent};
 pub(crate) use supervisor::supervise;
 pub(crate) use supervisor_start::{adopt_lock, report_start_failure, report_started};
 pub(crate) use task_loop::{
-    FolderTask, LoopStart, LoopStatus as PacketShown, TaskProgress, has_task_loop, launch_task_loop,
-    read_status as shown_packet, reload_folder_task, resume_as_batch_attempt, resume_task_loop,
+    FolderTask, LoopStart, LoopStatus, TaskProgress, has_task_loop, launch_task_loop,
+    read_status as read_loop_status, reload_folder_task, resume_as_batch_attempt, resume_task_loop,
 };
 pub(crate) use tmux_window::attach_commands;
 pub(crate) use wait::{WaitUntil, WaitedLane, wait_for_lane, wait_for_lanes};

@@ -30,7 +30,7 @@ pub(super) fn new_run_record(
         resumed: command.resume.is_some(),
         interactive: command.in_window,
         window: None,
-        keeps_strays: command.strays() == StrayPolicy::None,
+        keeps_strays: command.stray_policy() == StrayPolicy::None,
         max_turns: command.max_turns,
         has_prompt_override: false,
         conversation: command.conversation,

@@ -23,14 +23,14 @@ pub(crate) struct Overseer {
 
 /// Options of the start of an overseer.
 #[derive(Debug)]
-pub(crate) struct StartOptions<'a> {
+pub(crate) struct OverseerOptions<'a> {
     /// Path of git-proq, which serves the tools.
     pub(crate) program_path: &'a Path,
     /// First prompt.
     pub(crate) prompt: &'a str,
     /// Session id.
     pub(crate) session: &'a str,
-    /// Whether that session is resumed.
+    /// Whether the session is resumed; otherwise it is started.
     pub(crate) resume: bool,
     /// Tools that the agent may use without approval.
     pub(crate) tools: &'a [&'a str],
@@ -40,7 +40,7 @@ pub(crate) struct StartOptions<'a> {
 
 /// Command that starts an overseer.
 #[derive(Debug)]
-pub(crate) struct StartCommand {
+pub(crate) struct OverseerCommand {
     /// Arguments of the program.
     pub(crate) args: Vec<OsString>,
     /// Environment variables.
@@ -86,7 +86,7 @@ impl Overseer {
     ///
     /// # Errors
     /// [`Error::CannotMergeFile`] when the agent's settings file would replace an existing one.
-    pub(crate) fn build_command(&self, options: &StartOptions<'_>) -> Result<StartCommand, Error> {
+    pub(crate) fn build_command(&self, options: &OverseerOptions<'_>) -> Result<OverseerCommand, Error> {
         let mut values = PlaceholderValues::default();
         values.set("exe", options.program_path);
         values.set("prompt", options.prompt);
@@ -101,7 +101,7 @@ impl Overseer {
         let settings = self.config.settings.as_ref().and_then(|text| values.expand(text.as_ref()));
         env.extend(agent_env::file_env(&self.config.env_file, "settings", options.settings));
         let join_with_user_file = |text| agent_env::merged_file_text(&self.config.env_file, "settings", text);
-        Ok(StartCommand {
+        Ok(OverseerCommand {
             args: self.profile.expand_args(template, Permission::default(), &values),
             env,
             settings_text: settings.map(join_with_user_file).transpose()?,
@@ -109,7 +109,7 @@ impl Overseer {
     }
 }
 
-impl StartCommand {
+impl OverseerCommand {
     /// Writes the settings file, if the agent takes one.
     ///
     /// # Errors
@@ -120,8 +120,8 @@ impl StartCommand {
     }
 }
 
-/// Returns the names of this process's environment variables that can be passed on: alphanumeric names
-/// without those of git.
+/// Returns the names of this process's environment variables that an agent may pass to git-proq's MCP server:
+/// alphanumeric names without those of git.
 fn exportable_variables() -> impl Iterator<Item = String> {
     let is_exportable = |name: &String| {
         !name.is_empty()
@@ -137,10 +137,10 @@ mod tests {
 
     use super::*;
 
-    fn command_of(name: &str, resume: bool) -> StartCommand {
+    fn overseer_command(name: &str, resume: bool) -> OverseerCommand {
         let overseers = Overseer::load_all(&Layers::default()).unwrap();
         let (program_path, settings) = (Path::new("/a b/git-\"proq\""), Path::new("/s/settings.json"));
-        let options = StartOptions {
+        let options = OverseerOptions {
             program_path,
             prompt: "Hello",
             session: "ID",
@@ -151,8 +151,8 @@ mod tests {
         overseers.iter().find(|overseer| overseer.name == name).unwrap().build_command(&options).unwrap()
     }
 
-    fn args_of(name: &str, resume: bool) -> Vec<String> {
-        command_of(name, resume).args.into_iter().map(|word| word.into_string().unwrap()).collect()
+    fn overseer_args(name: &str, resume: bool) -> Vec<String> {
+        overseer_command(name, resume).args.into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
     fn json(text: &OsString) -> Value {
@@ -163,7 +163,12 @@ mod tests {
     fn passes_the_prompt_as_last_argument() {
         for overseer in Overseer::load_all(&Layers::default()).unwrap() {
             for resume in [false, true].into_iter().take(1 + usize::from(overseer.can_resume())) {
-                assert_eq!(args_of(&overseer.name, resume).last().unwrap(), "Hello", "{}", overseer.name);
+                assert_eq!(
+                    overseer_args(&overseer.name, resume).last().unwrap(),
+                    "Hello",
+                    "{}",
+                    overseer.name
+                );
             }
         }
     }
@@ -188,19 +193,19 @@ mod tests {
 
     #[test]
     fn passes_claude_the_server_and_tools_as_options() {
-        let args = args_of("claude", true);
+        let args = overseer_args("claude", true);
         let option = |name: &str| args.iter().position(|word| word == name).unwrap();
         assert_eq!(args[option("--resume") + 1], "ID");
         let server: Value = serde_json::from_str(&args[option("--mcp-config") + 1]).unwrap();
         assert_eq!(server["mcpServers"]["proq"]["command"], "/a b/git-\"proq\"");
         let index = option("--allowedTools");
         assert_eq!(args[index + 1..index + 4], ["mcp__proq__list", "mcp__proq__show", "--"]);
-        assert_eq!(args_of("claude", false)[..2], ["--session-id", "ID"]);
+        assert_eq!(overseer_args("claude", false)[..2], ["--session-id", "ID"]);
     }
 
     #[test]
     fn passes_codex_the_server_and_variables_as_a_setting() {
-        let set: toml::Table = toml::from_str(&args_of("codex", false)[1]).unwrap();
+        let set: toml::Table = toml::from_str(&overseer_args("codex", false)[1]).unwrap();
         let server = &set["mcp_servers"]["proq"];
         assert_eq!(server["command"].as_str(), Some("/a b/git-\"proq\""));
         let variables = server["env_vars"].as_array().unwrap();
@@ -209,17 +214,17 @@ mod tests {
 
     #[test]
     fn passes_opencode_and_gemini_the_server_by_variable() {
-        let variable = |command: &StartCommand, key: &str| {
+        let variable = |command: &OverseerCommand, key: &str| {
             command.env.iter().find(|(name, _)| name == key).unwrap().1.clone()
         };
-        let settings = json(&variable(&command_of("opencode", false), "OPENCODE_CONFIG_CONTENT"));
+        let settings = json(&variable(&overseer_command("opencode", false), "OPENCODE_CONFIG_CONTENT"));
         assert_eq!(settings["mcp"]["proq"]["command"][1], "mcp");
-        let gemini = command_of("gemini", true);
+        let gemini = overseer_command("gemini", true);
         assert_eq!(variable(&gemini, "GEMINI_CLI_SYSTEM_SETTINGS_PATH"), "/s/settings.json");
         assert_eq!(
             json(gemini.settings_text.as_ref().unwrap())["mcpServers"]["proq"]["args"][1],
             "--supervisor"
         );
-        assert_eq!(args_of("gemini", true)[..2], ["--resume", "ID"]);
+        assert_eq!(overseer_args("gemini", true)[..2], ["--resume", "ID"]);
     }
 }

@@ -39,8 +39,8 @@ const TERMINAL_VARIABLES: &[&str] = &[
     "TMUX_PANE",
 ];
 
-/// Launch of an agent in a pane. It is sent over a socket: tmux would show it to every user, and does not
-/// accept long arguments.
+/// Request to launch an agent in a pane. It is sent over a socket, because tmux would show its command line
+/// to every user and does not accept long arguments.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct LaunchRequest {
     /// The agent's argument vector.

@@ -112,7 +112,7 @@ pub(crate) struct SupervisorProfile {
     pub(crate) env_json: BTreeMap<String, String>,
     /// Content of a file that git-proq writes first; the placeholder `{settings}` expands to its path.
     pub(crate) settings: Option<String>,
-    /// Environment variables that name that file. Content of the user's own file is retained.
+    /// Environment variables that name the file with `settings`. Content of the user's own file is retained.
     pub(crate) env_file: BTreeMap<String, EnvFile>,
 }
 
@@ -131,13 +131,13 @@ pub(crate) struct EnvFile {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ArgTemplates {
-    /// A new session without a terminal.
+    /// Arguments that start a new session without a terminal.
     pub(crate) start: Vec<String>,
-    /// Resuming the session `{session}` without a terminal; empty where the agent cannot.
+    /// Arguments that resume the session `{session}` without a terminal; empty where the agent cannot.
     pub(crate) resume: Vec<String>,
-    /// A new session on a terminal.
+    /// Arguments that start a new session on a terminal.
     pub(crate) interactive: Vec<String>,
-    /// Resuming a session on a terminal.
+    /// Arguments that resume a session on a terminal.
     pub(crate) interactive_resume: Vec<String>,
 }
 
@@ -173,14 +173,15 @@ pub(crate) struct Capabilities {
     pub(crate) mcp: bool,
     /// Whether the agent accepts hooks for one run.
     pub(crate) hooks: bool,
-    /// Whether one of those hooks can make the agent continue its work instead of stopping.
+    /// Whether a hook of the agent can make it continue its work instead of stopping.
     pub(crate) stop_gate: bool,
     /// Whether the agent accepts more prompts during a run: by the protocol, or on its standard input with
     /// `options.two_way`.
     pub(crate) two_way: bool,
     /// Whether the agent accepts the lane's rules separately from the prompt.
     pub(crate) reads_system_prompt: bool,
-    /// Whether the agent has permissions. Without them every level is `full`.
+    /// Creates the default profile of a program that no profile describes: the program gets the task as its
+    /// last argument.
     pub(crate) permissions: bool,
 }
 
@@ -207,10 +208,10 @@ impl Capabilities {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum StrayPolicy {
-    /// Ends them, whatever session they moved to.
+    /// Ends all stray processes, whatever process session (as of `setsid`) they are in.
     #[default]
     Sweep,
-    /// Leaves them running, except for the agent's own process group.
+    /// Leaves stray processes running, except for those in the agent's own process group.
     None,
 }
 
@@ -315,7 +316,7 @@ impl Profile {
     }
 
     /// Expands a template for display: options without a value in `values` are left out, other placeholders
-    /// stay.
+    /// are shown unexpanded.
     pub(crate) fn preview_args(
         &self,
         template: &[String],
@@ -347,7 +348,7 @@ impl Profile {
     /// Returns the arguments that a group stands for.
     fn group_args(&self, name: &str, level: Permission) -> &[String] {
         if name == PERMISSION_GROUP {
-            return self.permission.level(level).map_or(&[], |level| &level.args);
+            return self.permission.level_settings(level).map_or(&[], |level| &level.args);
         }
         if (name == TWO_WAY_GROUP && !self.reads_prompts_on_stdin())
             || (name == HOOKS_GROUP && !self.capabilities.hooks)
@@ -357,7 +358,7 @@ impl Profile {
         self.options.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether an option with this name has any effect.
+    /// Returns whether the profile has a non-empty option group with this name that its start arguments use.
     pub(crate) fn has_option(&self, option: &str) -> bool {
         let is_in_use = |template: &Vec<String>| template.iter().any(|w| group_name(w) == Some(option));
         self.options.get(option).is_some_and(|words| !words.is_empty()) && is_in_use(&self.args.start)

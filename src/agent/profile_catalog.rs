@@ -75,8 +75,8 @@ fn profile_error(path: &Path, key: String, reason: impl Into<String>) -> Error {
     Error::InvalidProfile { path: path.to_owned(), key, reason: reason.into() }
 }
 
-/// Returns the table of one profile: the user's entries on top of the profile that it is like, or of the
-/// built-in one.
+/// Returns the table of one profile: the user's entries on top of the profile that their `like` names, or
+/// else of the built-in profile of the same name.
 fn resolve_table(
     built_in: &Table,
     user_table: &Table,

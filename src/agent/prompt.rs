@@ -22,18 +22,18 @@ pub(super) struct RunPrompt {
 pub(super) fn build_prompt(
     project: &Project,
     lane: &AnyLane,
-    job: &AgentCommand,
+    command: &AgentCommand,
     checks: &[String],
     prompt_override: Option<&str>,
 ) -> Result<RunPrompt, Error> {
-    let run_prompt = compose_prompt(project, lane, job, checks, prompt_override)?;
-    Ok(RunPrompt { prompt: job.profile().escape_command_prompt(run_prompt.prompt), ..run_prompt })
+    let run_prompt = compose_prompt(project, lane, command, checks, prompt_override)?;
+    Ok(RunPrompt { prompt: command.profile().escape_command_prompt(run_prompt.prompt), ..run_prompt })
 }
 
 fn compose_prompt(
     project: &Project,
     lane: &AnyLane,
-    job: &AgentCommand,
+    command: &AgentCommand,
     checks: &[String],
     prompt_override: Option<&str>,
 ) -> Result<RunPrompt, Error> {
@@ -44,22 +44,22 @@ fn compose_prompt(
         let task = crate::regular_file::read_store_text(&path).map_err(lane::Error::io("read", &path))?;
         task + &attachment_list(project, &lane.name)?
     };
-    if job.profile().prompt_only {
+    if command.profile().prompt_only {
         return Ok(RunPrompt { rules: None, prompt });
     }
     let rules = match (lane.purpose(), lane.commit_branch()) {
-        (Some(purpose), None) => read_only_rules(project, lane, job, purpose),
-        (_, commit_branch) => lane_rules(project, lane, job, checks, commit_branch.unwrap_or_default()),
+        (Some(purpose), None) => read_only_rules(project, lane, command, purpose),
+        (_, commit_branch) => lane_rules(project, lane, command, checks, commit_branch.unwrap_or_default()),
     };
-    if job.profile().capabilities.reads_system_prompt {
+    if command.profile().capabilities.reads_system_prompt {
         return Ok(RunPrompt { rules: Some(rules), prompt });
     }
-    if job.resume.is_some() {
+    if command.resume.is_some() {
         // The resumed conversation has the rules already, except for who answers questions: a window has a
         // user, and a run without one has nobody.
-        let previous_run = last_conversation_run(project, lane, job.conversation)?;
-        let prompt = match previous_run.is_some_and(|run| run.interactive != job.in_window) {
-            true => format!("{}\n\nFrom now on: {}\n", prompt.trim_end(), question_rule(job.in_window)),
+        let previous_run = last_conversation_run(project, lane, command.conversation)?;
+        let prompt = match previous_run.is_some_and(|run| run.interactive != command.in_window) {
+            true => format!("{}\n\nFrom now on: {}\n", prompt.trim_end(), question_rule(command.in_window)),
             false => prompt,
         };
         return Ok(RunPrompt { rules: None, prompt });
@@ -73,19 +73,19 @@ pub(super) fn attachment_list(project: &Project, lane: &str) -> Result<String, E
     if names.is_empty() {
         return Ok(String::new());
     }
-    let lines = lane::named_files(&names);
+    let lines = lane::format_file_list(&names);
     Ok(format!("\n\nThese files are attached to the task. Read them at these paths:\n\n{lines}"))
 }
 
 fn lane_rules(
     project: &Project,
     lane: &AnyLane,
-    job: &AgentCommand,
+    command: &AgentCommand,
     checks: &[String],
     branch: &str,
 ) -> String {
     let settings = &project.settings;
-    let mut out = location_intro(lane, branch, job.in_window);
+    let mut out = location_intro(lane, branch, command.in_window);
     let mut add_rule = |text: String| out.push_str(&format!("- {text}\n"));
     if lane.works_in_place() {
         add_rule(format!(
@@ -111,8 +111,8 @@ fn lane_rules(
             globs.join(", ")
         ));
     }
-    add_rule(commit_rule(project, lane, job));
-    if !settings.commit_style.trim().is_empty() && job.permission != Permission::Read {
+    add_rule(commit_rule(project, lane, command));
+    if !settings.commit_style.trim().is_empty() && command.permission != Permission::Read {
         add_rule(format!("Commit messages: {}", settings.commit_style.trim()));
     }
     add_rule(
@@ -124,7 +124,7 @@ fn lane_rules(
     } else {
         "Do not push.".to_owned()
     });
-    add_rule(report_rule(job).to_owned());
+    add_rule(report_rule(command).to_owned());
     if !checks.is_empty() {
         out.push_str(&checks_section(lane, checks));
     }
@@ -169,8 +169,8 @@ fn question_rule(in_window: bool) -> &'static str {
     }
 }
 
-fn commit_rule(project: &Project, lane: &AnyLane, job: &AgentCommand) -> String {
-    if job.permission == Permission::Read {
+fn commit_rule(project: &Project, lane: &AnyLane, command: &AgentCommand) -> String {
+    if command.permission == Permission::Read {
         return "This run is read-only: change no file and commit nothing.".to_owned();
     }
     let leftover_note = match project.settings.autocommit {
@@ -182,7 +182,12 @@ fn commit_rule(project: &Project, lane: &AnyLane, job: &AgentCommand) -> String 
 }
 
 /// Returns the rules for a read-only run, whose result is its last message.
-fn read_only_rules(project: &Project, lane: &AnyLane, job: &AgentCommand, purpose: LanePurpose) -> String {
+fn read_only_rules(
+    project: &Project,
+    lane: &AnyLane,
+    command: &AgentCommand,
+    purpose: LanePurpose,
+) -> String {
     let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
     let answer_rule = match purpose {
         LanePurpose::Answer | LanePurpose::InPlace => {
@@ -204,7 +209,7 @@ fn read_only_rules(project: &Project, lane: &AnyLane, job: &AgentCommand, purpos
     };
     let mut out = format!(
         "# Rules of this run\n\nYou are inspecting a git repository (mode `{purpose}`, run `{name}`), {location}. Nobody can answer questions: decide yourself and list your assumptions in your final message.\n\n- This run is read-only. Change no file, commit nothing, and do not touch branches, the stash or git's configuration.\n- {answer_rule}\n- {}\n",
-        report_rule(job)
+        report_rule(command)
     );
     if !project.settings.prompt_append.trim().is_empty() {
         out.push_str(&format!("\n{}\n", project.settings.prompt_append.trim()));
@@ -212,8 +217,8 @@ fn read_only_rules(project: &Project, lane: &AnyLane, job: &AgentCommand, purpos
     out
 }
 
-fn report_rule(job: &AgentCommand) -> &'static str {
-    if job.profile().capabilities.mcp {
+fn report_rule(command: &AgentCommand) -> &'static str {
+    if command.profile().capabilities.mcp {
         "The tool `read_task` of the MCP server `proq` shows this task again. Use `update_task` to report findings and steps that only a person can do. Without that server, use `git proq task read` and `git proq task update` instead."
     } else {
         "`git proq task read` shows this task again. Use `git proq task update` to report findings and steps that only a person can do."

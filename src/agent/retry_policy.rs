@@ -8,12 +8,12 @@ use crate::store::records::RunClass;
 /// Limits and waits for the retries of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RetryPolicy {
-    /// Maximum number of retries of a run that the service refused or could not serve.
+    /// Maximum number of retries of a run that a rate limit or an unavailable service ended.
     pub(super) rate_limit_retries: u32,
     /// Maximum number of retries of a run that crashed.
     pub(super) crash_retries: u32,
-    /// Wait before the first retry of a run that the service did not serve. The wait doubles with each
-    /// further retry.
+    /// Wait before the first retry of a run that a rate limit or an unavailable service ended. The wait
+    /// doubles with each further retry.
     pub(super) backoff: Duration,
 }
 
@@ -33,14 +33,15 @@ impl RetryPolicy {
         }
     }
 
-    /// Returns the policy for a run of a batch. The batch retries crashes itself; only waits for the service
-    /// happen here.
+    /// Returns the policy for a run of a batch. The batch itself retries crashed runs, so only rate limits
+    /// and an unavailable service are retried here.
     pub(super) fn without_crash_retries(self) -> RetryPolicy {
         RetryPolicy { crash_retries: 0, ..self }
     }
 
-    /// Returns the wait before the next try; none when the run is not retried. `past_classes` holds how the
-    /// runs of this task in a row ended, the last one last. Tries of each class are counted separately.
+    /// Returns the wait before the next try; none when the run is not retried. `past_classes` holds the exit
+    /// classes of the task's consecutive runs, the latest one last. Tries of each class are counted
+    /// separately.
     pub(super) fn next_wait(&self, past_classes: &[RunClass]) -> Option<Duration> {
         let last_class = *past_classes.last()?;
         let tries = u32::try_from(past_classes.iter().filter(|class| **class == last_class).count())

@@ -22,7 +22,7 @@ impl ShutdownSignals {
             register(SignalKind::interrupt())?,
             register(SignalKind::hangup())?,
         ];
-        interrupt::note_own_handlers();
+        interrupt::record_own_handlers();
         Ok(ShutdownSignals { signals, received: false })
     }
 

@@ -36,9 +36,10 @@ pub(crate) enum TrustQuestion {
     /// The agent may show the question; earlier answers are unknown.
     #[serde(rename = "perhaps")]
     Possible,
-    /// As Claude Code: once per repository, saved in `.claude.json`.
+    /// The question of Claude Code, shown once per repository. The answer is saved in `.claude.json`.
     Claude,
-    /// As Codex: once per repository, saved in `config.toml`; it can be answered for one run.
+    /// The question of Codex, shown once per repository. The answer is saved in `config.toml`, and can also
+    /// be given in advance for one run.
     Codex,
 }
 
@@ -47,7 +48,7 @@ pub(crate) enum TrustQuestion {
 pub(super) struct StartupQuestion {
     /// Text of the question, a clause such as "whether it may trust the folder".
     pub(super) text: &'static str,
-    /// Whether the saved answers prove that the agent will show it.
+    /// Whether the saved answers prove that the agent will show this question.
     is_sure: bool,
 }
 
@@ -79,9 +80,10 @@ pub(super) fn startup_question(
     }
 }
 
-/// Returns the repository's folder if Codex may be started with that folder trusted for one run. The trust
-/// then permits nothing of the repository that would not run without it. Codex settings in the repository
-/// would be permitted by it, so with them the user has to answer.
+/// Returns the repository's folder if Codex may be started with that folder trusted for one run; none for
+/// other agents. With Codex settings in the repository it returns none, and the user has to answer: trust
+/// would put those settings into effect. Without them, trust permits nothing of the repository that would not
+/// run without it.
 pub(super) fn trusted_repo_dir<'p>(project: &'p Project, profile: &Profile, dir: &Path) -> Option<&'p Path> {
     let repo_dir = project.repo.command_dir();
     let lacks_codex_dir = |dir: &Path| dir.join(CODEX_DIR).symlink_metadata().is_err();

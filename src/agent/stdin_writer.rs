@@ -16,7 +16,7 @@ use super::outbox::Outbox;
 use super::profile::escape_command_prompt;
 use super::run_spec::RunSpec;
 use super::stream::{ClientLine, StreamEvent};
-use crate::lane::{self, ClaimedMessages, Inbox, Project, join_messages};
+use crate::lane::{self, ClaimedMessages, Inbox, Project, join_message_texts};
 use crate::process;
 use crate::store::records::AnyLane;
 
@@ -32,7 +32,7 @@ pub(super) struct StdinWriter {
     /// Messages that were sent to the agent and to which it has not reacted. No other process delivers
     /// messages until it has.
     pending_messages: Option<ClaimedMessages>,
-    /// Whether the reader of the run's log has reached the entry of the pending messages.
+    /// Whether the reader of the run's log has read the log entry of the pending messages.
     is_logged: bool,
     /// Whether the agent gets messages after its task.
     accepts_messages: bool,
@@ -110,7 +110,8 @@ impl StdinWriter {
         }
         match Inbox::new(project, &lane.name).claim(conversation) {
             Ok(messages) if !messages.messages.is_empty() => {
-                let text = escape_command_prompt(&self.command_prefixes, join_messages(messages.texts()));
+                let text =
+                    escape_command_prompt(&self.command_prefixes, join_message_texts(messages.texts()));
                 if self.log_message(&text, log).is_err() {
                     self.pipe = None;
                     return;
@@ -124,7 +125,7 @@ impl StdinWriter {
     }
 
     /// Returns whether a process has the other end of the pipe open. An agent that only reads its task exits
-    /// automatically.
+    /// without a further prompt.
     fn has_reader(&self) -> bool {
         let Some(pipe) = &self.pipe else { return false };
         let descriptor = pipe.as_fd();

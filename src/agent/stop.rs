@@ -64,17 +64,17 @@ pub(crate) fn stop_after_wrap_up(project: &Project, name: &str, grace: Duration)
     let layout = project.store.layout();
     write_atomically(&layout.lane_wrap_up_marker(name), b"")?;
     let lock = LockName::Run(name.to_owned());
-    let mut marked_run = 0;
+    let mut requested_run = 0;
     while project.store.locks().is_held(&lock)? {
         if Instant::now() > deadline {
             return stop(project, name);
         }
         let run = project.any_lane(name)?.attempt;
         // The next run may have started before the request to finish was known.
-        if run != marked_run {
+        if run != requested_run {
             let text = b"Somebody wants you to come to your end. Finish, commit, and end.\n";
             write_atomically(&layout.run_wrap_up_marker(name, run), text)?;
-            marked_run = run;
+            requested_run = run;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -105,7 +105,7 @@ fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> 
         if !was_signaled {
             was_signaled = signal_supervisor(project, lane)?;
         }
-        if !was_signaled && let Some(finished_lane) = state_of_finished_run(project, lane)? {
+        if !was_signaled && let Some(finished_lane) = lane_after_finished_run(project, lane)? {
             return Ok(finished_lane);
         }
         if Instant::now() > deadline {
@@ -123,7 +123,7 @@ fn stop_supervised_run(project: &Project, lane: &AnyLane, deadline: Instant) -> 
 /// Signals the supervisor of the lane's run to end it, and returns whether there is a live supervisor.
 fn signal_supervisor(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
     let supervisor = live_supervisor(project, lane)?;
-    supervisor.as_ref().map(|watcher| process::terminate_process(watcher.pid)).transpose()?;
+    supervisor.as_ref().map(|recorded| process::terminate_process(recorded.pid)).transpose()?;
     Ok(supervisor.is_some())
 }
 
@@ -135,23 +135,24 @@ pub(crate) fn has_live_supervisor(project: &Project, lane: &AnyLane) -> Result<b
     Ok(live_supervisor(project, lane)?.is_some())
 }
 
-/// Returns the supervisor of a lane's last run, if it is alive. A supervisor that retries is recorded with
-/// the run before, too.
+/// Returns the supervisor of a lane's last run, if it is alive. While a supervisor prepares the next run,
+/// only the record of the run before names it, so that record is read too.
 fn live_supervisor(project: &Project, lane: &AnyLane) -> Result<Option<SupervisorProcess>, Error> {
     for attempt in [lane.attempt, lane.attempt.saturating_sub(1)] {
         let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, attempt))?;
         let supervisor = run.and_then(|run| run.supervisor);
-        if let Some(watcher) = supervisor
+        if let Some(live_process) = supervisor
             .filter(|recorded| process::is_process_running(recorded.pid, recorded.start_time.as_deref()))
         {
-            return Ok(Some(watcher));
+            return Ok(Some(live_process));
         }
     }
     Ok(None)
 }
 
-/// Returns the lane with the outcome of its run, when that run has ended and another one has started.
-fn state_of_finished_run(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
+/// Returns the lane with the state and detail of the given lane's run, once that run has ended and another
+/// one has started. `None` otherwise.
+fn lane_after_finished_run(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
     if project.any_lane(&lane.name)?.attempt == lane.attempt {
         return Ok(None);
     }
@@ -160,7 +161,9 @@ fn state_of_finished_run(project: &Project, lane: &AnyLane) -> Result<Option<Any
     Ok(result.map(|(state, detail)| AnyLane { state, detail, ..lane.clone() }))
 }
 
-/// Ends an agent whose supervisor is gone: by the recorded process group, if that is still the same process.
+/// Ends the agent of a lane whose supervisor no longer lives, and records the run as stopped. Ends the
+/// recorded process group if it is still the same process, processes with the run's process mark, and holders
+/// of the agent's lock.
 fn stop_orphaned_run(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
     let mut survived = false;

@@ -1,4 +1,5 @@
-//! Stop gate of an agent: the checks of a lane, and the refusal of a turn's end while they fail.
+//! Stop gate of an agent: runs a lane's checks at the end of a turn, and refuses that end while a check
+//! fails.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -39,7 +40,8 @@ pub(crate) fn merge_checks(
     Ok(out)
 }
 
-/// Returns the time limit of the hook at the end of a turn. With `agent.gate` the hook runs the checks.
+/// Returns the time limit of the hook that runs at the end of a turn. With `agent.gate` it includes the time
+/// limit of each check.
 pub(super) fn stop_hook_timeout(project: &Project, checks: &[String]) -> Duration {
     let settings = &project.settings;
     if !settings.stop_gate {
@@ -49,9 +51,14 @@ pub(super) fn stop_hook_timeout(project: &Project, checks: &[String]) -> Duratio
     RECORDING_HOOK_TIMEOUT + (settings.verify_timeout + settings.stop_grace).saturating_mul(count)
 }
 
-/// Runs the lane's checks in sequence where the agent works. Returns the message for the agent when one
-/// fails. A run that resolves a conflict has no gate: its sender verifies the result.
-pub(super) fn refuse_stop(project: &Project, lane: &AnyLane, attempt: u32) -> Result<Option<String>, Error> {
+/// Runs the lane's checks one after another in the folder that the agent works in. Returns a message for the
+/// agent about the first check that fails, or `None`. Checks nothing in a run that resolves a conflict, since
+/// the process that started that run verifies its result.
+pub(super) fn run_stop_gate_checks(
+    project: &Project,
+    lane: &AnyLane,
+    attempt: u32,
+) -> Result<Option<String>, Error> {
     let layout = project.store.layout();
     if RunRecord::load(&layout.run_record(&lane.name, attempt))?.resolves_conflict {
         return Ok(None);
@@ -82,7 +89,8 @@ fn run_check(project: &Project, lane: &AnyLane, check: &str, log: &Path) -> Resu
     Ok(runtime.block_on(watched.wait_for_exit())?)
 }
 
-/// Starts a check where the agent works, with the time limit `verify.timeout`. Its output goes to `log`.
+/// Starts a check in the folder that the agent works in, with the time limit `verify.timeout`. The check's
+/// output is written to `log`.
 pub(super) fn start_check<P>(
     project: &Project,
     lane: &LaneRecord<P>,

@@ -1,4 +1,5 @@
-//! Supervisor process of a lane's runs: it holds the run lock while a run lasts or is to be retried.
+//! Supervisor process of a lane's runs. It holds the run lock during each run, and between a run and the run
+//! that follows it.
 
 mod messages;
 mod retry;
@@ -31,7 +32,7 @@ use crate::{event, process};
 use messages::{can_receive_messages, describe_undelivered};
 use retry::{BUDGET_SPENT_REASON, Retry, RetryState};
 
-/// Time limit for writing the result of a run. It leaves you time to free disk space.
+/// Time limit for writing the result of a run. It is long enough that the user can free disk space.
 const RECORD_WRITE_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Time limit for writing the result of a run once a signal has requested the supervisor to exit.
@@ -43,8 +44,8 @@ const FIRST_WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Maximum delay between two attempts to write the result of a run.
 const MAX_WRITE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// Supervises a lane's runs to their end and starts what follows. `program_path` is the git-proq program.
-/// Standard input carries the run lock; the starter waits for an answer on standard output.
+/// Supervises a lane's runs to their end and starts the follow-up work. `program_path` is the git-proq
+/// program. The run lock is passed as standard input, and the starter waits for an answer on standard output.
 pub(crate) fn supervise(
     project: &Project,
     name: &str,
@@ -106,28 +107,29 @@ struct Supervisor<'a> {
     shutdown_signals: ShutdownSignals,
     /// Value of the environment variable that marks the processes of the lane's runs.
     process_mark: String,
-    /// Whether the starter has received its answer.
+    /// Whether the starter was informed that the agent has started, or why not.
     has_answered_starter: bool,
-    /// Retry state of the runs for the last request, including the current run.
+    /// State of the retries since the last request to the agent (its task or messages), including the current
+    /// run.
     retry_state: RetryState,
     /// Counter of the runs that continued the current task in a new conversation.
     restart_counter: RestartCounter,
     /// Number and verdict of the last run, until the messages for its agent are delivered. The lane ends with
     /// this verdict if they cannot be delivered.
     last_verdict: Option<(u32, RunOutcome)>,
-    /// What to start once the run lock is free.
+    /// Work to start in other processes once the run lock is free.
     follow_up: FollowUp,
 }
 
-/// What follows a run.
+/// Decision about the run that follows a finished run.
 enum NextRun {
     /// No further run.
     End,
     /// The same run again, after a delay.
     Retry(Retry),
-    /// The request of the run with this number, in a new conversation.
+    /// A run in a new conversation that continues the request of the run with this number.
     NewConversation(u32),
-    /// The messages that were sent to the lane during the run.
+    /// A run that delivers the messages that were sent to the lane during the finished run.
     Message,
     /// The next run of a task folder.
     Step,
@@ -154,9 +156,9 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Runs `spec` once, writes its result and returns what follows.
+    /// Runs `spec` once, writes its result and returns the decision about the next run.
     fn run_once(&mut self, spec: &RunSpec) -> Result<NextRun, Error> {
-        let ended = self.watch(spec)?;
+        let ended = self.run_and_watch(spec)?;
         let outside_note = GitGuard::finish(self.project, &self.lane, spec.attempt);
         let (project, lane) = (self.project, self.lane.clone());
         let finished_run =
@@ -196,7 +198,8 @@ impl Supervisor<'_> {
             } else {
                 event::EventName::AgentRetry
             };
-            self.lane = self.write_with_retries(|| finished_run.write_and_continue(&verdict, event_name))?;
+            self.lane =
+                self.write_with_retries(|| finished_run.write_interim_outcome(&verdict, event_name))?;
             self.last_verdict = None;
             return Ok(next);
         }
@@ -206,9 +209,9 @@ impl Supervisor<'_> {
         self.write_final_outcome(&finished_run, verdict, can_receive, undelivered)
     }
 
-    /// Writes the outcome of a run that nothing follows, with the reason `undelivered` why messages for its
-    /// agent were not delivered. A message that arrives before the write, when the agent can receive it, is
-    /// delivered in another run instead.
+    /// Writes the outcome of a run that no other run follows. `undelivered` is the reason why messages for
+    /// its agent were not delivered, if there are any. If the agent can receive messages and one arrives
+    /// before the write, another run delivers it, and the result is [`NextRun::Message`].
     fn write_final_outcome(
         &mut self,
         finished_run: &RunClassifier<'_>,
@@ -237,7 +240,7 @@ impl Supervisor<'_> {
         }
     }
 
-    fn watch(&mut self, spec: &RunSpec) -> Result<RunExit, Error> {
+    fn run_and_watch(&mut self, spec: &RunSpec) -> Result<RunExit, Error> {
         let (project, lane) = (self.project, self.lane.clone());
         let limits = spec.limits;
         let (attempt, process_mark, program_path) = (spec.attempt, &self.process_mark, self.program_path);
@@ -268,10 +271,10 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Plans what follows a run from its verdict, and notes the plan in the verdict.
+    /// Decides what follows a run from its verdict, and adds the decision to the verdict's detail.
     fn plan_next(&mut self, spec: &RunSpec, verdict: &mut RunOutcome) -> NextRun {
         if !spec.resolves_conflict && self.is_wrap_up_requested() {
-            mark_wrapped_up(verdict);
+            set_stopped_by_wrap_up(verdict);
             return NextRun::End;
         }
         // The results of a read-only run exist only in the context that is full.
@@ -315,8 +318,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Leaves the lane unchanged and returns the run that continues the request of run `first_attempt` in a
-    /// new conversation.
+    /// Prepares the run that continues the request of run `first_attempt` in a new conversation. If that
+    /// fails, ends the lane as failed and returns `None`.
     fn prepare_new_conversation(&mut self, first_attempt: u32) -> Result<Option<RunSpec>, Error> {
         let path = self.project.store.layout().run_record(&self.lane.name, first_attempt);
         let result = RunRecord::load(&path).map_err(Error::from).and_then(|first_run| {
@@ -337,9 +340,9 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Retries `write` until it succeeds, so that a full disk loses no result. Gives up after
-    /// [`RECORD_WRITE_TIMEOUT`], or after [`SIGNALED_WRITE_TIMEOUT`] once a signal has arrived. An error that
-    /// a file is missing is returned at once.
+    /// Calls `write` until it succeeds, so that a full disk loses no result. Gives up after
+    /// [`RECORD_WRITE_TIMEOUT`], or after [`SIGNALED_WRITE_TIMEOUT`] once a signal has arrived. An error
+    /// about a missing file is returned at once.
     fn write_with_retries<T>(&mut self, mut write: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         let started = Instant::now();
         let mut delay = FIRST_WRITE_RETRY_DELAY;
@@ -364,7 +367,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Ends the lane's run in `state`, with `reason` as its detail.
+    /// Records that the lane's run ended, with `state` as the lane's state and `reason` as its detail.
     fn end_lane(&mut self, state: LaneState, reason: &str) -> Result<(), Error> {
         self.end_lane_with(state, Some(reason.to_owned()), false)
     }
@@ -388,7 +391,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Ends the lane's run with the last verdict and an added note.
+    /// Records that the lane's run ended with the last verdict, and adds `reason` to its detail.
     fn end_with_last_verdict(&mut self, reason: &str) -> Result<(), Error> {
         let Some((_, verdict)) = self.last_verdict.take() else {
             return self.end_lane(LaneState::Failed, reason);
@@ -398,7 +401,8 @@ impl Supervisor<'_> {
         self.end_lane_with(verdict.state, detail, verdict.was_already_done)
     }
 
-    /// Ends the lane after an error that stopped the supervisor, and returns that error.
+    /// Records the end of the lane's run after an error that stopped the supervisor, and returns that error.
+    /// Before the starter has its answer, records nothing.
     fn end_after_error(&mut self, spec: &RunSpec, e: Error) -> Error {
         // The starter still waits, and restores the lane.
         if !self.has_answered_starter {
@@ -421,8 +425,9 @@ impl Supervisor<'_> {
     }
 }
 
-/// Marks a run that ended well after a request to wrap up as stopped, because its task may be half finished.
-fn mark_wrapped_up(verdict: &mut RunOutcome) {
+/// Changes the verdict of a run that ended well after a request to wrap up to `stopped`, because its task may
+/// be half finished.
+fn set_stopped_by_wrap_up(verdict: &mut RunOutcome) {
     if matches!(verdict.class, RunClass::Done | RunClass::ContextFull) {
         (verdict.state, verdict.class) = (LaneState::Stopped, RunClass::Stopped);
         verdict.detail = append_detail(verdict.detail.take(), Some("asked to wrap up".to_owned()));

@@ -1,5 +1,5 @@
-//! Start of a supervisor: adopting the lock that it inherits, replying to its starter, and recording that its
-//! agent runs.
+//! Start of a supervisor: it takes over the lock from its starter, replies to the starter, and records that
+//! its agent runs.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +12,8 @@ use crate::store::records::{self, AnyLane, LaneState, RunRecord};
 use crate::store::{LockGuard, LockName, Record};
 use crate::{event, fail_points, process};
 
-/// Records that the agent runs, with its process group and mark, and the supervisor's process.
+/// Records that the agent runs: its process group and process mark, the supervisor's process, the delivered
+/// messages, and the lane's state.
 pub(super) fn record_start(
     project: &Project,
     lane: &AnyLane,
@@ -43,8 +44,8 @@ pub(super) fn record_start(
     Ok(lane)
 }
 
-/// Adopts the lock on standard input, and replaces standard input by /dev/null so that no agent inherits the
-/// lock.
+/// Takes over the lock whose file is this process's standard input. Replaces standard input by /dev/null, so
+/// that no agent inherits the lock.
 pub(crate) fn adopt_lock(project: &Project, name: &LockName) -> Result<LockGuard, Error> {
     let start_error = |source| process::Error::Start { program: "the supervisor".into(), source };
     let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;

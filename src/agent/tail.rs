@@ -13,14 +13,14 @@ const READ_CHUNK_BYTES: usize = 64 * 1024;
 pub(super) struct Tail {
     file: File,
     buffer: Vec<u8>,
-    growth: Growth,
+    growth: GrowthSignal,
 }
 
 impl Tail {
     /// Opens the existing file `path` for reading from its beginning.
     pub(super) fn open(path: &Path) -> std::io::Result<Tail> {
         // Watched before anything is read, so that no write is missed in between.
-        let growth = Growth::of(path);
+        let growth = GrowthSignal::of(path);
         Ok(Tail {
             file: crate::regular_file::open_store_file(path)?,
             buffer: vec![0; READ_CHUNK_BYTES],
@@ -40,7 +40,7 @@ impl Tail {
         Ok(&self.buffer[..length])
     }
 
-    /// Waits until the file may have grown since the last call.
+    /// Waits until the file may have grown since the previous wait.
     pub(super) async fn wait_for_growth(&mut self) {
         self.growth.wait().await;
     }
@@ -49,22 +49,22 @@ impl Tail {
 /// Poll interval for a file that inotify does not watch.
 const FALLBACK_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Signals that a file may have grown. It uses inotify where the kernel supports it and has a watch left, and
-/// polls otherwise.
-struct Growth {
+/// Notification that a file may have grown. It uses inotify where an inotify watch can be created, and polls
+/// otherwise.
+struct GrowthSignal {
     #[cfg(target_os = "linux")]
     inotify_watch: Option<kernel_watch::InotifyWatch>,
 }
 
-impl Growth {
+impl GrowthSignal {
     #[cfg(target_os = "linux")]
-    fn of(path: &Path) -> Growth {
-        Growth { inotify_watch: kernel_watch::InotifyWatch::open(path).ok() }
+    fn of(path: &Path) -> GrowthSignal {
+        GrowthSignal { inotify_watch: kernel_watch::InotifyWatch::open(path).ok() }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn of(_: &Path) -> Growth {
-        Growth {}
+    fn of(_: &Path) -> GrowthSignal {
+        GrowthSignal {}
     }
 
     async fn wait(&mut self) {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     /// Reads a file during concurrent writes, with the given kind of growth signal.
-    fn read_while_written(open_growth: impl FnOnce(&Path) -> Growth) {
+    fn read_while_written(open_growth: impl FnOnce(&Path) -> GrowthSignal) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
@@ -149,12 +149,12 @@ mod tests {
 
     #[test]
     fn reads_concurrent_writes_in_order_and_once() {
-        read_while_written(Growth::of);
+        read_while_written(GrowthSignal::of);
     }
 
     #[test]
     fn polls_file_without_inotify() {
         // This path cannot be watched, as when too many files are watched already.
-        read_while_written(|_| Growth::of(Path::new("/nowhere")));
+        read_while_written(|_| GrowthSignal::of(Path::new("/nowhere")));
     }
 }

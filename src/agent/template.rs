@@ -37,7 +37,7 @@ pub(crate) const PLACEHOLDERS: &[(&str, &str)] = &[
     ("variables", "the names of the variables that are there, as a list of quoted strings"),
 ];
 
-/// Placeholders with a list of values: an argument is repeated for each value.
+/// Placeholders that have a list of values. An argument with such a placeholder is repeated for each value.
 const LIST_PLACEHOLDERS: &[&str] = &["check", "tool"];
 
 /// Suffix of a placeholder's name that inserts the value as a quoted string, valid in JSON and TOML.
@@ -68,8 +68,8 @@ impl PlaceholderValues {
         self.lists.insert(name, values);
     }
 
-    /// Expands the placeholders in a text. Returns `None` when one of them has no value. Other text in braces
-    /// stays unchanged.
+    /// Expands the placeholders in a text. Returns `None` when one of them has no value. Text in braces that
+    /// is no placeholder is not changed.
     pub(crate) fn expand(&self, text: &OsStr) -> Option<OsString> {
         let Some(text) = text.to_str() else { return Some(text.to_owned()) };
         let mut out = OsString::new();
@@ -123,8 +123,8 @@ pub(crate) fn has_placeholder(text: &OsStr, name: &str) -> bool {
     opens.any(|(offset, _)| split_placeholder(&text[offset..]).is_some_and(|(found, ..)| found == name))
 }
 
-/// Splits a placeholder off the start of a text. Returns its name, whether its value is to be quoted, and the
-/// text after it.
+/// Splits a placeholder off the start of a text. Returns its name, whether its value is inserted as a quoted
+/// string, and the text after it.
 fn split_placeholder(text: &str) -> Option<(&'static str, bool, &str)> {
     let (inside, after) = text.strip_prefix('{')?.split_once('}')?;
     let (name, quoted) = match inside.strip_suffix(QUOTED_SUFFIX) {

@@ -1,5 +1,5 @@
-//! Client side of one run in a tmux window: the supervisor exchanges messages with the window's first process
-//! and enforces the run's limits.
+//! Supervisor's part of a run in a tmux window: it communicates with the pane process and enforces the run's
+//! time limit.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -28,15 +28,15 @@ use crate::store::{Record, write_atomically};
 /// Time limit for the first message of a new window's first process.
 const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The first process of a tmux window, as its supervisor sees it.
+/// Connection to the pane process, from which the supervisor receives messages.
 struct PaneProcess {
-    /// Id of the process, and of the process group that it leads.
+    /// Id of the pane process, and of the process group that it leads.
     pid: u32,
     lines: Lines<BufReader<OwnedReadHalf>>,
 }
 
-/// Starts the agent in a tmux window and waits until it exits or until there is a reason to stop it. Passes
-/// the agent's process group to `on_started`. Afterwards ends every process that the agent left running.
+/// Starts the agent in a tmux window and waits until it exits or git-proq must stop it. Passes the agent's
+/// process group to `on_started`. Afterwards ends every process that the agent left running.
 ///
 /// # Errors
 /// Fails when no window can be opened, or when the agent cannot be started in it.
@@ -56,7 +56,7 @@ pub(super) async fn run(
     // The socket file is removed, so that no other process can connect.
     drop(std::fs::remove_file(socket_dir(watch).join(PANE_SOCKET)));
     let mut pane = match connected {
-        Ok(tenant) => tenant,
+        Ok(pane_process) => pane_process,
         Err(e) => {
             // The window may have started the agent before the connection failed.
             watch.end_all_processes(0);
@@ -78,7 +78,15 @@ pub(super) async fn run(
     let exit = Exit { code: status.code(), signal: status.signal() };
     let summary = reader.finish(exit, &mut Vec::new());
     let account = final_summary(reader.progress(), &summary, None);
-    Ok(RunExit { status, cause, strays, summary, account, watch_error: None, hint })
+    Ok(RunExit {
+        status,
+        cause,
+        stray_count: strays,
+        summary,
+        recorded_summary: account,
+        watch_error: None,
+        hint,
+    })
 }
 
 /// Binds a socket in the run's own folder, on which the window's first process connects.
@@ -93,13 +101,12 @@ fn bind_socket(watch: &RunWatcher<'_>) -> Result<UnixListener, Error> {
     Ok(bound?)
 }
 
-/// Returns the folder of the socket.
+/// Returns the run's folder, in which the socket and the saved screen are.
 fn socket_dir(watch: &RunWatcher<'_>) -> PathBuf {
     watch.project.store.layout().run_dir(&watch.lane.name, watch.attempt)
 }
 
-/// Encodes as JSON what the window's first process starts: argument vector, environment and working
-/// directory.
+/// Encodes as JSON what the pane process starts: argument vector, environment and working directory.
 fn encode_launch_request(watch: &RunWatcher<'_>) -> Result<Vec<u8>, Error> {
     let spec = watch.spec;
     let git_guard =
@@ -113,8 +120,8 @@ fn encode_launch_request(watch: &RunWatcher<'_>) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(&launch_request).map_err(|e| Error::WindowFailed { reason: e.to_string() })
 }
 
-/// Accepts the connection of the window's first process, sends it the launch request, and waits for its
-/// report of success or failure.
+/// Accepts the connection of the pane process, sends it the launch request, and waits for its report. Fails
+/// when it reports that the agent could not be started.
 async fn accept_pane_process(listener: &UnixListener, launch_request: &[u8]) -> Result<PaneProcess, Error> {
     let connection_error = |e: std::io::Error| Error::WindowFailed { reason: e.to_string() };
     let (stream, _) = listener.accept().await.map_err(connection_error)?;
@@ -136,8 +143,8 @@ impl PaneProcess {
         serde_json::from_str(&line).ok()
     }
 
-    /// Waits until the agent has exited and returns its status. A process that is gone without a report
-    /// counts as killed.
+    /// Waits until the agent has exited and returns its status. If the pane process disappears without a
+    /// report, the agent counts as killed.
     async fn wait_for_exit(&mut self) -> ExitStatus {
         loop {
             match self.next_message().await {
@@ -173,8 +180,8 @@ async fn wait_for_end(
     (pane.wait_for_exit().await, Some(cause))
 }
 
-/// Replaces the run's log by the last screen of its window; until then the log only names the command that
-/// attaches. Returns the last text of the window, if the screen was saved.
+/// Replaces the run's log, which until now only names the attach command, by the last screen of its window.
+/// Returns the last text of that screen, if it was saved.
 fn write_final_screen(watch: &RunWatcher<'_>) -> Option<String> {
     let screen_bytes = crate::regular_file::read_store_file(socket_dir(watch).join(PANE_SCREEN_FILE)).ok();
     let mut text = b"This run was in a window of tmux".to_vec();

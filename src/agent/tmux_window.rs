@@ -1,5 +1,5 @@
-//! Tmux windows of agents: opening, closing and attaching to one, and capturing its last screen. While an
-//! agent lives, nothing is read from its window.
+//! Tmux windows of agents: opening, closing, attaching to a window, and capturing its last screen. The screen
+//! of a running agent is never read.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,10 +20,10 @@ const INITIAL_WINDOW_SIZE: [&str; 4] = ["-x", "120", "-y", "40"];
 /// Format in which tmux reports a new window: the id of its pane and the path of its socket.
 const NEW_WINDOW_FORMAT: &str = "#{pane_id} #{socket_path}";
 
-/// First line of a captured window, counted from the top of its screen.
+/// Number of the first line that is captured. It is negative, and so in the scrollback above the screen.
 const CAPTURE_START_LINE: &str = "-200";
 
-/// Limits for reading tmux's output. They are short because the end of a run waits for it.
+/// Limits for reading tmux's output. They are small because the end of a run is delayed by it.
 const TMUX_READ_LIMITS: CaptureOptions =
     CaptureOptions { limit: Duration::from_secs(2), grace: Duration::from_millis(200), max_bytes: 1 << 20 };
 
@@ -49,7 +49,8 @@ pub(super) fn check_can_open(profile: &Profile, agent: &str, prompt: &str) -> Re
     profile.check_interactive_prompt(prompt)
 }
 
-/// Opens a window in the background, in which git-proq, `program_path`, starts the agent of the run.
+/// Opens a window in the background, in which git-proq (`program_path`) runs as the pane process that starts
+/// the run's agent.
 pub(super) fn open_window(
     project: &Project,
     lane: &AnyLane,
@@ -103,7 +104,8 @@ pub(super) fn open_window(
     Err(Error::WindowFailed { reason })
 }
 
-/// Closes a window whose first process, `pid`, has exited: with tmux's `remain-on-exit` the window stays.
+/// Closes a window whose pane process `pid` has exited, since tmux's option `remain-on-exit` leaves such a
+/// window open.
 pub(super) fn close_window(window: &TmuxWindow, pid: u32) {
     let Ok(tmux) = find_tmux() else { return };
     let tmux_on_socket = || tmux_call(&tmux, Path::new("/")).args(["-S", &window.socket]);
@@ -115,8 +117,8 @@ pub(super) fn close_window(window: &TmuxWindow, pid: u32) {
     }
 }
 
-/// Captures the screen of this process's own window, with the lines above it that tmux still has. Returns
-/// `None` without a window, or when it was closed or is empty.
+/// Captures the screen of the tmux pane that this process runs in, with some lines of its scrollback. `None`
+/// without a pane, or when it was closed or is empty.
 pub(super) fn capture_own_window() -> Option<String> {
     let (server, pane) = (std::env::var("TMUX").ok()?, std::env::var("TMUX_PANE").ok()?);
     let (socket, tmux) = (server.split(',').next()?, find_tmux().ok()?);
@@ -169,7 +171,7 @@ pub(crate) fn attach_commands(project: &Project, lane: &AnyLane) -> Result<Attac
 }
 
 impl AttachCommands {
-    /// Attaches to the window, on this process's terminal, and returns when you have detached from it.
+    /// Attaches this process's terminal to the window, and returns when the user has detached it.
     ///
     /// # Errors
     /// Returns [`Error::NoTerminal`] without a terminal, and [`Error::WindowFailed`] when tmux refuses.
@@ -194,7 +196,8 @@ impl AttachCommands {
     }
 }
 
-/// Prepares a call of tmux. The call may leave the tmux server behind, so it carries no mark of a run.
+/// Prepares a call of tmux. The call may start a tmux server that outlives the run, so it has no process
+/// mark.
 fn tmux_call(tmux: &Path, dir: &Path) -> CommandBuilder {
     CommandBuilder::new(tmux, dir).env(RUN_MARK_VAR, "").without_vars(RUN_CONTEXT_VARS)
 }

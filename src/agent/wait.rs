@@ -8,7 +8,7 @@ use crate::lane::{self, Project};
 use crate::store::records::{AnyLane, LaneState};
 use crate::store::{LockName, LockWaitSet};
 
-/// Interval at which interactive agents are checked. Short, because you are waiting.
+/// Interval at which the states of interactive agents are read. It is short because the user is waiting.
 const SCREEN_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Condition that ends the wait.
@@ -44,11 +44,11 @@ pub(crate) fn wait_for_lane(project: &Project, name: &str) -> Result<(AnyLane, L
     Ok((waited.lane, waited.state))
 }
 
-/// Waits for lanes, asleep, for at most `limit`, and returns the current state of all of them in the given
-/// order.
+/// Waits until the runs of lanes have finished, for at most `limit`, and returns the current state of all
+/// lanes in the given order.
 ///
-/// `on_finished` is called for each finished lane: in that order, and once all lanes before it have finished.
-/// With [`WaitUntil::Any`] it is called only for the first lane to finish.
+/// With [`WaitUntil::All`], `on_finished` is called for each finished lane in the given order, once all lanes
+/// before it have finished. With [`WaitUntil::Any`] it is called only for the first lane to finish.
 ///
 /// # Errors
 /// Fails when a lane has disappeared without a record.
@@ -119,7 +119,7 @@ pub(crate) fn wait_for_lanes(
 /// has finished.
 fn read_lane(project: &Project, requested: &AnyLane) -> Result<(WaitedLane, Option<LockName>), Error> {
     // A lane with automatic merge may be gone right after its run.
-    let (_, lane) = lane::find_present_or_past(project, requested)?;
+    let (_, lane) = lane::load_present_or_past_lane(project, requested)?;
     let (state, detail) = lane::displayed_state(project, &lane)?;
     let is_interactive = state == LaneState::Running && lane::is_interactive(project, &lane);
     let name = || lane.name.clone();

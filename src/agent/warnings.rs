@@ -9,11 +9,11 @@ use super::stream::{ContextReporting, Dialect};
 use crate::config::{Key, Origin};
 use crate::lane::Project;
 
-/// Settings that have an effect only where git-proq reads the agent's output.
+/// Settings that have an effect only on a run whose output git-proq reads.
 const OUTPUT_SETTINGS: [&str; 5] =
     ["agent.budget", "agent.context_stop", "agent.context_warn", "agent.max_turns", "agent.stall"];
 
-/// Settings about how full the context is.
+/// Settings that apply when the model's context is nearly full.
 const CONTEXT_SETTINGS: [&str; 2] = ["agent.context_stop", "agent.context_warn"];
 
 /// Settings that reach an agent through an option of its profile, each with the option's name.
@@ -60,7 +60,7 @@ impl AgentCommand {
         }
     }
 
-    /// Warns of explicit settings that have no effect in a window.
+    /// Warns that settings the user made have no effect on a run in a tmux window.
     fn window_warning(&self, project: &Project) -> Option<String> {
         let ignored_settings = list_explicit_settings(project, OUTPUT_SETTINGS).filter(|_| self.in_window);
         ignored_settings.map(|names| {
@@ -71,8 +71,8 @@ impl AgentCommand {
         })
     }
 
-    /// Warns of explicit settings that do not reach the agent. A command of the user's own is started exactly
-    /// as given.
+    /// Warns that settings the user made do not reach the agent. Returns no warning for a command line of the
+    /// user, which is started exactly as given.
     fn unsupported_settings_warning(&self, project: &Project) -> Option<String> {
         if self.is_user_command() {
             return None;
@@ -90,7 +90,7 @@ impl AgentCommand {
         })
     }
 
-    /// Warns that failing checks cannot keep the agent from ending, although the settings require it.
+    /// Warns that the stop gate, which the settings require, does not exist for this agent.
     fn stop_gate_warning(&self, project: &Project) -> Option<String> {
         let has_stop_gate = self.profile().capabilities.stop_gate;
         let is_missing =
@@ -151,7 +151,8 @@ impl AgentCommand {
         })
     }
 
-    /// Warns that the run cannot end on a nearly full context, because the agent does not report it.
+    /// Warns that the limits on the context have no effect, because the agent does not report in time how
+    /// full it is.
     fn context_limits_warning(&self, project: &Project) -> Option<String> {
         let limitation = match self.dialect().context_reporting() {
             ContextReporting::WhileRunning => return None,
@@ -167,8 +168,8 @@ impl AgentCommand {
     }
 }
 
-/// Lists those of the named settings that are set explicitly, separated by commas. Returns `None` when there
-/// are none.
+/// Returns those of the named settings that are set to other than their default, separated by commas. `None`
+/// when there are none.
 fn list_explicit_settings(
     project: &Project,
     names: impl IntoIterator<Item = &'static str>,

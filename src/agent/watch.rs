@@ -21,8 +21,8 @@ use crate::process::AsyncChild;
 use crate::store::records::{AnyLane, RunRecord, RunSummary};
 use crate::store::{Record, write_atomically};
 
-/// Maximum number of log chunks read before other events are handled.
-const MAX_CHUNKS_PER_TURN: usize = 16;
+/// Maximum number of log chunks that are read in sequence before anything else is handled.
+const MAX_CHUNKS_PER_READ: usize = 16;
 
 /// Wait status of a process that SIGKILL ended.
 pub(super) const SIGKILL_WAIT_STATUS: i32 = 9;
@@ -33,13 +33,13 @@ pub(super) struct RunExit {
     pub(super) status: ExitStatus,
     /// Reason for which git-proq ended the run. `None` when the agent exited on its own.
     pub(super) cause: Option<StopCause>,
-    /// Number of processes that the run had left running outside its process group.
-    pub(super) strays: usize,
+    /// Number of stray processes that the run left behind outside of its process group.
+    pub(super) stray_count: usize,
     /// Summary of the agent's output.
     pub(super) summary: Summary,
-    /// Summary in the form of the run's record.
-    pub(super) account: RunSummary,
-    /// Error that made the run impossible to watch, where that is why git-proq ended it.
+    /// Summary of the agent's output in the form that the run's record has.
+    pub(super) recorded_summary: RunSummary,
+    /// Error that made it impossible to watch the run, if git-proq ended the run because of one.
     pub(super) watch_error: Option<String>,
     /// Hint at why the run ended, for a run whose output does not explain it.
     pub(super) hint: Option<Hint>,
@@ -49,7 +49,7 @@ pub(super) struct RunExit {
 pub(super) enum Hint {
     /// The agent was only retrying failing requests at the end. The text describes them.
     Retrying(String),
-    /// Time since the agent last produced output when its run ended.
+    /// The agent had produced no output for this long when its run ended.
     Silent(Duration),
     /// Last text in the tmux window of the run.
     Screen(String),
@@ -85,9 +85,9 @@ struct WatchState {
     unrecorded_prompts: u32,
     /// Error that makes the run impossible to watch.
     watch_error: Option<String>,
-    /// Whether the agent has been requested to wrap up the run.
+    /// Whether the file that requests the agent to wrap up was created.
     is_wrap_up_requested: bool,
-    /// Tip of the lane and modification time of its notes at the last check.
+    /// Tip of the lane and modification time of STATUS.md at the last check.
     last_activity: LaneActivity,
 }
 
@@ -98,12 +98,12 @@ struct LaneActivity {
 }
 
 impl RunWatcher<'_> {
-    /// Starts the agent, passes its process group to `on_started`, and waits until it exits or must be ended.
-    /// Also ends every process it left running.
+    /// Starts the agent, passes its process group to `on_started`, and waits until it exits or must be
+    /// stopped. Also ends every process that the agent left running.
     ///
     /// # Errors
-    /// Fails when nothing runs: the agent could not be started, or was ended at once because `on_started`
-    /// failed.
+    /// Fails when the agent could not be started, or was ended at once because `on_started` or a preparation
+    /// of the watch failed.
     pub(super) async fn run(
         &self,
         shutdown_signals: &mut ShutdownSignals,
@@ -153,9 +153,9 @@ impl RunWatcher<'_> {
         Ok(RunExit {
             status,
             cause,
-            strays,
+            stray_count: strays,
             summary,
-            account,
+            recorded_summary: account,
             watch_error: watch_state.watch_error,
             hint: Some(hint),
         })
@@ -233,8 +233,8 @@ impl RunWatcher<'_> {
         }
     }
 
-    /// Sends the next prompt to an agent with an open standard input, or closes that, once its turn has
-    /// finished.
+    /// Once the turn of an agent with an open standard input has finished, sends it the next prompt, or
+    /// closes its standard input.
     fn continue_after_turn(&self, state: &mut WatchState) {
         let reader = &state.reader;
         if state.stdin_writer.awaits_turn_end() && reader.is_finished() && reader.is_at_line_start() {
@@ -246,9 +246,9 @@ impl RunWatcher<'_> {
         }
     }
 
-    /// Reads up to [`MAX_CHUNKS_PER_TURN`] chunks of the log. Returns whether there may be more.
+    /// Reads the next chunks of the log, up to a maximum number. Returns whether there may be more.
     fn read_log(&self, state: &mut WatchState) -> bool {
-        for _ in 0..MAX_CHUNKS_PER_TURN {
+        for _ in 0..MAX_CHUNKS_PER_READ {
             let chunk = match state.log_tail.read_chunk() {
                 Ok(bytes) => bytes,
                 Err(e) => {
@@ -354,8 +354,8 @@ impl RunWatcher<'_> {
         self.is_context_filled_to(state, self.project.settings.context_stop).then_some(StopCause::ContextFull)
     }
 
-    /// Returns whether at least `limit` percent of the context are used in a run at the lane's task. An agent
-    /// that has finished its last turn does not count.
+    /// Returns whether at least `limit` percent of the context are used. Always false for an agent that has
+    /// finished its last turn, and for a run that resolves a conflict.
     fn is_context_filled_to(&self, state: &WatchState, limit: Option<u64>) -> bool {
         let percent = state.reader.progress().context_percent();
         !self.spec.resolves_conflict
@@ -374,7 +374,8 @@ impl RunWatcher<'_> {
         }
     }
 
-    /// Returns whether a stalled run was active after all: a commit, or a change of its notes.
+    /// Returns whether a run that is about to be stopped as stalled has a new commit or a changed STATUS.md.
+    /// Always false for other causes. Records the activity in the run's clock.
     fn has_new_activity(&self, state: &mut WatchState, cause: StopCause) -> bool {
         if cause != StopCause::Stall {
             return false;

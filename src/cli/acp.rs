@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use clap::Args;
 
-use super::{CommandResult, Failure, Session};
+use super::{CommandContext, CommandResult, Failure};
 use crate::agent::{self, AgentExit, ClientLine, DriverHandles};
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
@@ -26,8 +26,9 @@ pub(crate) struct Acp {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Runs the client and exits as the agent did: with its exit code, or by its signal.
-pub(super) fn run(session: &Session, args: &Acp) -> CommandResult {
+/// Runs the client of the Agent Client Protocol, and exits as the agent did: with its exit code, or by its
+/// signal.
+pub(super) fn run(session: &CommandContext, args: &Acp) -> CommandResult {
     let agent_exit = drive_agent(session, args).unwrap_or_else(|e| {
         // A user finds the error in the run's log, so it is written there.
         session.ui.print_bytes(ClientLine::Failure { text: e.0.to_string() }.to_line().as_bytes());
@@ -43,7 +44,7 @@ pub(super) fn run(session: &Session, args: &Acp) -> CommandResult {
     Ok(Exit::PassThrough(u8::try_from(code).unwrap_or(1)))
 }
 
-fn drive_agent(session: &Session, args: &Acp) -> Result<AgentExit, Failure> {
+fn drive_agent(session: &CommandContext, args: &Acp) -> Result<AgentExit, Failure> {
     let project = Project::open(&session.dir, Listener::silent())?;
     let start_error = |source| process::Error::Start { program: "the agent's client".into(), source };
     let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(start_error)?;
@@ -53,5 +54,5 @@ fn drive_agent(session: &Session, args: &Acp) -> Result<AgentExit, Failure> {
         supervisor_pipe,
         program_path: super::resolve::current_program_path()?,
     };
-    Ok(agent::drive(&project, &args.lane, args.attempt, &args.command, handles)?)
+    Ok(agent::run_protocol_agent(&project, &args.lane, args.attempt, &args.command, handles)?)
 }

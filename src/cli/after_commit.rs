@@ -3,7 +3,7 @@
 
 use clap::Args;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::explain::Exit;
 use crate::{agent, merge, preview};
 
@@ -15,15 +15,16 @@ pub(crate) struct Moved {
     pub(crate) lane: String,
 }
 
-/// Handles new commits of a lane. No process waits for it and nothing depends on it. Only one runs per lane;
-/// it also handles commits that arrive while it works.
-pub(super) fn run(session: &Session, args: &Moved) -> CommandResult {
+/// Updates the preview of a lane after new commits, and reports new overlaps of the lane. No process waits
+/// for it and nothing depends on it. Only one such process runs per lane; it also handles commits that arrive
+/// while it works.
+pub(super) fn run(session: &CommandContext, args: &Moved) -> CommandResult {
     crate::process::start_session();
     let project = session.project_for_write()?;
     while let Some(lock) = agent::claim_new_commits(&project, &args.lane) {
         crate::fail_points::hit("moved.taken");
         // If an edit is in the way, the preview stays where it is. The user sees that in `list`.
-        drop(preview::follow_lane(&project, &args.lane));
+        drop(preview::refresh_if_lane_advanced(&project, &args.lane));
         drop(merge::report_overlaps_of_lane(&project, &args.lane));
         drop(lock);
         if !agent::has_new_commits(&project, &args.lane) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::agent::{self, HookInput};
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
@@ -28,11 +28,12 @@ pub(crate) struct AgentEvent {
     pub(crate) kind: Option<String>,
 }
 
-/// Handles the hook's input and always exits with 0.
+/// Handles an event that an agent's hook passes on standard input, and always exits with 0. Prints a `block`
+/// decision if the agent must not stop yet.
 ///
 /// A failing hook may end the agent's turn, or keep it from ending. So this command reports no error and
 /// accepts everything on its command line.
-pub(super) fn run(session: &Session, args: &AgentEvent) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &AgentEvent) -> CommandResult {
     let mut input = Vec::new();
     drop(std::io::stdin().lock().read_to_end(&mut input));
     if let Some(reason) = handle_event(session, args, &input) {
@@ -43,10 +44,10 @@ pub(super) fn run(session: &Session, args: &AgentEvent) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn handle_event(session: &Session, args: &AgentEvent, input: &[u8]) -> Option<String> {
+fn handle_event(session: &CommandContext, args: &AgentEvent, input: &[u8]) -> Option<String> {
     let attempt = args.attempt.as_deref()?.parse().ok()?;
     let mut project = Project::open(&session.dir, Listener::silent()).ok()?;
     project.store.set_lock_limit(WaitLimit::AtMost(LOCK_WAIT_LIMIT));
     let kind = args.kind.as_deref().unwrap_or_default();
-    agent::handle_hook_event(&project, args.lane.as_deref()?, attempt, kind, &HookInput::read(input)).ok()?
+    agent::handle_hook_event(&project, args.lane.as_deref()?, attempt, kind, &HookInput::parse(input)).ok()?
 }

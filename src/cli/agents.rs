@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{CommandResult, Session, table};
+use super::{CommandContext, CommandResult, table};
 use crate::agent::{InstalledProgram, Profile, find_installed, load_profiles};
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -50,7 +50,7 @@ struct AgentsOutput {
     agents: Vec<AgentRow>,
 }
 
-pub(super) fn run(session: &Session, args: &Agents) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Agents) -> CommandResult {
     let layers = Project::load_layers(None)?;
     let known_profiles = load_profiles(&layers)?;
     let installed_programs = find_installed(&known_profiles.values().collect::<Vec<_>>(), &session.dir);

@@ -1,6 +1,6 @@
 //! Follows an agent that must answer in a given format, and prompts it again with the errors in its answer.
 
-use super::{Failure, Session, follow_run};
+use super::{CommandContext, Failure, follow_run};
 use crate::lane::Project;
 use crate::store::records::{AnyLane, LaneState};
 use crate::swarm::planner::AnswerOutcome;
@@ -11,12 +11,12 @@ const MAX_RETRIES: u32 = 2;
 
 /// Processing of an agent's answers, and of the next prompt after an unusable one.
 pub(super) trait AnswerHandler {
-    /// Returns the name of the agent.
-    fn agent(&self) -> &str;
+    /// Returns the name of the agent that answers.
+    fn agent_name(&self) -> &str;
     /// Returns a noun phrase for the expected answer, such as "a plan".
     fn expected_answer(&self) -> &'static str;
     /// Reads and checks the answer of a finished run.
-    fn accept(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, Failure>;
+    fn process_answer(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, Failure>;
     /// Prompts the agent again and returns its lane; `None` if a retry is pointless.
     fn retry(&mut self, lane: &AnyLane, outcome: &AnswerOutcome) -> Result<Option<AnyLane>, Failure>;
 }
@@ -24,7 +24,7 @@ pub(super) trait AnswerHandler {
 /// Follows a run and its retries until the agent gives a usable answer or no retry is left. Returns the last
 /// lane and the outcome of its answer.
 pub(super) fn follow_until_answered(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: AnyLane,
     handler: &mut dyn AnswerHandler,
@@ -33,7 +33,7 @@ pub(super) fn follow_until_answered(
     let mut retries_left = MAX_RETRIES;
     loop {
         let (finished_lane, state) = follow_run::follow_quietly(session, project, &lane)?;
-        let outcome = handler.accept(&finished_lane, state)?;
+        let outcome = handler.process_answer(&finished_lane, state)?;
         if retries_left == 0 || matches!(outcome, AnswerOutcome::Accepted) {
             return Ok((finished_lane, outcome));
         }
@@ -41,7 +41,7 @@ pub(super) fn follow_until_answered(
         let Some(next) = handler.retry(&finished_lane, &outcome)? else {
             return Ok((finished_lane, outcome));
         };
-        let (agent, expected_answer) = (handler.agent(), handler.expected_answer());
+        let (agent, expected_answer) = (handler.agent_name(), handler.expected_answer());
         session.ui.status(match &outcome {
             AnswerOutcome::Invalid { reason, .. } => {
                 format!(

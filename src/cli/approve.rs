@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::branch_names;
 use super::plan_source::{FormatArg, PlanSource};
-use super::{CommandResult, Failure, Session, UsageError, caller, ui};
+use super::{CommandContext, CommandResult, Failure, UsageError, caller, ui};
 use crate::config::Settings;
 use crate::event::{Approvals, ShellCommand, are_hooks_disabled};
 use crate::explain::{Exit, shell_quote};
@@ -75,7 +75,8 @@ impl Approve {
     }
 }
 
-/// Length of an id on the screen, and the shortest prefix that can be typed.
+/// Number of characters of a command's id that are displayed, and minimum length of an id that the user
+/// gives.
 const SHORT_ID_LEN: usize = 8;
 
 #[derive(Serialize)]
@@ -97,7 +98,7 @@ struct CommandRow {
     approved: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Approve) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Approve) -> CommandResult {
     let project = match args.list {
         true => session.project()?,
         false => session.project_for_write()?,
@@ -149,7 +150,7 @@ pub(super) fn run(session: &Session, args: &Approve) -> CommandResult {
 
 /// Returns the commands to approve: those of a plan, or those of the settings.
 fn repository_commands(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     approvals: &Approvals<'_>,
     args: &Approve,
@@ -167,9 +168,10 @@ fn repository_commands(
     Ok(swarm::collect_plan_commands(project, &plan, &session.dir)?)
 }
 
-/// Prompts for approval of `commands` if some are not approved and the user can be prompted.
+/// Prompts for approval of `commands` and saves the approval. Does nothing if all commands are approved or
+/// the user cannot be prompted.
 pub(super) fn confirm_commands(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     commands: &[ShellCommand],
 ) -> Result<(), Failure> {
@@ -186,7 +188,7 @@ pub(super) fn confirm_commands(
 /// Prompts for what a landing needs approved, if the user can be prompted: the checks of `bases`, the
 /// pre-merge hooks, and the conflict agent if one runs. Otherwise the landing itself refuses.
 pub(super) fn confirm_before_landing(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     bases: impl IntoIterator<Item = String>,
     agent: Option<&str>,
@@ -209,7 +211,11 @@ pub(super) fn confirm_before_landing(
 
 /// Prompts for approval of the set-up commands of a new lane, if they will run and the user can be prompted.
 /// Otherwise the creation of the lane refuses.
-pub(super) fn confirm_set_up(session: &Session, project: &Project, level: SetUpLevel) -> Result<(), Failure> {
+pub(super) fn confirm_set_up(
+    session: &CommandContext,
+    project: &Project,
+    level: SetUpLevel,
+) -> Result<(), Failure> {
     if level != SetUpLevel::Full || project.settings.set_up.commands.is_empty() {
         return Ok(());
     }
@@ -229,7 +235,8 @@ fn save_approvals(
     operate(project, "approve", |op| op.save_record(record, &approvals.path))
 }
 
-/// Returns the commands whose ids were given; all of them without an id.
+/// Returns the commands that the given id prefixes select. Returns all commands if no id was given, or if
+/// approvals are revoked.
 fn select_by_id(commands: Vec<ShellCommand>, args: &Approve) -> Result<Vec<ShellCommand>, Failure> {
     if args.ids.is_empty() || args.revoke {
         return Ok(commands);
@@ -257,7 +264,7 @@ fn require_known_ids(ids: &[String], is_known: impl Fn(&str) -> bool) -> Result<
     }
 }
 
-fn print_revoked(session: &Session, args: &Approve, count: usize) {
+fn print_revoked(session: &CommandContext, args: &Approve, count: usize) {
     if session.ui.json {
         return;
     }
@@ -272,7 +279,7 @@ fn short_id(id: &str) -> &str {
     id.get(..SHORT_ID_LEN).unwrap_or(id)
 }
 
-fn print_list(session: &Session, record: &ApprovalsRecord, pending: &[ShellCommand]) {
+fn print_list(session: &CommandContext, record: &ApprovalsRecord, pending: &[ShellCommand]) {
     if session.ui.json {
         return;
     }
@@ -287,7 +294,7 @@ fn print_list(session: &Session, record: &ApprovalsRecord, pending: &[ShellComma
     }
 }
 
-fn print_commands(session: &Session, commands: &[ShellCommand]) {
+fn print_commands(session: &CommandContext, commands: &[ShellCommand]) {
     for ShellCommand { id, kind, line, source_file: from, approved } in commands {
         let from = from.as_ref().map_or("your own settings".to_owned(), |p| p.display().to_string());
         let state = match (approved, from.as_str()) {
@@ -303,11 +310,11 @@ fn print_commands(session: &Session, commands: &[ShellCommand]) {
     }
 }
 
-pub(super) fn cannot_prompt_user(session: &Session) -> bool {
+pub(super) fn cannot_prompt_user(session: &CommandContext) -> bool {
     !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json
 }
 
-fn confirm_or_refuse(session: &Session, args: &Approve) -> Result<(), Failure> {
+fn confirm_or_refuse(session: &CommandContext, args: &Approve) -> Result<(), Failure> {
     if cannot_prompt_user(session) {
         let source = if args.plan.is_empty() { "this repository's proq.toml" } else { "this plan" };
         return Err(

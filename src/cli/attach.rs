@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::any_lane_names;
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::agent;
 use crate::explain::Exit;
 
@@ -25,7 +25,7 @@ pub(crate) struct Attach {
     pub(crate) lane: String,
 }
 
-pub(super) fn run(session: &Session, args: &Attach) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Attach) -> CommandResult {
     let project = session.project()?;
     let lane = project.any_lane(&args.lane)?;
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();

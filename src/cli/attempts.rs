@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::run_args::warn_before_start;
 use super::spawn::{Spawn, SpawnRequest};
 use super::uncommitted::UncommittedWarning;
-use super::{CommandResult, Failure, Session, UsageError, approve, failure, lane_args, resolve, wait};
+use super::{CommandContext, CommandResult, Failure, UsageError, approve, failure, lane_args, resolve, wait};
 use crate::agent::{self, AgentCommand, WaitUntil};
 use crate::explain::Exit;
 use crate::lane::{self, Created, LanePlan, NewLane, Project};
@@ -17,7 +17,7 @@ use crate::store::records::{AnyLane, LaneRecord, LaneState};
 /// Maximum number of attempts in one group.
 const MAX_ATTEMPTS: usize = 99;
 
-/// The agents of `--agents`: one for each attempt.
+/// Names of the agents given with `--agents`, one per attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AttemptAgents(Vec<String>);
 
@@ -54,7 +54,7 @@ impl AttemptArgs {
     pub(super) fn from_args(args: &Spawn) -> Result<Option<AttemptArgs>, Failure> {
         let single = Spawn { count: None, agents: None, ..args.clone() };
         if let Some(count) = args.count {
-            return Ok(Some(AttemptArgs(vec![single.with_prompt_read()?; usize::from(count)])));
+            return Ok(Some(AttemptArgs(vec![single.with_prompt_from_file()?; usize::from(count)])));
         }
         let Some(AttemptAgents(names)) = &args.agents else { return Ok(None) };
         // Without an agent argument, the first positional argument is the prompt.
@@ -63,7 +63,7 @@ impl AttemptArgs {
             let example = "git proq spawn --agents claude:2,codex:1 \"implement payments\"";
             return Err(UsageError::Missing { problem, example }.into());
         }
-        let single = Spawn { agent: None, prompt: args.agent.clone(), ..single }.with_prompt_read()?;
+        let single = Spawn { agent: None, prompt: args.agent.clone(), ..single }.with_prompt_from_file()?;
         let with_agent = |name: &String| Spawn { agent: Some(name.clone()), ..single.clone() };
         Ok(Some(AttemptArgs(names.iter().map(with_agent).collect())))
     }
@@ -79,7 +79,7 @@ impl AttemptArgs {
     /// Fails if one of the lanes cannot be created. Then git-proq created none of them.
     pub(super) fn spawn_all(
         &self,
-        session: &Session,
+        session: &CommandContext,
         project: &Project,
         new_lane: &NewLane<'_>,
         current_dir: Option<&Path>,
@@ -131,7 +131,7 @@ struct StartedAttempt<'j> {
     lane: LaneRecord,
     state: LaneState,
     command: Option<&'j AgentCommand>,
-    /// The reason why no agent runs in the lane.
+    /// Reason why the attempt's agent could not be started; none if it was started or the lane has no agent.
     failure: Option<Failure>,
 }
 
@@ -171,7 +171,7 @@ struct AttemptRow<'a> {
     error: Option<String>,
 }
 
-fn print_plan(session: &Session, plans: &[LanePlan<'_>], commands: &[Option<AgentCommand>]) {
+fn print_plan(session: &CommandContext, plans: &[LanePlan<'_>], commands: &[Option<AgentCommand>]) {
     let Some(first) = plans.first() else { return };
     let (group, base) = (first.group().unwrap_or_default(), first.base());
     if session.ui.json {
@@ -209,7 +209,7 @@ fn print_plan(session: &Session, plans: &[LanePlan<'_>], commands: &[Option<Agen
 /// Prints the created lanes, waits for their runs if requested, and returns the exit code: that of the first
 /// attempt that could not be started, or else of the first whose agent failed.
 fn report_started(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     wait: bool,
     mut started: Vec<StartedAttempt<'_>>,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::merge::Merge;
-use super::{CommandResult, Failure, Session, UsageError, failure, merge, resolve};
+use super::{CommandContext, CommandResult, Failure, UsageError, failure, merge, resolve};
 use crate::agent::{self, MergeTrigger};
 use crate::explain::Exit;
 use crate::fail_points;
@@ -20,9 +20,9 @@ use crate::store::{Layout, LockGuard, LockName, Record};
 /// Interval at which git-proq checks whether a supervisor that may still land its lane has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Lands lanes one after the other, each in a landing of its own, in a background process. Output goes to a
-/// log next to the lane's run.
-pub(super) fn run(session: &Session, args: &Merge, trigger: &str) -> CommandResult {
+/// Lands the given lanes in a background process, with a separate landing for each. `trigger` is `run-ended`
+/// or `retry`. Output goes to a log next to the lane's run.
+pub(super) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> CommandResult {
     crate::process::start_session();
     crate::interrupt::defer_signals();
     let project = Project::open(&session.dir, session.ui.listener())?;
@@ -94,7 +94,7 @@ fn redirect_output(path: &std::path::Path) -> Result<(), Failure> {
 }
 
 /// Lands one lane, and records the reason if the landing is refused.
-fn land_lane(session: &Session, project: &Project, args: &Merge, lane: &LaneRecord) -> Exit {
+fn land_lane(session: &CommandContext, project: &Project, args: &Merge, lane: &LaneRecord) -> Exit {
     let args = Merge { lanes: vec![lane.name.clone()], auto: None, ..args.clone() };
     let result = lane::recover(project)
         .map_err(Failure::from)
@@ -127,7 +127,7 @@ pub(super) fn landing_bases(report: &LandingReport) -> BTreeSet<&str> {
 /// no longer land. Called after a landing. Lanes in `attempted` are skipped. The background process starts no
 /// further retries.
 pub(super) fn retry_waiting_lanes(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     bases: &BTreeSet<&str>,
     attempted: &[String],
@@ -187,7 +187,7 @@ pub(super) fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<Auto
 /// Reads the current result of a lane's landing.
 fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Failure> {
     let is_removed = project.lane(&lane.name).is_err();
-    let (dir, current) = lane::find_present_or_past(project, lane)?;
+    let (dir, current) = lane::load_present_or_past_lane(project, lane)?;
     let exit = match current.state {
         LaneState::Conflict => Exit::Conflicts,
         LaneState::CheckFailed => Exit::Agent,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::lane::{self, Project};
@@ -15,7 +15,7 @@ pub(crate) struct Snapshots {}
 
 /// Takes automatic snapshots in a background process. The process recovers nothing and prints no messages,
 /// because no user waits for it.
-pub(super) fn run(session: &Session, _args: &Snapshots) -> CommandResult {
+pub(super) fn run(session: &CommandContext, _args: &Snapshots) -> CommandResult {
     crate::process::start_session();
     let mut project = Project::open(&session.dir, Listener::silent())?;
     project.is_long_lived = true;

@@ -1,7 +1,7 @@
 //! Identity of the caller: the lane in which git-proq runs, by its environment and current folder, never by
 //! an argument.
 
-use super::{Failure, Session, UsageError};
+use super::{CommandContext, Failure, UsageError};
 use crate::lane::{self, CurrentLane, Project};
 
 /// Environment variable that holds the name of the agent's lane.
@@ -19,11 +19,11 @@ pub(super) fn current_lane(project: &Project) -> Result<CurrentLane, Failure> {
     Ok(lane::find_current_lane(project, lane_from_env().as_deref())?)
 }
 
-/// Refuses what only the user, or the agent that supervises all lanes, may do.
+/// Refuses a command that only the user, or the agent that supervises all lanes, may run.
 ///
 /// # Errors
 /// [`UsageError::RefusedInLane`] in a lane, or if the environment names one.
-pub(super) fn refuse_in_lane(session: &Session, project: &Project) -> Result<(), Failure> {
+pub(super) fn refuse_in_lane(session: &CommandContext, project: &Project) -> Result<(), Failure> {
     match calling_lane(session, project) {
         Some(lane) => Err(UsageError::RefusedInLane { lane }.into()),
         None => Ok(()),
@@ -35,7 +35,7 @@ pub(super) fn refuse_in_lane(session: &Session, project: &Project) -> Result<(),
 /// # Errors
 /// [`UsageError::RefusedInLane`] in a lane, or if the environment names one, unless `lanes` contains no other lane.
 pub(super) fn refuse_other_lanes(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lanes: &[String],
 ) -> Result<(), Failure> {
@@ -45,7 +45,8 @@ pub(super) fn refuse_other_lanes(
     }
 }
 
-/// Refuses an agent any change of other lanes, of their bases or of the main checkout.
+/// Refuses a command of a lane's agent that would change other lanes, their bases or the main checkout.
+/// `lanes` are the lanes that the command changes; empty means that it may change any.
 ///
 /// A user in a lane's folder may make the change, and so may commands that the user has configured. A dry run
 /// is always allowed.
@@ -63,7 +64,7 @@ pub(super) fn refuse_agent_for_other_lanes(lanes: &[String], dry_run: bool) -> R
 }
 
 /// Returns the name of the lane in which this process runs; `None` outside of all lanes.
-fn calling_lane(session: &Session, project: &Project) -> Option<String> {
+fn calling_lane(session: &CommandContext, project: &Project) -> Option<String> {
     let current_dir = project.repo.current_worktree().unwrap_or(&session.dir);
     let is_inside_lane = project.is_lane_worktree_dir(current_dir).unwrap_or(true);
     match (lane_from_env(), is_inside_lane) {

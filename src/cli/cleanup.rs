@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::complete::{any_lane_names, batch_names};
 use super::discard::{LaneRemoval, RemovalOutput, prepare_removal, remove_lane, retained_lane};
-use super::{CommandResult, Failure, Session, UsageError, caller, failure};
+use super::{CommandContext, CommandResult, Failure, UsageError, caller, failure};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, RemovalReason, effective_state, operate};
@@ -41,7 +41,7 @@ pub(crate) struct Cleanup {
     pub(crate) dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Cleanup) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Cleanup) -> CommandResult {
     let project = session.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     if let Some(batch_name) = &args.batch {
@@ -115,7 +115,7 @@ fn selected_lanes(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Fai
 }
 
 /// Removes the lanes and the branch of a batch.
-fn clean_up_batch(session: &Session, project: &Project, name: &str, args: &Cleanup) -> CommandResult {
+fn clean_up_batch(session: &CommandContext, project: &Project, name: &str, args: &Cleanup) -> CommandResult {
     #[derive(Serialize)]
     struct BatchCleanupOutput<'a> {
         batch: &'a str,
@@ -171,7 +171,7 @@ fn is_candidate(project: &Project, lane: &AnyLane, include_all: bool) -> Result<
 }
 
 fn report_dry_run(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     args: &Cleanup,
@@ -193,7 +193,7 @@ fn report_dry_run(
 ///
 /// Returns how many unrecorded worktrees there were, and the exit code.
 fn remove_unrecorded_worktrees(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Cleanup,
 ) -> Result<(usize, Exit), Failure> {

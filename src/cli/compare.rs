@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::lane_and_group_names;
-use super::{CommandResult, Session, approve, comparison_table, conflict_grid, diff, ui};
+use super::{CommandContext, CommandResult, approve, comparison_table, conflict_grid, diff, ui};
 use crate::explain::Exit;
 use crate::interrupt;
 use crate::lane;
@@ -47,11 +47,11 @@ pub(crate) struct Compare {
 /// Maximum number of files listed among those that only one attempt changes.
 const MAX_FILES_NAMED: usize = 5;
 
-pub(super) fn run(session: &Session, args: &Compare) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Compare) -> CommandResult {
     let project = session.project()?;
     // The comparison creates temporary folders, which an interrupt must remove.
     interrupt::defer_signals();
-    let lanes = lane::lanes_named(&project, &args.lanes)?;
+    let lanes = lane::lanes_by_name(&project, &args.lanes)?;
     if args.diff && !session.ui.json {
         for lane in &lanes {
             session.ui.print_line(console::style(format!("lane {}", lane.name)).bold().to_string());
@@ -74,7 +74,7 @@ pub(super) fn run(session: &Session, args: &Compare) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn print_comparison(session: &Session, args: &Compare, comparison: &Comparison) {
+fn print_comparison(session: &CommandContext, args: &Compare, comparison: &Comparison) {
     let width = super::table::terminal_width().unwrap_or(comparison_table::DEFAULT_WIDTH);
     for table in comparison_table::render_tables(comparison, width) {
         session.ui.print_line(table);

@@ -9,7 +9,8 @@ use crate::merge::{AttemptSummary, CheckStatus, Comparison, ForecastPair, Meetin
 
 /// Width of the tables in terminal columns if stdout is no terminal.
 pub(super) const DEFAULT_WIDTH: usize = 80;
-/// Smallest width that a column is squeezed to so that all attempts fit into one table.
+/// Minimum width, in terminal columns, to which attempts' columns are narrowed so that all attempts fit into
+/// one table.
 const MIN_COLUMN_WIDTH: usize = 18;
 /// Number of blanks between two columns.
 const GAP: usize = 2;
@@ -23,16 +24,16 @@ const ROWS: &[RowSpec] = &[
     ("state", |_, attempt| ui::styled_state(attempt.state)),
     ("from", fork_point),
     ("commits", |_, attempt| attempt.commits.map_or_else(|| "?".to_owned(), |n| n.to_string())),
-    ("changes", uncommitted),
+    ("changes", uncommitted_cell),
     ("files", |_, attempt| attempt.files.len().to_string()),
-    ("lines", changed_lines),
-    ("only here", exclusive_files),
-    ("checks", checks),
+    ("lines", changed_lines_cell),
+    ("only here", exclusive_files_cell),
+    ("checks", checks_cell),
     ("merges", merge_forecast),
     ("with others", conflicts_with_others),
-    ("run time", run_time),
-    ("tokens", tokens),
-    ("cost", cost),
+    ("run time", run_time_cell),
+    ("tokens", tokens_cell),
+    ("cost", cost_cell),
 ];
 
 /// Renders the comparison as tables that are at most `width` columns wide, to be printed one below the other.
@@ -104,7 +105,7 @@ fn fork_point(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     }
 }
 
-fn uncommitted(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+fn uncommitted_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     let any_uncommitted = comparison.attempts.iter().any(|other| other.uncommitted.is_some_and(|n| n > 0));
     match attempt.uncommitted {
         _ if !any_uncommitted => String::new(),
@@ -114,7 +115,7 @@ fn uncommitted(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     }
 }
 
-fn changed_lines(_: &Comparison, attempt: &AttemptSummary) -> String {
+fn changed_lines_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     let sum_of = |line_count: fn(&crate::git::FileLineCounts) -> Option<usize>| {
         attempt.files.iter().filter_map(line_count).sum::<usize>()
     };
@@ -124,7 +125,7 @@ fn changed_lines(_: &Comparison, attempt: &AttemptSummary) -> String {
     }
 }
 
-fn exclusive_files(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+fn exclusive_files_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
     match attempt.exclusive_files.len() {
         _ if comparison.attempts.len() < 2 => String::new(),
         0 => "-".to_owned(),
@@ -132,7 +133,7 @@ fn exclusive_files(comparison: &Comparison, attempt: &AttemptSummary) -> String 
     }
 }
 
-fn checks(_: &Comparison, attempt: &AttemptSummary) -> String {
+fn checks_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     match &attempt.checks {
         CheckStatus::NoChecks => String::new(),
         CheckStatus::Unknown => style("not known").dim().to_string(),
@@ -167,7 +168,7 @@ fn conflicts_with_others(comparison: &Comparison, attempt: &AttemptSummary) -> S
     }
 }
 
-fn run_time(_: &Comparison, attempt: &AttemptSummary) -> String {
+fn run_time_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     match attempt.costs.runs {
         0 => String::new(),
         1 => duration_text(attempt.costs.seconds),
@@ -175,7 +176,7 @@ fn run_time(_: &Comparison, attempt: &AttemptSummary) -> String {
     }
 }
 
-fn tokens(_: &Comparison, attempt: &AttemptSummary) -> String {
+fn tokens_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     // Cached input tokens count too, though they cost less.
     attempt
         .costs
@@ -183,7 +184,7 @@ fn tokens(_: &Comparison, attempt: &AttemptSummary) -> String {
         .map_or_else(String::new, |usage| format!("{} in, {} out", usage.total_input(), usage.output))
 }
 
-fn cost(_: &Comparison, attempt: &AttemptSummary) -> String {
+fn cost_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     attempt.costs.cost.map_or_else(String::new, usage::cost_text)
 }
 

@@ -9,7 +9,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::Shells;
 
-use super::{CommandResult, Session, help_page};
+use super::{CommandContext, CommandResult, help_page};
 use crate::agent::load_profiles;
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
@@ -42,7 +42,7 @@ pub(super) fn serve_shell_completion() {
     CompleteEnv::with_factory(help_page::styled_command).var(COMPLETE_VARIABLE).bin("git-proq").complete();
 }
 
-pub(super) fn run(session: &Session, args: &Completions) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Completions) -> CommandResult {
     session.ui.print_text(&script(&args.shell));
     Ok(Exit::Success)
 }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{CommandResult, Session, table};
+use super::{CommandContext, CommandResult, table};
 use crate::config::{KEYS, ValueFormat};
 use crate::explain::Exit;
 use crate::lane;
@@ -55,7 +55,7 @@ struct ConfigOutput {
     settings: Vec<SettingRow>,
 }
 
-pub(super) fn run(session: &Session, args: &Config) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Config) -> CommandResult {
     let ConfigCommand::List { show_origin } = args.command;
     let project = session.project()?;
     let layers = lane::current_layers(&project)?;
@@ -74,8 +74,8 @@ pub(super) fn run(session: &Session, args: &Config) -> CommandResult {
             }
         })
         .collect();
-    settings.extend(layers.hooks().filter_map(|event| {
-        let (value, origin) = layers.hook(event)?;
+    settings.extend(layers.hook_events().filter_map(|event| {
+        let (value, origin) = layers.hook_commands(event)?;
         Some(SettingRow {
             key: format!("hook.{event}"),
             value: value.clone(),

@@ -14,7 +14,7 @@ const MAX_LANES: usize = 15;
 const DEFAULT_WIDTH: usize = 80;
 /// Maximum width of a name; longer names are truncated.
 const MAX_NAME_WIDTH: usize = 28;
-/// Maximum number of paths in a line, and of line ranges in a path.
+/// Maximum number of conflicting paths that a line names, and of line ranges that it names per path.
 const MAX_ITEMS_NAMED: usize = 4;
 
 /// Renders one grid for each base, without those that do not fit.

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::batch_names;
-use super::{CommandResult, Failure, Session, resolve, status, swarm as command};
+use super::{CommandContext, CommandResult, Failure, resolve, status, swarm as command};
 use crate::config::parse_nano_dollars;
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -134,7 +134,7 @@ fn require_not_cleaned_up(batch: &BatchRecord) -> Result<(), Failure> {
 
 /// Sends a control request to a batch, and returns once the scheduler has received it.
 pub(super) fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
-    Ok(swarm::ask_batch(project, id, &resolve::current_program_path()?, vec![kind])?)
+    Ok(swarm::submit_batch_requests(project, id, &resolve::current_program_path()?, vec![kind])?)
 }
 
 fn batch_outcome(
@@ -146,7 +146,7 @@ fn batch_outcome(
     Ok((state.final_outcome(), state.status_word()))
 }
 
-fn print_state(session: &Session, id: &str, state: &str, text: &str, dry_run: bool) {
+fn print_state(session: &CommandContext, id: &str, state: &str, text: &str, dry_run: bool) {
     if session.ui.json {
         session.ui.print_json(ControlOutput { batch: id, state, dry_run });
     } else {
@@ -154,7 +154,7 @@ fn print_state(session: &Session, id: &str, state: &str, text: &str, dry_run: bo
     }
 }
 
-pub(super) fn pause(session: &Session, args: &Pause) -> CommandResult {
+pub(super) fn pause(session: &CommandContext, args: &Pause) -> CommandResult {
     let project = session.project_for_write()?;
     let batch = resolve_batch(&project, args.batch.as_deref(), "pause")?;
     require_not_cleaned_up(&batch)?;
@@ -183,7 +183,7 @@ pub(super) fn pause(session: &Session, args: &Pause) -> CommandResult {
     Ok(Exit::Success)
 }
 
-pub(super) fn resume(session: &Session, args: &Resume) -> CommandResult {
+pub(super) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
     let project = session.project_for_write()?;
     let batch = match last_repairable_batch(&project, args)? {
         Some(batch) => batch,
@@ -240,7 +240,9 @@ pub(super) fn resume(session: &Session, args: &Resume) -> CommandResult {
         }
         // The batch runs already, so it is only followed.
         (false, true) if args.retry.is_empty() && args.budget.is_none() => {}
-        (false, _) => swarm::ask_batch(&project, id, &resolve::current_program_path()?, requests)?,
+        (false, _) => {
+            swarm::submit_batch_requests(&project, id, &resolve::current_program_path()?, requests)?;
+        }
     }
     if args.detach {
         let (_, word) = batch_outcome(&project, &batch)?;
@@ -250,8 +252,8 @@ pub(super) fn resume(session: &Session, args: &Resume) -> CommandResult {
     command::follow(session, &project, follower)
 }
 
-/// Returns the newest batch, if none is named or unfinished and one of its tasks may have been repaired
-/// since.
+/// Returns the newest batch if one of its tasks may have been repaired since it finished. Returns none if the
+/// command line names a batch, or if some batch is unfinished.
 fn last_repairable_batch(project: &Project, args: &Resume) -> Result<Option<BatchRecord>, Failure> {
     if args.batch.is_some() || !unfinished_batches(project).is_empty() {
         return Ok(None);
@@ -260,8 +262,9 @@ fn last_repairable_batch(project: &Project, args: &Resume) -> Result<Option<Batc
     Ok(is_repairable(project, &last)?.then_some(last))
 }
 
-/// Returns whether a finished batch may have tasks to land. A conflict or a check may have blocked a task. A
-/// user may have completed a task after its run failed. Or a task's landing was undone.
+/// Returns whether a finished batch may have tasks that can land now. A conflict or a failed check may have
+/// blocked a task. A user may have completed a task after its run failed. Or the landing of a task was
+/// undone.
 fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure> {
     let loaded = Batch::load(project, &batch.id)?;
     let state = loaded.fold_state(&loaded.read_log_lines(project)?);
@@ -284,7 +287,7 @@ fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure
 
 /// Completes the final steps of a finished batch, whose scheduler was killed before it completed them.
 fn finish_batch(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Resume,
     follower: command::BatchFollower,
@@ -298,7 +301,7 @@ fn finish_batch(
     command::follow(session, project, follower)
 }
 
-pub(super) fn abort(session: &Session, args: &Abort) -> CommandResult {
+pub(super) fn abort(session: &CommandContext, args: &Abort) -> CommandResult {
     let project = session.project_for_write()?;
     let batch = resolve_batch(&project, args.batch.as_deref(), "abort")?;
     require_not_cleaned_up(&batch)?;

@@ -10,7 +10,7 @@ use clap::Args;
 use console::style;
 use serde::Serialize;
 
-use super::{CommandResult, Failure, Session, UsageError, man, ui};
+use super::{CommandContext, CommandResult, Failure, UsageError, man, ui};
 use crate::config::KEYS;
 use crate::explain::Exit;
 use crate::process::CommandBuilder;
@@ -50,11 +50,12 @@ const DEMO_ENV: [(&str, &str); 7] = [
     ("XDG_CONFIG_HOME", "/dev/null"),
 ];
 
-/// Retries of the removal, and the pause between two of them, while the last process of an agent exits.
+/// Number of retries of removing the demo's folder, and the pause before each retry. The last process of an
+/// agent may still be exiting.
 const REMOVE_RETRIES: (u32, Duration) = (100, Duration::from_millis(20));
 
-/// The user's untracked file, present while the tour previews a lane. [`EDITED_FILE`] is the user's
-/// uncommitted edit.
+/// Name and content of an untracked file that the tour writes before it previews a lane. [`EDITED_FILE`] is a
+/// tracked file that the tour edits at the same point. Both must survive the tour.
 const UNTRACKED_FILE: (&str, &str) = ("notes.txt", "my own notes\n");
 const EDITED_FILE: (&str, &str) = ("main.rs", "fn main() { /* half an idea */ }\n");
 
@@ -73,7 +74,7 @@ struct DemoOutput {
     repo_path: Option<PathBuf>,
 }
 
-pub(super) fn run(session: &Session, args: &Demo) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Demo) -> CommandResult {
     // Ctrl-C ends the tour between two steps, so that the temporary repository is removed too.
     interrupt::defer_signals();
     let mut demo = DemoRepo::new(session)?;
@@ -106,7 +107,7 @@ pub(super) fn run(session: &Session, args: &Demo) -> CommandResult {
 
 /// The temporary folder with the demo's repository and agent. The folder is removed on drop.
 struct DemoRepo<'a> {
-    session: &'a Session,
+    session: &'a CommandContext,
     dir: PathBuf,
     program_path: PathBuf,
     search_path: OsString,
@@ -123,7 +124,7 @@ impl Drop for DemoRepo<'_> {
 }
 
 impl<'a> DemoRepo<'a> {
-    fn new(session: &'a Session) -> Result<DemoRepo<'a>, Failure> {
+    fn new(session: &'a CommandContext) -> Result<DemoRepo<'a>, Failure> {
         let program_path = super::resolve::current_program_path()?;
         let dir = create_private_folder(&std::env::temp_dir())?;
         let old_path = std::env::var_os("PATH").unwrap_or_default();

@@ -9,7 +9,7 @@ use console::style;
 use serde::Serialize;
 
 use super::plan_source::PlanSource;
-use super::{CommandResult, Session, ui};
+use super::{CommandContext, CommandResult, ui};
 use crate::explain::Exit;
 use crate::swarm::{self, LoadedPlan, PhaseOrder, PlanTask, ProposedEdge};
 use crate::terminal_text;
@@ -96,9 +96,9 @@ struct DependencyGraph<'f> {
     dependents: Vec<Vec<usize>>,
 }
 
-pub(super) fn run(session: &Session, args: &Deps) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Deps) -> CommandResult {
     if args.query_args.forget {
-        return forget(session, args);
+        return forget_proposals(session, args);
     }
     let Some(agent) = &args.query_args.agent else {
         let project = session.project()?;
@@ -134,7 +134,7 @@ pub(super) fn run(session: &Session, args: &Deps) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn print_graph(session: &Session, args: &Deps, graph: &DependencyGraph<'_>) {
+fn print_graph(session: &CommandContext, args: &Deps, graph: &DependencyGraph<'_>) {
     if session.ui.json {
         session.ui.print_long_json(graph.to_output());
     } else if args.dot {
@@ -144,8 +144,8 @@ fn print_graph(session: &Session, args: &Deps, graph: &DependencyGraph<'_>) {
     }
 }
 
-/// Deletes the dependencies that an agent found missing.
-fn forget(session: &Session, args: &Deps) -> CommandResult {
+/// Deletes the saved dependencies that an agent found missing in the plan.
+fn forget_proposals(session: &CommandContext, args: &Deps) -> CommandResult {
     let project = session.project_for_write()?;
     let loaded_plan =
         args.source.read_without_proposals(session, &project, "git proq deps --forget plan.toml")?;
@@ -160,13 +160,14 @@ fn forget(session: &Session, args: &Deps) -> CommandResult {
     Ok(Exit::Success)
 }
 
-/// Placeholder index for the omitted tasks below another.
+/// Index that stands for the tasks that the tree omits below their parent.
 const OMITTED: usize = usize::MAX;
 
-/// Maximum number of tasks below another that are printed again although they are printed above.
+/// Maximum number of tasks per parent that get a line below it although the tree prints them in full below
+/// another parent.
 const MAX_REPEATED_TASKS: usize = 3;
 
-/// Maximum number of further dependencies named in a task's line.
+/// Maximum number of dependencies that a task's line names in addition to its parent in the tree.
 const MAX_OTHERS_NAMED: usize = 8;
 
 /// Maximum indentation of a line, in bytes. Deeper tasks are not indented further.

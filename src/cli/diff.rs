@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::lane_names;
 use super::log_sanitizer::LogSanitizer;
-use super::{CommandResult, Failure, Session};
+use super::{CommandContext, CommandResult, Failure};
 use crate::explain::Exit;
 use crate::git::{DiffWorktree, Oid, PrintChunk, RepoPath};
 use crate::lane::Project;
@@ -39,7 +39,7 @@ struct DiffOutput {
     files: Vec<RepoPath>,
 }
 
-pub(super) fn run(session: &Session, args: &Diff) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Diff) -> CommandResult {
     let project = session.project()?;
     let lane = project.lane(&args.lane)?;
     if session.ui.json {
@@ -55,7 +55,7 @@ pub(super) fn run(session: &Session, args: &Diff) -> CommandResult {
 
 /// Prints the changes of a lane in git's format.
 pub(super) fn print_diff(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &LaneRecord,
     stat: bool,
@@ -75,7 +75,7 @@ pub(super) fn print_diff(
 /// That is the lane's worktree, untracked files included. If the worktree is gone, it is the tip of the
 /// branch.
 fn with_compared_commits<T>(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &LaneRecord,
     compare: impl FnOnce(&DiffWorktree, Oid, Option<Oid>) -> Result<T, Failure>,

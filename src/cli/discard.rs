@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{CommandResult, Failure, Session, caller, failure, ui};
+use super::{CommandContext, CommandResult, Failure, caller, failure, ui};
 use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
@@ -71,7 +71,7 @@ pub(super) struct RemovalOutput {
     pub(super) dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Discard) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Discard) -> CommandResult {
     let project = session.project_for_write()?;
     for name in &args.lanes {
         project.any_lane(name)?;
@@ -145,7 +145,7 @@ pub(super) fn prepare_removal(project: &Project, names: &[String], force: bool) 
 
 /// Ends a preview of the lane, and removes the lane.
 pub(super) fn remove_lane(
-    session: &Session,
+    session: &CommandContext,
     op: &Operation<'_>,
     name: &str,
     reason: RemovalReason,
@@ -182,14 +182,14 @@ pub(super) fn remove_lane(
     })
 }
 
-/// Removes a lane that has no branch in the repository. Its answer stays readable in the history.
+/// Removes a guest lane, which has no branch. Its last answer stays readable in the history of removed lanes.
 fn remove_read_only_lane(
-    session: &Session,
+    session: &CommandContext,
     op: &Operation<'_>,
     lane: &AnyLane,
     reason: RemovalReason,
 ) -> Result<LaneRemoval, Failure> {
-    let past_name = op.attempt_or_revert(|| lane::remove_read_only_lane(op, lane, reason))?;
+    let past_name = op.attempt_or_revert(|| lane::remove_guest_lane(op, lane, reason))?;
     if !session.ui.json {
         let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
         session.ui.print_line(format!("{verb} {}", lane.name));
@@ -208,9 +208,10 @@ fn remove_read_only_lane(
     })
 }
 
-/// Prints the commands that restore the contents of a removed lane. Landed work needs none.
+/// Prints how to recover what a removed lane contained: unlanded commits, uncommitted files, and its folder
+/// in the trash. Landed work needs no recovery.
 pub(super) fn print_restore_commands(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     removed: &RemovedLane,
     reason: RemovalReason,
@@ -242,7 +243,7 @@ pub(super) fn print_restore_commands(
 
 /// Prints what the removal of a lane would do, or fails with the reason why the lane would be retained.
 pub(super) fn report_dry_run(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     name: &str,
     force: bool,
@@ -276,7 +277,7 @@ pub(super) fn report_dry_run(
 }
 
 fn report_read_only_dry_run(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     force: bool,

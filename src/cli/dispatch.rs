@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::diagnostics::Listener;
 use crate::event::{self, OpenedRepo};
 use crate::explain::Exit;
@@ -14,7 +14,7 @@ pub(crate) struct Dispatch {}
 
 /// Delivers all due events in a background process. The process recovers nothing and prints no messages,
 /// because no user waits for it.
-pub(super) fn run(session: &Session, _args: &Dispatch) -> CommandResult {
+pub(super) fn run(session: &CommandContext, _args: &Dispatch) -> CommandResult {
     crate::process::start_session();
     let project = Project::open(&session.dir, Listener::silent())?;
     let result = event::dispatch(project.repo.common_dir(), &|| {

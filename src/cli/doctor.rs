@@ -4,7 +4,7 @@ use clap::Args;
 use console::style;
 use serde::Serialize;
 
-use super::{CommandResult, Session, ui};
+use super::{CommandContext, CommandResult, ui};
 use crate::explain::Exit;
 use crate::health::{Finding, Report, Severity, examine};
 
@@ -40,7 +40,7 @@ struct DoctorOutput<'a> {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Doctor) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Doctor) -> CommandResult {
     let fix = args.fix && !args.dry_run;
     if fix {
         crate::interrupt::defer_signals();

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{CommandResult, Failure, Session, UsageError, caller};
+use super::{CommandContext, CommandResult, Failure, UsageError, caller};
 use crate::explain::Exit;
 use crate::lane::{self, operate};
 
@@ -38,7 +38,7 @@ struct EditOutput<'a> {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Edit) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Edit) -> CommandResult {
     let title = lane::clean_title(&args.title).ok_or_else(empty_title_error)?;
     let project = session.project_for_write()?;
     let lane = project.any_lane(&args.lane)?;

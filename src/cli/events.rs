@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::event::{Event, EventReader, last_event_number};
 use crate::explain::Exit;
 
@@ -40,7 +40,7 @@ struct EventsOutput {
     events: Vec<Event>,
 }
 
-pub(super) fn run(session: &Session, args: &Events) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Events) -> CommandResult {
     let project = session.project()?;
     // Following starts with new events, unless past ones are requested.
     let wants_past = args.last.is_some() || args.since.is_some();
@@ -88,7 +88,7 @@ pub(super) fn run(session: &Session, args: &Events) -> CommandResult {
     }
 }
 
-fn print_events(session: &Session, events: &[Event]) {
+fn print_events(session: &CommandContext, events: &[Event]) {
     for event in events {
         if session.ui.json {
             session.ui.print_json_line(event);

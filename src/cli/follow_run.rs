@@ -5,16 +5,17 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::auto_merge::{self, AutoMergeResult};
-use super::{CommandResult, Failure, Session, logs, read_only_run, send, spawn, ui, wait};
+use super::{CommandContext, CommandResult, Failure, logs, read_only_run, send, spawn, ui, wait};
 use crate::agent::AgentCommand;
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::store::records::{AnyLane, LaneState};
 use crate::terminal_text;
 
-/// Prints the end of the run and of its landing, and returns the exit code of the landing.
+/// Prints the final state of a run and the output of its automatic landing; returns the exit code of the
+/// landing.
 fn print_landing(
-    session: &Session,
+    session: &CommandContext,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
     landing: &AutoMergeResult,
@@ -33,7 +34,7 @@ fn print_landing(
 }
 
 /// Creates the progress line; hidden if standard error is not a terminal.
-fn progress_bar(session: &Session, lane: &AnyLane) -> ProgressBar {
+fn progress_bar(session: &CommandContext, lane: &AnyLane) -> ProgressBar {
     if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {
         return ProgressBar::hidden();
     }
@@ -60,7 +61,7 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
 
 /// Follows a run with one line of progress, without printing its result.
 pub(super) fn follow_quietly(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &AnyLane,
 ) -> Result<(AnyLane, LaneState), Failure> {
@@ -73,7 +74,7 @@ pub(super) fn follow_quietly(
 
 /// Follows a run with one line of progress, prints its result, and returns its exit code.
 pub(super) fn follow_and_report(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
@@ -103,7 +104,7 @@ pub(super) fn follow_and_report(
 }
 
 /// Prints the JSON record of a lane after its run.
-fn print_json(session: &Session, lane: &AnyLane, command: Option<&AgentCommand>, state: LaneState) {
+fn print_json(session: &CommandContext, lane: &AnyLane, command: Option<&AgentCommand>, state: LaneState) {
     match lane.clone().into_worktree_lane() {
         Ok(lane) => spawn::print_json(session, &lane, command, state),
         Err(_) => read_only_run::print_json(session, lane, command, state, None),

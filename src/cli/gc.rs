@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{CommandResult, Session, caller, ui};
+use super::{CommandContext, CommandResult, caller, ui};
 use crate::explain::{Exit, Explain};
 use crate::lane::{self, ExpiredItem, ExpiryKind, ExpiryScan, Project, RetainedItem, TrashUsage};
 use crate::store::{Moment, now};
@@ -40,7 +40,8 @@ struct GcOutput {
 
 #[derive(Serialize)]
 struct FreedGroup {
-    /// One of trash, snapshots, operations, saved-refs, operation-refs, checks or drafts.
+    /// Kind of the items: `trash`, `snapshots`, `operations`, `saved-refs`, `operation-refs`, `checks` or
+    /// `drafts`.
     kind: &'static str,
     count: usize,
     bytes: u64,
@@ -65,16 +66,17 @@ struct RetainedRow {
     help: Option<String>,
 }
 
-pub(super) fn run(session: &Session, args: &Gc) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Gc) -> CommandResult {
     let project = session.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     let (dry_run, trash) = (args.dry_run, TrashUsage::default());
     let mut output = GcOutput { freed: Vec::new(), bytes: 0, retained: Vec::new(), trash, dry_run };
     let mut failed = false;
     for kind in ExpiryKind::ALL {
-        let ExpiryScan { expired: spare, retained: stays } = lane::find_expired(&project, kind)?;
+        let ExpiryScan { expired: expired_items, retained: retained_items } =
+            lane::find_expired(&project, kind)?;
         let mut items = Vec::new();
-        for expired_item in &spare {
+        for expired_item in &expired_items {
             crate::interrupt::check()?;
             match free_item(&project, expired_item, args.dry_run) {
                 Ok(item) => items.extend(item),
@@ -96,7 +98,7 @@ pub(super) fn run(session: &Session, args: &Gc) -> CommandResult {
             reason: why,
             help,
         };
-        output.retained.extend(stays.into_iter().map(to_retained));
+        output.retained.extend(retained_items.into_iter().map(to_retained));
         if !items.is_empty() {
             let bytes = items.iter().map(|item| item.bytes).sum();
             output.bytes += bytes;
@@ -121,7 +123,7 @@ pub(super) fn run(session: &Session, args: &Gc) -> CommandResult {
 }
 
 /// Prints the JSON output, or the retained items and the size of the trash.
-fn print_retained(session: &Session, output: GcOutput) {
+fn print_retained(session: &CommandContext, output: GcOutput) {
     if session.ui.json {
         session.ui.print_json(output);
     } else {
@@ -148,7 +150,8 @@ fn print_retained(session: &Session, output: GcOutput) {
     }
 }
 
-/// Frees one item; `None` if another process freed or restored it concurrently.
+/// Deletes an expired item and returns it; `None` if another process deleted or restored it concurrently. A
+/// dry run only returns the item.
 fn free_item(
     project: &Project,
     expired_item: &ExpiredItem,
@@ -162,7 +165,7 @@ fn free_item(
     Ok((dry_run || expired_item.delete(project)?).then_some(item))
 }
 
-fn print_freed(session: &Session, kind: ExpiryKind, items: &[FreedItem], bytes: u64, dry_run: bool) {
+fn print_freed(session: &CommandContext, kind: ExpiryKind, items: &[FreedItem], bytes: u64, dry_run: bool) {
     if session.ui.json {
         return;
     }
@@ -191,7 +194,7 @@ fn count_text(kind: ExpiryKind, n: usize) -> String {
     }
 }
 
-/// Returns the JSON name of a kind.
+/// Returns the name of a kind of expired items in the JSON output.
 fn json_key(kind: ExpiryKind) -> &'static str {
     match kind {
         ExpiryKind::Trash => "trash",

@@ -36,7 +36,7 @@ pub(super) const COMMAND_GROUPS: &[(&str, &[&str])] = &[
 ];
 
 /// Headings that introduce the examples in a command's doc comment.
-const EXAMPLE_MARKS: [&str; 2] = ["\nExample:\n", "\nExamples:\n"];
+const EXAMPLE_HEADINGS: [&str; 2] = ["\nExample:\n", "\nExamples:\n"];
 
 const HEADING_STYLE: Style = Style::new().bold();
 
@@ -73,7 +73,7 @@ fn format_help(command: clap::Command) -> clap::Command {
 }
 
 fn split_examples(long: &str) -> (&str, &str) {
-    EXAMPLE_MARKS.iter().find_map(|mark| long.split_once(mark)).unwrap_or((long, ""))
+    EXAMPLE_HEADINGS.iter().find_map(|mark| long.split_once(mark)).unwrap_or((long, ""))
 }
 
 /// Joins the lines of each paragraph.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::agent::{self, HookState, PostCommitHook};
 use crate::explain::Exit;
 
@@ -52,14 +52,14 @@ pub(crate) enum HooksCommand {
     Run,
 }
 
-/// Explanation of a second copy of the user's hook, in a message.
+/// Clause in a message about a leftover copy of the user's hook: an interrupted installation left it.
 const INTERRUPTED_INSTALL: &str = "which an install that was cut off had left";
 
 #[derive(Serialize)]
 struct HooksOutput {
     /// The path at which git expects the hook.
     hook: PathBuf,
-    /// One of installed, absent or other.
+    /// State of the hook: `installed`, `absent` or `other` (a hook that git-proq did not install).
     state: &'static str,
     /// Whether another hook runs after the installed one.
     #[serde(rename = "before")]
@@ -67,7 +67,7 @@ struct HooksOutput {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Hooks) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Hooks) -> CommandResult {
     match args.command {
         HooksCommand::Run => {
             // The commit exists already, so an error here must not fail the hook.
@@ -87,7 +87,7 @@ pub(super) fn run(session: &Session, args: &Hooks) -> CommandResult {
     }
 }
 
-fn install(session: &Session, dry_run: bool) -> CommandResult {
+fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
     let project = session.project_for_write()?;
     let hook = PostCommitHook::inspect(&project)?;
     let path = hook.path.display();
@@ -109,7 +109,7 @@ fn install(session: &Session, dry_run: bool) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn uninstall(session: &Session, dry_run: bool) -> CommandResult {
+fn uninstall(session: &CommandContext, dry_run: bool) -> CommandResult {
     let project = session.project_for_write()?;
     let hook = PostCommitHook::inspect(&project)?;
     let path = hook.path.display();
@@ -148,7 +148,7 @@ fn describe_state(state: HookState) -> &'static str {
     }
 }
 
-fn print_hook(session: &Session, hook: &PostCommitHook, found: HookState, dry_run: bool, line: &str) {
+fn print_hook(session: &CommandContext, hook: &PostCommitHook, found: HookState, dry_run: bool, line: &str) {
     if !session.ui.json {
         session.ui.print_line(line);
         return;

@@ -1,7 +1,7 @@
 //! Validation and output of the lane arguments that several commands share: checks, scope and sparse
 //! checkout.
 
-use super::{Failure, Session, UsageError, ui};
+use super::{CommandContext, Failure, UsageError, ui};
 use crate::git::{self, Scope};
 use crate::lane::{self, LanePlan, OverlappingLane, Project, ScopeOverlap};
 
@@ -44,7 +44,7 @@ pub(super) fn validate_sparse(requested: bool, scope: &[String]) -> Result<bool,
 }
 
 /// Prints the checks, scope and sparse checkout of a planned lane.
-pub(super) fn print_lane_args(session: &Session, plan: &LanePlan<'_>) {
+pub(super) fn print_lane_args(session: &CommandContext, plan: &LanePlan<'_>) {
     for line in plan.checks() {
         session.ui.print_line(format!("  lands if  `{line}` succeeds"));
     }
@@ -58,7 +58,7 @@ pub(super) fn print_lane_args(session: &Session, plan: &LanePlan<'_>) {
 
 /// Warns of other lanes whose work or scope overlaps the planned lane's. If they cannot be determined, that
 /// too is only a warning.
-pub(super) fn warn_of_overlapping_lanes(session: &Session, project: &Project, plan: &LanePlan<'_>) {
+pub(super) fn warn_of_overlapping_lanes(session: &CommandContext, project: &Project, plan: &LanePlan<'_>) {
     if plan.scope().is_empty() {
         return;
     }
@@ -83,8 +83,8 @@ pub(super) fn warn_of_overlapping_lanes(session: &Session, project: &Project, pl
 }
 
 fn describe_overlap(overlapping_lane: &OverlappingLane) -> String {
-    let OverlappingLane { lane, is_busy, glob, overlap: met } = overlapping_lane;
-    match met {
+    let OverlappingLane { lane, is_busy, glob, overlap: scope_overlap } = overlapping_lane;
+    match scope_overlap {
         ScopeOverlap::Files(files) => {
             let names = git::list_paths(files);
             let names_suffix = if names == *glob { String::new() } else { format!(" ({names})") };

@@ -14,14 +14,14 @@ use clap::Args;
 use json_output::to_output;
 use painter::ListPainter;
 use table::{TableInput, distinct_title};
-pub(super) use unlanded::print_unlanded_batches as tell_unlanded;
+pub(super) use unlanded::print_unlanded_batches as print_unlanded;
 
 use super::lane_conflicts::LaneConflicts;
-use super::{CommandResult, Session, list_everywhere, ui, usage};
-use crate::agent::{self, PacketShown};
+use super::{CommandContext, CommandResult, list_everywhere, ui, usage};
+use crate::agent::{self, LoopStatus};
 use crate::explain::{Exit, shell_quote_path};
 use crate::git::{WorktreeList, WorktreeStatus};
-use crate::lane::{self, LaneView, LaneViewProgress, Misplaced, Project};
+use crate::lane::{self, LaneFolderFault, LaneView, LaneViewProgress, Project};
 use crate::merge::{self, Forecast, ForecastRequest};
 use crate::preview::{self, PreviewStatus};
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunSummary};
@@ -72,10 +72,10 @@ struct StoredInfo {
     /// Usage of all runs of a lane, by lane name; `None` unless requested.
     usage: Option<BTreeMap<String, RunSummary>>,
     /// Progress of the tasks that are folders with steps, by lane name.
-    tasks: BTreeMap<String, PacketShown>,
+    tasks: BTreeMap<String, LoopStatus>,
 }
 
-pub(super) fn run(session: &Session, args: &List) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &List) -> CommandResult {
     if args.everywhere {
         return list_everywhere::run(session, args.all);
     }
@@ -144,7 +144,7 @@ pub(super) fn lane_briefs(project: &Project) -> Result<Vec<(String, String)>, su
 }
 
 /// Prints the lanes and the possible next steps, for `git proq` without a command.
-pub(super) fn print_overview(session: &Session) -> CommandResult {
+pub(super) fn print_overview(session: &CommandContext) -> CommandResult {
     let project = session.project()?;
     let lane_list = load_list(&project, false, false, ListPainter::open_terminal(session.ui))?;
     if session.ui.json {
@@ -192,7 +192,7 @@ fn load_list(
         Some((lane.name.clone(), usage::lane_summary(&layout.lane(&lane.name), lane.attempt)?))
     };
     let task_progress = |lane: &AnyLane| {
-        let status = agent::shown_packet(&layout.lane(&lane.name), lane);
+        let status = agent::read_loop_status(&layout.lane(&lane.name), lane);
         Some((lane.name.clone(), status.ok().flatten()?))
     };
     let stored = StoredInfo {
@@ -266,7 +266,7 @@ fn is_previewed(stored: &StoredInfo, name: &str) -> bool {
 
 /// Prints what the table cannot show: the open preview, lanes with a missing branch or worktree, and
 /// leftovers of a crash.
-fn print_notes(session: &Session, project: &Project, lane_list: &LaneList) {
+fn print_notes(session: &CommandContext, project: &Project, lane_list: &LaneList) {
     if let Some(preview) = &lane_list.stored.preview {
         let waiting = if preview.has_parked_changes { "; your own changes wait" } else { "" };
         if preview.is_shown {
@@ -282,10 +282,10 @@ fn print_notes(session: &Session, project: &Project, lane_list: &LaneList) {
         }
     }
     for view in lane_list.views.iter().filter(|v| v.pending_messages > 0 && !v.state.is_busy()) {
-        session.ui.status(lane::messages_wait(&view.lane.name, view.pending_messages));
+        session.ui.status(lane::pending_messages_text(&view.lane.name, view.pending_messages));
     }
     warn_of_broken_lanes(session, project, lane_list);
-    tell_unlanded(session, project, &lane_list.unlanded);
+    print_unlanded(session, project, &lane_list.unlanded);
     for path in &lane_list.unrecorded_worktrees {
         let path = path.strip_prefix(project.repo.command_dir()).unwrap_or(path);
         session.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
@@ -293,10 +293,10 @@ fn print_notes(session: &Session, project: &Project, lane_list: &LaneList) {
 }
 
 /// Warns of lanes whose branch or worktree is missing or moved, each with the command that repairs the lane.
-fn warn_of_broken_lanes(session: &Session, project: &Project, lane_list: &LaneList) {
+fn warn_of_broken_lanes(session: &CommandContext, project: &Project, lane_list: &LaneList) {
     let found = lane_list.views.iter().filter_map(|view| view.lane.clone().into_worktree_lane().ok());
-    let found = found.filter_map(|lane| lane::find_misplaced(project, &lane).map(|found| (lane, found)));
-    let misplaced: Vec<(LaneRecord, Misplaced)> = found.collect();
+    let found = found.filter_map(|lane| lane::find_folder_fault(project, &lane).map(|found| (lane, found)));
+    let misplaced: Vec<(LaneRecord, LaneFolderFault)> = found.collect();
     for (lane, found) in &misplaced {
         let help = found.fix_command(project, lane).map(|command| format!(": {command}")).unwrap_or_default();
         session.ui.warn(format!("lane '{}': {}{help}", lane.name, found.describe(lane)));

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{CommandResult, Failure, Session, failure, list};
+use super::{CommandContext, CommandResult, Failure, failure, list};
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::git;
 use crate::lane::Project;
-use crate::store::{RepositoryList, path_form, repository_is_gone};
+use crate::store::{RepositoryList, is_repository_gone, path_form};
 
 /// JSON record of one repository.
 #[derive(Serialize)]
@@ -31,11 +31,11 @@ struct EverywhereOutput {
     repositories: Vec<RepositoryRow>,
 }
 
-pub(super) fn run(session: &Session, all: bool) -> CommandResult {
+pub(super) fn run(session: &CommandContext, all: bool) -> CommandResult {
     let list = RepositoryList::open_for_user();
     let known = list.as_ref().map_or(Ok(Vec::new()), RepositoryList::git_dirs)?;
     let (removed, present): (Vec<PathBuf>, Vec<PathBuf>) =
-        known.into_iter().partition(|dir| repository_is_gone(dir));
+        known.into_iter().partition(|dir| is_repository_gone(dir));
     if let (false, Some(list)) = (removed.is_empty(), &list)
         && let Err(e) = list.prune()
     {
@@ -67,7 +67,7 @@ pub(super) fn run(session: &Session, all: bool) -> CommandResult {
 
 /// Reads the lanes of one repository, and prints them at once unless the output is JSON.
 fn list_repository(
-    session: &Session,
+    session: &CommandContext,
     git_dir: &Path,
     all: bool,
     is_first: bool,

@@ -52,14 +52,18 @@ impl LogRenderer {
                 push_row(
                     &mut out,
                     "",
-                    &dim(&format!("? asks for leave to use {} {}", printable(tool), input_summary(input))),
+                    &dim(&format!(
+                        "? asks for leave to use {} {}",
+                        strip_controls(tool),
+                        input_summary(input)
+                    )),
                 );
             }
             StreamEvent::PermissionRefused { tool, message } => {
                 push_row(
                     &mut out,
                     "",
-                    &red(&format!("! not permitted: {}: {}", printable(tool), single_line(message))),
+                    &red(&format!("! not permitted: {}: {}", strip_controls(tool), single_line(message))),
                 );
             }
             StreamEvent::Retry { attempt, max_attempts, delay_ms, reason } => {
@@ -114,7 +118,7 @@ fn red(text: &str) -> String {
 
 /// Appends the name of a tool and a summary of its input.
 fn push_tool_use(out: &mut String, indent: &str, name: &str, input: &Value) {
-    push_row(out, indent, &format!("> {} {}", bold(&printable(name)), input_summary(input)));
+    push_row(out, indent, &format!("> {} {}", bold(&strip_controls(name)), input_summary(input)));
 }
 
 /// Appends the first lines of a tool's output.
@@ -124,7 +128,7 @@ fn push_tool_result(out: &mut String, ok: bool, output: &str) {
         push_row(out, "  ", &red("failed"));
     }
     for (n, line) in lines.iter().take(MAX_RESULT_LINES).enumerate() {
-        let text = truncate(&printable(line), MAX_LINE_WIDTH);
+        let text = truncate(&strip_controls(line), MAX_LINE_WIDTH);
         match (ok, n) {
             (false, 0) => push_row(out, "  ", &red(&format!("failed: {text}"))),
             _ => push_row(out, "  ", &dim(&text)),
@@ -135,7 +139,7 @@ fn push_tool_result(out: &mut String, ok: bool, output: &str) {
     }
 }
 
-/// Formats that the agent tries a request again: after how long, for which time, and why.
+/// Formats a retry of the agent's request: the delay, the number of the try and the maximum, and the reason.
 fn retry_text(
     attempt: Option<u64>,
     max_attempts: Option<u64>,
@@ -167,7 +171,7 @@ fn input_summary(input: &Value) -> String {
 /// Returns the first line of a text, with the number of further lines.
 fn first_line(text: &str) -> String {
     let mut lines = text.trim().lines();
-    let shortened = truncate(&printable(lines.next().unwrap_or_default()), MAX_LINE_WIDTH);
+    let shortened = truncate(&strip_controls(lines.next().unwrap_or_default()), MAX_LINE_WIDTH);
     match lines.count() {
         0 => shortened,
         extra_lines => format!("{shortened} (+{extra_lines} lines)"),
@@ -175,11 +179,11 @@ fn first_line(text: &str) -> String {
 }
 
 fn single_line(text: &str) -> String {
-    truncate(&printable(&text.split_whitespace().collect::<Vec<_>>().join(" ")), 2 * MAX_LINE_WIDTH)
+    truncate(&strip_controls(&text.split_whitespace().collect::<Vec<_>>().join(" ")), 2 * MAX_LINE_WIDTH)
 }
 
-/// Escapes terminal control characters. An agent may have read them anywhere.
-fn printable(text: &str) -> String {
+/// Removes colors and control characters. An agent may have read them anywhere.
+fn strip_controls(text: &str) -> String {
     ui::strip_control_chars(text)
 }
 

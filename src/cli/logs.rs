@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::complete::any_lane_names;
 use super::log_renderer::LogRenderer;
 use super::log_sanitizer::LogSanitizer;
-use super::{CommandResult, Failure, Session, UsageError, wait};
+use super::{CommandContext, CommandResult, Failure, UsageError, wait};
 use crate::agent::{self, Dialect, OutputReader, StreamEvent};
 use crate::explain::Exit;
 use crate::lane::{self, LaneName, Project};
@@ -85,14 +85,14 @@ struct SetUpLogOutput<'a> {
     text: String,
 }
 
-/// Returns the last run of a lane that was followed by a landing, or the last run if there was none. No
+/// Returns the number of the lane's last run that has a landing log, or of its last run if none has one. No
 /// landing follows a run that resolved a conflict.
 fn last_run_with_landing(lane: &AnyLane, dir: &Path) -> u32 {
     let has_log = |run: &u32| dir.join(Layout::landing_log_in_lane(*run)).exists();
     (1..=lane.attempt).rev().find(has_log).unwrap_or(lane.attempt)
 }
 
-pub(super) fn run(session: &Session, args: &Logs) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Logs) -> CommandResult {
     let project = session.project()?;
     if args.setup {
         return print_set_up(session, &project, &args.lane);
@@ -154,7 +154,7 @@ pub(super) fn run(session: &Session, args: &Logs) -> CommandResult {
 
 /// Prints a hint to the error log of a run whose log shows nothing, if it has one. `last_run` is the number
 /// of the lane's last run.
-fn hint_at_errors(session: &Session, dir: &Path, lane: &str, (run, last_run): (u32, u32)) {
+fn hint_at_errors(session: &CommandContext, dir: &Path, lane: &str, (run, last_run): (u32, u32)) {
     if dir.join(format!("runs/{run}.err")).metadata().is_ok_and(|errors| errors.len() > 0) {
         let run_option = if run == last_run { String::new() } else { format!(" --run {run}") };
         session.ui.hint(format!("see what it wrote as errors: git proq logs{run_option} --errors {lane}"));
@@ -237,7 +237,7 @@ struct CheckLogOutput<'a> {
 }
 
 /// Prints the output of the check that a lane failed.
-fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> CommandResult {
+fn print_check(session: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
     let Some(check) = FailedCheckRecord::load_if_exists(&dir.join("check.toml"))? else {
         return Err(UsageError::NoFailedCheck { lane: lane.name.clone() }.into());
     };
@@ -254,7 +254,7 @@ fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> CommandResult {
 }
 
 /// Prints the output of a lane's set-up commands, also if they failed and the lane does not exist.
-fn print_set_up(session: &Session, project: &Project, name: &str) -> CommandResult {
+fn print_set_up(session: &CommandContext, project: &Project, name: &str) -> CommandResult {
     let found = find_lane(project, name);
     let lane_log =
         found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
@@ -314,7 +314,7 @@ fn read_entire_log(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// Prints a file of any length through `view`. Returns whether there was any output.
-fn print_log(session: &Session, path: &Path, view: &mut LogView) -> Result<bool, Failure> {
+fn print_log(session: &CommandContext, path: &Path, view: &mut LogView) -> Result<bool, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: path.to_owned(), source };
     let mut file = crate::regular_file::open_store_file(path).map_err(unreadable)?;
     let mut has_output = false;
@@ -354,7 +354,7 @@ fn follow_log(
     let mut run = lane.attempt;
     loop {
         // The state is read first, so that everything written before the end is read below.
-        let (dir, lane) = lane::find_present_or_past(project, lane)?;
+        let (dir, lane) = lane::load_present_or_past_lane(project, lane)?;
         let (state, detail) = lane::displayed_state(project, &lane)?;
         read_chunks(&mut file, consume).map_err(unreadable)?;
         let next = dir.join(format!("runs/{}.log", run + 1));

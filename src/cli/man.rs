@@ -8,7 +8,7 @@ use clap::Command;
 use clap_mangen::Man as Page;
 
 use super::help_page::{self, COMMAND_GROUPS};
-use super::{CommandResult, Failure, Session, UsageError};
+use super::{CommandContext, CommandResult, Failure, UsageError};
 use crate::config::KEYS;
 use crate::explain::Exit;
 
@@ -41,7 +41,7 @@ const EXIT_CODES: &[(&str, &str)] = &[
     ("130", "Interrupted with Ctrl-C; 128 + N for any signal N."),
 ];
 
-pub(super) fn run(session: &Session, args: &Man) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Man) -> CommandResult {
     if let Some(dir) = &args.dir {
         for (name, text) in pages() {
             write_file(&dir.join(&name), text.as_bytes())?;

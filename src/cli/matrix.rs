@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use console::style;
 
 use super::complete::lane_names;
-use super::{CommandResult, Session, conflict_grid};
+use super::{CommandContext, CommandResult, conflict_grid};
 use crate::explain::Exit;
 use crate::interrupt;
 use crate::lane::Project;
@@ -46,7 +46,7 @@ const IDLE_FACTOR: u32 = 10;
 /// Interval at which a pause checks for Ctrl-C.
 const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(super) fn run(session: &Session, args: &Matrix) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Matrix) -> CommandResult {
     let project = session.project()?;
     // The forecast creates a temporary folder, which has to be removed on Ctrl-C too.
     interrupt::defer_signals();
@@ -89,7 +89,7 @@ fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, me
 }
 
 /// Prints the forecast each time it changes, until Ctrl-C.
-fn watch(session: &Session, project: &Project, args: &Matrix) -> CommandResult {
+fn watch(session: &CommandContext, project: &Project, args: &Matrix) -> CommandResult {
     let mut last_shown = None;
     loop {
         let started = Instant::now();
@@ -118,7 +118,7 @@ fn watch(session: &Session, project: &Project, args: &Matrix) -> CommandResult {
     }
 }
 
-fn print_forecast(session: &Session, forecast: &Forecast) {
+fn print_forecast(session: &CommandContext, forecast: &Forecast) {
     let ui = session.ui;
     if forecast.lanes.is_empty() {
         ui.print_line("no lanes to compare");

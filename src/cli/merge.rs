@@ -15,12 +15,12 @@ use outcomes::print_outcomes;
 use super::complete::{batch_names, branch_names, lane_names};
 use super::landing_args::LandingArgs;
 use super::{
-    CommandResult, Failure, Session, UsageError, approve, auto_merge, caller, merge_batch, table, ui,
+    CommandContext, CommandResult, Failure, UsageError, approve, auto_merge, caller, merge_batch, table, ui,
 };
 use crate::agent;
 use crate::config::{Key, Origin};
 use crate::lane::{self, Project};
-use crate::merge::{self, LandingOptions, LandingPlan, LandingReport, PlanLine, PushMode, StackOrder};
+use crate::merge::{self, LandingOptions, LandingPlan, LandingReport, PlannedLane, PushMode, StackOrder};
 use crate::store::records::{LaneRecord, MergeStrategy};
 use crate::store::{WaitLimit, new_id};
 use crate::swarm;
@@ -117,7 +117,7 @@ struct MergeOutput<'a> {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Merge) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Merge) -> CommandResult {
     if let Some(trigger) = &args.auto {
         return auto_merge::run(session, args, trigger);
     }
@@ -136,7 +136,7 @@ pub(super) fn run(session: &Session, args: &Merge) -> CommandResult {
 }
 
 pub(super) fn land_and_retry_waiting(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Merge,
 ) -> Result<LandingReport, Failure> {
@@ -150,7 +150,7 @@ pub(super) fn land_and_retry_waiting(
 
 /// Lands lanes and prints the outcomes. `auto_lane` is the lane whose automatic merge this is.
 pub(super) fn land(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Merge,
     auto_lane: Option<&LaneRecord>,
@@ -162,7 +162,7 @@ pub(super) fn land(
 
 /// Prints the outcomes of a landing, as JSON or as text.
 pub(super) fn print_report(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Merge,
     agent: Option<&str>,
@@ -177,7 +177,7 @@ pub(super) fn print_report(
 
 /// Lands lanes, and returns the report and the agent that resolves conflicts.
 pub(super) fn run_landing<'a>(
-    session: &Session,
+    session: &CommandContext,
     project: &'a Project,
     args: &'a Merge,
     auto_lane: Option<&'a LaneRecord>,
@@ -225,7 +225,11 @@ pub(super) fn run_landing<'a>(
 
 /// Confirms with the user which agent sessions to end in lanes that are done. Returns no lane where the user
 /// cannot be prompted.
-fn confirm_session_ends(session: &Session, project: &Project, args: &Merge) -> Result<Vec<String>, Failure> {
+fn confirm_session_ends(
+    session: &CommandContext,
+    project: &Project,
+    args: &Merge,
+) -> Result<Vec<String>, Failure> {
     if args.stop || args.dry_run || approve::cannot_prompt_user(session) {
         return Ok(Vec::new());
     }
@@ -249,9 +253,10 @@ fn confirm_session_ends(session: &Session, project: &Project, args: &Merge) -> R
     Ok(out)
 }
 
-/// Prints the outcomes as text, and the batches that have not landed on their base with `--all`.
+/// Prints the outcomes of a landing as text. With `--all`, also prints the batches whose work is not on their
+/// base.
 pub(super) fn print_text_report(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Merge,
     agent: Option<&str>,
@@ -262,7 +267,7 @@ pub(super) fn print_text_report(
         is_named || agent.is_none_or(|agent| merge::require_agent_approved(project, agent).is_ok());
     let batches = if args.all { swarm::list_unlanded_batches(project) } else { Vec::new() };
     print_outcomes(session, args, (agent, if is_approved { "" } else { ", once it is approved" }), report);
-    super::list::tell_unlanded(session, project, &batches);
+    super::list::print_unlanded(session, project, &batches);
 }
 
 /// Converts `--lock-timeout` to a limit. Without it a landing waits for its turn forever.
@@ -276,7 +281,7 @@ fn lock_wait_limit(seconds: Option<u64>) -> WaitLimit {
 
 /// Returns the agent that resolves conflicts, if any. Prompts for the approvals that the landing needs.
 fn choose_conflict_agent<'a>(
-    session: &Session,
+    session: &CommandContext,
     project: &'a Project,
     args: &'a Merge,
     auto_lane: Option<&'a LaneRecord>,
@@ -325,7 +330,11 @@ fn choose_conflict_agent<'a>(
 
 /// Returns the agent of a lane that lands automatically, if it can resolve conflicts. A
 /// `merge.conflict_agent` setting takes precedence, even if it is empty.
-fn usable_lane_agent<'a>(session: &Session, project: &Project, lane: &'a LaneRecord) -> Option<&'a str> {
+fn usable_lane_agent<'a>(
+    session: &CommandContext,
+    project: &Project,
+    lane: &'a LaneRecord,
+) -> Option<&'a str> {
     let key = Key::find("merge.conflict_agent")?;
     let is_configured = !matches!(project.layers.get(key).1, Origin::Default);
     let agent = lane.agent.as_deref().filter(|agent| *agent != "command" && !is_configured)?;
@@ -343,12 +352,12 @@ fn push_mode(project: &Project, args: &Merge) -> PushMode {
     }
 }
 
-/// Prints what will be tried, so that a user at a terminal can read it before a ref moves.
-fn show_plan(session: &Session, plan: &LandingPlan) {
+/// Prints the lanes that a landing will try, so that a user at a terminal can read them before a ref moves.
+fn show_plan(session: &CommandContext, plan: &LandingPlan) {
     if session.ui.json || session.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
         return;
     }
-    let row = |plan_line: &PlanLine| {
+    let row = |plan_line: &PlannedLane| {
         let (commits, files) =
             plan_line.size.map_or_else(Default::default, |(c, f)| (c.to_string(), f.to_string()));
         let plan_cell = plan_line

@@ -3,7 +3,7 @@
 
 use super::landing_args::LandingArgs;
 use super::merge::{Merge, land_and_retry_waiting, print_report, run_landing};
-use super::{CommandResult, Failure, Session};
+use super::{CommandContext, CommandResult, Failure};
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::git::Oid;
@@ -13,7 +13,12 @@ use crate::store::records::LaneRecord;
 use crate::swarm::{self, BatchRecord};
 use crate::terminal_text;
 
-pub(super) fn run(session: &Session, project: &Project, args: &Merge, batch_name: &str) -> CommandResult {
+pub(super) fn run(
+    session: &CommandContext,
+    project: &Project,
+    args: &Merge,
+    batch_name: &str,
+) -> CommandResult {
     let batch = swarm::find_batch(project, batch_name)?;
     if !args.force {
         swarm::require_criteria_met(project, &batch)?;
@@ -64,7 +69,7 @@ pub(super) fn run(session: &Session, project: &Project, args: &Merge, batch_name
 /// Returns the report of a dry run if landing `lane` would have no effect, so that the lane need not be
 /// created. Runs no hook of the repository and prints nothing.
 fn report_without_effect(
-    session: &Session,
+    session: &CommandContext,
     landing_args: &Merge,
     lane: Box<LaneRecord>,
 ) -> Result<Option<LandingReport>, Failure> {
@@ -85,7 +90,7 @@ fn report_without_effect(
 }
 
 /// Marks the landed tasks of batches whose landing lanes were landed by name, for example after a conflict.
-pub(super) fn mark_landed_batches(session: &Session, project: &Project, report: &LandingReport) {
+pub(super) fn mark_landed_batches(session: &CommandContext, project: &Project, report: &LandingReport) {
     let is_landed = |outcome: &&LaneOutcome| matches!(outcome.result, Verdict::Landed | Verdict::Resolved);
     for outcome in report.lanes.iter().filter(is_landed) {
         let Some((batch, tips)) = swarm::batch_of_landing_lane(project, &outcome.lane) else { continue };
@@ -96,7 +101,7 @@ pub(super) fn mark_landed_batches(session: &Session, project: &Project, report: 
 }
 
 /// Marks landed tasks in the plan's files. A failure is only a warning, since the landing is already done.
-fn mark_landed(session: &Session, project: &Project, batch: &BatchRecord, onto: &str, tip: Oid) {
+fn mark_landed(session: &CommandContext, project: &Project, batch: &BatchRecord, onto: &str, tip: Oid) {
     match swarm::mark_landed(project, batch, onto, tip) {
         Ok(marks) => {
             if let Some(commit) = marks.commit {

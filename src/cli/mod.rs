@@ -151,14 +151,14 @@ fn subcommand_grammar(full_grammar: &clap::Command, first_arg: Option<&OsString>
 }
 
 fn run(cli: Cli, ui: Ui) -> CommandResult {
-    let session = Session { dir: start_dir(&cli.common)?, ui };
+    let session = CommandContext { dir: start_dir(&cli.common)?, ui };
     match cli.command {
         Some(command) => run_command(&session, command),
         None => list::print_overview(&session),
     }
 }
 
-fn run_command(session: &Session, command: Command) -> CommandResult {
+fn run_command(session: &CommandContext, command: Command) -> CommandResult {
     match command {
         Command::Spawn(args) => spawn::run(session, &args),
         Command::Run(args) => run::run(session, &args),
@@ -219,15 +219,15 @@ fn run_command(session: &Session, command: Command) -> CommandResult {
     }
 }
 
-/// Context of a command: its start folder and its output.
-pub(crate) struct Session {
+/// Context of a command, unrelated to an agent's session: the start folder and the output options.
+pub(crate) struct CommandContext {
     /// The folder that the command was started in, or the one given with `-C`.
     pub(crate) dir: PathBuf,
     /// Output of the command.
     pub(crate) ui: Ui,
 }
 
-impl Session {
+impl CommandContext {
     /// Opens the repository for reading. Recovers what crashed processes left behind first; a failed recovery
     /// is only a warning.
     pub(crate) fn project(&self) -> Result<Project, Failure> {

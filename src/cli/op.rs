@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{CommandResult, Session, table, ui, undo};
+use super::{CommandContext, CommandResult, table, ui, undo};
 use crate::explain::Exit;
 use crate::git::{Oid, RefMove};
 use crate::lane::{self, LoggedOperation, OpLog, Project, UndoTarget};
@@ -71,7 +71,7 @@ struct OperationRow {
     effect: String,
     /// Whether the operation was undone later.
     undone: bool,
-    /// Whether its process crashed and another process finished the operation.
+    /// Whether the operation's process crashed and another process completed or undid the operation.
     recovered: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undoes: Vec<u64>,
@@ -101,7 +101,7 @@ struct RefChange {
     after: Option<String>,
 }
 
-pub(super) fn run(session: &Session, args: &Op) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Op) -> CommandResult {
     match &args.command {
         OpCommand::Log { last } => print_log(session, *last),
         OpCommand::Show { operation } => print_operation(session, *operation),
@@ -129,7 +129,7 @@ fn operation_row(project: &Project, logged: &LoggedOperation) -> OperationRow {
     }
 }
 
-fn print_log(session: &Session, last: Option<usize>) -> CommandResult {
+fn print_log(session: &CommandContext, last: Option<usize>) -> CommandResult {
     let project = session.project()?;
     let op_log = OpLog::read(&project);
     let rows =
@@ -161,7 +161,7 @@ fn print_log(session: &Session, last: Option<usize>) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn print_operation(session: &Session, number: u64) -> CommandResult {
+fn print_operation(session: &CommandContext, number: u64) -> CommandResult {
     let project = session.project()?;
     let op_log = OpLog::read(&project);
     let logged = lane::require_operation(&op_log, number)?;

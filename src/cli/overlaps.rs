@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -18,7 +18,7 @@ pub(crate) struct Overlaps {
 
 /// Reports the overlaps of a lane. No process waits for it and nothing depends on it, so it recovers nothing
 /// and prints nothing.
-pub(super) fn run(session: &Session, args: &Overlaps) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Overlaps) -> CommandResult {
     crate::process::start_session();
     let project = Project::open(&session.dir, Listener::silent())?;
     merge::report_overlaps_of_lane(&project, &args.lane)?;

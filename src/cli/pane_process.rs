@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::agent;
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
@@ -19,7 +19,7 @@ pub(crate) struct Pane {
     pub(crate) attempt: u32,
 }
 
-pub(super) fn run(session: &Session, args: &Pane) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Pane) -> CommandResult {
     let project = Project::open(&session.dir, Listener::silent())?;
     agent::run_pane_process(&project, &args.lane, args.attempt)?;
     Ok(Exit::Success)

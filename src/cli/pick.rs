@@ -10,7 +10,7 @@ use super::complete::{branch_names, lane_names};
 use super::discard::{self, LaneRemoval};
 use super::landing_args::LandingArgs;
 use super::merge::Merge;
-use super::{CommandResult, Failure, Session, auto_merge, caller, failure, merge};
+use super::{CommandContext, CommandResult, Failure, auto_merge, caller, failure, merge};
 use crate::explain::{Exit, Explain};
 use crate::fail_points;
 use crate::lane::{self, Project, RemovalReason, effective_state, operate};
@@ -97,7 +97,7 @@ impl Explain for PickError {
     }
 }
 
-pub(super) fn run(session: &Session, args: &Pick) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Pick) -> CommandResult {
     let project = session.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     let (picked, landed_before) = find_attempt(&project, &args.lane)?;
@@ -200,7 +200,12 @@ fn require_no_running_agents(
 }
 
 /// Lands the attempt as `git proq merge` does, and prints the outcome.
-fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result<LandingReport, Failure> {
+fn land(
+    session: &CommandContext,
+    project: &Project,
+    args: &Pick,
+    lane: &str,
+) -> Result<LandingReport, Failure> {
     let args = Merge {
         batch: None,
         lanes: vec![lane.to_owned()],
@@ -229,7 +234,7 @@ fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result
 
 /// Discards the other attempts in one operation, and returns whether all of them were discarded.
 fn discard_others(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Pick,
     others: &[LaneRecord],

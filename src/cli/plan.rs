@@ -15,7 +15,7 @@ use clap::{Args, ValueHint};
 use console::style;
 
 use super::plan_source::PlanSource;
-use super::{CommandResult, Session, UsageError, table, ui};
+use super::{CommandContext, CommandResult, UsageError, table, ui};
 use crate::explain::Exit;
 use crate::git::{self, RepoPath};
 use crate::lane::Project;
@@ -95,7 +95,7 @@ pub(super) struct PlanView<'p> {
     sources: &'p [String],
 }
 
-pub(super) fn run(session: &Session, args: &PlanArgs) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
     if args.schema {
         session.ui.print_line(serde_json::to_string_pretty(&swarm::plan_schema()).unwrap_or_default());
         return Ok(Exit::Success);
@@ -115,7 +115,7 @@ pub(super) fn run(session: &Session, args: &PlanArgs) -> CommandResult {
     if let (PlanFormat::Draft, [name]) = (loaded.format, args.source.source_names()) {
         return draft_conversation::show_saved_draft(session, &project, args, name);
     }
-    let view = compute_view(&project, &loaded, args.source.source_names(), &run_options(&project, args))?;
+    let view = compute_view(&project, &loaded, args.source.source_names(), &batch_options(&project, args))?;
     if session.ui.json {
         session.ui.print_long_json(json_output::build_output(&view));
     } else {
@@ -145,8 +145,8 @@ pub(super) fn compute_view<'p>(
     })
 }
 
-/// Returns the options that a run of the plan would have, from the settings and `--max-parallel`.
-pub(super) fn run_options(project: &Project, args: &PlanArgs) -> BatchOptions {
+/// Returns the batch options with which the plan is simulated, from the settings and `--max-parallel`.
+pub(super) fn batch_options(project: &Project, args: &PlanArgs) -> BatchOptions {
     let settings = &project.settings.swarm;
     BatchOptions {
         mode: LandingMode::from_setting(&settings.mode),
@@ -164,7 +164,7 @@ fn head_files(project: &Project) -> Result<Vec<RepoPath>, swarm::Error> {
 }
 
 /// Writes a template plan to a new file, or prints it for `-`. An existing file is refused.
-fn write_template(session: &Session, file: &str) -> CommandResult {
+fn write_template(session: &CommandContext, file: &str) -> CommandResult {
     if file == "-" {
         session.ui.print_text(swarm::TEMPLATE);
         return Ok(Exit::Success);
@@ -348,7 +348,7 @@ fn time_text(view: &PlanView<'_>) -> String {
     let by_size = format!("as long as {} one after the other", ui::pluralize(span, "small task"));
     match view.pace {
         Some(pace) => {
-            let about = ui::short_duration(pace.small_tasks(span));
+            let about = ui::short_duration(pace.small_tasks_duration(span));
             let runs = ui::pluralize(pace.sample_count, "run");
             format!("Time: about {about}, {by_size}, at the pace of the last {runs} here\n")
         }

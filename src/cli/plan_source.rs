@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::{Failure, Session, UsageError};
+use super::{CommandContext, Failure, UsageError};
 use crate::explain::shell_quote;
 use crate::lane::Project;
 use crate::swarm::{self, DraftError, LoadedPlan, PlanFormat, PlanRequest, TaskLayout, drafts, planner};
@@ -36,7 +36,8 @@ pub(crate) enum FormatArg {
 }
 
 impl PlanSource {
-    /// Creates a source from names that are not arguments of this command.
+    /// Creates a plan source from names given to a flag of another command, such as `git proq approve
+    /// --plan`. No milestone is selected.
     pub(super) fn from_names(sources: &[String], format: Option<FormatArg>) -> PlanSource {
         PlanSource { sources: sources.to_vec(), format, milestone: None }
     }
@@ -44,7 +45,7 @@ impl PlanSource {
     /// Reads the plan and prints its warnings. Approved dependencies that an agent found missing are added.
     pub(super) fn read_plan(
         &self,
-        session: &Session,
+        session: &CommandContext,
         project: &Project,
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
@@ -54,7 +55,7 @@ impl PlanSource {
     /// Reads the plan and prints its warnings, without dependencies that an agent found missing.
     pub(super) fn read_without_proposals(
         &self,
-        session: &Session,
+        session: &CommandContext,
         project: &Project,
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
@@ -68,7 +69,11 @@ impl PlanSource {
 
     /// Reads the plan without printing warnings, for a second read. Dependencies that an agent found missing
     /// are not added.
-    pub(super) fn read_silently(&self, session: &Session, project: &Project) -> Result<LoadedPlan, Failure> {
+    pub(super) fn read_silently(
+        &self,
+        session: &CommandContext,
+        project: &Project,
+    ) -> Result<LoadedPlan, Failure> {
         let format = self.format.map(|form| match form {
             FormatArg::Toml => PlanFormat::Toml,
             FormatArg::Folders => PlanFormat::Folders,
@@ -97,7 +102,7 @@ impl PlanSource {
     /// Reads a plan to show it. The source may also be the name of a draft that is not approved.
     pub(super) fn read_plan_or_draft(
         &self,
-        session: &Session,
+        session: &CommandContext,
         project: &Project,
         example: &'static str,
     ) -> Result<LoadedPlan, Failure> {
@@ -113,7 +118,7 @@ impl PlanSource {
     }
 
     /// Returns the name of the draft that the source means; none where the source is a file or has a format.
-    pub(super) fn draft_name(&self, session: &Session, project: &Project) -> Option<&str> {
+    pub(super) fn draft_name(&self, session: &CommandContext, project: &Project) -> Option<&str> {
         let [name] = self.sources.as_slice() else { return None };
         let names_other_source = self.format.is_some() || session.dir.join(name).exists();
         (!names_other_source && drafts::draft_exists(project, name)).then_some(name)

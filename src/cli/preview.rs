@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{CommandResult, Session, UsageError, caller, ui};
+use super::{CommandContext, CommandResult, UsageError, caller, ui};
 use crate::explain::Exit;
 use crate::git::RestoreOutcome;
 use crate::lane::{self, Project};
@@ -67,7 +67,7 @@ struct PreviewOutput {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Preview) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Preview) -> CommandResult {
     let project = session.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
     if args.dry_run {
@@ -90,7 +90,7 @@ pub(super) fn run(session: &Session, args: &Preview) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn print_entered(session: &Session, lane: &str, entered: &EnterResult) {
+fn print_entered(session: &CommandContext, lane: &str, entered: &EnterResult) {
     if session.ui.json {
         session.ui.print_json(PreviewOutput {
             lane: Some(lane.to_owned()),
@@ -119,7 +119,7 @@ fn print_entered(session: &Session, lane: &str, entered: &EnterResult) {
     session.ui.hint("go back: git proq preview --back");
 }
 
-fn print_refreshed(session: &Session, refreshed: &RefreshResult) {
+fn print_refreshed(session: &CommandContext, refreshed: &RefreshResult) {
     if session.ui.json {
         session.ui.print_json(PreviewOutput {
             lane: Some(refreshed.lane.clone()),
@@ -146,7 +146,7 @@ fn print_refreshed(session: &Session, refreshed: &RefreshResult) {
 
 /// Prints that the preview ended, and returns the exit code. A conflict has its own exit code, because the
 /// user has to resolve it.
-fn print_back(session: &Session, project: &Project, back: &LeaveResult) -> Exit {
+fn print_back(session: &CommandContext, project: &Project, back: &LeaveResult) -> Exit {
     let conflicts: Vec<String> = back.conflicts().iter().map(ToString::to_string).collect();
     let exit = if conflicts.is_empty() { Exit::Success } else { Exit::Conflicts };
     if session.ui.json {
@@ -201,7 +201,7 @@ fn restore_result_name(restored: &RestoreOutcome) -> &'static str {
 }
 
 /// Prints what the preview command would do, without changes.
-fn print_plan(session: &Session, project: &Project, args: &Preview) -> CommandResult {
+fn print_plan(session: &CommandContext, project: &Project, args: &Preview) -> CommandResult {
     let goal = match &args.lane {
         Some(lane) => PreviewAction::Show(lane),
         None if args.refresh => PreviewAction::Refresh,

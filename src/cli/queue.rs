@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{CommandResult, Session, table};
+use super::{CommandContext, CommandResult, table};
 use crate::explain::Exit;
 use crate::store::{self, Moment, QueueEntry};
 
@@ -27,7 +27,7 @@ struct QueueRow {
     /// Whether Ctrl-Z suspended the process. Landings behind it then wait.
     #[serde(rename = "stopped")]
     is_suspended: bool,
-    /// Whether it lands every lane that is done (`--all`), not named lanes.
+    /// Whether the landing takes every lane that is done (`--all`), not named lanes.
     all: bool,
     lanes: Vec<String>,
     onto: Option<String>,
@@ -42,7 +42,7 @@ struct QueueOutput {
     queue: Vec<QueueRow>,
 }
 
-pub(super) fn run(session: &Session) -> CommandResult {
+pub(super) fn run(session: &CommandContext) -> CommandResult {
     let project = session.project()?;
     let entries = store::queued_landings(project.store.locks())?;
     if session.ui.json {

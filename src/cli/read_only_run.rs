@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::run_args::warn_before_start;
 use super::spawn::{Spawn, SpawnRequest};
-use super::{CommandResult, Failure, Session, UsageError, follow_run, resolve, spawn, wait};
+use super::{CommandContext, CommandResult, Failure, UsageError, follow_run, resolve, spawn, wait};
 use crate::agent::{self, AgentCommand};
 use crate::explain::Exit;
-use crate::lane::{self, Project, ReadLocation, ReadOnlyPlan, ReadOnlyRequest};
+use crate::lane::{self, GuestLanePlan, GuestLaneRequest, Project, ReadLocation};
 use crate::store::records::{AnyLane, LanePurpose, LaneState};
 use crate::store::{Layout, path_form};
 use crate::terminal_text;
@@ -40,7 +40,7 @@ struct ReadOnlyRunOutput<'a> {
 }
 
 /// Starts an agent in a lane that has no dedicated branch.
-pub(super) fn run(session: &Session, args: &Spawn, purpose: LanePurpose) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) -> CommandResult {
     refuse_landing_flags(args, purpose)?;
     let project = session.project_for_write()?;
     let request = SpawnRequest::from_args(session, &project, args)?;
@@ -54,8 +54,8 @@ pub(super) fn run(session: &Session, args: &Spawn, purpose: LanePurpose) -> Comm
     let name = args.name.as_deref().map(lane::LaneName::parse).transpose()?;
     let location =
         if args.isolated { ReadLocation::Detached(args.base.as_deref()) } else { ReadLocation::MainCheckout };
-    let lane_request = ReadOnlyRequest { name, prompt, agent: command.agent.clone(), purpose, location };
-    let plan = lane::plan_read_only_lane(&project, lane_request)?;
+    let lane_request = GuestLaneRequest { name, prompt, agent: command.agent.clone(), purpose, location };
+    let plan = lane::plan_guest_lane(&project, lane_request)?;
     let checks = match purpose.is_read_only() {
         true => Vec::new(),
         false => agent::merge_checks(&project, &plan.target.rev_name, &[])?,
@@ -66,7 +66,7 @@ pub(super) fn run(session: &Session, args: &Spawn, purpose: LanePurpose) -> Comm
         print_plan(session, &plan, command, purpose, &request.attachments);
         return Ok(Exit::Success);
     }
-    let (lane, lock) = lane::create_read_only_lane(&project, &plan, &request.attachments)?;
+    let (lane, lock) = lane::create_guest_lane(&project, &plan, &request.attachments)?;
     spawn::register_repository(&project);
     let launch_result = agent::launch(&project, &lane, lock, command, &resolve::current_program_path()?);
     let lane = launch_result.map_err(|e| discard_unstarted_lane(&project, &lane, e))?;
@@ -94,7 +94,7 @@ fn discard_unstarted_lane(project: &Project, lane: &AnyLane, e: agent::Error) ->
     e.into()
 }
 
-fn print_started(session: &Session, lane: &AnyLane, command: &AgentCommand, purpose: LanePurpose) {
+fn print_started(session: &CommandContext, lane: &AnyLane, command: &AgentCommand, purpose: LanePurpose) {
     let name = &lane.name;
     if !purpose.is_read_only() {
         session.ui.print_line(format!("lane '{name}' works in the main checkout, on {}", base_text(lane)));
@@ -157,8 +157,8 @@ pub(super) fn base_text(lane: &AnyLane) -> String {
 }
 
 fn print_plan(
-    session: &Session,
-    plan: &ReadOnlyPlan<'_>,
+    session: &CommandContext,
+    plan: &GuestLanePlan<'_>,
     command: &AgentCommand,
     purpose: LanePurpose,
     attached: &[PathBuf],
@@ -192,7 +192,7 @@ fn print_plan(
 }
 
 pub(super) fn print_json(
-    session: &Session,
+    session: &CommandContext,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
     state: LaneState,
@@ -217,7 +217,7 @@ pub(super) fn print_json(
 /// Prints the answer of a finished run and nothing else on standard output, so that it can be piped. The
 /// status goes to standard error.
 pub(super) fn print_end(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     command: Option<&AgentCommand>,
@@ -243,7 +243,7 @@ pub(super) fn print_end(
 }
 
 /// Prints an agent's text with terminal control characters escaped.
-pub(super) fn print_text(session: &Session, text: &str) {
+pub(super) fn print_text(session: &CommandContext, text: &str) {
     for line in terminal_text::escape_lines(text) {
         session.ui.print_line(line);
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::{agent_names, any_lane_names};
 use super::run_args::{RunArgs, warn_before_start};
-use super::{CommandResult, Failure, Session, approve, caller, discard};
+use super::{CommandContext, CommandResult, Failure, approve, caller, discard};
 use crate::agent::{self, AgentCommand, RunOptions};
 use crate::explain::Exit;
 use crate::lane::{self, Base, NewLane, Project, RemovalReason, RemovedLane, SetUpLevel, operate};
@@ -95,7 +95,7 @@ impl crate::explain::Explain for RedispatchError {
     }
 }
 
-pub(super) fn run(session: &Session, args: &Redispatch) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult {
     let project = session.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
     let lane = match project.any_lane(&args.lane)?.into_worktree_lane() {
@@ -143,7 +143,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> CommandResult {
     Ok(Exit::Success)
 }
 
-/// Everything that the restart needs, checked before any change.
+/// Task, base and agent command for the new lane, checked before any change.
 struct RestartPlan {
     task: String,
     base: Base,
@@ -152,7 +152,7 @@ struct RestartPlan {
 
 impl RestartPlan {
     fn from_args(
-        session: &Session,
+        session: &CommandContext,
         project: &Project,
         lane: &LaneRecord,
         args: &Redispatch,
@@ -184,7 +184,7 @@ impl RestartPlan {
 
 /// Returns the lane's task, and the command for its agent or for the given one.
 fn task_and_command(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     args: &Redispatch,
@@ -211,17 +211,17 @@ fn task_and_command(
     Ok((task, command))
 }
 
-/// Runs the agent of a lane without a branch again, on the commit that is checked out now. Nothing has to be
-/// saved: each run's answer has its own file.
+/// Runs the agent of a guest lane again, on the commit that is checked out now. Nothing has to be saved: each
+/// run's answer has its own file.
 fn restart_read_only(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Redispatch,
     purpose: LanePurpose,
 ) -> CommandResult {
     let lane = project.any_lane(&args.lane)?;
     let (_, command) = task_and_command(session, project, &lane, args)?;
-    let target = lane::current_target(project, &lane)?;
+    let target = lane::current_read_target(project, &lane)?;
     let (base, start) = (target.rev_name, target.commit);
     if lane.works_in_place() {
         lane::require_in_place_possible(project, &lane.name, &base)?;
@@ -272,7 +272,12 @@ fn restart_read_only(
     Ok(Exit::Success)
 }
 
-fn print_result(session: &Session, plan: &RestartPlan, lane: &LaneRecord, removed: Option<&RemovedLane>) {
+fn print_result(
+    session: &CommandContext,
+    plan: &RestartPlan,
+    lane: &LaneRecord,
+    removed: Option<&RemovedLane>,
+) {
     let Base { branch, start } = &plan.base;
     let agent = plan.command.agent.as_str();
     if session.ui.json {

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::batch_names;
 use super::table::render;
-use super::{CommandResult, Failure, Session, report_page, status, ui, usage};
+use super::{CommandContext, CommandResult, Failure, report_page, status, ui, usage};
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::store::records::Cost;
@@ -31,7 +31,7 @@ pub(crate) struct Report {
     html: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Report) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Report) -> CommandResult {
     let project = session.project()?;
     let record = find_requested_batch(&project, args.batch.as_deref())?;
     let scheduler = swarm::is_run(&project, &record.id)?;

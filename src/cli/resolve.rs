@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::{agent_names, lane_names};
 use super::run_args::{RunArgs, refuse_full_permission};
-use super::{CommandResult, Failure, Session, UsageError, caller, ui};
+use super::{CommandContext, CommandResult, Failure, UsageError, caller, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::Project;
@@ -119,7 +119,7 @@ pub(super) fn current_program_path() -> Result<PathBuf, Failure> {
     Ok(replacement.filter(|_| !program_path.exists()).unwrap_or(program_path))
 }
 
-pub(super) fn run(session: &Session, args: &Resolve) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {
     let has_action = args.agent.is_some() || args.shell || args.tool.is_some() || args.go_on || args.abort;
     if !has_action || args.dry_run {
         return show_conflict(session, args);
@@ -150,7 +150,7 @@ pub(super) fn run(session: &Session, args: &Resolve) -> CommandResult {
     } else if args.go_on {
         merge::continue_resolution(&project, &args.lane, &allowance)?
     } else {
-        match merge::open_by_hand(&project, &args.lane)? {
+        match merge::open_for_user(&project, &args.lane)? {
             ResolutionStart::Resolved(resolved) => resolved,
             ResolutionStart::Open(resolution) => {
                 resolve_interactively(session, &project, args, &resolution)?;
@@ -164,7 +164,7 @@ pub(super) fn run(session: &Session, args: &Resolve) -> CommandResult {
 
 /// Lets the user resolve the conflict in a shell or in a merge tool.
 fn resolve_interactively(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Resolve,
     resolution: &ResolutionRecord,
@@ -199,7 +199,7 @@ fn conflict_heading(files: &[RepoPath], onto: &str) -> String {
     format!("the conflict with {onto} in {} is laid out", ui::pluralize(files.len(), "file"))
 }
 
-fn print_resolved(session: &Session, resolved: &ResolvedConflict) {
+fn print_resolved(session: &CommandContext, resolved: &ResolvedConflict) {
     let result = if resolved.commit.is_some() { "resolved" } else { "no-conflict" };
     if session.ui.json {
         session.ui.print_json(ResolveOutput { resolved: Some(resolved), result, dry_run: false });
@@ -224,7 +224,7 @@ fn print_resolved(session: &Session, resolved: &ResolvedConflict) {
     session.ui.hint(format!("look at it: git proq diff {lane}   land it: git proq merge {lane}"));
 }
 
-fn abort_resolution(session: &Session, project: &Project, args: &Resolve) -> CommandResult {
+fn abort_resolution(session: &CommandContext, project: &Project, args: &Resolve) -> CommandResult {
     let (resolution, closed) = merge::abort_resolution(project, &args.lane)?;
     if session.ui.json {
         let trash = closed.trash_entry.as_deref().map(path_form::to_text);
@@ -245,7 +245,7 @@ fn abort_resolution(session: &Session, project: &Project, args: &Resolve) -> Com
 
 /// Prints the conflict and the ways to resolve it; with `--dry-run`, what the other flags would do. Changes
 /// nothing.
-fn show_conflict(session: &Session, args: &Resolve) -> CommandResult {
+fn show_conflict(session: &CommandContext, args: &Resolve) -> CommandResult {
     let project = session.project()?;
     let (lane, resolution) = merge::load_resolution(&project, &args.lane)?;
     let conflict = merge::load_conflict(&project, &lane.name)?;
@@ -291,7 +291,7 @@ fn describe_plan(args: &Resolve, lane: &str, onto: &str) -> String {
 }
 
 fn print_conflict(
-    session: &Session,
+    session: &CommandContext,
     lane: &str,
     conflict: &ConflictRecord,
     resolution: Option<&ResolutionRecord>,

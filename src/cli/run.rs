@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::complete::{agent_names, any_lane_names};
 use super::run_args::{RunArgs, warn_before_start};
 use super::send::print_pending_messages;
-use super::{CommandResult, Session, UsageError, caller, follow_run, resolve, spawn, wait};
+use super::{CommandContext, CommandResult, UsageError, caller, follow_run, resolve, spawn, wait};
 use crate::agent::{self, AgentCommand, LoopStart, RunOptions};
 use crate::explain::Exit;
 use crate::lane::{MessageFiles, Project};
@@ -72,7 +72,7 @@ struct RunOutput<'a> {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Run) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Run) -> CommandResult {
     let prompt = match &args.file {
         None => args.prompt.clone(),
         Some(file) => Some(spawn::read_prompt(file)?),
@@ -131,7 +131,12 @@ pub(super) fn run(session: &Session, args: &Run) -> CommandResult {
 }
 
 /// Resumes the task loop of a lane whose task is a folder, at the step it had reached.
-fn resume_task_loop(session: &Session, args: &Run, project: &Project, lane: &AnyLane) -> CommandResult {
+fn resume_task_loop(
+    session: &CommandContext,
+    args: &Run,
+    project: &Project,
+    lane: &AnyLane,
+) -> CommandResult {
     if args.tmux {
         let reason = "the steps of a task folder are not worked at in a window";
         return Err(
@@ -143,7 +148,7 @@ fn resume_task_loop(session: &Session, args: &Run, project: &Project, lane: &Any
         _ => agent::Error::TaskIsNoFolder { lane: lane.name.clone() },
     };
     let loop_status =
-        agent::shown_packet(&project.store.layout().lane(&lane.name), lane)?.ok_or_else(no_task_loop)?;
+        agent::read_loop_status(&project.store.layout().lane(&lane.name), lane)?.ok_or_else(no_task_loop)?;
     let user_command = match args.agent {
         Some(_) => args.command.clone(),
         None => agent::find_user_command(project, lane)?,
@@ -187,7 +192,7 @@ fn resume_task_loop(session: &Session, args: &Run, project: &Project, lane: &Any
 
 /// Prints what was started or, with `--dry-run`, would be; with `--wait`, follows the run instead.
 fn print_started(
-    session: &Session,
+    session: &CommandContext,
     args: &Run,
     project: &Project,
     (lane, attempt): (&AnyLane, u32),
@@ -217,7 +222,7 @@ fn print_started(
 }
 
 fn print_started_json(
-    session: &Session,
+    session: &CommandContext,
     (lane, attempt): (&AnyLane, u32),
     agent_command: &AgentCommand,
     dry_run: bool,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, Session, caller};
+use super::{CommandContext, Failure, caller};
 use crate::agent::{AgentCommand, Permission, RunOptions};
 use crate::lane::Project;
 use crate::store::records::RunLimits;
@@ -84,7 +84,7 @@ impl RunArgs {
 /// # Errors
 /// [`super::UsageError::RefusedInLane`].
 pub(super) fn refuse_full_permission(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     run_options: &RunOptions,
 ) -> Result<(), Failure> {
@@ -99,7 +99,7 @@ pub(super) fn refuse_full_permission(
 /// # Errors
 /// Fails if an agent in a lane would start an agent at full permission.
 pub(super) fn warn_before_start<'j>(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     agent_commands: impl IntoIterator<Item = &'j AgentCommand>,
 ) -> Result<(), Failure> {

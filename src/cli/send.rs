@@ -7,7 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{CommandResult, Failure, Session, UsageError, caller, follow_run, resolve, spawn};
+use super::{CommandContext, CommandResult, Failure, UsageError, caller, follow_run, resolve, spawn};
 use crate::agent::{self, SendOutcome};
 use crate::explain::Exit;
 use crate::lane::{self, Inbox, MessageFiles, Project};
@@ -62,7 +62,7 @@ struct SendOutput<'a> {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Send) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Send) -> CommandResult {
     let text = match &args.file {
         None => args.text.clone(),
         Some(file) => Some(spawn::read_prompt(file)?),
@@ -138,9 +138,9 @@ fn send_with_attachments(
 }
 
 /// Prints how many messages are pending in a lane, if any are.
-pub(super) fn print_pending_messages(session: &Session, project: &Project, name: &str) {
+pub(super) fn print_pending_messages(session: &CommandContext, project: &Project, name: &str) {
     let count = Inbox::new(project, name).count();
     if count > 0 {
-        session.ui.status(lane::messages_wait(name, count));
+        session.ui.status(lane::pending_messages_text(name, count));
     }
 }

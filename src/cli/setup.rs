@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::{CommandResult, Session, UsageError, complete, man};
+use super::{CommandContext, CommandResult, UsageError, complete, man};
 use crate::explain::Exit;
 
 /// Install the man pages and completions for you
@@ -30,7 +30,7 @@ struct SetupOutput {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Setup) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Setup) -> CommandResult {
     let home = std::env::home_dir().ok_or(UsageError::Missing {
         problem: "there is no home folder to install to",
         example: "HOME=/home/me git proq setup",

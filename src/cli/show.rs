@@ -11,8 +11,8 @@ use serde::Serialize;
 use runs::print_runs;
 
 use super::complete::any_lane_names;
-use super::{CommandResult, Failure, Session, logs, read_only_run, show_prompt, task, ui, usage};
-use crate::agent::{self, PacketShown};
+use super::{CommandContext, CommandResult, Failure, logs, read_only_run, show_prompt, task, ui, usage};
+use crate::agent::{self, LoopStatus};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, AutoMergeStatus, IDLE_DETAIL, LaneView, Project};
@@ -68,7 +68,7 @@ struct ShowOutput {
     runs: Vec<RunRecord>,
     /// Progress of a task that is a folder with steps.
     #[serde(rename = "steps", skip_serializing_if = "Option::is_none")]
-    task_loop: Option<PacketShown>,
+    task_loop: Option<LoopStatus>,
     /// Messages sent to the lane's agent and not delivered yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<MessageRecord>,
@@ -88,7 +88,7 @@ struct ShowOutput {
     records: PathBuf,
 }
 
-pub(super) fn run(session: &Session, args: &Show) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Show) -> CommandResult {
     let project = session.project()?;
     let (lane, dir) = logs::find_lane(&project, &args.lane)?;
     if args.prompt {
@@ -105,7 +105,7 @@ pub(super) fn run(session: &Session, args: &Show) -> CommandResult {
     let details = LaneDetails {
         task: crate::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
         runs: load_runs(&dir, lane.attempt)?,
-        task_loop: agent::shown_packet(&dir, &lane)?,
+        task_loop: agent::read_loop_status(&dir, &lane)?,
         waiting: lane::pending_messages(&dir)?.into_iter().map(|pending| pending.record).collect(),
         report: ReportRecord::load_if_exists(&dir.join(Layout::REPORT_FILE))?,
         conflict: ConflictRecord::load_if_exists(&dir.join("conflict.toml"))?.filter(|_| is_conflict_current),
@@ -126,7 +126,7 @@ pub(super) fn run(session: &Session, args: &Show) -> CommandResult {
 struct LaneDetails {
     task: String,
     runs: Vec<RunRecord>,
-    task_loop: Option<PacketShown>,
+    task_loop: Option<LoopStatus>,
     waiting: Vec<MessageRecord>,
     report: Option<ReportRecord>,
     conflict: Option<ConflictRecord>,
@@ -191,7 +191,7 @@ fn show_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> 
 }
 
 fn print_lane(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     lane: &AnyLane,
     view: Option<&LaneView>,
@@ -290,7 +290,7 @@ fn print_location(
 }
 
 /// Prints the progress and the last review of a task that is a folder.
-fn print_steps(print_field: &dyn Fn(&str, &str), task_loop: &PacketShown) {
+fn print_steps(print_field: &dyn Fn(&str, &str), task_loop: &LoopStatus) {
     let review_suffix = match (&task_loop.reviewer, task_loop.review_level) {
         (None, _) => String::new(),
         (Some(reviewer), 1) => format!("; {reviewer} reviews plans"),
@@ -353,7 +353,7 @@ fn print_obstacles(print_field: &dyn Fn(&str, &str), lane: &AnyLane, details: &L
 }
 
 /// Prints the text of the task, and the last answer or plan of a lane that has nothing to land.
-fn print_task_and_answer(session: &Session, lane: &AnyLane, details: &LaneDetails) {
+fn print_task_and_answer(session: &CommandContext, lane: &AnyLane, details: &LaneDetails) {
     let task = details.task.trim();
     if !task.is_empty() {
         session.ui.print_line("");

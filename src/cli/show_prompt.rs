@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{CommandResult, Failure, Session, UsageError};
+use super::{CommandContext, CommandResult, Failure, UsageError};
 use crate::explain::Exit;
 use crate::lane::read_delivered;
 use crate::store::Layout;
@@ -26,7 +26,7 @@ struct PromptOutput<'a> {
 }
 
 /// Prints the prompt of the lane's last run from `dir`, the lane's record folder.
-pub(super) fn print_prompt(session: &Session, lane: &AnyLane, dir: &Path) -> CommandResult {
+pub(super) fn print_prompt(session: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
     let run = lane.attempt;
     let no_run = || UsageError::NoRun { lane: lane.name.clone(), run };
     let prompt = read_if_exists(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(no_run)?;

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::snap_ids;
-use super::{CommandResult, Session, caller, table, ui};
+use super::{CommandContext, CommandResult, caller, table, ui};
 use crate::explain::Exit;
 use crate::git::{Oid, RepoPath, RestoreOutcome, UncapturedPath};
 use crate::lane::{self, RestoreReport, SnapFile, SnapState, SnapView};
@@ -109,7 +109,7 @@ struct RestoreOutput {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Snap) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Snap) -> CommandResult {
     match &args.command {
         SnapCommand::List => list(session),
         SnapCommand::Show { id } => show(session, id),
@@ -117,7 +117,7 @@ pub(super) fn run(session: &Session, args: &Snap) -> CommandResult {
     }
 }
 
-fn list(session: &Session) -> CommandResult {
+fn list(session: &CommandContext) -> CommandResult {
     let views = lane::snap_views(&session.project()?)?;
     if session.ui.json {
         session.ui.print_json(SnapshotList { snapshots: views.iter().map(snapshot_row).collect() });
@@ -141,7 +141,7 @@ fn list(session: &Session) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn show(session: &Session, id: &str) -> CommandResult {
+fn show(session: &CommandContext, id: &str) -> CommandResult {
     let project = session.project()?;
     let view = lane::find_snap(&project, id)?;
     let files = view.files(&project)?;
@@ -192,7 +192,7 @@ fn show(session: &Session, id: &str) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn restore(session: &Session, id: &str, dry_run: bool) -> CommandResult {
+fn restore(session: &CommandContext, id: &str, dry_run: bool) -> CommandResult {
     let project = session.project_for_write()?;
     caller::refuse_agent_for_other_lanes(&[], dry_run)?;
     let view = lane::find_snap(&project, id)?;
@@ -223,7 +223,7 @@ fn restore(session: &Session, id: &str, dry_run: bool) -> CommandResult {
     Ok(exit)
 }
 
-fn print_restored(session: &Session, view: &SnapView, report: &RestoreReport, dry_run: bool) {
+fn print_restored(session: &CommandContext, view: &SnapView, report: &RestoreReport, dry_run: bool) {
     let (id, dir) = (&view.record.id, report.dir.display());
     let verb = if dry_run { "would come back" } else { "is back" };
     for path in &report.blocked_ignored {

@@ -18,8 +18,8 @@ use super::complete::{agent_names, branch_names};
 use super::run_args::{RunArgs, warn_before_start};
 use super::uncommitted::UncommittedWarning;
 use super::{
-    CommandResult, Failure, Session, UsageError, approve, follow_run, lane_args, read_only_run, resolve,
-    task_folder,
+    CommandContext, CommandResult, Failure, UsageError, approve, follow_run, lane_args, read_only_run,
+    resolve, task_folder,
 };
 use crate::agent::{self, AgentCommand};
 use crate::explain::{Exit, shell_quote};
@@ -195,7 +195,7 @@ impl Mode {
     }
 }
 
-pub(super) fn run(session: &Session, args: &Spawn) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Spawn) -> CommandResult {
     if let Some(folder) = &args.folder {
         return task_folder::run(session, args, folder);
     }
@@ -254,7 +254,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> CommandResult {
 /// `warn_uncommitted` may read every file of the main checkout. It is called only when the lane is in use and
 /// reported, or when nothing could be started in it.
 pub(super) fn report_spawned(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     (mut lane, agent_command): (LaneRecord, Option<&AgentCommand>),
     start_result: Result<Option<AnyLane>, Failure>,
@@ -311,8 +311,8 @@ impl Spawn {
         if self.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full }
     }
 
-    /// Replaces `--file` by the text of the file, so that standard input is read only once.
-    pub(super) fn with_prompt_read(self) -> Result<Spawn, Failure> {
+    /// Replaces `--file` by a prompt with the text of the file, so that standard input is read only once.
+    pub(super) fn with_prompt_from_file(self) -> Result<Spawn, Failure> {
         match &self.file {
             None => Ok(self),
             Some(file) => Ok(Spawn { prompt: Some(read_prompt(file)?), file: None, ..self }),
@@ -324,7 +324,7 @@ impl Spawn {
 pub(super) struct SpawnRequest {
     pub(super) agent_command: Option<AgentCommand>,
     pub(super) prompt: Option<String>,
-    /// Text that a lane for a plain command is named after: its command line.
+    /// Command line of the user's own command. The lane is named after it.
     pub(super) name_hint: Option<String>,
     /// Absolute paths of the files that belong to the prompt.
     pub(super) attachments: Vec<PathBuf>,
@@ -332,7 +332,7 @@ pub(super) struct SpawnRequest {
 
 impl SpawnRequest {
     pub(super) fn from_args(
-        session: &Session,
+        session: &CommandContext,
         project: &Project,
         args: &Spawn,
     ) -> Result<SpawnRequest, Failure> {
@@ -414,7 +414,10 @@ fn requested_run_options(args: &Spawn) -> agent::RunOptions {
 
 /// Returns the absolute paths of the attachments. Fails if one cannot be read or if two have the same file
 /// name.
-pub(super) fn resolve_attachments(session: &Session, files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn resolve_attachments(
+    session: &CommandContext,
+    files: &[PathBuf],
+) -> Result<Vec<PathBuf>, Failure> {
     let mut out: Vec<PathBuf> = Vec::new();
     for file in files {
         let path = session.dir.join(file);

@@ -6,10 +6,10 @@ use console::style;
 use serde::Serialize;
 
 use super::complete::batch_names;
-use super::{CommandResult, Failure, Session, control, table, ui};
+use super::{CommandContext, CommandResult, Failure, control, table, ui};
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::swarm::{self, Batch, BatchProgress, BatchRecord, CriteriaReport, TaskAt};
+use crate::swarm::{self, Batch, BatchProgress, BatchRecord, CriteriaReport, TaskProgress};
 use crate::terminal_text;
 
 /// Show how far a batch is
@@ -35,7 +35,7 @@ struct BatchList {
     batches: Vec<BatchProgress>,
 }
 
-pub(super) fn run(session: &Session, args: &Status) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Status) -> CommandResult {
     let project = session.project()?;
     if let Some(name_prefix) = &args.batch {
         return print_batch(session, &project, &swarm::find_batch(&project, name_prefix)?);
@@ -91,7 +91,7 @@ fn batch_row(progress: &BatchProgress) -> Vec<String> {
     ]
 }
 
-fn print_batch(session: &Session, project: &Project, batch: &BatchRecord) -> CommandResult {
+fn print_batch(session: &CommandContext, project: &Project, batch: &BatchRecord) -> CommandResult {
     let progress = batch_progress(project, batch)?;
     if session.ui.json {
         session.ui.print_long_json(&progress);
@@ -164,7 +164,7 @@ pub(super) fn criteria_lines(report: &CriteriaReport) -> Vec<String> {
 
 fn task_table(progress: &BatchProgress) -> String {
     let dash = || "-".to_owned();
-    let task_row = |task: &TaskAt| {
+    let task_row = |task: &TaskProgress| {
         let lane_progress = progress.lanes.iter().find(|lane| lane.task == task.name);
         let elapsed_text = lane_progress.map(|lane| {
             let step_suffix = lane.activity.as_ref().map(|step| format!(", {step}")).unwrap_or_default();
@@ -190,7 +190,7 @@ fn task_table(progress: &BatchProgress) -> String {
     table::render(&["TASK", "STATE", "RUNS", "LANE", "MORE"], rows)
 }
 
-fn print_hints(session: &Session, project: &Project, batch: &BatchRecord, progress: &BatchProgress) {
+fn print_hints(session: &CommandContext, project: &Project, batch: &BatchRecord, progress: &BatchProgress) {
     let id = &batch.id;
     if batch.cleaned.is_some() {
         return session.ui.hint("it was cleaned up: its lanes and its branch are gone");
@@ -225,11 +225,11 @@ const MAX_RETRY_TASKS_NAMED: usize = 5;
 
 /// Returns the lane of the first task in `state` that is not marked as repaired.
 fn first_stuck_lane<'a>(progress: &'a BatchProgress, state: &str) -> Option<&'a String> {
-    let is_stuck = |task: &&TaskAt| task.state == state && !task.is_repaired;
+    let is_stuck = |task: &&TaskProgress| task.state == state && !task.is_repaired;
     progress.tasks.iter().find(is_stuck).and_then(|task| task.lane.as_ref())
 }
 
-/// Returns the command that helps with a batch that is over but has not landed completely.
+/// Returns the hint for a batch that is over but has not landed completely: the command that helps.
 fn partly_landed_hint(progress: &BatchProgress) -> Option<String> {
     let id = &progress.batch;
     let stuck_lane = |state: &str| first_stuck_lane(progress, state);
@@ -248,7 +248,7 @@ fn partly_landed_hint(progress: &BatchProgress) -> Option<String> {
 
 /// Returns the command that retries the tasks that failed, were set aside or changed nothing.
 pub(super) fn retry_hint(progress: &BatchProgress) -> Option<String> {
-    let needs_retry = |task: &&TaskAt| {
+    let needs_retry = |task: &&TaskProgress| {
         !task.is_repaired && matches!(task.state.as_str(), "failed" | "set aside" | "no change")
     };
     let names = progress.tasks.iter().filter(needs_retry).map(|task| crate::explain::shell_quote(&task.name));

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::any_lane_names;
 use super::send::print_pending_messages;
-use super::{CommandResult, Failure, Session, caller, failure, wait};
+use super::{CommandContext, CommandResult, Failure, caller, failure, wait};
 use crate::agent;
 use crate::explain::Exit;
 use crate::lane::{Inbox, effective_state};
@@ -50,7 +50,7 @@ struct StopOutput {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Stop) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Stop) -> CommandResult {
     let project = session.project_for_write()?;
     let mut names = Vec::new();
     if args.all {

@@ -1,10 +1,10 @@
-//! Hidden command `git proq supervise`: the supervisor process of one run.
+//! The hidden `_supervise` command: the supervisor process of one run.
 
 use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{CommandResult, Session};
+use super::{CommandContext, CommandResult};
 use crate::agent;
 use crate::explain::Exit;
 
@@ -22,12 +22,12 @@ pub(crate) struct Supervise {
     pub(crate) command: Vec<OsString>,
 }
 
-pub(super) fn run(session: &Session, args: Supervise) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: Supervise) -> CommandResult {
     // The starting process waits until the agent runs: send it the error, so that it need not guess.
     supervise(session, args).inspect_err(|e| agent::report_start_failure(&*e.0))
 }
 
-fn supervise(session: &Session, args: Supervise) -> CommandResult {
+fn supervise(session: &CommandContext, args: Supervise) -> CommandResult {
     let mut project = session.project()?;
     project.is_long_lived = true;
     let program_path = super::resolve::current_program_path()?;

@@ -16,7 +16,9 @@ pub(super) use follow::{BatchFollower, follow};
 
 use super::complete::{agent_names, branch_names};
 use super::plan_source::PlanSource;
-use super::{CommandResult, Failure, Session, UsageError, approve, caller, control, plan, resolve, spawn};
+use super::{
+    CommandContext, CommandResult, Failure, UsageError, approve, caller, control, plan, resolve, spawn,
+};
 use crate::explain::Exit;
 use crate::health::examine;
 use crate::lane::Project;
@@ -25,7 +27,7 @@ use crate::swarm::drafts::{self, Draft};
 use crate::swarm::{self, BatchOutcome, BatchRecord, ControlRequestKind, DraftError, LoadedPlan};
 use crate::{agent, process};
 
-/// Maximum number of tasks that `--yes` prints of a plan.
+/// Maximum number of a plan's tasks that the command prints with `--yes`.
 const MAX_PLAN_TASKS_SHOWN: usize = 20;
 
 /// Run a plan of dependent tasks, each in a lane
@@ -124,7 +126,7 @@ pub(crate) struct Scheduler {
     batch: String,
 }
 
-/// JSON output if the command does not wait for the end of the batch.
+/// JSON output of a batch that was started but is not followed, and of a dry run.
 #[derive(Serialize)]
 struct BatchStarted<'a> {
     batch: &'a str,
@@ -133,7 +135,7 @@ struct BatchStarted<'a> {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Swarm) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
     let project = session.project_for_write()?;
     let draft = args
         .source
@@ -185,7 +187,7 @@ pub(super) fn run(session: &Session, args: &Swarm) -> CommandResult {
 
 /// Warns of the problems that `git proq doctor` finds: a plan runs for hours, and what is wrong now is still
 /// wrong then.
-fn warn_of_health_problems(session: &Session) {
+fn warn_of_health_problems(session: &CommandContext) {
     for finding in examine(&session.dir, false).findings.iter().filter(|finding| finding.is_problem()) {
         let help_suffix = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
         session.ui.warn(format!("{}{help_suffix}", finding.message));
@@ -195,7 +197,7 @@ fn warn_of_health_problems(session: &Session) {
 /// Requires all approvals that the batch needs: of the checks of its landings, of the commands in its plan,
 /// and of the run itself. Approves the draft that the plan comes from, if it is not approved yet.
 fn confirm_batch(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Swarm,
     batch_request: &prepare::BatchRequest,
@@ -222,7 +224,7 @@ fn confirm_batch(
 
 /// Requires the user's agreement to run the plan. A plan drafted by an agent is refused if nobody can be
 /// prompted and `--yes` is missing.
-fn confirm_run(session: &Session, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
+fn confirm_run(session: &CommandContext, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }
@@ -242,7 +244,7 @@ fn confirm_run(session: &Session, args: &Swarm, draft: Option<&Draft>) -> Result
     }
 }
 
-fn print_started(session: &Session, batch: &BatchRecord) {
+fn print_started(session: &CommandContext, batch: &BatchRecord) {
     if session.ui.json {
         let BatchRecord { id, base, branch, .. } = batch;
         return session.ui.print_json(BatchStarted { batch: id, base, branch, dry_run: false });
@@ -264,7 +266,7 @@ fn confirm(question: &str) -> bool {
 /// Prompts whether to resume an unfinished batch of the same plan, and resumes it. Fails if the user declines
 /// or cannot be prompted.
 fn offer_to_resume(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &Swarm,
     unfinished: &(BatchRecord, String),
@@ -287,7 +289,7 @@ fn offer_to_resume(
         requests.push(ControlRequestKind::Retry { task: loaded_batch.find_task(name)? });
     }
     let follower = BatchFollower::from_now(project, &id)?;
-    swarm::ask_batch(project, &id, &resolve::current_program_path()?, requests)?;
+    swarm::submit_batch_requests(project, &id, &resolve::current_program_path()?, requests)?;
     if args.detach {
         print_started(session, batch);
         return Ok(Exit::Success);
@@ -295,13 +297,13 @@ fn offer_to_resume(
     follow(session, project, follower)
 }
 
-/// Runs the scheduler of a batch in a process session of its own, and reports a failed start to the starting
+/// Runs the scheduler of a batch in a separate process session, and reports a failed start to the starting
 /// process.
-pub(super) fn run_scheduler(session: &Session, args: &Scheduler) -> CommandResult {
+pub(super) fn run_scheduler(session: &CommandContext, args: &Scheduler) -> CommandResult {
     run_scheduler_with_lock(session, args).inspect_err(|e| agent::report_start_failure(&*e.0))
 }
 
-fn run_scheduler_with_lock(session: &Session, args: &Scheduler) -> CommandResult {
+fn run_scheduler_with_lock(session: &CommandContext, args: &Scheduler) -> CommandResult {
     process::start_session();
     let mut project = Project::open(&session.dir, session.ui.listener())?;
     project.is_long_lived = true;

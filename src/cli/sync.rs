@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{CommandResult, Session, caller};
+use super::{CommandContext, CommandResult, caller};
 use crate::explain::Exit;
 use crate::git::{self, RepoPath};
 use crate::lane::{self, SyncPlan};
@@ -47,7 +47,7 @@ struct SyncOutput<'a> {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &SyncArgs) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &SyncArgs) -> CommandResult {
     let project = session.project_for_write()?;
     caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
     let (lane, lock) = project.lock_idle_lane(&args.lane)?;
@@ -60,7 +60,7 @@ pub(super) fn run(session: &Session, args: &SyncArgs) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn print_sync(session: &Session, args: &SyncArgs, lane: &str, plan: &SyncPlan) {
+fn print_sync(session: &CommandContext, args: &SyncArgs, lane: &str, plan: &SyncPlan) {
     let SyncPlan { missing: added, missing_links: linked, outdated: renewed, conflicting: differs, .. } =
         plan;
     let (replaced, kept) =

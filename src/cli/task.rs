@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{CommandResult, Failure, Session, UsageError, caller, spawn, ui};
+use super::{CommandContext, CommandResult, Failure, UsageError, caller, spawn, ui};
 use crate::explain::Exit;
 use crate::lane::{self, AgentReport, CurrentLane, Project};
 use crate::store::records::{ReportRecord, RunRecord};
@@ -90,14 +90,14 @@ struct UpdateOutput {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Task) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Task) -> CommandResult {
     match &args.command {
         TaskCommand::Read => print_task(session),
         TaskCommand::Update(update) => update_report(session, update),
     }
 }
 
-fn print_task(session: &Session) -> CommandResult {
+fn print_task(session: &CommandContext) -> CommandResult {
     let project = session.project()?;
     let current_lane = caller::current_lane(&project)?;
     let task = load_task(&project, current_lane)?;
@@ -161,7 +161,7 @@ fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput,
     })
 }
 
-fn update_report(session: &Session, args: &Update) -> CommandResult {
+fn update_report(session: &CommandContext, args: &Update) -> CommandResult {
     let project = session.project_for_write()?;
     let current_lane = caller::current_lane(&project)?;
     let new_report = match &args.file {
@@ -173,7 +173,7 @@ fn update_report(session: &Session, args: &Update) -> CommandResult {
         },
     };
     let report = if args.dry_run {
-        let AgentReport { status, findings, human_steps } = lane::check_report(new_report)?;
+        let AgentReport { status, findings, human_steps } = lane::validate_report(new_report)?;
         ReportRecord {
             run: current_lane.lane.attempt,
             at: crate::store::now(),
@@ -208,7 +208,7 @@ fn report_from_file(file: &Path) -> Result<AgentReport, Failure> {
 }
 
 /// Prints an agent's report, one labeled line per line of text.
-pub(super) fn print_report(session: &Session, report: &ReportRecord) {
+pub(super) fn print_report(session: &CommandContext, report: &ReportRecord) {
     let print_field = |key: &str, value: &str| {
         session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };

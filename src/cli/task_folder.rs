@@ -5,7 +5,7 @@ use std::path::Path;
 use super::run_args::warn_before_start;
 use super::spawn::{self, Spawn};
 use super::uncommitted::UncommittedWarning;
-use super::{CommandResult, Failure, Session, UsageError, approve, lane_args, resolve};
+use super::{CommandContext, CommandResult, Failure, UsageError, approve, lane_args, resolve};
 use crate::agent::{self, AgentCommand, FolderTask};
 use crate::explain::Exit;
 use crate::lane::{self, Base, Created, LaneName, LanePlan, NewLane, Project};
@@ -23,7 +23,7 @@ struct FolderSpawnRequest {
     scope: Vec<String>,
 }
 
-pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Spawn, source: &str) -> CommandResult {
     let project = session.project_for_write()?;
     let request = FolderSpawnRequest::from_args(session, &project, args, source)?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
@@ -72,7 +72,7 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> CommandResul
 
 impl FolderSpawnRequest {
     fn from_args(
-        session: &Session,
+        session: &CommandContext,
         project: &Project,
         args: &Spawn,
         source: &str,
@@ -136,7 +136,7 @@ impl FolderSpawnRequest {
 }
 
 /// Loads the task of the folder. Warns about faults in its files, a task marked as done, and unmet needs.
-fn load_task(session: &Session, project: &Project, source: &str) -> Result<SingleTask, Failure> {
+fn load_task(session: &CommandContext, project: &Project, source: &str) -> Result<SingleTask, Failure> {
     let repo = &project.repo;
     let top = repo.current_worktree().unwrap_or(repo.command_dir());
     let top = std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned());

@@ -1,4 +1,4 @@
-//! Terminal output: answers on stdout, messages on stderr, colors only if supported. A closed pipe is no
+//! Terminal output: results on stdout, messages on stderr, colors only if supported. A closed pipe is no
 //! error.
 
 use std::io::{IsTerminal, Write};
@@ -22,9 +22,9 @@ const MAX_WARNINGS_PRINTED: usize = 20;
 /// Output options of one command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ui {
-    /// Whether answers are JSON.
+    /// Whether the result of the command is printed as JSON.
     pub(crate) json: bool,
-    /// Whether only answers, warnings and errors are printed.
+    /// Whether only results, warnings and errors are printed.
     pub(crate) quiet: bool,
     /// Whether details of the work are printed too.
     pub(crate) verbose: bool,
@@ -48,7 +48,7 @@ pub(crate) fn stderr_is_terminal() -> bool {
 }
 
 impl Ui {
-    /// Prints one line of the answer to stdout, with control characters neutralized.
+    /// Prints one line of the command's result to stdout, with control characters neutralized.
     pub(crate) fn print_line(self, line: impl AsRef<str>) {
         write_line(
             &mut std::io::stdout().lock(),
@@ -56,8 +56,8 @@ impl Ui {
         );
     }
 
-    /// Prints text of the answer: to a terminal line by line with control characters neutralized, to a file
-    /// or a pipe unchanged.
+    /// Prints text of the command's result: to a terminal line by line with control characters neutralized,
+    /// to a file or a pipe unchanged.
     pub(crate) fn print_text(self, text: &str) {
         match std::io::stdout().is_terminal() {
             true => terminal_text::escape_lines(text).for_each(|line| self.print_line(line)),
@@ -65,14 +65,14 @@ impl Ui {
         }
     }
 
-    /// Prints bytes of the answer unchanged. The caller is responsible for control sequences that a terminal
-    /// would obey.
+    /// Prints bytes of the command's result unchanged. The caller is responsible for control sequences that a
+    /// terminal would obey.
     pub(crate) fn print_bytes(self, bytes: &[u8]) {
         let mut out = std::io::stdout().lock();
         exit_on_closed_pipe(out.write_all(bytes).and_then(|()| out.flush()));
     }
 
-    /// Prints the entire answer as one JSON object; adds the key `schema`.
+    /// Prints the entire result of the command as one JSON object; adds the key `schema`.
     pub(crate) fn print_json(self, body: impl Serialize) {
         let mut value = serde_json::to_value(body).unwrap_or_default();
         if let Some(map) = value.as_object_mut() {
@@ -81,7 +81,7 @@ impl Ui {
         write_json(&serde_json::to_string_pretty(&value).unwrap_or_default());
     }
 
-    /// Prints a long answer as one JSON object: its fields keep their order, and `schema` comes last.
+    /// Prints a long result as one JSON object: its fields keep their order, and `schema` comes last.
     pub(crate) fn print_long_json(self, body: impl Serialize) {
         #[derive(Serialize)]
         struct WithSchema<T> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Session;
+use super::CommandContext;
 use super::spawn::Spawn;
 use crate::git;
 use crate::lane::{self, LockedWorktree, Project};
@@ -29,7 +29,7 @@ impl<'a> UncommittedWarning<'a> {
     /// Prints the warning with the names of the changed files. A worktree equal to `unchanged` is known to
     /// have no changes. The check may read every file of the worktree, so call it when the lane is already in
     /// use.
-    pub(super) fn warn(self, session: &Session, unchanged: Option<&Path>) {
+    pub(super) fn warn(self, session: &CommandContext, unchanged: Option<&Path>) {
         let Some(worktree) = self.worktree.filter(|worktree| unchanged != Some(worktree) || self.is_carried)
         else {
             return;

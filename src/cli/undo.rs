@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal};
 use clap::Args;
 use serde::Serialize;
 
-use super::{CommandResult, Failure, Session, UsageError, caller, ui};
+use super::{CommandContext, CommandResult, Failure, UsageError, caller, ui};
 use crate::explain::Exit;
 use crate::lane::{self, Project, UndoPlan as Plan, UndoTarget};
 use crate::swarm::{self, BatchError};
@@ -48,7 +48,7 @@ struct UndoOutput {
     uncommitted_marks: Vec<String>,
 }
 
-pub(super) fn run(session: &Session, args: &Undo) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Undo) -> CommandResult {
     undo_operations(
         session,
         UndoTarget::Last(args.operation),
@@ -61,7 +61,7 @@ pub(super) fn run(session: &Session, args: &Undo) -> CommandResult {
 /// Undoes operations and prints the result. `is_named` means that the user named the operation; otherwise
 /// operations of another terminal need a confirmation.
 pub(super) fn undo_operations(
-    session: &Session,
+    session: &CommandContext,
     target: UndoTarget,
     force: bool,
     dry_run: bool,
@@ -73,10 +73,10 @@ pub(super) fn undo_operations(
     if !is_named && !plan.is_own_session {
         confirm_undo(session, &plan, dry_run)?;
     }
-    let records = lane::records_of_undo(&project, &plan);
+    let records = lane::records_written_by_undo(&project, &plan);
     swarm::refuse_if_built_on(&project, &records, (force, plan.forced_command()))?;
     if dry_run {
-        lane::foresee_undo(&project, &plan, force)?;
+        lane::check_undo_possible(&project, &plan, force)?;
     } else {
         lane::undo(&project, &plan, force)?;
     }
@@ -122,7 +122,8 @@ pub(super) fn undo_operations(
 fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
     let lane::Error::Undo(lane::UndoError::NotLast { requested: asked, .. }) = &e else { return e.into() };
     let later_undo = lane::plan_undo(project, UndoTarget::After(asked.saturating_sub(1)));
-    let landed_records = later_undo.map(|plan| lane::records_of_undo(project, &plan)).unwrap_or_default();
+    let landed_records =
+        later_undo.map(|plan| lane::records_written_by_undo(project, &plan)).unwrap_or_default();
     match swarm::first_dependent_batch(project, &landed_records, false) {
         Ok(Some((id, runs))) => {
             swarm::Error::from(BatchError::LandedSince { operation: *asked, id, runs }).into()
@@ -133,7 +134,7 @@ fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
 
 /// Prompts before an operation of another terminal or of another program is undone. With `dry_run` it only
 /// prints that it would prompt.
-fn confirm_undo(session: &Session, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
+fn confirm_undo(session: &CommandContext, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
     let description = format!(
         "operation {} was started in another terminal or by another program: {}",
         plan.numbers[0], plan.command

@@ -11,7 +11,7 @@ pub(super) fn current_summary(dir: &Path, run: &RunRecord) -> RunSummary {
     if run.ended.is_some() {
         return run.summary.clone();
     }
-    let live = agent::shown_live(&dir.join(format!("runs/{}.live.json", run.attempt)));
+    let live = agent::read_live_summary(&dir.join(format!("runs/{}.live.json", run.attempt)));
     RunSummary { session: live.session.clone().or_else(|| run.summary.session.clone()), ..live }
 }
 
@@ -25,7 +25,7 @@ pub(super) fn lane_summary(dir: &Path, last_attempt: u32) -> Option<RunSummary> 
         .reduce(|earlier, account| account.with_usage_of(&earlier))
 }
 
-/// Returns phrases for the total usage of more than one run; empty for a single run.
+/// Returns phrases for the total usage of a lane's runs; empty if there are fewer than two.
 pub(super) fn total_usage_phrases(runs: &[RunRecord]) -> Vec<String> {
     let total =
         runs.iter().map(|run| run.summary.clone()).reduce(|earlier, account| account.with_usage_of(&earlier));

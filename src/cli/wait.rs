@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::any_lane_and_group_names;
 use super::send::print_pending_messages;
-use super::{CommandResult, Failure, Session, ui};
+use super::{CommandContext, CommandResult, Failure, ui};
 use crate::agent::{self, WaitUntil, WaitedLane};
 use crate::event::{Event, EventName};
 use crate::explain::Exit;
@@ -47,7 +47,7 @@ pub(crate) struct Wait {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// JSON object of one lane in the answer.
+/// JSON object of one lane in the output of `git proq wait`.
 #[derive(Serialize)]
 pub(super) struct EndedLane {
     lane: String,
@@ -65,7 +65,7 @@ struct WaitOutput {
     timed_out: bool,
 }
 
-pub(super) fn run(session: &Session, args: &Wait) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Wait) -> CommandResult {
     let project = session.project()?;
     let lanes = match args.lanes.as_slice() {
         [] => running_lanes(&project)?,
@@ -163,7 +163,12 @@ pub(super) fn wait_for_final_event(project: &Project, lane: &AnyLane) -> Result<
 }
 
 /// Makes the terminal notify the user that a run has ended.
-pub(super) fn notify_run_ended(session: &Session, project: &Project, lane: &AnyLane, state: LaneState) {
+pub(super) fn notify_run_ended(
+    session: &CommandContext,
+    project: &Project,
+    lane: &AnyLane,
+    state: LaneState,
+) {
     let mut event = Event::new(EventName::RunEnded, format!("lane '{}': {state}", lane.name));
     event.lane = Some(lane.name.clone());
     session.ui.notify_terminal(project, &event);

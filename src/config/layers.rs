@@ -119,7 +119,8 @@ impl Explain for Error {
     }
 }
 
-/// Tables that are no settings. Only the user's own file may have them; the modules that use them parse them.
+/// Tables of a settings file that are not settings: agent profiles and prices. Only the user's own file may
+/// have them; the modules that use them parse them.
 const USER_TABLES: &[&str] = &["agents", "prices"];
 
 /// Merged configuration: every value that is set, its origin, and the keys that are unknown.
@@ -225,12 +226,12 @@ impl Layers {
     }
 
     /// Returns the command lines to run at an event, one per line, and their origin.
-    pub(crate) fn hook(&self, event: &str) -> Option<&(String, Origin)> {
+    pub(crate) fn hook_commands(&self, event: &str) -> Option<&(String, Origin)> {
         self.hooks.get(event)
     }
 
     /// Returns the names of the events that have command lines.
-    pub(crate) fn hooks(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn hook_events(&self) -> impl Iterator<Item = &str> {
         self.hooks.keys().map(String::as_str)
     }
 
@@ -295,8 +296,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Removes the tables that are no settings and stores them. A repository's file may not have any: which
-    /// programs exist and what they may do is the user's decision.
+    /// Moves the [`USER_TABLES`] from a parsed file into these layers. A repository's file may not have any:
+    /// which programs exist and what they may do is the user's decision.
     fn take_user_tables(
         &mut self,
         table: &mut toml::Table,

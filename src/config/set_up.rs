@@ -11,13 +11,15 @@ pub(crate) struct SetUpSettings {
     pub(crate) copy_patterns: Vec<String>,
     /// `.gitignore` patterns of files and folders that are linked from the main checkout.
     pub(crate) link_patterns: Vec<String>,
-    /// Path in the lane of the file that lists its names and ports.
+    /// Path, in the lane, of the file that git-proq writes with the lane's names and ports (setting
+    /// `lane.env`).
     pub(crate) env_file: Option<String>,
     /// Shell commands that run in the new lane.
     pub(crate) commands: Vec<String>,
-    /// Maximum total run time of the commands.
+    /// Maximum total run time of the set-up commands; none for no limit.
     pub(crate) time_limit: Option<Duration>,
-    /// Name of the lock under which lanes run these commands one after the other.
+    /// Name of the lock under which lanes run their set-up commands one after the other; none if they need
+    /// not wait.
     pub(crate) lock_name: Option<String>,
 }
 

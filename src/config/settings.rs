@@ -55,13 +55,13 @@ impl Uncommitted {
 pub(crate) struct SwarmSettings {
     /// Agent for tasks that name none.
     pub(crate) agent: Option<String>,
-    /// Name and folder of each area.
+    /// Name and folder of each area that is not below `tasks_folder` (setting `swarm.areas`).
     pub(crate) areas: Vec<(String, String)>,
     /// Whether tasks land directly on the base instead of on a branch of the batch.
     pub(crate) auto_merge: bool,
     /// Cost at which a batch is paused, in 1e-9 USD.
     pub(crate) budget: Option<u64>,
-    /// Number of failures after which a task is set aside.
+    /// Number of failures, over all batches, after which a task is set aside.
     pub(crate) max_attempts: u32,
     /// Number of consecutive runs of a task folder without progress after which it is given up, at least one.
     pub(crate) max_idle: u32,
@@ -86,9 +86,10 @@ pub(crate) struct SwarmSettings {
     pub(crate) strict: bool,
     /// Agent that checks the criteria that are no commands.
     pub(crate) verify_agent: Option<String>,
-    /// Folder of the tasks that belong to no area.
+    /// Folder of the task folders (setting `swarm.tasks`): each folder in it is an area.
     pub(crate) tasks_folder: String,
-    /// What is noted in the plan once a task has landed: a value of `swarm.when_landed`.
+    /// What happens to a task in its plan's files once the task is on the base: a value of
+    /// `swarm.when_landed`.
     pub(crate) when_landed: String,
 }
 
@@ -123,13 +124,15 @@ impl SwarmSettings {
 pub(crate) struct Settings {
     /// Setting `agent.abort_grace`: time for an agent to exit after `git proq stop --wrap-up`.
     pub(crate) abort_grace: Duration,
-    /// Setting `agent.autocommit`.
+    /// Setting `agent.autocommit`: when git-proq commits what an agent left uncommitted.
     pub(crate) autocommit: Autocommit,
     /// Setting `agent.commit_style`: instructions for commit messages, empty for none.
     pub(crate) commit_style: String,
-    /// Setting `agent.context_stop`, in percent of the context window; none for never.
+    /// Setting `agent.context_stop`: fill of the context window, in percent, at which a run ends and a new
+    /// conversation continues it; none for never.
     pub(crate) context_stop: Option<u64>,
-    /// Setting `agent.context_warn`, in percent of the context window; none for never.
+    /// Setting `agent.context_warn`: fill of the context window, in percent, at which an agent is requested
+    /// to wrap up; none for never.
     pub(crate) context_warn: Option<u64>,
     /// Setting `agent.gate`: whether an agent that stops while the checks fail is sent back to work.
     pub(crate) stop_gate: bool,
@@ -142,15 +145,16 @@ pub(crate) struct Settings {
     pub(crate) max_running: Option<usize>,
     /// Setting `agent.max_turns`: maximum number of turns of a run.
     pub(crate) max_turns: u32,
-    /// Setting `agent.model`; none when it is empty.
+    /// Setting `agent.model`: model that agents are requested to use; none when it is empty.
     pub(crate) model: Option<String>,
-    /// Setting `agent.permission`: one of the names in the table of keys.
+    /// Setting `agent.permission`: permission of agents, `read`, `edit` or `full`.
     pub(crate) permission: String,
     /// Setting `agent.prompt_append`: text added to every agent's prompt.
     pub(crate) prompt_append: String,
     /// Setting `agent.push`: whether agents may push their lane's branch.
     pub(crate) agent_push: bool,
-    /// Setting `agent.autocommit_limit`, in bytes; none for no limit.
+    /// Setting `agent.autocommit_limit`: size in bytes of an uncommitted file above which git-proq commits
+    /// none of an agent's leftover work; none for no limit.
     pub(crate) autocommit_limit: Option<u64>,
     /// Setting `agent.backoff`: first wait before a run that the service refused is retried.
     pub(crate) backoff: Duration,
@@ -162,7 +166,8 @@ pub(crate) struct Settings {
     pub(crate) linger: Duration,
     /// Setting `agent.max_time`: time limit of a run.
     pub(crate) max_time: Option<Duration>,
-    /// Setting `agent.rate_limit_retries`.
+    /// Setting `agent.rate_limit_retries`: how often a run is retried that the agent's service refused, or
+    /// that could not reach it.
     pub(crate) rate_limit_retries: u32,
     /// Setting `agent.reset_wait`: how long a run waits for a rate limit to be lifted.
     pub(crate) reset_wait: Duration,
@@ -176,7 +181,8 @@ pub(crate) struct Settings {
     pub(crate) hook_timeout: Duration,
     /// Location and contents of a new lane's worktree.
     pub(crate) lane_checkout: CheckoutSettings,
-    /// Setting `lane.ports`: the first and the last port; none when it is empty.
+    /// Setting `lane.ports`: first and last port of the range from which lanes get their ports; none when it
+    /// is empty.
     pub(crate) port_range: Option<(u16, u16)>,
     /// Setting `lane.prefix`: the branch of a lane is `PREFIX/NAME`.
     pub(crate) branch_prefix: String,
@@ -184,35 +190,36 @@ pub(crate) struct Settings {
     pub(crate) set_up: SetUpSettings,
     /// Setting `lock.timeout`: how long a command waits for another one.
     pub(crate) lock_timeout: Duration,
-    /// Setting `merge.conflict_agent`; none when it is empty.
+    /// Setting `merge.conflict_agent`: agent that resolves the conflicts of a landing; none when it is empty.
     pub(crate) conflict_agent: Option<String>,
     /// Setting `merge.conflict_retries`: further attempts after a refused resolution.
     pub(crate) conflict_retries: u32,
     /// Setting `merge.push`: whether the base is pushed after a landing.
     pub(crate) merge_push: bool,
-    /// Setting `merge.strategy`: one of the names in the table of keys.
+    /// Setting `merge.strategy`: how lanes land, `merge`, `rebase` or `squash`.
     pub(crate) merge_strategy: String,
-    /// Setting `merge.uncommitted`.
+    /// Setting `merge.uncommitted`: how a landing treats uncommitted work of a lane.
     pub(crate) uncommitted: Uncommitted,
-    /// Settings `notify.*`.
+    /// Settings `notify.*`: notifications about events.
     pub(crate) notify: NotifySettings,
     /// Setting `op.keep`: how long operations and restored snapshots are kept.
     pub(crate) op_keep: Duration,
-    /// Settings `pool.*`.
+    /// Settings `pool.*`: reuse of landed lanes' folders.
     pub(crate) pool: PoolSettings,
-    /// Settings `swarm.*`.
+    /// Settings `swarm.*`: plans and batches.
     pub(crate) swarm: SwarmSettings,
     /// Setting `trash.keep`: how long folders of removed lanes are kept.
     pub(crate) trash_keep: Duration,
-    /// Setting `verify.commands`, one command line each.
+    /// Setting `verify.commands`: command lines of the checks that every landing runs.
     pub(crate) verify_commands: Vec<String>,
-    /// Setting `verify.jobs`: number of parallel checks, at least one.
+    /// Setting `verify.jobs`: number of states of a landing that are checked at the same time, at least one.
     pub(crate) verify_jobs: usize,
     /// Setting `verify.location`: folder of the check worktrees; none without a home folder.
     pub(crate) verify_location: Option<PathBuf>,
-    /// Setting `snapshot.ignored`, in bytes.
+    /// Setting `snapshot.ignored`: maximum size, in bytes, of the ignored files that an automatic snapshot
+    /// copies; 0 for none.
     pub(crate) snapshot_ignored: u64,
-    /// Setting `snapshot.interval`; none for never.
+    /// Setting `snapshot.interval`: time between automatic snapshots while agents run; none for never.
     pub(crate) snapshot_interval: Option<Duration>,
     /// Setting `verify.timeout`: time limit of one check command.
     pub(crate) verify_timeout: Duration,

@@ -49,7 +49,7 @@ pub(crate) struct Approvals<'a> {
 impl<'a> Approvals<'a> {
     /// Loads the approved commands of a repository.
     pub(crate) fn load(repo: &'a Repo, store: &Store) -> Result<Approvals<'a>, Error> {
-        let path = store.layout().approvals();
+        let path = store.layout().approvals_record();
         let record = ApprovalsRecord::load_if_exists(&path)?.unwrap_or_default();
         Ok(Approvals { repo, layout: store.layout().clone(), record, path })
     }
@@ -67,7 +67,7 @@ impl<'a> Approvals<'a> {
         lines.map(|line| self.build_command(SET_UP_KIND.into(), line, source_file.clone())).collect()
     }
 
-    /// Returns the current agent of `merge.conflict_agent`.
+    /// Returns the command of `merge.conflict_agent`, with its approval.
     pub(crate) fn conflict_agent_command(&self, layers: &Layers, agent: &str) -> ShellCommand {
         self.build_command(
             CONFLICT_AGENT_KIND.into(),
@@ -79,7 +79,7 @@ impl<'a> Approvals<'a> {
     /// Returns all commands in the settings.
     pub(crate) fn all_commands(&self, layers: &Layers, settings: &Settings) -> Vec<ShellCommand> {
         let agent = settings.conflict_agent.as_ref().map(|agent| self.conflict_agent_command(layers, agent));
-        let hooks = layers.hooks().flat_map(|event| self.hook_commands(layers, event));
+        let hooks = layers.hook_events().flat_map(|event| self.hook_commands(layers, event));
         let set_up = self.set_up_commands(layers, settings);
         let checks = self.verify_commands(layers, &settings.verify_commands);
         checks.into_iter().chain(agent).chain(hooks).chain(set_up).collect()
@@ -87,7 +87,7 @@ impl<'a> Approvals<'a> {
 
     /// Returns the commands that the settings run at an event, in order.
     pub(crate) fn hook_commands(&self, layers: &Layers, event: &str) -> Vec<ShellCommand> {
-        let Some((lines, origin)) = layers.hook(event) else { return Vec::new() };
+        let Some((lines, origin)) = layers.hook_commands(event) else { return Vec::new() };
         let source_file = repository_file(origin);
         let user_file = match origin {
             Origin::User(path) => Some(path.clone()),
@@ -138,7 +138,7 @@ impl<'a> Approvals<'a> {
         blob_id.map(|id| id.to_string()).unwrap_or_default()
     }
 
-    /// Returns the record with these commands approved in addition.
+    /// Returns a copy of the approvals record to which the given commands are added.
     pub(crate) fn with_approved(&self, commands: &[ShellCommand]) -> ApprovalsRecord {
         let mut record = self.record.clone();
         for ShellCommand { kind, line, .. } in commands.iter().filter(|c| !self.is_approved(&c.kind, &c.line))

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{Error, Record, Store};
 
-/// Progress of event delivery.
+/// Progress of event delivery: the last event that each sink has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DispatchCursor {
     /// Number of the last event that every sink has received.
     #[serde(rename = "from")]
     delivered_to_all: u64,
-    /// Last received event of the sinks that are ahead, by their names.
+    /// Number of the last event received, by sink name, for sinks that are ahead of `delivered_to_all`.
     #[serde(default)]
     #[serde(rename = "done")]
     delivered: BTreeMap<String, u64>,
@@ -29,7 +29,7 @@ impl DispatchCursor {
             .save(&store.layout().dispatch_cursor())
     }
 
-    /// Returns whether any event is due.
+    /// Returns whether events may still have to be delivered: the cursor file exists.
     pub(super) fn exists(store: &Store) -> bool {
         store.layout().dispatch_cursor().exists()
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::hook::{self, Hook, HookContext};
 use super::notify::LocalNotifier;
-use super::trigger::is_program;
+use super::trigger::is_executable_file;
 use super::webhook::WebhookSink;
 use super::{Approvals, DispatchCursor, Event, EventReader, ShellCommand, last_event_number};
 use crate::config::{Layers, Settings};
@@ -58,7 +58,7 @@ impl OpenedRepo {
             return Ok(Some(Box::new(hooks)));
         }
         if sink_name == "notify" {
-            let notifier = LocalNotifier { notify: notify.clone(), home: home.to_owned() };
+            let notifier = LocalNotifier { notify: notify.clone(), working_dir: home.to_owned() };
             return Ok(LocalNotifier::is_enabled(notify).then(|| Box::new(notifier) as Box<dyn Sink>));
         }
         let name = home.file_name().unwrap_or_default().to_string_lossy();
@@ -91,8 +91,8 @@ pub(crate) fn dispatch<E: From<Error> + Send>(common_dir: &Path, open: OpenRepo<
     }
 }
 
-/// Releases the lock when no event is due; otherwise returns it with the number of the last event. No event
-/// can be written concurrently.
+/// Releases the dispatch lock when no event is due; otherwise returns it with the number of the last event.
+/// It holds the event log's lock, so that no event can be written concurrently.
 fn finish_if_delivered(store: &Store, lock: LockGuard) -> Result<Option<(LockGuard, u64)>, Error> {
     let _events = store.locks().acquire(&LockName::Events)?;
     if let Some(cursor) = DispatchCursor::load_if_due(store)? {
@@ -219,7 +219,7 @@ impl<E> DispatchRound<'_, E> {
 pub(crate) struct Hooks {
     folder: PathBuf,
     commands_by_event: Vec<(String, Vec<ShellCommand>)>,
-    home: PathBuf,
+    working_dir: PathBuf,
     timeout: Duration,
 }
 
@@ -232,11 +232,12 @@ impl Hooks {
         layers: &Layers,
         settings: &Settings,
     ) -> Hooks {
-        let lines = layers.hooks().map(|event| (event.to_owned(), approvals.hook_commands(layers, event)));
+        let lines =
+            layers.hook_events().map(|event| (event.to_owned(), approvals.hook_commands(layers, event)));
         Hooks {
             folder: store.layout().hooks(),
             commands_by_event: lines.collect(),
-            home: repo.command_dir().to_owned(),
+            working_dir: repo.command_dir().to_owned(),
             timeout: settings.hook_timeout,
         }
     }
@@ -249,7 +250,7 @@ impl Hooks {
         lines
             .cloned()
             .map(Hook::Shell)
-            .chain(is_program(&executable).then_some(Hook::Executable(executable)))
+            .chain(is_executable_file(&executable).then_some(Hook::Executable(executable)))
             .collect()
     }
 }
@@ -267,8 +268,12 @@ impl Sink for Hooks {
                 hook::log(store, &event_label, line, "not run: git proq approve has not allowed it", "");
                 continue;
             }
-            let result =
-                hook::run(&hook, &HookContext::for_event(store, event, &self.home), self.timeout, &|| false);
+            let result = hook::run(
+                &hook,
+                &HookContext::for_event(store, event, &self.working_dir),
+                self.timeout,
+                &|| false,
+            );
             hook::log(store, &event_label, &hook.label(), &result.exit_text(), result.output());
         }
     }

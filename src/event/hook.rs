@@ -28,12 +28,12 @@ pub(crate) enum Hook {
     Shell(ShellCommand),
     /// Executable in `proq/hooks/`.
     Executable(PathBuf),
-    /// Program with its arguments.
+    /// Program with its arguments, such as a desktop notifier.
     Program(PathBuf, Vec<String>),
 }
 
 impl Hook {
-    /// Returns the name of the hook in the log.
+    /// Returns how the hook log names the hook: by its command line or its path.
     pub(crate) fn label(&self) -> String {
         match self {
             Hook::Shell(command) => command.line.clone(),

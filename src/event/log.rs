@@ -25,7 +25,7 @@ pub(crate) enum EventName {
     /// A lane was cleaned up or discarded.
     #[serde(rename = "lane.removed")]
     LaneRemoved,
-    /// Two lanes would conflict that did not when they were last checked.
+    /// Two lanes overlap: they would conflict and did not when they were last checked.
     #[serde(rename = "lane.overlap")]
     LaneOverlap,
     /// A commit was made in a lane.
@@ -110,11 +110,11 @@ impl EventName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Certainty {
-    /// The run did it.
+    /// The run certainly changed something outside of its lane.
     Certain,
-    /// The output of the run mentions it.
+    /// The output of the run mentions the change outside of its lane.
     Likely,
-    /// The run was active at the time.
+    /// The run was active when something outside of its lane changed.
     Possible,
 }
 
@@ -131,13 +131,13 @@ pub(crate) struct Event {
     /// Lane that the event is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lane: Option<String>,
-    /// State of the lane after the event.
+    /// State after the event: of the lane or of its finished run, or the activity of its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
-    /// Other lane, where the event is about two.
+    /// Second lane, if the event is about two lanes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) other: Option<String>,
-    /// Certainty, where it is in question.
+    /// Certainty that a run did what the event reports, where that is in question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certainty: Option<Certainty>,
     /// Paths that the event is about; only the first ones where there are very many.
@@ -213,7 +213,8 @@ impl EventLog<'_> {
         Ok(n)
     }
 
-    /// Renames the full file. Until the next line is written, no file with the usual name exists.
+    /// Renames the full log file by the number of its first event. Until the next line is written, no file
+    /// with the usual name exists.
     fn rotate(&self, path: &Path, next_number: u64) -> std::io::Result<()> {
         let first_event = first_number_in(path)?.unwrap_or(next_number);
         fail_points::hit("events.full");
@@ -222,8 +223,8 @@ impl EventLog<'_> {
         Ok(())
     }
 
-    /// Removes the oldest files, except those with undelivered events. `n` is the first event of the current
-    /// file. A file that cannot be removed is tried again next time.
+    /// Removes the oldest full log files that exceed the limit, except those with undelivered events. `n` is
+    /// the first event of the current file. A file that cannot be removed is tried again next time.
     fn remove_oldest_files(&self, n: u64) {
         let first_due = match DispatchCursor::load_if_due(self.store) {
             Ok(cursor) => cursor.map_or(u64::MAX, |cursor| cursor.first_due()),
@@ -288,7 +289,7 @@ fn read_tail(path: &Path) -> Result<Tail, Error> {
     Ok(Tail { bytes, length })
 }
 
-/// Number of a line whose event may be unknown to this program.
+/// Line of the event log, parsed only for its number: this program may not know the event's kind.
 #[derive(Deserialize)]
 struct NumberedLine {
     n: u64,

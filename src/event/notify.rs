@@ -34,7 +34,7 @@ pub(super) struct LocalNotifier {
     /// Settings for notifications.
     pub(super) notify: NotifySettings,
     /// Working folder of the notifier programs.
-    pub(super) home: PathBuf,
+    pub(super) working_dir: PathBuf,
 }
 
 impl LocalNotifier {
@@ -48,7 +48,7 @@ impl LocalNotifier {
     fn notice_command(&self, event: &Event) -> Option<Hook> {
         let (title, text) = (notice_title(event), event.message.clone());
         if self.notify.desktop != DesktopNotifier::NotifySend
-            && !has_desktop_notifier(&self.notify, &self.home)
+            && !has_desktop_notifier(&self.notify, &self.working_dir)
         {
             return None;
         }
@@ -63,7 +63,7 @@ impl LocalNotifier {
 
     /// Returns the name and the path of the program that shows notices on this system.
     fn find_notifier(&self) -> Option<(&'static str, PathBuf)> {
-        let locate = |name| Some((name, process::find_executable(name, &self.home).ok()?));
+        let locate = |name| Some((name, process::find_executable(name, &self.working_dir).ok()?));
         [NOTIFY_SEND, "osascript"].into_iter().find_map(locate)
     }
 
@@ -80,7 +80,7 @@ impl LocalNotifier {
         let player = |(name, args): &(&str, &[&str])| {
             let mut args: Vec<String> = args.iter().map(ToString::to_string).collect();
             args.push(file.display().to_string());
-            Some(Hook::Program(process::find_executable(name, &self.home).ok()?, args))
+            Some(Hook::Program(process::find_executable(name, &self.working_dir).ok()?, args))
         };
         SOUND_PLAYERS.iter().find_map(player)
     }
@@ -96,7 +96,7 @@ impl Sink for LocalNotifier {
             return;
         }
         let event_label = format!("{} {}", event.n, event.name.to_text());
-        let context = HookContext::for_event(store, event, &self.home);
+        let context = HookContext::for_event(store, event, &self.working_dir);
         for (channel, command) in [("desktop", self.notice_command(event)), ("sound", self.sound_command())] {
             let Some(program) = command else {
                 let is_requested = if channel == "sound" {
@@ -118,7 +118,7 @@ impl Sink for LocalNotifier {
 /// Returns the settings that need a notice or sound program that is not installed, each with the names of
 /// suitable programs.
 pub(crate) fn settings_without_program(notify: &NotifySettings, home: &Path) -> Vec<(&'static str, String)> {
-    let notifier = LocalNotifier { notify: notify.clone(), home: home.to_owned() };
+    let notifier = LocalNotifier { notify: notify.clone(), working_dir: home.to_owned() };
     let mut out = Vec::new();
     if notify.desktop == DesktopNotifier::NotifySend && notifier.find_notifier().is_none() {
         out.push(("notify.desktop", "notify-send or osascript".to_owned()));

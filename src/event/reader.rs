@@ -8,7 +8,7 @@ use std::path::Path;
 use super::Event;
 use crate::store::{Error, Store};
 
-/// Position in the event log: all events up to some number have been read.
+/// Reader of the event log, which returns each event after a start number once.
 #[derive(Debug)]
 pub(crate) struct EventReader<'a> {
     store: &'a Store,
@@ -35,13 +35,13 @@ impl<'a> EventReader<'a> {
     /// Fails when an existing file of the log cannot be read.
     pub(crate) fn poll(&mut self) -> Result<Vec<Event>, Error> {
         let mut out = Vec::new();
-        self.drain(&mut out)?;
+        self.read_open_file(&mut out)?;
         let path = self.store.layout().event_log();
         // The current file is opened before the full ones are listed. A file that is already full is on the
         // list; one that becomes full later stays open here.
         let Some(current) = open_if_exists(&path)? else {
             if self.open_file.is_none() {
-                self.catch_up(&mut out)?;
+                self.read_full_files(&mut out)?;
             }
             return Ok(out);
         };
@@ -50,14 +50,14 @@ impl<'a> EventReader<'a> {
         {
             return Ok(out);
         }
-        self.catch_up(&mut out)?;
+        self.read_full_files(&mut out)?;
         self.open_file = Some((current, 0));
-        self.drain(&mut out)?;
+        self.read_open_file(&mut out)?;
         Ok(out)
     }
 
-    /// Reads the full files, as far as they have new events.
-    fn catch_up(&mut self, out: &mut Vec<Event>) -> Result<(), Error> {
+    /// Reads the log files that are already full, as far as they have new events.
+    fn read_full_files(&mut self, out: &mut Vec<Event>) -> Result<(), Error> {
         let full_logs = self.store.layout().list_full_event_logs();
         for (index, (_, path)) in full_logs.iter().enumerate() {
             if full_logs.get(index + 1).is_some_and(|(next, _)| *next <= self.last_number.saturating_add(1)) {
@@ -66,14 +66,14 @@ impl<'a> EventReader<'a> {
             // A file that was too old may have been removed concurrently.
             if let Some(file) = open_if_exists(path)? {
                 self.open_file = Some((file, 0));
-                self.drain(out)?;
+                self.read_open_file(out)?;
             }
         }
         Ok(())
     }
 
-    /// Reads the complete lines of the open file.
-    fn drain(&mut self, out: &mut Vec<Event>) -> Result<(), Error> {
+    /// Reads the new complete lines of the open log file, and appends their events to `out`.
+    fn read_open_file(&mut self, out: &mut Vec<Event>) -> Result<(), Error> {
         let Some((file, offset)) = &mut self.open_file else { return Ok(()) };
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(*offset))

@@ -10,7 +10,7 @@ use crate::config::{Layers, NotifySettings};
 use crate::process::{CommandBuilder, RUN_CONTEXT_VARS};
 use crate::store::{LockName, Store};
 
-/// Information about the program as it was started.
+/// Path of the running program, and whether its hooks are disabled.
 static PROGRAM_INFO: OnceLock<ProgramInfo> = OnceLock::new();
 
 struct ProgramInfo {
@@ -41,11 +41,11 @@ pub(crate) fn is_hook_event(event: &str) -> bool {
 
 /// Returns whether a hook is set for an event, or for an action without an event (`pre-…`).
 pub(crate) fn has_hook(store: &Store, layers: &Layers, event: &str) -> bool {
-    layers.hook(event).is_some() || is_program(&store.layout().hook(event))
+    layers.hook_commands(event).is_some() || is_executable_file(&store.layout().hook(event))
 }
 
 /// Returns whether a file exists and is executable.
-pub(super) fn is_program(path: &Path) -> bool {
+pub(super) fn is_executable_file(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
@@ -62,12 +62,12 @@ pub(crate) fn is_due(store: &Store, layers: &Layers, notify: &NotifySettings, ev
 
 /// Starts the dispatcher, if an event is due and no dispatcher runs. The caller does not wait for it. Events
 /// that cannot be delivered now stay due.
-pub(crate) fn start_dispatcher(store: &Store, home: &Path) {
+pub(crate) fn start_dispatcher(store: &Store, working_dir: &Path) {
     let Some(ProgramInfo { program_path: Some(exe), .. }) = PROGRAM_INFO.get() else { return };
     let is_free = || store.locks().is_held(&LockName::Dispatch).is_ok_and(|held| !held);
     if !are_hooks_disabled() && DispatchCursor::exists(store) && is_free() {
         drop(
-            CommandBuilder::new(exe, home)
+            CommandBuilder::new(exe, working_dir)
                 .args(["_dispatch"])
                 .without_vars(RUN_CONTEXT_VARS)
                 .spawn_detached(),

@@ -22,7 +22,7 @@ pub(crate) fn user_hook_lines(layers: &Layers) -> Vec<String> {
 /// # Errors
 /// Fails when the list cannot be written.
 pub(crate) fn withhold_hooks(store: &Store, lines: Vec<String>) -> Result<(), Error> {
-    let path = store.layout().withheld_hooks();
+    let path = store.layout().withheld_hooks_list();
     let _lock = store.locks().acquire(&LockName::Store)?;
     let mut withheld = WithheldHooks::load_if_exists(&path)?.unwrap_or_default();
     withheld.lines.retain(|line| !lines.contains(line));
@@ -34,7 +34,7 @@ pub(crate) fn withhold_hooks(store: &Store, lines: Vec<String>) -> Result<(), Er
 /// run started.
 pub(super) fn is_withheld(layout: &Layout, event: &str, line: &str) -> bool {
     let entry = hook_entry(event, line);
-    let is_listed = match WithheldHooks::load_if_exists(&layout.withheld_hooks()) {
+    let is_listed = match WithheldHooks::load_if_exists(&layout.withheld_hooks_list()) {
         Ok(held) => held.is_some_and(|held| held.lines.contains(&entry)),
         // An unreadable list may contain any line.
         Err(_) => true,

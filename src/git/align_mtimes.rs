@@ -1,6 +1,6 @@
-//! Modification times of the files of a new worktree: identical files get the times that they have in the
-//! main checkout. Build products that are copied from there are then as new as before, and nothing is rebuilt
-//! needlessly.
+//! Alignment of modification times in a new worktree: files that are identical in the main checkout get the
+//! times that they have there. Build products copied from the main checkout are then as new as before, and
+//! nothing is rebuilt needlessly.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,9 +17,9 @@ use super::{Error, Repo, RepoPath};
 /// Maximum size in bytes of files whose content is compared when times are not conclusive.
 const MAX_COMPARED_BYTES: u64 = 4 << 20;
 
-/// Gives each file that both worktrees have, unchanged and with the same content, its modification time in
-/// `main_dir`. No other process may write to `target_dir`. Nothing is done if its index is of a kind that the
-/// library does not write back completely.
+/// Sets the modification time of each file in `target_dir` to that of the same file in `main_dir`. Both files
+/// must be unchanged and have the same content. No other process may write to `target_dir`. Does nothing if
+/// an index is sparse, or if gix would not write the index of `target_dir` back completely.
 ///
 /// # Errors
 /// Fails if an index cannot be read, or the new one cannot be written.
@@ -63,7 +63,9 @@ fn index_error(verb: &'static str, path: &Path, e: &dyn std::fmt::Display) -> Er
     Error::io(verb, path)(std::io::Error::other(e.to_string()))
 }
 
-/// Sets the modification time of one file. Returns whether its index entry was changed.
+/// Sets the modification time of one file in `target_dir` to that of the same file in `main_dir`. Does
+/// nothing unless git would call both unchanged and their contents are equal. Returns whether `entry`, the
+/// file's index entry, was changed.
 fn align_mtime(
     source_index: &File,
     entry: &mut Entry,

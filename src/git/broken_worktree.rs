@@ -1,11 +1,12 @@
-//! Detection of worktrees without what git needs to see changes in them: HEAD, an index, and files.
+//! Detection of broken worktrees: HEAD, the index or all files are missing, so that git cannot see changes in
+//! them.
 
 use std::path::Path;
 
 use gix::index::File;
 use gix::index::entry::{Flags, Mode, Stage};
 
-use super::head_file::head_lossy;
+use super::head_file::read_head_lossy;
 use super::{Error, MIN_FILES_FOR_MASS_DELETION, Oid, Repo, RepoPath, UnusableError};
 use crate::explain::{rename_command, shell_quote_path};
 
@@ -75,7 +76,7 @@ impl Repo {
             return Ok(None);
         };
         if !self.is_reftable() {
-            let head = head_lossy(&git_dir);
+            let head = read_head_lossy(&git_dir);
             if !head.starts_with("ref: ") && Oid::from_hex(head.as_bytes()).is_none() {
                 return Ok(Some(WorktreeDefect::Head));
             }
@@ -140,8 +141,8 @@ fn count_entries(file: &Path) -> Option<u32> {
     Some(count)
 }
 
-/// Returns whether none of an index's files exists in a worktree. If the index has only a few files and
-/// anything else exists, their absence may be intended.
+/// Returns whether none of the files that an index records exists in the worktree at `dir`. Returns false for
+/// an index of only a few files if the worktree contains anything else: their absence may be intended.
 fn lacks_all_files(index: &File, dir: &Path) -> bool {
     let mut tracked = 0;
     for entry in index.entries() {

@@ -14,7 +14,7 @@ use super::preflight::refuse_unchangeable;
 use super::quarantine::{
     Quarantine, exists_in_real_folder, matches_blob, remove_empty_parents, remove_empty_tree,
 };
-use super::recovery::is_written_by_git;
+use super::recovery::may_be_written_by_git;
 use super::refresh_index::IndexRefresh;
 use super::sparse_entries::{mark_skip_worktree, pattern_exceptions};
 use super::sparse_patterns::SparsePatterns;
@@ -22,15 +22,15 @@ use super::transition::{WorktreeContext, tree_attribute_files};
 use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, diff, index_flags, tree_changes};
 use crate::fail_points;
 
-/// Saves a commit with files that others have written before git-proq overwrites them.
+/// Callback that saves a commit of files that other processes have written where git-proq restores its own.
 pub(crate) type SaveCommit<'a> = &'a dyn Fn(Oid) -> Result<(), Error>;
 
-/// Moves every path of the snapshot to `parked_dir`, after comparing it with the snapshot, and writes HEAD's
-/// content in its place. Any failure restores the earlier state; `save_commit` receives a commit of what
-/// others wrote there in the meantime.
+/// Cleans a worktree: moves every file that differs from HEAD to `parked_dir` and compares it there with the
+/// snapshot. Then writes HEAD's content in its place. Any failure restores the earlier state; `save_commit`
+/// then receives a commit of files that other processes wrote there.
 ///
 /// # Errors
-/// Fails with [`Error::Raced`] when a file or the index changed since the snapshot was taken, and with
+/// Fails with [`Error::Raced`] when a file or the index changed since the snapshot was taken. Fails with
 /// [`Error::NotWritable`] or [`Error::Replaced`] before anything is touched.
 pub(crate) fn clear_worktree(
     tree: &WorktreeContext<'_>,
@@ -76,7 +76,7 @@ fn raced_error(tree: &WorktreeContext<'_>, paths: Vec<RepoPath>) -> Error {
     Error::Raced { dir: tree.dir.to_owned(), paths }
 }
 
-/// Files of a worktree as a snapshot recorded them.
+/// Files of a worktree that differ from HEAD, as a snapshot recorded them.
 pub(super) struct SnapshotFiles {
     /// Commit that HEAD pointed to.
     base: Oid,
@@ -89,7 +89,7 @@ pub(super) struct SnapshotFiles {
 }
 
 impl SnapshotFiles {
-    /// Loads the files from the snapshot's trees.
+    /// Loads the differences from HEAD out of the snapshot's trees, without submodules.
     pub(super) fn load(tree: &WorktreeContext<'_>, snapshot: &Snapshot) -> Result<SnapshotFiles, Error> {
         let mut tracked = tree_changes(tree.repo, snapshot.base, snapshot.work_tree)?;
         // Submodules have separate transitions: their folders stay.
@@ -98,7 +98,7 @@ impl SnapshotFiles {
             None => Vec::new(),
             Some(id) => diff::tree_files(tree.repo, id, &BTreeSet::new())?,
         };
-        let ignored = snapshot.ignored.iter().map(|file| (file.path.clone(), file.side())).collect();
+        let ignored = snapshot.ignored.iter().map(|file| (file.path.clone(), file.to_tree_file())).collect();
         Ok(SnapshotFiles { base: snapshot.base, tracked, untracked, ignored })
     }
 
@@ -135,8 +135,8 @@ impl SnapshotFiles {
         self.untracked.iter().chain(&self.ignored)
     }
 
-    /// Drops ignored files that are no longer parked. No object has their content, so the files now in their
-    /// place stay unchanged.
+    /// Removes from this list the ignored files for which `is_parked` returns false. No object has their
+    /// content, so the files that are now at their paths stay unchanged.
     pub(super) fn drop_lost_ignored(&mut self, is_parked: impl Fn(&RepoPath) -> bool) {
         let ignored = std::mem::take(&mut self.ignored);
         let (parked, lost): (Vec<_>, Vec<_>) = ignored.into_iter().partition(|(path, _)| is_parked(path));
@@ -144,8 +144,9 @@ impl SnapshotFiles {
         self.tracked.retain(|c| c.new.is_some() || !lost.iter().any(|(path, _)| *path == c.path));
     }
 
-    /// Returns changes of tracked files, followed by additions of the untracked ones. For a file that was
-    /// removed from the index but stayed on disk, HEAD's version is removed first.
+    /// Returns `changes` of tracked files, followed by the additions of untracked and ignored files. Leaves
+    /// out an addition at a path that `changes` remove: a file that was removed from the index but stayed on
+    /// disk, where HEAD's version has to be removed first.
     pub(super) fn with_untracked(&self, changes: &[Change]) -> Vec<Change> {
         let is_removed = |path: &RepoPath| changes.iter().any(|c| c.path == *path && c.new.is_none());
         let added = self.untracked_and_ignored().filter(|(path, _)| !is_removed(path));
@@ -290,13 +291,13 @@ impl SnapshotFiles {
             return Ok(Some(new_index));
         }
         index::copy(index, next_index)?;
-        index_flags::refresh(tree.repo, tree.dir, next_index)?;
+        index_flags::refresh_stat_data(tree.repo, tree.dir, next_index)?;
         Ok(Some(NewIndex::InFile(next_index.to_owned())))
     }
 
-    /// Restores the parked files to their places and removes what was written there. Files that others put in
-    /// place of a restored file are saved: the function returns a commit with those that a commit can hold,
-    /// and the others get another name. A file created where the user had deleted one stays.
+    /// Undoes [`clear_worktree`]: restores the parked files to their places and removes the files that
+    /// git-proq wrote. Files of other processes at those places are saved. The returned commit has those that
+    /// a commit can hold; the others are renamed. A file created where the user had deleted one stays.
     pub(super) fn undo(
         &self,
         tree: &WorktreeContext<'_>,
@@ -350,11 +351,11 @@ impl SnapshotFiles {
         foreign.filter(|(found, side)| !is_known(found, *side)).map(|(found, _)| found).collect()
     }
 
-    /// Returns whether the file at a recorded path is HEAD's file or a prefix of it. Where git cannot run, on
-    /// a full disk, only a file that is byte for byte HEAD's counts.
+    /// Returns whether the file at `path`, where git-proq planned to write HEAD's file, is that file or a
+    /// prefix of it. Where git cannot run, on a full disk, only a file that is byte for byte HEAD's counts.
     fn is_written_head_file(&self, tree: &WorktreeContext<'_>, path: &RepoPath) -> bool {
         let head_side = self.tracked.iter().find(|c| c.path == *path).and_then(|c| c.old);
-        let is_from_side = |side| is_written_by_git(tree, path, side, self.base).unwrap_or(false);
+        let is_from_side = |side| may_be_written_by_git(tree, path, side, self.base).unwrap_or(false);
         exists_in_real_folder(tree.dir, path) && head_side.is_some_and(is_from_side)
     }
 }
@@ -362,8 +363,8 @@ impl SnapshotFiles {
 /// Name, in a step's folder, of the list of files that the step writes where files were parked.
 const WRITTEN_LIST: &str = "filled";
 
-/// Records the paths to be written before writing them: an undo removes only recorded files. Nothing may
-/// exist there but empty folders, which the snapshot has recorded.
+/// Records paths in the scratch folder before HEAD's files are written there: an undo removes only recorded
+/// files. Fails if anything but empty folders exists at a path; the snapshot has recorded empty folders.
 fn record_planned_writes(tree: &WorktreeContext<'_>, paths: &[RepoPath]) -> Result<(), Error> {
     let mut obstacles: Vec<RepoPath> =
         paths.iter().filter_map(|path| detect_obstruction(tree.dir, path)).map(|found| found.path).collect();
@@ -402,8 +403,8 @@ pub(crate) fn copy_filtered_files(
     copy_files_unlike_blobs(tree, parked_dir, &files.files_with_objects(), &files.ignored)
 }
 
-/// Copies restored untracked files of a snapshot to `parked_dir` where git would not write the same bytes
-/// from its objects, and the ignored ones. The next undo takes them from there.
+/// Copies files of a snapshot that were just restored to `parked_dir`: the ignored files, and those untracked
+/// files of which git would write other bytes from its objects. The next undo restores them from there.
 pub(crate) fn copy_untracked_files(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,

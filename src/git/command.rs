@@ -20,10 +20,10 @@ use super::hook_output::{stderr_is_terminal, wait_and_forward};
 use super::watchdog::Watchdog;
 use super::{Error, Oid, UnusableError};
 
-/// Returns whether the awaited result is no longer wanted.
+/// Callback that returns true once the caller no longer wants the result that it waits for.
 pub(crate) type CancelCheck<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Receives git's output in chunks.
+/// Callback that receives git's output in chunks.
 pub(crate) type PrintChunk<'a> = &'a mut dyn FnMut(&[u8]);
 
 /// Maximum number of bytes of git's output passed on in one chunk.
@@ -63,7 +63,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// Returns standard output as text without trailing white space.
-    pub(crate) fn line(&self) -> String {
+    pub(crate) fn trimmed_stdout(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
 
@@ -128,26 +128,26 @@ impl Command {
         self
     }
 
-    /// Sets a variable for this command only.
+    /// Sets an environment variable for this command only.
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.inner.env(key, value);
         self
     }
 
-    /// Uses another index file, which must be an absolute path.
+    /// Makes the command use the index in `file` in place of the worktree's own. The path must be absolute.
     pub(crate) fn index(self, file: &Path) -> Self {
         debug_assert!(file.is_absolute());
         self.env("GIT_INDEX_FILE", file)
     }
 
-    /// Feeds these bytes to its standard input.
+    /// Sets the bytes that the command reads from standard input.
     pub(crate) fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.input = Some(bytes.into());
         self
     }
 
-    /// Marks a command that changes something. It gets its own process group, so that Ctrl-C does not stop it
-    /// half-way, and leaves submodules to their own transitions.
+    /// Marks the command as one that changes something. It gets its own process group, so that Ctrl-C does
+    /// not stop it half-way. It does not recurse into submodules, which have separate transitions.
     pub(crate) fn mutating(mut self) -> Self {
         self.is_mutating = true;
         self.inner.process_group(0);
@@ -175,7 +175,7 @@ impl Command {
         self
     }
 
-    /// Runs the command to its end.
+    /// Runs the command to its end and returns its output. An exit code that is not accepted is an error.
     pub(crate) fn run(self) -> Result<Output, Error> {
         self.run_with_watchdog(None)
     }
@@ -278,7 +278,7 @@ impl Command {
     /// Runs a command that prints the id of the object it created, and returns that id.
     pub(super) fn run_for_id(self) -> Result<Oid, Error> {
         let command_line = self.display_args();
-        let line = self.run()?.line();
+        let line = self.run()?.trimmed_stdout();
         Oid::from_hex(line.as_bytes()).ok_or(Error::UnexpectedOutput { args: command_line, output: line })
     }
 
@@ -406,8 +406,8 @@ fn describe_exit(killed: bool, status: ExitStatus) -> String {
     }
 }
 
-/// Reads to the end and passes each line to `on_line`; a line may also end in `\r`, as for a terminal.
-/// Returns the lines for which that returned false.
+/// Reads a command's standard error to the end and passes each line to `on_line`. A line may also end in
+/// `\r`, as for a terminal. Returns the lines for which `on_line` returned false.
 fn forward_lines(stderr: impl Read, on_line: &dyn Fn(&str) -> bool) -> String {
     let (mut unhandled, mut line) = (Vec::new(), Vec::new());
     let mut bytes = BufReader::new(stderr).bytes();

@@ -25,8 +25,8 @@ const KEPT_VARIABLES: &[&str] = &[
 const KEPT_PREFIXES: &[&str] =
     &["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_SSH", "GIT_TRACE"];
 
-/// Removes every `GIT_*` variable that ties a command to another repository, and the hooks injected into an
-/// agent's run.
+/// Removes from a command's environment every `GIT_*` variable that ties it to another repository. Also
+/// removes the setting that injects the git guard's hooks into an agent's run.
 pub(super) fn scrub_environment(command: &mut std::process::Command) {
     for (key, _) in std::env::vars_os() {
         let Some(name) = key.to_str() else { continue };
@@ -42,8 +42,8 @@ pub(super) fn scrub_environment(command: &mut std::process::Command) {
     };
 }
 
-/// Sets the earliest date git knows when the clock shows an earlier one: `git fsck` reports a commit of such
-/// a date as broken.
+/// Sets a command's commit dates to the earliest date that git knows, if the clock shows an earlier one: `git
+/// fsck` reports a commit of such a date as broken.
 pub(super) fn set_fallback_date(command: &mut std::process::Command) {
     if std::time::SystemTime::now() >= std::time::UNIX_EPOCH {
         return;

@@ -17,7 +17,8 @@ pub(super) const PROQ_EMAIL: &str = "git-proq@localhost";
 /// Author and committer name of git-proq's own commits.
 const PROQ_NAME: &str = "git-proq";
 
-/// Identity variables for commits that only retain objects, so that you need no configured identity.
+/// Environment variables that make git-proq author and committer of a commit that only keeps objects
+/// reachable. Such a commit then needs no configured user identity.
 const PROQ_IDENTITY_ENV: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", PROQ_NAME),
     ("GIT_AUTHOR_EMAIL", PROQ_EMAIL),
@@ -37,7 +38,8 @@ pub(crate) struct NewCommit<'a> {
 }
 
 impl NewCommit<'_> {
-    /// Writes the commit in the user's name, signed when `commit.gpgSign` is set.
+    /// Writes the commit in the user's name, signed when `commit.gpgSign` is set. With `temp_objects`, the
+    /// commit goes to that store and is not signed.
     pub(crate) fn write(&self, repo: &Repo, temp_objects: Option<&TempObjectStore>) -> Result<Oid, Error> {
         let sign = repo.setting_bool("commit.gpgSign") == Some(true);
         if let (false, None, Some((author, committer))) = (sign, temp_objects, repo.author_and_committer()) {
@@ -48,7 +50,8 @@ impl NewCommit<'_> {
         self.run_commit_tree(command).map_err(FailedProgram::map_signing_error)
     }
 
-    /// Writes the commit in git-proq's name: for snapshots and anchors.
+    /// Writes the commit in git-proq's name, as for snapshots and keeper commits. With `temp_objects`, it
+    /// goes to that store.
     pub(crate) fn write_as_proq(
         &self,
         repo: &Repo,
@@ -183,7 +186,8 @@ fn staged_entries(repo: &Repo, dir: &Path) -> Option<Vec<u8>> {
 }
 
 impl Repo {
-    /// Writes a commit of git-proq's that has all of `tips` as parents: one ref to it retains them all.
+    /// Writes a keeper commit: a commit in git-proq's name with all of `tips` as parents. One ref to the
+    /// keeper commit keeps all of them reachable.
     pub(crate) fn write_keeper_commit(&self, tips: &[Oid], message: &str) -> Result<Oid, Error> {
         let no_tips =
             || Error::UnexpectedOutput { args: "commit-tree".into(), output: "nothing to keep".into() };

@@ -57,7 +57,8 @@ impl Repo {
     }
 }
 
-/// Collects the objects that a tree has and `before` does not have in the same place, trees included.
+/// Collects the ids of all items of the tree `after` that the tree `before` does not have at the same path,
+/// subtrees included. Commits of submodules are left out.
 fn collect_new_objects(
     reader: &TreeReader,
     before: Option<ObjectId>,

@@ -21,8 +21,9 @@ impl fmt::Display for MassDeletion {
     }
 }
 
-/// Checks the paths that a change touches, each with whether the file exists after it. A deleted and an added
-/// file with the same name form a move, not a deletion; folder and extension may differ.
+/// Returns the mass deletion that a change makes among the files of `commit`, if it is one. `changed` has the
+/// paths that the change touches, each with whether the file exists afterwards. A deleted and an added file
+/// with the same name form a move, not a deletion; folder and extension may differ.
 ///
 /// # Errors
 /// Fails when the commit cannot be read.

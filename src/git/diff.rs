@@ -14,7 +14,7 @@ use super::status::status;
 use super::tree_reader::{TreeItem, TreeItems, TreeReader};
 use super::{Error, Oid, Repo, RepoPath, TempObjectStore, index, special_files};
 
-/// A path on one side of a difference.
+/// File or submodule in a tree, without its path: mode and object id. It is also one side of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TreeFile {
     /// Git's mode: `100644`, `100755`, `120000` or `160000` (octal).
@@ -92,8 +92,8 @@ fn peel_to_tree_id(repo: &Repo, id: Oid) -> Result<gix::ObjectId, Error> {
     object.peel_to_tree().map(|tree| tree.id).map_err(Error::object(describe_object()))
 }
 
-/// Converts a tree entry that is not a folder to one side of a change.
-fn to_side(item: TreeItem) -> TreeFile {
+/// Converts a tree entry that is not a folder to a [`TreeFile`].
+fn to_tree_file(item: TreeItem) -> TreeFile {
     TreeFile { mode: u32::from(item.mode.value()), oid: Oid(item.id) }
 }
 
@@ -148,7 +148,7 @@ impl TreeDiff<'_> {
         let mut path = prefix.to_vec();
         path.extend_from_slice(name);
         let file_item = |item: Option<TreeItem>| item.filter(|i| !i.is_tree());
-        let (old_file, new_file) = (file_item(old).map(to_side), file_item(new).map(to_side));
+        let (old_file, new_file) = (file_item(old).map(to_tree_file), file_item(new).map(to_tree_file));
         if old_file.is_some() || new_file.is_some() {
             self.changes.push(Change { path: RepoPath::new(path.clone()), old: old_file, new: new_file });
         }
@@ -183,8 +183,8 @@ pub(super) fn tree_changes_by_git(
 /// Maximum number of paths passed to one git command; for more, git lists the entire tree.
 const MAX_PATHS_PER_COMMAND: usize = 2000;
 
-/// Returns every file of a tree in the order of paths; with `only_paths`, those of the named paths that
-/// exist.
+/// Returns every file of a tree in the order of paths; if `only_paths` is not empty, only those of its paths
+/// that exist.
 pub(crate) fn tree_files(
     repo: &Repo,
     tree: Oid,
@@ -206,7 +206,7 @@ fn tree_files_in_process(
     let root = peel_to_tree_id(repo, id)?;
     if !only_paths.is_empty() {
         let find_side = |path: &RepoPath| {
-            Ok(repo.find_tree_item(root, path)?.filter(|item| !item.is_tree()).map(to_side))
+            Ok(repo.find_tree_item(root, path)?.filter(|item| !item.is_tree()).map(to_tree_file))
         };
         let sides = only_paths.iter().map(|path| Ok(find_side(path)?.map(|side| (path.clone(), side))));
         return sides.filter_map(Result::transpose).collect();
@@ -276,22 +276,22 @@ fn parse_mode(octal: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(octal).ok()?, 8).ok()
 }
 
-/// Worktree that commits are compared with.
+/// Worktree that commits are compared with, with or without its untracked files.
 #[derive(Debug)]
 pub(crate) struct DiffWorktree {
     dir: PathBuf,
-    /// Copy of the worktree's index that also has the untracked files.
+    /// Copy of the worktree's index that also has the untracked files; `None` to compare tracked files only.
     index: Option<PathBuf>,
 }
 
 impl DiffWorktree {
-    /// Selects the worktree at `dir` with its tracked files.
+    /// Creates a comparison with the tracked files of the worktree at `dir`.
     pub(crate) fn with_tracked_files(dir: &Path) -> DiffWorktree {
         DiffWorktree { dir: dir.to_owned(), index: None }
     }
 
-    /// Lists the untracked files of the worktree at `dir`, without those of nested repositories: the readable
-    /// ones, then the unreadable ones.
+    /// Returns two lists of the untracked files of the worktree at `dir`: the readable ones, then the
+    /// unreadable ones. Files of nested repositories are left out.
     pub(crate) fn list_untracked(repo: &Repo, dir: &Path) -> Result<(Vec<RepoPath>, Vec<RepoPath>), Error> {
         let dirty_state = status(repo, dir, true)?;
         let untracked_paths: Vec<RepoPath> =
@@ -302,8 +302,8 @@ impl DiffWorktree {
         Ok((readable_paths, unreadable_paths))
     }
 
-    /// Selects the worktree at `dir` and adds `untracked` files, as `git add -N` does, to a copy of its index
-    /// in `scratch`.
+    /// Creates a comparison with the worktree at `dir` and its `untracked` files. They are added, as `git add
+    /// -N` does, to a copy of its index in `scratch`.
     pub(crate) fn with_untracked_files(
         repo: &Repo,
         dir: &Path,
@@ -365,7 +365,7 @@ impl Repo {
             _ => return command.args(revision_args(from, to)).arg("--").run_on_terminal(),
         };
         let config_args = ["config", "--get-colorbool", "color.diff", "true"];
-        let use_color = self.git_in(&worktree.dir).args(config_args).run()?.line() == "true";
+        let use_color = self.git_in(&worktree.dir).args(config_args).run()?.trimmed_stdout() == "true";
         let command = command.arg(if use_color { "--color=always" } else { "--color=never" });
         command.args(revision_args(from, to)).arg("--").run_printing(print)
     }
@@ -379,14 +379,15 @@ impl Repo {
         };
         let setting = read_setting(&["--type=bool"])?;
         let pager = match (setting.code, std::env::var("GIT_PAGER")) {
-            (0, _) if setting.line() == "false" => return Ok(false),
-            (NOT_A_BOOL_EXIT_CODE, Err(_)) => read_setting(&[])?.line(),
-            _ => self.git_in(dir).args(["var", "GIT_PAGER"]).run()?.line(),
+            (0, _) if setting.trimmed_stdout() == "false" => return Ok(false),
+            (NOT_A_BOOL_EXIT_CODE, Err(_)) => read_setting(&[])?.trimmed_stdout(),
+            _ => self.git_in(dir).args(["var", "GIT_PAGER"]).run()?.trimmed_stdout(),
         };
         Ok(!matches!(pager.trim(), "" | "cat"))
     }
 
-    /// Returns the paths that differ between a commit and another, or the worktree.
+    /// Returns the paths that differ between the commit `from` and the commit `to`, or the worktree if `to`
+    /// is `None`.
     pub(crate) fn changed_files(
         &self,
         worktree: &DiffWorktree,
@@ -400,7 +401,7 @@ impl Repo {
     }
 }
 
-/// Numbers of changed lines of a file.
+/// Path of a changed file with the numbers of its added and removed lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct FileLineCounts {
     /// Path of the file.

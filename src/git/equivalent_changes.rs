@@ -83,7 +83,7 @@ impl Repo {
     }
 
     /// Returns the commits reachable from `tip` and not from `excluded`, with their parents; `None` when
-    /// there are too many.
+    /// there are more than [`MAX_COMMITS_WALKED`].
     fn commits_not_in(&self, tip: Oid, excluded: Oid) -> Result<Option<HashMap<Oid, Vec<Oid>>>, Error> {
         let describe_object = || format!("history of {}", tip.short());
         let walk = self
@@ -107,8 +107,8 @@ impl Repo {
         Some(PatchIds { id: patch_id(self, changes)?, inverse: inverse_patch_id(self, changes)? })
     }
 
-    /// Returns the file growth of a change and of its revert: part of what determines a patch id, and quick
-    /// to compute.
+    /// Returns by how many bytes each file grows in a change, and in its revert. Two changes with equal patch
+    /// ids have equal growth, which is quick to compute.
     fn size_deltas(&self, changes: &[Change]) -> [SizeDeltas; 2] {
         let size = |side: Option<TreeFile>| side.map_or(0, |s| self.object_size(s.oid).unwrap_or_default());
         let growth = |c: &Change| size(c.new).wrapping_sub(size(c.old));

@@ -103,7 +103,7 @@ pub enum Error {
         /// Description of the fault, or the output itself; empty when git printed nothing.
         output: String,
     },
-    /// A name that resolves to nothing.
+    /// A revision does not resolve to a commit.
     #[error("'{rev}' is not a commit in this repository")]
     NoRev {
         /// Revision that was requested.
@@ -179,7 +179,7 @@ pub enum Error {
     NotAFile {
         /// Worktree of the paths.
         dir: PathBuf,
-        /// Paths, each with the kind of what is there.
+        /// Descriptions of the obstructions, each with a path and what is there, such as `PATH is a socket`.
         paths: Vec<String>,
     },
     /// A merge, rebase or similar operation is in progress.
@@ -197,7 +197,7 @@ pub enum Error {
         dir: PathBuf,
         /// Paths that both sides change.
         paths: Vec<RepoPath>,
-        /// Way to move the changes out of the way.
+        /// Hint with git commands that get the changes out of the way.
         hint: LocalChangesHint,
     },
     /// Untracked or ignored files would be overwritten.
@@ -306,7 +306,7 @@ impl Error {
     }
 }
 
-/// Lists the first paths and counts the others.
+/// Formats paths for a message: names the first few and counts the others.
 pub(crate) fn list_paths(paths: &[RepoPath]) -> String {
     let mut out = paths.iter().take(MAX_PATHS_NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if paths.len() > MAX_PATHS_NAMED {

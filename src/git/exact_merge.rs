@@ -19,14 +19,15 @@ use gix::objs::tree::Entry;
 use super::tree_reader::{TreeItem, TreeItems, TreeJoin, TreeReader};
 use super::{Error, Oid, Repo};
 
-/// Marker that a path needs a decision.
+/// Result of a walk over three trees that stopped at a path which its merger cannot decide.
 pub(super) struct Undecided;
 
 /// Result of a merge walk: the outer `Result` fails when an object cannot be read, the inner one when a path
 /// needs a decision.
 type MergeWalkResult<T> = Result<Result<T, Undecided>, Error>;
 
-/// Strategy of a walk over three trees for changed paths and merged folders.
+/// Handler that a walk over three trees calls for each path that both sides changed differently, and for each
+/// merged folder.
 pub(super) trait TreeMerger {
     /// Whether the entries of merged folders are collected.
     const COLLECTS_ENTRIES: bool;
@@ -187,7 +188,8 @@ impl<M: TreeMerger> MergeWalk<'_, M> {
         Ok(merged.map(|id| id.map(|id| TreeItem { mode: ours.mode, id })))
     }
 
-    /// Returns whether both sides removed the same path below an item: it may have been renamed.
+    /// Returns whether both sides of an item that they have alike lack a path that `base` has, at or below
+    /// the item. Such a path may have been renamed.
     fn has_removal(&self, base: Option<TreeItem>, both: Option<TreeItem>) -> Result<bool, Error> {
         let Some(base) = base.filter(|b| Some(*b) != both) else { return Ok(false) };
         let Some(both) = both.filter(|now| now.is_tree() == base.is_tree()) else { return Ok(true) };

@@ -82,7 +82,8 @@ impl FailedProgram {
         })
     }
 
-    /// Converts the error of a signed commit to a plain message if it is about the signature.
+    /// Converts the error of a failed signature to [`FailedProgram::Signature`]; returns any other error
+    /// unchanged.
     pub(super) fn map_signing_error(error: Error) -> Error {
         match &error {
             Error::Command { stderr, .. } if stderr.lines().any(is_signing_error) => {
@@ -96,7 +97,8 @@ impl FailedProgram {
         }
     }
 
-    /// Detects by git's output whether a hook refused to move a ref.
+    /// Creates the error of a reference-transaction hook that refused to move the ref `name`, from git's
+    /// output. Returns `None` if no hook refused.
     pub(super) fn from_ref_hook(name: &str, stderr: &str) -> Option<FailedProgram> {
         let is_from_git = |line: &&str| HOOK_REFUSAL_TEXTS.iter().any(|text| line.contains(text));
         stderr.lines().find(is_from_git)?;
@@ -105,7 +107,7 @@ impl FailedProgram {
         Some(FailedProgram::RefHook { name, reason })
     }
 
-    /// Returns the commands that help.
+    /// Returns hints with the commands that help against this failure.
     pub(super) fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             FailedProgram::CleanFilter { filter, .. } => {

@@ -109,7 +109,7 @@ fn is_executable(side: TreeFile) -> bool {
 /// written. Beyond that, git is faster.
 const MAX_RACY_ENTRIES: usize = 256;
 
-/// New index in preparation, without the entries of the files that are checked out.
+/// New index in preparation: the old index, whose entries of the checked-out files are replaced at the end.
 struct PlannedIndex {
     entries: RawIndex,
     /// Positions of entries whose files may have changed after they were recorded, in the same second.
@@ -119,8 +119,8 @@ struct PlannedIndex {
 }
 
 impl PlannedIndex {
-    /// Plans the new index from the one in `index_file`. `None` when that has unsupported content or does not
-    /// match the commit.
+    /// Plans the new index from the one in `index_file`. `None` when that index has unsupported content or
+    /// too many racy entries, does not match `changes`, or has attributes that may convert the files.
     fn plan(
         repo: &Repo,
         index_file: &Path,
@@ -128,12 +128,12 @@ impl PlannedIndex {
         to: Oid,
     ) -> Result<Option<PlannedIndex>, Error> {
         let entries = RawIndex::read(index_file, repo.gix.object_hash());
-        let Some(entries) = entries.filter(|all| all.is_simple() && all.has_checksum()) else {
+        let Some(entries) = entries.filter(|all| all.is_rewritable() && all.has_checksum()) else {
             return Ok(None);
         };
         let matches_index = |change: &Change| match (entries.find(change.path.as_bytes()), change.old) {
             (Some(entry), Some(side)) => {
-                entry.is_checked() && entry.mode() == side.mode && entry.id() == side.oid.0.as_slice()
+                entry.is_compared_by_git() && entry.mode() == side.mode && entry.id() == side.oid.0.as_slice()
             }
             (entry, side) => entry.is_none() && side.is_none(),
         };
@@ -157,7 +157,7 @@ impl PlannedIndex {
         }))
     }
 
-    /// Adds the entries of the files that were checked out.
+    /// Replaces the entries of the files that were checked out, and returns the new index.
     fn finish(mut self, tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<NewIndex, Error> {
         // Git treats a file that is checked out and edited in one clock tick as just as young as an index of
         // that time, and reads it again.
@@ -170,8 +170,8 @@ impl PlannedIndex {
         Ok(NewIndex::InMemory(self.entries.with_edits(&edits, &self.cached_trees)?, time))
     }
 
-    /// Invalidates entries of files as young as the old index, which a younger index would report as
-    /// unchanged. A file that differs gets a length that matches no file, which is what git does.
+    /// Invalidates the entries of edited files that are as young as the old index: a younger index would
+    /// report those files as unchanged. As in git, such an entry gets a length that matches no file.
     fn invalidate_racy_entries(&mut self, tree: &WorktreeContext<'_>) {
         for position in std::mem::take(&mut self.racy) {
             let entry = self.entries.entry(position);
@@ -179,7 +179,7 @@ impl PlannedIndex {
             let side = TreeFile { mode: entry.mode(), oid: Oid(id) };
             let file = RepoPath::new(entry.path()).to_fs_path(tree.dir);
             if !side.is_gitlink() && !matches_blob(tree.repo, &file, side) {
-                self.entries.clear_length(position);
+                self.entries.clear_file_size(position);
             }
         }
     }

@@ -13,8 +13,8 @@ use super::Error;
 use super::fsync::sync_paths;
 use crate::fail_points;
 
-/// Copies a file or symlink with its mode and time. The copy is atomic: no partial file appears under the
-/// name. Where the file system can create unnamed files, a killed process leaves nothing next to it.
+/// Copies a file or symlink with its mode and time. The copy is atomic: no partial file appears at `to`.
+/// Where the file system can create unnamed files, a killed process leaves no temporary file.
 pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
     remove_temp_copies(from, to);
     let result = copy_unnamed(from, to).and_then(|is_done| match is_done {
@@ -56,7 +56,7 @@ pub(super) fn remove_temp_copies(from: &Path, to: &Path) {
     }
 }
 
-/// Returns whether a file on another file system has the same kind, mode and contents as this one.
+/// Returns whether two files are on different file systems and have the same kind, mode and contents.
 pub(super) fn is_copy_on_other_device(first: &Path, second: &Path) -> std::io::Result<bool> {
     Ok(first.symlink_metadata()?.dev() != second.symlink_metadata()?.dev() && is_identical(first, second)?)
 }

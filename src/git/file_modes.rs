@@ -27,8 +27,8 @@ const FILE_KIND_MASK: u32 = 0o170_000;
 const FOLDER_KIND: u32 = 0o040_000;
 
 impl PathMode {
-    /// Returns whether these bits may apply to a file of mode `mode`: bits of a folder mean nothing for a
-    /// file in its place, and vice versa.
+    /// Returns whether the recorded bits may apply to a path of mode `mode`: bits of a folder mean nothing
+    /// for a file in its place, and vice versa.
     fn matches_kind(&self, mode: u32) -> bool {
         self.mode & FILE_KIND_MASK == 0
             || mode & FILE_KIND_MASK == 0

@@ -36,9 +36,9 @@ pub(super) struct FolderStamps {
     started: u64,
     saved: Vec<FolderStamp>,
     current: Vec<FolderStamp>,
-    /// Number of folders whose current stamp is not among the saved ones.
+    /// Number of folders that this walk read and recorded with a new stamp.
     new_count: usize,
-    /// Whether a folder is missing, so that positions no longer match the saved ones.
+    /// Whether the walk skipped a missing folder, so that positions no longer match the saved ones.
     is_incomplete: bool,
 }
 
@@ -58,8 +58,8 @@ impl FolderStamps {
         Some(FolderStamps { tree, device, started, saved, current, new_count: 0, is_incomplete: false })
     }
 
-    /// Returns whether the next folder, with stat data `meta`, certainly has no names besides those in the
-    /// index.
+    /// Takes the next folder of the walk, with stat data `meta`. Returns whether the folder certainly has
+    /// only names that the index has, because its stamp is unchanged.
     pub(super) fn is_unchanged(&mut self, meta: &Stat) -> bool {
         let stamp = self.stamp(meta);
         let is_known = !self.is_incomplete
@@ -106,7 +106,8 @@ impl FolderStamps {
         Some(out)
     }
 
-    /// Returns the stamp of a folder; all zero where its times might not change with the folder.
+    /// Returns the stamp of a folder; all zero where its times do not prove anything: they are too young or
+    /// have no fractions, or the folder is on another device.
     fn stamp(&self, meta: &Stat) -> FolderStamp {
         let to_ns =
             |seconds: i64, ns: u64| u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(ns);

@@ -1,8 +1,9 @@
 //! In-process merge forecasts: whether merges would conflict and where, computed for many merges in multiple
 //! threads. Nothing is written, and a forecast never decides a landing.
 //!
-//! Where no path needs a decision, the rules of `exact` apply. Files that both sides changed in place are
-//! merged line by line, as long as git would use its own text merge for them. Everything else is left to git.
+//! Where no path needs a decision, the rules of `exact_merge` apply. Files that both sides changed in place
+//! are merged line by line, as long as git would use its own text merge for them. Everything else is left to
+//! git.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -140,8 +141,8 @@ pub(super) fn object_store(repo: &Repo, objects: Option<&TempObjectStore>) -> Re
     }
 }
 
-/// Returns everything besides the three trees that decides a forecast, as bytes to compare two points in time
-/// by.
+/// Returns what a forecast depends on besides the three trees: merge settings, attribute files outside of
+/// trees, and git's version. Equal bytes mean that an earlier forecast is still valid.
 pub(crate) fn forecast_environment(repo: &Repo) -> Result<Vec<u8>, Error> {
     let mut out = GlobalMergeRules::read(repo).source;
     out.extend_from_slice(repo.version()?.to_string().as_bytes());
@@ -149,7 +150,7 @@ pub(crate) fn forecast_environment(repo: &Repo) -> Result<Vec<u8>, Error> {
 }
 
 impl Repo {
-    /// Returns a short hash of `parts` for comparing them.
+    /// Returns one hash over the concatenated `parts`, to compare them by.
     pub(crate) fn fingerprint(&self, parts: &[&[u8]]) -> Result<Oid, Error> {
         let bytes = parts.concat();
         let hash = gix::objs::compute_hash(self.gix.object_hash(), gix::objs::Kind::Blob, &bytes);
@@ -179,7 +180,7 @@ impl ForecastWorker {
         self.current = Some(CurrentMerge { input, conflicts: Vec::new() });
         let walk_result = exact_merge::walk_trees(self, input.base.0, input.ours.0, input.theirs.0)?;
         let conflicts = self.current.take().map(|current| current.conflicts).unwrap_or_default();
-        // Git decides a merge whose result is empty, as in `exact`.
+        // Git decides a merge whose result is empty, as in `exact_merge`.
         Ok(walk_result.ok().flatten().map(|_| conflicts))
     }
 
@@ -266,8 +267,8 @@ impl TextCache {
         let Some(base_text) = self.load_text(reader, base)? else { return Ok(None) };
         let Some(our_text) = self.load_text(reader, ours)? else { return Ok(None) };
         let Some(their_text) = self.load_text(reader, theirs)? else { return Ok(None) };
-        let our_edits = self.load_edits(base, &base_text, ours, &our_text);
-        let their_edits = self.load_edits(base, &base_text, theirs, &their_text);
+        let our_edits = self.cached_edits(base, &base_text, ours, &our_text);
+        let their_edits = self.cached_edits(base, &base_text, theirs, &their_text);
         Ok(Some(text_merge::find_conflicts(&our_text, &our_edits, &their_text, &their_edits)))
     }
 
@@ -284,7 +285,7 @@ impl TextCache {
         Ok(text)
     }
 
-    fn load_edits(
+    fn cached_edits(
         &self,
         base: gix::ObjectId,
         base_text: &[u8],

@@ -9,7 +9,8 @@ use super::{Error, Oid, Repo};
 /// Maximum number of commits of a lane that are saved, so that the cache file stays small.
 const MAX_COMMITS_SAVED: usize = 200;
 
-/// Commits that a tip has on top of a base, and its fork points: the base's commits that they build on.
+/// Commits that a tip has and its base lacks, and the tip's fork points: the commits of the base that they
+/// build on.
 #[derive(Debug, Clone)]
 pub(crate) struct BranchFork {
     tip: Oid,
@@ -57,7 +58,7 @@ pub(crate) enum CommonAncestor {
     Unrelated,
 }
 
-/// Fork points and common ancestors of tips that share one base.
+/// Lookup of fork points and common ancestors for tips that share one base.
 pub(crate) struct ForkPoints<'a> {
     repo: &'a Repo,
     base: Oid,
@@ -83,8 +84,8 @@ impl<'a> ForkPoints<'a> {
         (!self.has_altered_history).then(compute_key).transpose()
     }
 
-    /// Walks the commits that a tip has on top of the base.
-    pub(crate) fn fork(&self, tip: Oid) -> Result<BranchFork, Error> {
+    /// Walks the commits that a tip has and the base lacks, and returns them with the fork points.
+    pub(crate) fn find_fork(&self, tip: Oid) -> Result<BranchFork, Error> {
         let describe_object = || format!("history of {}", tip.short());
         let walk = self.repo.gix.rev_walk([tip.0]).with_hidden([self.base.0]).all();
         let mut unique_commits = HashSet::new();

@@ -1,5 +1,4 @@
-//! In-process reader for complete indexes. There is no answer for split or sparse indexes; the caller then
-//! runs git.
+//! In-process reader for complete indexes. A split or sparse index is not read; the caller then runs git.
 
 use std::path::Path;
 

@@ -39,12 +39,13 @@ struct MergeTreeBatch<'a> {
     temp_objects: &'a TempObjectStore,
 }
 
-/// Source from which git reads attributes.
+/// Source from which `git merge-tree` reads attributes.
 #[derive(Clone)]
 enum AttributeSource {
-    /// This tree or commit.
+    /// Tree or commit, which git gets as `--attr-source`.
     Tree(Oid),
-    /// Folder that git is started in, for versions without `--attr-source`; the value is the git directory.
+    /// Attribute files in the folder that git is started in, for versions without `--attr-source`. The value
+    /// is the repository's git directory.
     Folder(PathBuf),
 }
 
@@ -92,12 +93,15 @@ pub(crate) fn forecast_with_git(
     Ok(forecasts)
 }
 
-type IndexedPair = (usize, (Oid, Oid));
+type IndexedCommitPair = (usize, (Oid, Oid));
 
 /// Groups the pairs whose merges use the same attributes.
-fn group_by_attributes(reader: &TreeReader, pairs: &[(Oid, Oid)]) -> Result<Vec<Vec<IndexedPair>>, Error> {
+fn group_by_attributes(
+    reader: &TreeReader,
+    pairs: &[(Oid, Oid)],
+) -> Result<Vec<Vec<IndexedCommitPair>>, Error> {
     let mut cached_keys = HashMap::new();
-    let mut groups: BTreeMap<Vec<u8>, Vec<IndexedPair>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<u8>, Vec<IndexedCommitPair>> = BTreeMap::new();
     for (index, pair) in pairs.iter().enumerate() {
         let tree = reader.tree_of(pair.0)?;
         let key = attributes_key(reader, tree, &mut cached_keys)?;
@@ -136,7 +140,7 @@ fn attributes_key(
 impl MergeTreeBatch<'_> {
     /// Runs git on `pairs` and returns the records with the indexes of their pairs. A merge that makes git
     /// crash also loses the records that git had not printed yet, so the missing pairs run again in halves.
-    fn run(&self, pairs: &[IndexedPair]) -> Vec<(usize, MergeTreeRecord)> {
+    fn run(&self, pairs: &[IndexedCommitPair]) -> Vec<(usize, MergeTreeRecord)> {
         let lines: Vec<String> =
             pairs.iter().map(|(_, (ours, theirs))| format!("{ours} {theirs}\n")).collect();
         let out = self.command().input(lines.concat()).accept(ABORTED_EXIT_CODES).run();

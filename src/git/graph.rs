@@ -18,7 +18,7 @@ fn is_transient_ref(name: &str) -> bool {
     TRANSIENT_REF_PREFIXES.iter().any(|start| name.starts_with(start))
 }
 
-/// Number of commits that each of two commits has and the other lacks.
+/// Numbers of commits that only one of two commits reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Distance {
     /// Number of commits of the first that the second lacks.
@@ -86,7 +86,7 @@ impl Repo {
             return Ok(base);
         }
         let out = self.git().arg("merge-base").args([one.to_string(), two.to_string()]).accept(&[1]).run()?;
-        Ok(Oid::from_hex(out.line().as_bytes()))
+        Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()))
     }
 
     /// Returns the merge base that gitoxide computes, cached for each pair.
@@ -265,10 +265,10 @@ impl Repo {
             .arg(commit.to_string())
             .args(["--", "refs/remotes/"])
             .run()?;
-        Ok(Some(out.line()).filter(|line| !line.is_empty()))
+        Ok(Some(out.trimmed_stdout()).filter(|line| !line.is_empty()))
     }
 
-    /// Returns the id of these bytes as a blob.
+    /// Returns the id that a blob with these bytes would have, without writing it.
     pub(crate) fn blob_id(&self, bytes: &[u8]) -> Option<Oid> {
         gix::objs::compute_hash(self.gix.object_hash(), gix::objs::Kind::Blob, bytes).ok().map(Oid)
     }

@@ -18,9 +18,9 @@ pub(super) fn read_head(git_dir: &Path) -> std::io::Result<String> {
     Ok(text.trim_end().to_owned())
 }
 
-/// Reads HEAD of a git directory for comparison or display: bytes that are not UTF-8 are replaced. Empty if
-/// it cannot be read.
-pub(super) fn head_lossy(git_dir: &Path) -> String {
+/// Returns the text of HEAD for comparison or display, with bytes that are not UTF-8 replaced; empty if HEAD
+/// cannot be read.
+pub(super) fn read_head_lossy(git_dir: &Path) -> String {
     read_head(git_dir).unwrap_or_else(|_| {
         let bytes = std::fs::read(git_dir.join("HEAD")).unwrap_or_default();
         String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned()
@@ -124,7 +124,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("HEAD"), b"ref: refs/heads/caf\xe9\n").unwrap();
         assert!(read_head(dir.path()).is_err());
-        assert_eq!(head_lossy(dir.path()), "ref: refs/heads/caf\u{fffd}");
-        assert_eq!(head_lossy(&dir.path().join("nowhere")), "");
+        assert_eq!(read_head_lossy(dir.path()), "ref: refs/heads/caf\u{fffd}");
+        assert_eq!(read_head_lossy(&dir.path().join("nowhere")), "");
     }
 }

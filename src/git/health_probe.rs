@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use super::head_file::read_head;
-use super::refs::holds_no_id;
+use super::refs::is_broken_ref_file;
 use super::{Error, Head, Oid, Program, Repo, RepoPath, version::Version};
 
-/// Hooks that run for events in lanes and for landings.
+/// Names of the git hooks that run in lanes and at landings.
 const LANE_HOOKS: &[&str] = &[
     "pre-commit",
     "prepare-commit-msg",
@@ -19,7 +19,7 @@ const LANE_HOOKS: &[&str] = &[
     "reference-transaction",
 ];
 
-/// Maximum depth below the git directory at which lock files are searched.
+/// Maximum depth to which folders with refs are searched for lock files and broken refs.
 const MAX_LOCK_DEPTH: usize = 12;
 
 /// git's record of one linked worktree.
@@ -92,16 +92,17 @@ impl Repo {
         self.head_commit(main_dir).ok()?.map(Head::Detached)
     }
 
-    /// Returns refs below these prefixes whose file holds no id. A power failure leaves an empty one.
+    /// Returns the names of loose refs below `prefixes` whose file holds no id. A power failure leaves an
+    /// empty file.
     pub(crate) fn broken_refs(&self, prefixes: &[String]) -> Vec<String> {
         let mut out = Vec::new();
         if self.is_reftable() {
             return out;
         }
         for prefix in prefixes {
-            walk(&self.common_dir().join(prefix), MAX_LOCK_DEPTH, &mut |path| {
+            visit_files(&self.common_dir().join(prefix), MAX_LOCK_DEPTH, &mut |path| {
                 let name = path.strip_prefix(self.common_dir()).unwrap_or(path).to_string_lossy();
-                if holds_no_id(path) && !is_lock(path) {
+                if is_broken_ref_file(path) && !is_lock(path) {
                     out.push(name.into_owned());
                 }
             });
@@ -121,7 +122,7 @@ impl Repo {
         values.iter().map(ToString::to_string).collect()
     }
 
-    /// Returns remotes to which a push sends every ref, including git-proq's private refs.
+    /// Returns the names of the remotes to which a push sends every ref, including git-proq's private refs.
     pub(crate) fn mirror_remotes(&self) -> Vec<String> {
         let config = self.gix.config_snapshot();
         let mut out = Vec::new();
@@ -138,7 +139,7 @@ impl Repo {
         out
     }
 
-    /// Returns the repository's hooks that run for events in lanes.
+    /// Returns the names of the repository's executable hooks that git runs in lanes and at landings.
     pub(crate) fn lane_hooks(&self) -> Vec<&'static str> {
         use std::os::unix::fs::PermissionsExt;
         let folder = match self.gix.config_snapshot().trusted_path("core.hooksPath") {
@@ -192,10 +193,10 @@ impl Repo {
             }
         };
         // Folders with only objects, logs and submodules are not searched.
-        walk(common, 0, &mut add_lock);
-        walk(&common.join("worktrees"), 1, &mut add_lock);
+        visit_files(common, 0, &mut add_lock);
+        visit_files(&common.join("worktrees"), 1, &mut add_lock);
         for folder in ["refs", "reftable"] {
-            walk(&common.join(folder), MAX_LOCK_DEPTH, &mut add_lock);
+            visit_files(&common.join(folder), MAX_LOCK_DEPTH, &mut add_lock);
         }
         out.sort();
         out
@@ -203,7 +204,7 @@ impl Repo {
 }
 
 /// Returns the process id in a lock file that git-proq wrote; none in other lock files.
-pub(crate) fn lock_owner(path: &Path) -> Option<u32> {
+pub(crate) fn lock_owner_pid(path: &Path) -> Option<u32> {
     let text = std::fs::read_to_string(path).ok()?;
     text.strip_prefix("git-proq ")?.lines().next()?.trim().parse().ok()
 }
@@ -213,10 +214,10 @@ fn is_lock(path: &Path) -> bool {
 }
 
 /// Visits every file below a folder, down to `depth` folders. Links are not followed.
-fn walk(dir: &Path, depth: usize, visit: &mut dyn FnMut(&Path)) {
+fn visit_files(dir: &Path, depth: usize, visit: &mut dyn FnMut(&Path)) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth > 0 => walk(&entry.path(), depth - 1, visit),
+            Ok(kind) if kind.is_dir() && depth > 0 => visit_files(&entry.path(), depth - 1, visit),
             Ok(kind) if kind.is_file() => visit(&entry.path()),
             _ => {}
         }

@@ -24,7 +24,7 @@ pub(crate) fn run_hook(repo: &Repo, dir: &Path, name: &str, args: &[&str]) -> Re
 }
 
 impl Repo {
-    /// Returns the hook folder of the main checkout if it has a hook that git runs before a merge commit.
+    /// Returns the hook folder of the main checkout, if git has a hook to run there before a merge commit.
     /// Hooks in a lane do not count. Does not start git where nothing indicates a hook.
     ///
     /// # Errors
@@ -33,8 +33,9 @@ impl Repo {
         if !self.may_have_hook(self.command_dir(), PRE_MERGE_HOOK) {
             return Ok(None);
         }
-        let folder =
-            self.command_dir().join(self.git().args(["rev-parse", "--git-path", "hooks"]).run()?.line());
+        let folder = self
+            .command_dir()
+            .join(self.git().args(["rev-parse", "--git-path", "hooks"]).run()?.trimmed_stdout());
         let mode = folder.join(PRE_MERGE_HOOK).metadata().map(|m| m.permissions().mode());
         let has_hook = mode.is_ok_and(|mode| mode & 0o111 != 0) || self.has_hook_sections();
         Ok(has_hook.then_some(folder))
@@ -67,7 +68,7 @@ impl Repo {
             .mutating()
             .run_forwarding_output()?;
         // The hook may have left a `.git` that points to another index.
-        self.git_with_git_dir(dir, &git_dir).arg("write-tree").mutating().durable().run_for_id()
+        self.hookless_git_with_git_dir(dir, &git_dir).arg("write-tree").mutating().durable().run_for_id()
     }
 
     /// Returns whether hooks are configured in `hook` sections, as newer versions of git allow.

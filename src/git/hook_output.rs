@@ -42,7 +42,7 @@ fn forward_lines(mut output: PipeReader, child_exited: &AtomicBool) {
         let mut readable = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)];
         match poll(&mut readable, Some(&FLUSH_AFTER)) {
             Ok(0) if has_exited => break,
-            Ok(0) => print(&std::mem::take(&mut pending)),
+            Ok(0) => print_hook_output(&std::mem::take(&mut pending)),
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => break,
             Ok(_) => match output.read(&mut buffer) {
@@ -51,14 +51,15 @@ fn forward_lines(mut output: PipeReader, child_exited: &AtomicBool) {
             },
         }
         if let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') {
-            print(&pending.drain(..=end).collect::<Vec<u8>>());
+            print_hook_output(&pending.drain(..=end).collect::<Vec<u8>>());
         }
     }
-    print(&pending);
+    print_hook_output(&pending);
 }
 
-/// Prints hook output. A carriage return, with which a progress line overwrites itself, becomes a line end.
-fn print(bytes: &[u8]) {
+/// Prints hook output to standard error without control sequences. A carriage return, with which a progress
+/// line overwrites itself, becomes a line end.
+fn print_hook_output(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
     // The terminal may be gone; the hook's result counts anyway.
     drop(std::io::stderr().write_all(Printable::escape(&text, true).as_str().as_bytes()));

@@ -1,5 +1,5 @@
-//! Author and committer of a new commit, where they are certain; otherwise git decides, which supports more
-//! sources.
+//! Author and committer of a new commit, determined in process where git would surely take the same;
+//! otherwise git decides, which supports more sources.
 
 use std::sync::OnceLock;
 
@@ -48,7 +48,8 @@ impl Repo {
     }
 
     /// Returns the name and address from the environment or the settings for a role, `author` or `committer`.
-    /// The lookup of gix also determines the time, for which it first reads all names of time zones.
+    /// gix has the same lookup, but also determines the time, for which it first reads all names of time
+    /// zones.
     fn configured_identity(&self, role: &str) -> Option<Identity> {
         let settings = self.gix.config_snapshot();
         let find_value = |key: &str| {

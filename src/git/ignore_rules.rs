@@ -47,34 +47,35 @@ pub(super) enum UnindexedKind {
 pub(super) struct IgnoreRules<'a> {
     /// Top of the worktree.
     dir: &'a Path,
-    index: RuleIndex<'a>,
+    file_source: IgnoreFileSource<'a>,
     loaded: Option<LoadedRules>,
 }
 
-/// Source of `.gitignore` files.
-enum RuleIndex<'a> {
+/// Place from which the `.gitignore` files of a worktree are read.
+enum IgnoreFileSource<'a> {
     /// Worktree, and the index for files that the worktree lacks.
     WorktreeThenIndex(&'a State),
     /// Index only, even if the worktree has the file.
     IndexOnly(&'a State),
-    /// Worktree only: no `.gitignore` is left out on purpose, and git does not use a missing one either.
+    /// Worktree only: no `.gitignore` is left out on purpose, as by a sparse checkout, and git does not use a
+    /// missing one either. The value is the repository's hash kind.
     WorktreeOnly(gix::hash::Kind),
 }
 
 impl<'a> IgnoreRules<'a> {
     /// Creates the rules for the worktree at `dir` with its index.
     pub(super) fn new(dir: &'a Path, index: &'a State) -> IgnoreRules<'a> {
-        IgnoreRules { dir, index: RuleIndex::WorktreeThenIndex(index), loaded: None }
+        IgnoreRules { dir, file_source: IgnoreFileSource::WorktreeThenIndex(index), loaded: None }
     }
 
     /// Creates the rules for a worktree whose files do not exist yet and will be those of the index.
     pub(super) fn from_index(dir: &'a Path, index: &'a State) -> IgnoreRules<'a> {
-        IgnoreRules { dir, index: RuleIndex::IndexOnly(index), loaded: None }
+        IgnoreRules { dir, file_source: IgnoreFileSource::IndexOnly(index), loaded: None }
     }
 
-    /// Creates the rules for a worktree in which no file is left out on purpose.
+    /// Creates the rules for a worktree in which no file is left out on purpose, as by a sparse checkout.
     pub(super) fn with_all_files(dir: &'a Path, hash: gix::hash::Kind) -> IgnoreRules<'a> {
-        IgnoreRules { dir, index: RuleIndex::WorktreeOnly(hash), loaded: None }
+        IgnoreRules { dir, file_source: IgnoreFileSource::WorktreeOnly(hash), loaded: None }
     }
 
     /// Returns whether a rule ignores a file or folder, directly or through a parent folder; false if the
@@ -92,12 +93,12 @@ impl<'a> IgnoreRules<'a> {
     fn match_rules_checked(&mut self, path: &Path, is_folder: bool) -> Option<(bool, bool)> {
         let relative = path.strip_prefix(self.dir).ok()?;
         if self.loaded.is_none() {
-            self.loaded = match self.index {
-                RuleIndex::WorktreeThenIndex(index) => {
+            self.loaded = match self.file_source {
+                IgnoreFileSource::WorktreeThenIndex(index) => {
                     load_rules(self.dir, index, Source::WorktreeThenIdMappingIfNotSkipped)
                 }
-                RuleIndex::IndexOnly(index) => load_rules(self.dir, index, Source::IdMapping),
-                RuleIndex::WorktreeOnly(hash) => {
+                IgnoreFileSource::IndexOnly(index) => load_rules(self.dir, index, Source::IdMapping),
+                IgnoreFileSource::WorktreeOnly(hash) => {
                     load_rules(self.dir, &State::new(hash), Source::WorktreeThenIdMappingIfNotSkipped)
                 }
             };
@@ -107,9 +108,9 @@ impl<'a> IgnoreRules<'a> {
         Some((stack.at_path(relative, Some(mode), &repo.objects).ok()?.is_excluded(), *sure))
     }
 
-    /// Returns whether a path outside the index contains anything that `accepts` rejects. `accepts` is called
-    /// for every path at or below it, except below ignored folders. Returns true also where the rules are
-    /// uncertain.
+    /// Returns whether `accepts` rejects a path outside the index or anything below it. `accepts` is not
+    /// called below ignored folders. Returns true also where the rules are uncertain, and for a nested
+    /// repository.
     pub(super) fn has_unaccepted(
         &mut self,
         path: &Path,

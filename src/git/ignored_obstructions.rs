@@ -33,12 +33,13 @@ impl IgnoredFile {
     /// Returns whether the file is unchanged in the worktree at `dir`, or below `parked_dir`, where a
     /// snapshot's files are parked.
     pub(crate) fn is_preserved(&self, repo: &Repo, dir: &Path, parked_dir: &Path) -> bool {
-        let is_same_below = |top: &Path| describe_file(repo, top, &self.path).is_ok_and(|now| now == *self);
+        let is_same_below =
+            |top: &Path| read_ignored_file(repo, top, &self.path).is_ok_and(|now| now == *self);
         is_same_below(dir) || is_same_below(&parked_dir.join(FILES_DIR))
     }
 
-    /// Returns the mode and the content id.
-    pub(super) fn side(&self) -> TreeFile {
+    /// Returns the mode with the content id, as a file in a tree has them. No blob with this id exists.
+    pub(super) fn to_tree_file(&self) -> TreeFile {
         TreeFile { mode: self.mode, oid: self.content }
     }
 }
@@ -62,19 +63,19 @@ pub(super) fn find_ignored_obstructions(
         Vec::new()
     };
     let untracked = dirty.untracked().filter(|e| !e.nested).map(|e| &e.path).collect();
-    describe_obstructions(tree, &changes, &untracked, restored)
+    list_ignored_obstructions(tree, &changes, &untracked, restored)
 }
 
-/// Returns the ignored files of a clean worktree that have to be parked anyway. They occupy the place of a
+/// Returns the ignored files that have to be parked even if the worktree is clean. They occupy the place of a
 /// folder whose files the user marked skip-worktree, see [`skipped_obstructions`], or are among `restored`.
 pub(super) fn ignored_in_clean_worktree(
     tree: &WorktreeContext<'_>,
     restored: &[RepoPath],
 ) -> Result<Vec<IgnoredFile>, Error> {
-    describe_obstructions(tree, &[], &BTreeSet::new(), restored)
+    list_ignored_obstructions(tree, &[], &BTreeSet::new(), restored)
 }
 
-fn describe_obstructions(
+fn list_ignored_obstructions(
     tree: &WorktreeContext<'_>,
     changes: &[Change],
     untracked: &BTreeSet<&RepoPath>,
@@ -83,7 +84,7 @@ fn describe_obstructions(
     let mut scan = ObstructionScan::run(tree, changes, untracked)?;
     scan.files.extend(filter_ignored_files(tree, restored)?);
     let is_readable = |path: &&RepoPath| special_files::unreadable_paths(tree.dir, [*path]).is_empty();
-    scan.files.iter().filter(is_readable).map(|path| describe_file(tree.repo, tree.dir, path)).collect()
+    scan.files.iter().filter(is_readable).map(|path| read_ignored_file(tree.repo, tree.dir, path)).collect()
 }
 
 /// Returns those of `paths` that are files or links which git ignores and does not track.
@@ -104,7 +105,8 @@ fn filter_ignored_files(tree: &WorktreeContext<'_>, paths: &[RepoPath]) -> Resul
     Ok(ignored)
 }
 
-/// Refuses if anything else occupies these paths: what no snapshot can hold cannot be parked with it.
+/// Refuses to continue if something that is not part of the snapshot occupies a path of HEAD: it cannot be
+/// parked with the snapshot's files.
 ///
 /// # Errors
 /// Returns [`Error::NotAFile`], [`Error::Unreadable`], or [`Error::Raced`] for files created after the
@@ -127,7 +129,7 @@ pub(super) fn refuse_obstructions(
     if all.is_empty() { Ok(()) } else { Err(Error::Raced { dir: tree.dir.to_owned(), paths: all }) }
 }
 
-/// Paths in the worktree that occupy places which the snapshot needs.
+/// Scan for paths that occupy the places of HEAD's files and are not part of a snapshot.
 #[derive(Default)]
 struct ObstructionScan {
     files: BTreeSet<RepoPath>,
@@ -176,8 +178,8 @@ impl ObstructionScan {
     }
 }
 
-/// Describes the file or link at a path below the folder `top`.
-fn describe_file(repo: &Repo, top: &Path, path: &RepoPath) -> Result<IgnoredFile, Error> {
+/// Reads mode and content id of the file or link at a path below the folder `top`.
+fn read_ignored_file(repo: &Repo, top: &Path, path: &RepoPath) -> Result<IgnoredFile, Error> {
     let file = path.to_fs_path(top);
     let failed = |e| Error::io("read", &file)(e);
     let meta = file.symlink_metadata().map_err(failed)?;

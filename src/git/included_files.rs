@@ -75,7 +75,7 @@ impl IncludePatterns {
         self.search.patterns.iter().all(|list| list.patterns.is_empty())
     }
 
-    /// Returns whether a path in an included folder is excluded again.
+    /// Returns whether a negative pattern excludes a path although a parent folder is included.
     pub(crate) fn excludes(&self, path: &RepoPath, is_folder: bool) -> bool {
         self.has_negative && self.last_match(path.as_bytes(), is_folder) == Some(false)
     }
@@ -92,7 +92,7 @@ impl IncludePatterns {
         })
     }
 
-    /// Returns whether any pattern excludes what others match.
+    /// Returns whether any pattern is negative: it excludes paths that other patterns match.
     pub(crate) fn has_exceptions(&self) -> bool {
         self.has_negative
     }
@@ -143,7 +143,7 @@ pub(crate) struct IncludeMatches {
     pub(crate) not_ignored: Vec<RepoPath>,
 }
 
-/// Main checkout whose files are matched for inclusion in a worktree.
+/// Main checkout whose files are matched for inclusion in a target worktree.
 pub(crate) struct IncludeSource<'a> {
     main_dir: &'a Path,
     main_index: File,
@@ -186,7 +186,7 @@ impl<'a> IncludeSource<'a> {
         NEVER_INCLUDED.iter().any(|name| path.ends_with_name(name)) || self.off_limits.contains(path)
     }
 
-    /// Returns whether the worktree tracks a path.
+    /// Returns whether the target worktree tracks a path.
     pub(crate) fn is_tracked(&self, path: &RepoPath) -> bool {
         self.target_index.entry_by_path(BStr::new(path.as_bytes())).is_some()
     }
@@ -206,8 +206,9 @@ impl<'a> IncludeSource<'a> {
         })
     }
 
-    /// Returns what patterns match. `as_links` finds paths to link: git does not treat a link as a folder, so
-    /// it is enough that the main checkout's rules ignore the folder.
+    /// Returns the untracked paths of the main checkout that `patterns` match. `as_links` is whether they
+    /// will be linked: git does not treat a link as a folder, so it is enough that the main checkout's rules
+    /// ignore the folder.
     pub(crate) fn find_included(&self, patterns: &IncludePatterns, as_links: bool) -> IncludeMatches {
         let mut search = IncludeSearch {
             source: self,

@@ -34,7 +34,7 @@ pub(super) fn remove_scratch_index(index: &Path) {
     drop(std::fs::remove_file(lock));
 }
 
-/// Index that is to replace another one.
+/// New index that will replace a worktree's index.
 pub(super) enum NewIndex {
     /// Path of a file with the new index.
     InFile(PathBuf),
@@ -51,8 +51,9 @@ impl NewIndex {
     }
 }
 
-/// Returns the path of the new index that a step with this scratch folder had staged in a lock that was then
-/// deleted; `None` if nothing was staged.
+/// Returns the path of the new index that a step with this scratch folder had staged in a lock, after the
+/// lock was deleted. Returns `None` if nothing was staged. Renames the staged file first, because a new lock
+/// needs its name.
 pub(super) fn find_staged_index(scratch: &Path) -> Result<Option<PathBuf>, Error> {
     let (mark, scratch_index) = (scratch.join(LOCK_MARK_NAME), scratch.join(INDEX_NAME));
     // A new lock needs the mark's name.
@@ -96,7 +97,8 @@ impl FileVersion {
     }
 }
 
-/// Name in a step's scratch folder of an index that git works on, or that has no other place there.
+/// Name in a step's scratch folder of an index that git works on. Also the name of the copy of a new index
+/// that only the lock file would hold otherwise.
 pub(super) const INDEX_NAME: &str = "index";
 /// Name in a step's scratch folder of the file to which `index.lock` is a hard link.
 const LOCK_MARK_NAME: &str = "mark-index";
@@ -131,9 +133,9 @@ pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
     FileId::read(a).is_some_and(|id| Some(id) == FileId::read(b))
 }
 
-/// State of the index lock that a step acquired, as another process sees it.
+/// Status of the index lock that a step acquired, as any process can detect it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LockOutcome {
+pub(super) enum IndexLockState {
     /// The lock is held, and does not contain the new index yet.
     Held,
     /// The lock is held, and contains the complete new index.
@@ -144,16 +146,16 @@ pub(super) enum LockOutcome {
     Absent,
 }
 
-/// Returns the state of the index lock that a step with this scratch folder acquired.
-pub(super) fn lock_outcome(git_dir: &Path, scratch: &Path) -> LockOutcome {
+/// Returns the status of the index lock that a step with this scratch folder acquired.
+pub(super) fn index_lock_state(git_dir: &Path, scratch: &Path) -> IndexLockState {
     let lock = git_dir.join("index.lock");
     let (mark, ready) = (scratch.join(LOCK_MARK_NAME), scratch.join(READY_MARK_NAME));
     if ready.exists() {
-        if is_same_file(&ready, &lock) { LockOutcome::Ready } else { LockOutcome::Installed }
+        if is_same_file(&ready, &lock) { IndexLockState::Ready } else { IndexLockState::Installed }
     } else if is_same_file(&mark, &lock) {
-        LockOutcome::Held
+        IndexLockState::Held
     } else {
-        LockOutcome::Absent
+        IndexLockState::Absent
     }
 }
 
@@ -167,13 +169,15 @@ pub(super) fn holds_index(lock: &Path) -> bool {
 /// place; otherwise the lock is removed. Returns whether the new index is in place.
 pub(super) fn recover_lock(git_dir: &Path, scratch: &Path) -> Result<bool, Error> {
     let (lock, index) = (git_dir.join("index.lock"), git_dir.join("index"));
-    match lock_outcome(git_dir, scratch) {
-        LockOutcome::Held => std::fs::remove_file(&lock).map_err(Error::io("remove", &lock)).map(|()| false),
-        LockOutcome::Ready => {
+    match index_lock_state(git_dir, scratch) {
+        IndexLockState::Held => {
+            std::fs::remove_file(&lock).map_err(Error::io("remove", &lock)).map(|()| false)
+        }
+        IndexLockState::Ready => {
             std::fs::rename(&lock, &index).map_err(Error::io("replace", &index)).map(|()| true)
         }
-        LockOutcome::Installed => Ok(true),
-        LockOutcome::Absent => Ok(false),
+        IndexLockState::Installed => Ok(true),
+        IndexLockState::Absent => Ok(false),
     }
 }
 
@@ -317,8 +321,8 @@ fn write_bytes_and_time(file: &mut File, bytes: &[u8], time: SystemTime) -> std:
 pub(super) struct IndexBackup {
     index: PathBuf,
     bytes: Vec<u8>,
-    /// Modification time. Git uses it to detect which files may have changed since, so it belongs to the
-    /// index.
+    /// Modification time of the index file. Git uses it to detect which files may have changed since, so it
+    /// is restored with the content.
     time: SystemTime,
 }
 
@@ -480,7 +484,7 @@ mod tests {
             .stage(NewIndex::InFile(next))
             .unwrap();
         assert!(staged.install_forced().is_err());
-        assert_eq!(lock_outcome(dir.path(), dir.path()), LockOutcome::Ready);
+        assert_eq!(index_lock_state(dir.path(), dir.path()), IndexLockState::Ready);
         std::fs::remove_dir(&index).unwrap();
         assert!(recover_lock(dir.path(), dir.path()).unwrap());
         assert_eq!(std::fs::read(&index).unwrap(), b"DIRC new");

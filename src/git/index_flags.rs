@@ -76,13 +76,14 @@ impl Repo {
     }
 }
 
-/// Returns whether a worktree has sparse patterns and `core.sparseCheckout` is set.
+/// Returns whether a worktree is a sparse checkout: it has a file of sparse patterns, and
+/// `core.sparseCheckout` is set.
 pub(super) fn is_sparse_active(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<bool, Error> {
     if !has_sparse_file(git_dir) {
         return Ok(false);
     }
     let call = repo.git_in(dir).args(["config", "--type=bool", "core.sparseCheckout"]);
-    Ok(call.accept(&[1]).run()?.line() == "true")
+    Ok(call.accept(&[1]).run()?.trimmed_stdout() == "true")
 }
 
 fn edited_paths(
@@ -130,7 +131,7 @@ pub(super) fn clear_flags(repo: &Repo, dir: &Path, index: &Path, paths: &[RepoPa
     for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
         set_flag(repo, dir, index, flag, nul_separated(paths))?;
     }
-    refresh(repo, dir, index)
+    refresh_stat_data(repo, dir, index)
 }
 
 /// Sets or clears one flag of the entries named in `nul_paths` in an index file.
@@ -185,7 +186,7 @@ pub(super) fn clear_other_flags(
         is_changed |= !list.is_empty();
         set_flag(tree.repo, tree.dir, index, flag, list)?;
     }
-    if is_changed { refresh(tree.repo, tree.dir, index) } else { Ok(()) }
+    if is_changed { refresh_stat_data(tree.repo, tree.dir, index) } else { Ok(()) }
 }
 
 /// Returns a predicate for paths that have an entry in an index file. It is always true where gitoxide cannot
@@ -195,7 +196,7 @@ pub(super) fn entry_lookup(repo: &Repo, index: &Path) -> impl Fn(&RepoPath) -> b
     move |path| index_file.as_ref().is_none_or(|file| file.entry_by_path(path.as_bytes().into()).is_some())
 }
 
-/// Sets the flags of those entries again that an index file has.
+/// Sets the flags of `flagged` again in an index file, for the paths that have an entry there.
 pub(super) fn restore_flags(
     repo: &Repo,
     dir: &Path,
@@ -258,7 +259,7 @@ pub(super) fn add_intent_entries(
 }
 
 /// Compares each entry whose stat data differs with its file, and updates the stat data of unchanged ones.
-pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error> {
+pub(super) fn refresh_stat_data(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error> {
     repo.git_in(dir)
         .args(KEEP_FLAGS_CONFIG)
         .args(["update-index", "-q", "--refresh"])
@@ -352,7 +353,7 @@ pub(super) fn flagged_entries_in(repo: &Repo, dir: &Path, file: &Path) -> Result
     }
     let decoded = File::at(file, repo.gix.object_hash(), true, Options::default());
     let Ok(index_file) = decoded else {
-        return flagged_by_git(repo, dir, file);
+        return flagged_entries_by_git(repo, dir, file);
     };
     let flag_mask = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE;
     Ok(index_file
@@ -390,7 +391,7 @@ impl Repo {
     }
 }
 
-fn flagged_by_git(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<FlaggedEntry>, Error> {
+fn flagged_entries_by_git(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<FlaggedEntry>, Error> {
     let out = repo.git_in(dir).args(["ls-files", "-v", "-z"]).index(file).run()?;
     Ok(out
         .fields()

@@ -14,27 +14,29 @@ use crate::explain::shell_quote_bytes;
 /// Environment variable in which `git -c` passes settings.
 pub(crate) const CONFIG_VARIABLE: &str = "GIT_CONFIG_PARAMETERS";
 
-/// Start, inner marker and end of the setting as git-proq writes it.
-const SETTING_PREFIX: &[u8] = b"'core.hooksPath'='";
+/// Start of the setting as git-proq writes it, up to the quoted path. [`GUARD_FOLDER`] is part of that path,
+/// and [`HOOKS_SETTING_SUFFIX`] ends it.
+const HOOKS_SETTING_PREFIX: &[u8] = b"'core.hooksPath'='";
 const GUARD_FOLDER: &[u8] = b"/proq/fences/";
-const SETTING_SUFFIX: &[u8] = b"/hooks'";
+const HOOKS_SETTING_SUFFIX: &[u8] = b"/hooks'";
 
-/// Returns the variable's value that makes `folder`, which is one of `proq/fences/`, git's hook folder.
+/// Returns the value of [`CONFIG_VARIABLE`] that makes `folder` git's hook folder. `folder` is one in
+/// `proq/fences/`.
 pub(crate) fn hooks_path_parameter(folder: &Path) -> OsString {
-    let mut out = SETTING_PREFIX[..SETTING_PREFIX.len() - 1].to_vec();
+    let mut out = HOOKS_SETTING_PREFIX[..HOOKS_SETTING_PREFIX.len() - 1].to_vec();
     out.extend(shell_quote_bytes(folder.as_os_str().as_bytes()));
     OsString::from_vec(out)
 }
 
-/// Returns this process's value of the variable without git-proq's setting; `None` if nothing is left.
+/// Returns this process's value of [`CONFIG_VARIABLE`] without git-proq's setting; `None` if nothing is left.
 pub(crate) fn user_parameters() -> Option<OsString> {
     remove_hooks_setting(&std::env::var_os(CONFIG_VARIABLE)?)
 }
 
 fn remove_hooks_setting(value: &OsStr) -> Option<OsString> {
     let is_guard_setting = |word: &&[u8]| {
-        word.starts_with(SETTING_PREFIX)
-            && word.ends_with(SETTING_SUFFIX)
+        word.starts_with(HOOKS_SETTING_PREFIX)
+            && word.ends_with(HOOKS_SETTING_SUFFIX)
             && word.windows(GUARD_FOLDER.len()).any(|w| w == GUARD_FOLDER)
     };
     let remaining: Vec<&[u8]> = split_quoted(value.as_bytes())

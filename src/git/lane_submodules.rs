@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::head_file::has_head;
 use super::{Error, Oid, Repo, RepoPath};
 
-/// Ref in a copied submodule to the commit that the worktree was created with. It marks that commit as no
-/// unsaved work.
+/// Ref in a copied submodule to the commit that the worktree was created with. A commit that this ref reaches
+/// is not unsaved work.
 const START_REF: &str = "refs/proq/start";
 
 /// Submodule whose folder stays empty, as git leaves it.
@@ -73,8 +73,8 @@ impl Repo {
         Ok((copied, left_empty))
     }
 
-    /// Returns the submodules of a checkout whose folders exist, according to its index and the `.gitmodules`
-    /// in it.
+    /// Returns the submodules in a checkout's index whose folders exist and are empty, with the names from
+    /// `.gitmodules`. Those without a name are added to `left_empty`.
     fn list_submodules(
         &self,
         level: &SubmoduleLevel,
@@ -126,7 +126,8 @@ impl Repo {
         output.fields().filter_map(entry).collect()
     }
 
-    /// Copies a submodule and checks out its commit. Leaves nothing behind if that fails.
+    /// Copies a submodule's repository from the main checkout and checks out its commit. The error is the
+    /// reason why that failed; nothing is left behind then.
     fn copy_submodule(
         &self,
         level: &SubmoduleLevel,
@@ -197,7 +198,7 @@ impl Repo {
         // Files of git-lfs are not copied, and would be fetched from the network.
         let checkout = self.git_in(dir).env("GIT_LFS_SKIP_SMUDGE", "1");
         checkout.args(["checkout", "--quiet", "--force", "--detach", commit]).mutating().run()?;
-        let branch = branch.line();
+        let branch = branch.trimmed_stdout();
         if !branch.is_empty() {
             self.git_in(dir)
                 .args(["branch", "--quiet", "-D", "--"])
@@ -236,10 +237,10 @@ impl Repo {
 
     fn local_setting(&self, git_dir: &Path, key: &str) -> Option<String> {
         let output = self.git_in_submodule(git_dir).args(["config", "--local", "--get", key]).run();
-        output.ok().map(|out| out.line()).filter(|value| !value.is_empty())
+        output.ok().map(|out| out.trimmed_stdout()).filter(|value| !value.is_empty())
     }
 
-    /// Prepares a git command in a submodule's repository, wherever its folder is.
+    /// Creates a git command that runs in a submodule's repository, wherever its files are.
     fn git_in_submodule(&self, git_dir: &Path) -> super::Command {
         self.git_in(git_dir).env("GIT_DIR", git_dir)
     }

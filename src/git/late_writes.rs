@@ -11,10 +11,10 @@ use super::sparse_entries::present_files;
 use super::transition::WorktreeContext;
 use super::{Error, Oid, RepoPath, Snapshot, TreeFile};
 
-/// Captures bytes written to parked files since, by a logger or a server through an open descriptor. These
-/// bytes are the newest the user has. Returns the snapshot with them, or `None` when nothing was written. A
-/// file that was only truncated has nothing that the snapshot lacks: it moves to a folder named in a warning,
-/// and the snapshot's objects count.
+/// Captures bytes that a logger or a server wrote to parked files through an open descriptor after `snapshot`
+/// was taken: these bytes are the newest the user has. Returns the snapshot with them, or `None` when nothing
+/// was written. A file that was only truncated has nothing that the snapshot lacks: it moves to a folder
+/// named in a warning, and the snapshot's objects count.
 pub(crate) fn capture_late_writes(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
@@ -44,11 +44,11 @@ pub(crate) fn capture_late_writes(
     let is_untracked = |p: &&RepoPath| files.untracked.iter().any(|(u, _)| u == *p);
     let (untracked, tracked): (Vec<_>, Vec<_>) = changed.iter().partition(is_untracked);
     let mut updated = Snapshot {
-        work_tree: parked.tree_with_files(tree, snapshot.work_tree, &tracked)?,
+        work_tree: parked.write_tree_with_files(tree, snapshot.work_tree, &tracked)?,
         ..snapshot.clone()
     };
     if let Some(old_tree) = snapshot.untracked_tree {
-        updated.untracked_tree = Some(parked.tree_with_files(tree, old_tree, &untracked)?);
+        updated.untracked_tree = Some(parked.write_tree_with_files(tree, old_tree, &untracked)?);
     }
     updated.rewrite_commit(tree.repo)?;
     Ok(Some(updated))
@@ -80,7 +80,7 @@ fn move_truncated_copies(
     Ok(())
 }
 
-/// Returns whether a file is a proper prefix of the snapshot's file at a path: as git stores it, with other
+/// Returns whether `file` is a proper prefix of the snapshot's file at `path`: as git stores it, with other
 /// line ends, or as its filters write it.
 fn is_truncated(
     tree: &WorktreeContext<'_>,

@@ -129,8 +129,8 @@ impl LocalState {
         self.empty_dirs.dedup();
     }
 
-    /// Returns the manually set flags in the index of the worktree at `dir`. With `template`, only those that
-    /// this other index has too.
+    /// Returns the manually set flags in the index of the worktree at `dir`. With `template`, the path of
+    /// another index, only the flags that both have.
     ///
     /// # Errors
     /// Fails if git cannot list an index that gitoxide cannot read.

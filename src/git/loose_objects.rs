@@ -117,12 +117,12 @@ fn encode_loose_header(kind: Kind, length: usize) -> Vec<u8> {
 
 /// Encodes at most 65,535 bytes by RFC 1950 and 1951, as one uncompressed block.
 fn encode_stored(bytes: &[u8]) -> Vec<u8> {
-    const LARGEST_PRIME: u32 = 65_521;
+    const ADLER32_MODULUS: u32 = 65_521;
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     let (mut a, mut b) = (1_u32, 0_u32);
     for byte in bytes {
-        a = (a + u32::from(*byte)) % LARGEST_PRIME;
-        b = (b + a) % LARGEST_PRIME;
+        a = (a + u32::from(*byte)) % ADLER32_MODULUS;
+        b = (b + a) % ADLER32_MODULUS;
     }
     let mut out = vec![0x78, 0x01, 0x01];
     out.extend_from_slice(&length.to_le_bytes());

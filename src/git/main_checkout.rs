@@ -38,7 +38,7 @@ pub(super) fn refuse_hidden_checkout(
 }
 
 /// Refuses a main checkout that `core.worktree` moves to a folder from which git does not find the
-/// repository. Commands run there.
+/// repository: git-proq runs commands there.
 ///
 /// # Errors
 /// Returns [`UnusableError::CheckoutElsewhere`].

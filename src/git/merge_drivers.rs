@@ -1,5 +1,5 @@
-//! Settings for the user's merge drivers in merges without a checkout. The drivers' output is kept out of
-//! git's answer. They run in the checkout, even where git merges in a folder that holds only attributes.
+//! Settings for the user's merge drivers in merges without a checkout. A driver's standard output does not
+//! mix with git's. Drivers run in the checkout, even where git merges in a folder that holds only attributes.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const DRIVER_FILE_LETTERS: &[char] = &['O', 'A', 'B'];
 /// Shell command that redirects a driver's standard output, which is git's own, to standard error.
 const STDOUT_TO_STDERR: &str = "exec 1>&2";
 
-/// Options and environment variables for a git command that merges.
+/// Options and environment variables that set the user's merge drivers for a git command that merges.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MergeDrivers {
     options: Vec<OsString>,
@@ -22,8 +22,8 @@ pub(super) struct MergeDrivers {
 
 impl MergeDrivers {
     /// Loads the user's drivers. If git merges in `merge_dir` in place of the checkout, each driver runs at
-    /// the checkout's top, with paths to the files that git created for it. A relative path of an attributes
-    /// file is then resolved from there.
+    /// the checkout's top. It gets the paths of the files that git created for it. A relative
+    /// `core.attributesFile` is then resolved from the checkout's top.
     pub(super) fn load(repo: &Repo, merge_dir: Option<&Path>) -> MergeDrivers {
         let snapshot = repo.gix.config_snapshot();
         let mut drivers = MergeDrivers::default();

@@ -96,14 +96,14 @@ impl MergeRules {
         root: gix::ObjectId,
         path: &[u8],
     ) -> Result<bool, Error> {
-        if any_matches(&self.global.rules, path) {
+        if any_rule_matches(&self.global.rules, path) {
             return Ok(true);
         }
         let (mut folder, mut below) = (root, path);
         loop {
             let items = reader.tree(folder)?;
             if let Some(file) = items.get(ATTRIBUTES_FILE).filter(|item| item.mode.is_blob())
-                && any_matches(&self.rules_of_file(reader, file.id)?, below)
+                && any_rule_matches(&self.rules_of_file(reader, file.id)?, below)
             {
                 return Ok(true);
             }
@@ -125,7 +125,7 @@ impl MergeRules {
     }
 }
 
-pub(super) fn any_matches(rules: &[Rule], path: &[u8]) -> bool {
+pub(super) fn any_rule_matches(rules: &[Rule], path: &[u8]) -> bool {
     let name = path.rfind_byte(b'/').map(|at| at + 1);
     rules.iter().any(|rule| match rule {
         None => true,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     fn may_use_driver(text: &str, path: &str) -> bool {
-        any_matches(&parse_merge_rules(text.as_bytes()), path.as_bytes())
+        any_rule_matches(&parse_merge_rules(text.as_bytes()), path.as_bytes())
     }
 
     #[test]

@@ -21,10 +21,10 @@ const MAX_TRAILING_COMPONENTS: usize = 4;
 /// worktree of the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorktreeId {
-    /// Name of its folder below `worktrees` in the git directory. git reuses the name once the worktree is
-    /// removed.
+    /// Name of the worktree's admin folder below `worktrees` in the git directory. git reuses the name once
+    /// the worktree is removed.
     name: String,
-    /// Text of the file `proq-id` in that folder; no other worktree has the same text.
+    /// Text of the file `proq-id` in the admin folder; no other worktree has the same text.
     token: String,
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct WorktreeId {
 const TOKEN_FILE: &str = "proq-id";
 
 impl Repo {
-    /// Returns whether the folder at `path` is gone or is no longer a linked worktree of this repository. A
-    /// worktree whose `.git` leads nowhere because the repository was moved still counts as one.
+    /// Returns whether the folder at `path` is missing or is no longer a linked worktree of this repository.
+    /// A worktree whose `.git` leads nowhere because the repository was moved still counts as one.
     ///
     /// # Errors
     /// Fails if the `.git` file cannot be read.
@@ -173,8 +173,8 @@ impl Repo {
         (!id.is_empty() && !id.contains('/') && admin.is_dir()).then_some(admin)
     }
 
-    /// Returns whether the `.git` of a folder names a worktree of this repository that has no admin folder.
-    pub(crate) fn is_unrecorded_worktree(&self, path: &Path) -> bool {
+    /// Returns whether the `.git` of a folder names an admin folder of this repository that does not exist.
+    pub(crate) fn links_to_missing_admin(&self, path: &Path) -> bool {
         self.worktree_git_dir(path).is_ok_and(|admin| self.is_admin_path(&admin) && !admin.exists())
     }
 

@@ -136,7 +136,7 @@ pub(crate) use fork_points::{BranchFork, CommonAncestor, ForkPoints};
 pub(crate) use fsync::sync_file_system;
 pub(crate) use git_forecast::{GitForecast, forecast_with_git, write_temporary_commit};
 pub(crate) use graph::Distance;
-pub(crate) use health_probe::{WorktreeRegistration, installed_git, is_in_repository, lock_owner};
+pub(crate) use health_probe::{WorktreeRegistration, installed_git, is_in_repository, lock_owner_pid};
 pub(crate) use hook::run_hook;
 pub(crate) use hook_repo::{HookRepo, find_repo_hook};
 pub(crate) use ignored_obstructions::IgnoredFile;
@@ -172,7 +172,7 @@ pub(crate) use recovery::{
 pub use ref_transaction::Head;
 pub(crate) use ref_transaction::RefMove;
 pub(crate) use reflog::ReflogEntry;
-pub(crate) use refs::ref_removal_command as ref_removal;
+pub(crate) use refs::ref_removal_command;
 pub(crate) use repo::Repo;
 pub(crate) use resolve::{WorktreeContents, capture_worktree_contents};
 pub(crate) use restore::{RestoreOutcome, restore};

@@ -20,7 +20,7 @@ pub(crate) struct NestedRepo {
     pub(crate) folder: PathBuf,
     /// Git directory of the nested repository.
     pub(crate) git_dir: PathBuf,
-    /// Folder of its working files; `None` for a bare repository.
+    /// Top folder of the repository's working files; `None` for a bare repository.
     work_dir: Option<PathBuf>,
 }
 
@@ -143,8 +143,8 @@ fn is_bare(folder: &Path) -> bool {
     ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
-/// Returns whether any file of an index differs from it in size or time. A comparison of contents would make
-/// git run filters.
+/// Returns whether the size or time of any file in a nested repository differs from its index entry. A
+/// comparison of contents would make git run filters.
 fn has_stat_changes(repo: &Repo, git_dir: &Path, work_dir: &Path) -> bool {
     let path = git_dir.join("index");
     if !path.exists() {

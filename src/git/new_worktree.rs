@@ -28,7 +28,7 @@ impl Repo {
         let Some(name) = path.file_name().filter(|name| is_plain_ref_component(name.as_bytes())) else {
             return Ok(false);
         };
-        if !self.can_add_worktree_natively() || !is_empty(path) {
+        if !self.can_add_worktree_natively() || !is_empty_folder(path) {
             return Ok(false);
         }
         let Ok(path) = path.canonicalize() else { return Ok(false) };
@@ -92,7 +92,7 @@ pub(super) fn is_plain_ref_component(name: &[u8]) -> bool {
         && !name.windows(2).any(|pair| pair == b"..")
 }
 
-fn is_empty(folder: &Path) -> bool {
+fn is_empty_folder(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
@@ -173,7 +173,7 @@ mod tests {
         fn adds_worktree(&self, name: &str) -> bool {
             let path = self.create_branch_and_folder(name);
             let added = self.repo().add_worktree_natively(&path, &format!("b/{name}")).unwrap();
-            assert!(added || is_empty(&path), "{name}");
+            assert!(added || is_empty_folder(&path), "{name}");
             added
         }
 

@@ -1,5 +1,5 @@
-//! Check that files are byte for byte their blobs and that the index has no special format: no setting,
-//! attribute or hook requires more. The check errs on one side: if the result is not certain, git does the
+//! Check that git would write files byte for byte as their blobs, and the index in its default format: no
+//! setting, attribute or hook requires more. If the result is not certain, the check fails and git does the
 //! work.
 
 use std::collections::BTreeSet;

@@ -32,7 +32,7 @@ impl Repo {
         if let Ok(found) = self.tree_reader().small_blob(id.0, max_bytes) {
             return Ok(found);
         }
-        let size = self.git().args(["cat-file", "-s"]).arg(id.to_string()).run()?.line();
+        let size = self.git().args(["cat-file", "-s"]).arg(id.to_string()).run()?.trimmed_stdout();
         if size.parse::<u64>().is_ok_and(|size| size > max_bytes) {
             return Ok(None);
         }
@@ -74,11 +74,11 @@ impl Repo {
         self.share_permissions(&file)
     }
 
-    /// Writes an object with gix and makes it durable; after repeated failures, with git.
+    /// Writes an object with gix and makes it durable. If the object's folder is removed again and again, as
+    /// `git gc` removes an empty one, git writes the object.
     ///
     /// # Errors
-    /// Fails if the object's folder is removed again and again, as `git gc` removes an empty one, and for any
-    /// other reason.
+    /// Fails if gix fails for any other reason, or if git fails.
     fn write_object_with_gix(&self, id: Oid, kind: gix::objs::Kind, bytes: &[u8]) -> Result<Oid, Error> {
         const MAX_ATTEMPTS: u32 = 5;
         let file = self.loose_object_path(id);
@@ -102,7 +102,7 @@ impl Repo {
     fn write_object_with_git(&self, kind: gix::objs::Kind, bytes: &[u8]) -> Result<Oid, Error> {
         let call = self.git().args(["hash-object", "-w", "--stdin", "--literally", "-t"]);
         let call = call.arg(kind.to_string()).input(bytes).mutating().durable();
-        let line = call.run()?.line();
+        let line = call.run()?.trimmed_stdout();
         Oid::from_hex(line.as_bytes())
             .ok_or_else(|| Error::UnexpectedOutput { args: "hash-object".into(), output: line })
     }

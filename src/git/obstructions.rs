@@ -1,5 +1,5 @@
-//! Obstructions in the way of restored files: what others wrote there is saved in a commit or under another
-//! name.
+//! Obstructions in the way of restored files: files that others wrote at those places are saved in a commit
+//! or under another name.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub(super) fn preserve_obstructions(
     if committable.is_empty() {
         return Ok(None);
     }
-    match commit_files(tree, &committable) {
+    match commit_obstructions(tree, &committable) {
         Ok(saved) => Ok(Some(saved)),
         // A rename needs neither git nor disk space.
         Err(_) => rename_to_free_names(tree, &committable).map(|()| None),
@@ -104,7 +104,7 @@ fn list_ignored(tree: &WorktreeContext<'_>, obstructions: &[Obstruction]) -> BTr
     }
 }
 
-fn commit_files(tree: &WorktreeContext<'_>, files: &[Obstruction]) -> Result<Oid, Error> {
+fn commit_obstructions(tree: &WorktreeContext<'_>, files: &[Obstruction]) -> Result<Oid, Error> {
     let index = tree.scratch.join("strange");
     index::remove_scratch_index(&index);
     let call = || tree.repo.git_in(tree.dir).index(&index);

@@ -7,9 +7,9 @@ use super::Error;
 /// Operation that git has started and not finished in one worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenOperation {
-    /// Name of its git command: `merge`, `rebase` …
+    /// Name of the operation's git command: `merge`, `rebase` …
     pub(crate) command: &'static str,
-    /// Branches that it will move when it finishes, without `refs/heads/`.
+    /// Branches that the operation will move when it finishes, without `refs/heads/`.
     pub(crate) branches: Vec<String>,
 }
 

@@ -56,8 +56,8 @@ fn read_text(repo: &Repo, side: Option<TreeFile>) -> Option<Vec<u8>> {
     is_text(&bytes).then_some(bytes)
 }
 
-/// Adds the changed lines with their context. Each field is preceded by its length, so that different changes
-/// have different encodings.
+/// Adds the changed lines between two texts, with their context, to the encoding `out`. Each field is
+/// preceded by its length, so that different changes have different encodings.
 fn add_hunks(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     let lines = |text| -> Vec<&[u8]> { <[u8]>::split_inclusive(text, |b| *b == b'\n').collect() };
     let (before, after) = (lines(old), lines(new));

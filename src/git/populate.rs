@@ -42,13 +42,13 @@ const MIN_ENTRIES_PER_CHUNK: usize = if cfg!(test) { 4 } else { 64 };
 /// others are packed against.
 const MAX_FILES_FROM_OBJECTS: usize = 2000;
 
-/// Maximum number of files read from a checkout because its index leaves them doubtful. Beyond that, checking
-/// all files is no slower.
+/// Maximum number of files read from a checkout because its index does not prove that they are unchanged.
+/// Beyond that, checking all files is no slower.
 const MAX_DOUBTFUL_FILES_READ: usize = 256;
 /// Maximum number of checkouts tried as a source.
 const MAX_SOURCES_TRIED: usize = 4;
 
-/// Returns whether the caller still wants the result.
+/// Callback that returns whether the caller still wants the result.
 pub(crate) type ContinueCheck<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Counts of how the files of new worktrees were created, each file counted once.

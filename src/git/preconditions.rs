@@ -8,7 +8,7 @@ use super::diff::tree_changes_by_git;
 use super::local_state::LocalState;
 use super::open_operation::require_no_open_operation;
 use super::preflight::refuse_unchangeable;
-use super::recovery::{clear_untouched_mark, has_ref_moved, mark_untouched};
+use super::recovery::{has_ref_moved, remove_untouched_marker, write_untouched_marker};
 use super::ref_transaction::{Head, RefMove};
 use super::sparse_entries::written_changes;
 use super::sparse_patterns::SparseExceptions;
@@ -19,9 +19,10 @@ use super::{
     tree_paths,
 };
 
-/// Checks the preconditions of `transition` for a worktree whose HEAD is at `from`, without changing
-/// anything. `to` may exist only in `temp_store`. `arriving_state` is the local state that files get when
-/// they are written.
+/// Fails if a transition from `from`, the commit of the worktree's HEAD, to `to` would lose or hit the user's
+/// work. It checks for an unfinished git operation, local changes and files in the way, and changes nothing.
+/// `to` may exist only in `temp_store`. `arriving_state` is the local state that files get when they are
+/// written.
 ///
 /// # Errors
 /// Fails with [`Error::OpenOperation`], [`Error::LocalChanges`] or [`Error::Obstructed`].
@@ -38,10 +39,11 @@ pub(crate) fn require_unobstructed(
         None => tree_changes(tree.repo, from, to)?,
         Some(temp_store) => tree_changes_by_git(tree.repo, from, to, Some(temp_store))?,
     };
-    refuse_overlap(tree, &changes, LocalChanges::SinceHead, &arriving_state.pattern_exceptions())
+    refuse_overlap(tree, &changes, LocalChangeSearch::SinceHead, &arriving_state.pattern_exceptions())
 }
 
-/// Fails if the ref is already at the target: another process moved it, and its work must not be undone.
+/// Fails if the ref of a transition is already at the target: another process moved it, and an undo must not
+/// revert that move.
 pub(super) fn refuse_already_moved(
     tree: &WorktreeContext<'_>,
     from: Oid,
@@ -49,15 +51,15 @@ pub(super) fn refuse_already_moved(
     mv: &RefMove,
 ) -> Result<(), Error> {
     if !has_ref_moved(tree, from, to, mv)? {
-        return clear_untouched_mark(tree);
+        return remove_untouched_marker(tree);
     }
-    mark_untouched(tree)?;
+    write_untouched_marker(tree)?;
     Err(Error::RefNotMoved { name: mv.display_name(), reason: "it has moved meanwhile".to_owned() })
 }
 
-/// Checks what the ref transaction does not. A switch of HEAD checks the name in HEAD, not the position of
-/// that branch; a move of a branch does not check that HEAD is on it. Both hold HEAD.lock by now, if HEAD is
-/// as expected.
+/// Fails if HEAD or its branch is no longer as expected. It checks only what the ref transaction does not. A
+/// switch of HEAD verifies the name in HEAD, not the position of the old branch. A move of a branch does not
+/// verify that HEAD is on it. In both cases HEAD.lock is held by now, if HEAD is as expected.
 pub(super) fn refuse_stale_head(tree: &WorktreeContext<'_>, from: Oid, mv: &RefMove) -> Result<(), Error> {
     let moved_error = |name: &str, reason: &str| {
         Err(Error::RefNotMoved { name: name.to_owned(), reason: reason.to_owned() })
@@ -79,33 +81,34 @@ pub(super) fn refuse_stale_head(tree: &WorktreeContext<'_>, from: Oid, mv: &RefM
     }
 }
 
-/// Source of the user's local changes in a worktree: staged or not, visible or hidden by an index flag.
+/// How the user's local changes in a worktree are found: staged or not, visible or hidden by an index flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LocalChanges {
-    /// No local changes that could overlap, and none in the index.
+pub(super) enum LocalChangeSearch {
+    /// Local changes are not searched for: they are known to be none that could overlap.
     None,
-    /// Changes relative to HEAD.
+    /// Local changes are the differences from HEAD.
     SinceHead,
-    /// Changes relative to this commit, because HEAD has already moved.
+    /// Local changes are the differences from this commit, because HEAD has already moved.
     SinceCommit(Oid),
 }
 
-impl LocalChanges {
-    /// Returns how to find unknown local changes in a worktree that moves from the commit `from`.
-    pub(super) fn from_move(from: Oid, mv: &RefMove) -> LocalChanges {
+impl LocalChangeSearch {
+    /// Returns how to find the local changes of a worktree in a move of `mv` from the commit `from`.
+    pub(super) fn from_move(from: Oid, mv: &RefMove) -> LocalChangeSearch {
         match mv {
-            RefMove::Nothing => LocalChanges::SinceCommit(from),
-            RefMove::Branch(_) | RefMove::Switch { .. } => LocalChanges::SinceHead,
+            RefMove::Nothing => LocalChangeSearch::SinceCommit(from),
+            RefMove::Branch(_) | RefMove::Switch { .. } => LocalChangeSearch::SinceHead,
         }
     }
 }
 
-/// Fails if a local change overlaps with `changes`, untracked files are in their way, or files cannot be
-/// changed there. A sparse checkout will have `exceptions` to its patterns.
+/// Fails if a local change overlaps with `changes`, if untracked files are in the way, or if the affected
+/// files cannot be changed. `exceptions` are the paths that a sparse checkout will show or leave out against
+/// its patterns.
 pub(super) fn refuse_overlap(
     tree: &WorktreeContext<'_>,
     changes: &[Change],
-    local: LocalChanges,
+    local: LocalChangeSearch,
     exceptions: &SparseExceptions<'_>,
 ) -> Result<(), Error> {
     refuse_unchangeable(tree, changes)?;
@@ -117,8 +120,8 @@ pub(super) fn refuse_overlap(
     if paths.is_empty() { Ok(()) } else { Err(Error::Obstructed { dir: tree.dir.to_owned(), paths }) }
 }
 
-/// Checks the preconditions of `transition` for a worktree that will be at `from` once its local changes are
-/// parked, together with the untracked files `parked`. Changes nothing.
+/// Fails if a transition from `from` to `to` would be refused once the worktree is clean at `from`. Its local
+/// changes and the untracked files `parked` will be parked before. Changes nothing.
 ///
 /// # Errors
 /// Fails with [`Error::OpenOperation`], [`Error::Obstructed`] or [`Error::LocalChanges`].
@@ -148,8 +151,9 @@ pub(crate) fn require_unobstructed_when_clean(
         return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
     }
     // Changes inside submodules are not parked.
-    let mut paths =
-        find_overlap(tree, &changes, LocalChanges::SinceHead)?.map(|(paths, _)| paths).unwrap_or_default();
+    let mut paths = find_overlap(tree, &changes, LocalChangeSearch::SinceHead)?
+        .map(|(paths, _)| paths)
+        .unwrap_or_default();
     paths.retain(|path| path.to_fs_path(tree.dir).join(".git").symlink_metadata().is_ok());
     if paths.is_empty() {
         return Ok(());
@@ -185,15 +189,16 @@ fn find_obstructions(
     Ok(scan_obstructions(tree.dir, &written_changes(tree, changes, exceptions)?, ignores_case))
 }
 
-/// Overlapping paths, and the hint how to get their changes out of the way.
+/// Paths where local changes overlap with a transition, and the hint how to get these changes out of the way.
 type OverlapWithHint = (Vec<RepoPath>, LocalChangesHint);
 
-/// Returns local changes at a path of `changes`, or where `changes` need a folder; `None` if there are none.
-/// A staged file whose file on disk is deleted counts too, although nothing on disk is in the way.
+/// Returns the local changes at a path of `changes` or where `changes` need a folder, with a hint; `None` if
+/// no local change overlaps. A staged file whose file on disk is deleted counts too, although nothing on disk
+/// is in the way.
 fn find_overlap(
     tree: &WorktreeContext<'_>,
     changes: &[Change],
-    local: LocalChanges,
+    local: LocalChangeSearch,
 ) -> Result<Option<OverlapWithHint>, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let submodules: HashSet<&RepoPath> =
@@ -205,10 +210,10 @@ fn find_overlap(
     let parent_folders: HashSet<RepoPath> = written.flat_map(|c| c.path.parents()).collect();
     let mut staged = HashSet::new();
     let changed_paths = match local {
-        LocalChanges::None => return Ok(None),
+        LocalChangeSearch::None => return Ok(None),
         // A move from one commit of a submodule to another changes only the index; the submodule's folder
         // does not matter.
-        LocalChanges::SinceHead => {
+        LocalChangeSearch::SinceHead => {
             let mut dirty_state = status(tree.repo, tree.dir, false)?;
             let unmerged = dirty_state.unmerged();
             if !unmerged.is_empty() {
@@ -227,7 +232,7 @@ fn find_overlap(
             }
             dirty_state.paths()
         }
-        LocalChanges::SinceCommit(base) => changed_paths_since(tree.repo, tree.dir, base)?,
+        LocalChangeSearch::SinceCommit(base) => changed_paths_since(tree.repo, tree.dir, base)?,
     };
     let hidden = index_flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     let overlaps = |p: &RepoPath| {
@@ -244,8 +249,8 @@ fn find_overlap(
     Ok(Some((overlapping, hint)))
 }
 
-/// Returns untracked files, including ignored ones, in the way of `changes`. `read-tree` overwrites an
-/// ignored file and deletes an ignored folder without a warning.
+/// Returns the files on disk, ignored ones included, that are in the way of `changes` and that `changes` do
+/// not remove. `read-tree` would overwrite an ignored file and delete an ignored folder without a warning.
 fn scan_obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<RepoPath> {
     let removed_paths: HashSet<&RepoPath> =
         changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
@@ -295,7 +300,8 @@ fn is_submodule(side: Option<TreeFile>) -> bool {
     side.is_some_and(TreeFile::is_gitlink)
 }
 
-/// Collects the files below a folder that are not in `removed_paths`.
+/// Collects in `out` the files below `folder` that are not in `removed_paths`; a folder that cannot be read
+/// is collected itself.
 fn collect_untracked(
     dir: &Path,
     folder: &RepoPath,

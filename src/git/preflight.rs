@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::transition::WorktreeContext;
 use super::{Change, Error, Oid, RepoPath, TreeFile};
 
-/// Refuses if a file of `changes` could not be removed or replaced.
+/// Fails if git could not remove or replace a file of `changes`.
 ///
 /// # Errors
 /// [`Error::Replaced`], [`Error::Unreadable`], [`Error::NotWritable`].
@@ -49,8 +49,8 @@ pub(super) fn refuse_unchangeable(tree: &WorktreeContext<'_>, changes: &[Change]
     }
 }
 
-/// Returns the folder that prevents creating or removing files in `folder`, or in its nearest existing
-/// ancestor.
+/// Returns the folder whose permissions prevent creating or removing files in `folder`. If `folder` does not
+/// exist, its nearest existing ancestor decides.
 fn unwritable_folder(dir: &Path, folder: Option<&RepoPath>) -> Option<RepoPath> {
     let mut ancestors: Vec<RepoPath> = folder.into_iter().flat_map(RepoPath::parents).collect();
     ancestors.extend(folder.cloned());
@@ -72,7 +72,7 @@ fn unwritable_folder(dir: &Path, folder: Option<&RepoPath>) -> Option<RepoPath> 
     is_denied(&nearest, Access::WRITE_OK).then_some(nearest)
 }
 
-/// Refuses if `git replace` substitutes the content of a changed file, before or after. git would write the
+/// Fails if `git replace` substitutes the old or the new blob of a changed file. git would write the
 /// substitute, and then report the file as changed.
 fn refuse_replaced_objects(tree: &WorktreeContext<'_>, changes: &[Change]) -> Result<(), Error> {
     let replaced: HashSet<Oid> =

@@ -1,4 +1,4 @@
-//! Push of one branch to the ref where `git push` on it would push it, never by force.
+//! Push of one branch, never by force, to the ref to which `git push` would push it.
 
 use super::{Error, Repo, WorktreeList};
 use crate::explain::{shell_quote, shell_quote_path};
@@ -10,7 +10,7 @@ pub(crate) struct PushFailure {
     pub(crate) reason: String,
     /// Output lines of git, a hook or the remote, without git's hints.
     pub(crate) output: Vec<String>,
-    /// Command that helps, with a short introduction.
+    /// Text that introduces and names a command which solves the problem.
     pub(crate) hint: String,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct PushDestination {
 /// Prefix of a branch's full ref name.
 const BRANCH_PREFIX: &str = "refs/heads/";
 
-/// Ref that a branch is pushed to by the settings.
+/// Ref that git's settings choose as the target of a push.
 #[derive(Debug, PartialEq, Eq)]
 enum PushTarget {
     /// A specific ref of the remote.
@@ -135,8 +135,8 @@ impl Repo {
         self.ref_object(&format!("refs/remotes/{remote}/{branch}")).is_ok_and(|found| found.is_some())
     }
 
-    /// Returns the configured URLs and push rules of all remotes, by settings key.
-    pub(crate) fn push_urls(&self) -> Vec<(String, Vec<String>)> {
+    /// Returns the values of `pushurl`, `url` and `push` of every configured remote, by settings key.
+    pub(crate) fn remote_push_settings(&self) -> Vec<(String, Vec<String>)> {
         let config = self.gix.config_snapshot();
         let remotes = config.sections_by_name("remote").into_iter().flatten();
         let names = remotes.filter_map(|remote| remote.header().subsection_name().map(ToString::to_string));
@@ -183,7 +183,8 @@ impl Repo {
         ))
     }
 
-    /// Returns the start of a git command that runs where a branch is checked out.
+    /// Returns the first words of a shell command that runs git where `branch` is checked out. They are
+    /// `git`, `git -C DIR`, or `git switch BRANCH && git`.
     fn git_command_on_branch(&self, branch: &str) -> String {
         if self.current_worktree().is_some_and(|here| self.is_head_on_branch(here, branch)) {
             return "git".to_owned();
@@ -264,8 +265,8 @@ fn match_star<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
     name.strip_prefix(start)?.strip_suffix(end)
 }
 
-/// Creates the failure of a push from git's output. `push_command` is the command that pushes the branch, and
-/// `git_command` the start of one that merges into it.
+/// Converts the output of a failed `git push` to a `PushFailure` with its reason and hint. `push_command` is
+/// the command that pushes the branch, and `git_command` the first words of one that merges into it.
 fn classify_push_failure(
     destination: &PushDestination,
     push_command: &str,

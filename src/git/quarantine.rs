@@ -24,7 +24,7 @@ use crate::fail_points;
 /// Name of the folder in a quarantine that contains the files.
 pub(super) const FILES_DIR: &str = "files";
 
-/// Folder below `proq/` that mirrors the paths of one worktree.
+/// Folder below `proq/` that holds files of one worktree at the same relative paths.
 pub(super) struct Quarantine {
     dir: PathBuf,
     files: PathBuf,
@@ -54,8 +54,8 @@ impl Quarantine {
         path.to_fs_path(&self.files)
     }
 
-    /// Removes partial copies in the worktree that a killed process left of files which are still in the
-    /// quarantine.
+    /// Removes partial copies of quarantined files from the worktree. A process that was killed while it
+    /// copied a file back leaves such a copy.
     pub(super) fn remove_temp_copies<'p>(&self, worktree: &Path, paths: impl Iterator<Item = &'p RepoPath>) {
         paths
             .filter(|path| self.contains(path))
@@ -81,9 +81,9 @@ impl Quarantine {
         std::fs::remove_file(&file).map_err(Error::io("remove", &file))
     }
 
-    /// Creates a hard link to the file in the quarantine, so that an edit through the first name is not lost
-    /// when git replaces the file. On another file system it creates a copy. Returns whether there was a
-    /// file.
+    /// Adds a hard link to the worktree's file at `path` to the quarantine. An edit through the first name is
+    /// then not lost when git replaces the file. On another file system it creates a copy. Returns whether
+    /// the worktree had a file there.
     pub(super) fn link_in(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
         let (from, to) = (path.to_fs_path(worktree), self.file_path(path));
         if !is_file_in_real_folder(worktree, path) {
@@ -97,7 +97,7 @@ impl Quarantine {
         }
     }
 
-    /// Copies the file from the worktree to the quarantine, if it exists.
+    /// Copies the file at `path` from the worktree to the quarantine; does nothing if it does not exist.
     pub(super) fn copy_in(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
         if !is_file_in_real_folder(worktree, path) {
             return Ok(());
@@ -111,7 +111,8 @@ impl Quarantine {
         self.copy_in(&other.files, path)
     }
 
-    /// Moves the file from the worktree to the quarantine. Returns whether there was a file.
+    /// Moves the file at `path` from the worktree to the quarantine. Returns whether the worktree had a file
+    /// there.
     pub(super) fn move_in(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
         let (from, to) = (path.to_fs_path(worktree), self.file_path(path));
         if !is_file_in_real_folder(worktree, path) {
@@ -133,8 +134,8 @@ impl Quarantine {
         std::fs::remove_file(&in_worktree).map_err(Error::io("remove", &in_worktree)).map(|()| true)
     }
 
-    /// Moves the file from the worktree to the quarantine again. Returns whether it had been moved to the
-    /// worktree, as far as that can be known.
+    /// Moves the file at `path` back from the worktree to the quarantine that held it before. Returns whether
+    /// the file had reached the worktree, as far as that can be known.
     pub(super) fn move_in_again(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
         if self.contains(path) {
             self.remove_worktree_copy(worktree, path)
@@ -143,14 +144,15 @@ impl Quarantine {
         }
     }
 
-    /// Moves the file to the worktree, where its path must be free.
+    /// Moves the file at `path` from the quarantine to the worktree. Fails if something exists there.
     pub(super) fn move_out(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
         let to = path.to_fs_path(worktree);
         create_parents_like(&self.files, worktree, path)?;
         move_without_replacing(&self.file_path(path), &to)
     }
 
-    /// Moves the file to the worktree and replaces any file there, to undo a step.
+    /// Moves the file at `path` from the quarantine to the worktree, to undo a step. It replaces any file at
+    /// that path.
     pub(super) fn move_out_replacing(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
         let (from, to) = (self.file_path(path), path.to_fs_path(worktree));
         create_parents_like(&self.files, worktree, path)?;
@@ -164,9 +166,9 @@ impl Quarantine {
         }
     }
 
-    /// Removes files that `changes` delete and that git left, and the folders that become empty: `read-tree`
-    /// succeeds even if it cannot remove a file. A file that another process created there concurrently
-    /// stays.
+    /// Removes files that `changes` delete and that git left on disk, and the empty folders above them.
+    /// `read-tree` succeeds even if it cannot remove a file. A file that another process created at such a
+    /// path is not removed.
     pub(super) fn finish_removals(&self, worktree: &Path, changes: &[Change]) -> Result<(), Error> {
         for Change { path, .. } in changes.iter().filter(|c| c.new.is_none()) {
             if self.is_same_file(worktree, path) {
@@ -179,7 +181,8 @@ impl Quarantine {
     }
 
     /// Returns the paths whose quarantined file differs from `expected`, compared as git would add the files.
-    /// `attributes` finds the `.gitattributes` files that select filters; it is called only when they matter.
+    /// `attributes` returns the `.gitattributes` files that select filters; it is called only if a file
+    /// differs byte for byte.
     pub(super) fn differing_files(
         &self,
         tree: &WorktreeContext<'_>,
@@ -192,7 +195,7 @@ impl Quarantine {
     }
 
     /// Writes a tree that equals `old` except for the files of `paths`, which are taken from the quarantine.
-    pub(super) fn tree_with_files(
+    pub(super) fn write_tree_with_files(
         &self,
         tree: &WorktreeContext<'_>,
         old: Oid,
@@ -233,9 +236,10 @@ impl Quarantine {
         matches!((quarantined, in_worktree), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
     }
 
-    /// Returns whether the file at `path` in the worktree is the quarantined one, or equals it in kind, mode
-    /// and contents: the user may have had git write it again, and across file systems there is only a copy.
-    pub(super) fn is_same_or_alike(&self, worktree: &Path, path: &RepoPath) -> bool {
+    /// Returns whether the worktree's file at `path` is the quarantined file itself, or equals it in kind,
+    /// mode and contents. An equal file counts because the user may have had git write it again, and across
+    /// file systems only a copy exists.
+    pub(super) fn is_same_or_identical(&self, worktree: &Path, path: &RepoPath) -> bool {
         self.is_same_file(worktree, path)
             || is_identical(&path.to_fs_path(worktree), &self.file_path(path)).unwrap_or(false)
     }
@@ -262,7 +266,9 @@ pub(crate) fn restore_parked_files(
         .try_for_each(|path| quarantine.move_out(worktree, path))
 }
 
-/// Returns the paths below `root` whose content differs from `expected`, including missing files.
+/// Returns the paths of `expected` whose file below `root` is missing or differs, compared as git would add
+/// the files. Submodules are skipped. `index` is a scratch index, and `attributes` returns the
+/// `.gitattributes` files that select filters.
 pub(super) fn differing_files(
     repo: &Repo,
     git_dir: &Path,
@@ -317,10 +323,10 @@ pub(crate) fn matches_blob(repo: &Repo, file: &Path, side: TreeFile) -> bool {
     bytes.is_ok_and(|bytes| repo.blob_id(&bytes) == Some(side.oid))
 }
 
-/// Returns settings with which git treats files as unchanged although hard links updated their ctime. If
-/// nothing else differs from the entries of `linked` in an index copy, the settings make git ignore the
-/// ctime. Otherwise git compares the copy's entries with their files again.
-pub(super) fn ignore_link_ctime<'p>(
+/// Returns git options with which git treats hard-linked files as unchanged, although the links updated their
+/// ctime. If nothing else differs from the entries of `linked` in the index copy `index`, the options make
+/// git ignore the ctime. Otherwise no options are returned, and git refreshes the index copy.
+pub(super) fn link_ctime_options<'p>(
     repo: &Repo,
     dir: &Path,
     index: &Path,
@@ -340,7 +346,7 @@ pub(super) fn ignore_link_ctime<'p>(
     if is_unchanged {
         return Ok(&["-c", "core.trustctime=false"]);
     }
-    index_flags::refresh(repo, dir, index).map(|()| &[][..])
+    index_flags::refresh_stat_data(repo, dir, index).map(|()| &[][..])
 }
 
 /// Returns whether `path` is a file or link below `root` and all its parents are real folders.
@@ -422,7 +428,8 @@ pub(super) fn remove_empty_parents(root: &Path, path: &RepoPath) {
     }
 }
 
-/// Removes a folder if it contains only empty folders; files keep their parent folders.
+/// Removes a folder if it contains only empty folders. If it contains a file, only the empty folders next to
+/// that file are removed.
 pub(super) fn remove_empty_tree(dir: &Path) {
     if !dir.symlink_metadata().is_ok_and(|m| m.is_dir()) {
         return;

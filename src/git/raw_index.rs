@@ -21,16 +21,16 @@ const MODE_OFFSET: usize = 24;
 const OWNER_OFFSET: usize = 28;
 const SIZE_OFFSET: usize = 36;
 
-/// Bits of an entry's flags.
+/// Bit of an entry's flags: git treats the file as unchanged without a check.
 const ASSUME_VALID_FLAG: u16 = 0x8000;
 const EXTENDED_FLAG: u16 = 0x4000;
 const STAGE_MASK: u16 = 0x3000;
 const NAME_LEN_MASK: u16 = 0x0FFF;
-/// Bits of the extended flags that follow in some entries.
+/// Bit of the extended flags, which only some entries have: the file is not expected in the worktree.
 const SKIP_WORKTREE_FLAG: u16 = 0x4000;
 const INTENT_TO_ADD_FLAG: u16 = 0x2000;
 
-/// Modes of an entry.
+/// Mode of an index entry for a file that is not executable.
 pub(super) const FILE_MODE: u32 = 0o100_644;
 pub(super) const EXECUTABLE_MODE: u32 = 0o100_755;
 pub(super) const SYMLINK_MODE: u32 = 0o120_000;
@@ -48,7 +48,7 @@ thread_local! {
 /// Bytes of one index file with the offsets of its entries, in order.
 pub(super) struct RawIndex {
     bytes: Vec<u8>,
-    /// Byte offset of each entry.
+    /// Byte offset of each entry in `bytes`, in path order.
     offsets: Vec<u32>,
     hash_kind: Kind,
     /// Second in which the index was written.
@@ -91,8 +91,8 @@ impl RawIndex {
             .or_else(|| RawIndex::read_converted(path, hash, written_at))
     }
 
-    /// Reads an index in another format, with prefix-compressed names or entries in a shared index, and
-    /// converts it.
+    /// Reads an index in a format that cannot be accessed in place, and converts it. Such an index has
+    /// prefix-compressed names, or entries in a shared index.
     fn read_converted(path: &Path, hash: Kind, written_at: i64) -> Option<RawIndex> {
         let options = gix::index::decode::Options::default();
         let index = gix::index::File::at(path, hash, true, options).ok()?;
@@ -196,8 +196,9 @@ impl RawIndex {
             .is_some_and(|(id, count)| id == tree && usize::try_from(count) == Ok(self.offsets.len()))
     }
 
-    /// Returns whether the bytes are those of the file and it has nothing but entries and cached trees.
-    pub(super) fn is_simple(&self) -> bool {
+    /// Returns whether the index can be written back in its own format. It was read without conversion, and
+    /// its only extensions are cached trees and those that locate entries.
+    pub(super) fn is_rewritable(&self) -> bool {
         self.is_verbatim && !self.has_other_extensions
     }
 
@@ -234,8 +235,8 @@ impl RawIndex {
         Some(self.offsets[position])
     }
 
-    /// Returns whether none of the attribute `files` in the index has rules that affect the content git
-    /// writes and reads.
+    /// Returns whether none of the `.gitattributes` files `files` in the index has rules that convert file
+    /// contents.
     pub(super) fn has_no_conversion_rules(&self, repo: &Repo, files: &BTreeSet<RepoPath>) -> bool {
         let mut entries = files.iter().filter_map(|file| self.find(file.as_bytes()));
         entries.all(|entry| {
@@ -245,8 +246,8 @@ impl RawIndex {
         })
     }
 
-    /// Returns how many of the sorted entries at `offsets`, from the first on, have paths that start with
-    /// `prefix`.
+    /// Returns the number of entries at the start of `offsets` whose paths start with `prefix`. `offsets` are
+    /// in path order.
     pub(super) fn count_with_prefix(&self, offsets: &[u32], prefix: &[u8]) -> usize {
         let mut step = 1;
         while offsets.get(step).is_some_and(|at| self.path(*at).starts_with(prefix)) {
@@ -285,8 +286,8 @@ impl RawIndex {
             .for_each(write_number);
     }
 
-    /// Sets the length of an entry to zero, which makes git read its file again.
-    pub(super) fn clear_length(&mut self, offset: u32) {
+    /// Sets the recorded file size of an entry to zero, which makes git read the file again.
+    pub(super) fn clear_file_size(&mut self, offset: u32) {
         let start = usize::try_from(offset).unwrap_or_default();
         if let Some(size) = self.bytes.get_mut(start + SIZE_OFFSET..start + STAT_LEN) {
             size.fill(0);
@@ -330,11 +331,11 @@ impl<'a> RawEntry<'a> {
     }
 
     /// Returns whether another entry has the same stat data, mode and id.
-    pub(super) fn has_same_record(self, other: RawEntry<'_>) -> bool {
+    pub(super) fn has_same_stat_and_id(self, other: RawEntry<'_>) -> bool {
         self.bytes.get(..STAT_LEN + self.hash_len) == other.bytes.get(..STAT_LEN + other.hash_len)
     }
 
-    /// Returns the mode.
+    /// Returns the recorded mode of the file.
     pub(super) fn mode(self) -> u32 {
         read_u32(self.bytes, MODE_OFFSET).unwrap_or_default()
     }
@@ -349,9 +350,9 @@ impl<'a> RawEntry<'a> {
         &self.bytes[STAT_LEN..STAT_LEN + self.hash_len]
     }
 
-    /// Returns whether git compares the file with this entry: no flag excludes it, and it is not a conflict
-    /// stage.
-    pub(super) fn is_checked(self) -> bool {
+    /// Returns whether git compares the worktree's file with this entry. It does not for assume-unchanged,
+    /// skip-worktree and intent-to-add entries, and for conflict stages.
+    pub(super) fn is_compared_by_git(self) -> bool {
         let flags_offset = STAT_LEN + self.hash_len;
         let flags = read_u16(self.bytes, flags_offset).unwrap_or(ASSUME_VALID_FLAG);
         let extended_flags =

@@ -25,8 +25,8 @@ pub(super) struct RebuiltFiles<'a> {
 }
 
 impl<'a> RebuiltFiles<'a> {
-    /// Creates the description of the files of `source_tree` that one step writes to a worktree, built in the
-    /// step's scratch folder. The files get the permission bits in `modes`, where listed.
+    /// Plans to write files of `source_tree` to a worktree in one step. They are built in the step's scratch
+    /// folder, and get the permission bits in `modes` where listed.
     pub(super) fn new(
         tree: &'a WorktreeContext<'a>,
         source_tree: Oid,
@@ -82,8 +82,8 @@ impl<'a> RebuiltFiles<'a> {
         paths.iter().try_for_each(|path| build.move_out(self.tree.dir, path))
     }
 
-    /// Returns the permission bits of a file, or those of a folder with access for the owner, because files
-    /// still have to be moved out of it.
+    /// Returns `path_mode`, with owner access added if its path is a folder, because files still have to be
+    /// moved out of the built folder.
     fn with_owner_access(&self, path_mode: &PathMode, dir: &Path) -> PathMode {
         let is_folder = path_mode.path.to_fs_path(&dir.join("files")).is_dir();
         PathMode {
@@ -119,8 +119,9 @@ impl<'a> RebuiltFiles<'a> {
         self.complete_marker().exists() && path.to_fs_path(&files_dir).symlink_metadata().is_err()
     }
 
-    /// Moves the file of `path` from the worktree to `returned` if it was moved to the worktree. Returns
-    /// whether it was.
+    /// Moves the file of `path` from the worktree back to the quarantine `returned`, if this step had moved
+    /// it to the worktree. A complete copy that a killed move left there is removed instead. Returns whether
+    /// the worktree had the file from this step.
     pub(super) fn take_from_worktree(&self, path: &RepoPath, returned: &Quarantine) -> Result<bool, Error> {
         if self.was_moved_to_worktree(path) {
             return returned.move_in_again(self.tree.dir, path).map(|_| true);

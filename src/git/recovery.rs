@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::clear::SnapshotFiles;
-use super::index::{self, LockOutcome, NewIndex};
+use super::index::{self, IndexLockState, NewIndex};
 use super::quarantine::{Quarantine, matches_blob};
 use super::ref_transaction::{self, Head, RefMove};
 use super::restore::SnapshotRestore;
@@ -21,8 +21,8 @@ use super::{Error, Oid, Repo, RepoPath, Snapshot, TreeFile, tree_changes};
 pub(crate) struct RecoveredStep {
     /// Whether the step was completed; otherwise it was undone.
     pub(crate) is_done: bool,
-    /// Commits that hold files which were written between the crash and the recovery, where the recovery
-    /// undid the step.
+    /// Commits that hold files which other programs wrote between the crash and the recovery. They were in
+    /// the way when the recovery undid the step.
     pub(crate) saved: Vec<Oid>,
 }
 
@@ -36,25 +36,27 @@ impl RecoveredStep {
     }
 }
 
-/// Name in a step's folder of the mark of a transition that was refused before it changed anything.
-const UNTOUCHED_MARK: &str = "untouched";
+/// Name of a file in a step's scratch folder. It exists if the step's transition was refused before it
+/// changed anything.
+const UNTOUCHED_MARKER_FILE: &str = "untouched";
 
-/// Marks that a transition stops before it changes anything. If another process already moved the ref to the
-/// target, that move must not be attributed to this transition.
-pub(super) fn mark_untouched(tree: &WorktreeContext<'_>) -> Result<(), Error> {
-    let mark = tree.scratch.join(UNTOUCHED_MARK);
+/// Records in the scratch folder that a transition stops before it changes anything. If another process
+/// already moved the ref to the target, that move must not be attributed to this transition.
+pub(super) fn write_untouched_marker(tree: &WorktreeContext<'_>) -> Result<(), Error> {
+    let mark = tree.scratch.join(UNTOUCHED_MARKER_FILE);
     let written = std::fs::File::create(&mark).and_then(|file| file.sync_all());
     written.and_then(|()| std::fs::File::open(tree.scratch)?.sync_all()).map_err(Error::io("write", &mark))
 }
 
 /// Returns whether a transition was refused before it changed anything.
 fn is_untouched(scratch: &Path) -> bool {
-    scratch.join(UNTOUCHED_MARK).exists()
+    scratch.join(UNTOUCHED_MARKER_FILE).exists()
 }
 
-/// Removes the untouched mark, which an earlier attempt of the same step may have left.
-pub(super) fn clear_untouched_mark(tree: &WorktreeContext<'_>) -> Result<(), Error> {
-    let mark = tree.scratch.join(UNTOUCHED_MARK);
+/// Removes the record that a transition changed nothing, which an earlier attempt of the same step may have
+/// left.
+pub(super) fn remove_untouched_marker(tree: &WorktreeContext<'_>) -> Result<(), Error> {
+    let mark = tree.scratch.join(UNTOUCHED_MARKER_FILE);
     match std::fs::remove_file(&mark) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &mark)(e)),
         _ => Ok(()),
@@ -74,8 +76,8 @@ pub(crate) fn recover_transition(
     Ok(recovered)
 }
 
-/// Deletes the ref that keeps the commit to which a step was to move a branch. If that fails, the ref is
-/// deleted with the refs of operations that left the log.
+/// Deletes the keeper ref of a step, which protects the step's new commit from being pruned until a branch
+/// points to it. If that fails, the ref is deleted later, with the refs of operations that left the log.
 pub(super) fn release_keeper_ref(repo: &Repo, scratch: &Path) {
     let keeper_ref = ref_transaction::keeper_ref_name(scratch);
     if let Ok(Some(tip)) = repo.ref_tip(&keeper_ref) {
@@ -100,7 +102,7 @@ fn recover_files_and_index(
         return Ok(RecoveredStep::undone(None));
     }
     let changes = tree_changes(tree.repo, from, to)?;
-    let moved = AppliedChanges::from_scratch(tree, changes, to)?;
+    let moved = AppliedChanges::open_from_scratch_folder(tree, changes, to)?;
     let saved = moved.undo_and_save(tree)?;
     index::recover_lock(&tree.git_dir, tree.scratch)?;
     Ok(RecoveredStep::undone(saved))
@@ -153,11 +155,11 @@ fn ref_and_lock_state(
     from: Oid,
     to: Oid,
     mv: &RefMove,
-) -> Result<(bool, LockOutcome), Error> {
-    let lock_state = index::lock_outcome(&tree.git_dir, tree.scratch);
+) -> Result<(bool, IndexLockState), Error> {
+    let lock_state = index::index_lock_state(&tree.git_dir, tree.scratch);
     let moved = match mv {
         _ if is_untouched(tree.scratch) => false,
-        RefMove::Nothing => matches!(lock_state, LockOutcome::Ready | LockOutcome::Installed),
+        RefMove::Nothing => matches!(lock_state, IndexLockState::Ready | IndexLockState::Installed),
         _ => has_ref_moved(tree, from, to, mv)?,
     };
     Ok((moved, lock_state))
@@ -165,14 +167,14 @@ fn ref_and_lock_state(
 
 /// Installs the index of a transition whose ref has moved: the one in its lock file or, if another process
 /// removed the lock, the one built for it.
-fn finish_index(tree: &WorktreeContext<'_>, lock_state: LockOutcome) -> Result<(), Error> {
+fn finish_index(tree: &WorktreeContext<'_>, lock_state: IndexLockState) -> Result<(), Error> {
     let (lock, index) = (tree.git_dir.join("index.lock"), tree.git_dir.join("index"));
     match lock_state {
-        LockOutcome::Held | LockOutcome::Ready if index::holds_index(&lock) => {
+        IndexLockState::Held | IndexLockState::Ready if index::holds_index(&lock) => {
             std::fs::rename(&lock, &index).map_err(Error::io("replace", &index))
         }
-        LockOutcome::Installed => Ok(()),
-        LockOutcome::Held | LockOutcome::Ready | LockOutcome::Absent => {
+        IndexLockState::Installed => Ok(()),
+        IndexLockState::Held | IndexLockState::Ready | IndexLockState::Absent => {
             let modified_time = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
             let pending_index = index::find_staged_index(tree.scratch)?;
             // A newer index was written by a process that knew the changes of this step.
@@ -188,14 +190,17 @@ fn finish_index(tree: &WorktreeContext<'_>, lock_state: LockOutcome) -> Result<(
     }
 }
 
-/// Recovers a clear: it is done once its index is installed; otherwise all parked files are restored.
+/// Recovers a step that moved the changes in `snapshot` from the worktree to `parked_dir`. The step is
+/// complete once its index is installed; otherwise all parked files are restored.
 pub(crate) fn recover_clear(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
     parked_dir: &Path,
 ) -> Result<RecoveredStep, Error> {
-    if matches!(index::lock_outcome(&tree.git_dir, tree.scratch), LockOutcome::Ready | LockOutcome::Installed)
-    {
+    if matches!(
+        index::index_lock_state(&tree.git_dir, tree.scratch),
+        IndexLockState::Ready | IndexLockState::Installed
+    ) {
         index::recover_lock(&tree.git_dir, tree.scratch)?;
         return Ok(RecoveredStep::finished());
     }
@@ -206,8 +211,8 @@ pub(crate) fn recover_clear(
     Ok(RecoveredStep::undone(saved))
 }
 
-/// Recovers a restore to a worktree that is at `current`, with the snapshot's files in `parked_dir` and its
-/// index in `raw_index`.
+/// Recovers the step that restores `snapshot` to a worktree whose HEAD is at `current`. The snapshot's files
+/// are in `parked_dir`, and its index is the file `raw_index`.
 pub(crate) fn recover_restore(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
@@ -215,8 +220,10 @@ pub(crate) fn recover_restore(
     parked_dir: &Path,
     raw_index: &Path,
 ) -> Result<RecoveredStep, Error> {
-    if matches!(index::lock_outcome(&tree.git_dir, tree.scratch), LockOutcome::Ready | LockOutcome::Installed)
-    {
+    if matches!(
+        index::index_lock_state(&tree.git_dir, tree.scratch),
+        IndexLockState::Ready | IndexLockState::Installed
+    ) {
         index::recover_lock(&tree.git_dir, tree.scratch)?;
         return Ok(RecoveredStep::finished());
     }
@@ -226,7 +233,8 @@ pub(crate) fn recover_restore(
     Ok(RecoveredStep::undone(saved))
 }
 
-/// Removes the locks that a killed move of one ref left. `scratch` was created when the move started.
+/// Removes the locks that a killed git left while it moved the ref `name` to `new`. `scratch` was created
+/// when the move started.
 pub(crate) fn recover_ref_locks(
     repo: &Repo,
     name: &str,
@@ -257,7 +265,7 @@ pub(crate) fn recover_deletion_locks(repo: &Repo, scratch: &Path) -> Result<(), 
     complete_lines.fold(stale, |stale, name| stale.with_ref(name, None)).remove()
 }
 
-/// Removes the lock that a killed process left on a ref that only this process used.
+/// Removes the lock that a killed process left on a ref that no other process uses.
 pub(crate) fn recover_private_ref_lock(repo: &Repo, name: &str, scratch: &Path) -> Result<(), Error> {
     StaleLocks::new(repo, scratch)?.with_private_ref(name).remove()
 }
@@ -298,7 +306,8 @@ pub(super) fn clear_ref_locks(tree: &WorktreeContext<'_>, to: Oid, mv: &RefMove)
     stale.remove()
 }
 
-/// Returns whether the ref of a move is at its target or beyond.
+/// Returns whether the ref of a move is at its target, or a branch is at a descendant of it. A move of no ref
+/// counts as not moved.
 pub(super) fn has_ref_moved(
     tree: &WorktreeContext<'_>,
     from: Oid,
@@ -320,9 +329,9 @@ fn has_branch_moved(repo: &Repo, from: Oid, to: Oid, name: &str) -> Result<bool,
     Ok(tip == to || (repo.has_object(to) && repo.is_ancestor(to, tip)?))
 }
 
-/// Returns whether a file may be what git was about to write for `side`, or a prefix of it, as a kill or a
-/// power cut leaves it.
-pub(super) fn is_written_by_git(
+/// Returns whether a file is missing, or may be what git was writing for `side`. A prefix of the content
+/// counts too, as a kill or a power cut leaves it.
+pub(super) fn may_be_written_by_git(
     tree: &WorktreeContext<'_>,
     path: &RepoPath,
     side: TreeFile,
@@ -340,8 +349,8 @@ pub(super) fn is_written_by_git(
     Ok(std::fs::read(&file).is_ok_and(|actual| is_complete_or_prefix(&actual, &expected)))
 }
 
-/// Returns the bytes that git writes to a worktree for the file at `path` of the commit or tree `tree_ish`,
-/// with the attributes in effect there.
+/// Returns the bytes that git would write to the worktree for the file at `path` of the commit or tree
+/// `tree_ish`, with the worktree's attributes.
 pub(super) fn checkout_bytes(
     tree: &WorktreeContext<'_>,
     path: &RepoPath,
@@ -365,7 +374,8 @@ mod tests {
         let scratch = top.join("scratch");
         std::fs::create_dir(&scratch).unwrap();
         let program = crate::git::Program::find().unwrap();
-        let git = |args: &[&str]| program.command_in(&top).args(args).mutating().run().unwrap().line();
+        let git =
+            |args: &[&str]| program.command_in(&top).args(args).mutating().run().unwrap().trimmed_stdout();
         git(&["init", "-q", "-b", "main", "repo"]);
         let git_in_repo = |args: &[&str]| git(&[&["-C", "repo"], args].concat());
         git_in_repo(&["config", "user.name", "a"]);
@@ -391,7 +401,7 @@ mod tests {
         };
         std::fs::write(&lock, "somebody's").unwrap();
         let run_transition = || transition(&tree, (from, to), &mv, "test", &LocalState::default());
-        assert!(run_transition().is_err() && scratch.join(UNTOUCHED_MARK).exists());
+        assert!(run_transition().is_err() && scratch.join(UNTOUCHED_MARKER_FILE).exists());
         std::fs::remove_file(&lock).unwrap();
         run_transition().unwrap();
         assert!(recover_transition(&tree, from, to, &mv).unwrap().is_done);

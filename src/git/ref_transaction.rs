@@ -35,7 +35,7 @@ impl std::fmt::Display for Head {
     }
 }
 
-/// Ref that a transition moves.
+/// Ref that a transition moves, with its values where the transition's commits do not give them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RefMove {
@@ -60,12 +60,12 @@ pub(super) enum PreparedMove {
     HeadFile(HeadFileLock),
 }
 
-/// Ref transaction whose locks were requested. git takes a while to start, during which other work can be
-/// done.
+/// Ref transaction whose locks git-proq has requested but not yet confirmed. git takes a while to start;
+/// other work can be done until then.
 #[must_use]
 pub(super) struct PendingMove<'a> {
     prepared: PreparedMove,
-    /// Starts the transaction again, without a ref that keeps the new commit.
+    /// Starts the transaction again without a keeper ref, which a hook may have refused.
     retry: Option<Box<dyn FnOnce() -> Result<UpdateRefProcess, Error> + 'a>>,
 }
 
@@ -143,8 +143,9 @@ pub(super) fn start_move<'a>(
     Ok(PendingMove { prepared: PreparedMove::UpdateRef(process), retry: Some(Box::new(retry)) })
 }
 
-/// Returns the name of the ref that keeps the commit to which a step with this scratch folder moves a branch.
-/// Until the branch moves, no other ref may reach the commit, and recovery after a kill needs its files.
+/// Returns the name of the keeper ref for a step with this scratch folder. The ref points to the commit to
+/// which the step moves a branch. Until the branch moves, no other ref may reach the commit, and recovery
+/// after a kill needs its files.
 pub(super) fn keeper_ref_name(scratch: &Path) -> String {
     let name = |path: Option<&Path>| {
         path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
@@ -152,8 +153,8 @@ pub(super) fn keeper_ref_name(scratch: &Path) -> String {
     format!("refs/proq/op/step-{}-{}", name(scratch.parent()), name(Some(scratch)))
 }
 
-/// Starts a move of HEAD to a plain commit id. `update-ref` compares the commit, not the name in HEAD, so the
-/// name is checked too.
+/// Starts a move of HEAD to a commit, detached from any branch. `update-ref` compares the commit, not the
+/// name in HEAD, so the name is checked too.
 fn start_detach<'a>(
     tree: &WorktreeContext<'a>,
     old_head: &Head,
@@ -237,7 +238,8 @@ fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<
     receiver
 }
 
-/// Highest exit code of git itself, for a wrong command line.
+/// Highest exit code that git itself uses, for a wrong command line. A higher code is a shell's report of a
+/// signal.
 const MAX_GIT_EXIT_CODE: i32 = 129;
 /// Replies of git to a complete transaction.
 const TRANSACTION_REPLIES: [&str; 3] = ["start: ok", "prepare: ok", "commit: ok"];
@@ -374,13 +376,14 @@ fn sync_head_folder(git_dir: &Path) {
     drop(File::open(git_dir).and_then(|folder| folder.sync_all()));
 }
 
-/// Name in a step's folder of the file that `HEAD.lock` is a hard link to.
-const HEAD_LOCK_MARK: &str = "mark-head";
+/// Name of a file in a step's scratch folder. `HEAD.lock` is a hard link to it, which shows that the lock
+/// belongs to the step.
+const HEAD_LOCK_LINK_FILE: &str = "mark-head";
 
 /// Releases the `HEAD.lock` of a process that no longer runs, if the lock belongs to this step.
 pub(super) fn release_head_lock(git_dir: &Path, scratch: &Path) -> Result<(), Error> {
     let lock = git_dir.join("HEAD.lock");
-    if is_same_file(&scratch.join(HEAD_LOCK_MARK), &lock) {
+    if is_same_file(&scratch.join(HEAD_LOCK_LINK_FILE), &lock) {
         std::fs::remove_file(&lock).map_err(Error::io("remove", &lock))?;
     }
     Ok(())
@@ -409,7 +412,7 @@ impl HeadFileLock {
         let moved_error = |reason: String| Error::RefNotMoved { name: "HEAD".into(), reason };
         let (head, lock) = (git_dir.join("HEAD"), git_dir.join("HEAD.lock"));
         let mut file =
-            create_lock_file(&lock, &tree.scratch.join(HEAD_LOCK_MARK)).map_err(|e| match e.kind() {
+            create_lock_file(&lock, &tree.scratch.join(HEAD_LOCK_LINK_FILE)).map_err(|e| match e.kind() {
                 ErrorKind::AlreadyExists => Error::RefLocked { name: "HEAD".into(), lock: lock.clone() },
                 _ => moved_error(format!("{} cannot be made: {e}", lock.display())),
             })?;
@@ -470,6 +473,6 @@ fn head_reflog_line(
     if !file.exists() {
         return Ok(None);
     }
-    let identity = repo.git_in(dir).args(["var", "GIT_COMMITTER_IDENT"]).run()?.line();
+    let identity = repo.git_in(dir).args(["var", "GIT_COMMITTER_IDENT"]).run()?.trimmed_stdout();
     Ok(Some((file, format!("{from} {to} {identity}\t{message}\n"))))
 }

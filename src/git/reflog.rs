@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Error, Oid, Repo};
 
-/// Reflog message in a copy of HEAD's log for the update that makes the copy readable.
+/// Reflog message of git-proq's own update in a copy of HEAD's log, which makes git show the copy.
 const COPY_MESSAGE: &str = "git-proq: copied";
 
 /// Reflog messages of new commits: the prefix, and a text that the message must also contain. Every other
@@ -47,7 +47,8 @@ impl ReflogEntry {
         })
     }
 
-    /// Returns whether HEAD moved to another branch or commit and no branch moved.
+    /// Returns whether this entry records a checkout: HEAD moved to another branch or commit, and no branch
+    /// moved.
     pub(crate) fn is_checkout(&self) -> bool {
         self.message.starts_with("checkout:")
     }
@@ -59,7 +60,7 @@ impl ReflogEntry {
         finished.is_some_and(|(_, to)| to == branch)
     }
 
-    /// Returns whether this entry is a checkout of HEAD to this branch.
+    /// Returns whether this entry records a checkout of the given branch.
     pub(crate) fn is_checkout_to(&self, branch: &str) -> bool {
         self.message.starts_with("checkout: ") && self.message.ends_with(&format!(" to {branch}"))
     }
@@ -101,8 +102,8 @@ impl Repo {
         Some(String::from_utf8_lossy(&log).into_owned())
     }
 
-    /// Reads HEAD's log from reftable files. git shows no log of a ref that points to nothing, so this points
-    /// HEAD to a commit in a copy of the tables, which has the same log.
+    /// Reads HEAD's log from reftable files. git shows no log of a ref that points to nothing. HEAD is
+    /// therefore set to `any_commit` in a copy of the tables, which has the same log.
     fn head_log_from_reftable(&self, admin: &Path, any_commit: Oid, scratch: &Path) -> Result<String, Error> {
         let copy_dir = scratch.join("head");
         let tables = copy_dir.join("reftable");

@@ -32,8 +32,8 @@ enum FileComparison {
 /// Planned refresh of an index.
 pub(super) struct IndexRefresh {
     entries: RawIndex,
-    /// Positions of the entries to refresh, in order.
-    positions: BTreeSet<u32>,
+    /// Byte offsets of the entries to refresh, in order.
+    entry_offsets: BTreeSet<u32>,
     verbatim_rule: VerbatimRule,
 }
 
@@ -45,40 +45,42 @@ impl IndexRefresh {
         index_file: &Path,
         paths: &BTreeSet<&RepoPath>,
     ) -> Option<IndexRefresh> {
-        let entries = read_simple_index(tree, index_file)?;
+        let entries = read_rewritable_index(tree, index_file)?;
         // A racy entry, as new as its index, could pass as unchanged in a newer index.
         let mut positions: BTreeSet<u32> = entries.racy_entries().collect();
         positions.extend(paths.iter().filter_map(|path| entries.offset_of(path.as_bytes())));
-        IndexRefresh::from_positions(tree, entries, positions)
+        IndexRefresh::from_entry_offsets(tree, entries, positions)
     }
 
-    /// Plans a refresh of `index_file` for the files of `paths`, and for files whose stat data differs in
-    /// `later_index`, a later index of the tree, although the content is the same.
+    /// Plans a refresh of `index_file` for the files of `paths`. It also covers files whose stat data differs
+    /// in `later_index`, an index written later for the same worktree, although their content id is the same.
     pub(super) fn plan_from_later_index(
         tree: &WorktreeContext<'_>,
         index_file: &Path,
         later_index: &Path,
         paths: &BTreeSet<&RepoPath>,
     ) -> Option<IndexRefresh> {
-        let (entries, later) =
-            (read_simple_index(tree, index_file)?, RawIndex::read(later_index, tree.repo.gix.object_hash())?);
+        let (entries, later) = (
+            read_rewritable_index(tree, index_file)?,
+            RawIndex::read(later_index, tree.repo.gix.object_hash())?,
+        );
         let mut positions: BTreeSet<u32> = entries.racy_entries().collect();
         positions.extend(
             entries_with_same_content(&entries, &later)
-                .filter(|(position, later_entry)| !later_entry.has_same_record(entries.entry(*position)))
+                .filter(|(position, later_entry)| !later_entry.has_same_stat_and_id(entries.entry(*position)))
                 .map(|(position, _)| position),
         );
         positions.extend(paths.iter().filter_map(|path| entries.offset_of(path.as_bytes())));
-        IndexRefresh::from_positions(tree, entries, positions)
+        IndexRefresh::from_entry_offsets(tree, entries, positions)
     }
 
-    fn from_positions(
+    fn from_entry_offsets(
         tree: &WorktreeContext<'_>,
         entries: RawIndex,
         mut positions: BTreeSet<u32>,
     ) -> Option<IndexRefresh> {
         // git refreshes no other entries either.
-        positions.retain(|at| entries.entry(*at).is_checked());
+        positions.retain(|at| entries.entry(*at).is_compared_by_git());
         let is_file = |at: &u32| {
             matches!(
                 entries.entry(*at).mode(),
@@ -98,15 +100,17 @@ impl IndexRefresh {
         if attribute_paths(paths.iter()).iter().any(is_missing) {
             return None;
         }
-        Some(IndexRefresh { entries, positions, verbatim_rule })
+        Some(IndexRefresh { entries, entry_offsets: positions, verbatim_rule })
     }
 
-    /// Returns whether the index contains each of these files in this form, and no attributes that affect how
-    /// to write them: git reads attributes from the index first.
+    /// Returns whether git would write `files` unconverted: the index has each of them with this mode and id,
+    /// and no attributes that convert contents. git reads attributes from the index first.
     pub(super) fn writes_verbatim(&self, tree: &WorktreeContext<'_>, files: &[(RepoPath, TreeFile)]) -> bool {
         let matches_entry = |(path, side): &(RepoPath, TreeFile)| {
             let entry = self.entries.find(path.as_bytes());
-            entry.is_some_and(|e| e.is_checked() && e.mode() == side.mode && e.id() == side.oid.0.as_slice())
+            entry.is_some_and(|e| {
+                e.is_compared_by_git() && e.mode() == side.mode && e.id() == side.oid.0.as_slice()
+            })
         };
         let attributes = attribute_paths(files.iter().map(|(path, _)| path));
         files.iter().all(matches_entry) && self.entries.has_no_conversion_rules(tree.repo, &attributes)
@@ -117,10 +121,10 @@ impl IndexRefresh {
         self.build_as_of(SystemTime::now() - FILE_TIME_TICK, tree)
     }
 
-    /// Compares the files and builds an index with the time at which the comparison starts. To git, a file
-    /// that is written during the comparison is as new as that index, or newer, and is read again.
+    /// Compares the files and builds the new index, dated `start_time`, when the comparison starts. A file
+    /// that is written during the comparison is then as new as the index or newer, and git reads it again.
     fn build_as_of(mut self, start_time: SystemTime, tree: &WorktreeContext<'_>) -> Option<NewIndex> {
-        for position in std::mem::take(&mut self.positions) {
+        for position in std::mem::take(&mut self.entry_offsets) {
             let entry = self.entries.entry(position);
             match self.compare_file(tree, entry)? {
                 FileComparison::Same(meta) => self.entries.update_stat(position, &meta),
@@ -128,7 +132,7 @@ impl IndexRefresh {
                     let could_pass_as_same =
                         |meta: Stat| entry.stat_matches(&meta) || self.entries.is_racy(entry);
                     if meta.is_some_and(could_pass_as_same) {
-                        self.entries.clear_length(position);
+                        self.entries.clear_file_size(position);
                     }
                 }
             }
@@ -165,7 +169,8 @@ impl IndexRefresh {
     }
 }
 
-/// Returns the entries of `later` whose content is the same in `entries`, with their positions in `entries`.
+/// Returns the entries of `later` that have the same path and content id in `entries`, each with its byte
+/// offset in `entries`.
 fn entries_with_same_content<'e>(
     entries: &'e RawIndex,
     later: &'e RawIndex,
@@ -197,7 +202,7 @@ pub(super) fn files_with_other_size(
         let entry = entries.entry(position);
         // git reads a file without a recorded size anyway, and no more than necessary is written.
         let is_other = ![0, later_entry.size()].contains(&entry.size()) && later_entry.size() != 0;
-        let differs = entry.is_checked() && entry.mode() == later_entry.mode() && is_other;
+        let differs = entry.is_compared_by_git() && entry.mode() == later_entry.mode() && is_other;
         let oid = gix::ObjectId::try_from(entry.id()).ok().filter(|_| differs).map(Oid)?;
         Some((RepoPath::new(entry.path()), TreeFile { mode: entry.mode(), oid }))
     };
@@ -205,11 +210,11 @@ pub(super) fn files_with_other_size(
 }
 
 /// Reads an index that can be written again in the format of its file.
-fn read_simple_index(tree: &WorktreeContext<'_>, index_file: &Path) -> Option<RawIndex> {
+fn read_rewritable_index(tree: &WorktreeContext<'_>, index_file: &Path) -> Option<RawIndex> {
     if fail_points::is_git_forced() {
         return None;
     }
-    RawIndex::read(index_file, tree.repo.gix.object_hash()).filter(RawIndex::is_simple)
+    RawIndex::read(index_file, tree.repo.gix.object_hash()).filter(RawIndex::is_rewritable)
 }
 
 /// Clears the stat data of files in an index, so that git reads the files.
@@ -289,7 +294,8 @@ mod tests {
             IndexFixture { test_repo, dir }
         }
 
-        /// Writes `../scratch/index` with the refreshed entries of `paths`.
+        /// Refreshes the entries of `paths` and writes the new index to `../scratch/index`. Returns false if
+        /// the case is left to git.
         fn refresh(&self, paths: &[&str]) -> bool {
             self.refresh_as_of(SystemTime::now(), paths)
         }

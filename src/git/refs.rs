@@ -56,8 +56,9 @@ pub(crate) fn ref_removal_command(name: &str) -> String {
     format!("rm \"$(git rev-parse --git-path {})\"", shell_quote(name))
 }
 
-/// Returns whether a ref's file contains no object id; a file that cannot be read may contain one.
-pub(super) fn holds_no_id(file: &Path) -> bool {
+/// Returns whether a ref's file contains neither an object id nor the name of another ref. A file that cannot
+/// be read counts as valid, except a symbolic link that leads to itself.
+pub(super) fn is_broken_ref_file(file: &Path) -> bool {
     match std::fs::read(file) {
         Ok(text) => !text.starts_with(b"ref:") && Oid::from_hex(text.trim_ascii()).is_none(),
         // A symbolic link that leads to itself.
@@ -71,7 +72,7 @@ impl Repo {
     pub(crate) fn ref_object(&self, name: &str) -> Result<Option<Oid>, Error> {
         if self.is_reftable() {
             let found = self.git().args(["rev-parse", "--verify", "--quiet", "--end-of-options", name]);
-            return Ok(Oid::from_hex(found.accept(&[1]).run()?.line().as_bytes()));
+            return Ok(Oid::from_hex(found.accept(&[1]).run()?.trimmed_stdout().as_bytes()));
         }
         let found = self.gix.try_find_reference(name).map_err(Error::object(format!("ref {name}")))?;
         match found.as_ref().map(gix::Reference::target) {
@@ -91,7 +92,7 @@ impl Repo {
                 .arg(format!("{name}^{{commit}}"))
                 .accept(&[1])
                 .run()?;
-            return Ok(Oid::from_hex(out.line().as_bytes()));
+            return Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()));
         }
         let is_ignored_by_git =
             || name.strip_prefix(BRANCH_PREFIX).is_some_and(|branch| self.is_broken_branch(branch));
@@ -122,7 +123,7 @@ impl Repo {
             let file = self.common_dir().join(&name);
             match read_symbolic_ref(&file) {
                 Some(next) => name = next,
-                None => return holds_no_id(&file),
+                None => return is_broken_ref_file(&file),
             }
         }
         true
@@ -142,7 +143,7 @@ impl Repo {
         let mut name = format!("{BRANCH_PREFIX}{branch}");
         if self.is_reftable() {
             let found = self.git().args(["symbolic-ref", "--quiet", &name]).accept(&[1]).run();
-            name = found.map(|out| out.line()).unwrap_or_default();
+            name = found.map(|out| out.trimmed_stdout()).unwrap_or_default();
         } else {
             // A symbolic ref is never packed.
             for _ in 0..MAX_SYMREF_DEPTH {
@@ -162,7 +163,7 @@ impl Repo {
         let name = format!("{BRANCH_PREFIX}{branch}");
         if self.is_reftable() {
             let out = self.git().args(["symbolic-ref", "--quiet", &name]).accept(&[1]).run()?;
-            return Ok(Some(out.line()).filter(|to| !to.is_empty()));
+            return Ok(Some(out.trimmed_stdout()).filter(|to| !to.is_empty()));
         }
         Ok(read_symbolic_ref(&self.common_dir().join(name)))
     }
@@ -203,7 +204,7 @@ impl Repo {
             .arg(format!("{rev}^{{commit}}"))
             .run()
             .map_err(|_| no_rev())?;
-        Oid::from_hex(out.line().as_bytes()).ok_or_else(no_rev)
+        Oid::from_hex(out.trimmed_stdout().as_bytes()).ok_or_else(no_rev)
     }
 
     /// Returns the commits of the stash entries, from the stash's reflog.
@@ -268,14 +269,14 @@ impl Repo {
         if self.is_reftable() {
             let args = ["symbolic-ref", "--no-recurse", "--quiet", "HEAD"];
             let out = self.git_in(dir).args(args).accept(&[1]).run()?;
-            return Ok(out.line().strip_prefix("refs/heads/").map(ToOwned::to_owned));
+            return Ok(out.trimmed_stdout().strip_prefix("refs/heads/").map(ToOwned::to_owned));
         }
         let text = read_head(git_dir).map_err(Error::io("read", &git_dir.join("HEAD")))?;
         Ok(text.strip_prefix("ref: refs/heads/").map(ToOwned::to_owned))
     }
 
-    /// Returns the name that HEAD of a worktree has for `branch`, which may be a symbolic ref to it; `None`
-    /// if HEAD is elsewhere.
+    /// Returns the branch name in a worktree's HEAD if it is `branch` or a symbolic ref to `branch`;
+    /// otherwise `None`.
     pub(super) fn branch_name_in_head(
         &self,
         dir: &Path,
@@ -308,15 +309,16 @@ impl Repo {
             return Ok(Some(Head::Branch(branch)));
         }
         let out = self.git_in(dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]).accept(&[1]).run()?;
-        Ok(Oid::from_hex(out.line().as_bytes()).map(Head::Detached))
+        Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()).map(Head::Detached))
     }
 
-    /// Returns the name in HEAD of the user's worktree, without `refs/heads/`; `None` if HEAD is detached.
+    /// Returns the ref name in HEAD of the worktree that git-proq was started in; a branch without
+    /// `refs/heads/`. `None` if HEAD is detached.
     pub(crate) fn current_head_name(&self) -> Result<Option<String>, Error> {
         if self.is_reftable() {
             let dir = self.current_worktree().unwrap_or(self.command_dir()).to_owned();
             let out = self.git_in(&dir).args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[1]).run()?;
-            return Ok(Some(out.line())
+            return Ok(Some(out.trimmed_stdout())
                 .filter(|l| !l.is_empty())
                 .map(|l| l.trim_start_matches("refs/heads/").to_owned()));
         }

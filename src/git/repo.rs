@@ -21,7 +21,7 @@ pub(crate) struct Repo {
     program: Program,
     version: OnceCell<Version>,
     tree_reader: OnceCell<TreeReader>,
-    /// Facts about the history, cached since the history does not change.
+    /// Facts about the history that are costly to find, cached because existing commits do not change.
     pub(super) history_cache: HistoryCache,
     common_dir: PathBuf,
     main_worktree: Option<PathBuf>,
@@ -132,7 +132,7 @@ impl Repo {
         self.main_worktree.as_deref().unwrap_or(&self.common_dir)
     }
 
-    /// Returns whether refs are stored in reftable files, which the library cannot read.
+    /// Returns whether refs are stored in reftable files, which gitoxide cannot read.
     pub(super) fn is_reftable(&self) -> bool {
         self.uses_reftable
     }
@@ -142,7 +142,7 @@ impl Repo {
         &self.program
     }
 
-    /// Returns the reader of the repository's trees, which reads each tree once.
+    /// Returns the repository's shared tree reader, which caches the trees that it has read.
     pub(super) fn tree_reader(&self) -> &TreeReader {
         self.tree_reader.get_or_init(|| TreeReader::new(self.gix.objects.clone()))
     }
@@ -168,7 +168,8 @@ impl Repo {
         *self.inherited_file.borrow_mut() = file.and_then(|f| f.try_clone().ok()).map(Rc::new);
     }
 
-    /// Runs `action`, which may set inherited files itself, and then restores the inherited file from before.
+    /// Runs `action`, which may call `Repo::set_inherited_file`, and then restores the file that was
+    /// inherited before.
     pub(crate) fn preserve_inherited_file<T>(&self, action: impl FnOnce() -> T) -> T {
         let saved = self.inherited_file.borrow().clone();
         let result = action();
@@ -188,7 +189,8 @@ impl Repo {
         Ok(*self.version.get_or_init(|| version))
     }
 
-    /// Uses a version that an earlier command detected for this very program.
+    /// Sets git's version to one that an earlier command detected for the same git program, so that git is
+    /// not queried. Does nothing if `version_text` is no version.
     pub(crate) fn assume_version(&self, version_text: &str) -> Result<(), Error> {
         if let Some(version) = Version::parse(version_text) {
             let version = version.require_supported()?;
@@ -229,8 +231,8 @@ fn requires_explicit_bare(gix: &gix::Repository) -> bool {
     gix.config_snapshot().string("safe.bareRepository").is_some_and(|v| v.as_slice() == b"explicit")
 }
 
-/// Refuses when `GIT_DIR` and `GIT_WORK_TREE` combine a worktree with another repository. Every git command
-/// here finds the repository by its folder, so both have to belong together.
+/// Fails if `GIT_DIR` and related variables combine a worktree with another repository. Every git command of
+/// git-proq finds the repository by its folder, so both have to belong together.
 fn refuse_mixed_repositories(
     program: &Program,
     worktree: Option<&Path>,

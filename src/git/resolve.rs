@@ -11,7 +11,7 @@ use super::{Error, Oid, Repo, RepoPath, WorktreeContext, index, status};
 /// Current contents of a worktree, staged or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorktreeContents {
-    /// Tree of the contents. Unmerged paths are in it as their files are.
+    /// Tree of the contents. An unmerged path is in it as its file is on disk, with any conflict markers.
     pub(crate) tree: Oid,
     /// Paths that are unmerged in the index.
     pub(crate) unmerged: Vec<RepoPath>,
@@ -19,8 +19,8 @@ pub(crate) struct WorktreeContents {
     pub(crate) nested: Vec<RepoPath>,
 }
 
-/// Writes the contents of a worktree to a tree, through a copy of its index: the index itself stays
-/// unchanged. The paths are named one by one; ignored files are not included.
+/// Writes the contents of a worktree to a tree, through a copy of its index: the real index is not changed.
+/// The paths are passed to git one by one; ignored files are not included.
 pub(crate) fn capture_worktree_contents(tree: &WorktreeContext<'_>) -> Result<WorktreeContents, Error> {
     let index_copy = tree.scratch.join("index");
     index::copy(&tree.git_dir.join("index"), &index_copy)?;
@@ -82,7 +82,8 @@ impl Repo {
         }
     }
 
-    /// Has git merge a commit, named as in `commit`, and returns git's message for each conflict.
+    /// Runs `git merge` without a commit in the worktree `dir`, and returns git's message for each conflict.
+    /// `commit` is a branch name or an id.
     fn merge_without_commit(&self, dir: &Path, commit: &str) -> Result<Vec<String>, Error> {
         let out = self
             .git_in(dir)
@@ -96,7 +97,8 @@ impl Repo {
         Ok(text.lines().filter(|l| l.starts_with("CONFLICT")).map(ToOwned::to_owned).collect())
     }
 
-    /// Returns the commit that is being merged into a worktree.
+    /// Returns the commit in `MERGE_HEAD` of a worktree, which a started merge merges into it; none if no
+    /// merge is in progress.
     pub(crate) fn merge_head(&self, dir: &Path) -> Result<Option<Oid>, Error> {
         self.read_pseudo_ref(dir, "MERGE_HEAD")
     }
@@ -112,7 +114,7 @@ impl Repo {
 
     fn read_pseudo_ref(&self, dir: &Path, name: &str) -> Result<Option<Oid>, Error> {
         let out = self.git_in(dir).args(["rev-parse", "--verify", "--quiet", name]).accept(&[1]).run()?;
-        Ok(Oid::from_hex(out.line().as_bytes()))
+        Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()))
     }
 
     /// Returns every stage of every unmerged path in a worktree's index.
@@ -136,8 +138,8 @@ impl Repo {
         .run_on_terminal()
     }
 
-    /// Returns commits of `tip` that `other` lacks and that touch one of these paths, newest first, as `(id,
-    /// subject, body)`.
+    /// Returns at most `max_count` commits of `tip` that `other` lacks and that touch one of `paths`, newest
+    /// first, as `(id, subject, body)`.
     pub(crate) fn commits_touching(
         &self,
         tip: Oid,

@@ -8,7 +8,7 @@ use super::file_modes::apply_modes;
 use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
 use super::obstructions::{detect_obstruction, obstruction_above, rename_to_free_names};
 use super::open_operation::require_no_open_operation;
-use super::preconditions::{LocalChanges, refuse_overlap};
+use super::preconditions::{LocalChangeSearch, refuse_overlap};
 use super::quarantine::{
     Quarantine, exists_in_real_folder, has_real_parents, is_file_in_real_folder, matches_blob,
     remove_empty_parents, remove_empty_tree,
@@ -41,13 +41,13 @@ pub(crate) enum RestoreOutcome {
     Conflict(Vec<RepoPath>),
 }
 
-/// Restores `snapshot` in a worktree whose HEAD is at `head`. `parked_dir` is the folder to which `clear`
-/// moved the files; files missing or altered there come from the snapshot's objects. `raw_index` is the saved
-/// index.
+/// Restores `snapshot` in a worktree whose HEAD is at `head`. `parked_dir` holds the snapshot's files since
+/// they were parked; files that are missing or altered there come from the snapshot's objects. `raw_index` is
+/// the saved index.
 ///
 /// # Errors
-/// [`Error::LocalChanges`] or [`Error::Obstructed`] when something new exists at the path of a snapshot's file.
-/// Nothing is changed then.
+/// [`Error::LocalChanges`] or [`Error::Obstructed`] when something new exists at the path of a snapshot's
+/// file. Nothing is changed then.
 pub(crate) fn restore(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
@@ -66,7 +66,8 @@ pub(crate) fn restore(
     outcome
 }
 
-/// Folder, within a step's folder, of HEAD's own files that were moved out of the way.
+/// Name of a quarantine in a step's scratch folder. It receives the files, as HEAD has them, that a restore
+/// replaces.
 const HEAD_FILES_DIR: &str = "current";
 
 /// Restore of one snapshot in a worktree.
@@ -75,7 +76,8 @@ pub(super) struct SnapshotRestore<'a> {
     snapshot: &'a Snapshot,
     snapshot_files: SnapshotFiles,
     parked: Quarantine,
-    /// Files that a sparse checkout has to show, and files that it has to leave out, in addition.
+    /// Files that a sparse checkout has to show or leave out, in addition to the files of the snapshot
+    /// itself.
     sparse_changes: SparseAdjustments,
 }
 
@@ -114,18 +116,18 @@ impl<'a> SnapshotRestore<'a> {
         let is_at_head =
             |changes| is_certainly_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, head, changes);
         let local = if is_at_head(&self.snapshot_files.all_changes()) {
-            LocalChanges::None
+            LocalChangeSearch::None
         } else {
-            LocalChanges::SinceHead
+            LocalChangeSearch::SinceHead
         };
-        if local != LocalChanges::None {
+        if local != LocalChangeSearch::None {
             refuse_staged(self.tree, head, self.snapshot)?;
         }
         let displaced: Vec<Change> = self
             .snapshot_files
             .tracked
             .iter()
-            .filter(|c| c.old.is_some() && !self.is_restored(&c.path, self.expected_side(c)))
+            .filter(|c| c.old.is_some() && !self.is_restored(&c.path, self.expected_file(c)))
             .chain(&self.sparse_changes.removed)
             .cloned()
             .collect();
@@ -152,8 +154,8 @@ impl<'a> SnapshotRestore<'a> {
         Ok(())
     }
 
-    /// Builds the new index from the raw index, with the current stat data of the files. Content written
-    /// since is in the `current_index`, or was restored.
+    /// Builds the restored index from `raw_index`, with the current stat data of the files. `current_index`
+    /// shows which files were written again since the snapshot.
     fn build_refreshed_index(&self, raw_index: &Path, current_index: &Path) -> Result<NewIndex, Error> {
         let files = self.snapshot_files.files();
         let paths = files.iter().map(|(path, _)| path).collect();
@@ -168,19 +170,19 @@ impl<'a> SnapshotRestore<'a> {
             &index_file,
             &files_with_other_size(self.tree.repo, raw_index, current_index),
         )?;
-        index_flags::refresh(self.tree.repo, self.tree.dir, &index_file)?;
+        index_flags::refresh_stat_data(self.tree.repo, self.tree.dir, &index_file)?;
         mark_skip_worktree(self.tree, &index_file, self.snapshot.present_skipped.iter())?;
         Ok(NewIndex::InFile(index_file))
     }
 
-    /// Refuses if something exists where the snapshot's files belong. Files that are restored already are
+    /// Fails if something else exists where the snapshot's files belong. Files that are restored already are
     /// skipped: an earlier restore may have been interrupted.
-    fn refuse_obstructions(&self, displaced: &[Change], local: LocalChanges) -> Result<(), Error> {
+    fn refuse_obstructions(&self, displaced: &[Change], local: LocalChangeSearch) -> Result<(), Error> {
         let mut pending_changes: Vec<Change> = self
             .snapshot_files
             .tracked
             .iter()
-            .filter(|c| !self.is_restored(&c.path, self.expected_side(c)))
+            .filter(|c| !self.is_restored(&c.path, self.expected_file(c)))
             .cloned()
             .collect();
         // A file that was removed from the index only stands at the path of HEAD's file, which leaves first.
@@ -208,9 +210,9 @@ impl<'a> SnapshotRestore<'a> {
         }
     }
 
-    /// Returns the snapshot's file at the path of a change: a file that was removed from the index may still
-    /// exist.
-    fn expected_side(&self, change: &Change) -> Option<TreeFile> {
+    /// Returns the mode and blob that the snapshot has at the path of a change; none if it has no file there.
+    /// A file that was only removed from the index is untracked in the snapshot.
+    fn expected_file(&self, change: &Change) -> Option<TreeFile> {
         let untracked_side = || {
             self.snapshot_files
                 .untracked_and_ignored()
@@ -220,9 +222,9 @@ impl<'a> SnapshotRestore<'a> {
         change.new.or_else(untracked_side)
     }
 
-    /// Returns whether a path is as the snapshot has it, and no other copy of it is parked. An identical
-    /// parked copy is accepted: an interrupted undo restored the earlier file, and git removes no file with a
-    /// flag.
+    /// Returns whether the worktree has at `path` exactly `side`, the snapshot's file, or nothing if that is
+    /// none. No different copy may still be parked. An identical parked copy is accepted: an interrupted undo
+    /// restored the earlier file, and git removes no file with a flag.
     fn is_restored(&self, path: &RepoPath, side: Option<TreeFile>) -> bool {
         let exists = exists_in_real_folder(self.tree.dir, path);
         let has_content = |side| matches_blob(self.tree.repo, &path.to_fs_path(self.tree.dir), side);
@@ -241,10 +243,11 @@ impl<'a> SnapshotRestore<'a> {
         Ok(lock)
     }
 
-    /// Moves HEAD's own files out of the way, and then compares them with HEAD.
+    /// Moves files that are as HEAD has them out of the way of the snapshot's files. Then compares them with
+    /// HEAD.
     ///
     /// # Errors
-    /// [`Error::Raced`] when a file was edited.
+    /// [`Error::Raced`] when a file was edited before it was moved.
     fn displace_head_files(&self, displaced: &[Change], head_files: &Quarantine) -> Result<(), Error> {
         let mut expected = Vec::new();
         for change in displaced {
@@ -262,8 +265,8 @@ impl<'a> SnapshotRestore<'a> {
         Err(Error::Raced { dir: self.tree.dir.to_owned(), paths: edited })
     }
 
-    /// Puts the snapshot's files in place: moves the parked files, and writes missing ones from the
-    /// snapshot's objects.
+    /// Creates the snapshot's files in the worktree: moves parked files there, and writes missing ones from
+    /// the snapshot's objects.
     fn place_files(&self, files: &[(RepoPath, TreeFile)]) -> Result<(), Error> {
         let mut missing = Vec::new();
         for (path, side) in files {
@@ -307,9 +310,9 @@ impl<'a> SnapshotRestore<'a> {
     /// Writes files from the snapshot's trees.
     fn write_from_objects(&self, paths: &[RepoPath]) -> Result<(), Error> {
         let (untracked, tracked): (Vec<_>, Vec<_>) = paths.iter().partition(|p| self.is_untracked(p));
-        self.tree_writer(self.snapshot.work_tree).write_to_worktree(&tracked)?;
+        self.rebuilt_files_of_tree(self.snapshot.work_tree).write_to_worktree(&tracked)?;
         match self.snapshot.untracked_tree {
-            Some(id) => self.tree_writer(id).write_to_worktree(&untracked),
+            Some(id) => self.rebuilt_files_of_tree(id).write_to_worktree(&untracked),
             None => Ok(()),
         }
     }
@@ -318,17 +321,18 @@ impl<'a> SnapshotRestore<'a> {
         self.snapshot_files.untracked.iter().any(|(p, _)| p == path)
     }
 
-    /// Returns the writer for a path; none when no tree of the snapshot has the path.
-    fn object_writer(&self, path: &RepoPath) -> Option<RebuiltFiles<'_>> {
+    /// Returns the builder of a path's file from the snapshot's tree of untracked or tracked files. None if
+    /// the path is untracked and the snapshot has no tree of untracked files.
+    fn rebuilt_files_for_path(&self, path: &RepoPath) -> Option<RebuiltFiles<'_>> {
         let source_tree = if self.is_untracked(path) {
             self.snapshot.untracked_tree
         } else {
             Some(self.snapshot.work_tree)
         };
-        source_tree.map(|id| self.tree_writer(id))
+        source_tree.map(|id| self.rebuilt_files_of_tree(id))
     }
 
-    fn tree_writer(&self, tree_id: Oid) -> RebuiltFiles<'_> {
+    fn rebuilt_files_of_tree(&self, tree_id: Oid) -> RebuiltFiles<'_> {
         RebuiltFiles::new(self.tree, tree_id, &self.snapshot.modes)
     }
 
@@ -388,8 +392,8 @@ impl<'a> SnapshotRestore<'a> {
         Ok(RestoreOutcome::Merged)
     }
 
-    /// Returns the files that a sparse checkout has to show in addition, and that can be put in place when
-    /// HEAD has moved to `head`.
+    /// Returns the additional files of a sparse checkout that can be shown after HEAD has moved to `head`.
+    /// HEAD must not have changed them since, and their paths must be free.
     fn newly_visible_files(&self, head: Oid) -> Result<Vec<&(RepoPath, TreeFile)>, Error> {
         // Files that changed since, or whose place is taken, are left out as git does.
         let head_changes = match self.sparse_changes.added.is_empty() {
@@ -404,7 +408,7 @@ impl<'a> SnapshotRestore<'a> {
     }
 
     /// Writes the files in `changes`, by which the merged tree `to` differs from HEAD at `from`. The sparse
-    /// checkout shows `visible_paths` whatever its patterns say.
+    /// checkout shows `visible_paths` whatever its patterns are.
     fn apply_merged_tree(
         &self,
         index: &Path,
@@ -415,6 +419,6 @@ impl<'a> SnapshotRestore<'a> {
     ) -> Result<AppliedChanges<'a>, Error> {
         let incoming = changes.to_vec();
         let against = SparseExceptions { included: visible_paths.clone(), ..SparseExceptions::default() };
-        apply_files(self.tree, index, (from, to), incoming, LocalChanges::SinceHead, &against)
+        apply_files(self.tree, index, (from, to), incoming, LocalChangeSearch::SinceHead, &against)
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::clear::SnapshotFiles;
 use super::obstructions::obstruction_above;
 use super::open_operation::require_no_open_operation;
-use super::preconditions::{LocalChanges, refuse_overlap};
+use super::preconditions::{LocalChangeSearch, refuse_overlap};
 use super::quarantine::matches_blob;
 use super::sparse_patterns::SparseExceptions;
 use super::status::{StatusEntry, StatusKind, status};
@@ -57,7 +57,7 @@ pub(crate) fn forecast_restore(
         refuse_overlap(
             tree,
             &[tracked, untracked].concat(),
-            LocalChanges::SinceHead,
+            LocalChangeSearch::SinceHead,
             &SparseExceptions::default(),
         )?;
         return Ok(RestoreOutcome::Exact);
@@ -89,9 +89,9 @@ pub(super) fn merge_snapshot_tree(
     Ok(if merged.is_clean { Ok(merged.tree) } else { Err(merged.conflicted_paths()) })
 }
 
-/// Returns the conflict of a restore with files that are in the worktree now. It covers the paths that
-/// `changes` write and those of the snapshot's untracked files; none if they are free. `heads` is the commit
-/// of HEAD at the time of the snapshot, and the current one.
+/// Returns `RestoreOutcome::Conflict` with the paths where existing files block a merged restore; none if no
+/// path is blocked. It covers the paths that `changes` write and those of the snapshot's untracked files.
+/// `heads` is HEAD's commit at the time of the snapshot, and its current commit.
 ///
 /// # Errors
 /// [`Error::LocalChanges`] when the user has changed files that `changes` change.
@@ -104,7 +104,7 @@ pub(super) fn find_obstruction(
     match refuse_overlap(
         tree,
         &snapshot_files.with_untracked(changes),
-        LocalChanges::SinceHead,
+        LocalChangeSearch::SinceHead,
         &SparseExceptions::default(),
     ) {
         Err(Error::Obstructed { paths, .. }) => return Ok(Some(RestoreOutcome::Conflict(paths))),
@@ -119,8 +119,8 @@ pub(super) fn find_obstruction(
     Ok((!blocking.is_empty()).then(|| RestoreOutcome::Conflict(blocking.into_iter().collect())))
 }
 
-/// Returns the files that HEAD gained between two commits at the path of a folder with untracked files of the
-/// snapshot. A sparse checkout may leave them out: then they are not on disk, and would count as deleted by
+/// Returns files that HEAD gained between two commits and whose path is a folder of the snapshot's untracked
+/// files. A sparse checkout may leave such a file out: it is then not on disk, and would count as deleted by
 /// the user. Empty if the checkout is not sparse.
 fn hidden_files_above(
     tree: &WorktreeContext<'_>,
@@ -138,8 +138,8 @@ fn hidden_files_above(
     Ok(parents.filter(|path| added_paths.contains(path)).collect())
 }
 
-/// Returns paths that are staged in the worktree at `dir` when the index matches neither HEAD's commit `head`
-/// nor the snapshot's index.
+/// Returns the staged paths of the worktree at `dir`; empty if the index matches HEAD's commit `head` or the
+/// snapshot's index.
 ///
 /// # Errors
 /// Fails if git cannot read the index.
@@ -156,7 +156,8 @@ pub(crate) fn foreign_staged_paths(
     Ok(status(repo, dir, false)?.tracked().filter(is_staged).map(|e| e.path.clone()).collect())
 }
 
-/// Refuses if something is staged that is neither HEAD's nor the snapshot's: it would be lost with the index.
+/// Fails if something is staged and the index is neither HEAD's nor the snapshot's: the restored index would
+/// replace it.
 pub(super) fn refuse_staged(tree: &WorktreeContext<'_>, head: Oid, snapshot: &Snapshot) -> Result<(), Error> {
     let paths = foreign_staged_paths(tree.repo, tree.dir, head, snapshot)?;
     if paths.is_empty() {

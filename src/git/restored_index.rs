@@ -8,8 +8,8 @@ use super::transition::WorktreeContext;
 use super::{Error, Oid, RepoPath, Snapshot};
 
 /// Writes the tree `staged_tree` to the index file `index_file`. Flags and intent-to-add entries come from
-/// the snapshot's `raw_index`, where the file exists or its place is free. The paths in `visible_paths` keep
-/// their visibility in a sparse checkout.
+/// the snapshot's `raw_index`, where the file exists or its path is free. Entries of `visible_paths` are
+/// marked skip-worktree only if the snapshot had their file in spite of that mark.
 pub(super) fn write_restored_index(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
@@ -40,5 +40,5 @@ pub(super) fn write_restored_index(
         skip_worktree: true,
     }));
     index_flags::restore_flags(repo, tree.dir, index_file, &flagged)?;
-    index_flags::refresh(repo, tree.dir, index_file)
+    index_flags::refresh_stat_data(repo, tree.dir, index_file)
 }

@@ -14,9 +14,9 @@ use super::{Change, RepoPath, path};
 /// ends with the number of fields.
 const STAMPS_FILE: &str = "brought";
 
-/// Records next to a snapshot the stat data of the files restored to the worktree at `dir`: the tracked ones
-/// in `changes` and the untracked ones. Without this record, the files only count as changed since the
-/// restore.
+/// Records, next to a snapshot's parked files, the stat data of the files restored to the worktree at `dir`.
+/// These are the tracked files in `changes` and the untracked ones. If the record cannot be written,
+/// `is_unchanged_since_restore` returns false.
 pub(super) fn write_stamps(
     dir: &Path,
     parked: &Quarantine,
@@ -30,8 +30,8 @@ pub(super) fn write_stamps(
     drop(std::fs::write(parked.dir().join(STAMPS_FILE), nul_separated(&records)));
 }
 
-/// Returns whether nobody has changed the files in the worktree at `dir` since they were restored from the
-/// snapshot with parked files in `parked_dir`. False when there is no record.
+/// Returns whether no file in the worktree at `dir` was changed since it was restored from the snapshot whose
+/// parked files are in `parked_dir`. Returns false if the restore left no record.
 pub(crate) fn is_unchanged_since_restore(dir: &Path, parked_dir: &Path) -> bool {
     let Ok(mut records) = path::read_path_list(&parked_dir.join(STAMPS_FILE)) else { return false };
     let count = records.pop();

@@ -7,12 +7,13 @@ use gix::glob::{Pattern, wildmatch::Mode};
 
 use super::{Error, RepoPath};
 
-/// Characters that make a pattern of a file name. A backslash removes the meaning of the others.
+/// Characters that make a glob a pattern instead of a file name. A backslash makes the next character
+/// literal.
 const GLOB_CHARS: &[u8] = br"*?[\";
 
-/// Globs, each relative to the top of the repository, as `git diff -- GLOB` reads it there: a file, a folder
-/// with everything below it, or a pattern. `*` and `?` also match a slash, and `**/` also matches no folder.
-/// Case is ignored, since some disks ignore it.
+/// Globs of a scope, each relative to the top of the repository, as `git diff -- GLOB` reads it there. A glob
+/// is a file, a folder with everything below it, or a pattern. `*` and `?` also match a slash, and `**/` also
+/// matches no folder. Case is ignored, since some disks ignore it.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
     globs: Vec<Glob>,
@@ -22,11 +23,13 @@ pub(crate) struct Scope {
 struct Glob {
     /// Glob as the user wrote it.
     text: String,
-    /// Pattern that matches a path of the glob, or a folder above it; none when every path is in the glob.
+    /// Pattern that matches each path of the glob or a folder above that path; none if the glob contains
+    /// every path.
     pattern: Option<Pattern>,
-    /// Whether the glob ends in a slash: a file of that name does not match then.
+    /// Whether the glob ends in a slash, so that it matches folders and no file of that name.
     dir_only: bool,
-    /// Folder or file that is included entirely, if the glob selects nothing else; empty for the top.
+    /// Path of the folder or file that the glob consists of, if it is one entirely; empty for the top of the
+    /// repository.
     entire_path: Option<Vec<u8>>,
     /// Deepest folder that contains every match, or the file that the glob names.
     literal_prefix: Vec<u8>,
@@ -47,8 +50,8 @@ impl Scope {
         self.globs.iter().find(|glob| glob.contains(path.as_bytes())).map(|glob| glob.text.as_str())
     }
 
-    /// Returns the folders that contain the matches of the scope, or would contain them, none nested in
-    /// another. A match at the top has none.
+    /// Returns the folders that contain the matches of the scope among `files`, or that would contain them,
+    /// without folders inside other returned ones. A match at the top has no such folder.
     pub(crate) fn containing_folders(&self, files: &[RepoPath]) -> Vec<RepoPath> {
         let parent = |path: &[u8]| path.rfind_byte(b'/').map(|at| path[..at].to_vec());
         let matching = files.iter().filter(|path| self.matching_glob(path).is_some());
@@ -74,7 +77,7 @@ impl Scope {
         self.globs.iter().any(|glob| glob.entire_path.is_none())
     }
 
-    /// Returns the first glob without a wildcard that is neither one of these files nor a folder above one of
+    /// Returns the first glob without a wildcard that is neither one of `files` nor a folder above one of
     /// them.
     pub(crate) fn first_absent(&self, files: &[RepoPath]) -> Option<&str> {
         let exists = |glob: &Glob| {
@@ -82,12 +85,12 @@ impl Scope {
                 files.iter().filter_map(|path| path.as_bytes().strip_prefix(glob.literal_prefix.as_slice()));
             suffixes.any(|suffix| suffix.first().map_or(!glob.dir_only, |next_byte| *next_byte == b'/'))
         };
-        let mut names = self.globs.iter().filter(|glob| glob.is_name());
+        let mut names = self.globs.iter().filter(|glob| glob.is_literal_path());
         names.find(|glob| !exists(glob)).map(|glob| glob.text.as_str())
     }
 
-    /// Returns two globs of which one is an entire folder or file and the other lies in it: `(of this scope,
-    /// of the other one)`. The shared files need not exist yet.
+    /// Returns two globs of which one is an entire folder or file and the other lies in it. The first is of
+    /// this scope, the second of `other`. The shared files need not exist yet.
     ///
     /// Together with [`Scope::overlapping_globs_at`], which checks existing files, no existing file in both
     /// scopes is missed. Neither method reports that two patterns such as `src/*.rs` and `*test*` may both
@@ -98,7 +101,7 @@ impl Scope {
         overlaps.next().map(|(one, two)| (one.text.as_str(), two.text.as_str()))
     }
 
-    /// Returns the globs of both scopes that contain the first of these files that is in both.
+    /// Returns one glob of each scope, both of which contain the first of `files` that is in both scopes.
     pub(crate) fn overlapping_globs_at<'a>(
         &'a self,
         other: &'a Scope,
@@ -145,8 +148,8 @@ impl Glob {
         (!self.dir_only && matches(path)) || folders.any(matches)
     }
 
-    /// Returns whether the glob names one file or one folder, and is no pattern.
-    fn is_name(&self) -> bool {
+    /// Returns whether the glob is the path of one file or folder, without pattern characters.
+    fn is_literal_path(&self) -> bool {
         self.pattern.is_some() && self.text.as_bytes().find_byteset(GLOB_CHARS).is_none()
     }
 
@@ -156,7 +159,8 @@ impl Glob {
     }
 }
 
-/// Returns the folder or file that a pattern includes entirely.
+/// Returns the folder or file of which the pattern `path` includes everything; empty for the top, none if it
+/// includes only some files.
 fn entire_path(path: &[u8]) -> Option<Vec<u8>> {
     let mut prefix = path;
     while let Some(folder) = prefix.strip_suffix(b"/**").or_else(|| prefix.strip_suffix(b"/*")) {

@@ -11,14 +11,15 @@ use super::{Error, Repo, injected_config};
 /// repository.
 const CONVERSION_KEYS: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
 
-/// Section of the library's own settings. git reads nothing there. The library does, also from files and from
+/// Settings section of gitoxide itself, which git does not read. gitoxide also takes it from files and from
 /// git variables that git is started without: `GIT_NAMESPACE`, `GIT_SHALLOW_FILE`, `GIT_INDEX_FILE`.
 const LIBRARY_SECTION: &str = "gitoxide";
 
-/// Override for the location of git's replacement objects, independent of the library's section.
+/// Setting that gives gitoxide git's default location of replacement objects. It applies although git-proq
+/// removes gitoxide's own section.
 const REPLACE_REFS_OVERRIDE: &str = "gitoxide.objects.replaceRefBase=refs/replace/";
 
-/// Makes the library open a repository as git does when started without `GIT_NO_REPLACE_OBJECTS` and
+/// Returns options with which gitoxide opens a repository as git does without `GIT_NO_REPLACE_OBJECTS` and
 /// `GIT_REPLACE_REF_BASE`.
 pub(super) fn git_open_options(options: gix::open::Options) -> gix::open::Options {
     let mut permissions = gix::open::Permissions::all();
@@ -26,15 +27,16 @@ pub(super) fn git_open_options(options: gix::open::Options) -> gix::open::Option
     options.permissions(permissions).config_overrides([REPLACE_REFS_OVERRIDE])
 }
 
-/// Opens the repository whose worktree is at `dir`, with git's settings there; none when there is no
-/// repository.
+/// Opens the repository whose worktree is at `dir`, with the settings that git would use; none if gitoxide
+/// cannot open it.
 pub(super) fn open(dir: &Path) -> Option<gix::Repository> {
     let mut gix = gix::open_opts(dir, git_open_options(gix::open::Options::default())).ok()?;
     apply_git_settings(&mut gix);
     Some(gix)
 }
 
-/// Reduces the settings to those of git: adds the ones of git's command line, and removes the library's own.
+/// Makes gitoxide use exactly git's settings: adds those of git's command line, and removes gitoxide's own
+/// section.
 pub(super) fn apply_git_settings(gix: &mut gix::Repository) {
     let mut snapshot = gix.config_snapshot_mut();
     let sections = snapshot.sections_by_name(LIBRARY_SECTION).into_iter().flatten();
@@ -52,8 +54,8 @@ pub(super) fn apply_git_settings(gix: &mut gix::Repository) {
     add_from_command_line(gix);
 }
 
-/// Adds the settings of git's own command line (`git -c key=value proq`), which override all files. The
-/// library does not read them.
+/// Adds the settings of git's own command line (`git -c key=value proq`), which override all files. gitoxide
+/// does not read them.
 fn add_from_command_line(gix: &mut gix::Repository) {
     let Some(Ok(text)) = injected_config::user_parameters().map(std::ffi::OsString::into_string) else {
         return;

@@ -11,7 +11,7 @@ use super::Repo;
 /// Bit that makes new files in a folder inherit its group. On macOS and the BSDs every folder does so.
 const SET_GID: u32 = if cfg!(target_os = "linux") { 0o2000 } else { 0 };
 
-/// Permissions of files that git writes.
+/// Permissions that `core.sharedRepository` requires for files and folders in the git directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
     /// Permissions follow the umask.
@@ -23,7 +23,8 @@ pub(super) enum Sharing {
 }
 
 impl Sharing {
-    /// Parses a value. A value that makes git exit with an error shares nothing.
+    /// Parses a value of `core.sharedRepository`. A value that git rejects with an error is treated as
+    /// `Sharing::ByUmask`.
     fn parse(value: &str) -> Sharing {
         let (group, everyone) = (Sharing::AtLeast(0o660), Sharing::AtLeast(0o664));
         match value {
@@ -110,8 +111,8 @@ impl Repo {
         }
     }
 
-    /// Gives a file or folder below the git directory, which was just created, the permissions that users of
-    /// a shared repository need.
+    /// Sets the permissions that `core.sharedRepository` requires on a file or folder below the git directory
+    /// that was just created.
     ///
     /// # Errors
     /// Fails if its permissions cannot be read or changed.

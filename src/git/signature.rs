@@ -4,8 +4,8 @@ use super::{Error, Oid, Repo};
 
 impl Repo {
     /// Returns why git does not accept the signature of a commit; none when git accepts it. As for `git
-    /// merge`, the key needs at least marginal trust, unless `gpg.minTrustLevel` sets another level. `git
-    /// verify-commit` alone would require no trust then.
+    /// merge`, the key needs at least marginal trust, unless `gpg.minTrustLevel` sets another level. Without
+    /// that setting, `git verify-commit` alone would require no trust.
     pub(crate) fn signature_problem(&self, commit: Oid) -> Result<Option<String>, Error> {
         let mut command = self.git();
         if self.gix.config_snapshot().string("gpg.minTrustLevel").is_none() {

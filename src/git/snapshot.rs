@@ -33,8 +33,8 @@ pub(crate) struct Snapshot {
     pub(crate) work_tree: Oid,
     /// Tree of the untracked files.
     pub(crate) untracked_tree: Option<Oid>,
-    /// Tree of the sides of resolved conflicts, which an index names until the next commit: `1/path`,
-    /// `2/path`, `3/path`.
+    /// Tree of the three sides of conflicts that were resolved, at `1/path`, `2/path` and `3/path`. An index
+    /// refers to them until the next commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stages: Option<Oid>,
     /// Files with an intent-to-add entry (`git add -N`).
@@ -57,7 +57,8 @@ pub(crate) struct Snapshot {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "put_back")]
     pub(crate) present_skipped: Vec<RepoPath>,
-    /// Permission bits of these files and folders that differ from those that git gives a new one.
+    /// Permission bits of files and folders of the snapshot, where they differ from those that git gives a
+    /// new one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) modes: Vec<PathMode>,
     /// Version of the index that the snapshot was taken from; known only to the process that took it.
@@ -65,8 +66,9 @@ pub(crate) struct Snapshot {
     pub(super) index_version: Option<FileVersion>,
 }
 
-/// Saves what differs from HEAD, according to `scan`. Returns none when nothing differs. The raw index is
-/// left as `raw-index` in the tree's scratch folder. Untracked files at or below `spared` stay in place.
+/// Saves what differs from HEAD in a worktree, using the facts of `scan` that are still current. Returns none
+/// when nothing differs. Writes a copy of the index to `raw-index` in the worktree's scratch folder.
+/// Untracked files at or below the paths `spared` are not included.
 ///
 /// # Errors
 /// [`Error::Unmerged`] when a merge is unresolved, and git's errors for files that it cannot read.
@@ -80,8 +82,8 @@ pub(crate) fn capture(
     capture_with(tree, (base, message), spared, scan, UnmergedPaths::refuse)
 }
 
-/// Captures a worktree like [`capture`], but accepts an unresolved merge. Unmerged paths are saved as their
-/// files are, and as if the index had our side.
+/// Captures a worktree like [`capture`], but accepts an unresolved merge. An unmerged path is saved with its
+/// file as on disk, and as if the index had our side.
 ///
 /// # Errors
 /// git's errors for files that it cannot read.
@@ -114,7 +116,7 @@ fn capture_with(
     hidden.extend(staged_absent_paths(tree, &git_index, &worktree_status)?);
     let changes = WorktreeChanges { status: worktree_status, hidden, files, index_version };
     let has_untracked = changes.status.untracked().any(|e| !e.nested);
-    if !has_untracked && changes.has_no_tracked_files() {
+    if !has_untracked && changes.has_no_tracked_changes() {
         return Ok(None);
     }
     let raw_index = tree.scratch.join("raw-index");
@@ -130,7 +132,7 @@ fn capture_with(
         false => writer.write_index_tree()?,
     };
     let Some(mut snapshot) = changes.write_trees(&writer, base, index_tree, scan)? else { return Ok(None) };
-    snapshot.modes = snapshot.collect_modes(tree, changes.shown_paths());
+    snapshot.modes = snapshot.collect_modes(tree, changes.all_changed_paths());
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(Some(snapshot))
 }
@@ -139,8 +141,8 @@ fn capture_with(
 struct WorktreeChanges {
     /// Changes that git shows.
     status: WorktreeStatus,
-    /// Changes that git does not show because of index flags, and staged files that a sparse checkout leaves
-    /// out.
+    /// Paths of changes that git does not show because of index flags, and of staged files that a sparse
+    /// checkout leaves out.
     hidden: Vec<RepoPath>,
     /// Number of files that differ from HEAD.
     files: usize,
@@ -150,17 +152,17 @@ struct WorktreeChanges {
 
 impl WorktreeChanges {
     /// Returns whether no tracked file differs from HEAD, except inside submodules.
-    fn has_no_tracked_files(&self) -> bool {
+    fn has_no_tracked_changes(&self) -> bool {
         self.hidden.is_empty() && self.status.tracked().all(StatusEntry::is_inside_submodule)
     }
 
-    /// Returns the paths that differ from HEAD, without nested repositories.
-    fn shown_paths(&self) -> impl Iterator<Item = &RepoPath> {
+    /// Returns the paths that differ from HEAD, hidden changes included, without nested repositories.
+    fn all_changed_paths(&self) -> impl Iterator<Item = &RepoPath> {
         self.status.entries.iter().filter(|e| !e.nested).map(|e| &e.path).chain(&self.hidden)
     }
 
-    /// Writes the trees of the tracked and untracked files. Returns the snapshot with them, still without
-    /// modes and commit; none when all that differs are files that cannot be read.
+    /// Writes the trees of the tracked and untracked files. Returns a snapshot with them, in which modes and
+    /// commit are still to be set. Returns none when only unreadable files differ.
     fn write_trees(
         &self,
         writer: &TreeWriter<'_>,
@@ -176,7 +178,7 @@ impl WorktreeChanges {
         )?;
         let (untracked_tree, unreadable) = writer.write_untracked_tree(&self.status)?;
         let files = self.files - unreadable.len();
-        if untracked_tree.is_none() && self.has_no_tracked_files() {
+        if untracked_tree.is_none() && self.has_no_tracked_changes() {
             unreadable
                 .into_iter()
                 .map(UncapturedPath::unreadable)
@@ -242,9 +244,9 @@ fn hidden_paths(tree: &WorktreeContext<'_>, facts: Option<&ScanFacts>) -> Result
     }
 }
 
-/// Creates the snapshot of a worktree in which nothing differs from HEAD, which is at `base`. It covers
-/// ignored files, empty folders, and files that a sparse checkout shows. The raw index is left as by
-/// [`capture`].
+/// Creates the snapshot of a worktree in which no tracked or untracked file differs from HEAD's commit
+/// `base`. It covers ignored files, empty folders, and files that a sparse checkout shows. Writes a copy of
+/// the index to `raw-index` in the scratch folder.
 ///
 /// # Errors
 /// Fails if the index cannot be copied, or an object cannot be written.
@@ -279,7 +281,8 @@ pub(crate) fn capture_unchanged(
 }
 
 impl Snapshot {
-    /// Returns the unusual permission bits of files that git shows, and of the other files in the snapshot.
+    /// Returns permission bits that differ from those git gives a new file. They are of the changed paths
+    /// `shown_by_git`, and of the snapshot's other files and empty folders.
     fn collect_modes<'p>(
         &'p self,
         tree: &WorktreeContext<'_>,
@@ -302,9 +305,9 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Writes the commits of the stash shape: the worktree's tree on top of HEAD, the index's commit, the
-    /// untracked files' commit. Objects that only have to be retained are parents of the index's commit, of
-    /// which git reads only the tree.
+    /// Writes the commits of the stash shape and returns the main one. It has the worktree's tree, and its
+    /// parents are HEAD and commits of the index and the untracked files. Objects that only have to be
+    /// retained are parents of the index's commit, of which git reads only the tree.
     fn stash_commit(&self, repo: &Repo, message: &str) -> Result<Oid, Error> {
         let write = |tree, parents: &[Oid], message: &str| {
             NewCommit { tree, parents, message }.write_as_proq(repo, None)
@@ -340,8 +343,8 @@ pub(crate) fn write_tracked_tree(tree: &WorktreeContext<'_>) -> Result<Oid, Erro
     TreeWriter { tree, raw_index: &raw_index, facts: None }.write_work_tree(&worktree_status, &flagged, None)
 }
 
-/// Writes a commit that retains everything that a worktree's index names, in every stage, since an index with
-/// conflicts allows no snapshot. Returns none when the index names nothing.
+/// Writes a commit that protects every object in a worktree's index, in every stage, from being pruned. An
+/// index with conflicts allows no snapshot. Returns none when the index has no entries.
 pub(crate) fn save_index_commit(tree: &WorktreeContext<'_>, message: &str) -> Result<Option<Oid>, Error> {
     let index_file = tree.git_dir.join("index");
     let saved_tree = TreeWriter { tree, raw_index: &index_file, facts: None }

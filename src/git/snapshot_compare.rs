@@ -8,7 +8,7 @@ use super::{Error, Oid, Repo, RepoPath, Snapshot, TreeFile, tree_changes, tree_f
 /// File by path; none for a deleted file.
 type FilesByPath = BTreeMap<RepoPath, Option<TreeFile>>;
 
-/// Function that reads one kind of files of a snapshot.
+/// Function that reads one kind of a snapshot's files: tracked, staged, untracked or ignored.
 type FilesReader<'a> = &'a dyn Fn(&Snapshot) -> Result<FilesByPath, Error>;
 
 impl Snapshot {
@@ -25,9 +25,9 @@ impl Snapshot {
         Snapshot { commit: other.commit, ..self }
     }
 
-    /// Returns whether `current` is what this snapshot became after the merge of its tracked files to
-    /// `merged_tree`. An untracked file whose path the base has gained since, and which a sparse checkout
-    /// leaves out, counts as a change of that file.
+    /// Returns whether `current` has exactly the content that results from restoring this snapshot by a
+    /// merge. `merged_tree` is the merge of its tracked files with the new HEAD. An untracked file counts as
+    /// a change of a tracked file if the new HEAD has its path and a sparse checkout leaves that out.
     pub(crate) fn matches_merge(
         &self,
         repo: &Repo,
@@ -51,14 +51,17 @@ impl Snapshot {
         Ok(own_untracked == untracked_files(repo, current)? && overriding == changes)
     }
 
-    /// Returns the files in which this snapshot differs from HEAD, staged or not, and none of `others` does
-    /// in the same way.
+    /// Returns the paths of this snapshot's changes, staged or not, that no snapshot in `others` contains in
+    /// the same form.
     pub(crate) fn unique_paths(&self, repo: &Repo, others: &[Snapshot]) -> Result<Vec<RepoPath>, Error> {
         let tracked = |s: &Snapshot| changed_files(repo, s, s.work_tree);
         let staged = |s: &Snapshot| changed_files(repo, s, s.index_tree);
         let untracked = |s: &Snapshot| untracked_files(repo, s);
         let ignored = |s: &Snapshot| {
-            Ok(s.ignored.iter().map(|file| (file.path.clone(), Some(file.side()))).collect::<FilesByPath>())
+            Ok(s.ignored
+                .iter()
+                .map(|file| (file.path.clone(), Some(file.to_tree_file())))
+                .collect::<FilesByPath>())
         };
         let readers: [FilesReader<'_>; 4] = [&tracked, &staged, &untracked, &ignored];
         let mut unique_paths = BTreeSet::new();

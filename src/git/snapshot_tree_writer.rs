@@ -17,7 +17,7 @@ use super::{Error, Oid, Repo, RepoPath, index, index_flags};
 pub(super) struct TreeWriter<'a> {
     pub(super) tree: &'a WorktreeContext<'a>,
     pub(super) raw_index: &'a Path,
-    /// Certain facts about the worktree and this very index.
+    /// Facts about the worktree from a scan, if they hold for exactly this index.
     pub(super) facts: Option<&'a ScanFacts>,
 }
 
@@ -32,10 +32,10 @@ impl TreeWriter<'_> {
         Ok(target)
     }
 
-    /// Returns whether a scan has shown that the index matches HEAD, and its file has only entries and cached
-    /// trees, and no shared part.
-    fn is_simple(&self) -> bool {
-        self.facts.is_some_and(|all| all.is_simple)
+    /// Returns whether a scan has shown two facts: the index matches HEAD, and its file can be rewritten.
+    /// Such a file has only entries and cached trees, and no shared part.
+    fn is_index_rewritable(&self) -> bool {
+        self.facts.is_some_and(|all| all.is_index_rewritable)
     }
 
     /// Returns files with an intent-to-add entry.
@@ -48,7 +48,7 @@ impl TreeWriter<'_> {
 
     /// Makes the copied index stand alone, since shared index files expire.
     pub(super) fn unsplit_index(&self) -> Result<(), Error> {
-        if self.is_simple()
+        if self.is_index_rewritable()
             || FullIndex::read(self.repo(), self.raw_index).is_some()
             || !self.may_have_extension(*b"link")?
         {
@@ -67,8 +67,8 @@ impl TreeWriter<'_> {
             .map_err(Error::io("set the time of", self.raw_index))
     }
 
-    /// Returns whether the index may have an extension that the library does not know. A path that contains
-    /// its name costs only one more call of git.
+    /// Returns whether the index may have an extension with this name, which gitoxide does not know. A path
+    /// that contains the name also counts, and costs only one more call of git.
     fn may_have_extension(&self, extension: [u8; 4]) -> Result<bool, Error> {
         let bytes = std::fs::read(self.raw_index).map_err(Error::io("read", self.raw_index))?;
         Ok(bytes.windows(4).any(|w| w == extension.as_slice()))
@@ -77,7 +77,7 @@ impl TreeWriter<'_> {
     /// Writes a tree of the blobs that the index's record of resolved conflicts names. Without them `git gc`
     /// fails once the raw index is restored.
     pub(super) fn write_resolved_stages(&self) -> Result<Option<Oid>, Error> {
-        if self.is_simple()
+        if self.is_index_rewritable()
             || FullIndex::read(self.repo(), self.raw_index).is_some_and(|facts| !facts.has_resolve_undo())
             || !self.may_have_extension(*b"REUC")?
         {
@@ -188,13 +188,13 @@ impl TreeWriter<'_> {
         self.write_tree(&index)
     }
 
-    /// Refuses paths that are special files, which git cannot store.
+    /// Fails if one of `paths` is a special file, which git cannot store.
     fn refuse_special_files(&self, paths: &[RepoPath]) -> Result<(), Error> {
         let paths = special_files::describe_special_files(self.tree.dir, paths);
         if paths.is_empty() { Ok(()) } else { Err(Error::NotAFile { dir: self.tree.dir.to_owned(), paths }) }
     }
 
-    /// Refuses unreadable files, whose content cannot be saved.
+    /// Fails if one of `paths` is an unreadable file, whose content cannot be saved.
     fn refuse_unreadable(&self, paths: &[RepoPath]) -> Result<(), Error> {
         let paths = special_files::unreadable_paths(self.tree.dir, paths);
         if paths.is_empty() {
@@ -203,7 +203,8 @@ impl TreeWriter<'_> {
         Err(Error::Unreadable { dir: self.tree.dir.to_owned(), paths })
     }
 
-    /// Writes the tree of the untracked files. Also returns those that cannot be read.
+    /// Writes the tree of the untracked files; none if no readable file is untracked. Also returns the
+    /// untracked files that cannot be read.
     pub(super) fn write_untracked_tree(
         &self,
         worktree_status: &WorktreeStatus,
@@ -232,8 +233,8 @@ impl TreeWriter<'_> {
         Ok((Some(self.write_tree(&index)?), unreadable))
     }
 
-    /// Collects the empty folders and the uncaptured paths. The user is warned about uncaptured paths, since
-    /// the snapshot is incomplete without them.
+    /// Returns the empty folders and the uncaptured paths of the worktree. Warns the user about each
+    /// uncaptured path, since the snapshot is incomplete without it.
     pub(super) fn collect_uncaptured(
         &self,
         worktree_status: &WorktreeStatus,

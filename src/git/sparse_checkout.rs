@@ -6,7 +6,7 @@ use super::{Error, Repo, RepoPath};
 
 impl Repo {
     /// Limits the worktree at `dir`, which has no files yet, to the files at its top and those in and above
-    /// these folders. The caller holds the worktrees' lock.
+    /// `folders`. The caller holds the worktrees' lock.
     ///
     /// # Errors
     /// Fails if git refuses.
@@ -53,7 +53,8 @@ fn folder_lines(folders: &[RepoPath]) -> Vec<u8> {
     folders.iter().flat_map(|folder| [folder.as_bytes(), b"\n"].concat()).collect()
 }
 
-/// Reads the sparse patterns of a worktree. They remain when a sparse checkout is disabled.
+/// Reads the file with a worktree's sparse patterns; none if it cannot be read. The file also exists after a
+/// sparse checkout was disabled.
 fn read_patterns(git_dir: &Path) -> Option<Vec<u8>> {
     std::fs::read(git_dir.join("info/sparse-checkout")).ok()
 }

@@ -17,7 +17,7 @@ use super::transition::WorktreeContext;
 use super::{Change, Error, Oid, RepoPath, TreeFile, diff, index, index_flags};
 
 /// Expands the sparse directory entries of an index if one of `changes` lies below such an entry. Otherwise
-/// nothing is known of the files there, and git would write them.
+/// git would not know that the files below it are left out, and would write them.
 pub(super) fn expand_sparse_folders(
     tree: &WorktreeContext<'_>,
     index: &Path,
@@ -41,15 +41,15 @@ pub(super) fn expand_sparse_folders(
     call.input(nul_separated([&folder.join(first_file.as_bytes())])).mutating().run().map(drop)
 }
 
-/// Trees and entries for switching a sparse checkout between two commits, so that git ignores files that are
-/// left out.
+/// Trees and late index entries with which git switches a sparse checkout between two commits without writing
+/// left-out files.
 pub(super) struct SparseSwitch {
     /// Tree from which git switches.
     pub(super) from_tree: Oid,
     /// Tree to which git switches.
     pub(super) to_tree: Oid,
-    /// Entries to add to the index after git has switched: left-out files that replace existing files or
-    /// folders of files.
+    /// Entries of left-out files that replace existing files or folders. They are added to the index after
+    /// git has switched.
     late_entries: Vec<(RepoPath, TreeFile)>,
 }
 
@@ -107,8 +107,8 @@ impl SparseSwitch {
         };
         let taken_paths =
             left_out_changes.iter().filter(|c| c.new.is_none() && is_taken(&c.path)).map(|c| &c.path);
-        let from = tree_without(tree, from, &taken_paths.collect::<Vec<_>>())?;
-        let to = tree_without(tree, to, &late.iter().map(|(path, _)| path).collect::<Vec<_>>())?;
+        let from = tree_without_paths(tree, from, &taken_paths.collect::<Vec<_>>())?;
+        let to = tree_without_paths(tree, to, &late.iter().map(|(path, _)| path).collect::<Vec<_>>())?;
         Ok(Some(SparseSwitch { from_tree: from, to_tree: to, late_entries: late }))
     }
 
@@ -118,7 +118,8 @@ impl SparseSwitch {
     }
 }
 
-/// Adds entries to an index after the lines of `input`, and marks them skip-worktree.
+/// Passes `input` and then lines for `entries` to `git update-index --index-info`, and marks these entries
+/// skip-worktree. Removes empty folders at their paths.
 fn add_skipped_entries(
     tree: &WorktreeContext<'_>,
     index: &Path,
@@ -142,9 +143,9 @@ fn add_skipped_entries(
     Ok(())
 }
 
-/// Returns the tree of a commit without these paths. Git would check for a file where the index has none, and
-/// stop at what is in its place or above it.
-fn tree_without(tree: &WorktreeContext<'_>, from: Oid, paths: &[&RepoPath]) -> Result<Oid, Error> {
+/// Returns the tree of the commit `from` without `paths`. With them, git would check for a file where the
+/// index has none, and stop if something else is at or above its path.
+fn tree_without_paths(tree: &WorktreeContext<'_>, from: Oid, paths: &[&RepoPath]) -> Result<Oid, Error> {
     if paths.is_empty() {
         return Ok(from);
     }
@@ -157,10 +158,10 @@ fn tree_without(tree: &WorktreeContext<'_>, from: Oid, paths: &[&RepoPath]) -> R
     call().arg("write-tree").run_for_id()
 }
 
-/// Returns those of `changes` that write or remove a file. New files that the sparse patterns leave out, or
-/// that are left out `against` them, are omitted. A new file that replaces an old file or folder counts as
-/// written, whether or not that existed on disk. So does a new file whose path is occupied, as git takes the
-/// existing file for it and may remove it.
+/// Returns those of `changes` that write or remove a file on disk. A new file is omitted if the sparse
+/// checkout leaves it out, by its patterns or as an exception in `against`. It still counts as written if it
+/// replaces an old file or folder. So it does if its path is occupied: git takes the existing file for it and
+/// may remove it.
 pub(super) fn written_changes(
     tree: &WorktreeContext<'_>,
     changes: &[Change],
@@ -221,7 +222,8 @@ pub(super) fn find_present_skipped(tree: &WorktreeContext<'_>, index: &Path) -> 
     Ok(skipped.into_iter().filter(|path| presence.exists(path)).collect())
 }
 
-/// Returns the deepest existing folders above files that a sparse checkout leaves out.
+/// Returns, for each folder with files that a sparse checkout leaves out, the deepest existing folder above
+/// these files.
 pub(super) fn absent_file_folders(tree: &WorktreeContext<'_>) -> Result<BTreeSet<RepoPath>, Error> {
     if !index_flags::has_sparse_file(&tree.git_dir) {
         return Ok(BTreeSet::new());
@@ -241,9 +243,9 @@ pub(super) fn absent_file_folders(tree: &WorktreeContext<'_>) -> Result<BTreeSet
     Ok(folders)
 }
 
-/// Returns the paths in a sparse checkout that occupy the places of entries, or of folders above them, which
-/// are marked skip-worktree although the patterns include them. Git writes such entries over these paths on
-/// the next switch to a commit. Empty if the checkout is not sparse. A returned folder may contain no files.
+/// Returns paths on disk that occupy the place of a skip-worktree entry which the patterns include, or of a
+/// folder above it. git would overwrite such paths on the next switch to a commit. A returned folder may
+/// contain no files. Empty if the checkout is not sparse.
 pub(super) fn skipped_obstructions(tree: &WorktreeContext<'_>) -> Result<BTreeSet<RepoPath>, Error> {
     if !index_flags::has_sparse_file(&tree.git_dir) {
         return Ok(BTreeSet::new());
@@ -286,8 +288,9 @@ pub(super) fn staged_absent_paths(
         .collect())
 }
 
-/// Returns whether entries of a sparse checkout's index deviate from its patterns: left out although the
-/// patterns include them, or present although they do not. Git corrects that on the next switch to a commit.
+/// Returns whether entries of a sparse checkout's index deviate from its patterns. They are left out although
+/// the patterns include them, or present although the patterns exclude them. git would correct that on the
+/// next switch to a commit. Returns true also if gitoxide cannot read the index.
 pub(crate) fn deviates_from_patterns(tree: &WorktreeContext<'_>) -> Result<bool, Error> {
     let Some(patterns) = SparsePatterns::load_for_tree(tree)? else { return Ok(false) };
     let Some(index) = FileEntries::read(tree, &tree.git_dir.join("index"), &[]) else { return Ok(true) };
@@ -340,12 +343,13 @@ pub(super) fn present_files(
     existing.map(|entry| (entry.path, entry.side)).collect()
 }
 
-/// Changes on disk that make the index of a sparse checkout true again, besides those of the snapshot itself.
+/// Changes on disk that a restore makes besides the snapshot's own changes. They make the files of a sparse
+/// checkout agree with the restored index.
 #[derive(Default)]
 pub(super) struct SparseAdjustments {
     /// Unchanged files of HEAD that the snapshot's checkout left out.
     pub(super) removed: Vec<Change>,
-    /// Files that the snapshot's checkout had and that are left out now.
+    /// Files to write to disk: the snapshot's checkout had them, and the current one leaves them out.
     pub(super) added: Vec<(RepoPath, TreeFile)>,
 }
 
@@ -391,7 +395,7 @@ impl SparseAdjustments {
     }
 }
 
-/// Files of an index, without submodules and without folders that stay unexpanded.
+/// File entries of an index, without submodules, unmerged paths and unexpanded sparse folders.
 struct FileEntries(Vec<FileEntry>);
 
 struct FileEntry {
@@ -436,7 +440,7 @@ impl FileEntries {
     }
 }
 
-/// Existence check for many paths in index order; a missing folder is checked only once.
+/// Check whether many paths, given in index order, exist on disk. A missing folder is checked only once.
 struct PresenceCheck<'a> {
     dir: &'a Path,
     missing_prefix: Vec<u8>,

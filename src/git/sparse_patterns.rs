@@ -42,8 +42,9 @@ impl SparsePatterns {
         }
     }
 
-    /// Returns whether the sparse checkout excludes a file: the last matching pattern decides and, if none
-    /// matches, the result for the parent folder.
+    /// Returns whether the sparse checkout excludes a file. The last matching pattern decides. If none
+    /// matches, the patterns are applied to its parent folder, and so on; without any match the file is
+    /// excluded.
     pub(super) fn excludes(&self, path: &RepoPath) -> bool {
         let (mut current, mut is_folder) = (path.as_bytes(), false);
         loop {

@@ -19,7 +19,7 @@ use super::{Error, Repo, RepoPath};
 /// Kind of a file or folder that may not be read.
 const UNREADABLE: &str = "not readable";
 
-/// Path that no snapshot holds; it stays in place.
+/// Path that a snapshot cannot hold, so that it stays in the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct UncapturedPath {
     /// Path from the top of the worktree.
@@ -50,7 +50,7 @@ impl UncapturedPath {
     }
 }
 
-/// Returns the description of a special file; none when a snapshot can hold the file.
+/// Returns the description of a pipe, socket or device; none for a file, link or folder.
 pub(super) fn special_kind(file_type: FileType) -> Option<&'static str> {
     if file_type.is_fifo() {
         Some("a named pipe")
@@ -63,7 +63,8 @@ pub(super) fn special_kind(file_type: FileType) -> Option<&'static str> {
     }
 }
 
-/// Returns special files in the folders that git tracks files in. git skips them silently.
+/// Returns the special files in all folders that contain tracked files, and such folders that cannot be read.
+/// git skips special files silently.
 pub(super) fn special_files_beside_tracked(
     tree: &WorktreeContext<'_>,
     index: &Path,
@@ -116,8 +117,8 @@ pub(super) fn without_ignored(
     Ok(uncaptured)
 }
 
-/// Returns the folders that an index has files in; none stands for the top. The library reads the file, and
-/// git lists an index that the library cannot read.
+/// Returns the folders that contain files of an index; `None` stands for the top. gitoxide reads the index;
+/// if it cannot, git lists the entries.
 fn tracked_folders(repo: &Repo, dir: &Path, index: &Path) -> Result<BTreeSet<Option<RepoPath>>, Error> {
     let mut folders = BTreeSet::from([None]);
     let mut add = |path: &[u8]| {
@@ -140,7 +141,7 @@ fn tracked_folders(repo: &Repo, dir: &Path, index: &Path) -> Result<BTreeSet<Opt
     Ok(folders)
 }
 
-/// Describes those of `paths` that are neither a file nor a link nor a folder.
+/// Returns one text per special file among `paths`, with its path and kind.
 pub(super) fn describe_special_files<'p>(
     dir: &Path,
     paths: impl IntoIterator<Item = &'p RepoPath>,

@@ -31,7 +31,7 @@ impl StagedEntries {
         }
     }
 
-    /// Returns whether the index has an entry for this path.
+    /// Returns whether an entry was saved for this path.
     pub(super) fn contains(&self, path: &RepoPath) -> bool {
         self.lines.get(path).is_some_and(Option::is_some)
     }
@@ -48,7 +48,7 @@ impl StagedEntries {
         StagedEntries { lines: paths.iter().map(|path| (path.clone(), line(path))).collect() }
     }
 
-    /// Reads the entries of `paths` from git's list of all entries.
+    /// Reads the entries of `paths` by `git ls-files`.
     fn from_git(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Result<StagedEntries, Error> {
         let intent_to_add: BTreeSet<RepoPath> = repo.intent_to_add_paths(dir, None)?.into_iter().collect();
         let mut lines: BTreeMap<RepoPath, Option<Vec<u8>>> =
@@ -64,8 +64,8 @@ impl StagedEntries {
         Ok(StagedEntries { lines })
     }
 
-    /// Restores these entries for the paths whose entry is still the one in `expected`, and for no others. No
-    /// file is touched. Returns the other paths, whose entry has changed since.
+    /// Restores the saved entries in the index, for paths whose current entry is still the one in `expected`.
+    /// No file is touched. Returns the skipped paths, whose entry another program has changed since.
     pub(crate) fn restore(
         &self,
         repo: &Repo,

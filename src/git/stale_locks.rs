@@ -17,7 +17,7 @@ const MIN_UNCHANGED_TIME: Duration = Duration::from_millis(150);
 /// Temporary files of a packed-refs file that is being rewritten.
 const PACKED_REFS_FILES: [&str; 2] = ["packed-refs.lock", "packed-refs.new"];
 
-/// Locks that a dead operation may have left.
+/// Lock files that an operation may have left whose processes have all exited.
 pub(super) struct StaleLocks<'a> {
     repo: &'a Repo,
     /// Start of the operation; locks from before it are not stale.
@@ -64,7 +64,7 @@ impl<'a> StaleLocks<'a> {
         self.with_shared()
     }
 
-    /// Adds the locks of the files that hold all refs together.
+    /// Adds the locks of files that hold many refs at once: packed-refs, or the reftable list.
     pub(super) fn with_shared(mut self) -> Self {
         let common = self.repo.common_dir();
         let shared = match self.repo.is_reftable() {
@@ -79,7 +79,8 @@ impl<'a> StaleLocks<'a> {
         self
     }
 
-    /// Removes the locks of the dead operation.
+    /// Removes the added locks that are stale: they belong to the dead operation and stay unchanged for a
+    /// while.
     ///
     /// # Errors
     /// Fails if a lock file cannot be removed.

@@ -17,7 +17,7 @@ pub(super) struct StatScan {
     head: gix::ObjectId,
     hash: gix::hash::Kind,
     objects: gix::OdbHandle,
-    /// Whether git may treat names with different spelling as equal.
+    /// Whether names with different spelling may name the same file, by case or Unicode form.
     folds_names: bool,
 }
 
@@ -50,9 +50,9 @@ impl StatScan {
         StatusWalk::new(&self.dir, &index, check_untracked).confirm_clean(use_threads)
     }
 
-    /// Returns the differences from HEAD, including untracked files; `None` if any of it is uncertain.
-    /// `saved_stamps` are the folder stamps that an earlier scan saved, and `now` is the start time. The
-    /// second value is the folder stamps to save, if that is worthwhile.
+    /// Returns the differences from HEAD, including untracked files; `None` if a part of the result is
+    /// uncertain. `saved_stamps` are the folder stamps that an earlier scan saved, and `now` is the start
+    /// time. The second value is the folder stamps to save; `None` if saving is not worthwhile.
     pub(super) fn find_changes(
         &self,
         saved_stamps: Option<Vec<u8>>,
@@ -62,46 +62,48 @@ impl StatScan {
         let top = rustix::fs::open(&self.dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty());
         let mut folders = top.ok().and_then(|top| FolderStamps::new(saved_stamps, self.head, top, now));
         let found = StatusWalk::new(&self.dir, &index, true).list_changes(&mut folders);
-        let found = found.filter(|found| self.has_certain_names(found));
+        let found = found.filter(|found| self.are_names_reliable(found));
         let new_stamps = found.as_ref().and(folders.as_ref()).and_then(FolderStamps::to_bytes);
         (found, new_stamps)
     }
 
-    /// Returns the differences from HEAD, the other files beside tracked ones, and whether the index is
-    /// simple. Reads every folder. Returns `None` if any of it is uncertain.
+    /// Returns the differences from HEAD, the ignored and untracked content next to tracked files, and
+    /// whether the index can be rewritten in its own format. Reads every folder. Returns `None` if a part of
+    /// the result is uncertain.
     pub(super) fn find_all_files(&self) -> Option<(Vec<status::StatusEntry>, UntrackedContent, bool)> {
         let index = self.head_index()?;
         let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_everything()?;
-        self.has_certain_names(&found).then(|| (found, other_files, index.is_simple()))
+        self.are_names_reliable(&found).then(|| (found, other_files, index.is_rewritable()))
     }
 
-    /// Returns the differences from the index, including untracked files, and the other files beside tracked
-    /// ones. The index need not hold HEAD's tree. Returns `None` if any of it is uncertain.
+    /// Returns the differences from the index, including untracked files, and the ignored and untracked
+    /// content next to tracked files. The index need not hold HEAD's tree. Returns `None` if a part of the
+    /// result is uncertain.
     pub(super) fn compare_with_index(&self) -> Option<(Vec<status::StatusEntry>, UntrackedContent)> {
         let index = RawIndex::read(&self.index, self.hash)?;
         let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_everything()?;
-        (self.has_certain_names(&found) && !other_files.has_nested_ignored).then_some((found, other_files))
+        (self.are_names_reliable(&found) && !other_files.has_nested_ignored).then_some((found, other_files))
     }
 
-    /// Returns whether names compare exactly. With name folding, a missing or unknown name may be another
-    /// spelling of a known one.
-    fn has_certain_names(&self, found: &[status::StatusEntry]) -> bool {
+    /// Returns whether the names in `found` are reliable. If the file system may fold names, a missing or
+    /// untracked name may be another spelling of a tracked one.
+    fn are_names_reliable(&self, found: &[status::StatusEntry]) -> bool {
         let has_unsure_name =
             |e: &status::StatusEntry| !matches!(e.kind, status::StatusKind::Tracked { deleted: false, .. });
         !(self.folds_names && found.iter().any(has_unsure_name))
     }
 
-    /// Reads the index, if it certainly holds exactly HEAD's tree.
+    /// Reads the index; none if it cannot be read or does not certainly equal HEAD's tree.
     fn head_index(&self) -> Option<RawIndex> {
         let reader = || TreeReader::new(self.objects.clone());
         RawIndex::read(&self.index, self.hash).filter(|index| index.equals_tree(self.head, reader))
     }
 
-    /// Returns whether the index holds HEAD's tree without flagged entries, and those of `paths` that it has
-    /// are unchanged. Other files do not matter.
+    /// Returns whether the index equals HEAD's tree and has no flagged entries, and the files of its entries
+    /// at `paths` are unchanged. Files at other paths are not checked.
     pub(super) fn has_unchanged_files<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> bool {
         let Some(index) = self.head_index() else { return false };
-        if !index.offsets().iter().all(|at| index.entry(*at).is_checked()) {
+        if !index.offsets().iter().all(|at| index.entry(*at).is_compared_by_git()) {
             return false;
         }
         let walk = StatusWalk::new(&self.dir, &index, false);

@@ -12,7 +12,7 @@ use super::parallel::parallel_map_with;
 use super::stat_scan::StatScan;
 use super::{Change, Error, Oid, Program, Repo, RepoPath, tree_changes};
 
-/// Kind of difference.
+/// Kind of difference between a worktree and HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StatusKind {
     /// Path known to git and changed in the index, the worktree or both.
@@ -30,7 +30,7 @@ pub(crate) enum StatusKind {
     Untracked,
 }
 
-/// One path that differs.
+/// One path of a worktree that differs from HEAD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StatusEntry {
     /// Kind of the difference.
@@ -44,14 +44,14 @@ pub(crate) struct StatusEntry {
 }
 
 impl StatusEntry {
-    /// Returns whether only the content or the checked-out commit of a submodule differs. That change stays
-    /// in the submodule's folder, whatever the index records.
+    /// Returns whether a submodule differs only in its content or checked-out commit, without a staged
+    /// change. Such a change stays in the submodule's folder, whatever the index records.
     pub(crate) fn is_inside_submodule(&self) -> bool {
         self.submodule && !matches!(self.kind, StatusKind::Tracked { staged: true, .. })
     }
 }
 
-/// All paths that differ in one worktree.
+/// Status of a worktree: all paths that differ from HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct WorktreeStatus {
     /// Entries in git's order.
@@ -59,7 +59,7 @@ pub(crate) struct WorktreeStatus {
 }
 
 impl WorktreeStatus {
-    /// Returns whether nothing differs.
+    /// Returns whether the worktree has no difference from HEAD.
     pub(crate) fn is_clean(&self) -> bool {
         self.entries.is_empty()
     }
@@ -79,7 +79,7 @@ impl WorktreeStatus {
         self.entries.iter().filter(|e| matches!(e.kind, StatusKind::Tracked { staged: true, .. }))
     }
 
-    /// Returns paths with conflict stages.
+    /// Returns the paths that have conflict stages in the index.
     pub(crate) fn unmerged(&self) -> Vec<RepoPath> {
         self.entries.iter().filter(|e| e.kind == StatusKind::Unmerged).map(|e| e.path.clone()).collect()
     }
@@ -92,8 +92,8 @@ impl WorktreeStatus {
     }
 }
 
-/// Returns the status of one worktree. `untracked` decides whether untracked files are searched. git is run
-/// unless it is certain that nothing differs.
+/// Returns the status of one worktree. `untracked` is whether untracked files are included. git is started
+/// unless a stat scan proves that nothing differs.
 pub(crate) fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<WorktreeStatus, Error> {
     if StatScan::open(repo, dir).is_some_and(|scan| scan.is_clean(untracked, true)) {
         return Ok(WorktreeStatus::default());
@@ -134,7 +134,7 @@ pub(crate) fn query_statuses<M>(
     parallel_map_with(scans, check, concurrent)
 }
 
-/// Request to scan a worktree that is scanned often.
+/// Request to scan one worktree, with the cache of its previous scan.
 pub(crate) struct ScanRequest<'a> {
     /// Top of the worktree.
     pub(crate) dir: &'a Path,
@@ -142,9 +142,10 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) cached_scan: Option<Vec<u8>>,
 }
 
-/// Scans many worktrees for display. Unlike [`query_statuses`], certain differences are listed without git,
-/// so git is run less often. `on_status` receives the number of each worktree, its status, and the cache data
-/// for the next scan.
+/// Scans many worktrees for display. Unlike [`query_statuses`], it lists differences without git where they
+/// are certain, so git is run less often. `on_status` receives the position of each worktree in `requests`,
+/// its status, and the cache data for the next scan. Returns the result of `concurrent`, which runs at the
+/// same time.
 pub(crate) fn scan_statuses<'a, M>(
     repo: &Repo,
     requests: impl ExactSizeIterator<Item = ScanRequest<'a>>,
@@ -205,7 +206,8 @@ fn parse_status_line(field: &[u8]) -> Option<StatusEntry> {
     })
 }
 
-/// Returns tracked paths that differ between `commit`, the index and the worktree. HEAD is not considered.
+/// Returns tracked paths at which the index differs from `commit`, or the worktree differs from the index.
+/// HEAD is not considered.
 pub(super) fn changed_paths_since(repo: &Repo, dir: &Path, commit: Oid) -> Result<Vec<RepoPath>, Error> {
     let options = ["-z", "--name-only", "--no-renames", "--ignore-submodules=none"];
     let staged = repo
@@ -231,7 +233,7 @@ impl Repo {
             .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
             .accept(&[1])
             .run()?;
-        Ok(Oid::from_hex(out.line().as_bytes()))
+        Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()))
     }
 
     /// Reads the commit of a worktree's HEAD from files; none when only git can read them, or HEAD is at no
@@ -247,8 +249,8 @@ impl Repo {
         }
     }
 
-    /// Returns whether the index of a worktree holds exactly this tree. Intent-to-add files (`git add -N`) do
-    /// not count.
+    /// Returns whether the index of a worktree equals the tree of `commit`, which may also be a tree.
+    /// Intent-to-add entries (`git add -N`) are ignored.
     pub(crate) fn index_matches(&self, dir: &Path, commit: Oid) -> Result<bool, Error> {
         let facts = FullIndex::read(self, &self.worktree_git_dir(dir)?.join("index"));
         if let Some(tree) = facts.and_then(|facts| facts.cached_tree(self))
@@ -280,8 +282,9 @@ impl Repo {
         Ok(!command.arg("--").run()?.fields().any(|path| changed.contains(&RepoPath::new(path))))
     }
 
-    /// Returns intent-to-add files (`git add -N`) of an index of the worktree at `dir`, whether they exist or
-    /// not. If the library cannot read the index, git lists only those that exist.
+    /// Returns the paths with an intent-to-add entry (`git add -N`) in `index`, or in the index of the
+    /// worktree at `dir` without it. The files need not exist. If gitoxide cannot read the index, git lists
+    /// only those that exist.
     pub(crate) fn intent_to_add_paths(
         &self,
         dir: &Path,
@@ -304,10 +307,10 @@ impl Repo {
         Ok(command.index(&file).run()?.fields().map(RepoPath::new).collect())
     }
 
-    /// Returns commits that a worktree refers to apart from its branch: HEAD and its reflog, ORIG_HEAD, a
-    /// rebase's autostash. `git_dir` is the worktree's private git directory. Ids of missing commits are left
-    /// out.
-    pub(crate) fn worktree_log_commits(&self, dir: &Path, git_dir: &Path) -> Vec<Oid> {
+    /// Returns commits that a worktree refers to apart from its branch: HEAD and its reflog, ORIG_HEAD, and
+    /// the autostash of a rebase or merge. `git_dir` is the worktree's private git directory. Ids of missing
+    /// commits are left out.
+    pub(crate) fn worktree_referenced_commits(&self, dir: &Path, git_dir: &Path) -> Vec<Oid> {
         let mut found = Vec::new();
         if self.is_reftable() {
             let log = self.git_in(dir).args(["reflog", "show", "--format=%H", "HEAD", "--"]).run();

@@ -1,5 +1,5 @@
-//! Worktree status walk that detects, without starting git, that a worktree surely matches HEAD. Every
-//! doubtful case is left to git.
+//! In-process walk of a worktree that compares it with its index, without starting git. Every doubtful case
+//! is left to git.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -35,15 +35,15 @@ pub(super) const UNCHECKED_ENTRY_FLAGS: Flags =
 /// Minimum number of files below a folder that justify a thread.
 const MIN_FILES_PER_CHUNK: usize = if cfg!(test) { 2 } else { 32 };
 
-/// Status walk of a worktree that reports only certain results.
+/// Walk of a worktree that compares it with its index and reports only results that are certain.
 pub(super) struct StatusWalk<'a> {
     top: &'a Path,
     index: &'a RawIndex,
     /// Ignore rules; `None` when untracked files do not matter.
     ignored: Option<Mutex<IgnoreRules<'a>>>,
-    /// Number of files below a folder from which on the folder is a chunk of its work.
+    /// Minimum number of files below a folder for which the folder becomes a separate chunk of the walk.
     chunk_size: usize,
-    /// Whether changed paths are listed.
+    /// Whether changed paths are listed; otherwise the walk stops at the first change.
     lists_changes: bool,
     /// Whether ignored files and untracked folders are listed as well.
     lists_everything: bool,
@@ -55,7 +55,7 @@ pub(super) struct StatusWalk<'a> {
 /// Child of a folder in the index.
 enum IndexChild<'e> {
     File(RawEntry<'e>),
-    /// Subfolder with the positions of all entries below it.
+    /// Subfolder with the byte offsets in the index of all entries below it.
     Folder(&'e [u32]),
 }
 
@@ -64,20 +64,21 @@ enum IndexChild<'e> {
 struct WalkResult {
     /// Changed paths, unordered.
     changes: Vec<status::StatusEntry>,
-    /// Cache of folders that hold no other names than the index.
+    /// Stamps of folders that contain no other names than the index, from an earlier walk.
     folders: Option<FolderStamps>,
     /// Content that is not tracked.
     untracked: UntrackedContent,
 }
 
-/// Ignored files and untracked folders next to tracked files, each list unordered.
+/// Ignored files and untracked folders next to tracked files, and tracked files that were compared by
+/// content. The lists are unordered.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct UntrackedContent {
     /// Ignored files and folders; the contents of an ignored folder are not listed.
     pub(super) ignored: Vec<RepoPath>,
-    /// Topmost folders that are not ignored and hold no tracked file.
+    /// Topmost untracked folders: not ignored, and without a tracked file.
     pub(super) untracked_folders: Vec<RepoPath>,
-    /// Whether one of the untracked folders holds something ignored.
+    /// Whether an untracked folder contains something ignored.
     pub(super) has_nested_ignored: bool,
     /// Tracked files that were compared by their bytes on disk because their times were inconclusive. A
     /// filter may convert them to something else.
@@ -104,7 +105,7 @@ impl<'a> StatusWalk<'a> {
     /// the worktree is divided among threads.
     pub(super) fn confirm_clean(mut self, parallel: bool) -> bool {
         self.chunk_size = if parallel { MIN_FILES_PER_CHUNK } else { usize::MAX };
-        let chunks = self.chunks();
+        let chunks = self.split_into_chunks();
         let differs = AtomicBool::new(false);
         parallel_map(&chunks, |(prefix_len, entries)| {
             if !differs.load(Relaxed) && !self.walk_chunk(*prefix_len, entries, &mut WalkResult::default()) {
@@ -131,7 +132,7 @@ impl<'a> StatusWalk<'a> {
     /// `None` when part of the result is uncertain.
     pub(super) fn list_everything(mut self) -> Option<(Vec<status::StatusEntry>, UntrackedContent)> {
         (self.chunk_size, self.lists_changes, self.lists_everything) = (MIN_FILES_PER_CHUNK, true, true);
-        let chunks = self.chunks();
+        let chunks = self.split_into_chunks();
         let given_up = AtomicBool::new(false);
         let results = parallel_map(&chunks, |(prefix_len, entries)| {
             let mut found = WalkResult::default();
@@ -151,9 +152,9 @@ impl<'a> StatusWalk<'a> {
         (!given_up.into_inner()).then(|| (sort_in_git_order(changes), untracked))
     }
 
-    /// Splits the index into chunks that threads can walk independently: the length of a folder's name with
-    /// its slash, and the entries below it.
-    fn chunks(&self) -> Vec<(usize, &[u32])> {
+    /// Splits the index into folders that threads can walk independently. Each chunk is the length of the
+    /// folder's name with its slash, and the offsets of the entries below it.
+    fn split_into_chunks(&self) -> Vec<(usize, &[u32])> {
         let mut chunks = vec![(0, self.index.offsets())];
         let mut next = 0;
         while self.chunk_size < usize::MAX
@@ -202,14 +203,14 @@ impl<'a> StatusWalk<'a> {
         }
     }
 
-    /// Lists the files of a missing folder as deleted, except those of separate chunks. Returns whether all
-    /// could be listed.
+    /// Lists the files below a missing folder as deleted, except those of folders that are separate chunks.
+    /// Returns false if a file could not be listed, so that git has to.
     fn list_missing_folder(&self, prefix_len: usize, entries: &[u32], found: &mut WalkResult) -> bool {
         let mut remaining = entries;
         while let Some((name, inside)) = self.take_first_child(prefix_len, &mut remaining) {
             let is_listed = match inside {
                 IndexChild::File(entry) => {
-                    entry.is_checked()
+                    entry.is_compared_by_git()
                         && is_file_mode(entry.mode())
                         && found.add_change(deleted_kind(), entry.path())
                 }
@@ -225,9 +226,10 @@ impl<'a> StatusWalk<'a> {
         remaining.is_empty()
     }
 
-    /// Returns whether a folder has exactly `entries`, which are all index entries below it, apart from
-    /// separate chunks and listed differences. `prefix_len` is the length of the folder's name in the index,
-    /// with the slash. Names are resolved relative to the open folder, which is faster than resolving paths.
+    /// Returns whether the open folder matches the index, apart from differences that were listed and from
+    /// subfolders that are separate chunks. `entries` are all index entries below the folder. `prefix_len` is
+    /// the length of its name in the index, with the slash. Names are resolved relative to the open folder,
+    /// which is faster than resolving paths.
     fn walk_folder(
         &self,
         dir: &Path,
@@ -277,8 +279,8 @@ impl<'a> StatusWalk<'a> {
         }
     }
 
-    /// Returns whether a subfolder of an open folder has exactly `entries`, apart from separate chunks and
-    /// listed differences.
+    /// Returns whether a subfolder of an open folder matches the index, apart from listed differences and
+    /// separate chunks. `entries` are all index entries below it.
     fn walk_subfolder(
         &self,
         dir: &Path,
@@ -330,8 +332,8 @@ impl<'a> StatusWalk<'a> {
         }
     }
 
-    /// Returns whether a folder holds nothing but `names`. `Some(false)` means that everything else is
-    /// ignored or listed; `None` means that it may hold more.
+    /// Returns whether a folder contains only `names`. `Some(false)` means that all other names are ignored
+    /// or were listed; `None` means that git has to decide.
     fn has_only_names(
         &self,
         dir: &Path,
@@ -371,8 +373,8 @@ impl<'a> StatusWalk<'a> {
         Some(has_no_others)
     }
 
-    /// Returns whether an untracked path is acceptable, after listing it where required. `parent_is_tracked`
-    /// is whether the folder that holds it is tracked.
+    /// Returns whether the walk can continue with this untracked path. Lists the path first, if the walk
+    /// lists such paths. `parent_is_tracked` is whether its folder contains tracked files.
     fn accept_untracked(
         &self,
         name: &[u8],
@@ -430,7 +432,7 @@ fn deleted_kind() -> Differs {
     Differs::Tracked { staged: false, unstaged: true, deleted: true }
 }
 
-/// Returns whether a mode is that of a file or a symlink; otherwise it is that of a submodule.
+/// Returns whether an index mode is that of a regular file or a symlink, rather than of a submodule.
 fn is_file_mode(mode: u32) -> bool {
     matches!(mode, raw_index::FILE_MODE | raw_index::EXECUTABLE_MODE | raw_index::SYMLINK_MODE)
 }

@@ -34,5 +34,5 @@ fn submodule_head(tree: &WorktreeContext<'_>, path: &RepoPath) -> Option<Oid> {
     }
     let out =
         tree.repo.program().command_in(&dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]).run().ok()?;
-    Oid::from_hex(out.line().as_bytes())
+    Oid::from_hex(out.trimmed_stdout().as_bytes())
 }

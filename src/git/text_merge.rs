@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Number of bytes that git inspects to decide whether a file is text.
 const TEXT_PROBE_BYTES: usize = 8000;
 
-/// Lines of a file: the first line, counted from 1, and their number. With no lines it is the position before
-/// that line.
+/// Range of lines in a file. An empty range is the position before its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRange {
     /// First line, counted from 1.
@@ -42,7 +41,7 @@ pub(super) fn is_text(bytes: &[u8]) -> bool {
     !bytes[..bytes.len().min(TEXT_PROBE_BYTES)].contains(&0)
 }
 
-/// Edit of one side: lines of the base, and the lines that replaced them.
+/// Edit that one side made: the range of lines in the base, and the range of lines that replaced it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LineEdit {
     before: Range<u32>,
@@ -66,7 +65,7 @@ enum ChangedBy {
     Both,
 }
 
-/// Region of lines with a change.
+/// Range of lines that a side changed, in the base and on both sides.
 struct ChangedRegion {
     changed_by: ChangedBy,
     base: Range<u32>,
@@ -110,13 +109,13 @@ fn changed_regions(
     while let (Some(a), Some(b)) = (ours.peek().copied(), theirs.peek().copied()) {
         if a.before.end < b.before.start {
             push_region(&mut out, ours_only_region(a, their_shift));
-            our_shift = line_shift(a);
+            our_shift = line_offset_after(a);
             ours.next();
             continue;
         }
         if b.before.end < a.before.start {
             push_region(&mut out, theirs_only_region(b, our_shift));
-            their_shift = line_shift(b);
+            their_shift = line_offset_after(b);
             theirs.next();
             continue;
         }
@@ -127,11 +126,11 @@ fn changed_regions(
         }
         let order = a.before.end.cmp(&b.before.end);
         if order != Ordering::Greater {
-            our_shift = line_shift(a);
+            our_shift = line_offset_after(a);
             ours.next();
         }
         if order != Ordering::Less {
-            their_shift = line_shift(b);
+            their_shift = line_offset_after(b);
             theirs.next();
         }
     }
@@ -144,7 +143,7 @@ fn changed_regions(
     out
 }
 
-fn line_shift(edit: &LineEdit) -> i64 {
+fn line_offset_after(edit: &LineEdit) -> i64 {
     i64::from(edit.after.end) - i64::from(edit.before.end)
 }
 

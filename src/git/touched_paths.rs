@@ -1,4 +1,5 @@
-//! Paths that a side of a merge has touched. Two sides with independent paths need no walk over their trees.
+//! Paths that each side of a merge has touched. If the paths of two sides are independent, the sides merge
+//! without a walk over their trees.
 
 use std::cmp::Ordering;
 use std::sync::Mutex;
@@ -19,7 +20,7 @@ const MIN_SIDES_PER_THREAD: usize = 8;
 /// right after the folder.
 const PATH_SEPARATOR: u8 = 0;
 
-/// Paths that differ between two trees.
+/// Paths that differ between two trees: what one side of a merge has touched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TouchedPaths {
     /// Paths in order, with [`PATH_SEPARATOR`] between the folders.
@@ -37,9 +38,10 @@ impl TouchedPaths {
         TouchedPaths { paths, has_removals: changes.iter().any(|change| change.new.is_none()) }
     }
 
-    /// Returns whether both sides merge without any decision, whatever else the trees hold. This is so when
-    /// neither has removed a path, no path is in both, and no path of one is a folder of the other. In terms
-    /// of `exact`: both sides changed no common name except folders, and nothing is lost.
+    /// Returns whether the two sides merge without any decision, whatever else the trees hold. This is so
+    /// when neither has removed a path, no path is in both, and no path of one is a folder of the other. A
+    /// side without any paths is independent of every other. In terms of the `exact_merge` module: both sides
+    /// changed no common name except folders, and nothing is lost.
     pub(crate) fn is_independent_of(&self, other: &TouchedPaths) -> bool {
         if self.has_removals || other.has_removals {
             return self.paths.is_empty() || other.paths.is_empty();
@@ -59,7 +61,7 @@ impl TouchedPaths {
         true
     }
 
-    /// Serializes the paths to one line for the cache; none for too many paths.
+    /// Serializes the paths to one line for the cache; none if there are more than `MAX_SAVED_PATHS`.
     pub(crate) fn to_line(&self) -> Option<String> {
         if self.paths.len() > MAX_SAVED_PATHS {
             return None;
@@ -71,7 +73,7 @@ impl TouchedPaths {
         Some(format!("{sign}{}", serde_json::to_string(&paths).ok()?))
     }
 
-    /// Parses a line from the cache.
+    /// Parses a line that `TouchedPaths::to_line` wrote; none if it is invalid.
     pub(crate) fn from_line(line: &str) -> Option<TouchedPaths> {
         let (has_removals, paths) = match line.split_at_checked(1)? {
             ("-", json) => (true, json),

@@ -18,9 +18,9 @@ use super::file_modes::{PathMode, apply_modes};
 use super::index::{self, INDEX_NAME, IndexLock, NewIndex, StagedIndex};
 use super::open_operation::require_no_open_operation;
 use super::path;
-use super::preconditions::{LocalChanges, refuse_already_moved, refuse_overlap, refuse_stale_head};
-use super::quarantine::{Quarantine, exists_in_real_folder, ignore_link_ctime, remove_empty_folder};
-use super::recovery::{clear_ref_locks, has_ref_moved, mark_untouched, release_keeper_ref};
+use super::preconditions::{LocalChangeSearch, refuse_already_moved, refuse_overlap, refuse_stale_head};
+use super::quarantine::{Quarantine, exists_in_real_folder, link_ctime_options, remove_empty_folder};
+use super::recovery::{clear_ref_locks, has_ref_moved, release_keeper_ref, write_untouched_marker};
 use super::ref_transaction::{self, PreparedMove, RefMove};
 use super::sparse_entries::{SparseSwitch, expand_sparse_folders};
 use super::sparse_patterns::SparseExceptions;
@@ -43,7 +43,7 @@ pub(crate) struct WorktreeContext<'a> {
     pub(crate) scratch: &'a Path,
     /// Folder of the worktree that contains other worktrees, to which no commit may write.
     pub(crate) off_limits: Option<RepoPath>,
-    /// Receiver of warnings.
+    /// Function that receives warnings for the user.
     pub(crate) warn: &'a dyn Fn(String),
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn transition(
     tree.repo.require_index(tree.dir)?;
     tree.repo.sync_new_objects(to, from)?;
     let lock = IndexLock::acquire_shared(tree)?;
-    let record_untouched = |e| mark_untouched(tree).err().unwrap_or(e);
+    let record_untouched = |e| write_untouched_marker(tree).err().unwrap_or(e);
     let requested = ref_transaction::start_move(tree, mv, (from, to), reason).map_err(record_untouched)?;
     // The lock protects the index, and HEAD does not matter here, so this is computed while git starts.
     let changes = tree_changes(tree.repo, from, to);
@@ -87,9 +87,13 @@ pub(crate) fn transition(
         return move_ref(tree, prepared, (from, to), mv);
     }
     // The in-process path sets neither flags nor modes.
-    let is_simple = is_clean && flag_changes.is_noop && modes.is_empty();
-    let local = if is_simple { LocalChanges::None } else { LocalChanges::from_move(from, mv) };
-    let against = against_patterns(mv, local_state);
+    let can_checkout_in_process = is_clean && flag_changes.is_noop && modes.is_empty();
+    let local = if can_checkout_in_process {
+        LocalChangeSearch::None
+    } else {
+        LocalChangeSearch::from_move(from, mv)
+    };
+    let against = sparse_exceptions(mv, local_state);
     refuse_overlap(tree, &changes, local, &against)?;
     let mut applied = apply_files(tree, lock.index(), (from, to), changes, local, &against)?;
     // Every step that can fail on a full disk, or because the lock was deleted, comes before the ref moves.
@@ -120,7 +124,8 @@ fn install_index(
     staged_index: StagedIndex,
     applied: AppliedChanges<'_>,
 ) -> Result<(), Error> {
-    let installed = staged_index.install_forced().map_err(|source| applied.stuck_error(tree, source))?;
+    let installed =
+        staged_index.install_forced().map_err(|source| applied.restore_failed_error(tree, source))?;
     fail_points::hit("transition.installed");
     warn_stale_submodules(tree, &applied.changes);
     applied.accept();
@@ -130,9 +135,9 @@ fn install_index(
     Ok(())
 }
 
-/// Returns the exceptions from the patterns of a sparse checkout. If HEAD switches to another ref, a snapshot
-/// restores them.
-fn against_patterns<'b>(mv: &RefMove, local_state: &'b LocalState) -> SparseExceptions<'b> {
+/// Returns the exceptions from the patterns of a sparse checkout that `local_state` requires. None if HEAD
+/// switches to another ref: restoring a snapshot sets them then.
+fn sparse_exceptions<'b>(mv: &RefMove, local_state: &'b LocalState) -> SparseExceptions<'b> {
     match mv {
         RefMove::Switch { .. } => SparseExceptions::default(),
         _ => local_state.pattern_exceptions(),
@@ -142,9 +147,9 @@ fn against_patterns<'b>(mv: &RefMove, local_state: &'b LocalState) -> SparseExce
 /// Flags to set on index entries during a transition.
 struct FlagChanges {
     flagged: Vec<index_flags::FlaggedEntry>,
-    /// Whether the index gets exactly these flags, rather than these in addition.
+    /// Whether all other manual flags are removed from the index, so that it has exactly these.
     replaces_all: bool,
-    /// Whether the index has these flags already.
+    /// Whether nothing has to be set: the index has the flags already, or no entry gets one.
     is_noop: bool,
 }
 
@@ -185,7 +190,7 @@ fn apply_modes_and_flags(
     if !modes.is_empty() {
         let created_dirs = read_new_folders(tree)?;
         if apply_modes(tree.dir, modes, |folder| created_dirs.contains(folder))? {
-            index_flags::refresh(tree.repo, tree.dir, index_file)?;
+            index_flags::refresh_stat_data(tree.repo, tree.dir, index_file)?;
         }
     }
     if flag_changes.is_noop {
@@ -205,8 +210,8 @@ fn warn_replaced_index(tree: &WorktreeContext<'_>, saved_index: &Path) {
     ));
 }
 
-/// Moves the ref. On an error, the ref has not moved. git may fail to write the reflog afterwards, or be
-/// killed. The move then stands, and the locks that git left are removed.
+/// Moves the ref of a transition. If it fails, the ref has not moved. If git moved the ref and then failed to
+/// write the reflog, or was killed, the move counts as done. Locks that a killed git left are then removed.
 fn move_ref(
     tree: &WorktreeContext<'_>,
     prepared: PreparedMove,
@@ -239,15 +244,15 @@ pub(super) struct AppliedChanges<'a> {
     target: Oid,
 }
 
-/// Writes the files that differ between two trees, and creates a second index from `index`. `local` describes
-/// changes of the user, which do not overlap `changes`. `against` holds the exceptions from the patterns of a
-/// sparse checkout.
+/// Writes the files that differ between the trees of `from` and `to`, and builds the new index from `index`
+/// in a second file. `local` is how the user's changes are found, which do not overlap `changes`. `against`
+/// holds the exceptions from the patterns of a sparse checkout.
 pub(super) fn apply_files<'a>(
     tree: &WorktreeContext<'a>,
     index: &Path,
     (from, to): (Oid, Oid),
     changes: Vec<Change>,
-    local: LocalChanges,
+    local: LocalChangeSearch,
     against: &SparseExceptions<'_>,
 ) -> Result<AppliedChanges<'a>, Error> {
     record_new_folders(tree, changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path))?;
@@ -265,8 +270,8 @@ pub(super) fn apply_files<'a>(
     let mut applied =
         AppliedChanges { dir: tree.dir, changes, replaced, index_file, new_index: None, target: to };
     let in_process = match local {
-        LocalChanges::None => checkout_changes(tree, &applied.replaced, index, &applied.changes, to),
-        LocalChanges::SinceHead | LocalChanges::SinceCommit(_) => Ok(None),
+        LocalChangeSearch::None => checkout_changes(tree, &applied.replaced, index, &applied.changes, to),
+        LocalChangeSearch::SinceHead | LocalChangeSearch::SinceCommit(_) => Ok(None),
     };
     let result = in_process
         .and_then(|new_index| {
@@ -291,19 +296,19 @@ pub(super) fn apply_files<'a>(
     Err(Error::Raced { dir: tree.dir.to_owned(), paths })
 }
 
-/// Folder, within a step's folder, of second names of files that are replaced. It exists before the first
-/// file is replaced.
+/// Name of a quarantine in a step's scratch folder, with hard links to the files that the step replaces. It
+/// exists before the first file is replaced.
 pub(super) const REPLACED_DIR: &str = "replaced";
 
-/// List, within a step's folder, of changed files that a sparse checkout has to show and that were left out
+/// Name of a list in a step's scratch folder: changed files that a sparse checkout has to show and left out
 /// before.
 const ABSENT_LIST: &str = "absent";
 
-/// List, within a step's folder, of folders that git has to create.
+/// Name of a list in a step's scratch folder: folders that the step has to create.
 const NEW_FOLDERS_LIST: &str = "new-folders";
 
-/// Records which folders have to be created for `arriving`. An undo removes those, and no empty folder that
-/// existed before.
+/// Records in the scratch folder which folders have to be created for the files `arriving`. An undo removes
+/// these folders, but no empty folder that existed before.
 pub(super) fn record_new_folders<'p>(
     tree: &WorktreeContext<'_>,
     arriving: impl Iterator<Item = &'p RepoPath>,
@@ -333,9 +338,9 @@ pub(super) fn remove_new_folders(tree: &WorktreeContext<'_>) {
     }
 }
 
-/// Clears the flags of entries that `changes` replaces. git never compares a file with a flagged entry again,
-/// and reports a file that got a second name or was only touched as "not uptodate". Returns the entries whose
-/// flags are set again later.
+/// Clears the flags of index entries that `changes` replace. git never compares a file with a flagged entry
+/// again. It reports a file that got a second name or was only touched as "not uptodate". Returns the flags
+/// of entries that exist after the changes, to be restored then.
 fn clear_replaced_flags(
     tree: &WorktreeContext<'_>,
     index: &Path,
@@ -372,7 +377,7 @@ impl<'a> AppliedChanges<'a> {
         index::copy(index, &self.index_file)?;
         expand_sparse_folders(tree, &self.index_file, &self.changes)?;
         let linked = self.changes.iter().filter(|c| replaces_file(c)).map(|c| &c.path);
-        let git_options = ignore_link_ctime(tree.repo, tree.dir, &self.index_file, linked)?;
+        let git_options = link_ctime_options(tree.repo, tree.dir, &self.index_file, linked)?;
         let flagged = clear_replaced_flags(tree, &self.index_file, &self.changes)?;
         let left_out =
             SparseSwitch::prepare(tree, &self.index_file, &self.changes, (from, self.target), against)?;
@@ -395,8 +400,8 @@ impl<'a> AppliedChanges<'a> {
         index_flags::restore_flags(tree.repo, tree.dir, &self.index_file, &flagged)
     }
 
-    /// Recovers the changes of a killed process from its scratch folder.
-    pub(super) fn from_scratch(
+    /// Opens the changes of a killed process, as its scratch folder has them, so that they can be undone.
+    pub(super) fn open_from_scratch_folder(
         tree: &WorktreeContext<'a>,
         changes: Vec<Change>,
         to: Oid,
@@ -412,8 +417,8 @@ impl<'a> AppliedChanges<'a> {
         })
     }
 
-    /// Returns files that were edited between the check and the replacement. Their original name no longer
-    /// exists, but the second name shows the edit.
+    /// Returns the replaced files that the user edited after the check and before git replaced them. Their
+    /// original name now belongs to git's file, but the second name in the quarantine shows the edit.
     fn edited_files(&self, tree: &WorktreeContext<'_>, from: Oid) -> Result<Vec<RepoPath>, Error> {
         let expected: Vec<(RepoPath, TreeFile)> = self
             .changes
@@ -428,7 +433,7 @@ impl<'a> AppliedChanges<'a> {
         self.replaced.differing_files(tree, &expected, &attributes)
     }
 
-    /// Returns the index to install, and leaves none in its place.
+    /// Returns the new index to install: the one built in memory, or the file that git wrote.
     fn take_index(&mut self) -> NewIndex {
         self.new_index.take().unwrap_or_else(|| NewIndex::InFile(self.index_file.clone()))
     }
@@ -439,8 +444,8 @@ impl<'a> AppliedChanges<'a> {
     }
 }
 
-/// Returns the `.gitattributes` files of a tree that can apply to `paths`: they determine how a file's bytes
-/// become a blob.
+/// Returns the `.gitattributes` files of a tree that can apply to `paths`. They decide how git converts the
+/// files.
 pub(super) fn tree_attribute_files<'p>(
     repo: &Repo,
     tree: Oid,

@@ -14,7 +14,7 @@ use super::{Error, Oid, Repo, RepoPath};
 pub(crate) enum TreeEdit {
     /// Sets the content of a file. A new file gets mode 100644.
     Content(RepoPath, Vec<u8>),
-    /// Renames a file or folder, also into another folder.
+    /// Renames a file or folder, also into another folder. Nothing changes if the first path does not exist.
     Rename(RepoPath, RepoPath),
 }
 

@@ -45,9 +45,9 @@ impl TreeMergeOutcome {
     }
 }
 
-/// Merges `theirs` into `ours`. Attributes come from `ours`, not from the current checkout. On git before
-/// 2.41, and if `merge.renormalize` is on, the attribute files are written to `scratch` for that. git always
-/// determines the merge base: there may be several.
+/// Merges the commit `theirs` into `ours` in memory. Attributes come from `ours`, not from the current
+/// checkout. On git before 2.41, and if `merge.renormalize` is on, the attribute files are written to
+/// `scratch` for that. git always determines the merge base, because more than one may exist.
 pub(crate) fn merge_commits(
     repo: &Repo,
     ours: Oid,
@@ -88,7 +88,8 @@ pub(crate) fn merge_with_diff3_markers(
     merge_by_git(repo, (ours, theirs), &["-c", "merge.conflictStyle=diff3"], scratch, None)
 }
 
-/// Returns the tree of the in-process merge, without writing it; none when git would have to decide.
+/// Returns the tree that merging two commits in process results in, without writing it; none if the merge
+/// needs a decision by git.
 pub(crate) fn exact_merge_tree(repo: &Repo, ours: Oid, theirs: Oid) -> Result<Option<Oid>, Error> {
     Ok(exact_merge::merge_commits(repo, ours, theirs)?.map(|exact| exact.id))
 }
@@ -127,8 +128,9 @@ fn merge_by_git(
     })
 }
 
-/// Applies the changes between two trees to a third: `(before, ours, after)`. If git has to decide,
-/// artificial histories are written in which `before` is the only merge base.
+/// Applies the changes between two trees to a third: `before` and `after` are the two trees, `ours` the
+/// third. If the merge needs a decision by git, it writes artificial commits in which `before` is the only
+/// merge base.
 pub(crate) fn merge_trees(
     repo: &Repo,
     (before, ours, after): (Oid, Oid, Oid),
@@ -145,8 +147,9 @@ pub(crate) fn merge_trees(
     merge_by_git(repo, (write(ours, &[root])?, write(after, &[root])?), &[], scratch, temp_objects)
 }
 
-/// Writes the `.gitattributes` files of a tree to a folder that replaces the checkout. The folder gets its
-/// final name only when all files are in it: with only some of them, git would merge by other rules.
+/// Writes the `.gitattributes` files of a commit to a folder in `scratch` in which git merges instead of a
+/// checkout. The folder gets its final name only when all files are in it: with only some of them, git would
+/// merge by other rules.
 pub(super) fn write_attribute_files(
     repo: &Repo,
     commit: Oid,

@@ -59,7 +59,7 @@ impl TreeItems {
         Some((BStr::new(&self.names[range.clone()]), *item))
     }
 
-    /// Copies the entries of a tree, which are in git's order.
+    /// Copies the entries of a decoded tree, and sorts them by the bytes of their names.
     fn from_tree(tree: &gix::objs::TreeRef<'_>) -> TreeItems {
         let (mut names, mut items) = (Vec::new(), Vec::with_capacity(tree.entries.len()));
         for entry in &tree.entries {
@@ -83,7 +83,7 @@ impl TreeItems {
     }
 }
 
-/// Iterator over the names in three trees, with the entry of each tree.
+/// Iterator over all names in three trees, with the entry that each tree has for the name.
 pub(super) struct TreeJoin<'a>([(&'a TreeItems, usize); 3]);
 
 impl<'a> TreeJoin<'a> {
@@ -111,7 +111,7 @@ impl<'a> Iterator for TreeJoin<'a> {
 /// Reader of trees and files. A reader belongs to one thread; its object store can be shared.
 pub(super) struct TreeReader {
     objects: gix::OdbHandle,
-    /// Folder of loose objects; none when git replaces objects.
+    /// Folder of loose objects; none if the repository has replacement objects.
     loose_dir: Option<PathBuf>,
     trees: RefCell<HashMap<gix::ObjectId, Rc<TreeItems>>>,
     /// Cached trees of commits.
@@ -164,7 +164,7 @@ impl TreeReader {
         Ok(tree)
     }
 
-    /// Returns the size of a file, reading no more than needed.
+    /// Returns the size in bytes of a blob, without reading its content where possible.
     pub(super) fn size(&self, id: gix::ObjectId) -> Result<u64, Error> {
         let label = || format!("file {}", Oid(id).short());
         Ok(gix::prelude::HeaderExt::header(&self.objects, id).map_err(Error::object(label()))?.size())

@@ -23,7 +23,7 @@ use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, tree_changes};
 pub(crate) enum WorktreeStep {
     /// Transition of the files from one commit to another.
     Transition { from: Oid, to: Oid },
-    /// Replacement of the files in a snapshot with HEAD's files.
+    /// Clearing of a worktree: the snapshot's files were parked and replaced with HEAD's files.
     Cleared(Snapshot),
     /// Restore of a snapshot's files onto a commit. They are the user's own files, and are complete unless
     /// truncated.
@@ -33,7 +33,7 @@ pub(crate) enum WorktreeStep {
 /// Changed files, and the commit or tree with their new content; none when no object has it.
 type ChangedFiles = (Vec<Change>, Option<Oid>);
 
-/// File as git writes it.
+/// File that a step wrote to a worktree, with its mode and blob.
 struct WrittenFile {
     path: RepoPath,
     side: TreeFile,
@@ -46,7 +46,8 @@ struct WrittenFile {
 /// writes pages. A person who removes lines from the end of a file almost never leaves such a length.
 const MIN_BLOCK_BYTES: usize = 512;
 
-/// Returns whether `actual` can be the written part of a file with the content `complete_content`.
+/// Returns whether `actual` may be a truncated copy of `complete_content`: a shorter prefix that ends at a
+/// block boundary.
 pub(super) fn is_truncated_copy(actual: &[u8], complete_content: &[u8]) -> bool {
     actual.len().is_multiple_of(MIN_BLOCK_BYTES)
         && actual.len() < complete_content.len()

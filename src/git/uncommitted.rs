@@ -7,7 +7,7 @@ use super::path::nul_separated;
 use super::status::{StatusKind, WorktreeStatus};
 use super::{Error, Oid, Program, Repo, RepoPath, TempObjectStore, index};
 
-/// Worktree with uncommitted work.
+/// Worktree whose uncommitted content is to be written to a tree.
 #[derive(Debug)]
 pub(crate) struct UncommittedWorktree<'a> {
     /// Top of the worktree.
@@ -18,7 +18,8 @@ pub(crate) struct UncommittedWorktree<'a> {
     pub(crate) status: &'a WorktreeStatus,
 }
 
-/// Writes the trees of many worktrees. Objects go to `temp_objects`, copies of the indexes to `scratch`.
+/// Writes one tree for each worktree: HEAD's content with all uncommitted changes. Objects are written to
+/// `temp_objects`, and copies of the indexes to `scratch`. The results are in the order of `worktrees`.
 pub(crate) fn write_uncommitted_trees(
     repo: &Repo,
     temp_objects: &TempObjectStore,

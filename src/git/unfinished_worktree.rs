@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::head_file::head_lossy;
+use super::head_file::read_head_lossy;
 use super::{Error, Repo, RepoPath};
 
 /// Content of a worktree's `locked` file while git is adding the worktree.
@@ -28,8 +28,8 @@ impl Repo {
             .collect()
     }
 
-    /// Removes git's files for an unfinished worktree, and its folder if that is otherwise empty. A worktree
-    /// with a commit stays.
+    /// Removes git's record of an unfinished worktree, its `.git` file, and its folder if that is otherwise
+    /// empty. Does nothing to a worktree that has a commit.
     ///
     /// # Errors
     /// Fails if a file cannot be removed.
@@ -46,11 +46,11 @@ impl Repo {
     }
 }
 
-/// Returns whether git holds its lock for adding a worktree that has no commit yet. Older versions of git
-/// write an id of zeros first, newer ones nothing.
+/// Returns whether the git directory of a worktree has git's lock for adding it and has no commit yet. Older
+/// versions of git write an id of zeros first, newer ones nothing.
 fn is_unfinished(git_dir: &Path) -> bool {
     let is_adding =
         std::fs::read(git_dir.join("locked")).is_ok_and(|text| text.trim_ascii() == ADD_LOCK_REASON);
-    let head = head_lossy(git_dir);
+    let head = read_head_lossy(git_dir);
     is_adding && head.trim().bytes().all(|b| b == b'0')
 }

@@ -1,4 +1,4 @@
-//! Unmerged paths of an index that is to be saved: no tree has them, but their files hold the user's
+//! Handling of unmerged paths when an index is saved: no tree can hold them, but their files hold the user's
 //! resolution of the conflict.
 
 use std::path::Path;
@@ -7,14 +7,14 @@ use super::status::{StatusKind, WorktreeStatus};
 use super::transition::WorktreeContext;
 use super::{Error, Oid, RepoPath};
 
-/// Unmerged paths, each with the entry that replaces its stages in a copy of the index.
+/// Replacement entries for the unmerged paths of an index, to be written to its copy.
 pub(super) struct UnmergedPaths {
     /// Lines for `update-index --index-info`.
     index_info: Vec<u8>,
 }
 
 impl UnmergedPaths {
-    /// Fails if a path is unmerged.
+    /// Fails if a path is unmerged; otherwise returns no replacement entries.
     pub(super) fn refuse(
         tree: &WorktreeContext<'_>,
         _: &Path,
@@ -27,7 +27,8 @@ impl UnmergedPaths {
         }
     }
 
-    /// Treats unmerged paths as if the index had our side of them, and updates `dirty_state` accordingly.
+    /// Returns replacement entries that give unmerged paths our side of the conflict. Changes their kind in
+    /// `dirty_state` accordingly: a path without our side becomes untracked, or a staged deletion.
     pub(super) fn count_as_ours(
         tree: &WorktreeContext<'_>,
         index: &Path,
@@ -71,7 +72,8 @@ impl UnmergedPaths {
     }
 }
 
-/// Returns the mode and id, and the path, of `<mode> <id> 2\t<path>`.
+/// Returns mode and id, and the path, of a line `<mode> <id> 2\t<path>`, which is our side of a conflict;
+/// none for another stage.
 fn our_side(field: &[u8]) -> Option<(&[u8], &[u8])> {
     let tab = field.iter().position(|b| *b == b'\t')?;
     let side = field[..tab].strip_suffix(b" 2")?;

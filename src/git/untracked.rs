@@ -1,5 +1,5 @@
-//! Files of a worktree that should be in no commit: whether git ignores them, and untracking them without
-//! touching the files.
+//! Files of a worktree that should be in no commit: which of them git ignores, and how they are untracked
+//! without touching them.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::path::nul_separated;
 use super::{Error, Repo, RepoPath};
 
 impl Repo {
-    /// Returns the files at or below a path that the worktree's index has.
+    /// Returns the files in the worktree's index that are at or below a path.
     pub(crate) fn tracked_paths_below(&self, dir: &Path, path: &RepoPath) -> Result<Vec<RepoPath>, Error> {
         let command = self
             .git_in(dir)
@@ -28,7 +28,8 @@ impl Repo {
         Ok(out.fields().map(RepoPath::new).collect())
     }
 
-    /// Commits that these files of a worktree are no longer tracked. The files stay in place.
+    /// Removes `paths` from the index of a worktree and commits that with `message`. The files on disk are
+    /// not touched.
     pub(crate) fn commit_untracking(
         &self,
         dir: &Path,

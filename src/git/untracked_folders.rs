@@ -1,5 +1,5 @@
-//! Folders in which git tracks no file: empty ones, which git does not record, and their contents that are
-//! not files.
+//! Folders in which git tracks no file: those that are empty, which git does not record, and special files in
+//! them.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -19,8 +19,8 @@ pub(crate) fn empty_folders(tree: &WorktreeContext<'_>, scan: &WorktreeScan) -> 
     Ok(scan_untracked_folders(tree, &WorktreeStatus::default(), &[], scan, scan.untracked_folders())?.empty)
 }
 
-/// Returns the empty folders of the worktree at `dir` in place of these files and above them, which git
-/// removes while it writes the files.
+/// Returns the empty folders of the worktree at `dir` that are at one of `new_paths` or above it. git removes
+/// them while it writes the files.
 pub(super) fn empty_folders_at<'c>(
     dir: &Path,
     new_paths: impl Iterator<Item = &'c RepoPath>,
@@ -51,12 +51,13 @@ pub(super) fn empty_folders_at<'c>(
 pub(super) struct UntrackedContents {
     /// Folders without contents.
     pub(super) empty: Vec<RepoPath>,
-    /// Paths that are neither files nor links nor folders, or cannot be read.
+    /// Special files, and folders that cannot be read.
     pub(super) non_files: Vec<UncapturedPath>,
 }
 
-/// Scans the untracked folders of a worktree; `known_folders` spares a listing by git. Ignored folders are
-/// scanned for empty ones as long as they contain no file, because a commit may have a file there.
+/// Scans the untracked folders of a worktree for empty folders and special files. `known_folders` are the
+/// untracked folders, if known; otherwise git lists them. Ignored folders are scanned only for empty ones and
+/// only if they contain no file, because a commit may have a file there.
 pub(super) fn scan_untracked_folders(
     tree: &WorktreeContext<'_>,
     dirty: &WorktreeStatus,
@@ -101,8 +102,8 @@ pub(super) fn scan_untracked_folders(
     Ok(contents)
 }
 
-/// Returns whether a path is a folder that contains only folders, at every depth. The first file ends the
-/// scan.
+/// Returns whether a path is a folder that contains only folders, at every depth, or nothing. The first file
+/// ends the search.
 fn has_only_folders(path: &Path) -> bool {
     let is_folder = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
     let Some(entries) = is_folder.then(|| std::fs::read_dir(path).ok()).flatten() else { return false };

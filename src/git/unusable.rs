@@ -8,13 +8,13 @@ use rustix::fs::{Access, access};
 use super::{Error, Repo};
 use crate::explain::{Exit, Explain, shell_quote_path};
 
-/// Folders of the git directory in which nearly every change writes.
+/// Folders of the git directory that nearly every change writes to; the empty name is the directory itself.
 const WRITTEN_FOLDERS: [&str; 4] = ["", "objects", "refs", "refs/heads"];
 
 /// Start of git's message that a lock file cannot be created.
 const LOCK_ERROR: &str = "Unable to create '";
 
-/// Parts of git's messages that a file could not be written: text before and after the file name.
+/// Texts around the file name in git's messages that a file could not be written.
 const WRITE_ERRORS: [(&str, &str); 2] =
     [("error: unable to write file ", "\n"), ("file '", "' write error. Out of diskspace")];
 
@@ -91,7 +91,8 @@ pub enum UnusableError {
 }
 
 impl UnusableError {
-    /// Determines from git's error output why a repository cannot be changed; none for other errors.
+    /// Returns the reason why a repository cannot be changed, parsed from git's error output; none for other
+    /// errors.
     pub(super) fn from_stderr(stderr: &str) -> Option<UnusableError> {
         if let Some((_, date)) = stderr.split_once(DATE_ERROR) {
             let date = date.lines().next().unwrap_or_default().to_owned();
@@ -113,8 +114,7 @@ impl UnusableError {
 }
 
 impl Repo {
-    /// Refuses a repository whose git directory is not writable, since changes that were started there could
-    /// not be undone.
+    /// Fails if a folder of the git directory is not writable, since started changes could not be undone.
     ///
     /// # Errors
     /// [`UnusableError::NotWritable`].

@@ -12,10 +12,11 @@ use super::transition::WorktreeContext;
 use super::{Change, Error, RepoPath, TreeFile};
 use crate::fail_points;
 
-/// Name, in a step's folder, of the folder with the list of replaced files and their copies.
+/// Name of the folder, in a step's scratch folder, for copies of parked files and the list of replaced files.
 const VERBATIM_DIR: &str = "as-edited";
 
-/// Parked copies of edited files that a merge leaves unchanged.
+/// Replacement of files that git wrote by byte-for-byte copies of the user's parked files, where the merge
+/// left the content unchanged.
 pub(super) struct VerbatimRestore<'a> {
     tree: &'a WorktreeContext<'a>,
     parked: &'a Quarantine,
@@ -23,7 +24,7 @@ pub(super) struct VerbatimRestore<'a> {
 }
 
 impl<'a> VerbatimRestore<'a> {
-    /// Opens the files in `parked`, which retains them.
+    /// Prepares a verbatim restore from the quarantine `parked`, whose files are copied and not moved.
     pub(super) fn open(
         tree: &'a WorktreeContext<'a>,
         parked: &'a Quarantine,
@@ -31,8 +32,9 @@ impl<'a> VerbatimRestore<'a> {
         Ok(VerbatimRestore { tree, parked, copies: Quarantine::open(&tree.scratch.join(VERBATIM_DIR))? })
     }
 
-    /// Replaces files that git wrote with copies of the parked ones where their bytes differ, for those
-    /// `changes` that match the snapshot. Then removes the lengths of these files from the index at `index`.
+    /// Replaces files that git wrote by copies of the parked ones, where the bytes differ. It covers those of
+    /// `changes` in which the merged content equals the snapshot's. Then clears the stat data of these files
+    /// in the index file `index`.
     pub(super) fn replace_converted_files(
         &self,
         snapshot_files: &SnapshotFiles,
@@ -61,7 +63,8 @@ impl<'a> VerbatimRestore<'a> {
         clear_entry_stats(self.tree, index, &files)
     }
 
-    /// Removes those copies again, so that nothing takes them for edits of the files git wrote.
+    /// Removes the copies that `VerbatimRestore::replace_converted_files` wrote to the worktree, so that an
+    /// undo does not treat them as the user's edits.
     pub(super) fn remove_copies(&self) -> Result<(), Error> {
         let files = path::read_path_list(&self.list_path())?;
         self.copies.remove_temp_copies(self.tree.dir, files.iter());

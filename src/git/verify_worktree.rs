@@ -1,5 +1,5 @@
-//! Verify worktree: a reusable worktree without an owner or a branch. It is reset to any requested commit and
-//! retains ignored files.
+//! Verify worktree: a reusable worktree in which checks run, without an owner or a branch. It can be reset to
+//! any commit, and retains its ignored files.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use super::{Command, Error, Head, Oid, Repo, RepoPath, worktree};
 /// Options that disable the repository's hooks, which are intended for users' checkouts.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
-/// Settings for a complete checkout: no setting may leave out or hide files, or split the index. Each file
-/// that was written since git wrote it counts as changed, whatever the user's settings are.
+/// git options for a complete checkout. No setting may leave out or hide files, or split the index. Each file
+/// that was written after git wrote it counts as changed, whatever the user's settings are.
 const FULL_CHECKOUT_SETTINGS: [&str; 14] = [
     "-c",
     "core.sparseCheckout=false",
@@ -54,14 +54,14 @@ impl Repo {
         }
     }
 
-    /// Returns whether the folder at `path` is a verify worktree of this repository, according to both sides,
-    /// and its state from before commands ran in it is known.
+    /// Returns whether the folder at `path` is a verify worktree of this repository that can be reset. Its
+    /// index from before commands ran in it must be saved. The folder and git's record must name each other.
     pub(crate) fn is_intact_verify_worktree(&self, path: &Path) -> bool {
         self.verify_git_dir(path).is_ok_and(|admin| self.can_reset_worktree(path, &admin))
     }
 
-    /// Returns whether the folder at `path` is a verify worktree, according to both sides. Its `.git` file
-    /// alone may name another worktree.
+    /// Returns whether the folder at `path` is a verify worktree: the folder and git's record name each
+    /// other, and it has a saved baseline. Its `.git` file alone may name another worktree.
     pub(crate) fn is_verify_worktree(&self, path: &Path) -> bool {
         self.verify_git_dir(path).is_ok()
     }
@@ -78,17 +78,17 @@ impl Repo {
         }
     }
 
-    /// Creates a git command that uses this folder and this git directory, whatever settings or the folder's
-    /// `.git` refer to by now.
-    pub(super) fn git_with_git_dir(&self, dir: &Path, admin: &Path) -> Command {
+    /// Creates a git command that uses the folder `dir` as worktree and `admin` as git directory, without
+    /// hooks. Settings and the folder's `.git` file, which a command may have changed, do not matter.
+    pub(super) fn hookless_git_with_git_dir(&self, dir: &Path, admin: &Path) -> Command {
         self.git_in(dir).env("GIT_DIR", admin).env("GIT_WORK_TREE", dir).args(NO_HOOKS)
     }
 
-    /// Makes a verify worktree the same as a new worktree of a commit, with HEAD detached, except that
-    /// ignored files stay. Commands may have run in it and may have changed any file.
+    /// Resets a verify worktree to the state of a new worktree at `commit` with HEAD detached, except that
+    /// ignored files remain. Commands may have run in it and may have changed any file.
     ///
     /// # Errors
-    /// Fails if that is impossible: the worktree has to be created again then.
+    /// Fails if that is impossible. The worktree has to be created again then.
     pub(crate) fn reset_verify_worktree(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
         let admin = self.verify_git_dir(dir)?;
         let old_conversion = self.restore_baseline(&admin)?;
@@ -107,7 +107,7 @@ impl Repo {
         }
         index_names.empty_submodules(dir)?;
         remove_blocking_ignore_files(dir, &self.unignored_folders(dir, &admin, other_folders)?)?;
-        self.git_with_git_dir(dir, &admin)
+        self.hookless_git_with_git_dir(dir, &admin)
             .args(FULL_CHECKOUT_SETTINGS)
             .args(["clean", "-ffdq"])
             .mutating()
@@ -125,8 +125,11 @@ impl Repo {
 
     /// Sets HEAD of a verify worktree to a commit, whatever branch was checked out there.
     pub(crate) fn detach_head(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
-        let command =
-            self.git_with_git_dir(dir, &self.verify_git_dir(dir)?).args(["update-ref", "--no-deref", "HEAD"]);
+        let command = self.hookless_git_with_git_dir(dir, &self.verify_git_dir(dir)?).args([
+            "update-ref",
+            "--no-deref",
+            "HEAD",
+        ]);
         command.arg(commit.to_string()).mutating().run().map(drop)
     }
 
@@ -150,7 +153,7 @@ impl Repo {
         if folders.is_empty() {
             return Ok(folders);
         }
-        let command = self.git_with_git_dir(dir, admin).args(FULL_CHECKOUT_SETTINGS);
+        let command = self.hookless_git_with_git_dir(dir, admin).args(FULL_CHECKOUT_SETTINGS);
         // Without the prefix, a name that begins with a colon would be read as a pattern.
         let dot_relative = |path: &RepoPath| RepoPath::new([b"./", path.as_bytes()].concat());
         let queried: Vec<RepoPath> = folders.iter().map(dot_relative).collect();
@@ -163,13 +166,13 @@ impl Repo {
 
     fn reset_hard(&self, dir: &Path, admin: &Path) -> Result<(), Error> {
         let command = self
-            .git_with_git_dir(dir, admin)
+            .hookless_git_with_git_dir(dir, admin)
             .args(FULL_CHECKOUT_SETTINGS)
             .args(["reset", "--hard", "--quiet"]);
         command.mutating().run().map(drop)
     }
 
-    /// Writes all tracked files again.
+    /// Makes git write all tracked files again, by removing the index and resetting to HEAD.
     fn rewrite_tracked_files(&self, dir: &Path, admin: &Path) -> Result<(), Error> {
         let index = admin.join("index");
         std::fs::remove_file(&index).map_err(Error::io("remove", &index))?;
@@ -180,7 +183,7 @@ impl Repo {
         let args = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"];
         let more_args = ["--ignored=matching", "--ignore-submodules=all"];
         let out = self
-            .git_with_git_dir(dir, admin)
+            .hookless_git_with_git_dir(dir, admin)
             .args(FULL_CHECKOUT_SETTINGS)
             .args(args)
             .args(more_args)

@@ -13,7 +13,7 @@ pub(crate) struct Version(pub(crate) u32, pub(crate) u32);
 impl Version {
     /// Runs `git --version` and parses the output.
     pub(super) fn detect(program: &Program, dir: &std::path::Path) -> Result<Version, Error> {
-        let text = program.command_in(dir).arg("--version").run()?.line();
+        let text = program.command_in(dir).arg("--version").run()?.trimmed_stdout();
         Version::parse(&text)
             .ok_or_else(|| Error::UnexpectedOutput { args: "--version".into(), output: text })
     }

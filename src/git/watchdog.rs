@@ -19,8 +19,8 @@ impl Watchdog<'_> {
     /// Time between SIGTERM and SIGKILL, for the program to clean up.
     const KILL_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-    /// Waits until the program has finished or is due to be killed, and returns whether its process group was
-    /// killed.
+    /// Waits until the program has finished, or kills its process group when its time limit has passed or it
+    /// is cancelled. Returns whether the group was killed.
     pub(super) fn kill_when_due(&self, group: u32, finished: &mpsc::Receiver<()>) -> bool {
         let start = Instant::now();
         while start.elapsed() < self.limit && !(self.is_cancelled)() {

@@ -108,13 +108,14 @@ impl WorktreeList {
         self.0.iter().find(|w| w.path == path)
     }
 
-    /// Returns the worktrees that are on `branch`: HEAD names it, or a symbolic ref that refers to it.
+    /// Returns the worktrees that are on `branch`, without prunable ones: HEAD names the branch, or a
+    /// symbolic ref to it.
     pub(crate) fn on_branch<'a>(&'a self, branch: &'a str) -> impl Iterator<Item = &'a Worktree> {
         self.0.iter().filter(move |w| w.is_on(branch) && w.prunable.is_none())
     }
 }
 
-/// Cache of folders with resolved links. Most worktrees share one folder.
+/// Cache of folder paths whose links were resolved. Most worktrees share one parent folder.
 #[derive(Default)]
 struct ResolvedFolders(HashMap<PathBuf, Option<PathBuf>>);
 
@@ -236,8 +237,8 @@ impl Repo {
         sync_paths(&dirs.iter().map(index_file).collect::<Result<Vec<PathBuf>, Error>>()?)
     }
 
-    /// Writes all files of a commit to an empty folder that is no worktree, with a separate index for that
-    /// purpose.
+    /// Writes all files of a commit to the empty folder `dir`, which is no worktree. Uses `index` as a
+    /// separate index file.
     pub(crate) fn write_commit_files(&self, dir: &Path, commit: Oid, index: &Path) -> Result<(), Error> {
         let command =
             self.git_in(dir).env("GIT_DIR", self.common_dir()).env("GIT_WORK_TREE", dir).index(index);
@@ -245,15 +246,15 @@ impl Repo {
         command.args(["read-tree", "-m", "-u"]).arg(commit.to_string()).mutating().run().map(drop)
     }
 
-    /// Returns whether the folder at `path` is the worktree that git has on record there. Its `.git` may be
-    /// missing, or be a nested repository.
+    /// Returns whether the folder at `path` has a `.git` file that names an existing git directory. Otherwise
+    /// the `.git` is missing, or is the folder of a nested repository.
     pub(crate) fn is_registered_worktree(&self, path: &Path) -> bool {
         let link = std::fs::symlink_metadata(path.join(".git")).is_ok_and(|m| m.is_file());
         link && self.worktree_git_dir(path).is_ok_and(|dir| dir.exists())
     }
 
-    /// Removes the registration of the worktree whose folder was `path` and no longer exists. `git worktree
-    /// prune` would remove others too, among them those on a disk that is not mounted.
+    /// Removes git's record of the worktree whose folder was `path`; does nothing if the folder exists. `git
+    /// worktree prune` would remove other records too, among them those on a disk that is not mounted.
     pub(crate) fn forget_worktree(&self, path: &Path) -> Result<(), Error> {
         if path.exists() {
             return Ok(());
@@ -264,8 +265,8 @@ impl Repo {
         }
     }
 
-    /// Returns git's admin folder for the worktree at `path`, from git's records: the folder may be missing
-    /// or name another worktree.
+    /// Returns git's admin folder for the worktree at `path`, found in git's own records. The worktree's
+    /// folder may be missing, or its `.git` may name another worktree.
     pub(crate) fn worktree_admin_dir(&self, path: &Path) -> Option<PathBuf> {
         let worktrees_dir = self.common_dir().join("worktrees");
         let link = path.join(".git");

@@ -16,13 +16,14 @@ use gix::index::entry::Mode;
 
 use super::{Error, Oid, Repo, RepoPath, index};
 
-/// Folder in the worktree's git directory with its state from before any command ran.
+/// Name of the folder in a worktree's git directory with its baseline: index and settings from before any
+/// command ran.
 const BASELINE_DIR: &str = "proq-kept";
 /// Files in the git directory of a worktree without which git does not recognize it, and [`BASELINE_DIR`].
 /// All other files there were left by commands, or git creates them when needed.
 const ESSENTIAL_FILES: [&str; 4] = ["HEAD", "commondir", "gitdir", BASELINE_DIR];
-/// Files of HEAD in a repository with reftable refs, and the placeholder that older versions of git find
-/// there.
+/// Names in the git directory of a worktree with reftable refs: the folder with its HEAD, and the placeholder
+/// that older versions of git expect.
 const REFTABLE_FILES: [&str; 2] = ["refs", "reftable"];
 /// File with the settings of one worktree.
 const WORKTREE_CONFIG: &str = "config.worktree";
@@ -31,7 +32,7 @@ const CONVERSION_KEY_FILE: &str = "form";
 /// Files with rules for their folder. git reads them from the worktree in every folder that it visits.
 const RULE_FILES: [&str; 2] = [".gitattributes", ".gitignore"];
 
-/// Index of a worktree, with the entries that are not plain files listed separately.
+/// Index of a worktree, with its submodules and attribute files listed separately.
 pub(super) struct IndexListing {
     index: File,
     /// Paths of the folders of submodules.
@@ -41,15 +42,15 @@ pub(super) struct IndexListing {
 }
 
 impl Repo {
-    /// Saves the settings that apply to this new worktree only.
+    /// Saves the settings that apply only to a new worktree, as the start of its baseline.
     pub(super) fn save_worktree_config(admin: &Path) -> Result<(), Error> {
         let baseline = admin.join(BASELINE_DIR);
         std::fs::create_dir(&baseline).map_err(Error::io("create", &baseline))?;
         copy_if_exists(&admin.join(WORKTREE_CONFIG), &baseline.join(WORKTREE_CONFIG))
     }
 
-    /// Returns whether the git directory `admin` of the worktree at `dir` still has the index from before
-    /// commands ran there, and commands cannot have left refs in it.
+    /// Returns whether the git directory `admin` of the worktree at `dir` still has the baseline's index, and
+    /// commands cannot have left refs in it.
     pub(super) fn can_reset_worktree(&self, dir: &Path, admin: &Path) -> bool {
         admin.join(BASELINE_DIR).join(index::INDEX_NAME).exists()
             && (!self.is_reftable() || self.has_no_private_refs(dir))
@@ -69,10 +70,10 @@ impl Repo {
         })
     }
 
-    /// Removes everything that commands left in a worktree's git directory, and restores the index and the
-    /// settings from before. Flags, sparse patterns and times that a command set in the index no longer
-    /// count, so each file written since differs. Returns the conversion key under which the files were
-    /// written; `None` in a new worktree, which has no index.
+    /// Removes everything that commands left in a worktree's git directory, and restores the index and
+    /// settings of the baseline. Flags, sparse patterns and times that a command set in the index are lost,
+    /// so each file written since counts as different. Returns the conversion key under which the files were
+    /// written; `None` for a new worktree, whose baseline has no index.
     pub(super) fn restore_baseline(&self, admin: &Path) -> Result<Option<Vec<u8>>, Error> {
         let baseline = admin.join(BASELINE_DIR);
         // Without this check another folder could be emptied.
@@ -98,7 +99,8 @@ impl Repo {
         }
     }
 
-    /// Saves the index from before commands run, and the conversion key under which the files were written.
+    /// Saves a worktree's index as the baseline, before commands run, with the conversion key under which its
+    /// files were written.
     pub(super) fn save_baseline(admin: &Path, conversion_key: &[u8]) -> Result<(), Error> {
         let (baseline, index) = (admin.join(BASELINE_DIR), admin.join(index::INDEX_NAME));
         let file = baseline.join(CONVERSION_KEY_FILE);
@@ -150,11 +152,11 @@ impl Repo {
 }
 
 impl IndexListing {
-    /// Removes files that would make git wait or see the wrong files, in folders of tracked files and in
-    /// those for which `is_expected_folder` holds. These are special files (neither file, folder nor link)
-    /// and untracked attribute and ignore files. git blocks on a pipe of such a name; an ignore file with `*`
-    /// hides itself and its siblings; attributes affect the files written beside them. Returns the other
-    /// folders found there.
+    /// Removes files that would make git wait or see the wrong files, in folders with tracked files and in
+    /// those that `is_expected_folder` accepts. These are special files (neither file, folder nor link), and
+    /// untracked attribute and ignore files. git blocks on a pipe of such a name. An ignore file with `*`
+    /// hides itself and its siblings. Attributes affect the files written next to them. Returns the other
+    /// folders found, which were not searched.
     pub(super) fn remove_blocking_files(
         &self,
         dir: &Path,
@@ -191,7 +193,7 @@ impl IndexListing {
         self.index.entry_by_path(BStr::new(path.as_bytes())).is_some()
     }
 
-    /// Returns whether there are tracked files below a folder.
+    /// Returns whether the index has files below a folder.
     fn has_tracked_below(&self, folder: &RepoPath) -> bool {
         let prefix = [folder.as_bytes(), b"/"].concat();
         self.index.prefixed_entries(BStr::new(&prefix)).is_some_and(|entries| !entries.is_empty())
@@ -231,8 +233,8 @@ impl IndexListing {
         Ok(())
     }
 
-    /// Creates missing folders of submodules. A link in place of a parent folder hides a missing one from
-    /// git.
+    /// Creates missing folders of submodules. Fails if a link is in place of a folder or its parent, which
+    /// would hide a missing folder from git.
     pub(super) fn create_submodule_folders(&self, dir: &Path) -> Result<(), Error> {
         for path in &self.submodules {
             let folder = path.to_fs_path(dir);
@@ -247,9 +249,8 @@ impl IndexListing {
     }
 }
 
-/// Walks all folders of a worktree except ignored ones, and removes what git skips there: repositories in
-/// folders of tracked files, and special files. Gives those folders and the tracked files the permissions of
-/// new ones.
+/// Walks all folders of a worktree except ignored ones, and removes special files and nested `.git`, which
+/// git skips. Sets the permissions of new ones on the walked folders and the tracked files.
 pub(super) fn reset_folders(
     dir: &Path,
     ignored: &HashSet<RepoPath>,
@@ -276,7 +277,7 @@ pub(super) fn reset_folders(
     listing.apply_default_modes(dir, &modes)
 }
 
-/// Removes special files named `.gitignore`, such as pipes, from the folders that git walks, because git
+/// Removes special files named `.gitignore`, such as pipes, from `folders` and their subfolders, because git
 /// would block on them.
 pub(super) fn remove_blocking_ignore_files(dir: &Path, folders: &[RepoPath]) -> Result<(), Error> {
     let mut folders: Vec<PathBuf> = folders.iter().map(|path| path.to_fs_path(dir)).collect();

@@ -13,32 +13,34 @@ use super::status_walk::UntrackedContent;
 use super::{Error, Oid, Repo, RepoPath};
 use crate::fail_points;
 
-/// One scan of a worktree. It reflects the time of the scan: code that moves a file checks that file again.
+/// Result of one scan of a worktree. It reflects the moment of the scan, so code that moves a file has to
+/// check that file again.
 pub(crate) struct WorktreeScan {
     facts: Option<ScanFacts>,
     /// Ignored files that a snapshot has restored.
     restored_ignored: Vec<RepoPath>,
 }
 
-/// Certain facts about a worktree.
+/// Facts about a worktree that a scan has established with certainty.
 pub(super) struct ScanFacts {
     /// Version of the index, which matches HEAD and has no entry whose changes git ignores.
     index_version: FileVersion,
-    /// Whether that index has only entries and trees in it, and no part in another file.
-    pub(super) is_simple: bool,
+    /// Whether the index file can be rewritten in its own format: it has only entries and cached trees, and
+    /// shares none with another file.
+    pub(super) is_index_rewritable: bool,
     commit: Oid,
     entries: Vec<status::StatusEntry>,
     untracked: UntrackedContent,
 }
 
 impl WorktreeScan {
-    /// Scans the worktree whose top is `dir`. If not everything is certain, git is queried later.
+    /// Scans the worktree at `dir`. Where the scan is not certain, callers of the result query git later.
     pub(crate) fn scan(repo: &Repo, dir: &Path, git_dir: &Path) -> WorktreeScan {
         WorktreeScan { facts: ScanFacts::scan(repo, dir, git_dir), restored_ignored: Vec::new() }
     }
 
-    /// Adds the `ignored` files of a snapshot that was restored here. Those that still exist are parked
-    /// again, whether HEAD has another file in their place by now or not.
+    /// Adds the `ignored` files of a snapshot that was restored in this worktree. A later snapshot parks
+    /// those that still exist again, whether or not HEAD has a file at their path by then.
     pub(crate) fn with_restored_ignored(self, ignored: &[IgnoredFile]) -> WorktreeScan {
         WorktreeScan { restored_ignored: ignored.iter().map(|file| file.path.clone()).collect(), ..self }
     }
@@ -61,7 +63,7 @@ impl WorktreeScan {
         }
     }
 
-    /// Returns nested repositories that are no submodules.
+    /// Returns the nested repositories of a worktree that are no submodules and not ignored.
     pub(crate) fn nested_repositories(&self, repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
         if self.facts.is_some() {
             // With a nested repository, the scan yields no facts.
@@ -71,8 +73,8 @@ impl WorktreeScan {
         Ok(out.fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
     }
 
-    /// Returns the topmost folders that contain no tracked file and are not ignored; none when that is not
-    /// certain.
+    /// Returns the topmost untracked folders, which contain no tracked file and are not ignored; none if the
+    /// scan could not establish them.
     pub(super) fn untracked_folders(&self) -> Option<&[RepoPath]> {
         self.facts.as_ref().and_then(ScanFacts::untracked_folders)
     }
@@ -103,7 +105,7 @@ impl ScanFacts {
         }
         untracked.ignored.sort();
         untracked.untracked_folders.sort();
-        Some(ScanFacts { index_version: index, is_simple, commit, entries, untracked })
+        Some(ScanFacts { index_version: index, is_index_rewritable: is_simple, commit, entries, untracked })
     }
 
     /// Returns the differences from HEAD.
@@ -111,8 +113,8 @@ impl ScanFacts {
         WorktreeStatus { entries: self.entries.clone() }
     }
 
-    /// Returns the topmost folders without tracked files that are not ignored, as of the scan; none when that
-    /// is not certain.
+    /// Returns the topmost untracked folders at the time of the scan, which contain no tracked file and are
+    /// not ignored; none if an untracked folder contains something ignored.
     pub(super) fn untracked_folders(&self) -> Option<&[RepoPath]> {
         (!self.untracked.has_nested_ignored).then_some(&self.untracked.untracked_folders)
     }
@@ -151,7 +153,7 @@ mod tests {
     use super::super::test_repo::TestRepo;
     use super::*;
 
-    /// Shell commands that change a worktree, and whether the result is certain without git.
+    /// Scripts that change a worktree. The value is whether a scan without git is certain afterwards.
     const WORKTREE_CHANGES: &[(&str, bool)] = &[
         ("true", true),
         ("echo more >>a; echo x >d/new; mkdir -p u/v/w u/e; echo x >u/v/f", true),

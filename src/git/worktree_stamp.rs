@@ -14,8 +14,8 @@ use super::{Error, Repo, RepoPath};
 /// Summary of the uncommitted state of a worktree at one moment.
 #[derive(Debug)]
 pub(crate) struct WorktreeStamp {
-    /// Hash that is equal for two readings if HEAD, the staged content and every differing file stayed the
-    /// same.
+    /// Hash of HEAD, the index entries and the stat data of every differing file. Two equal values mean that
+    /// none of them changed.
     pub(crate) value: u64,
     /// Ignored files and folders; a folder stands for everything in it.
     pub(crate) ignored: Vec<RepoPath>,
@@ -33,9 +33,9 @@ impl WorktreeStamp {
     /// Fails if git has to be started and fails.
     pub(crate) fn read(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<WorktreeStamp, Error> {
         let index = git_dir.join("index");
-        let in_process = StatScan::open(repo, dir).and_then(|glance| glance.compare_with_index());
+        let in_process = StatScan::open(repo, dir).and_then(|scan| scan.compare_with_index());
         let (dirty_entries, mut ignored) = match in_process {
-            Some((entries, beside)) => (entries, beside.ignored),
+            Some((entries, untracked)) => (entries, untracked.ignored),
             None => (query_git_status(repo.program(), dir, true)?.entries, query_ignored(repo, dir)?),
         };
         let mut dirty_paths: Vec<RepoPath> = dirty_entries.into_iter().map(|entry| entry.path).collect();
@@ -57,7 +57,7 @@ impl WorktreeStamp {
 fn hash_entries(entries: &RawIndex, hasher: &mut DefaultHasher) {
     for at in entries.offsets() {
         let entry = entries.entry(*at);
-        (entry.path(), entry.mode(), entry.id(), entry.is_checked()).hash(hasher);
+        (entry.path(), entry.mode(), entry.id(), entry.is_compared_by_git()).hash(hasher);
     }
 }
 

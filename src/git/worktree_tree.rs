@@ -16,9 +16,9 @@ use super::tree_reader::TreeItem;
 use super::{Error, Oid, RepoPath};
 use crate::fail_points;
 
-/// Builds a tree from `base`, if given, with `changed` as these files are in the worktree, and without
-/// `deleted`. Returns `None` if git has to build it: a filter or a setting may apply, or a path cannot be
-/// read.
+/// Writes a tree with the files `changed` as they are in the worktree: `base`, if given, with these files
+/// replaced and `deleted` removed. Returns `None` if git has to build it: a filter or a setting may apply, or
+/// a path cannot be read.
 pub(super) fn build_tree(
     tree: &WorktreeContext<'_>,
     base: Option<Oid>,
@@ -94,19 +94,19 @@ mod tests {
     #[test]
     fn builds_same_tree_as_git_or_leaves_it() {
         for (deed, is_built) in WORKTREE_SCRIPTS {
-            let place = TestRepo::new();
-            place.run_script(
+            let test_repo = TestRepo::new();
+            test_repo.run_script(
                 "repo",
                 "mkdir -p d/e e; echo a >a; echo b >d/b; echo c >d/e/c; echo f >e/f; ln -s a link
                 git add -A; git commit -qm first; mkdir ../scratch",
             );
-            place.run_script("repo", deed);
+            test_repo.run_script("repo", deed);
             let list = "$git diff-files --name-only; $git ls-files -o --exclude-standard";
             let list = format!("git='git -c core.quotePath=false'; $git status >/dev/null; {list}");
-            let all = place.run_script("repo", &list);
-            let dir = place.top.join("repo");
+            let all = test_repo.run_script("repo", &list);
+            let dir = test_repo.top.join("repo");
             let repo = Repo::discover(&dir).unwrap();
-            let scratch = place.top.join("scratch");
+            let scratch = test_repo.top.join("scratch");
             let git_dir = dir.join(".git");
             let tree = WorktreeContext {
                 repo: &repo,
@@ -119,15 +119,19 @@ mod tests {
             let all = all.lines().map(RepoPath::new);
             let exists = |path: &RepoPath| path.to_fs_path(&dir).symlink_metadata().is_ok();
             let (changed, deleted): (Vec<_>, Vec<_>) = all.partition(exists);
-            let base = Oid::from_hex(place.run_script("repo", "git rev-parse HEAD^{tree}").as_bytes());
+            let base = Oid::from_hex(test_repo.run_script("repo", "git rev-parse HEAD^{tree}").as_bytes());
             let built = build_tree(&tree, base, &changed, &deleted).unwrap();
             assert_eq!(built.is_some(), *is_built, "{deed}: {changed:?} {deleted:?}");
             let Some(tree_id) = built else { continue };
-            assert_eq!(tree_id.to_string(), place.run_script("repo", "git add -A; git write-tree"), "{deed}");
-            assert_eq!(place.run_script("repo", "git fsck --no-dangling 2>&1"), "", "{deed}");
+            assert_eq!(
+                tree_id.to_string(),
+                test_repo.run_script("repo", "git add -A; git write-tree"),
+                "{deed}"
+            );
+            assert_eq!(test_repo.run_script("repo", "git fsck --no-dangling 2>&1"), "", "{deed}");
             let files_only = build_tree(&tree, None, &changed, &[]).unwrap().unwrap();
             let listed =
-                place.run_script("repo", &format!("git ls-tree -r --name-only {files_only} | wc -l"));
+                test_repo.run_script("repo", &format!("git ls-tree -r --name-only {files_only} | wc -l"));
             assert_eq!(listed.trim(), changed.len().to_string(), "{deed}");
         }
     }

@@ -9,7 +9,7 @@ use crate::swarm::{self, Batch};
 
 /// Checks the folders, lanes and branches of batches.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
-    let mut out = unfinished_batches(context);
+    let mut out = folders_without_record(context);
     out.extend(check_lanes(context));
     out.extend(check_branches(context));
     out.extend(interrupted_batches(context));
@@ -24,7 +24,7 @@ fn is_known_batch(context: &CheckContext<'_>, id: &str) -> bool {
 
 /// Finds batch folders without a record. The process that created such a batch was killed: the record is
 /// written last.
-fn unfinished_batches(context: &CheckContext<'_>) -> Vec<Finding> {
+fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let unfinished = layout.entry_names("batches").into_iter().filter(|id| !is_known_batch(context, id));
     unfinished

@@ -78,7 +78,8 @@ impl<'a> CheckContext<'a> {
                 context.read_record::<SnapshotRecord>("snapshot-record", format!("snapshot {id}"), &record);
             context.snapshots.extend(found.map(|snap| (id, snap)));
         }
-        context.preview = context.read_record("preview-record", "the preview".to_owned(), &layout.preview());
+        context.preview =
+            context.read_record("preview-record", "the preview".to_owned(), &layout.preview_record());
         Ok(context)
     }
 

@@ -13,7 +13,8 @@ use crate::store::{free_space, probe_file_system};
 const LOW_SPACE_BYTES: u64 = 1 << 30;
 const CRITICAL_SPACE_BYTES: u64 = 100 << 20;
 
-/// Checks the folder `proq/`, its file system, and the folders of the lanes.
+/// Checks git-proq's folder `proq/`, its file system, the free space, and the ignore rules for the lanes'
+/// folders.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     out.extend(check_access(context));
@@ -49,7 +50,7 @@ fn device_id(path: &Path) -> Option<u64> {
 
 fn check_access(context: &CheckContext<'_>) -> Option<Finding> {
     let layout = context.project.store.layout();
-    let (found, root) = (layout.access()?, layout.root());
+    let (found, root) = (layout.store_access()?, layout.root());
     let subject = root.display().to_string();
     if !found.is_owned {
         let message =

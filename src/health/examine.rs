@@ -25,7 +25,7 @@ const RECHECK_LIMIT: Duration = Duration::from_secs(3);
 const BUSY_RECHECK_LIMIT: Duration = Duration::from_secs(20);
 const RECHECK_INTERVAL: Duration = Duration::from_millis(60);
 
-/// What an examination covered.
+/// Items that an examination covered: their numbers, the version of git, and the installed agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct CheckedItems {
     /// Whether the folder is in a repository.
@@ -205,7 +205,7 @@ fn stable_report(project: &Project, initial: &CheckedItems, recovery_log: &Recov
         match running {
             None if is_unchanged || started.elapsed() > RECHECK_LIMIT => break,
             Some(command) if started.elapsed() > BUSY_RECHECK_LIMIT => {
-                return mark_uncertain(report, &command);
+                return downgrade_problems(report, &command);
             }
             _ => {}
         }
@@ -213,9 +213,9 @@ fn stable_report(project: &Project, initial: &CheckedItems, recovery_log: &Recov
     report
 }
 
-/// Downgrades the problems to warnings that cannot be repaired. While `command` runs for so long, an apparent
-/// problem may be a partial change of it.
-fn mark_uncertain(mut report: Report, command: &str) -> Report {
+/// Downgrades the problems of a report to warnings that cannot be repaired, because `command` has been
+/// running for so long. A problem may be a partial change that `command` has made.
+fn downgrade_problems(mut report: Report, command: &str) -> Report {
     for finding in report.findings.iter_mut().filter(|f| f.is_problem()) {
         finding.severity = Severity::Warning;
         finding.fixable = false;

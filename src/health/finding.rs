@@ -32,9 +32,9 @@ pub(crate) struct Finding {
     pub(crate) help: Option<String>,
     /// Whether a safe repair exists.
     pub(crate) fixable: bool,
-    /// Whether git-proq has repaired it.
+    /// Whether git-proq has repaired the problem.
     pub(crate) fixed: bool,
-    /// Reason why no repair changes it.
+    /// Reason why git-proq did not repair the problem.
     #[serde(rename = "left")]
     pub(crate) left_reason: Option<String>,
     #[serde(skip)]
@@ -116,7 +116,7 @@ impl Finding {
         self
     }
 
-    /// Adds the reason why no repair changes it.
+    /// Adds the reason why git-proq does not repair the problem.
     pub(super) fn with_left_reason(mut self, reason: impl Into<String>) -> Finding {
         self.left_reason = Some(reason.into());
         self

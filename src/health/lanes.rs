@@ -6,8 +6,9 @@ use super::finding::Finding;
 use super::repair::Repair;
 use crate::git::{Oid, WorktreeRegistration};
 use crate::lane::{
-    Misplaced, effective_state, find_misplaced, find_off_branch, find_renamed_branch, find_symbolic_branch,
-    last_branch_commit, recreate_branch_command, removal_command, restore_folder_command,
+    LaneFolderFault, effective_state, find_folder_fault, find_off_branch, find_renamed_branch,
+    find_symbolic_branch, last_branch_commit, recreate_branch_command, removal_command,
+    restore_folder_command,
 };
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, LaneState, MergeStrategy, RunRecord};
@@ -30,7 +31,7 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
         out.extend(check_state(context, lane));
         out.extend(check_runs(context, lane));
     }
-    out.extend(unfinished_lanes(context));
+    out.extend(folders_without_record(context));
     out.extend(check_history(context));
     out
 }
@@ -99,8 +100,8 @@ fn check_branch(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
 
 fn check_folder(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let name = &lane.name;
-    let misplaced = find_misplaced(context.project, lane);
-    if let Some(found) = misplaced.as_ref().filter(|found| **found != Misplaced::Absent) {
+    let misplaced = find_folder_fault(context.project, lane);
+    if let Some(found) = misplaced.as_ref().filter(|found| **found != LaneFolderFault::Absent) {
         return vec![misplaced_finding(context, lane, found)];
     }
     if !lane.path.exists() {
@@ -139,12 +140,12 @@ fn check_folder(context: &CheckContext<'_>, lane: &LaneRecord) -> Vec<Finding> {
     check_registration(context, lane, found)
 }
 
-fn misplaced_finding(context: &CheckContext<'_>, lane: &LaneRecord, found: &Misplaced) -> Finding {
+fn misplaced_finding(context: &CheckContext<'_>, lane: &LaneRecord, found: &LaneFolderFault) -> Finding {
     let message = format!("lane '{}': {}", lane.name, found.describe(lane));
     let left_reason = match found {
-        Misplaced::Foreign { .. } => "the folder is another repository's",
-        Misplaced::NotAFolder(_) | Misplaced::Unrecorded(_) => "what is there is somebody's",
-        Misplaced::Unreadable(_) => "who may read it is for its owner to say",
+        LaneFolderFault::Foreign { .. } => "the folder is another repository's",
+        LaneFolderFault::NotAFolder(_) | LaneFolderFault::Unrecorded(_) => "what is there is somebody's",
+        LaneFolderFault::Unreadable(_) => "who may read it is for its owner to say",
         _ => "git's own command puts this right, or refuses",
     };
     let finding = Finding::error("lane-worktree", lane_subject(lane), message).with_left_reason(left_reason);
@@ -279,7 +280,7 @@ fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Findin
 }
 
 /// Finds lane folders without a record: a process was killed while it created or removed the lane.
-fn unfinished_lanes(context: &CheckContext<'_>) -> Vec<Finding> {
+fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
     let layout = context.project.store.layout();
     let is_unfinished = |name: &&String| !context.is_locked(name) && !layout.has_lane_record(name);
     let unfinished = context.lane_names.iter().filter(is_unfinished);

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::check_context::{CheckContext, quoted};
 use super::finding::Finding;
 use super::repair::Repair;
-use crate::git::lock_owner;
+use crate::git::lock_owner_pid;
 use crate::process::start_time_of;
 use crate::store::id_process;
 use crate::store::records::LaneRecord;
@@ -53,7 +53,7 @@ fn lane_of_lock(context: &CheckContext<'_>, lock: &Path) -> Option<String> {
 
 fn check_lock_file(context: &CheckContext<'_>, lock: &Path) -> Option<Finding> {
     let age = age(lock)?;
-    let owner = lock_owner(lock);
+    let owner = lock_owner_pid(lock);
     let origin = match owner {
         Some(pid) if has_exited(pid) => format!("of git-proq process {pid}, which is dead"),
         None if age > STALE_LOCK_AGE => format!("{} minutes old", age.as_secs() / 60),

@@ -105,7 +105,7 @@ fn check_saved_changes(context: &CheckContext<'_>, preview: &PreviewRecord) -> O
 fn unrecorded_preview(context: &CheckContext<'_>) -> Option<Finding> {
     let Some(Head::Branch(branch)) = &context.head else { return None };
     // A record that cannot be read has already been reported.
-    if context.project.store.layout().preview().exists() {
+    if context.project.store.layout().preview_record().exists() {
         return None;
     }
     let lane = context.project.previewed_lane(branch)?;

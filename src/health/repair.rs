@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::Oid;
-use crate::lane::{self, Error, Project, effective_state, keep_out, state_after_run};
+use crate::lane::{self, Error, Project, create_lanes_folder, effective_state, state_after_run};
 use crate::store::records::{LaneState, PreviewRecord, SnapshotRecord};
 use crate::store::{LockName, Record};
 
@@ -32,7 +32,8 @@ pub(super) enum Repair {
     ClosePreview,
     /// Moves an unfinished file out of the way.
     ParkFile(PathBuf),
-    /// Moves git's registration of a lane's worktree without a folder to the trash.
+    /// Moves git's registration of a worktree whose folder is gone to the trash. Holds the lane's name and
+    /// the folder's path.
     RetireRegistration(String, PathBuf),
 }
 
@@ -44,7 +45,7 @@ impl Repair {
             Repair::RestrictToOwner => Ok(layout.restrict_to_owner()?),
             Repair::IgnoreLanesFolder => {
                 let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
-                keep_out(project)
+                create_lanes_folder(project)
             }
             Repair::FinishRun(name) => finish_run(project, name),
             Repair::CreateRef { name, commit } => {
@@ -52,8 +53,8 @@ impl Repair {
             }
             Repair::ForgetEdits { lane, snapshot: snap } => forget_edits(project, lane, snap),
             Repair::ClosePreview => close_preview(project),
-            Repair::ParkFile(path) => Ok(layout.park_file(path)?),
-            Repair::RetireRegistration(name, path) => retire_worktree(project, name, path),
+            Repair::ParkFile(path) => Ok(layout.park_unfinished_file(path)?),
+            Repair::RetireRegistration(name, path) => retire_registration(project, name, path),
         }
     }
 }
@@ -91,7 +92,7 @@ fn forget_edits(project: &Project, lane: &str, snapshot: &str) -> Result<(), Err
 }
 
 fn close_preview(project: &Project) -> Result<(), Error> {
-    let path = project.store.layout().preview();
+    let path = project.store.layout().preview_record();
     let main = project.repo.require_main()?.to_owned();
     let _checkout = lane::LockedWorktree::lock(project, &main)?;
     let Some(preview) = PreviewRecord::load_if_exists(&path)? else { return Ok(()) };
@@ -108,9 +109,9 @@ fn close_preview(project: &Project) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes git's registration of a worktree without a folder. Like every removal, it first saves the commits
-/// in refs.
-fn retire_worktree(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
+/// Moves git's registration of a worktree whose folder is gone to the trash. Like every removal, it first
+/// saves the commits in refs.
+fn retire_registration(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
     let run = LockName::Run(name.to_owned());
     let Some(_run_lock) = project.store.locks().try_acquire(&run)? else { return Ok(()) };
     if path.exists() || project.store.layout().has_lane_record(name) {

@@ -11,7 +11,8 @@ pub(crate) fn last_activity<P>(project: &Project, lane: &LaneRecord<P>) -> Optio
     Some(ActivityRecord::load_if_exists(&path).ok()??.activity)
 }
 
-/// Describes the agent's activity unless it is simply working; none when the record cannot be read.
+/// Returns the last reported activity of the lane's agent in words; none while it works, and when the record
+/// cannot be read.
 pub(super) fn describe_activity<P>(project: &Project, lane: &LaneRecord<P>) -> Option<String> {
     let path = project.store.layout().run_activity(&lane.name, lane.attempt);
     let record = ActivityRecord::load_if_exists(&path).ok()??;

@@ -1,4 +1,4 @@
-//! Groups of lanes: attempts at one task, created together, of which one is to land.
+//! Groups of lanes: attempts at one task, created together, of which one will be picked to land.
 
 use super::{Error, Project};
 use crate::store::records::{AnyLane, LaneRecord};
@@ -34,7 +34,7 @@ pub(crate) fn lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<L
     resolve_names(names, |name| project.lane(name), |group| group_attempts(project, group))
 }
 
-/// Returns the lanes with these names, as [`lanes_by_name`] does, but of every kind.
+/// Returns the lanes with these names, as [`lanes_by_name`] does, but includes guest lanes.
 ///
 /// # Errors
 /// As [`lanes_by_name`].

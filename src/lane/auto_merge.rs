@@ -1,26 +1,27 @@
-//! Automatic merges of lanes: which lanes wait for one, the outcome of an attempt, and when the wait is over.
+//! Automatic merges of lanes: which lanes can land automatically, how a refused attempt is recorded, and how
+//! auto-merge is turned off.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Inbox, Operation, Project, effective_state, messages_wait};
+use super::{Error, Inbox, Operation, Project, effective_state, pending_messages_text};
 use crate::event;
 use crate::explain::Exit;
 use crate::git::Oid;
 use crate::store::records::{AnyLane, AutoMergeRefusal, LaneRecord, LaneState, RunRecord, Step};
 use crate::store::{LockName, Record, now};
 
-/// Returns the lanes that are to land automatically on one of these branches and have not, though no process
-/// is landing them. An earlier attempt was refused, or the process that was to land them was killed.
+/// Returns the lanes with auto-merge and one of the `bases` that can land now and that no process is landing.
+/// Their earlier attempt was refused, or the process that would have landed them was killed.
 pub(crate) fn lanes_waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<LaneRecord> {
     let candidates = unlocked_auto_merge_lanes(project, bases);
     candidates.filter(|(_, status)| *status == AutoMergeStatus::Ready).map(|(lane, _)| lane).collect()
 }
 
-/// Refuses the lanes that were to land automatically on one of these branches and whose own branches have
-/// moved since. Returns a message for each, except for those that were refused for the same reason before.
-/// Leaves out the lanes that this landing has `attempted`: otherwise a branch that has moved since then would
-/// go unreported.
+/// Records a refusal for each lane with auto-merge and one of the `bases` whose branch has moved since its
+/// run ended. Returns a message for each, except for those that were refused for the same reason before.
+/// Leaves out the lanes that the current landing has `attempted`, so that a branch that moves during the
+/// landing is still reported later.
 pub(crate) fn refuse_moved_lanes(
     project: &Project,
     bases: &BTreeSet<&str>,
@@ -43,7 +44,8 @@ pub(crate) fn refuse_moved_lanes(
     out
 }
 
-/// Lists the lanes of these bases that no process is landing now, each with its auto-merge status.
+/// Lists the lanes with one of the `bases` and a lock for their automatic merge that no process holds, each
+/// with its auto-merge status.
 fn unlocked_auto_merge_lanes(
     project: &Project,
     bases: &BTreeSet<&str>,
@@ -66,7 +68,7 @@ fn unlocked_auto_merge_lanes(
 ///
 /// # Errors
 /// [`Error::UnknownLane`] when no record of the lane is left.
-pub(crate) fn find_present_or_past<P>(
+pub(crate) fn load_present_or_past_lane<P>(
     project: &Project,
     lane: &LaneRecord<P>,
 ) -> Result<(PathBuf, AnyLane), Error> {
@@ -81,21 +83,22 @@ pub(crate) fn find_present_or_past<P>(
     past.ok_or_else(|| Error::UnknownLane { name: lane.name.clone(), similar: None })
 }
 
-/// Whether a lane can land automatically now.
+/// Result of the check whether a lane can land automatically now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AutoMergeStatus {
     /// The lane can land now.
     Ready,
-    /// The lane is not to land, or not now: it has no auto-merge, has landed, or is still running.
+    /// No automatic merge is due: the lane has no auto-merge, has landed, or is still running.
     NotDue,
-    /// The lane is to land, but cannot for this reason.
+    /// An automatic merge is due, but impossible for this reason.
     Blocked(String),
-    /// The lane was to land, but its branch has moved; for this reason it is left to the user.
+    /// An automatic merge is due, but the lane's branch has moved since its run ended. For this reason, in
+    /// words, the user has to land it.
     BranchMoved(String),
 }
 
-/// Returns whether a lane is to land automatically, and whether it can. Messages to its agent have to be
-/// delivered first.
+/// Returns whether an automatic merge of a lane is due, and whether it is possible. Undelivered messages to
+/// its agent block it.
 ///
 /// # Errors
 /// Fails when the lane's locks cannot be read.
@@ -108,8 +111,8 @@ pub(crate) fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<
             if let Some(refusal) = lane.auto_merge_refusal.as_ref().filter(|refused| refused.is_final) {
                 return Ok(AutoMergeStatus::Blocked(refusal.message.clone()));
             }
-            // A fence folder that is left means that the consequences of what the run changed could not be
-            // recorded.
+            // A git guard folder that still exists means that what the run changed outside of its lane could
+            // not be recorded.
             if project.store.layout().git_guard(&lane.name, lane.attempt).is_dir() {
                 let name = &lane.name;
                 let reason =
@@ -130,8 +133,9 @@ pub(crate) fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<
     })
 }
 
-/// Returns why a lane does not land automatically whose branch is at `tip` and not where its last run ended:
-/// what was committed since may not be ready. None when the branch is at that commit, or is missing.
+/// Returns, in words, why a lane with its branch at `tip` does not land automatically. The branch is not
+/// where its last run ended, and newer commits may not be ready. None when the branch is at the commit where
+/// the run ended, or is missing.
 ///
 /// # Errors
 /// Fails when the run's record cannot be read.
@@ -152,7 +156,7 @@ pub(crate) fn moved_since_run(
 ///
 /// # Errors
 /// Fails when the run's record cannot be read or written.
-pub(crate) fn extend_run(project: &Project, lane: &LaneRecord, from: Oid, to: Oid) -> Result<(), Error> {
+pub(crate) fn advance_run_tip(project: &Project, lane: &LaneRecord, from: Oid, to: Oid) -> Result<(), Error> {
     let path = project.store.layout().run_record(&lane.name, lane.attempt);
     if let Some(mut run) = RunRecord::load_if_exists(&path)?
         && run.tip_after == Some(from)
@@ -167,10 +171,10 @@ pub(crate) fn extend_run(project: &Project, lane: &LaneRecord, from: Oid, to: Oi
 /// message waits.
 pub(crate) fn undelivered_reason(project: &Project, lane: &str) -> Option<String> {
     let count = Inbox::new(project, lane).count();
-    (count > 0).then(|| messages_wait(lane, count))
+    (count > 0).then(|| pending_messages_text(lane, count))
 }
 
-/// Stops a lane from landing automatically from now on: its landing waits for the user.
+/// Turns off automatic merges of a lane for `reason`, until the user lands it.
 ///
 /// # Errors
 /// Fails when the lane's record cannot be written.
@@ -202,7 +206,7 @@ fn refusal_message(name: &str, reason: &str) -> String {
 }
 
 /// Disables auto-merge of the lanes whose landing is being undone: the next landing would restore what the
-/// user has just undone. `steps` are those that were inverted.
+/// user has just undone. `steps` are the steps of the undone operation.
 pub(super) fn disable_auto_merge<'s>(
     op: &Operation<'_>,
     steps: impl Iterator<Item = &'s Step>,

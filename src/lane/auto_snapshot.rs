@@ -1,7 +1,7 @@
 //! Automatic snapshots: while agents run, git-proq regularly copies uncommitted changes in the main checkout
-//! and in lanes. So what an agent's `git reset --hard`, `git clean -fdx` or `git worktree remove --force`
-//! deletes there can be restored. A lane whose own agent runs is copied less often, and its loss is reported
-//! only when its folder is missing.
+//! and in lanes. So changes that an agent's `git reset --hard`, `git clean -fdx` or `git worktree remove
+//! --force` deletes can be restored. A lane whose own agent runs is copied less often, and lost changes in it
+//! are reported only when its folder is missing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::git::{Oid, WorktreeStamp, has_autostash};
 use crate::store::records::{AutomaticInfo, LaneRecord, SnapshotRecord, Step};
 use crate::store::{LockName, Moment, new_id, now};
 
-/// Divisor of the share of time that passes may take. A pass works in two threads at most, so all passes
-/// together take less than 2 % of a processor.
+/// Passes over the worktrees may take one part in this many of the elapsed time. A pass works in two threads
+/// at most, so all passes together take less than 2 % of a processor.
 const TIME_SHARE_DIVISOR: u32 = 100;
 
 /// Total time of passes before the limit of [`TIME_SHARE_DIVISOR`] applies.
@@ -32,16 +32,18 @@ const MAX_INDEX_LOCK_AGE: Duration = Duration::from_secs(5);
 /// Number of snapshots of a worktree that are retained whatever their age.
 const NEWEST_SNAPSHOTS_RETAINED: usize = 5;
 
-/// Length of the spans for each of which one older snapshot is retained.
+/// Minimum distance in time between older snapshots that are retained. Also the interval between passes if
+/// none is configured.
 const SNAPSHOT_SPACING: Duration = Duration::from_mins(10);
 
-/// Number of passes per scan of a lane whose own agent runs.
+/// A lane whose own agent runs is scanned once in this many passes.
 const BUSY_LANE_PASS_INTERVAL: usize = 3;
 
 /// Number of changed scans after which a lane is copied although its agent still writes to it.
 const MAX_CHANGED_SCANS: usize = 4;
 
-/// Age at which a snapshot is deleted unless an event names it.
+/// Age at which an automatic snapshot is deleted, unless it is one of the newest of its worktree or an event
+/// names it.
 const MAX_SNAPSHOT_AGE: Duration = Duration::from_hours(24);
 
 /// Takes automatic snapshots until no agent runs, unless another process does so. Calls `after_pass` after
@@ -73,7 +75,8 @@ pub(crate) fn run_auto_snapshots(project: &Project, mut after_pass: impl FnMut()
     Ok(())
 }
 
-/// Returns the minimum pause after passes that took `spent` of the `elapsed` time.
+/// Returns how long to pause after passes that took `spent` in total, so that they stay within their share of
+/// the `elapsed` time.
 fn pause_after(spent: Duration, elapsed: Duration) -> Duration {
     (spent.saturating_sub(UNTHROTTLED_TIME) * TIME_SHARE_DIVISOR).saturating_sub(elapsed)
 }
@@ -91,8 +94,8 @@ pub(crate) fn is_any_agent_running(project: &Project) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Returns whether git is working on the index of a worktree. An older lock is left from a killed git, or
-/// waits for an editor.
+/// Returns whether git is working on the index of a worktree. An index lock older than [`MAX_INDEX_LOCK_AGE`]
+/// does not count: it is left from a killed git, or waits for an editor.
 fn is_index_locked(git_dir: &Path) -> bool {
     let modified_at = git_dir.join("index.lock").symlink_metadata().and_then(|meta| meta.modified());
     modified_at.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age < MAX_INDEX_LOCK_AGE))
@@ -110,7 +113,7 @@ struct AutoSnapshots {
     park_markers: Option<ParkMarkers>,
     /// Settings that all worktrees share, as [`shared_settings()`] returned them at the last pass.
     known_settings: Option<BTreeMap<String, String>>,
-    /// Number of passes in which a lane's worktree has been missing, by lane name.
+    /// Number of consecutive passes in which a lane's worktree has been missing, by lane name.
     missing_passes: BTreeMap<String, usize>,
 }
 
@@ -170,7 +173,7 @@ impl ParkMarkers {
 /// Worktrees in which changes were parked on purpose.
 struct ParkedChanges {
     worktrees: BTreeSet<PathBuf>,
-    /// Number of the last operation that this covers.
+    /// Number of the newest operation that `worktrees` takes into account.
     last_operation: u64,
     /// The commit that was checked out when the newest stash was created.
     stashed_on: Option<Oid>,
@@ -244,8 +247,8 @@ impl AutoSnapshots {
         Ok(())
     }
 
-    /// Takes a snapshot of a lane whose own agent runs, once the agent has not changed files since the last
-    /// scan, or after many changed scans. What the agent deletes there is not reported.
+    /// Takes a snapshot of a lane whose own agent runs, once two scans found the same files, or after many
+    /// changed scans. Changes that the lane's own agent deletes are not reported as lost.
     fn snapshot_busy_lane(
         &mut self,
         project: &Project,
@@ -294,8 +297,9 @@ impl AutoSnapshots {
         }
     }
 
-    /// Emits an event if a lane's worktree has been missing for two passes in which git-proq did nothing: a
-    /// command that removes a lane takes a moment. Lost uncommitted changes have their own event.
+    /// Emits an event at the second consecutive pass in which a lane's worktree is missing: a command that
+    /// removes a lane takes a moment. A pass does not count if `is_intended`: git-proq has just moved the
+    /// worktree or parked changes in it. Lost uncommitted changes have their own event.
     fn report_missing_worktree(&mut self, project: &Project, lane: &LaneRecord, is_intended: bool) {
         let exists = lane.path.join(".git").exists() && project.repo.is_registered_worktree(&lane.path);
         let Some(passes) = self.missing_passes.get_mut(&lane.name) else {
@@ -356,7 +360,7 @@ impl AutoSnapshots {
 struct ScanResult {
     git_dir: PathBuf,
     ignored: IgnoredFiles,
-    /// Hash that differs where anything that a snapshot copies differs.
+    /// Hash of everything that a snapshot of the worktree would copy.
     fingerprint: u64,
 }
 
@@ -377,7 +381,7 @@ impl WatchedWorktree<'_> {
         is_removed || recover::is_operation_running(project, moves_worktree)
     }
 
-    /// Scans the worktree; none while git works there, because its files may be half written.
+    /// Scans the worktree; none while git works in it, because its files may be half written.
     fn scan(&self, project: &Project) -> Result<Option<ScanResult>, Error> {
         let git_dir = project.repo.worktree_git_dir(self.dir)?;
         if is_index_locked(&git_dir) {
@@ -429,7 +433,8 @@ impl WatchedWorktree<'_> {
     }
 }
 
-/// Deletes automatic snapshots of a worktree that newer ones replace, and very old ones.
+/// Deletes the automatic snapshots of a worktree that are too close to newer ones or too old. Snapshots that
+/// an event names are retained.
 fn prune_snapshots(project: &Project, lane: Option<&str>) -> Result<(), Error> {
     let mut all = Vec::new();
     for id in project.snap_ids()?.into_iter().rev() {

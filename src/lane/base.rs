@@ -53,7 +53,7 @@ pub(crate) fn current_base(project: &Project) -> Result<String, Error> {
     }
     let read_head_and_preview = || -> Result<_, Error> {
         let head = repo.current_head_name()?;
-        let open = PreviewRecord::load_if_exists(&project.store.layout().preview())?;
+        let open = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
         Ok((open.filter(|open| head.as_ref() == Some(&open.branch)), head))
     };
     let (mut preview, mut head) = read_head_and_preview()?;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Error, Project, find_misplaced};
+use super::{Error, Project, find_folder_fault};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeDefect;
 use crate::store::records::AnyLane;
@@ -32,8 +32,8 @@ impl Explain for BrokenLane {
     }
 }
 
-/// Returns what git data the worktree of a lane lacks; none for a lane without its own worktree, and for one
-/// whose folder is missing.
+/// Returns which part of git's data the worktree of a lane lacks; none for a lane without its own worktree,
+/// and for one whose folder is missing.
 ///
 /// # Errors
 /// Fails when the commit of the worktree cannot be read.
@@ -51,7 +51,7 @@ pub(crate) fn missing_git_data(project: &Project, lane: &AnyLane) -> Result<Opti
 pub(crate) fn require_intact_worktree(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     let name = lane.name.clone();
     if let Ok(lane) = lane.clone().into_worktree_lane()
-        && let Some(problem) = find_misplaced(project, &lane)
+        && let Some(problem) = find_folder_fault(project, &lane)
     {
         return Err(BrokenLane {
             name,

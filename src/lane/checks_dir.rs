@@ -25,9 +25,9 @@ fn repo_dir_name(project: &Project) -> String {
     format!("{short}-{}", id.get(..12).unwrap_or("x"))
 }
 
-/// Removes what a killed process's git had begun to add there: until it is removed, `git fsck` reports an
-/// error. A worktree that cannot be removed stays; the next check creates it again anyway.
-pub(super) fn remove_half_added(project: &Project) {
+/// Removes check worktrees that a killed git had only begun to add: until they are removed, `git fsck`
+/// reports an error. One that cannot be removed stays; the next check creates it again.
+pub(super) fn remove_unfinished_check_worktrees(project: &Project) {
     let Some(checks_dir) = project.checks_dir().and_then(|dir| dir.canonicalize().ok()) else { return };
     for path in project.repo.unfinished_worktrees(&checks_dir) {
         let Some(lock) = worktree_lock(&path) else { continue };
@@ -40,7 +40,7 @@ pub(super) fn remove_half_added(project: &Project) {
     }
 }
 
-/// Returns the lock that protects the worktree of that name.
+/// Returns the lock that protects the check worktree at `path`, derived from its folder name.
 fn worktree_lock(path: &Path) -> Option<LockName> {
     let name = path.file_name()?.to_str()?;
     match name.strip_prefix("slot-") {

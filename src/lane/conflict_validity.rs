@@ -23,10 +23,10 @@ pub(crate) fn is_conflict_current(
     }
 }
 
-/// Returns the state and detail of a lane, corrected for branches that have moved. A lane whose conflict is
-/// over is done, and so is one with other commits than those whose checks failed. Where that cannot be
-/// determined, the recorded state counts.
-pub(super) fn refresh_state(
+/// Returns the state and detail of a lane, corrected for branches that have moved since. A lane in conflict
+/// that would now merge cleanly is done, and so is a lane whose branch has moved since its checks failed.
+/// Where that cannot be determined, the recorded state counts.
+pub(super) fn correct_outdated_state(
     project: &Project,
     lane: &AnyLane,
     recorded: (LaneState, Option<String>),
@@ -46,8 +46,8 @@ fn has_moved_since_check(project: &Project, lane: &AnyLane) -> Result<bool, Erro
     Ok(project.repo.branch_tip(branch)?.is_some_and(|tip| tip != check.lane_tip))
 }
 
-/// Returns whether the lane would merge with its base without a conflict, as both are now. A conflict that is
-/// being resolved is not over.
+/// Returns whether the lane would merge with its base without a conflict, as both branches are now. False
+/// while the conflict is being resolved, and while both branches are as recorded.
 fn is_conflict_over(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
     let (repo, layout) = (&project.repo, project.store.layout());
     let Some(branch) = lane.branch().filter(|_| !layout.resolution_record(&lane.name).exists()) else {

@@ -35,8 +35,8 @@ pub(crate) fn describe_crash(project: &Project, lane: &str) -> String {
     out
 }
 
-/// Describes the state of the main checkout after a crashed run there: nothing has determined which changes
-/// are the run's.
+/// Describes the state of the main checkout after a crashed in-place run: its changes are still in the files,
+/// and nothing has determined which of them are the run's.
 fn describe_in_place_state(project: &Project, lane: &AnyLane) -> String {
     let layout = project.store.layout();
     let mut out = "; what it changed is in the main checkout as it left it".to_owned();

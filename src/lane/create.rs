@@ -13,7 +13,7 @@ use super::{
 use crate::event;
 use crate::explain::shell_quote;
 use crate::fail_points;
-use crate::git::{Head, NewCommit, Oid, merge_trees, ref_removal, run_hook};
+use crate::git::{Head, NewCommit, Oid, merge_trees, ref_removal_command, run_hook};
 use crate::store::records::{BatchLane, LaneRecord, LaneWorktree, Step};
 use crate::store::{LockGuard, LockName, create_private_dir, remove_tree, write_without_dir_sync};
 
@@ -175,7 +175,7 @@ fn branch_taken(project: &Project, branch: String) -> Error {
     let free_command = if project.repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
         format!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
     } else if project.repo.is_broken_branch(&branch) {
-        format!("remove its file, which holds no commit: {}", ref_removal(&name))
+        format!("remove its file, which holds no commit: {}", ref_removal_command(&name))
     } else {
         format!("rename the branch: git branch -m {} NEW-NAME", shell_quote(&branch))
     };
@@ -200,7 +200,7 @@ pub(crate) fn create_lane(project: &Project, plan: &LanePlan<'_>) -> Result<Crea
     project.run_pre_spawn_hooks(plan.name.as_str(), &plan.request.base.branch)?;
     create_private_dir(project.store.layout().root())?;
     let (plan, lock) = lock_plan_name(project, plan)?;
-    let (lane, unchanged) = operate(project, "spawn", |op| create_one(op, &plan))?;
+    let (lane, unchanged) = operate(project, "spawn", |op| create_one_lane(op, &plan))?;
     Ok(Created { lane, lock, unchanged })
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn recreate_lane(
     require_set_up_approved(op.project, request.set_up)?;
     let removed = remove_locked(op, old, RemovalReason::Discard, true)?;
     let plan = LanePlan::new(op.project, LaneName::parse(&old.name)?, request)?;
-    Ok((removed, create_one(op, &plan)?.0))
+    Ok((removed, create_one_lane(op, &plan)?.0))
 }
 
 pub(super) fn lock_plan_name<'a>(
@@ -249,7 +249,7 @@ pub(super) fn lock_name(
     Err(Error::NameTaken { name: name.to_string() })
 }
 
-fn create_one(op: &Operation<'_>, plan: &LanePlan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
+fn create_one_lane(op: &Operation<'_>, plan: &LanePlan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
     let steps = LaneCreation { op, plan };
     let start = steps.create_branch_and_worktree()?;
     let unchanged = prepare_worktrees(op, &[(plan, start)])?;
@@ -294,7 +294,8 @@ fn prepare_worktrees(op: &Operation<'_>, started: &[(&LanePlan<'_>, Oid)]) -> Re
     prepared
 }
 
-/// Removes what was created of a lane. The name is locked, so no other process uses it.
+/// Removes the parts of a lane that were created before a failure: its records and its worktree. The name is
+/// locked, so no other process uses it.
 fn remove_created(project: &Project, plan: &LanePlan<'_>) {
     let _lock = project.store.locks().acquire(&LockName::WorktreeList);
     drop(std::fs::remove_dir_all(project.store.layout().lane(plan.name.as_str())));
@@ -347,8 +348,8 @@ impl LaneCreation<'_, '_> {
         Ok(lane)
     }
 
-    /// Creates the folder in a way that fails if another process creates it first. A failure rolls the
-    /// worktree back.
+    /// Creates the lane's worktree, without files. Fails if another process has created the folder first; a
+    /// later failure removes the worktree again.
     fn create_worktree(&self, scratch: &Path, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         rollback_create::create_folder(&plan.path, scratch)?;

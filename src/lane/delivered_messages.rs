@@ -1,9 +1,9 @@
-//! Messages that a run received while it lasted: beside the run's record there is one folder per delivery,
-//! with the messages as they were sent.
+//! Messages that were delivered to a run while it was running. Next to the run's record there is one folder
+//! per delivery, with the messages as they were sent.
 //!
-//! The messages are copied there first; only then the lane's delivery record marks them as delivered. A
-//! message that is there and still waits in the inbox was therefore not delivered: the writing process was
-//! killed between the two steps.
+//! The messages are copied to that folder first; only then the lane's delivery record marks them as
+//! delivered. So a copied message that still waits in the inbox was not delivered: the process was killed
+//! between the two steps.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ use crate::store::records::MessageRecord;
 use crate::store::{Layout, LockName, Record, create_private_dir, sync_dir, write_atomically};
 
 impl Inbox<'_> {
-    /// Records that a running run received these messages.
+    /// Copies messages that a running agent has received next to its run's record, and marks them as
+    /// delivered.
     pub(crate) fn record_delivered(&self, attempt: u32, taken: &ClaimedMessages) -> Result<(), Error> {
         let run_folder = self.lane_dir().join(Layout::run_messages_in_lane(attempt));
         let delivery = run_folder.join((sorted_entries(&run_folder)?.len() + 1).to_string());
@@ -26,8 +27,8 @@ impl Inbox<'_> {
         self.mark_delivered(&taken.ids())
     }
 
-    /// Moves the messages that a run received while it lasted back to the inbox, in their former order. Used
-    /// when the work of that run was undone.
+    /// Moves the messages that a run received while it was running back to the inbox, in their former order.
+    /// Used when the work of that run was undone.
     pub(crate) fn requeue(&self, attempt: u32) -> Result<(), Error> {
         let folder = self.lane_dir();
         let deliveries = sorted_entries(&folder.join(Layout::run_messages_in_lane(attempt)))?;
@@ -50,8 +51,8 @@ impl Inbox<'_> {
     }
 }
 
-/// Returns the messages that a run received while it lasted, joined per delivery. `folder` is the lane's
-/// folder in the store, which may be that of a removed lane.
+/// Returns the messages that a run received while it was running, one joined text per delivery. `folder` is
+/// the lane's folder in the store, which may be that of a removed lane.
 pub(crate) fn read_delivered(folder: &Path, attempt: u32) -> Result<Vec<String>, Error> {
     let waiting_ids = pending_ids(folder)?;
     let mut out = Vec::new();

@@ -22,8 +22,8 @@ impl Project {
     }
 }
 
-/// Creates the worktree of a read-only lane, detached at the commit that the agent is to read. Removes first
-/// what a killed run left there. The caller holds the run lock.
+/// Creates the detached worktree of a read-only lane, at the lane's start commit. First removes what a killed
+/// run left at that path. The caller holds the run lock.
 ///
 /// # Errors
 /// Fails when the worktree cannot be created; nothing is left of it then.
@@ -51,12 +51,12 @@ fn create_detached_worktree(project: &Project, dir: &Path, start: Oid) -> Result
     Ok(())
 }
 
-/// Removes the detached worktree of a read-only lane, if it exists. Files that differ from git's checkout go
-/// to the trash and commits get a ref; both are reported, because the agent was only to read. The caller
-/// holds the run lock. An interrupted removal can be repeated.
+/// Removes the detached worktree of a read-only lane, if it exists. Files that the agent changed are moved to
+/// the trash and its commits get a ref; both are reported, because the agent must not write. The caller holds
+/// the run lock. An interrupted removal can be repeated.
 ///
 /// # Errors
-/// Fails when the worktree cannot be moved; it then stays for the next command.
+/// Fails when the worktree cannot be moved; it is then left to the next command.
 pub(crate) fn close_detached_worktree(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     let dir = &lane.path;
     if dir.symlink_metadata().is_err() && project.repo.worktree_admin_dir(dir).is_none() {
@@ -76,7 +76,7 @@ fn report_changes(project: &Project, lane: &AnyLane) -> Result<(), Error> {
         return Ok(());
     }
     let mut tips = Vec::new();
-    for id in repo.worktree_log_commits(dir, &repo.worktree_git_dir(dir)?) {
+    for id in repo.worktree_referenced_commits(dir, &repo.worktree_git_dir(dir)?) {
         if !repo.is_ancestor(id, lane.start)? {
             tips.push(id);
         }
@@ -86,11 +86,16 @@ fn report_changes(project: &Project, lane: &AnyLane) -> Result<(), Error> {
         let saved_commit = if tips.len() == 1 { *first } else { repo.write_keeper_commit(&tips, &reason)? };
         let saved_ref = format!("refs/proq/saved/{}-{}", lane.name, new_id());
         repo.create_ref(&saved_ref, saved_commit, &reason)?;
-        emit_escape(project, lane, &format!("made commits there; they are kept: {saved_ref}"), Vec::new());
+        emit_escape_event(
+            project,
+            lane,
+            &format!("made commits there; they are kept: {saved_ref}"),
+            Vec::new(),
+        );
     }
     let paths = status(repo, dir, true).map(|dirt| dirt.paths()).unwrap_or_default();
     if !paths.is_empty() {
-        emit_escape(
+        emit_escape_event(
             project,
             lane,
             &format!("changed files there, which go to the trash: {}", list_paths(&paths)),
@@ -100,7 +105,7 @@ fn report_changes(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     Ok(())
 }
 
-fn emit_escape(project: &Project, lane: &AnyLane, violation: &str, paths: Vec<RepoPath>) {
+fn emit_escape_event(project: &Project, lane: &AnyLane, violation: &str, paths: Vec<RepoPath>) {
     let message = format!("the agent of lane '{}' was to look at a worktree, and {violation}", lane.name);
     let mut event = Event::new(event::EventName::LaneEscape, message);
     event.lane = Some(lane.name.clone());

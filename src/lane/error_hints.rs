@@ -8,8 +8,9 @@ use crate::git;
 use crate::store::records::LanePurpose;
 
 impl Error {
-    /// Returns the hints of errors about refused removals, snapshots and recovery.
-    fn keep_and_restore_hints(&self) -> Vec<Cow<'static, str>> {
+    /// Returns the hints of the errors that `hints` does not handle directly: refused removals, snapshots,
+    /// recovery, hooks, and errors of other modules.
+    fn other_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::RemovalRefused { name, busy, force_helps, hint: help, .. } => {
                 let stop_hint = busy.then(|| format!("stop its agent: git proq stop {name}"));
@@ -151,7 +152,7 @@ impl Explain for Error {
             Error::NoLaneHere { .. } | Error::LaneMismatch { .. } | Error::InvalidReport { .. } => {
                 self.report_hints()
             }
-            other => other.keep_and_restore_hints(),
+            other => other.other_hints(),
         }
     }
 

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, LockedWorktree, Misplaced, Project, effective_state, find_misplaced, last_branch_commit};
+use super::{
+    Error, LaneFolderFault, LockedWorktree, Project, effective_state, find_folder_fault, last_branch_commit,
+};
 use crate::explain::shell_quote_path;
 use crate::git::{
     Oid, Repo, RepoPath, TempObjectStore, Worktree, WorktreeList, WorktreeStatus, exact_merge_tree,
@@ -47,7 +49,7 @@ pub(crate) struct RemovalEvidence {
     pub(crate) repair_command: Option<String>,
     /// Reason why the folder, which is absent, may reappear.
     pub(crate) absence_reason: Option<String>,
-    /// Whether the folder belongs to another repository, and therefore stays.
+    /// Whether the folder belongs to another repository, and is therefore not moved by a removal.
     pub(crate) is_foreign_folder: bool,
     /// Submodules with commits that exist nowhere else.
     pub(crate) unpushed_submodules: Vec<String>,
@@ -68,12 +70,12 @@ impl RemovalEvidence {
     }
 
     /// Records the problem with the lane's folder.
-    fn record_misplaced(&mut self, project: &Project, lane: &LaneRecord, problem: &Misplaced) {
+    fn record_misplaced(&mut self, project: &Project, lane: &LaneRecord, problem: &LaneFolderFault) {
         let description = Some(problem.describe(lane));
         self.repair_command = problem.fix_command(project, lane);
-        self.is_foreign_folder = matches!(problem, Misplaced::Foreign { .. });
+        self.is_foreign_folder = matches!(problem, LaneFolderFault::Foreign { .. });
         match problem {
-            Misplaced::Absent => self.absence_reason = description,
+            LaneFolderFault::Absent => self.absence_reason = description,
             problem if problem.is_veto() => self.registration_mismatch = description,
             _ => self.broken_reason = description,
         }
@@ -117,7 +119,8 @@ impl RemovalEvidence {
         repair_hint.or_else(|| self.branch_used_in.as_ref().map(switch_away_hint))
     }
 
-    /// Returns what removal would lose or disturb; `--force` saves or stops it first.
+    /// Returns the reasons against a removal that `--force` overrides: work that it would save first, and
+    /// processes that it would disturb.
     pub(crate) fn objections(&self, base: &str) -> Vec<String> {
         let mut out = Vec::new();
         match self.busy_state {
@@ -232,7 +235,7 @@ pub(crate) fn inspect_worktree(
     evidence.lock_reason = worktree.and_then(|worktree| worktree.locked.clone());
     let is_below = |path: &PathBuf| path.starts_with(&lane.path) && *path != *lane.path && path.exists();
     evidence.nested_worktrees = worktrees.iter().map(|other| other.path.clone()).filter(is_below).collect();
-    if let Some(problem) = find_misplaced(project, lane) {
+    if let Some(problem) = find_folder_fault(project, lane) {
         evidence.record_misplaced(project, lane, &problem);
         return Ok(evidence);
     }
@@ -241,7 +244,7 @@ pub(crate) fn inspect_worktree(
     }
     let Some(worktree) = worktree else {
         // Another process is creating or removing the worktree now.
-        evidence.record_misplaced(project, lane, &Misplaced::Unrecorded(false));
+        evidence.record_misplaced(project, lane, &LaneFolderFault::Unrecorded(false));
         return Ok(evidence);
     };
     if let Some(symbolic) = super::find_symbolic_branch(project, lane)? {

@@ -22,9 +22,9 @@ pub(crate) enum ExpiryKind {
     Snapshots,
     /// Operations in the log.
     Operations,
-    /// Refs that keep commits which other refs keep too.
+    /// Saved refs, whose commits other refs keep too.
     SavedRefs,
-    /// Refs that kept objects for operations which no longer exist.
+    /// Refs that keep objects for operations which no longer exist.
     KeeperRefs,
     /// Cached results of passed checks.
     VerifyCache,
@@ -64,7 +64,7 @@ pub(super) enum ItemSource {
     Snapshot,
     /// An operation, by its number.
     Operation(u64),
-    /// A ref that keeps commits which other refs keep too, with its tip.
+    /// A saved ref, whose commits other refs keep too, with its tip.
     SavedRef(Oid),
     /// A ref of an operation that no longer exists, with its tip.
     KeeperRef(Oid),

@@ -1,11 +1,11 @@
 //! Ownership of the commit that a lane's worktree is at. Agents detach HEAD, create branches and check out
-//! other branches: what they committed there belongs to the lane, what existed before does not.
+//! other branches: commits that they made there belong to the lane, commits that existed before do not.
 
 use std::path::Path;
 
 use super::{Error, Project, find_symbolic_branch};
 use crate::explain::shell_quote_path;
-use crate::git::{Oid, Worktree, WorktreeList, ref_removal, status, tree_changes};
+use crate::git::{Oid, Worktree, WorktreeList, ref_removal_command, status, tree_changes};
 use crate::store::new_id;
 use crate::store::records::LaneRecord;
 
@@ -18,7 +18,7 @@ const MAX_LOG_SKEW_SECONDS: i64 = 1;
 ///
 /// # Errors
 /// Fails when git cannot be queried, or when another process moves the branch.
-pub(crate) fn follow_head(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
+pub(crate) fn move_branch_to_head(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
     let Some(worktree) = worktrees.at(&lane.path).filter(|_| lane.path.exists()) else {
@@ -89,7 +89,7 @@ pub(crate) fn recreate_branch_command(project: &Project, lane: &LaneRecord) -> O
         format!("git branch -m {} {}", quoted(name), quoted(unprefixed))
     };
     let remove_file =
-        project.repo.is_broken_branch(branch).then(|| ref_removal(&format!("refs/heads/{branch}")));
+        project.repo.is_broken_branch(branch).then(|| ref_removal_command(&format!("refs/heads/{branch}")));
     Some(blocking.map(rename_away).chain(remove_file).chain([recreate]).collect::<Vec<_>>().join(" && "))
 }
 
@@ -100,7 +100,7 @@ fn read_head_log(project: &Project, lane: &LaneRecord) -> Option<String> {
     project.repo.head_log(&admin, lane.start, scratch.path())
 }
 
-/// Returns the last commit that `branch` had, from a log of HEAD that begins on a branch.
+/// Returns the last commit that `branch` had, from a log of HEAD that begins while HEAD is on `branch`.
 fn last_commit_on_branch(log: &str, branch: &str) -> Option<Oid> {
     let (leaves, enters) = (format!("checkout: moving from {branch} to "), format!(" to {branch}"));
     let (mut last, mut is_on) = (None, true);

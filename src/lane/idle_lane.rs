@@ -1,7 +1,7 @@
 //! Idle lanes: lanes that count as done although the agent's interactive session continues in a terminal. The
 //! agent has finished its turn, and there is committed work.
 
-use super::{Error, Project, conflict_validity, effective_state, look_at};
+use super::{Error, Project, conflict_validity, effective_state, inspect_worktree};
 use crate::git::{WorktreeList, WorktreeStatus};
 use crate::store::Record;
 use crate::store::records::{Activity, ActivityRecord, AnyLane, LaneRecord, LaneState, RunRecord};
@@ -16,7 +16,7 @@ pub(crate) fn displayed_state(
     project: &Project,
     lane: &AnyLane,
 ) -> Result<(LaneState, Option<String>), Error> {
-    let current = conflict_validity::refresh_state(project, lane, effective_state(project, lane)?);
+    let current = conflict_validity::correct_outdated_state(project, lane, effective_state(project, lane)?);
     let idle_with_work = match lane.clone().into_worktree_lane() {
         Ok(lane) => current.0 == LaneState::Running && is_idle_with_work(project, &lane)?,
         Err(_) => false,
@@ -24,8 +24,8 @@ pub(crate) fn displayed_state(
     Ok(if idle_with_work { (LaneState::Done, Some(IDLE_DETAIL.to_owned())) } else { current })
 }
 
-/// Returns whether the lane's interactive agent is idle and the lane has what a finished run needs: commits,
-/// and no uncommitted changes. The next message of the user to the agent ends this state.
+/// Returns whether the lane's interactive agent is idle and the lane has committed work and no uncommitted
+/// changes. The next message of the user to the agent ends this state.
 pub(crate) fn is_idle_with_work(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
     Ok(effective_state(project, lane)?.0 == LaneState::Running
         && is_agent_idle(project, lane)
@@ -56,7 +56,7 @@ pub(crate) fn has_committed_work(
     lane: &LaneRecord,
     dirt: Option<WorktreeStatus>,
 ) -> Result<bool, Error> {
-    let evidence = look_at(project, lane, &WorktreeList::read(&project.repo)?, dirt)?;
+    let evidence = inspect_worktree(project, lane, &WorktreeList::read(&project.repo)?, dirt)?;
     Ok(evidence.is_worktree_intact()
         && evidence.tip.is_some_and(|tip| tip != lane.start)
         && evidence.dirty_state.is_clean()

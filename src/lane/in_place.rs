@@ -90,7 +90,7 @@ fn in_place_run_error(lane: &str) -> Error {
 pub(crate) fn require_in_place_possible(project: &Project, lane: &str, branch: &str) -> Result<(), Error> {
     let main = project.repo.require_main()?;
     let refused = |reason: String, help: &str| Err(Error::InPlaceRefused { reason, hint: help.to_owned() });
-    if let Some(preview) = PreviewRecord::load_if_exists(&project.store.layout().preview())? {
+    if let Some(preview) = PreviewRecord::load_if_exists(&project.store.layout().preview_record())? {
         return refused(
             format!("the main checkout shows lane '{}'", preview.lane),
             "go back first: git proq preview --back",
@@ -188,8 +188,8 @@ pub(crate) fn start_in_place_run<'p>(
     Ok(checkout)
 }
 
-/// Prepares the next run under a supervisor that continues: copies the baseline of the last run, so that the
-/// user's files from before the first run still count as the user's.
+/// Prepares another run in the main checkout under the same supervisor. Copies the baseline of the last run,
+/// so that the user's files from before the first run still count as the user's.
 ///
 /// # Errors
 /// Fails when the last run's record cannot be read or the next one cannot be written.

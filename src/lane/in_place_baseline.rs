@@ -88,7 +88,8 @@ fn inode_ids_below(dir: &Path, paths: &[RepoPath], lanes: &Path) -> Vec<String> 
         .collect()
 }
 
-/// Files of the main checkout that were the user's before a run, which the run must not commit.
+/// The user's files in the main checkout before a run, which the run must not commit: those uncommitted or
+/// ignored then.
 pub(super) struct UserFiles<'a> {
     dir: &'a Path,
     baseline: &'a CheckoutBaseline,
@@ -109,8 +110,8 @@ impl<'a> UserFiles<'a> {
         UserFiles { dir, baseline, paths, parent_dirs, ids }
     }
 
-    /// Returns whether a path belongs to the user: it is one of these files, lies below or replaces a parent
-    /// of one, or is one of them renamed.
+    /// Returns whether a path belongs to the user: it is one of `paths`, is below one, or is now in the place
+    /// of a parent folder of one. A renamed one of `paths`, and what is below it, belongs to the user too.
     pub(super) fn contains(&self, path: &RepoPath) -> bool {
         self.paths.contains(path)
             || self.parent_dirs.contains(path)
@@ -124,8 +125,8 @@ impl<'a> UserFiles<'a> {
         meta.is_ok_and(|meta| inode_ids(&meta).iter().any(|id| self.ids.contains(id.as_str())))
     }
 
-    /// Returns the user's files that have changed, are gone, or became visible to git's status since the
-    /// baseline.
+    /// Returns the user's files that have changed, are missing, or became visible to git's status since the
+    /// baseline was recorded.
     pub(super) fn changed_files(&self, dirty: &WorktreeStatus) -> Vec<RepoPath> {
         let differs = |file: &&DirtyFile| file_baseline(self.dir, file.path.clone()) != **file;
         let mut out: BTreeSet<RepoPath> =

@@ -147,8 +147,9 @@ impl InPlaceFinisher<'_> {
         Ok(())
     }
 
-    /// Returns those of `paths` that are not fully staged. A path removed from git and ignored since stays
-    /// out. A path below another one of them is staged together with that one.
+    /// Returns those of `paths` that still have to be staged. Leaves out fully staged paths, also those
+    /// removed from git and ignored since. A path below another one of `paths` is staged together with that
+    /// one.
     fn not_fully_staged(&self, paths: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
         let dirty = self.status()?;
         let is_fully_staged =

@@ -1,8 +1,8 @@
 //! End of an in-place run: commits what the run changed in the main checkout and nothing else, and reports
 //! everything that is not committed.
 //!
-//! It uses the existing index and plain git, as a user would. A kill at any moment leaves what a user's git
-//! command would leave: staged files, or a commit.
+//! The commit uses the existing index and the git program, as a user would. A kill at any moment leaves what
+//! a user's git command would leave: staged files, or a commit.
 
 use super::in_place::checked_out_branch;
 use super::in_place_baseline::UserFiles;
@@ -17,9 +17,9 @@ use crate::store::{OperationHeader, Record};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub(crate) struct InPlaceOutcome {
-    /// Whether the run has changes to show.
+    /// Whether the checkout or its branch changed during the run, whoever changed it.
     pub(crate) changed: bool,
-    /// Branch that the checkout is on, where that is not the branch the run was to commit to.
+    /// Branch that the checkout is on, where that is not the branch that the run works on.
     pub(crate) unexpected_branch: Option<String>,
     /// Notes for the user, one phrase each.
     pub(crate) notes: Vec<String>,

@@ -4,14 +4,14 @@
 //! A message stays pending until it is delivered, and it is delivered once:
 //!
 //! 1. The process that acts for the lane's run claims the messages pending for its conversation
-//!    ([`Inbox::claim`]): the holder of the run lock between two runs, a process of the run during a run.
-//!    Nobody else claims messages of the lane until [`ClaimedMessages`] is dropped.
-//! 2. It passes the text on.
-//! 3. Once the agent has the text, and not before, [`Inbox::mark_delivered`] records that: from this moment
-//!    the messages are gone.
+//!    ([`Inbox::claim`]). Between two runs that is the holder of the run lock, during a run a process of the
+//!    run. No other process claims messages of the lane until [`ClaimedMessages`] is dropped.
+//! 2. The claiming process passes the text to the agent.
+//! 3. Once the agent has the text, and not before, [`Inbox::mark_delivered`] records the delivery: from this
+//!    moment the messages are no longer pending.
 //!
 //! A process killed before step 3 leaves the messages pending, and the next process delivers them. A process
-//! killed after it does not cause a second delivery.
+//! killed after step 3 does not cause a second delivery.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

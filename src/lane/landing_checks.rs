@@ -19,7 +19,7 @@ const SETTINGS_FILE_NAME: &str = "proq.toml";
 /// Checks of landings on one branch.
 #[derive(Debug)]
 pub(crate) struct LandingChecks<'p> {
-    /// Settings with the checks of the branch.
+    /// Settings layers that the checks come from.
     pub(crate) layers: Cow<'p, Layers>,
     /// Value of `verify.commands`.
     pub(crate) commands: Vec<String>,
@@ -105,7 +105,7 @@ impl Project {
     ///
     /// # Errors
     /// Fails when the commit cannot be read.
-    pub(crate) fn settings_file(&self, layers: &Layers) -> Result<SettingsFile, Error> {
+    pub(crate) fn settings_file_state(&self, layers: &Layers) -> Result<SettingsFile, Error> {
         let Some(main) = self.repo.main_worktree() else { return Ok(SettingsFile::default()) };
         let branch = self.repo.main_checkout_branch()?;
         let committed = self.committed_settings_id(self.repo.head_commit(main)?)?;

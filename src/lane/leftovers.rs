@@ -124,8 +124,8 @@ fn mass_deletion_reason(
 }
 
 /// Saves everything that differs from HEAD in a lane's worktree as a snapshot, which expires after `op.keep`
-/// days. With it, a `git clean -ffdx` in the main checkout, which deletes entire lanes, costs only ignored
-/// files. Returns whether there were changes to save.
+/// days. Should `git clean -ffdx` in the main checkout later delete the entire lane, only ignored files are
+/// lost. Returns whether there were changes to save.
 ///
 /// # Errors
 /// [`Error::Git`] for an open conflict, which a snapshot cannot hold.

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::crash_reason::describe_crash;
 use super::status_cache::StatusCache;
-use super::{Error, Inbox, Project, conflict_validity, find_present_or_past, last_activity};
+use super::{Error, Inbox, Project, conflict_validity, last_activity, load_present_or_past_lane};
 use crate::fail_points;
 use crate::git::{
-    Distance, Oid, ScanRequest, WorktreeDefect, WorktreeList, WorktreeStatus, scan_statuses as sights_of,
+    Distance, Oid, ScanRequest, WorktreeDefect, WorktreeList, WorktreeStatus,
+    scan_statuses as scan_all_statuses,
 };
 use crate::store::LockName;
 use crate::store::records::{Activity, AnyLane, LaneRecord, LaneState};
@@ -26,13 +27,13 @@ pub(crate) struct LaneView {
     pub(crate) detail: Option<String>,
     /// Latest activity of the lane's agent, while it runs.
     pub(crate) activity: Option<Activity>,
-    /// Tip of the lane's branch, or `None` if the branch is gone.
+    /// Tip of the lane's branch, or `None` if the branch is missing.
     pub(crate) tip: Option<Oid>,
     /// Whether the lane's worktree folder is missing.
     pub(crate) is_folder_missing: bool,
     /// Missing part of the worktree, if the worktree is broken.
     pub(crate) broken: Option<WorktreeDefect>,
-    /// Commits ahead of and behind the base, or `None` if the branch or the base is gone.
+    /// Commits ahead of and behind the base, or `None` if the branch or the base is missing.
     pub(crate) distance: Option<Distance>,
     /// Number of messages that are not yet delivered to the lane's agent.
     pub(crate) pending_messages: usize,
@@ -68,7 +69,7 @@ pub(crate) fn effective_state<P>(
     }
     fail_points::hit("state.free");
     // The supervisor writes the final state before it releases the lock, so the record is read again.
-    match find_present_or_past(project, lane) {
+    match load_present_or_past_lane(project, lane) {
         Ok((_, current)) if !current.state.is_claimed() => return Ok((current.state, current.detail)),
         // That run has finished, and another one has started since the lock was checked.
         Ok((_, current)) if current.attempt != lane.attempt => return effective_state(project, &current),
@@ -80,8 +81,8 @@ pub(crate) fn effective_state<P>(
     Ok((state_after_run(project, &lane.name, LaneState::Failed), Some(describe_crash(project, &lane.name))))
 }
 
-/// Returns a lane's state after a run that finished in `state`. A run that was to resolve a conflict leaves
-/// the lane in conflict while the conflict's record exists.
+/// Returns a lane's state after a run that finished in `state`. After a run that resolves a conflict, the
+/// lane is still in conflict while the record of the resolution exists.
 pub(crate) fn state_after_run(project: &Project, lane: &str, state: LaneState) -> LaneState {
     // An unreadable record still means a conflict.
     if project.store.layout().resolution_record(lane).exists() { LaneState::Conflict } else { state }
@@ -140,9 +141,9 @@ pub(crate) fn lane_views_with_progress<M>(
         pending.wait_for_inspections(worktree_lanes.len(), &extra, on_progress);
         Ok::<_, Error>((pending.views, extra))
     };
-    let (views, extra) = sights_of(&project.repo, scans, on_inspected, concurrent_work)?;
+    let (views, extra) = scan_all_statuses(&project.repo, scans, on_inspected, concurrent_work)?;
     let views =
-        views.into_iter().map(|view| apply_resting_state(project, view)).collect::<Result<_, Error>>()?;
+        views.into_iter().map(|view| apply_displayed_state(project, view)).collect::<Result<_, Error>>()?;
     Ok((views, extra))
 }
 
@@ -211,9 +212,9 @@ impl PendingViews {
 
 /// Sets the state to done for a running lane with finished work whose agent is idle, and reassesses a
 /// conflict that may be over.
-fn apply_resting_state(project: &Project, mut view: LaneView) -> Result<LaneView, Error> {
+fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneView, Error> {
     (view.state, view.detail) =
-        conflict_validity::refresh_state(project, &view.lane, (view.state, view.detail));
+        conflict_validity::correct_outdated_state(project, &view.lane, (view.state, view.detail));
     let Ok(lane) = view.lane.clone().into_worktree_lane() else { return Ok(view) };
     let is_resting = view.state == LaneState::Running
         && view.dirty.is_some()

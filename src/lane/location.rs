@@ -152,8 +152,8 @@ impl Project {
         Ok(LaneLocation::from_settings(self)?)
     }
 
-    /// Returns the name of the lane whose worktree is or was at `path`. Outside of the main checkout users
-    /// have worktrees of their own, so there the worktree must also be on the branch of such a lane.
+    /// Returns the name of the lane whose worktree is or was at `path`. In the location that `lane.location`
+    /// sets, users may have worktrees of their own, so a worktree there must also be on that lane's branch.
     pub(crate) fn lane_name_at(&self, path: &Path, branch: Option<&str>) -> Option<LaneName> {
         LaneLocation::main_checkout_default(self).parse_lane_name(path).or_else(|| {
             let name = LaneLocation::from_settings(self).ok()?.parse_lane_name(path)?;

@@ -23,8 +23,8 @@ pub(crate) struct LockedWorktree<'a> {
 }
 
 impl<'a> LockedWorktree<'a> {
-    /// Takes the transition lock of the worktree at `dir`. Recovers first what a crashed process left half
-    /// done there.
+    /// Takes the transition lock of the worktree at `dir`. First recovers operations that a crashed process
+    /// left unfinished in that worktree.
     pub(crate) fn lock(project: &'a Project, dir: &Path) -> Result<LockedWorktree<'a>, Error> {
         let git_dir = project.repo.worktree_git_dir(dir)?;
         let id = match git_dir.file_name() {
@@ -55,14 +55,14 @@ impl<'a> LockedWorktree<'a> {
     }
 
     /// Checks a transition as [`LockedWorktree::check_transition`] does, for an undo that restores files
-    /// together with the marks and flags in `incoming_state`.
+    /// together with the local state `incoming_state`.
     pub(crate) fn check_undo_transition(
         &self,
         from: Oid,
         to: Oid,
         incoming_state: &LocalState,
     ) -> Result<(), Error> {
-        self.with_temp_tree("check", |tree| {
+        self.with_temp_context("check", |tree| {
             Ok(git::require_unobstructed(tree, from, to, None, incoming_state)?)
         })
     }
@@ -75,19 +75,19 @@ impl<'a> LockedWorktree<'a> {
         to: Oid,
         temp_objects: Option<&TempObjectStore>,
     ) -> Result<(), Error> {
-        self.with_temp_tree("check", |tree| {
+        self.with_temp_context("check", |tree| {
             Ok(git::require_unobstructed(tree, from, to, temp_objects, &LocalState::default())?)
         })
     }
 
-    /// Checks a transition that is to happen after the local changes here were parked, together with the
-    /// untracked files `parked_paths`.
+    /// Checks whether a transition will be possible after the local changes of this worktree and the
+    /// untracked files `parked_paths` have been parked.
     pub(crate) fn check_transition_once_parked(
         &self,
         commits: (Oid, Oid),
         parked_paths: &HashSet<RepoPath>,
     ) -> Result<(), Error> {
-        self.with_temp_tree("check", |tree| {
+        self.with_temp_context("check", |tree| {
             Ok(git::require_unobstructed_when_clean(tree, commits, parked_paths)?)
         })
     }
@@ -121,7 +121,7 @@ impl<'a> LockedWorktree<'a> {
         save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let message = format!("git-proq: {reason}");
-        self.with_temp_tree("snapshot", |tree| {
+        self.with_temp_context("snapshot", |tree| {
             let found = git::take_snapshot(tree, base, &message, excluded, scan)?;
             let snapshot = match found {
                 Some(snapshot) => snapshot,
@@ -140,7 +140,7 @@ impl<'a> LockedWorktree<'a> {
         scan: &WorktreeScan,
         save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
-        self.with_temp_tree("snapshot", |tree| {
+        self.with_temp_context("snapshot", |tree| {
             let found = git::take_snapshot(tree, base, &format!("git-proq: {reason}"), excluded, scan)?;
             found.map(|snapshot| save(snapshot, &tree.scratch.join("raw-index"))).transpose()
         })
@@ -157,7 +157,7 @@ impl<'a> LockedWorktree<'a> {
         save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
         let (message, scan) = (format!("git-proq: {reason}"), self.scan());
-        self.with_temp_tree("snapshot", |tree| {
+        self.with_temp_context("snapshot", |tree| {
             let snapshot = match git::capture_unmerged(tree, base, &message, &scan)? {
                 None if even_if_unchanged => Some(git::capture_unchanged(tree, base, &message, &scan)?),
                 found => found,
@@ -166,10 +166,11 @@ impl<'a> LockedWorktree<'a> {
         })
     }
 
-    /// Returns a snapshot that includes what was written into its parked files since; none when nothing was.
+    /// Returns a new snapshot that also includes later writes to the parked files of `snapshot`; none when
+    /// nothing was written.
     pub(super) fn renew_snapshot(&self, snapshot: &Snapshot, id: &str) -> Result<Option<Snapshot>, Error> {
         let parked_dir = snapshot_store::parked_dir(self.project, id)?;
-        self.with_temp_tree("renew", |tree| Ok(git::capture_late_writes(tree, snapshot, &parked_dir)?))
+        self.with_temp_context("renew", |tree| Ok(git::capture_late_writes(tree, snapshot, &parked_dir)?))
     }
 
     /// Passes a copy of an index file to `save`.
@@ -178,7 +179,7 @@ impl<'a> LockedWorktree<'a> {
         index: &Path,
         save: impl FnOnce(&Path) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.with_temp_tree("copy", |tree| {
+        self.with_temp_context("copy", |tree| {
             let copy = tree.scratch.join("raw-index");
             match std::fs::copy(index, &copy) {
                 // A missing index is the same as an empty one.
@@ -193,7 +194,7 @@ impl<'a> LockedWorktree<'a> {
     /// Copies to `parked_dir` those files of a snapshot of this worktree that its objects do not hold byte
     /// for byte.
     pub(super) fn copy_filtered_files(&self, snapshot: &Snapshot, parked_dir: &Path) -> Result<(), Error> {
-        self.with_temp_tree("copy", |tree| Ok(git::copy_filtered_files(tree, snapshot, parked_dir)?))
+        self.with_temp_context("copy", |tree| Ok(git::copy_filtered_files(tree, snapshot, parked_dir)?))
     }
 
     /// Copies to `parked_dir` the untracked files of a snapshot that was restored here, as far as no object
@@ -203,20 +204,20 @@ impl<'a> LockedWorktree<'a> {
         snapshot: &Snapshot,
         parked_dir: &Path,
     ) -> Result<(), Error> {
-        self.with_temp_tree("copy", |tree| Ok(git::copy_untracked_files(tree, snapshot, parked_dir)?))
+        self.with_temp_context("copy", |tree| Ok(git::copy_untracked_files(tree, snapshot, parked_dir)?))
     }
 
     /// Returns whether the index here has the same user-set flags as another index of this worktree.
     pub(super) fn has_same_user_flags(&self, other: &Path) -> Result<bool, Error> {
         let index = self.git_dir.join("index");
-        self.with_temp_tree("flags", |tree| Ok(git::has_same_manual_flags(tree, &index, other)?))
+        self.with_temp_context("flags", |tree| Ok(git::has_same_manual_flags(tree, &index, other)?))
     }
 
-    /// Compares user-set flags as [`LockedWorktree::has_same_user_flags`] does, but for entries that the
-    /// index here lacks.
-    pub(super) fn has_same_leftover_flags(&self, other: &Path) -> Result<bool, Error> {
+    /// Compares user-set flags as [`LockedWorktree::has_same_user_flags`] does, but ignores entries that the
+    /// index of this worktree lacks.
+    pub(super) fn has_same_flags_of_present_entries(&self, other: &Path) -> Result<bool, Error> {
         let index = self.git_dir.join("index");
-        self.with_temp_tree("flags", |tree| Ok(git::keeps_manual_flags(tree, &index, other)?))
+        self.with_temp_context("flags", |tree| Ok(git::keeps_manual_flags(tree, &index, other)?))
     }
 
     /// Returns whether two index files of this worktree flag the same entries as assume-unchanged and
@@ -244,7 +245,7 @@ impl<'a> LockedWorktree<'a> {
     pub(crate) fn forecast_restore(&self, snap: &SnapshotRecord, head: Oid) -> Result<RestoreOutcome, Error> {
         let raw_index = self.project.saved_index_path(&self.dir, &snap.id);
         let parked_dir = snapshot_store::parked_dir(self.project, &snap.id)?;
-        self.with_temp_tree("foresee", |tree| {
+        self.with_temp_context("foresee", |tree| {
             Ok(git::forecast_restore(tree, &snap.snapshot, head, &parked_dir, &raw_index)?)
         })
     }
@@ -252,23 +253,23 @@ impl<'a> LockedWorktree<'a> {
     /// Returns the empty folders here, which git does not record. The caller has checked that nothing else
     /// differs from HEAD.
     pub(crate) fn find_empty_folders(&self, scan: &WorktreeScan) -> Result<Vec<RepoPath>, Error> {
-        self.with_temp_tree("empty", |tree| Ok(git::empty_folders(tree, scan)?))
+        self.with_temp_context("empty", |tree| Ok(git::empty_folders(tree, scan)?))
     }
 
     /// Returns whether a sparse checkout shows or leaves out other files than its patterns select. Git undoes
-    /// that on its next move to another commit, and only a snapshot restores it.
+    /// such deviations on its next move to another commit, and only a snapshot restores them.
     pub(super) fn has_sparse_deviations(&self) -> Result<bool, Error> {
-        self.with_temp_tree("odd", |tree| Ok(git::deviates_from_patterns(tree)?))
+        self.with_temp_context("odd", |tree| Ok(git::deviates_from_patterns(tree)?))
     }
 
-    /// Returns whether index entries have user-set flags. Git drops them with their files on the way to a
-    /// commit without those files, and only a snapshot restores them.
+    /// Returns whether index entries have user-set flags. When git moves to a commit without the files of
+    /// such entries, it drops the flags, and only a snapshot restores them.
     pub(crate) fn has_user_flags(&self) -> Result<bool, Error> {
-        self.with_temp_tree("flags", |tree| Ok(git::has_manual_flags(tree)?))
+        self.with_temp_context("flags", |tree| Ok(git::has_manual_flags(tree)?))
     }
 
-    /// Returns the user-set flags of index entries here; with `shared_with`, only those that this other index
-    /// has too.
+    /// Returns the user-set flags of index entries of this worktree; with `shared_with`, only the flags that
+    /// this other index has too.
     pub(crate) fn user_flags(&self, shared_with: Option<&Path>) -> Result<LocalState, Error> {
         Ok(LocalState::read_manual_flags(&self.project.repo, &self.dir, shared_with)?)
     }
@@ -291,8 +292,9 @@ impl<'a> LockedWorktree<'a> {
         Ok(scan.ignored_paths(&self.project.repo, &self.dir)?)
     }
 
-    /// Returns the paths that stay here whatever commit is shown: ignored ones and nested repositories. Git
-    /// would treat the files of a nested repository as untracked once it has a tracked file there.
+    /// Returns the paths that remain in this worktree whatever commit is shown: ignored ones and nested
+    /// repositories. Git would treat the files of a nested repository as untracked once a commit has a
+    /// tracked file in its folder.
     pub(crate) fn ignored_and_nested(&self, scan: &WorktreeScan) -> Result<Vec<RepoPath>, Error> {
         let repo = &self.project.repo;
         let mut all = self.ignored_paths(scan)?;
@@ -302,7 +304,7 @@ impl<'a> LockedWorktree<'a> {
 
     /// Returns the edited files that index flags hide from git.
     pub(crate) fn hidden_edits(&self) -> Result<Vec<RepoPath>, Error> {
-        self.with_temp_tree("hidden", |tree| {
+        self.with_temp_context("hidden", |tree| {
             Ok(git::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?)
         })
     }
@@ -310,20 +312,20 @@ impl<'a> LockedWorktree<'a> {
     /// Returns the paths with edits that a flag hides, and files that are missing although git was configured
     /// to skip them.
     pub(super) fn hidden_changes(&self) -> Result<Vec<RepoPath>, Error> {
-        self.with_temp_tree("hidden", |tree| {
+        self.with_temp_context("hidden", |tree| {
             Ok(git::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?)
         })
     }
 
     /// Writes a commit that saves everything in the index, including conflicts.
     pub(crate) fn commit_index(&self, message: &str) -> Result<Option<Oid>, Error> {
-        self.with_temp_tree("index", |tree| Ok(git::save_index_commit(tree, message)?))
+        self.with_temp_context("index", |tree| Ok(git::save_index_commit(tree, message)?))
     }
 
     /// Writes a commit on top of `head` that saves everything here that git does not ignore, including
     /// conflicts.
     pub(crate) fn commit_worktree_files(&self, head: Oid, message: &str) -> Result<Oid, Error> {
-        self.with_temp_tree("laid-out", |tree| {
+        self.with_temp_context("laid-out", |tree| {
             let written = git::capture_worktree_contents(tree)?;
             Ok(NewCommit { tree: written.tree, parents: &[head], message }.write_as_proq(tree.repo, None)?)
         })
@@ -331,12 +333,12 @@ impl<'a> LockedWorktree<'a> {
 
     /// Writes everything here that git does not ignore as a tree, including conflicts.
     pub(crate) fn write_worktree_tree(&self) -> Result<git::WorktreeContents, Error> {
-        self.with_temp_tree("laid-out", |tree| Ok(git::capture_worktree_contents(tree)?))
+        self.with_temp_context("laid-out", |tree| Ok(git::capture_worktree_contents(tree)?))
     }
 
     /// Returns the tracked files with edits that `git status` does not show.
     pub(crate) fn edits_hidden_from_status(&self) -> Result<Vec<RepoPath>, Error> {
-        self.with_temp_tree("not-shown", |tree| {
+        self.with_temp_context("not-shown", |tree| {
             let status = git::status(tree.repo, tree.dir, false)?;
             Ok(git::split_flagged_edits(tree.repo, tree.dir, tree.scratch, &status)?.1)
         })
@@ -344,11 +346,12 @@ impl<'a> LockedWorktree<'a> {
 
     /// Writes the tree of the tracked files as they are now, as far as git shows their changes.
     pub(crate) fn write_tracked_tree(&self) -> Result<Oid, Error> {
-        self.with_temp_tree("tracked", |tree| Ok(git::write_tracked_tree(tree)?))
+        self.with_temp_context("tracked", |tree| Ok(git::write_tracked_tree(tree)?))
     }
 
-    /// Runs `work` on the tree with a temporary folder of the given name, which is removed afterwards.
-    fn with_temp_tree<T>(
+    /// Calls `work` with this worktree's context and a temporary folder of the given name, which is removed
+    /// afterwards.
+    fn with_temp_context<T>(
         &self,
         temp_name: &str,
         work: impl FnOnce(&WorktreeContext<'_>) -> Result<T, Error>,
@@ -358,13 +361,13 @@ impl<'a> LockedWorktree<'a> {
         }
         let Some(scratch) = self.scratch.get() else { unreachable!("it was just set") };
         let dir = scratch.create_subdir(temp_name)?;
-        let result = self.with_tree(&dir, work);
+        let result = self.with_context(&dir, work);
         drop(std::fs::remove_dir_all(&dir));
         result
     }
 
-    /// Runs `work` on the tree, with `scratch` as the folder for intermediate files.
-    pub(super) fn with_tree<T>(
+    /// Calls `work` with this worktree's context, with `scratch` as the folder for intermediate files.
+    pub(super) fn with_context<T>(
         &self,
         scratch: &Path,
         work: impl FnOnce(&WorktreeContext<'_>) -> Result<T, Error>,

@@ -11,8 +11,8 @@ use crate::git::{self, Change, Oid, Repo, RepoPath, WorktreeStatus, list_paths, 
 use crate::store::records::SnapshotRecord;
 
 impl WatchedWorktree<'_> {
-    /// Emits an event if a content of the snapshot `id` is gone. `git_dir` is `None` if the entire worktree
-    /// is gone.
+    /// Emits an event if the worktree has lost content of the snapshot `id`. `git_dir` is `None` if the
+    /// entire worktree is missing.
     pub(super) fn report_loss(
         &self,
         project: &Project,
@@ -41,9 +41,9 @@ impl WatchedWorktree<'_> {
         Ok(())
     }
 
-    /// Returns the files of a snapshot whose content is no longer in the worktree: the file is missing, or it
-    /// is as in HEAD, which has other content. A file that was written again since, or that a commit changed,
-    /// counts as edited and is not lost.
+    /// Returns the files of a snapshot whose content is no longer in the worktree. Either the file is
+    /// missing, or it is as in HEAD, which has other content. A file that was written again since the
+    /// snapshot, or that a commit changed, counts as edited and is not lost.
     fn lost_paths(
         &self,
         project: &Project,

@@ -11,7 +11,7 @@ use crate::store::records::LaneRecord;
 
 /// Reason why a lane's folder is not its worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Misplaced {
+pub(crate) enum LaneFolderFault {
     /// The folder was moved with the repository to this path, and git does not know.
     MovedWithRepo(PathBuf),
     /// The folder is absent, and git has a record of it. It may have been moved with the repository, or its
@@ -37,54 +37,60 @@ pub(crate) enum Misplaced {
     Unreadable(PathBuf),
 }
 
-impl Misplaced {
+impl LaneFolderFault {
     /// Describes the fault, in words that follow "lane 'x' was kept:".
     pub(crate) fn describe(&self, lane: &LaneRecord) -> String {
         let path = lane.path.display();
         match self {
-            Misplaced::MovedWithRepo(to) => {
+            LaneFolderFault::MovedWithRepo(to) => {
                 format!("its folder was moved with the repository to {}", to.display())
             }
-            Misplaced::Absent => format!(
+            LaneFolderFault::Absent => format!(
                 "its folder is not at {path}; it may have been moved with the repository, or lie on a disk that is not there"
             ),
-            Misplaced::Foreign { repo, .. } => {
+            LaneFolderFault::Foreign { repo, .. } => {
                 format!("{path} is a worktree of another repository, {}", repo.display())
             }
-            Misplaced::NotAFolder(file_kind) => format!("{path} is {file_kind}, not a folder"),
-            Misplaced::Unrecorded(true) => format!("git has no record of {path} as a worktree any more"),
-            Misplaced::Unrecorded(false) => {
+            LaneFolderFault::NotAFolder(file_kind) => format!("{path} is {file_kind}, not a folder"),
+            LaneFolderFault::Unrecorded(true) => {
+                format!("git has no record of {path} as a worktree any more")
+            }
+            LaneFolderFault::Unrecorded(false) => {
                 format!("git does not list {path} as a worktree; move it away if it is yours")
             }
-            Misplaced::Unlinked(_) => format!("{path} is no worktree any more: its .git is gone or another"),
-            Misplaced::RecordMismatch => format!("{path} and git's record of it name different places"),
-            Misplaced::Unreadable(folder) => {
+            LaneFolderFault::Unlinked(_) => {
+                format!("{path} is no worktree any more: its .git is gone or another")
+            }
+            LaneFolderFault::RecordMismatch => format!("{path} and git's record of it name different places"),
+            LaneFolderFault::Unreadable(folder) => {
                 format!("its folder cannot be read: {} may not be opened by you", folder.display())
             }
         }
     }
 
-    /// Returns whether the lane cannot be removed even with force, because its folder would be left behind or
-    /// belongs to another user or repository.
+    /// Returns whether this fault forbids removing the lane even with force, because its folder would be left
+    /// behind or belongs to another user or repository.
     pub(super) fn is_veto(&self) -> bool {
         matches!(
             self,
-            Misplaced::MovedWithRepo(_)
-                | Misplaced::Unrecorded(false)
-                | Misplaced::RecordMismatch
-                | Misplaced::Unreadable(_)
+            LaneFolderFault::MovedWithRepo(_)
+                | LaneFolderFault::Unrecorded(false)
+                | LaneFolderFault::RecordMismatch
+                | LaneFolderFault::Unreadable(_)
         )
     }
 
     /// Returns the command that fixes the fault, if there is one.
     pub(crate) fn fix_command(&self, project: &Project, lane: &LaneRecord) -> Option<String> {
         Some(match self {
-            Misplaced::MovedWithRepo(to) => repair_command(project, lane, to),
-            Misplaced::Absent => return None,
-            Misplaced::Foreign { copy: Some((folder, admin)), .. } => link_command(folder, admin),
-            Misplaced::Foreign { copy: None, .. } => format!("git proq discard --force {}", lane.name),
-            Misplaced::NotAFolder(_) | Misplaced::Unrecorded(_) => recreate_command(project, lane),
-            Misplaced::Unlinked(true) => {
+            LaneFolderFault::MovedWithRepo(to) => repair_command(project, lane, to),
+            LaneFolderFault::Absent => return None,
+            LaneFolderFault::Foreign { copy: Some((folder, admin)), .. } => link_command(folder, admin),
+            LaneFolderFault::Foreign { copy: None, .. } => format!("git proq discard --force {}", lane.name),
+            LaneFolderFault::NotAFolder(_) | LaneFolderFault::Unrecorded(_) => {
+                recreate_command(project, lane)
+            }
+            LaneFolderFault::Unlinked(true) => {
                 let dot_git = lane.path.join(".git");
                 format!(
                     "mv {} {} && {}",
@@ -93,22 +99,22 @@ impl Misplaced {
                     relink_command(project, lane)
                 )
             }
-            Misplaced::Unlinked(false) => relink_command(project, lane),
-            Misplaced::RecordMismatch => repair_command(project, lane, &lane.path),
-            Misplaced::Unreadable(folder) => format!("chmod u+rwX {}", shell_quote_path(folder)),
+            LaneFolderFault::Unlinked(false) => relink_command(project, lane),
+            LaneFolderFault::RecordMismatch => repair_command(project, lane, &lane.path),
+            LaneFolderFault::Unreadable(folder) => format!("chmod u+rwX {}", shell_quote_path(folder)),
         })
     }
 }
 
 /// Returns the fault of a lane's folder, or `None` if the folder is the lane's worktree or was clearly
 /// deleted.
-pub(crate) fn find_misplaced(project: &Project, lane: &LaneRecord) -> Option<Misplaced> {
+pub(crate) fn find_folder_fault(project: &Project, lane: &LaneRecord) -> Option<LaneFolderFault> {
     let repo = &project.repo;
     let (path, id) = (&lane.path, lane.kind.worktree_id.as_str());
     // A file at the folder's path is a different fault.
     if let Some(unreadable) = store::first_inaccessible(path).filter(|closed| closed != path || path.is_dir())
     {
-        return Some(Misplaced::Unreadable(unreadable));
+        return Some(LaneFolderFault::Unreadable(unreadable));
     }
     if repo.is_linked_both_ways(path) {
         return None;
@@ -119,11 +125,11 @@ pub(crate) fn find_misplaced(project: &Project, lane: &LaneRecord) -> Option<Mis
             let admin_dir = repo.worktree_admin_dir(path)?;
             let moved_to =
                 repo.find_moved_with_repo(path, |admin| Repo::may_link_to_admin(admin, &admin_dir));
-            let absent = || may_have_moved(project, lane).then_some(Misplaced::Absent);
-            return moved_to.map(Misplaced::MovedWithRepo).or_else(absent);
+            let absent = || may_have_moved(project, lane).then_some(LaneFolderFault::Absent);
+            return moved_to.map(LaneFolderFault::MovedWithRepo).or_else(absent);
         }
-        Ok(meta) if meta.is_symlink() => return Some(Misplaced::NotAFolder("a symbolic link")),
-        Ok(meta) if !meta.is_dir() => return Some(Misplaced::NotAFolder("a file")),
+        Ok(meta) if meta.is_symlink() => return Some(LaneFolderFault::NotAFolder("a symbolic link")),
+        Ok(meta) if !meta.is_dir() => return Some(LaneFolderFault::NotAFolder("a file")),
         Ok(_) => {}
     }
     // A folder in the main checkout belongs to this repository, even if another repository has it on record.
@@ -132,24 +138,26 @@ pub(crate) fn find_misplaced(project: &Project, lane: &LaneRecord) -> Option<Mis
         let copy = repo
             .find_moved_with_repo(path, |admin| admin.canonicalize().is_ok_and(|admin| admin == other_admin));
         let repo_shown = common.parent().filter(|_| common.ends_with(".git")).unwrap_or(&common).to_owned();
-        return Some(Misplaced::Foreign { repo: repo_shown, copy: copy.zip(repo.admin_dir(id)) });
+        return Some(LaneFolderFault::Foreign { repo: repo_shown, copy: copy.zip(repo.admin_dir(id)) });
     }
     let is_recorded = repo.worktree_admin_dir(path).is_some();
     let dot_git = path.join(".git").symlink_metadata().ok();
     Some(match dot_git {
-        _ if repo.is_unrecorded_worktree(path) && repo.admin_dir(id).is_none() => Misplaced::Unrecorded(true),
-        Some(dot_git) if dot_git.is_dir() && is_recorded => Misplaced::Unlinked(true),
-        Some(_) if repo.is_registered_worktree(path) && (is_recorded || repo.admin_dir(id).is_some()) => {
-            Misplaced::RecordMismatch
+        _ if repo.links_to_missing_admin(path) && repo.admin_dir(id).is_none() => {
+            LaneFolderFault::Unrecorded(true)
         }
-        _ if is_recorded => Misplaced::Unlinked(false),
-        _ => Misplaced::Unrecorded(false),
+        Some(dot_git) if dot_git.is_dir() && is_recorded => LaneFolderFault::Unlinked(true),
+        Some(_) if repo.is_registered_worktree(path) && (is_recorded || repo.admin_dir(id).is_some()) => {
+            LaneFolderFault::RecordMismatch
+        }
+        _ if is_recorded => LaneFolderFault::Unlinked(false),
+        _ => LaneFolderFault::Unrecorded(false),
     })
 }
 
-/// Returns whether an absent folder may exist elsewhere unchanged. A folder in the main checkout would have
-/// moved along with it. A folder at the current location of new lanes is certainly gone if its parent folder
-/// exists.
+/// Returns whether an absent folder may exist elsewhere unchanged. That is impossible for a folder in the
+/// main checkout, which would have moved along with it. It is also impossible for a folder at the configured
+/// location of new lanes if its parent folder exists.
 fn may_have_moved(project: &Project, lane: &LaneRecord) -> bool {
     let path = &lane.path;
     if project.repo.main_worktree().is_some_and(|main| path.starts_with(main)) {

@@ -28,7 +28,7 @@ pub(super) fn refuse_missing_worktree(project: &Project, step: &Step) -> Result<
     refuse_step_if(is_worktree_missing(project, step)?, step)
 }
 
-/// Refuses a planned step whose worktree has gone missing or was replaced since.
+/// Refuses a planned step whose worktree is missing or was replaced since it was planned.
 pub(super) fn refuse_missing_or_replaced(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     refuse_step_if(is_missing_or_replaced(op, step)?, step)
 }
@@ -58,17 +58,20 @@ fn describe_missing(dir: &Path) -> &'static str {
     if dir.exists() { "is not the worktree any more that it was" } else { "is not there any more" }
 }
 
-/// Recovers a step that a crashed process left open in a missing worktree. Returns whether the step counts as
-/// done.
+/// Recovers a step that a crashed process left pending in a missing worktree. Returns whether the step counts
+/// as done.
 ///
-/// Files stay as they are: a ref has moved or it has not, and parked files stay in their snapshot, whether
-/// they were to be moved there or restored from it. Where git still has the worktree on record, its index
-/// follows the ref.
+/// No file is changed, and parked files are left in their snapshot, whether the step was parking or restoring
+/// them. Where git still has the worktree on record, its index is updated to the ref.
 ///
 /// # Errors
 /// [`Error::PathMissing`] for a locked worktree, which git keeps for a disk that is not always mounted. Once
 /// the disk is mounted, the next command continues the recovery.
-pub(super) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<bool, Error> {
+pub(super) fn recover_step_without_worktree(
+    op: &Operation<'_>,
+    step: &Step,
+    scratch: &Path,
+) -> Result<bool, Error> {
     let repo = &op.project.repo;
     let Some(dir) = step.changed_worktree() else { return Ok(false) };
     let admin = step_admin_dir(op, step);
@@ -90,8 +93,9 @@ pub(super) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> R
     }
 }
 
-/// Returns whether a worktree that was to follow its branch is missing. Where git still has it on record, it
-/// may exist elsewhere; a warning then names the command that makes it follow.
+/// Returns whether a step updates a worktree whose branch an earlier step moved, and that worktree is
+/// missing. Where git still has it on record, it may exist elsewhere; a warning then names the command that
+/// updates it.
 pub(super) fn is_follower_missing(op: &Operation<'_>, step: &Step) -> bool {
     let Step::Checkout { dir, from, to, ref_move: RefMove::Nothing, .. } = step else { return false };
     if !is_missing_or_replaced(op, step).unwrap_or(false) {

@@ -83,19 +83,17 @@ mod verify_cache_expiry;
 mod veto_hooks;
 
 pub(crate) use agent_activity::last_activity;
-pub(crate) use attachments::{
-    MessageFiles, attach, attachments, format_file_list as named_files, past_attachments,
-};
-pub(crate) use attempts::{any_lanes_by_name, group_attempts, group_sort_key, lanes_by_name as lanes_named};
+pub(crate) use attachments::{MessageFiles, attach, attachments, format_file_list, past_attachments};
+pub(crate) use attempts::{any_lanes_by_name, group_attempts, group_sort_key, lanes_by_name};
 pub(crate) use auto_merge::{
-    AutoMergeStatus, auto_merge_status, extend_run, find_present_or_past, hold_auto_merge,
-    lanes_waiting_to_land, moved_since_run, record_refused_merge, refuse_moved_lanes, undelivered_reason,
+    AutoMergeStatus, advance_run_tip, auto_merge_status, hold_auto_merge, lanes_waiting_to_land,
+    load_present_or_past_lane, moved_since_run, record_refused_merge, refuse_moved_lanes, undelivered_reason,
 };
 pub(crate) use auto_snapshot::{is_any_agent_running, run_auto_snapshots};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub use broken_lane::BrokenLane;
 pub(crate) use broken_lane::{missing_git_data, require_intact_worktree};
-pub(crate) use checkout_mode::{is_sparse_by_scope, widen_sparse_cone as widen_cut};
+pub(crate) use checkout_mode::{is_sparse_by_scope, widen_sparse_cone};
 pub(crate) use commit_graph::start_commit_graph_if_due;
 pub(crate) use conflict_validity::is_conflict_current;
 pub(crate) use crash_reason::{describe_crash, last_output};
@@ -105,11 +103,11 @@ pub(crate) use delivered_messages::read_delivered;
 pub(crate) use detached_worktree::{close_detached_worktree, open_detached_worktree};
 pub(crate) use error::Error;
 pub(crate) use evidence::{
-    RemovalEvidence, gather as gather_evidence, inspect_worktree as look_at, is_contained, lost_commit,
+    RemovalEvidence, gather as gather_evidence, inspect_worktree, is_contained, lost_commit,
 };
 pub(crate) use expire::{ExpiredItem, ExpiryKind, ExpiryScan, RetainedItem, delete_expired, find_expired};
 pub(crate) use head_ownership::{
-    find_off_branch, find_renamed_branch, follow_head, foreign_head_reason, last_branch_commit,
+    find_off_branch, find_renamed_branch, foreign_head_reason, last_branch_commit, move_branch_to_head,
     recreate_branch_command, save_last_commit,
 };
 pub(crate) use idle_lane::{
@@ -121,12 +119,12 @@ pub(crate) use in_place::{
 };
 pub(crate) use in_place_finish::{finish_in_place_run, has_in_place_changes};
 pub(crate) use inbox::{
-    ClaimedMessages, Inbox, InboxMessage, join_texts as join_messages, pending_messages,
-    pending_text as messages_wait,
+    ClaimedMessages, Inbox, InboxMessage, join_texts as join_message_texts, pending_messages,
+    pending_text as pending_messages_text,
 };
 pub(crate) use landing_checks::current_layers;
 pub(crate) use lane_costs::total_costs;
-pub(crate) use lanes_folder::{create_lanes_folder as keep_out, exclude_patterns, files_missing_exclude};
+pub(crate) use lanes_folder::{create_lanes_folder, exclude_patterns, files_missing_exclude};
 pub(crate) use leftovers::{
     LeftoversOutcome, commit_leftovers, contains_conflict, leftovers_to_commit, move_nested_repo_command,
     snapshot_leftovers,
@@ -137,7 +135,7 @@ pub(crate) use list::{
 };
 pub use location::LocationError;
 pub(crate) use locked_worktree::LockedWorktree;
-pub(crate) use misplaced::{Misplaced, find_misplaced};
+pub(crate) use misplaced::{LaneFolderFault, find_folder_fault};
 pub(crate) use name::LaneName;
 pub(crate) use op_log_view::{
     BranchMoves, LoggedOperation, OpLog, branches_moved_since, last_finished_operation,
@@ -149,13 +147,15 @@ pub(crate) use ports::{ensure_ports, extra_ports};
 pub(crate) use preview_return::{existing_worktree_on_branch, origin_branch_elsewhere};
 pub(crate) use project::Project;
 pub(crate) use read_only::{
-    ReadLocation, ReadOnlyPlan, ReadOnlyRequest, create_read_only_lane, current_target,
-    forget_unstarted_lane, last_answer, plan_read_only_lane, purpose_phrase, remove_read_only_lane,
-    require_not_busy, run_answer,
+    GuestLanePlan, GuestLaneRequest, ReadLocation, create_guest_lane, current_read_target,
+    forget_unstarted_lane, last_answer, plan_guest_lane, purpose_phrase, remove_guest_lane, require_not_busy,
+    run_answer,
 };
 pub(crate) use recover::{StuckOperation, recover, stuck_operations};
 pub(crate) use remove::{RemovalReason, RemovedLane, refuse_removal, removal_command, remove};
-pub(crate) use report::{AgentReport, CurrentLane, find_current_lane, save_report, validate as check_report};
+pub(crate) use report::{
+    AgentReport, CurrentLane, find_current_lane, save_report, validate as validate_report,
+};
 pub(crate) use resolve_worktree::{ClosedResolution, close_resolution, open_resolution};
 pub(crate) use rewind::{LaneFingerprint, rewind_lane};
 pub(crate) use scope_overlap::{OverlappingLane, ScopeOverlap, overlapping_lanes};
@@ -171,9 +171,9 @@ pub use symbolic_branch::SymbolicBranch;
 pub(crate) use symbolic_branch::find_symbolic_branch;
 pub(crate) use trash::{TrashUsage, describe_unreadable, describe_waiting_folders, trash_usage};
 pub(crate) use undo::{
-    UndoPlan, UndoTarget, check_undoable as foresee_undo, plan as plan_undo, undo,
-    written_records as records_of_undo,
+    UndoPlan, UndoTarget, check_undoable as check_undo_possible, plan as plan_undo, undo,
+    written_records as records_written_by_undo,
 };
 pub(crate) use undo_error::UndoError;
 pub(crate) use unrecorded_worktree::{remove_unrecorded, trash_registration};
-pub(crate) use verify_cache_expiry::VERIFY_CACHE_LIFETIME as CHECKS_KEPT;
+pub(crate) use verify_cache_expiry::VERIFY_CACHE_LIFETIME;

@@ -26,7 +26,7 @@ pub(crate) struct OpLog {
     /// Every operation that can be read.
     pub(crate) operations: Vec<LoggedOperation>,
     /// For each operation that was undone and redone, the number of the redo whose steps are now in effect.
-    performers: BTreeMap<u64, u64>,
+    redo_by_operation: BTreeMap<u64, u64>,
 }
 
 impl OpLog {
@@ -48,7 +48,7 @@ impl OpLog {
         let undone_numbers = entry.header.undoes.clone();
         if let Some(undo) = entry.header.redoes {
             for n in self.find(undo).map(|l| l.entry.header.undoes.clone()).unwrap_or_default() {
-                self.performers.insert(n, number);
+                self.redo_by_operation.insert(n, number);
                 self.set_undone(n, false);
             }
             self.set_undone(undo, true);
@@ -79,11 +79,11 @@ impl OpLog {
     /// Returns the entry whose steps must be inverted to undo an operation: its own, or that of the redo that
     /// repeated it.
     pub(crate) fn effective_entry(&self, number: u64) -> Option<&OperationEntry> {
-        self.find(self.performer_number(number)).map(|l| &l.entry)
+        self.find(self.effective_number(number)).map(|l| &l.entry)
     }
 
-    fn performer_number(&self, number: u64) -> u64 {
-        self.performers.get(&number).copied().unwrap_or(number)
+    fn effective_number(&self, number: u64) -> u64 {
+        self.redo_by_operation.get(&number).copied().unwrap_or(number)
     }
 
     /// Returns the entries whose steps must be inverted to undo operations, in the given order. Operations
@@ -93,7 +93,7 @@ impl OpLog {
     /// [`UndoError::NoOperation`].
     pub(super) fn effective_entries(&self, numbers: &[u64]) -> Result<Vec<(u64, &OperationEntry)>, Error> {
         let mut known = BTreeSet::new();
-        let distinct = numbers.iter().filter(|number| known.insert(self.performer_number(**number)));
+        let distinct = numbers.iter().filter(|number| known.insert(self.effective_number(**number)));
         distinct
             .map(|n| Ok((*n, self.effective_entry(*n).ok_or(UndoError::NoOperation { number: *n })?)))
             .collect()
@@ -106,7 +106,7 @@ impl OpLog {
         let together = last.entry.header.command_group.as_ref();
         let belongs_to_last = |l: &LoggedOperation| {
             let same_command = together.is_some() && l.entry.header.command_group.as_ref() == together;
-            same_command || self.performer_number(l.number) == self.performer_number(last.number)
+            same_command || self.effective_number(l.number) == self.effective_number(last.number)
         };
         self.active_operations().take_while(|l| belongs_to_last(l)).map(|l| l.number).collect()
     }
@@ -141,7 +141,7 @@ pub(crate) fn summarize_entry(entry: &OperationEntry, prefix: &str) -> String {
     describe_steps(entry.applied_steps(), prefix).unwrap_or_else(|| "records only".to_owned())
 }
 
-/// Describes the effects of steps that a user notices, in a few words; none when there are none.
+/// Describes, in a few words, the effects of steps that a user notices; none if no step has such an effect.
 pub(super) fn describe_steps<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) -> Option<String> {
     let is_own = |branch: &str| branch.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
     let mut created = Vec::new();
@@ -219,7 +219,8 @@ fn moved_lane_name(active: (&Path, &str), past: (&Path, &str)) -> Option<String>
     Some(name.to_string_lossy().split('@').next().unwrap_or_default().to_owned())
 }
 
-/// Returns whether the path is in the trash folder for files that a lane is about to get again.
+/// Returns whether the path is in the trash folder with files that an operation is about to move back into a
+/// lane.
 fn is_given_file(from: &Path) -> bool {
     let parts: Vec<_> = from.iter().collect();
     parts.windows(4).any(|part| (part[0] == "trash") && (part[2] == "worktree") && (part[3] == "new"))

@@ -182,7 +182,7 @@ impl<'p> Operation<'p> {
 
     /// Switches a worktree from one commit to another, and moves the ref.
     pub(crate) fn transition(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Result<(), Error> {
-        self.perform(self.tree_step(dir, from, to, mv)).map(drop)
+        self.perform(self.transition_step(dir, from, to, mv)).map(drop)
     }
 
     /// Moves a file or folder to another path.

@@ -11,7 +11,7 @@ use crate::store::records::{PreRestoreState, SnapshotRecord, Step};
 use crate::store::{Record, new_id, now};
 
 impl Operation<'_> {
-    /// Moves the files that a snapshot holds out of a worktree.
+    /// Parks the changes that a snapshot holds: moves the files out of the worktree and resets it to HEAD.
     pub(crate) fn park_snapshot_files(&self, dir: &Path, snap: &str) -> Result<(), Error> {
         self.perform(Step::ClearWorktree { dir: dir.to_owned(), snapshot_id: snap.to_owned() }).map(drop)
     }
@@ -87,9 +87,9 @@ impl Operation<'_> {
         Ok(record)
     }
 
-    /// Restores a snapshot that was cleared from a worktree at `head`: the inverse of
-    /// [`Operation::park_snapshot_files`]. Where that changes flags or folders, or shows other files of a
-    /// sparse checkout, the inverse of this step has to restore the present ones; they are saved first.
+    /// Restores a snapshot that was parked from a worktree at `head`: the inverse of
+    /// [`Operation::park_snapshot_files`]. First saves the present flags, folders or files of a sparse
+    /// checkout if restoring would change them, so that the restore can be reverted.
     pub(super) fn restore_cleared(&self, dir: &Path, id: &str, head: Oid) -> Result<RestoreOutcome, Error> {
         let is_sparse = self.project.repo.sparse_patterns(dir).is_some();
         let before = if self.is_reverting() {
@@ -169,8 +169,8 @@ impl Operation<'_> {
         self.save_record(&SnapshotRecord { restored: None, is_copy: false, ..snap }, &path)
     }
 
-    /// Restores a snapshot onto a worktree that is at `head`, with what was written into its parked files
-    /// since. A conflict leaves the worktree unchanged. `before` is the present state of the worktree.
+    /// Restores a snapshot onto a worktree that is at `head`, including later writes to its parked files. A
+    /// conflict leaves the worktree unchanged. `before` is the present state of the worktree.
     pub(crate) fn restore(
         &self,
         dir: &Path,

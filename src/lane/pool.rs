@@ -40,7 +40,7 @@ struct PoolEntry {
 }
 
 impl PoolEntry {
-    fn left_worktree(&self) -> RetiredWorktree<'_> {
+    fn retired_worktree(&self) -> RetiredWorktree<'_> {
         RetiredWorktree { dir: &self.folder, git_dir: &self.admin, tip: self.tip }
     }
 }
@@ -60,7 +60,7 @@ impl ReusedFolder {
     ///
     /// # Errors
     /// Fails when interrupted.
-    pub(super) fn finish(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
+    pub(super) fn update_files(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let outcome = with_progress(project, &name, |report| {
             self.reusable.apply(&project.repo, dir, &crate::interrupt::has_no_signal, report)
@@ -147,7 +147,7 @@ pub(crate) fn pool_forecast(project: &Project) -> Result<PoolForecast, Error> {
     let main = project.repo.main_worktree().unwrap_or(project.repo.common_dir());
     for entry in usable_entries(project, size)? {
         let reason = match unavailable_reason(project, &entry, target_dir)? {
-            None => project.repo.reuse_obstacle(&entry.left_worktree(), main).map(ToOwned::to_owned),
+            None => project.repo.reuse_obstacle(&entry.retired_worktree(), main).map(ToOwned::to_owned),
             reason => reason,
         };
         match reason {
@@ -220,7 +220,7 @@ fn claim_entry(
     if let Some(reason) = unavailable_reason(project, entry, dir)? {
         return Ok(Err(reason));
     }
-    let reusable = match project.repo.plan_reuse(&entry.left_worktree(), dir, new.start)? {
+    let reusable = match project.repo.plan_reuse(&entry.retired_worktree(), dir, new.start)? {
         Ok(reusable) => reusable,
         Err(reason) => return Ok(Err(reason.to_owned())),
     };
@@ -255,7 +255,7 @@ fn split_loose_files(
         retained: Vec::new(),
         removed: Vec::new(),
     };
-    reusable.untracked.iter().for_each(|file| sorter.sort(file));
+    reusable.untracked.iter().for_each(|file| sorter.classify(file));
     let LooseFileSorter { retained, removed, .. } = sorter;
     (retained, removed)
 }
@@ -270,7 +270,7 @@ struct LooseFileSorter<'a> {
 }
 
 impl LooseFileSorter<'_> {
-    fn sort(&mut self, file: &IncludedPath) {
+    fn classify(&mut self, file: &IncludedPath) {
         if self.patterns.is_empty() {
             return self.removed.push(file.path.clone());
         }
@@ -288,7 +288,7 @@ impl LooseFileSorter<'_> {
         }
         let (retained_before, removed_before) = (self.retained.len(), self.removed.len());
         for child in list_folder(path, &path.to_fs_path(self.folder)) {
-            self.sort(&child);
+            self.classify(&child);
         }
         // A folder without retained files is removed as one path.
         if self.retained.len() == retained_before {
@@ -368,8 +368,8 @@ pub(super) fn recover_reuse(entry: &Path, dir: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Moves parked files back into the folder of an entry that no lane has, or that was recreated. Files in the
-/// way of others stay parked.
+/// Moves parked files back into the worktree folder of a trash entry, which no lane has taken or which was
+/// recreated. Parked files whose path is taken stay parked.
 fn restore_parked_files(entry: &Path) -> Result<(), Error> {
     let parked = entry.join(PARKED_FOLDER);
     if parked.symlink_metadata().is_ok() {

@@ -42,7 +42,7 @@ pub(super) fn populate_lanes(
         crate::interrupt::check()?;
         let mut pooled = pool::reuse_folder(op, worktree)?;
         let is_complete = match &mut pooled {
-            Some(pooled_folder) => pooled_folder.finish(project, worktree.dir)?,
+            Some(pooled_folder) => pooled_folder.update_files(project, worktree.dir)?,
             None => false,
         };
         if !is_complete {

@@ -27,8 +27,8 @@ pub(super) fn choose_ports(project: &Project, name: &str) -> Option<Ports> {
     find_free_block(project, name, &ports_of_other_lanes(project, name), 0)
 }
 
-/// Ensures that a lane has ports before a run, keeping its ports if they are still unclaimed: those of a
-/// restored lane may belong to another lane by now. Returns the updated lane.
+/// Ensures that a lane has ports before a run. Its recorded ports are retained unless another lane has them
+/// by now, as may happen to a restored lane. Returns the updated lane.
 ///
 /// # Errors
 /// Fails when the lane's record cannot be read or written.

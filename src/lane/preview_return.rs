@@ -9,8 +9,9 @@ use crate::git::{Head, RefMove, WorktreeList};
 use crate::store::Record;
 use crate::store::records::{PreviewRecord, Step};
 
-/// Returns another worktree that is on the branch a preview was entered from, if none was at the time. Git
-/// allows a branch in one worktree only: a commit in one of them appears as reversed in the other.
+/// Returns another worktree that is now on the branch a preview was entered from; none if one was on it
+/// already at that time. Git allows a branch in one worktree only: a commit in one of two such worktrees
+/// appears as reversed in the other.
 ///
 /// # Errors
 /// Fails when the worktrees cannot be listed.
@@ -42,12 +43,12 @@ pub(crate) fn existing_worktree_on_branch(
 }
 
 impl EntryRevert<'_, '_> {
-    /// Refuses to undo that a preview was entered if that would not return to the earlier state. Either the
-    /// branch is checked out elsewhere by now, or the user's changes were edited since, so that the preview
-    /// holds other changes than this operation set aside.
+    /// Refuses to undo the operation that entered a preview if the undo would not restore the earlier state.
+    /// Either the branch is checked out elsewhere by now, or the preview holds other changes than the
+    /// operation parked, because the user edited them since.
     pub(super) fn require_preview_return(&self, step: &Step) -> Result<(), Error> {
         let project = self.op.project;
-        let path = project.store.layout().preview();
+        let path = project.store.layout().preview_record();
         let Some(open) = PreviewRecord::load_if_exists(&path)? else { return Ok(()) };
         let Step::Checkout { dir, ref_move: RefMove::Switch { from, .. }, .. } = step else { return Ok(()) };
         if *from != open.previous_head {

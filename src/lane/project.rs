@@ -48,7 +48,7 @@ impl Project {
         if layers.unlisted_unknown_keys() > 0 {
             listener.warn(format!("and {} more unknown settings", layers.unlisted_unknown_keys()));
         }
-        let mut unknown_hooks = layers.hooks().filter(|event| !event::is_hook_event(event));
+        let mut unknown_hooks = layers.hook_events().filter(|event| !event::is_hook_event(event));
         for event in unknown_hooks.by_ref().take(MAX_UNKNOWN_HOOKS_LISTED) {
             listener.warn(format!("there is no event '{event}', so hook.{event} never runs"));
         }

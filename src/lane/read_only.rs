@@ -1,5 +1,5 @@
-//! Lanes without their own branch: plans, answers and in-place runs. Creating one writes a record and changes
-//! nothing in the repository.
+//! Guest lanes, which have no branch of their own: plans, answers and in-place runs. Creating one writes a
+//! record and changes nothing in the repository.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use crate::store::{
     LockGuard, LockName, Record, create_private_dir, rename_no_replace, sync_dir, write_atomically,
 };
 
-/// Request for a lane without its own branch.
+/// Request for a guest lane.
 #[derive(Debug, Clone)]
-pub(crate) struct ReadOnlyRequest<'a> {
+pub(crate) struct GuestLaneRequest<'a> {
     /// Name of the lane, or `None` to derive it from the prompt.
     pub(crate) name: Option<LaneName>,
     /// Prompt for the lane's agent.
@@ -31,7 +31,7 @@ pub(crate) struct ReadOnlyRequest<'a> {
     pub(crate) location: ReadLocation<'a>,
 }
 
-/// Checkout that a lane without its own branch uses.
+/// Checkout that a guest lane uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadLocation<'a> {
     /// The main checkout, as it is.
@@ -53,14 +53,14 @@ pub(crate) struct ReadTarget {
     pub(crate) commit: Oid,
 }
 
-/// Checked plan to create a lane without its own branch.
+/// Checked plan to create a guest lane.
 #[derive(Debug, Clone)]
-pub(crate) struct ReadOnlyPlan<'a> {
+pub(crate) struct GuestLanePlan<'a> {
     /// Name of the lane, free at the time of planning.
     pub(crate) name: LaneName,
     /// Worktree and commit that the agent will read.
     pub(crate) target: ReadTarget,
-    request: ReadOnlyRequest<'a>,
+    request: GuestLaneRequest<'a>,
 }
 
 /// Returns the main checkout with its current branch and commit.
@@ -102,11 +102,11 @@ fn displayed_branch(project: &Project, branch: Option<String>) -> String {
     }
 }
 
-/// Returns what the lane's agent would read if its run started now.
+/// Returns the worktree and the commit that the lane's agent would read if its run started now.
 ///
 /// # Errors
-/// Fails when the revision that it read no longer exists.
-pub(crate) fn current_target(project: &Project, lane: &AnyLane) -> Result<ReadTarget, Error> {
+/// Fails when the revision that the lane was created for no longer exists.
+pub(crate) fn current_read_target(project: &Project, lane: &AnyLane) -> Result<ReadTarget, Error> {
     match lane.is_detached() {
         true => detached_target(project, lane.path.clone(), Some(&lane.base)),
         false => main_checkout_target(project),
@@ -117,10 +117,10 @@ pub(crate) fn current_target(project: &Project, lane: &AnyLane) -> Result<ReadTa
 ///
 /// # Errors
 /// Fails when the revision has no commit, or the name is taken.
-pub(crate) fn plan_read_only_lane<'a>(
+pub(crate) fn plan_guest_lane<'a>(
     project: &Project,
-    request: ReadOnlyRequest<'a>,
-) -> Result<ReadOnlyPlan<'a>, Error> {
+    request: GuestLaneRequest<'a>,
+) -> Result<GuestLanePlan<'a>, Error> {
     let name = choose_name(project, request.name.as_ref(), request.prompt)?;
     let in_place = request.purpose == LanePurpose::InPlace;
     let target = match request.location {
@@ -130,7 +130,7 @@ pub(crate) fn plan_read_only_lane<'a>(
     if in_place {
         require_in_place_possible(project, name.as_str(), &target.rev_name)?;
     }
-    Ok(ReadOnlyPlan { name, target, request })
+    Ok(GuestLanePlan { name, target, request })
 }
 
 /// Creates the planned lane, with copies of `files` for its agent to read. The lane appears atomically. Since
@@ -138,9 +138,9 @@ pub(crate) fn plan_read_only_lane<'a>(
 ///
 /// # Errors
 /// Fails when the name has been taken since, a file cannot be read, or a hook refuses.
-pub(crate) fn create_read_only_lane(
+pub(crate) fn create_guest_lane(
     project: &Project,
-    plan: &ReadOnlyPlan<'_>,
+    plan: &GuestLanePlan<'_>,
     files: &[PathBuf],
 ) -> Result<(AnyLane, LockGuard), Error> {
     project.run_pre_spawn_hooks(plan.name.as_str(), &plan.target.rev_name)?;
@@ -164,7 +164,7 @@ pub(crate) fn create_read_only_lane(
     Ok((lane, lock))
 }
 
-fn new_record(project: &Project, name: &LaneName, plan: &ReadOnlyPlan<'_>) -> AnyLane {
+fn new_record(project: &Project, name: &LaneName, plan: &GuestLanePlan<'_>) -> AnyLane {
     let request = &plan.request;
     let is_detached = matches!(request.location, ReadLocation::Detached(_));
     let path = if is_detached { project.detached_dir(name.as_str()) } else { plan.target.dir.clone() };
@@ -185,12 +185,11 @@ pub(crate) fn purpose_phrase(purpose: LanePurpose) -> &'static str {
     }
 }
 
-/// Removes a lane without its own branch. Its prompts and answers stay in the history, under the name that is
-/// returned.
+/// Removes a guest lane. Its prompts and answers are retained in the history, under the returned name.
 ///
 /// # Errors
 /// [`Error::RemovalRefused`] while its agent runs. Nothing was changed then.
-pub(crate) fn remove_read_only_lane(
+pub(crate) fn remove_guest_lane(
     op: &Operation<'_>,
     lane: &AnyLane,
     reason: RemovalReason,

@@ -64,7 +64,7 @@ impl Operation<'_> {
     }
 
     /// Returns the step that changes a lane's record, or `None` if `change` changes nothing.
-    pub(crate) fn lane_step(
+    pub(crate) fn lane_record_step(
         &self,
         name: &str,
         change: impl FnOnce(&mut AnyLane),

@@ -20,7 +20,7 @@ pub(crate) fn recover(project: &Project) -> Result<(), Error> {
     project.store.record_clock();
     // The place of a crashed process in the landing queue blocks nobody; a process that cannot remove it
     // leaves it to the next.
-    drop(store::sweep_queue(project.store.locks()));
+    drop(store::remove_stale_tickets(project.store.locks()));
     // A process killed while delivering events blocks nobody either.
     project.deliver_events();
     detached_worktree::sweep_detached_worktrees(project);
@@ -31,7 +31,7 @@ pub(crate) fn recover(project: &Project) -> Result<(), Error> {
 pub(super) fn claim_orphans(project: &Project) -> Result<Vec<ScratchDir>, Error> {
     let mut orphans = project.store.layout().claim_orphans()?;
     if !orphans.is_empty() {
-        checks_dir::remove_half_added(project);
+        checks_dir::remove_unfinished_check_worktrees(project);
     }
     for orphan in &mut orphans {
         if Journal::path_in(orphan.path()).exists() {
@@ -163,7 +163,7 @@ fn recover_operation(project: &Project, journal: Journal) -> Result<(), Error> {
     let op = Operation::new(project, header, Some(journal));
     let mut unmoved = Vec::new();
     // An operation that has ended only lacks its entry in the log.
-    if !has_ended && let Err(e) = resolve_and_revert(&op, &mut unmoved) {
+    if !has_ended && let Err(e) = classify_and_revert(&op, &mut unmoved) {
         let command = command_text(&op);
         op.leave_unfinished();
         return Err(Error::RecoveryFailed { command, source: Box::new(e) });
@@ -176,9 +176,10 @@ fn recover_operation(project: &Project, journal: Journal) -> Result<(), Error> {
     Ok(())
 }
 
-/// Resolves the open steps, then completes the steps that cannot be reverted and reverts all others. Adds to
-/// `unmoved` the numbers of the steps that should have moved a branch and had not.
-fn resolve_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
+/// Determines for each pending step whether it has happened. Then completes the steps that cannot be reverted
+/// and reverts all others. Adds to `unmoved` the numbers of the pending steps that had not moved their ref or
+/// worktree yet.
+fn classify_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
     let count = op.journal_entry().map_or(0, |e| e.steps.len());
     for n in (0..count).rev() {
         if op.step_status(n) != Some(StepStatus::Pending) {
@@ -216,11 +217,12 @@ fn revert_all(op: &Operation<'_>) -> Result<(), Error> {
     op.revert_steps(0, |_| true)
 }
 
-/// Function that mends one worktree, given what the steps of an operation wrote to it, newest first.
+/// Function that repairs or syncs one worktree, given what the steps of an operation wrote to it, newest
+/// first.
 type MendFn = fn(&WorktreeContext<'_>, &[WorktreeStep]) -> Result<(), git::Error>;
 
-/// Calls `mend` for each worktree with what the completed steps wrote to it. A worktree where that fails is
-/// left to the revert of its steps.
+/// Calls `mend` for each worktree that completed steps changed, with what they wrote to it. If `mend` fails,
+/// the worktree is left to the revert of its steps.
 ///
 /// # Errors
 /// Fails when the disk is full: the next command repeats it once there is space.
@@ -252,7 +254,7 @@ fn mend_worktrees(op: &Operation<'_>, mend: MendFn) -> Result<(), Error> {
         // At the end of a revert a snapshot may be gone. Without it, nobody knows which files are the user's
         // own.
         let wrote: Vec<WorktreeStep> = wrote.into_iter().map_while(|wrote| wrote).collect();
-        match checkout.with_tree(&scratch, |tree| Ok(mend(tree, &wrote)?)) {
+        match checkout.with_context(&scratch, |tree| Ok(mend(tree, &wrote)?)) {
             Err(e) if is_disk_full(&e) => return Err(e),
             _ => {}
         }
@@ -260,7 +262,7 @@ fn mend_worktrees(op: &Operation<'_>, mend: MendFn) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns whether an error means that the disk or the quota is full.
+/// Returns whether an error of git's file operations means that the disk or the quota is full.
 fn is_disk_full(e: &Error) -> bool {
     let Error::Git(git::Error::Io { source, .. }) = e else { return false };
     matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)

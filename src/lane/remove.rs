@@ -18,13 +18,13 @@ pub(crate) enum RemovalReason {
     Discard,
 }
 
-/// Record of a removed lane: its name in the history, its saved commits and its trash entry.
+/// Result of a removal: the lane's name in the history, its saved commits and its trash entry.
 #[derive(Debug, Clone)]
 #[must_use]
 pub(crate) struct RemovedLane {
     /// Name of the lane in the history: `name@N`.
     pub(crate) history_name: String,
-    /// Tip of the lane's branch; the last known commit if the branch was already gone.
+    /// Tip of the lane's branch; the last known commit if the branch was already missing.
     pub(crate) tip: Option<Oid>,
     /// Whether the lane's branch had commits that its base lacks.
     pub(crate) has_unlanded: bool,
@@ -115,7 +115,7 @@ pub(super) fn remove_locked(
     })
 }
 
-/// Returns a phrase for the part of the lane's folder that goes to the trash; `None` if nothing does.
+/// Returns a phrase for the part of the lane's folder that will be in the trash; `None` if no part will be.
 fn describe_trash_contents(lane: &LaneRecord, evidence: &RemovalEvidence) -> Option<&'static str> {
     let meta = lane.path.symlink_metadata().ok().filter(|_| !evidence.is_foreign_folder)?;
     Some(if meta.is_dir() {
@@ -125,8 +125,8 @@ fn describe_trash_contents(lane: &LaneRecord, evidence: &RemovalEvidence) -> Opt
     })
 }
 
-/// Returns the command that removes a lane whose branch or folder is gone: `cleanup`, or `discard --force` if
-/// `cleanup` would refuse.
+/// Returns the command that removes a lane whose branch or folder is missing: `cleanup`, or `discard --force`
+/// if `cleanup` would refuse.
 pub(crate) fn removal_command(project: &Project, lane: &LaneRecord) -> String {
     let check_removable = || -> Result<(), Error> {
         refuse_removal(lane, &gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?, false)
@@ -160,8 +160,8 @@ pub(crate) fn refuse_removal(
     })
 }
 
-/// Returns every commit that is reachable only from this lane, and a snapshot commit of the uncommitted
-/// changes.
+/// Saves the uncommitted changes of a lane as commits. Returns the tips of all commits that only this lane
+/// has, and the snapshot commit of the uncommitted changes, if one was taken.
 fn save_everything(
     op: &Operation<'_>,
     lane: &LaneRecord,
@@ -173,8 +173,9 @@ fn save_everything(
     // Git still knows the commits that its HEAD was at.
     if evidence.is_folder_missing || evidence.broken_reason.is_some() {
         let admin = repo.worktree_admin_dir(&lane.path);
-        let commits =
-            admin.map(|admin| repo.worktree_log_commits(repo.command_dir(), &admin)).unwrap_or_default();
+        let commits = admin
+            .map(|admin| repo.worktree_referenced_commits(repo.command_dir(), &admin))
+            .unwrap_or_default();
         add_unreachable(repo, &mut tips, commits)?;
         return Ok((tips, None));
     }
@@ -195,7 +196,7 @@ fn save_everything(
         }
     }
     tips.extend(uncommitted);
-    add_unreachable(repo, &mut tips, repo.worktree_log_commits(&lane.path, checkout.git_dir()))?;
+    add_unreachable(repo, &mut tips, repo.worktree_referenced_commits(&lane.path, checkout.git_dir()))?;
     Ok((tips, uncommitted))
 }
 

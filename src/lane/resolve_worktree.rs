@@ -1,5 +1,5 @@
-//! Worktree in which a lane's conflict is resolved. Git's own merge creates its contents. Closing it moves it
-//! to the trash like any lane's folder, after everything in it has been anchored.
+//! Worktree in which a lane's conflict is resolved. Git's own merge creates its contents. Closing the
+//! worktree anchors everything in it with a ref and then moves it to the trash, like any lane's folder.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::store::{LockName, Record, new_id, now};
 /// Name of the folder for conflict worktrees, below the lanes' folder.
 const RESOLVE_DIR_NAME: &str = ".resolve";
 
-/// Places where the contents of a closed conflict worktree are kept.
+/// Where the contents of a closed conflict worktree were saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub(crate) struct ClosedResolution {
@@ -189,7 +189,12 @@ fn move_to_trash(
 }
 
 /// Undoes the creation of a conflict worktree. Changes that were made in it since are anchored first.
-pub(super) fn undo_open(op: &Operation<'_>, lane: &str, dir: &Path, start: Oid) -> Result<(), Error> {
+pub(super) fn undo_open_resolution(
+    op: &Operation<'_>,
+    lane: &str,
+    dir: &Path,
+    start: Oid,
+) -> Result<(), Error> {
     let record = op.project.store.layout().lane_record(lane);
     if let Some(record) = AnyLane::load_if_exists(&record)?
         && effective_state(op.project, &record)?.0.is_busy()
@@ -237,7 +242,7 @@ fn anchor_contents(
             tips.extend(checkout.commit_index(&format!("git-proq: index of the conflict of lane {lane}"))?);
         }
     }
-    for id in repo.worktree_log_commits(dir, checkout.git_dir()) {
+    for id in repo.worktree_referenced_commits(dir, checkout.git_dir()) {
         let mut is_reachable = false;
         for tip in known_commits.iter().chain(&tips).chain(sides) {
             is_reachable = is_reachable || repo.is_ancestor(id, *tip)?;

@@ -1,4 +1,5 @@
-//! Rollback of a lane creation that was killed: files that git wrote are removed, all others are kept.
+//! Rollback of a lane creation that was killed: a folder with only git's files is deleted; one with other
+//! files is moved to the trash.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -77,8 +78,8 @@ fn folder_identity(dir: &Path) -> Option<String> {
     dir.symlink_metadata().ok().map(|m| format!("{} {}", m.dev(), m.ino()))
 }
 
-/// Rolls back what a killed step created, if it got as far as creating the folder.
-pub(super) fn recover_step(
+/// Rolls back what a killed step created. A folder that the step did not create is left alone.
+pub(super) fn roll_back_killed_creation(
     project: &Project,
     dir: &Path,
     lane: &str,

@@ -55,8 +55,8 @@ pub(super) fn find_expired(project: &Project) -> Result<ExpiryScan, Error> {
     Ok(expired)
 }
 
-/// Returns whether other refs reach every commit that a saved ref keeps. For a commit that only ties tips
-/// together, its parents count.
+/// Returns whether other refs reach every commit that a saved ref keeps. `unreached` are the commits that no
+/// other ref reaches. For a commit that only ties commits together, its parents count.
 fn is_redundant(project: &Project, tip: Oid, unreached: &HashSet<Oid>) -> bool {
     if !unreached.contains(&tip) {
         return true;

@@ -1,4 +1,5 @@
-//! Overlap of a new lane's scope with other lanes: lanes that have changed, or are to change, the same files.
+//! Overlap of a new lane's scope with other lanes: lanes that have changed files in it, or whose own scope
+//! meets it.
 
 use std::cell::OnceCell;
 

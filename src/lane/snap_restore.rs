@@ -75,12 +75,12 @@ pub(crate) fn choose_stash_method(
 }
 
 /// Restores a snapshot to the user's current worktree. An automatic snapshot is restored to the worktree that
-/// it was taken of, which is created again if it is gone. With `dry_run`, only returns how the snapshot would
-/// be restored.
+/// it was taken of, which is created again if it is missing. With `dry_run`, only returns how the snapshot
+/// would be restored.
 ///
 /// # Errors
-/// [`Error::SnapshotAwaited`] if the open preview will restore it; [`git::Error::LocalChanges`] and similar errors if
-/// other changes are in the way. In these cases nothing was changed.
+/// [`Error::SnapshotAwaited`] if the open preview will restore it; [`git::Error::LocalChanges`] and similar
+/// errors if other changes are in the way. In these cases nothing was changed.
 pub(crate) fn restore_snapshot(
     project: &Project,
     view: &SnapView,

@@ -81,8 +81,8 @@ pub(crate) fn find_snap(project: &Project, prefix: &str) -> Result<SnapView, Err
     }
 }
 
-/// Returns the command that restores a lane's folder with its uncommitted changes. `None` unless the folder
-/// is gone and a snapshot has the changes.
+/// Returns the command that restores a lane's missing folder with its uncommitted changes. `None` unless the
+/// folder is missing and a snapshot that an event names has the changes.
 pub(crate) fn restore_folder_command(project: &Project, lane: &LaneRecord) -> Option<String> {
     let holds_folder = |snap: &SnapshotRecord| {
         let is_of_lane = |found: &AutomaticInfo| found.is_in_event && found.lane.as_ref() == Some(&lane.name);
@@ -106,7 +106,7 @@ struct Waiters {
 
 impl Waiters {
     fn load(project: &Project) -> Result<Waiters, Error> {
-        let open_preview = PreviewRecord::load_if_exists(&project.store.layout().preview())?;
+        let open_preview = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
         Ok(Waiters { open_preview, lanes: project.lanes()? })
     }
 

@@ -73,6 +73,8 @@ impl Operation<'_> {
     /// were changed since.
     pub(super) fn is_restore_untouched(&self, dir: &Path, snap: &SnapshotRecord) -> Result<bool, Error> {
         Ok(git::is_unchanged_since_restore(dir, &snapshot_store::parked_dir(self.project, &snap.id)?)
-            && self.checkout(dir)?.has_same_leftover_flags(&self.project.saved_index_path(dir, &snap.id))?)
+            && self
+                .checkout(dir)?
+                .has_same_flags_of_present_entries(&self.project.saved_index_path(dir, &snap.id))?)
     }
 }

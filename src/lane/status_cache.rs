@@ -1,4 +1,4 @@
-//! Cache of the status walks of lanes' worktrees, which makes the next walk faster. The cache can be deleted
+//! Cache of the status scans of lanes' worktrees, which makes the next scan faster. The cache can be deleted
 //! at any time.
 
 use std::path::Path;
@@ -29,13 +29,13 @@ impl StatusCache {
         }
     }
 
-    /// Returns the cached bytes of the lane at `index`, if there are any.
+    /// Returns the cached scan of the lane at position `index` of the names, if there is one.
     pub(super) fn read(&self, index: usize) -> Option<Vec<u8>> {
         crate::regular_file::read_store_file(self.layout.worktree_scan_cache(self.names.get(index)?)).ok()
     }
 
-    /// Saves the cached bytes of the lane at `index`, and removes cache files without a lane. Write errors
-    /// are ignored, since they only make the next walk slower.
+    /// Saves the cached scan of the lane at position `index` of the names, and removes cache files without a
+    /// lane. Write errors are ignored, since they only make the next scan slower.
     pub(super) fn save(&self, index: usize, bytes: &[u8]) {
         let Some(name) = self.names.get(index) else { return };
         let saved = write_cache(&self.layout.worktree_scan_cache(name), bytes);

@@ -36,7 +36,7 @@ impl StepOutcome {
 impl Operation<'_> {
     /// Creates the step that moves a worktree from one commit to another. It includes the local state that
     /// reverting the step must restore.
-    pub(crate) fn tree_step(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Step {
+    pub(crate) fn transition_step(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Step {
         // If the local state cannot be read now, the step will fail.
         let repo = &self.project.repo;
         let mut drops = LocalState::lost_on_switch(repo, dir, from, to).unwrap_or_default();
@@ -85,7 +85,7 @@ impl Operation<'_> {
         local_state: &LocalState,
         dropped_dirs: &[RepoPath],
     ) -> Result<(), Error> {
-        let mut step = self.tree_step(dir, from, to, mv);
+        let mut step = self.transition_step(dir, from, to, mv);
         if let Step::Checkout { restored_state: step_restored_state, dropped_state: drops, .. } = &mut step {
             step_restored_state.clone_from(local_state);
             drops.empty_dirs.extend_from_slice(dropped_dirs);
@@ -116,7 +116,7 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<S
             let checkout = op.checkout(dir)?;
             let local_state = local_state.with_modes(drops);
             checkout
-                .with_tree(scratch, |tree| {
+                .with_context(scratch, |tree| {
                     Ok(git::transition(tree, (*from, *to), mv, &message, &local_state)?)
                 })
                 .inspect_err(|_| checkout.create_folders(&drops.empty_dirs))?;
@@ -126,8 +126,8 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<S
             let snapshot = op.load_snapshot(snap)?;
             let parked_dir = snapshot_store::parked_dir(project, snap)?;
             let checkout = op.checkout(dir)?;
-            let save_files = |saved| save_commit(project, saved, "written meanwhile");
-            checkout.with_tree(scratch, |tree| {
+            let save_files = |saved| anchor_saved_files(project, saved, "written meanwhile");
+            checkout.with_context(scratch, |tree| {
                 Ok(git::clear_worktree(tree, &snapshot, &parked_dir, &save_files)?)
             })?;
         }
@@ -169,7 +169,7 @@ fn apply_restore(
     let checkout = op.checkout(dir)?;
     let empty_dirs = before.map_or(&[][..], |before| &before.empty_dirs);
     let restored = checkout
-        .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, head, &parked_dir, &raw_index)?))
+        .with_context(scratch, |tree| Ok(git::restore(tree, &snapshot, head, &parked_dir, &raw_index)?))
         .inspect_err(|_| checkout.create_folders(empty_dirs))?;
     // Empty folders would block files that are parked under this name again.
     snapshot_store::prune_parked_folders(project, snap);
@@ -270,7 +270,7 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         }
         // Work may have been done in it since.
         Step::CreateResolveWorktree { dir, lane, start } => {
-            resolve_worktree::undo_open(op, lane, dir, *start)
+            resolve_worktree::undo_open_resolution(op, lane, dir, *start)
         }
     }
 }
@@ -294,7 +294,7 @@ pub(super) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Erro
 /// nothing else had to be parked, only that record names them.
 fn restore_preview_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     let Step::WriteRecord { path, old: None, new: Some(text) } = step else { return Ok(()) };
-    if op.store_relative_path(&op.project.store.layout().preview()) != *path {
+    if op.store_relative_path(&op.project.store.layout().preview_record()) != *path {
         return Ok(());
     }
     let Ok(record) = toml::from_str::<PreviewRecord>(text) else { return Ok(()) };
@@ -311,11 +311,12 @@ pub(super) fn preview_ignored_files(project: &Project, dir: &Path) -> Result<Vec
     if project.repo.main_worktree() != Some(dir) {
         return Ok(Vec::new());
     }
-    let open = PreviewRecord::load_if_exists(&project.store.layout().preview())?;
+    let open = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
     Ok(open.map(|open| open.ignored).unwrap_or_default())
 }
 
-/// Deletes a snapshot whose files never left their places, or were restored to them.
+/// Deletes a snapshot whose files never left their places, or were restored to them. A snapshot that still
+/// holds parked files is only marked as restored.
 pub(super) fn delete_snapshot(op: &Operation<'_>, id: &str) -> Result<(), Error> {
     let name = SnapshotRecord::ref_name(id);
     snapshot_store::prune_parked_folders(op.project, id);
@@ -355,7 +356,7 @@ pub(super) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> R
         return Ok(false);
     }
     if missing_worktree::is_missing_or_replaced(op, step)? {
-        return missing_worktree::recover_step(op, step, scratch);
+        return missing_worktree::recover_step_without_worktree(op, step, scratch);
     }
     let recovery = match step {
         Step::AgentCommits { .. } => return Ok(true),
@@ -378,14 +379,14 @@ pub(super) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> R
         Step::ReuseTrash { entry, dir } => return pool::recover_reuse(entry, dir),
         Step::RecreateTrash { entry, .. } => return pool::recover_recreate(entry),
         Step::CreateWorktree { dir, lane, start } | Step::CreateResolveWorktree { dir, lane, start } => {
-            rollback_create::recover_step(project, dir, lane, *start, scratch)?;
+            rollback_create::roll_back_killed_creation(project, dir, lane, *start, scratch)?;
             return Ok(false);
         }
         Step::Checkout { dir, from, to, ref_move: mv, .. } => {
             let checkout = op.checkout(dir)?;
             let recover =
                 |tree: &git::WorktreeContext<'_>| Ok(git::recover_transition(tree, *from, *to, mv)?);
-            let recovery = checkout.with_tree(scratch, recover)?;
+            let recovery = checkout.with_context(scratch, recover)?;
             restore_empty_folders(&checkout, step, recovery.is_done);
             recovery
         }
@@ -395,7 +396,7 @@ pub(super) fn recover_step(op: &Operation<'_>, step: &Step, scratch: &Path) -> R
         }
     };
     for saved in recovery.saved {
-        save_commit(project, saved, "written after the crash")?;
+        anchor_saved_files(project, saved, "written after the crash")?;
     }
     Ok(recovery.is_done)
 }
@@ -413,7 +414,7 @@ fn recover_snapshot_step(
     let snapshot = op.load_snapshot(snap)?;
     let parked_dir = snapshot_store::parked_dir(project, snap)?;
     let raw_index = project.saved_index_path(dir, snap);
-    let recovery = op.checkout(dir)?.with_tree(scratch, |tree| match step {
+    let recovery = op.checkout(dir)?.with_context(scratch, |tree| match step {
         Step::RestoreSnapshot { head, .. } => {
             Ok(git::recover_restore(tree, &snapshot, *head, &parked_dir, &raw_index)?)
         }
@@ -426,12 +427,12 @@ fn recover_snapshot_step(
 }
 
 /// Creates a ref for a commit of files that would be overwritten, and warns about it.
-fn save_commit(project: &Project, saved: Oid, origin: &str) -> Result<(), git::Error> {
+fn anchor_saved_files(project: &Project, saved: Oid, origin: &str) -> Result<(), git::Error> {
     let name = format!("refs/proq/saved/crash-{}", new_id());
     project.repo.create_ref(&name, saved, "git-proq: saved")?;
     project
         .listener
-        .warn(format!("files that were {origin} are kept: git checkout {name} -- .  local_state them here"));
+        .warn(format!("files that were {origin} are kept: git checkout {name} -- .  brings them here"));
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! Cleanup of what crashed processes left and nothing completes: half-written files, folders without a file.
+//! Cleanup of leftovers of crashed processes that no recovery completes: half-written files, folders without
+//! a file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -84,8 +84,8 @@ pub(super) fn move_incomplete_worktree(
     Ok(dir)
 }
 
-/// Trash entry for single files of a lane that stays, together with the files that replace them. Until it is
-/// moved to the trash, it is deleted with its process, or by the next command.
+/// Trash entry for single files of a lane that is not removed; it also has a place for the files that replace
+/// them. Until the entry is moved to the trash, it is deleted with its process, or by the next command.
 pub(super) struct FileExchange {
     scratch: ScratchDir,
     entry_dir: PathBuf,
@@ -198,14 +198,14 @@ fn new_entry_path(project: &Project, lane: &str) -> PathBuf {
     project.store.layout().trash().join(format!("{lane}-{}", new_id()))
 }
 
-/// Returns whether `path` is on another disk than the store, so that a rename is impossible. If that cannot
-/// be read, the rename itself will fail.
+/// Returns whether `path` is on another disk than the store, so that a rename is impossible. Returns false if
+/// the disks cannot be determined; the rename itself fails then.
 fn is_on_other_disk(path: &Path, project: &Project) -> bool {
     let device = |path: &Path| path.symlink_metadata().ok().map(|m| m.dev());
     matches!((device(path), device(project.store.layout().root())), (Some(a), Some(b)) if a != b)
 }
 
-/// Returns the path beside a folder to which it is renamed if it is on another disk than the trash.
+/// Returns the path next to a folder to which it is renamed if it is on another disk than the trash.
 fn sibling_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".trash-{name}-{}", new_id()))

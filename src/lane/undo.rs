@@ -94,8 +94,8 @@ impl UndoPlan {
         }
     }
 
-    /// Refuses the plan if other operations were logged since it was made, during a prompt or while waiting
-    /// for a lock.
+    /// Refuses the plan if other operations were logged after planning, during a prompt or while waiting for
+    /// a lock.
     fn require_newest(&self, log: &OpLog) -> Result<(), Error> {
         if plan_from_log(log, self.target)?.numbers == self.numbers {
             return Ok(());
@@ -300,15 +300,15 @@ impl EntryRevert<'_, '_> {
         Ok(self.op.project.repo.worktree_head(dir)?.as_ref() == Some(head))
     }
 
-    /// Returns a lane that the operation created, with its run lock. Fails if the lane is busy, in the
-    /// preview, or gone.
+    /// Returns a lane that the operation created, with its run lock. Fails if the lane is busy, shown in the
+    /// open preview, or missing.
     pub(super) fn lock_created_lane(&self, name: &str) -> Result<(LaneRecord, LockGuard), Error> {
         let project = self.op.project;
         let path = project.store.layout().lane_record(name);
         if AnyLane::load_if_exists(&path)?.is_none() {
             return Err(Error::UnknownLane { name: name.to_owned(), similar: None });
         }
-        let open = PreviewRecord::load_if_exists(&project.store.layout().preview())?;
+        let open = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
         if open.is_some_and(|open| open.lane == name) {
             return Err(UndoError::LanePreviewed { name: name.to_owned() }.into());
         }

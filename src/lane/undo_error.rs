@@ -68,7 +68,7 @@ pub enum UndoError {
         /// Command that comes closest to the undo.
         alternative: Option<String>,
     },
-    /// The branch to which the checkout would return, or whose landing would be undone, is gone.
+    /// The branch to which the checkout would return, or whose landing would be undone, is missing.
     #[error("there is no branch '{branch}' any more")]
     BranchGone {
         /// Name of the branch.
@@ -94,10 +94,10 @@ pub enum UndoError {
         /// Top folder of the other worktree.
         dir: std::path::PathBuf,
     },
-    /// The changes that wait in the open preview are not those that the operation parked.
+    /// The changes that the open preview will restore are not those that the operation parked.
     #[error("your changes were set aside anew since, and wait in the preview as they are now")]
     PreviewChangesReplaced,
-    /// The record of the changes that wait in the open preview is gone.
+    /// The record of the changes that the open preview will restore is missing.
     #[error("the record of your changes from before the preview is gone")]
     PreviewRecordMissing,
     /// A remote already has the commits to undo.

@@ -13,7 +13,7 @@ use crate::git::{self, Head, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, Step};
 
-/// State that would differ from the disk once the steps checked so far were reverted.
+/// How git and the files would differ from now once the steps checked so far were reverted.
 #[derive(Debug, Default)]
 pub(super) struct UndoForecast {
     /// Future tips of refs, by full ref name.
@@ -24,8 +24,8 @@ pub(super) struct UndoForecast {
     removed_paths: Vec<PathBuf>,
     /// Worktrees whose HEAD would have been switched.
     switched_worktrees: BTreeSet<PathBuf>,
-    /// Worktrees whose changes would have been parked, each with the snapshot that would then be restored to
-    /// it.
+    /// Worktrees with a snapshot step that would have been reverted. The value is the snapshot that would
+    /// then be restored to the worktree; none if its changes would be parked.
     restored_snapshots: BTreeMap<PathBuf, Option<String>>,
 }
 
@@ -52,7 +52,8 @@ impl UndoForecast {
         self.restored_snapshots.insert(dir.clone(), restored_snap);
     }
 
-    /// Returns the current path of the file that would be at `path` by then.
+    /// Returns the current path of the file that would be at `path` once the steps checked so far were
+    /// reverted.
     fn current_path(&self, path: &Path) -> PathBuf {
         let relocate =
             |(from, to): &(PathBuf, PathBuf)| path.strip_prefix(from).ok().map(|suffix| to.join(suffix));
@@ -61,8 +62,9 @@ impl UndoForecast {
 }
 
 impl EntryRevert<'_, '_> {
-    /// Refuses an operation that reverting it would refuse. With `is_newest`, the disk is as the operation
-    /// left it, apart from later changes by the user.
+    /// Checks whether the operation can be reverted, with the refusals of the real undo, and records the
+    /// effects in `forecast`. With `is_newest`, the disk is as the operation left it, apart from later
+    /// changes by the user.
     pub(super) fn check_revert(&self, forecast: &mut UndoForecast, is_newest: bool) -> Result<(), Error> {
         let mut steps: Vec<&Step> = self.entry.applied_steps().collect();
         let created = self.created_lanes();
@@ -124,8 +126,8 @@ impl EntryRevert<'_, '_> {
         }
     }
 
-    /// Checks the first switch of HEAD in a worktree. If one of its branches will have moved by then, the
-    /// current branch tips are not checked.
+    /// Checks the first switch of HEAD that would be reverted in a worktree. If reverting newer steps moves
+    /// one of the switch's branches, the present branch tips are not checked.
     fn check_switch(
         &self,
         step: &Step,
@@ -152,8 +154,8 @@ impl EntryRevert<'_, '_> {
         }
     }
 
-    /// Refuses to revert a switch of HEAD to `to` if a restored snapshot would have changes in the worktree
-    /// by then.
+    /// Refuses to revert a switch of HEAD to `to` if reverting newer steps restores the snapshot
+    /// `restored_snap` to the worktree, and it has changes.
     fn refuse_restored_edits(&self, dir: &Path, to: &Head, restored_snap: Option<&str>) -> Result<(), Error> {
         let project = self.op.project;
         let Some(snap) = restored_snap else { return Ok(()) };
@@ -177,9 +179,9 @@ impl EntryRevert<'_, '_> {
         Ok(())
     }
 
-    /// Checks the removal of a lane after later operations are undone. Undoing them may first restore the
-    /// lane, and then only its commits are checked. It may also remove the lane's landed commits from its
-    /// base.
+    /// Checks the removal of a lane that an older operation created, as it will be once newer operations are
+    /// undone. That may first restore the lane; then only its commits are checked. It may also remove the
+    /// lane's landed commits from its base.
     fn check_later_removal(&self, name: &str, forecast: &mut UndoForecast) -> Result<(), Error> {
         let project = self.op.project;
         let record_path = project.store.layout().lane_record(name);
@@ -202,7 +204,7 @@ impl EntryRevert<'_, '_> {
         Ok(())
     }
 
-    /// Returns the future tip of a ref, by its full name.
+    /// Returns the tip that a ref would have once the steps checked so far were reverted, by its full name.
     fn forecast_tip(&self, name: &str, forecast: &UndoForecast) -> Result<Option<Oid>, Error> {
         match forecast.ref_tips.get(name) {
             Some(tip) => Ok(*tip),

@@ -110,8 +110,8 @@ impl EntryRevert<'_, '_> {
         Err(UndoError::CurrentBranchMoved { branch, tip, alternative }.into())
     }
 
-    /// Refuses to revert a switch of HEAD from a branch that is gone, because HEAD would be on a branch
-    /// without a commit. `tip_of` returns where the branch will be by then.
+    /// Refuses to revert a switch of HEAD from a branch that is missing, because HEAD would be on a branch
+    /// without a commit. `tip_of` returns the tip that a branch will have at that moment.
     pub(super) fn refuse_missing_branch(
         &self,
         step: &Step,

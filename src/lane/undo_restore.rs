@@ -1,5 +1,5 @@
-//! Inverse of restoring a snapshot: what the restore put into a worktree, and what was changed there since,
-//! is saved and parked again.
+//! Inverse of restoring a snapshot: the restored changes in the worktree, and all later ones, are saved in a
+//! snapshot and parked again.
 
 use std::path::Path;
 
@@ -12,9 +12,10 @@ use crate::store::records::{PreRestoreState, PreviewRecord, SnapshotRecord};
 use crate::store::{Record, new_id, now};
 
 impl Operation<'_> {
-    /// Removes from the worktree what restoring snapshot `id` put there and what was changed since: the
-    /// inverse of that restore. Changes that the snapshot does not hold become another snapshot, which then
-    /// replaces `id` for the preview or lane that waits for it.
+    /// Reverts the restore of snapshot `id`: parks the restored changes and all later ones in the worktree.
+    /// Returns the id of the snapshot that has them; none if only empty folders were left to park. Changes
+    /// that `id` does not hold become another snapshot, which then replaces `id` for the preview or lane that
+    /// waits for it.
     pub(super) fn undo_restore(
         &self,
         dir: &Path,
@@ -27,7 +28,7 @@ impl Operation<'_> {
         let checkout = self.checkout(dir)?;
         let base = self.project.repo.head_commit(dir)?.unwrap_or(old.snapshot.base);
         let save = |snapshot: Snapshot, raw_index: &Path| {
-            let awaited_id = self.find_awaited_id(&old)?.map(|(id, _)| id);
+            let awaited_id = self.awaited_id_and_restore_command(&old)?.map(|(id, _)| id);
             // Once the content differs, only another snapshot can hold what was merged and the result of the
             // merge.
             let is_awaited = |snap: &Option<String>| awaited_id.is_some() && awaited_id == *snap;
@@ -103,8 +104,8 @@ impl Operation<'_> {
         Ok(id)
     }
 
-    /// Saves again a snapshot that renewed another one and that the undo of that one removes. Previews and
-    /// lanes that wait for the other snapshot then wait for this one.
+    /// Saves snapshot `old`, which renewed another snapshot, again under a new id, because the undo removes
+    /// `old`. A preview or lane that waits for `awaited_id` then waits for the new snapshot.
     fn save_renewed_again(
         &self,
         dir: &Path,
@@ -136,8 +137,9 @@ impl Operation<'_> {
         Ok(())
     }
 
-    /// Saves the present changes as a separate snapshot. Where it holds more than `old` and the restored
-    /// state before it, previews and lanes that waited for `old` wait for it.
+    /// Saves the present changes as a separate snapshot. A preview or lane that waited for `old` then waits
+    /// for the new one. If nothing waits for it and it holds nothing new, it is marked as restored, so that
+    /// it expires.
     fn save_separate_snapshot(
         &self,
         old: &SnapshotRecord,
@@ -150,7 +152,7 @@ impl Operation<'_> {
             known_snapshots.push(self.load_snapshot(before)?);
         }
         let new_paths = snapshot.unique_paths(&self.project.repo, &known_snapshots)?;
-        let awaited = self.find_awaited_id(old)?;
+        let awaited = self.awaited_id_and_restore_command(old)?;
         // No git object holds an ignored file, so this snapshot may be the only copy.
         let is_needed = !new_paths.is_empty() || !snapshot.ignored.is_empty() || awaited.is_some();
         let restored = match awaited {
@@ -192,9 +194,12 @@ impl Operation<'_> {
     }
 
     /// Returns the id by which an open preview or a lane waits for a snapshot, and the command that restores
-    /// it. The id is the snapshot's own, or that of the snapshot that it renews. None when nothing waits for
-    /// it.
-    fn find_awaited_id(&self, snap: &SnapshotRecord) -> Result<Option<(String, String)>, Error> {
+    /// it. The id is the snapshot's own, or that of the snapshot that it renews or replaces. None when
+    /// nothing waits for it.
+    fn awaited_id_and_restore_command(
+        &self,
+        snap: &SnapshotRecord,
+    ) -> Result<Option<(String, String)>, Error> {
         for id in std::iter::once(&snap.id).chain(&snap.parked_files_in).chain(&snap.replaces) {
             if let Some(restore_command) = self.awaited_restore_command(id)? {
                 return Ok(Some((id.clone(), restore_command)));
@@ -206,7 +211,7 @@ impl Operation<'_> {
     /// Returns the command that restores a snapshot for which an open preview or a lane waits; none when
     /// nothing waits for it.
     pub(super) fn awaited_restore_command(&self, id: &str) -> Result<Option<String>, Error> {
-        let open = PreviewRecord::load_if_exists(&self.project.store.layout().preview())?;
+        let open = PreviewRecord::load_if_exists(&self.project.store.layout().preview_record())?;
         if open.is_some_and(|open| open.snapshot.as_deref() == Some(id)) {
             return Ok(Some("git proq preview --back".to_owned()));
         }
@@ -215,9 +220,10 @@ impl Operation<'_> {
         Ok(lane.map(|lane| format!("git proq preview {}", lane.name)))
     }
 
-    /// Makes the open preview and all lanes that wait for snapshot `old` wait for `new`.
+    /// Makes the open preview and all lanes that wait for snapshot `old` wait for `new`, and marks `old` as
+    /// restored.
     fn replace_awaited(&self, old: &str, new: &str) -> Result<(), Error> {
-        let path = self.project.store.layout().preview();
+        let path = self.project.store.layout().preview_record();
         if let Some(mut open) = PreviewRecord::load_if_exists(&path)?
             && open.snapshot.as_deref() == Some(old)
         {
@@ -238,8 +244,8 @@ impl Operation<'_> {
     }
 }
 
-/// Restores a worktree, which is at HEAD, to its state before a snapshot was restored to it. `taken_snap` is
-/// the snapshot of the contents that the worktree had since then.
+/// Restores a worktree, whose files are as in HEAD, to its state before a snapshot was restored to it.
+/// `taken_snap` is the snapshot that holds the contents parked from it just now.
 pub(super) fn restore_previous_state(
     op: &Operation<'_>,
     dir: &Path,

@@ -10,10 +10,11 @@ use crate::git::WorktreeList;
 use crate::store::records::{LaneRecord, LaneState, LaneWorktree, TrashRecord};
 use crate::store::{LockName, new_id, now};
 
-/// Removes an unrecorded worktree as if it were a lane: with evidence and anchors, into the trash. A worktree
-/// with work in it becomes a lane. An incomplete worktree goes to the trash with all of its contents: no
-/// agent could run in it, and no commit in it could land. A dry run only checks. Returns false if the
-/// worktree is not unrecorded any more, because the process that created or removed it has finished.
+/// Removes an unrecorded worktree as a lane is removed: checks the evidence, anchors its commits and moves it
+/// to the trash. A worktree with work in it becomes a lane instead. An incomplete worktree is moved to the
+/// trash with all of its contents: no agent could run in it, and no commit in it could land. A dry run only
+/// checks. Returns false if the worktree is not unrecorded any more, because the process that created or
+/// removed it has finished.
 pub(crate) fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -> Result<bool, Error> {
     let lane_name_in = |worktrees: &WorktreeList| {
         worktrees.at(path).and_then(|worktree| project.lane_name_at(path, worktree.branch.as_deref()))
@@ -70,13 +71,13 @@ fn worktree_id_at(project: &Project, path: &Path) -> Option<String> {
     Some(admin.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Moves git's registration of a worktree to the trash if no lane knows it and its folder is gone. Its
-/// commits are anchored first: its HEAD or reflog may be the last reference to them. The caller holds the run
-/// lock of `name`.
+/// Moves git's registration of a worktree to the trash. The caller has checked that no lane record names it
+/// and that its folder is missing, and holds the run lock of `name`. Its commits are anchored first: its HEAD
+/// or reflog may be the last reference to them.
 pub(crate) fn trash_registration(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
     let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
     let Some(admin) = project.repo.worktree_admin_dir(path) else { return Ok(()) };
-    let tips = project.repo.worktree_log_commits(project.repo.command_dir(), &admin);
+    let tips = project.repo.worktree_referenced_commits(project.repo.command_dir(), &admin);
     operate(project, "doctor", |op| {
         let saved_ref = format!("refs/proq/saved/{name}-{}", new_id());
         match tips.as_slice() {

@@ -12,17 +12,17 @@ use crate::store::records::MergeStrategy;
 pub(super) enum ApplyOutcome {
     /// The lane lands with this commit; the second id is its tree.
     Applied(Oid, Oid),
-    /// All changes of the lane are there already.
+    /// The stack already contains all changes of the lane.
     AlreadyApplied,
     /// The merge has conflicts.
     Conflict(TreeMergeOutcome),
-    /// The lane must not land like this: reason and hints.
+    /// The lane cannot be applied with this strategy or these commits: reason and hints for the user.
     Refused(String, Vec<String>),
     /// A hook of the repository refused; it may accept later: reason and hints.
     Vetoed(String, Vec<String>),
 }
 
-/// Applies a lane on top of `ours`, a commit and its tree.
+/// Applies a lane on top of `ours`, the stack's topmost commit and its tree.
 pub(super) fn apply_lane(
     context: StackContext<'_>,
     ours: (Oid, Oid),
@@ -125,8 +125,8 @@ fn apply_with_uncommitted(
     apply_commit(context, merged.tree, parents, &message::merge_message(&candidate.lane), "merge")
 }
 
-/// Returns the start of a part of a lane if that start is not below `ours`; then only the part's own commits
-/// land.
+/// Returns the commit that the candidate's part of a lane starts after, if the stack below does not contain
+/// it. Only the part's own commits land then.
 fn separate_part_start(
     context: StackContext<'_>,
     ours: Oid,
@@ -137,7 +137,7 @@ fn separate_part_start(
     Ok((!is_below).then_some(part.start))
 }
 
-/// Applies all commits of the lane as one commit with this tree.
+/// Applies all commits of the lane after `since` as one commit with the given tree.
 fn apply_squashed(
     context: StackContext<'_>,
     ours: (Oid, Oid),

@@ -1,7 +1,7 @@
-//! Commands that check one state of a stack: those of its base on every state, those of a task on states that
-//! contain its lane.
+//! Check commands of each state of a stack, where a state is the base with the lowest lanes. Commands of the
+//! base check every state; commands of a task check the states that contain its lane.
 
-/// Numbers of the commands that check one state of the files.
+/// Numbers of check commands, in the order in which they run on one state.
 pub(super) type CommandNumbers = Vec<usize>;
 
 /// All check commands of one landing, each with a number.
@@ -18,7 +18,7 @@ pub(super) struct CheckCommands {
 
 impl CheckCommands {
     /// Adds the commands of landings on one base, and returns their numbers in order.
-    pub(super) fn add(&mut self, base_commands: Vec<String>) -> CommandNumbers {
+    pub(super) fn add_base_commands(&mut self, base_commands: Vec<String>) -> CommandNumbers {
         let first = self.command_lines.len();
         self.command_lines.extend(base_commands);
         (first..self.command_lines.len()).collect()
@@ -34,8 +34,8 @@ impl CheckCommands {
         self.task_numbers.contains(&number)
     }
 
-    /// Returns the numbers of the commands that check a state: those of the base, then those of the tasks of
-    /// its lanes in the order of the lanes, each once.
+    /// Returns the numbers of the commands that check a state: first those of the base, then those of the
+    /// tasks of the state's lanes in stack order, each once.
     pub(super) fn numbers_for<'l>(
         &mut self,
         base: &[usize],
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn each_state_has_the_commands_of_its_lanes_once() {
         let mut commands = CheckCommands::default();
-        assert_eq!(commands.add(vec!["make".into(), "make test".into()]), [0, 1]);
+        assert_eq!(commands.add_base_commands(vec!["make".into(), "make test".into()]), [0, 1]);
         let (a, b, c): (&[&str], &[&str], &[&str]) = (&["x", "y"], &[], &["y", "z", "y"]);
         assert_eq!(numbers(&mut commands, &[]), [0, 1]);
         assert_eq!(numbers(&mut commands, &[a, b]), [0, 1, 2, 3]);
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn shared_line_runs_once_as_task_command() {
         let mut commands = CheckCommands::default();
-        assert_eq!(commands.add(vec!["make".into(), "make test".into()]), [0, 1]);
+        assert_eq!(commands.add_base_commands(vec!["make".into(), "make test".into()]), [0, 1]);
         assert_eq!(numbers(&mut commands, &[&["make", "more"]]), [2, 1, 3]);
         assert_eq!(numbers(&mut commands, &[&[]]), [0, 1]);
         assert!(commands.is_task_command(2) && !commands.is_task_command(0));

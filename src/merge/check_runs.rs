@@ -31,7 +31,7 @@ const MAX_LOG_BYTES: u64 = 1024 * 1024;
 pub(super) struct CheckRules<'a> {
     /// Command lines, by number.
     pub(super) command_lines: &'a [String],
-    /// Numbers of the commands that may fail.
+    /// Numbers of the commands whose failure is ignored.
     pub(super) tolerated: &'a [usize],
     /// Time limit of one command.
     pub(super) time_limit: Duration,
@@ -43,7 +43,7 @@ pub(super) struct StateCheck {
     pub(super) commit: Oid,
     /// Names of the lanes that the commit contains.
     pub(super) lanes: Vec<String>,
-    /// Branch that the lanes are to land on.
+    /// Branch that the lanes would land on.
     pub(super) onto: String,
     /// Numbers of the commands to run, in order.
     pub(super) commands: CommandNumbers,
@@ -56,7 +56,7 @@ pub(super) struct FailedCommand {
     pub(super) command: usize,
     /// Exit of the command.
     pub(super) exit: ExitOutcome,
-    /// End of the output of the command and those before it.
+    /// End of the check's log: output of the failed command and of the commands before it.
     pub(super) log: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ impl CheckResult {
     }
 }
 
-/// Check worktrees of this process, and the number of runs in them.
+/// Check worktrees that this process uses, and the number of times that commands were started in them.
 #[derive(Debug, Default)]
 pub(super) struct CheckRuns {
     worktrees: Vec<CheckWorktree>,
@@ -86,10 +86,10 @@ pub(super) struct CheckRuns {
     pub(super) count: usize,
 }
 
-/// Commit that is being checked.
+/// Check of one commit that is currently running in a check worktree.
 struct RunningCheck {
-    task: usize,
-    worktree: usize,
+    check_index: usize,
+    worktree_index: usize,
     /// Index of the current command in the list of the check.
     command_index: usize,
     /// Number of the command that failed the first time.
@@ -98,24 +98,24 @@ struct RunningCheck {
 }
 
 impl CheckRuns {
-    /// Runs the commands of every check, up to `jobs` in parallel. The checks are of the `prefixes` of one
-    /// stack. A check whose result no longer matters, given the others, is not started or is ended, and has
-    /// no result.
+    /// Runs the commands of every check, up to `jobs` in parallel. `prefixes` has the length of the stack's
+    /// prefix that each check covers. A check whose result no longer matters, given the others, is not
+    /// started or is ended, and has no result.
     pub(super) fn run(
         &mut self,
         project: &Project,
         rules: CheckRules<'_>,
-        tasks: &[StateCheck],
+        checks: &[StateCheck],
         prefixes: &[usize],
         jobs: usize,
     ) -> Result<Vec<Option<CheckResult>>, Error> {
         let mut check_round =
-            CheckRound { runs: self, project, rules, tasks, active: Vec::new(), last_report: None };
+            CheckRound { runs: self, project, rules, checks, active: Vec::new(), last_report: None };
         let result = check_round.run_all(prefixes, jobs);
         // Ends the commands that still run after an error.
         check_round.active.clear();
         project.listener.progress("");
-        let mut slots = self.worktrees.iter().zip(tasks.iter().cycle());
+        let mut slots = self.worktrees.iter().zip(checks.iter().cycle());
         let released = slots.try_for_each(|(worktree, task)| {
             worktree.worktree.require_intact(project, &task.lanes)?;
             worktree.worktree.detach_head(project, task.commit)
@@ -130,16 +130,16 @@ struct CheckRound<'a> {
     runs: &'a mut CheckRuns,
     project: &'a Project,
     rules: CheckRules<'a>,
-    tasks: &'a [StateCheck],
+    checks: &'a [StateCheck],
     active: Vec<RunningCheck>,
     last_report: Option<Instant>,
 }
 
 impl CheckRound<'_> {
     fn run_all(&mut self, prefixes: &[usize], jobs: usize) -> Result<Vec<Option<CheckResult>>, Error> {
-        let mut results: Vec<Option<CheckResult>> = self.tasks.iter().map(|_| None).collect();
+        let mut results: Vec<Option<CheckResult>> = self.checks.iter().map(|_| None).collect();
         // The full stack is checked first: if it passes, no other result matters.
-        let mut waiting: Vec<usize> = (0..self.tasks.len()).collect();
+        let mut waiting: Vec<usize> = (0..self.checks.len()).collect();
         loop {
             crate::interrupt::check()?;
             while self.active.len() < jobs
@@ -153,15 +153,15 @@ impl CheckRound<'_> {
             }
             for index in (0..self.active.len()).rev() {
                 let Some(exit) = self.active[index].process.poll()? else { continue };
-                let task = self.active[index].task;
-                if let Some(result) = self.advance(index, exit)? {
+                let task = self.active[index].check_index;
+                if let Some(result) = self.handle_command_exit(index, exit)? {
                     drop(self.active.swap_remove(index));
                     results[task] = Some(result);
                 }
             }
             let verdicts: Vec<Option<CheckVerdict>> =
                 results.iter().map(|f| f.as_ref().map(CheckResult::verdict)).collect();
-            self.active.retain(|a| !is_irrelevant(a.task, prefixes, &verdicts));
+            self.active.retain(|a| !is_irrelevant(a.check_index, prefixes, &verdicts));
             waiting.retain(|task| !is_irrelevant(*task, prefixes, &verdicts));
             if !self.active.is_empty() {
                 self.report_progress();
@@ -172,13 +172,19 @@ impl CheckRound<'_> {
 
     /// Starts the check of a commit in a free worktree.
     fn start_check(&mut self, task: usize) -> Result<RunningCheck, Error> {
-        let is_free = |n: &usize| self.active.iter().all(|a| a.worktree != *n);
+        let is_free = |n: &usize| self.active.iter().all(|a| a.worktree_index != *n);
         let slot = (0..self.active.len()).find(is_free).unwrap_or(self.active.len());
         if slot == self.runs.worktrees.len() {
             self.runs.worktrees.push(CheckWorktree::acquire(self.project, slot)?);
         }
         let watched = self.start_in_worktree(task, slot, false)?;
-        Ok(RunningCheck { task, worktree: slot, command_index: 0, first_failure: None, process: watched })
+        Ok(RunningCheck {
+            check_index: task,
+            worktree_index: slot,
+            command_index: 0,
+            first_failure: None,
+            process: watched,
+        })
     }
 
     fn start_in_worktree(
@@ -187,7 +193,7 @@ impl CheckRound<'_> {
         slot: usize,
         is_retry: bool,
     ) -> Result<LimitedProcess, Error> {
-        self.runs.worktrees[slot].check_out(self.project, self.tasks[task].commit)?;
+        self.runs.worktrees[slot].check_out(self.project, self.checks[task].commit)?;
         self.runs.count += 1;
         let log = self.project.store.layout().check_worktree_log(self.runs.worktrees[slot].number);
         if is_retry {
@@ -201,7 +207,7 @@ impl CheckRound<'_> {
     }
 
     fn start_command(&self, task: usize, slot: usize, command_index: usize) -> Result<LimitedProcess, Error> {
-        let (project, task, slot) = (self.project, &self.tasks[task], &self.runs.worktrees[slot]);
+        let (project, task, slot) = (self.project, &self.checks[task], &self.runs.worktrees[slot]);
         let command_line = &self.rules.command_lines[task.commands[command_index]];
         let layout = project.store.layout();
         let log = append_line(&layout.check_worktree_log(slot.number), &format!("$ {command_line}"))?;
@@ -226,13 +232,19 @@ impl CheckRound<'_> {
         Ok(watched)
     }
 
-    /// Starts the next command of a check, or returns its result.
-    fn advance(&mut self, index: usize, exit: ExitOutcome) -> Result<Option<CheckResult>, Error> {
-        let RunningCheck { task, worktree: slot, command_index: at, first_failure: failed, .. } =
-            self.active[index];
-        let command = self.tasks[task].commands[at];
+    /// Handles the exit of a check's command: starts the next command or a second attempt, or returns the
+    /// check's result.
+    fn handle_command_exit(&mut self, index: usize, exit: ExitOutcome) -> Result<Option<CheckResult>, Error> {
+        let RunningCheck {
+            check_index: task,
+            worktree_index: slot,
+            command_index: at,
+            first_failure: failed,
+            ..
+        } = self.active[index];
+        let command = self.checks[task].commands[at];
         if exit.is_success() || self.rules.tolerated.contains(&command) {
-            if at + 1 == self.tasks[task].commands.len() {
+            if at + 1 == self.checks[task].commands.len() {
                 return Ok(Some(CheckResult::Passed { flaky: failed }));
             }
             self.active[index].process = self.start_command(task, slot, at + 1)?;
@@ -257,7 +269,7 @@ impl CheckRound<'_> {
         }
         self.last_report = Some(Instant::now());
         let Some(first) = self.active.first() else { return };
-        let task = &self.tasks[first.task];
+        let task = &self.checks[first.check_index];
         let others = match self.active.len() {
             1 => String::new(),
             n => format!(" (and {} more beside it)", n - 1),
@@ -272,7 +284,8 @@ impl CheckRound<'_> {
     }
 }
 
-/// Describes a state: `main`, `main with a, b`, `main with a, b, c and 7 more`.
+/// Describes the base and the lanes that a checked commit contains: `main`, `main with a, b`, `main with a,
+/// b, c and 7 more`.
 pub(super) fn describe_state(onto: &str, lanes: &[String]) -> String {
     match lanes {
         [] => onto.to_owned(),

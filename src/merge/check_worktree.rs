@@ -1,5 +1,5 @@
-//! Worktrees in which checks and hooks run: outside of the repository, kept between landings, each used by
-//! one run at once.
+//! Worktrees for checks and hooks, outside of the repository. Later landings use them again; only one process
+//! uses each at once.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const TAG_FILE: &str = "CACHEDIR.TAG";
 /// Time that processes of a crashed landing get to exit.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// Worktree that this process holds by a lock.
+/// Worktree for checks or hooks that this process holds by a lock.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct HeldWorktree {
@@ -33,7 +33,7 @@ pub(super) struct CheckWorktree {
     /// Number of the worktree.
     pub(super) number: usize,
     pub(super) worktree: HeldWorktree,
-    /// Ports on which servers that a check starts are to listen.
+    /// Ports for servers that a check starts.
     pub(super) ports: Option<Ports>,
 }
 
@@ -89,8 +89,8 @@ impl HeldWorktree {
         self.require_at(project, commit)
     }
 
-    /// Detaches HEAD if a command has switched to a branch: a branch that is checked out here could not be
-    /// moved alone.
+    /// Detaches HEAD of the worktree at `commit` if a command has switched to a branch. A branch that is
+    /// checked out in this worktree could not be moved alone.
     pub(super) fn detach_head(&self, project: &Project, commit: Oid) -> Result<(), Error> {
         match project.repo.detached_head(&self.dir) {
             Ok(Some(_)) => Ok(()),
@@ -122,7 +122,8 @@ impl HeldWorktree {
         Err(Error::CheckoutFailed { dir: self.dir.clone(), commit })
     }
 
-    /// Creates the worktree again. All files below its folder were created by checks.
+    /// Deletes the worktree's folder and adds the worktree again at a commit. All files below the folder were
+    /// created by checks.
     fn recreate(&self, project: &Project, commit: Oid) -> Result<(), Error> {
         let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
         if self.dir.symlink_metadata().is_ok() {

@@ -23,7 +23,7 @@ pub(super) struct CheckedStack<'a, 'p> {
     pub(super) rebuild: &'a dyn Fn(&[Candidate]) -> Result<Stack, Error>,
     pub(super) candidates: Vec<Candidate>,
     pub(super) stack: Stack,
-    /// State of each prefix, from one lane on.
+    /// Files and check commands of each prefix, from the prefix of one lane on.
     pub(super) states: Vec<CheckState>,
     pub(super) failed_lanes: Vec<FailedLane>,
 }
@@ -31,24 +31,26 @@ pub(super) struct CheckedStack<'a, 'p> {
 impl CheckedStack<'_, '_> {
     /// Points the pending ref at the stack, and computes its states.
     pub(super) fn compute_check_states(&mut self) -> Result<(), Error> {
-        if !self.stack.steps.is_empty() {
+        if !self.stack.applied_lanes.is_empty() {
             self.pending.point_to(self.op, self.stack.tip())?;
         }
         let inputs = CheckInput::from_stack(self.op.project, &self.stack, None)?;
-        let (verifier, Stack { onto, steps, .. }) = (&mut *self.verifier, &self.stack);
-        let state =
-            |(index, input)| CheckState { input, commands: verifier.numbers_on(onto, &steps[..=index]) };
+        let (verifier, Stack { onto, applied_lanes: steps, .. }) = (&mut *self.verifier, &self.stack);
+        let state = |(index, input)| CheckState {
+            input,
+            commands: verifier.command_numbers_on(onto, &steps[..=index]),
+        };
         self.states = inputs.into_iter().enumerate().map(state).collect();
         Ok(())
     }
 
     fn lane_names(&self, prefix: usize) -> Vec<String> {
-        self.stack.steps[..prefix].iter().map(|step| step.candidate.lane.name.clone()).collect()
+        self.stack.applied_lanes[..prefix].iter().map(|step| step.candidate.lane.name.clone()).collect()
     }
 
     fn state_check(&self, prefix: usize) -> StateCheck {
         StateCheck {
-            commit: self.stack.steps[prefix - 1].commit,
+            commit: self.stack.applied_lanes[prefix - 1].commit,
             lanes: self.lane_names(prefix),
             onto: self.stack.onto.clone(),
             commands: self.states[prefix - 1].commands.clone(),
@@ -57,12 +59,12 @@ impl CheckedStack<'_, '_> {
 
     /// Returns the lane whose task has a command that fails with the topmost lane of a prefix: the topmost
     /// lane itself, or else the lowest one with the command.
-    fn blamed_task(&self, prefix: usize, command: usize) -> Option<String> {
+    fn blamed_task_lane(&self, prefix: usize, command: usize) -> Option<String> {
         if !self.verifier.commands.is_task_command(command) {
             return None;
         }
         let command_line = &self.verifier.commands.lines()[command];
-        let mut lanes = self.stack.steps[..prefix].iter().map(|step| &step.candidate.lane);
+        let mut lanes = self.stack.applied_lanes[..prefix].iter().map(|step| &step.candidate.lane);
         let top_lane = lanes.next_back().filter(|lane| lane.checks.contains(command_line));
         top_lane
             .or_else(|| lanes.find(|lane| lane.checks.contains(command_line)))
@@ -101,7 +103,7 @@ impl StackChecker for CheckedStack<'_, '_> {
         }
         let input = CheckInput::from_base(project, &self.stack.onto, base)?;
         // The command may depend on the commands before it.
-        let commands = verifier.numbers_on(&self.stack.onto, &[]);
+        let commands = verifier.command_numbers_on(&self.stack.onto, &[]);
         let commands: CommandNumbers = commands.into_iter().filter(|number| *number <= command).collect();
         let state = CheckState { input, commands: commands.clone() };
         if verify_cache::has_passed(project, &state.input, &verifier.commands.lines_of(&commands)) {
@@ -157,12 +159,14 @@ impl StackChecker for CheckedStack<'_, '_> {
     }
 
     fn remove_lane(&mut self, lane: usize) -> Result<(usize, usize), Error> {
-        let candidate = self.stack.steps[lane].candidate.clone();
+        let candidate = self.stack.applied_lanes[lane].candidate.clone();
         let state = &self.states[lane];
         if let Some(StateVerdict::Failed(red)) = self.verifier.verdicts.get(state) {
             let command_line = self.verifier.commands.lines()[red.command].clone();
-            let blamed_command =
-                BlamedCommand { command: command_line, task_lane: self.blamed_task(lane + 1, red.command) };
+            let blamed_command = BlamedCommand {
+                command: command_line,
+                task_lane: self.blamed_task_lane(lane + 1, red.command),
+            };
             self.failed_lanes.push(FailedLane::new(
                 candidate.clone(),
                 self.lane_names(lane),

@@ -1,5 +1,5 @@
-//! The repository's hooks that may change or refuse what lands and its commit message, run as git would run
-//! them.
+//! The repository's git hooks that may change or refuse the tree or the message of a commit that lands. They
+//! are run as git would run them.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -12,14 +12,15 @@ use super::stack::StackContext;
 use crate::git::{NewCommit, Oid, run_hook};
 
 /// Tree that a hook leaves of a merge, or the reason why it refuses the merge.
-type HookResult = Result<Oid, String>;
+type MergeHookResult = Result<Oid, String>;
 
-/// The repository's `pre-merge-commit` hook, with its results by merge: lanes may be stacked more than once.
+/// The repository's `pre-merge-commit` hook. Results are cached by merge, because a lane may be stacked more
+/// than once.
 #[derive(Debug, Default)]
 pub(super) struct PreMergeCommitHook {
     folder: OnceCell<Option<PathBuf>>,
     worktree: RefCell<Option<HeldWorktree>>,
-    results: RefCell<HashMap<(Oid, Oid, Oid), HookResult>>,
+    results: RefCell<HashMap<(Oid, Oid, Oid), MergeHookResult>>,
 }
 
 impl PreMergeCommitHook {
@@ -33,7 +34,7 @@ impl PreMergeCommitHook {
         ours: (Oid, Oid),
         candidate: &Candidate,
         merged: Oid,
-    ) -> Result<HookResult, Error> {
+    ) -> Result<MergeHookResult, Error> {
         let repo = &context.project.repo;
         if !context.run_hooks || context.temp_objects.is_some() {
             return Ok(Ok(merged));

@@ -49,7 +49,7 @@ pub(crate) struct AttemptSummary {
     /// Files that only this attempt changes.
     #[serde(rename = "only")]
     pub(crate) exclusive_files: Vec<RepoPath>,
-    /// Result of checking what would land.
+    /// Result of the checks on what the attempt would land.
     pub(crate) checks: CheckStatus,
     /// Costs of the lane's runs.
     #[serde(flatten)]
@@ -61,7 +61,7 @@ pub(crate) struct AttemptSummary {
 pub(crate) struct Comparison {
     /// Attempts in the order in which they were requested.
     pub(crate) attempts: Vec<AttemptSummary>,
-    /// Forecast of each lane with its base, and with every other lane of the same base.
+    /// Forecast of each compared lane with its base, and with every other compared lane of the same base.
     pub(crate) pairs: Vec<ForecastPair>,
     /// Lanes that the forecast skipped.
     #[serde(rename = "left_out")]

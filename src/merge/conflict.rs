@@ -11,7 +11,11 @@ use crate::store::{Record, now};
 
 /// Returns the steps that save the conflict of one lane and put the lane in state `conflict`, and emits the
 /// event.
-pub(super) fn capture(op: &Operation<'_>, stack: &Stack, conflict: &Conflict) -> Result<Vec<Step>, Error> {
+pub(super) fn capture_steps(
+    op: &Operation<'_>,
+    stack: &Stack,
+    conflict: &Conflict,
+) -> Result<Vec<Step>, Error> {
     let project = op.project;
     let lane = &conflict.candidate.lane;
     let repo = &project.repo;
@@ -55,7 +59,7 @@ pub(super) fn capture(op: &Operation<'_>, stack: &Stack, conflict: &Conflict) ->
         steps.push(Step::MoveRef { name: conflict_ref, old: old_commit, new: Some(conflict_commit) });
     }
     steps.push(op.record_step(&path, Some(record.to_toml(&path)?))?);
-    steps.extend(op.lane_step(&lane.name, |record| {
+    steps.extend(op.lane_record_step(&lane.name, |record| {
         record.state = state;
         record.detail = Some(detail);
     })?);
@@ -64,7 +68,7 @@ pub(super) fn capture(op: &Operation<'_>, stack: &Stack, conflict: &Conflict) ->
     Ok(steps)
 }
 
-/// Returns the steps that remove the saved conflict of a lane that landed.
+/// Returns the steps that remove the conflict record and the conflict ref of a lane that landed.
 pub(super) fn removal_steps(op: &Operation<'_>, lane: &str) -> Result<Vec<Step>, Error> {
     let mut steps = Vec::new();
     let name = ref_name(lane);

@@ -27,7 +27,7 @@ pub(super) struct ConflictRegion<'a> {
     /// Lines of the common base; none if lines inside the conflict resemble markers, which makes it
     /// ambiguous.
     pub(super) base: Option<Vec<&'a [u8]>>,
-    /// Lines of the other branch.
+    /// Lines of the branch that the lane lands on.
     pub(super) theirs: Vec<&'a [u8]>,
 }
 
@@ -51,7 +51,8 @@ pub(super) enum MergeSide {
     Theirs,
 }
 
-/// Returns the length and the label of a marker line of this character; none for any other line.
+/// Returns the marker length and the label if the line is a marker of this character; none for any other
+/// line.
 fn parse_marker(line: &[u8], marker_char: u8) -> Option<(usize, &[u8])> {
     let size = line.iter().take_while(|b| **b == marker_char).count();
     let label = &line[size..];
@@ -98,8 +99,8 @@ impl<'a> MarkedText<'a> {
         (region_lines.is_none() && !marked.regions.is_empty()).then_some(marked)
     }
 
-    /// Returns the lines of `result` in place of each conflict, if every other section is there, complete and
-    /// in order.
+    /// Returns the range of lines of `result` that replaces each conflict, if every section without a
+    /// conflict is complete and in order.
     ///
     /// # Errors
     /// The first line that is missing.
@@ -129,7 +130,8 @@ impl<'a> MarkedText<'a> {
         Ok(out)
     }
 
-    /// Returns for each conflict the sides of which nothing is left in `result`.
+    /// Returns the sides whose change is lost in `result`, each with the index of its conflict. `locations`
+    /// has the lines of `result` that replace each conflict.
     pub(super) fn dropped_sides(
         &self,
         result: &[&'a [u8]],
@@ -167,8 +169,8 @@ impl<'a> MarkedText<'a> {
             .collect()
     }
 
-    /// Returns the first line of `result` that resembles a marker of this file and that neither side had.
-    pub(super) fn find_leftover<'r>(
+    /// Returns the lines of `result` that resemble markers of length `marker_size` and that neither side had.
+    pub(super) fn find_leftover_markers<'r>(
         marker_size: usize,
         result: &[&'r [u8]],
         sides: &[&[u8]],
@@ -234,7 +236,8 @@ fn parse_region<'a>(region_lines: &[&'a [u8]], marker_size: usize) -> ConflictRe
 }
 
 impl ConflictRegion<'_> {
-    /// Returns whether nothing is left of a side's change, and the other side did not change the same.
+    /// Returns whether the resolved lines dropped a side's change: no word that only it added is left or, if
+    /// it added none, every word that only it removed is back.
     fn is_dropped(&self, which: MergeSide, resolved: &[&[u8]]) -> bool {
         let Some(base) = &self.base else { return false };
         let (side, other) = match which {
@@ -355,8 +358,11 @@ mod tests {
     #[test]
     fn markers_that_a_side_had_are_not_leftover() {
         let result = lines(b"Title\n=======\n<<<<<<< x\n");
-        assert_eq!(MarkedText::find_leftover(7, &result, &[b"=======\n"]), leftover_line(3, b"<<<<<<< x"));
-        assert_eq!(MarkedText::find_leftover(7, &result, &[b"=======\n<<<<<<< x\n"]), None);
-        assert_eq!(MarkedText::find_leftover(9, &result, &[]), None);
+        assert_eq!(
+            MarkedText::find_leftover_markers(7, &result, &[b"=======\n"]),
+            leftover_line(3, b"<<<<<<< x")
+        );
+        assert_eq!(MarkedText::find_leftover_markers(7, &result, &[b"=======\n<<<<<<< x\n"]), None);
+        assert_eq!(MarkedText::find_leftover_markers(9, &result, &[]), None);
     }
 }

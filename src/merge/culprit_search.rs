@@ -35,7 +35,7 @@ pub(super) trait StackChecker {
     /// Always false for a command of a task.
     fn fails_on_base(&mut self, command: usize) -> Result<bool, Self::Error>;
 
-    /// Lets a command fail from now on.
+    /// Ignores failures of a command from now on.
     fn tolerate(&mut self, command: usize);
 
     /// Removes the lane of this number, counted from zero, from the stack. Returns the new number of lanes,
@@ -310,7 +310,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_left_is_green_and_who_is_out_was_at_fault(
+        fn removed_lanes_were_at_fault(
             count in 1usize..40,
             pairs in proptest::collection::vec((0usize..40, 0usize..40), 0..5),
             tasks in proptest::collection::vec((0usize..40, 0usize..40), 0..5),

@@ -1,5 +1,5 @@
-//! Check of what each lane would land, one lane at once and without landing: from cached results, or by
-//! running the commands now.
+//! Check of what each lane would land alone, without landing it: from cached results, or by running the
+//! commands now.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) fn cached_statuses(project: &Project, lanes: &[LaneRecord]) -> Result
 
 fn cached_status(project: &Project, lane: &LaneRecord) -> Result<CheckStatus, Error> {
     let mut commands = CheckCommands::default();
-    let base_numbers = commands.add(project.landing_checks(&lane.base)?.commands);
+    let base_numbers = commands.add_base_commands(project.landing_checks(&lane.base)?.commands);
     let numbers = commands.numbers_for(&base_numbers, std::iter::once(lane.checks.as_slice()));
     let command_lines = commands.lines_of(&numbers);
     if command_lines.is_empty() {
@@ -46,8 +46,8 @@ fn cached_status(project: &Project, lane: &LaneRecord) -> Result<CheckStatus, Er
     }))
 }
 
-/// Returns the check input of a lane on its base; none if they conflict or one of them is gone. The
-/// repository does not change.
+/// Returns the input of a check of the lane merged into its base; none if they conflict, or if the lane's
+/// branch or its base is missing. The repository does not change.
 fn input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckInput>, Error> {
     let Some((base, candidate)) = single_candidate(project, lane)? else { return Ok(None) };
     let scratch = project.store.layout().create_scratch()?;
@@ -145,7 +145,7 @@ fn check_lane(
     let rebuild = |lanes: &[Candidate]| stack::build(context, base, lanes);
     let candidates = [candidate];
     let stack = rebuild(&candidates)?;
-    if stack.steps.is_empty() {
+    if stack.applied_lanes.is_empty() {
         return Ok(CheckStatus::Unknown);
     }
     if !verifier.has_commands_on(project, &stack)? {

@@ -10,13 +10,15 @@ use super::pick_refusal::refuse_second_pick;
 use super::queue_turn::{has_branch_and_worktree, removed_lane_outcome};
 use super::request::{Candidate, LandingOptions, PendingCommit};
 use crate::git::{self, Oid, WorktreeList, WorktreeStatus};
-use crate::lane::{self, IDLE_DETAIL, Operation, Project, effective_state, is_idle_with_work, look_at};
+use crate::lane::{
+    self, IDLE_DETAIL, Operation, Project, effective_state, inspect_worktree, is_idle_with_work,
+};
 use crate::store::records::{ConflictRecord, FailedCheckRecord, LaneRecord, LaneState};
 use crate::store::{self, Record};
 
 /// Requested lanes, sorted by whether they may land.
 #[derive(Debug, Default)]
-pub(super) struct SortedLanes {
+pub(super) struct ClassifiedLanes {
     /// Lanes that may land, in this order.
     pub(super) eligible: Vec<Candidate>,
     /// Outcomes of lanes that were requested by name and may not land.
@@ -25,8 +27,8 @@ pub(super) struct SortedLanes {
     pub(super) skipped: Vec<(String, String)>,
 }
 
-impl SortedLanes {
-    /// Replaces the entries of lanes whose outcome is known already.
+impl ClassifiedLanes {
+    /// Moves lanes whose outcome is already known to the refused ones, with that outcome.
     pub(super) fn set_known_outcomes(&mut self, known_outcomes: &[LaneOutcome]) {
         let is_known = |lane: &str| known_outcomes.iter().any(|outcome| outcome.lane == lane);
         self.eligible.retain(|candidate| !is_known(&candidate.lane.name));
@@ -37,9 +39,12 @@ impl SortedLanes {
 }
 
 /// Sorts the requested lanes into those that may land, those that may not, and those that `--all` skips.
-pub(super) fn sort_lanes(op: &Operation<'_>, options: &LandingOptions<'_>) -> Result<SortedLanes, Error> {
+pub(super) fn classify_lanes(
+    op: &Operation<'_>,
+    options: &LandingOptions<'_>,
+) -> Result<ClassifiedLanes, Error> {
     let project = op.project;
-    let mut out = SortedLanes::default();
+    let mut out = ClassifiedLanes::default();
     let mut lanes = requested_lanes(project, options)?;
     if options.all {
         skip_rival_attempts(&mut lanes, &mut out);
@@ -111,7 +116,7 @@ fn requested_lanes(project: &Project, options: &LandingOptions<'_>) -> Result<Ve
 
 /// Skips lanes that are attempts at one task while it has more than one: only one may land, and the user has
 /// to pick it.
-fn skip_rival_attempts(lanes: &mut Vec<LaneRecord>, out: &mut SortedLanes) {
+fn skip_rival_attempts(lanes: &mut Vec<LaneRecord>, out: &mut ClassifiedLanes) {
     let all_lanes = lanes.clone();
     lanes.retain(|lane| {
         let attempts =
@@ -125,7 +130,7 @@ fn skip_rival_attempts(lanes: &mut Vec<LaneRecord>, out: &mut SortedLanes) {
 }
 
 /// Skips lanes of a batch: the batch lands them automatically, in its own order.
-fn skip_batch_lanes(lanes: &mut Vec<LaneRecord>, out: &mut SortedLanes) {
+fn skip_batch_lanes(lanes: &mut Vec<LaneRecord>, out: &mut ClassifiedLanes) {
     lanes.retain(|lane| {
         if let Some(batch_lane) = &lane.batch {
             out.skipped.push((lane.name.clone(), format!("batch {} lands it", batch_lane.batch)));
@@ -140,7 +145,7 @@ pub(super) struct LaneExamination<'a, 'p> {
     pub(super) project: &'p Project,
     pub(super) options: &'a LandingOptions<'a>,
     pub(super) lane: LaneRecord,
-    /// Branch that the lane is to land on.
+    /// Branch that the lane would land on.
     pub(super) onto: String,
     pub(super) worktrees: &'a WorktreeList,
     /// Whether the lane's branch or worktree was missing or damaged. Another process may be removing or
@@ -235,7 +240,7 @@ impl LaneExamination<'_, '_> {
         }))
     }
 
-    /// Returns why the lane's state keeps it from landing; none when it does not.
+    /// Returns the reason why the lane's state forbids a landing; none if it does not.
     fn state_refusal(&self) -> Result<Option<String>, Error> {
         let lane = &self.lane;
         let (state, detail) = effective_state(self.project, lane)?;
@@ -270,14 +275,14 @@ impl LaneExamination<'_, '_> {
             {
                 Some("it conflicts, and neither it nor its base has moved since".into())
             }
-            LaneState::CheckFailed if self.options.all && !self.has_moved_since_check()? => {
+            LaneState::CheckFailed if self.options.all && !self.is_failed_check_outdated()? => {
                 Some("its checks failed, and neither it nor its base has moved since".into())
             }
             _ => None,
         })
     }
 
-    /// Returns hints for a lane that its state keeps from landing.
+    /// Returns hints for a lane that may not land because of its state.
     fn hints(&self) -> Result<Vec<String>, Error> {
         let (state, _) = effective_state(self.project, &self.lane)?;
         let action = match is_idle_with_work(self.project, &self.lane)? {
@@ -314,7 +319,7 @@ impl LaneExamination<'_, '_> {
 
     /// Returns whether the failed check is outdated: the lane or its base has moved, or the command is no
     /// longer one of the checks.
-    fn has_moved_since_check(&self) -> Result<bool, Error> {
+    fn is_failed_check_outdated(&self) -> Result<bool, Error> {
         let path = self.project.store.layout().failed_check_record(&self.lane.name);
         let Some(record) = FailedCheckRecord::load_if_exists(&path)? else { return Ok(true) };
         if record.task_lane.is_none() {
@@ -340,7 +345,8 @@ impl LaneExamination<'_, '_> {
             || repo.branch_tip(&self.onto)? != Some(base))
     }
 
-    /// Refuses a lane whose branch or worktree is missing or damaged, and notes that.
+    /// Returns the refusal of a lane whose branch or worktree is missing or damaged, and sets
+    /// `was_incomplete`.
     fn refuse_incomplete(&self, reason: String) -> Box<LaneOutcome> {
         self.was_incomplete.store(true, Ordering::Relaxed);
         Box::new(LaneOutcome::refused(&self.lane.name, &self.onto, reason))
@@ -362,7 +368,7 @@ impl LaneExamination<'_, '_> {
             let hint = format!("land it as well: git proq merge {}", lane.name);
             return Ok(Err(Box::new(LaneOutcome { hints: vec![hint], ..pick_refused })));
         }
-        let evidence = look_at(project, lane, self.worktrees, status)?;
+        let evidence = inspect_worktree(project, lane, self.worktrees, status)?;
         if evidence.tip.is_none() {
             return Ok(Err(self.refuse_incomplete(format!("its branch {} is gone", lane.kind.branch))));
         }
@@ -434,7 +440,7 @@ impl LaneExamination<'_, '_> {
     }
 }
 
-/// Commits of a lane that may land.
+/// Lane that passed the examination of its branch and worktree, with the commits that may land.
 struct ExaminedLane {
     /// Tip of the lane's branch.
     tip: Oid,

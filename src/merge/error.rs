@@ -18,7 +18,7 @@ pub enum Error {
         last.as_ref().map_or_else(String::new, |why| format!(", or is locked ({why})"))
     )]
     BaseKeptMoving {
-        /// Branch that was to move.
+        /// Branch that could not be moved.
         base: String,
         /// Number of attempts.
         attempts: u32,
@@ -28,7 +28,7 @@ pub enum Error {
     /// A worktree is in the middle of a git operation that will move the base.
     #[error("a {operation} of '{base}' is under way in {worktree}; nothing was moved")]
     OperationInProgress {
-        /// Branch that the lanes were to land on.
+        /// Branch that the lanes would have landed on.
         base: String,
         /// Operation in progress.
         operation: &'static str,
@@ -40,7 +40,7 @@ pub enum Error {
     LaneOnBase {
         /// Lane whose worktree is on the base.
         lane: String,
-        /// Branch that the lanes were to land on.
+        /// Branch that the lanes would have landed on.
         onto: String,
         /// Description of the local changes.
         reason: String,
@@ -55,7 +55,7 @@ pub enum Error {
         /// Unsupported option.
         option: String,
     },
-    /// A landed change is not on the base.
+    /// The tip of a landed lane is not on its base.
     #[error("lane '{lane}' was landed but its tip is not on '{base}'; it was kept")]
     LandingLost {
         /// Lane that landed.
@@ -84,7 +84,7 @@ pub enum Error {
         base: String,
         /// Time limit of a check in seconds.
         seconds: u64,
-        /// Lanes that were to land.
+        /// Lanes that would have landed.
         lanes: Vec<String>,
     },
     /// The repository's conflict agent is not approved.

@@ -1,4 +1,4 @@
-//! Lane with a failed check: its record, its event and its entry in the report.
+//! Lane with a failed check: its record, its event and its entry in the report of the landing.
 
 use std::rc::Rc;
 
@@ -76,7 +76,7 @@ impl FailedLane {
         let path = layout.failed_check_record(&lane.name);
         let mut steps = vec![op.record_step(&path, Some(record.to_toml(&path)?))?];
         let description = self.describe();
-        steps.extend(op.lane_step(&lane.name, |record| {
+        steps.extend(op.lane_record_step(&lane.name, |record| {
             record.state = LaneState::CheckFailed;
             record.detail = Some(description);
         })?);
@@ -90,7 +90,7 @@ impl FailedLane {
         op.emit(event::EventName::MergeCheckFailed, Some(&lane), message);
     }
 
-    /// Returns the lane's entry in the report.
+    /// Returns the lane's entry in the report of the landing.
     pub(super) fn outcome(&self, op: &Operation<'_>, stack: &Stack) -> LaneOutcome {
         let lane = &self.candidate.lane.name;
         let folder = op.project.store.layout().lane(lane);

@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: u32 = 5;
 /// Pause before another attempt.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// State that the landings of one operation share.
+/// Landing of the lanes of one or more bases within one operation: the state that they share.
 pub(super) struct GroupLanding<'w, 'p> {
     pub(super) op: &'w Operation<'p>,
     /// Options of the landing.
@@ -35,7 +35,8 @@ pub(super) struct GroupLanding<'w, 'p> {
 }
 
 impl GroupLanding<'_, '_> {
-    /// Lands the lanes of one base that can land, and adds the outcome of each lane to the report.
+    /// Lands the lanes of one base that can land, and adds the outcome of each lane to the report of the
+    /// landing.
     ///
     /// # Errors
     /// Fails only when a signal ended the landing, which is no refusal of these lanes.
@@ -133,7 +134,8 @@ impl GroupLanding<'_, '_> {
         Err(Error::BaseKeptMoving { base, attempts: MAX_ATTEMPTS, last: last_reason })
     }
 
-    /// Lands nothing, and still records the conflicts and failed checks.
+    /// Ends an atomic landing in which one lane cannot land: nothing lands, but conflicts and failed checks
+    /// are recorded.
     fn report_obstacle(
         &self,
         mut prepared_stacks: Vec<PreparedStack>,
@@ -143,10 +145,15 @@ impl GroupLanding<'_, '_> {
     ) -> Result<(), Error> {
         let mut lane_conflicts = Vec::new();
         for prepared in &mut prepared_stacks {
-            lane_conflicts.extend(LaneConflict::split_off(self.op.project, &mut prepared.verified.stack)?);
+            lane_conflicts.extend(LaneConflict::split_off_lane_conflicts(
+                self.op.project,
+                &mut prepared.verified.stack,
+            )?);
         }
-        let conflicting_lanes =
-            lane_conflicts.iter().find(|conflict| conflict.lane() == lane).map(LaneConflict::describe_lanes);
+        let conflicting_lanes = lane_conflicts
+            .iter()
+            .find(|conflict| conflict.lane() == lane)
+            .map(LaneConflict::describe_conflicting_lanes);
         let reason =
             conflicting_lanes.map_or_else(|| "does not".to_owned(), |with| format!("conflicts with {with}"));
         let message = format!("it could land, but --atomic lands all or none, and '{lane}' {reason}");
@@ -186,7 +193,7 @@ fn move_base(
         steps.extend(pending.delete_step());
         Ok(steps)
     };
-    if !stack.steps.is_empty() {
+    if !stack.applied_lanes.is_empty() {
         return land::land_stack(op, stack, remaining_steps, reversibility);
     }
     for step in remaining_steps()? {
@@ -210,7 +217,7 @@ fn move_each_base(
     Ok(())
 }
 
-/// Returns the first lane that keeps all lanes of an atomic landing from landing, and the exit code for it.
+/// Returns the first lane because of which an atomic landing lands nothing, and the exit code for it.
 fn find_obstacle(report: &LandingReport, prepared_stacks: &[PreparedStack]) -> Option<(String, Exit)> {
     let stacks = || prepared_stacks.iter().map(|prepared| &prepared.verified.stack);
     let refused = report.lanes.iter().chain(stacks().flat_map(|s| &s.decided));
@@ -239,7 +246,7 @@ fn refuse_all(onto: &str, candidates: &[Candidate], e: &Error) -> Vec<LaneOutcom
 fn record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step>, Error> {
     let stack = &verified.stack;
     let mut steps = Vec::new();
-    for step in &stack.steps {
+    for step in &stack.applied_lanes {
         if let Some(part) = &step.candidate.part {
             steps.push(parts::proof_step(op, stack, step, part)?);
             if !parts::decides_lane_state(verified, &step.candidate) {
@@ -251,7 +258,7 @@ fn record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step
         steps.extend(failed_check::removal_step(op, &lane.name)?);
         let (commit, tip) = (step.commit, step.candidate.tip);
         let landed = LandingInfo { commit, onto: stack.onto.clone(), tip, at: now(), method: stack.strategy };
-        steps.extend(op.lane_step(&lane.name, |record| {
+        steps.extend(op.lane_record_step(&lane.name, |record| {
             record.state = LaneState::Landed;
             record.detail = None;
             record.landed = Some(landed);
@@ -273,7 +280,7 @@ fn failure_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Ste
     };
     for conflict in &stack.conflicts {
         if is_recorded(&conflict.candidate)? {
-            steps.extend(conflict::capture(op, stack, conflict)?);
+            steps.extend(conflict::capture_steps(op, stack, conflict)?);
         }
     }
     for failed in &verified.failed_lanes {
@@ -297,13 +304,13 @@ fn collect_outcomes(op: &Operation<'_>, verified: &VerifiedStack, dry_run: bool)
 /// Verifies that every landed lane is on the base, emits the events, and schedules the repository's
 /// post-merge hook.
 fn announce_landing(op: &Operation<'_>, stack: &Stack) {
-    if stack.steps.is_empty() {
+    if stack.applied_lanes.is_empty() {
         return;
     }
     if let Err(e) = land::verify_landed(op.project, stack) {
         op.project.listener.warn(format!("'{}' has landed, but not as it should: {e}", stack.onto));
     }
-    for step in &stack.steps {
+    for step in &stack.applied_lanes {
         let lane = LaneRecord { state: LaneState::Landed, ..step.candidate.lane.clone() };
         let message = format!("lane '{}' landed on {}", lane.name, stack.onto);
         op.emit(event::EventName::MergeLanded, Some(&lane), message);
@@ -318,7 +325,7 @@ fn announce_landing(op: &Operation<'_>, stack: &Stack) {
 
 fn stack_outcomes(stack: &Stack, dry_run: bool) -> Vec<LaneOutcome> {
     let mut out = stack.decided.clone();
-    for step in &stack.steps {
+    for step in &stack.applied_lanes {
         let mut outcome = LaneOutcome::new(&step.candidate.lane.name, &stack.onto, Verdict::Landed);
         outcome.strategy = Some(stack.strategy);
         // The merge commits of a dry run were discarded.

@@ -31,7 +31,7 @@ pub(super) enum LandAttempt {
 /// Whether a move of the base can be undone within its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reversibility {
-    /// The move stays, and the steps after it are completed whatever happens.
+    /// The move is never undone, and the steps after it are completed even if one fails.
     Irreversible,
     /// The move is undone if the operation fails: another base may not be movable.
     Reversible,
@@ -56,7 +56,8 @@ pub(super) fn land_stack(
         return Ok(LandAttempt::Outdated(None));
     }
     // The commits of a part do not depend on the lane's current tip.
-    let full_lanes = || stack.steps.iter().map(|step| &step.candidate).filter(|lane| lane.part.is_none());
+    let full_lanes =
+        || stack.applied_lanes.iter().map(|step| &step.candidate).filter(|lane| lane.part.is_none());
     // The lock of the main checkout is held until the operation ends. A lane that has moved must be checked
     // again without that lock.
     for lane in full_lanes() {
@@ -135,7 +136,7 @@ pub(super) fn preflight(
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<(), Error> {
     let project = op.project;
-    let new_tip = stack.steps[..lanes].last().map_or(stack.base, |step| step.commit);
+    let new_tip = stack.applied_lanes[..lanes].last().map_or(stack.base, |step| step.commit);
     let onto = &project.repo.resolve_symbolic_branch(&stack.onto);
     let branch_move = BranchMove { onto, to: new_tip, ..BranchMove::from_stack(stack) };
     let worktrees = WorktreeList::read(&project.repo)?;
@@ -230,7 +231,7 @@ fn landing_steps(
     record_steps: Vec<Step>,
 ) -> Vec<Step> {
     let (from, to) = (branch_move.from, branch_move.to);
-    let checkout_step = |dir: &PathBuf, ref_move: RefMove| op.tree_step(dir, from, to, ref_move);
+    let checkout_step = |dir: &PathBuf, ref_move: RefMove| op.transition_step(dir, from, to, ref_move);
     let mut all_steps = match on_base.split_first() {
         None => {
             vec![Step::MoveRef {
@@ -344,13 +345,13 @@ pub(super) fn run_post_merge_hooks(project: &Project, onto: &str) -> Result<(), 
 /// Verifies that every landed lane's commit is on the base. This is the last check before anything is cleaned
 /// up.
 pub(super) fn verify_landed(project: &Project, stack: &Stack) -> Result<(), Error> {
-    let commits: Vec<Oid> = stack.steps.iter().map(|step| step.commit).collect();
+    let commits: Vec<Oid> = stack.applied_lanes.iter().map(|step| step.commit).collect();
     let missing = match project.repo.branch_tip(&stack.onto)? {
         Some(tip) => project.repo.commits_outside(&commits, tip, stack.base)?,
         None => commits,
     };
     // The commit of a lane contains all of the lane, because the stack was built from it.
-    match stack.steps.iter().find(|step| missing.contains(&step.commit)) {
+    match stack.applied_lanes.iter().find(|step| missing.contains(&step.commit)) {
         None => Ok(()),
         Some(step) => {
             Err(Error::LandingLost { lane: step.candidate.lane.name.clone(), base: stack.onto.clone() })
@@ -360,6 +361,6 @@ pub(super) fn verify_landed(project: &Project, stack: &Stack) -> Result<(), Erro
 
 /// Returns the reflog message of a landing.
 fn reflog_message(stack: &Stack) -> String {
-    let names: Vec<&str> = stack.steps.iter().map(|s| s.candidate.lane.name.as_str()).collect();
+    let names: Vec<&str> = stack.applied_lanes.iter().map(|s| s.candidate.lane.name.as_str()).collect();
     format!("git-proq merge: {}", names.join(", "))
 }

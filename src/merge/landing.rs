@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::commit_hooks::PreMergeCommitHook;
-use super::eligibility::{SortedLanes, sort_lanes};
+use super::eligibility::{ClassifiedLanes, classify_lanes};
 use super::group_landing::GroupLanding;
 use super::outcome::{LandingReport, LaneOutcome, Verdict};
 use super::plan::LandingPlan;
@@ -37,7 +37,7 @@ pub(crate) fn land_lanes(project: &Project, options: &LandingOptions<'_>) -> Res
     gone.extend(refused);
     let options = &LandingOptions { stop: options.stop.map(|_| stopped.as_slice()), ..*options };
     let mut report = operate(project, "merge", |op| land_by_base(op, options, &mut verifier, &gone))?;
-    report.checks = verifier.report();
+    report.checks = verifier.into_summary();
     report.stopped.clone_from(&stopped);
     if !options.dry_run && !options.keep_lanes {
         delete_expired(project);
@@ -63,13 +63,13 @@ fn land_by_base(
     if !options.dry_run {
         carry_preview_commits(op, options)?;
     }
-    let mut sorted_lanes = sort_lanes(op, options)?;
+    let mut sorted_lanes = classify_lanes(op, options)?;
     sorted_lanes.set_known_outcomes(removed);
     if !options.dry_run {
         leave_preview_of_landing(op, &sorted_lanes)?;
     }
     (options.on_plan)(&LandingPlan::from_lanes(options.strategy(&op.project.settings), &sorted_lanes));
-    let SortedLanes { eligible: ready, refused: decided, skipped: left_out } = sorted_lanes;
+    let ClassifiedLanes { eligible: ready, refused: decided, skipped: left_out } = sorted_lanes;
     let mut report = LandingReport { lanes: decided, skipped: left_out, ..LandingReport::default() };
     let mut landing = GroupLanding { op, options, verifier, merge_hook: PreMergeCommitHook::default() };
     let groups = group_by_base(ready);
@@ -121,7 +121,7 @@ fn carry_preview_commits(op: &Operation<'_>, options: &LandingOptions<'_>) -> Re
 
 /// Leaves the preview of a lane that will land, since its branch is then removed. The preview of a refused
 /// lane stays open.
-fn leave_preview_of_landing(op: &Operation<'_>, sorted_lanes: &SortedLanes) -> Result<(), Error> {
+fn leave_preview_of_landing(op: &Operation<'_>, sorted_lanes: &ClassifiedLanes) -> Result<(), Error> {
     let Some(status) = preview::preview_status(op.project)? else { return Ok(()) };
     let has_landed = |l: &LaneOutcome| l.result == Verdict::AlreadyLanded && l.lane == status.lane;
     let will_land = sorted_lanes.eligible.iter().any(|c| c.lane.name == status.lane);
@@ -172,8 +172,8 @@ fn clean_up(op: &Operation<'_>, report: &mut LandingReport) {
     }
 }
 
-/// Returns why a landed lane was kept. Assurances that nothing was changed are dropped: the removal changed
-/// nothing, but the landing did.
+/// Returns the message why a landed lane could not be removed. Assurances that nothing was changed are
+/// dropped: the removal changed nothing, but the landing did.
 fn kept_message(e: &preview::Error) -> String {
     let mut reason = describe_with_causes(e);
     for assurance in ["; nothing was changed", "; nothing was moved", "; nothing was made"] {

@@ -7,7 +7,7 @@ use super::stack::{Conflict, Stack};
 use crate::git::{self, Oid, TempObjectStore};
 use crate::lane::Project;
 
-/// Lane that merges with its base but not with other lanes that were to land before it.
+/// Lane that merges with its base but conflicts with lanes below it in the stack.
 pub(super) struct LaneConflict {
     conflict: Conflict,
     onto: String,
@@ -19,7 +19,10 @@ impl LaneConflict {
     /// Removes the conflicts that are only between lanes from a stack that does not land, and returns them. A
     /// lane that also conflicts with the base stays in the stack: it is merged with the base alone, and that
     /// conflict is recorded.
-    pub(super) fn split_off(project: &Project, stack: &mut Stack) -> Result<Vec<LaneConflict>, Error> {
+    pub(super) fn split_off_lane_conflicts(
+        project: &Project,
+        stack: &mut Stack,
+    ) -> Result<Vec<LaneConflict>, Error> {
         if stack.conflicts.iter().all(|conflict| conflict.ours == stack.base) {
             return Ok(Vec::new());
         }
@@ -37,8 +40,8 @@ impl LaneConflict {
                 let merged = git::merge_commits(&project.repo, stack.base, tip, scratch.path(), None)?;
                 base_conflicts.push(Conflict { ours: stack.base, merged, ..conflict });
             } else {
-                let position = stack.steps.iter().position(|step| step.commit == conflict.ours);
-                let below = &stack.steps[..position.map_or(stack.steps.len(), |top| top + 1)];
+                let position = stack.applied_lanes.iter().position(|step| step.commit == conflict.ours);
+                let below = &stack.applied_lanes[..position.map_or(stack.applied_lanes.len(), |top| top + 1)];
                 let name = |candidate: &super::request::Candidate| candidate.lane.name.clone();
                 let candidates_below = below.iter().map(|step| &step.candidate);
                 let mut conflicting_lanes = Vec::new();
@@ -57,17 +60,17 @@ impl LaneConflict {
         Ok(lane_conflicts)
     }
 
-    /// Returns the name of the conflicting lane.
+    /// Returns the name of the lane that conflicts with the lanes below it.
     pub(super) fn lane(&self) -> &String {
         &self.conflict.candidate.lane.name
     }
 
-    /// Returns the names of the lanes that it conflicts with, quoted, for a sentence.
-    pub(super) fn describe_lanes(&self) -> String {
+    /// Returns the names of the lanes below that the lane conflicts with, quoted, for a sentence.
+    pub(super) fn describe_conflicting_lanes(&self) -> String {
         format!("'{}'", self.conflicting_lanes.join("', '"))
     }
 
-    /// Returns the lane's entry in the report.
+    /// Returns the lane's entry in the report of the landing.
     pub(super) fn outcome(&self) -> LaneOutcome {
         let lane_args = self.conflicting_lanes.join(" ");
         LaneOutcome {

@@ -1,4 +1,4 @@
-//! Hints for uncommitted work in a lane, which keeps the lane from landing.
+//! Hints for a lane that may not land because of uncommitted work.
 
 use std::path::Path;
 

@@ -10,8 +10,8 @@ use crate::explain::{Explain, describe_with_causes};
 use crate::git::{self, TempObjectStore};
 use crate::lane::{self, Operation};
 
-/// Returns whether files of a checkout, not its state, keep a branch from moving: then other lanes may be
-/// able to land.
+/// Returns whether the error is about files in a checkout of the base, not about the checkout's state. Then
+/// other lanes may be able to land.
 pub(super) fn is_file_obstacle(e: &Error) -> bool {
     use git::Error::{LocalChanges, NotWritable, Obstructed};
     let is_obstructed = |e: &lane::Error| {
@@ -32,12 +32,14 @@ pub(super) fn first_obstructed(
     stack: &Stack,
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<Option<(Candidate, LaneOutcome)>, Error> {
-    let Err(mut error) = preflight(op, stack, stack.steps.len(), temp_objects) else { return Ok(None) };
+    let Err(mut error) = preflight(op, stack, stack.applied_lanes.len(), temp_objects) else {
+        return Ok(None);
+    };
     if !is_file_obstacle(&error) {
         return Err(error);
     }
     // The lowest `landable` lanes can land; the lowest `blocked` lanes cannot.
-    let (mut landable, mut blocked) = (0, stack.steps.len());
+    let (mut landable, mut blocked) = (0, stack.applied_lanes.len());
     while blocked - landable > 1 {
         let middle = landable.midpoint(blocked);
         match preflight(op, stack, middle, temp_objects) {
@@ -46,7 +48,7 @@ pub(super) fn first_obstructed(
             Err(e) => return Err(e),
         }
     }
-    let candidate = stack.steps[blocked - 1].candidate.clone();
+    let candidate = stack.applied_lanes[blocked - 1].candidate.clone();
     let outcome = obstructed_outcome(&candidate, &stack.onto, &error);
     Ok(Some((candidate, outcome)))
 }

@@ -62,13 +62,13 @@ pub(crate) use outcome::CheckStatus;
 pub use outcome::{CheckFailure, CheckSummary, LandingReport, LaneOutcome, PushReport, TaskChecks, Verdict};
 pub(crate) use overlap::{report_overlaps, report_overlaps_of_lane};
 pub(crate) use parts::{PartsRequest, land_parts};
-pub(crate) use plan::{LandingPlan, PlanLine};
+pub(crate) use plan::{LandingPlan, PlannedLane};
 pub(crate) use push::PushMode;
 pub(crate) use request::{LandingOptions, LanePart, landing_bases};
 pub(crate) use resolution_check::Allowance;
 pub use resolve::ResolvedConflict;
 pub(crate) use resolve::{
-    ResolutionStart, abort_resolution, continue_resolution, load_conflict, open_by_hand,
+    ResolutionStart, abort_resolution, continue_resolution, load_conflict, open_for_user,
 };
 pub(crate) use resolve_agent::{
     Resolver, load_resolution, require_agent_approved, resolve_by_agent, resume_by_agent,

@@ -9,7 +9,7 @@ use crate::store::LockName;
 /// Maximum number of attempts while the branch moves concurrently.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Commit to create on top of a branch.
+/// Commit of git-proq to create on top of a branch.
 pub(crate) struct NoteCommit<'a> {
     /// Branch to commit to.
     pub(crate) onto: &'a str,

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 /// Order in which lanes are stacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum StackOrder {
-    /// Most lanes land.
+    /// Order in which most lanes land.
     #[default]
     Best,
     /// Order of the arguments; with `--all`, the oldest first.
@@ -33,7 +33,8 @@ impl StackOrder {
 /// Properties that decide a lane's position. The lane's age is its position in the given list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaneWeight {
-    /// Number of times that a conflict kept it from landing; more come first, so that no lane waits forever.
+    /// Number of times that the lane did not land because of a conflict. Lanes with a higher number come
+    /// first, so that no lane waits forever.
     pub(super) conflict_count: u32,
     /// Number of changed files.
     pub(super) files: usize,
@@ -59,9 +60,9 @@ pub(super) fn best_order(weights: &[LaneWeight], conflicts: &dyn Fn(usize, usize
     let lanes = sort_by_weight(weights);
     let mergeable: Vec<usize> = lanes.iter().copied().filter(|n| !conflicts(*n, *n)).collect();
     let conflict_free = if mergeable.len() <= MAX_LANES_EXACT {
-        largest_set(&mergeable, conflicts)
+        largest_conflict_free_set(&mergeable, conflicts)
     } else {
-        greedy_set(&mergeable, conflicts)
+        greedy_conflict_free_set(&mergeable, conflicts)
     };
     let (mut first, others): (Vec<usize>, Vec<usize>) =
         lanes.into_iter().partition(|n| conflict_free.contains(n));
@@ -69,8 +70,9 @@ pub(super) fn best_order(weights: &[LaneWeight], conflicts: &dyn Fn(usize, usize
     first
 }
 
-/// Returns a largest set without conflicts; of several, the first by the order of `lanes`.
-fn largest_set(lanes: &[usize], conflicts: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
+/// Returns a largest set of lanes without conflicts among each other; among sets of that size, the first by
+/// the order of `lanes`.
+fn largest_conflict_free_set(lanes: &[usize], conflicts: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
     let conflict_masks: Vec<u32> = lanes
         .iter()
         .map(|a| {
@@ -93,8 +95,9 @@ fn largest_set(lanes: &[usize], conflicts: &dyn Fn(usize, usize) -> bool) -> Vec
     (0..lanes.len()).filter(|i| best_set & (1 << i) != 0).map(|i| lanes[i]).collect()
 }
 
-/// Returns a set without conflicts by repeatedly taking the lane with the fewest conflicts left.
-fn greedy_set(lanes: &[usize], conflicts: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
+/// Returns a set of lanes without conflicts among each other, by repeatedly taking the lane with the fewest
+/// conflicts left.
+fn greedy_conflict_free_set(lanes: &[usize], conflicts: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
     let mut candidates: Vec<usize> = lanes.to_vec();
     let mut chosen = Vec::new();
     while !candidates.is_empty() {
@@ -158,13 +161,13 @@ mod tests {
             let hit = conflicts_in(&pairs);
             let fits = |set: &[usize]| set.iter().all(|a| set.iter().all(|b| a == b || !hit(*a, *b)));
             let lanes: Vec<usize> = (0..count).collect();
-            let most = largest_set(&lanes, &hit);
+            let most = largest_conflict_free_set(&lanes, &hit);
             prop_assert!(fits(&most));
             for set in 0..1u32 << count {
                 let set: Vec<usize> = lanes.iter().copied().filter(|i| set & (1 << i) != 0).collect();
                 prop_assert!(!fits(&set) || set.len() <= most.len());
             }
-            let some = greedy_set(&lanes, &hit);
+            let some = greedy_conflict_free_set(&lanes, &hit);
             prop_assert!(fits(&some));
             prop_assert!(lanes.iter().all(|n| some.contains(n) || some.iter().any(|s| hit(*s, *n))));
         }

@@ -39,7 +39,7 @@ pub struct CheckFailure {
     pub task_lane: Option<String>,
     /// Exit of the command.
     pub ended: ExitOutcome,
-    /// Lanes below it in the stack, with which the check succeeds.
+    /// Lanes below the failed lane in the stack, with which the check succeeds.
     #[serde(rename = "with")]
     pub lanes_below: Vec<String>,
     /// Log file of the check's output.
@@ -56,7 +56,7 @@ pub(crate) enum CheckStatus {
     /// No check commands exist.
     #[serde(rename = "none")]
     NoChecks,
-    /// The checks were not run on these files, or the lane does not merge.
+    /// The checks were not run on the files that would land, or the lane does not merge.
     Unknown,
     /// All checks succeeded.
     Passed,
@@ -85,29 +85,30 @@ pub struct LaneOutcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "method")]
     pub strategy: Option<MergeStrategy>,
-    /// Commit with which all of the lane was on the base.
+    /// Commit with which the base contains all of the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Oid>,
     /// Files in conflict, or files that are the reason of a refusal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "files")]
     pub conflicted_files: Vec<RepoPath>,
-    /// Lanes that it conflicts with, if it conflicts only with other lanes.
+    /// Other lanes that the lane conflicts with, if it conflicts with lanes only and not with the base.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "with_lanes")]
     pub conflicting_lanes: Vec<String>,
     /// Reason, or another note for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Commands that help.
+    /// Hints for the user with commands to run next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    /// Failed check.
+    /// Check that failed with the lane; none for other results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckFailure>,
     /// Whether git-proq removed the lane after it landed.
     pub cleaned_up: bool,
-    /// Exit code of a refusal. A lock that could not be acquired takes precedence over the others.
+    /// Exit code of the refusal; none for the usual one. In the report, a lock that could not be acquired
+    /// takes precedence.
     #[serde(skip)]
     pub(crate) exit_code: Option<Exit>,
     /// Whether the refusal lasts until a user changes the lane or a setting, so that a retry would fail
@@ -154,10 +155,11 @@ pub struct CheckSummary {
     /// Commands that belong to a lane's task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskChecks>,
-    /// Commands of the repository that are not approved. Set in a dry run only; they keep lanes from landing.
+    /// Commands of the repository that are not approved. Set in a dry run only; a landing is refused because
+    /// of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unapproved: Vec<String>,
-    /// Number of commands started on a state of the files.
+    /// Number of times that check commands were started on a commit, second attempts included.
     pub runs: usize,
     /// Number of cached results used.
     pub reused: usize,
@@ -196,7 +198,7 @@ pub struct PushReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "said")]
     pub output: Vec<String>,
-    /// Commands that help.
+    /// Hints for the user with commands to run next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
 }
@@ -219,7 +221,7 @@ pub struct LandingReport {
     /// Summary of the checks; none without commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<CheckSummary>,
-    /// Bases that were to be pushed.
+    /// Result of pushing each base that lanes landed on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pushed: Vec<PushReport>,
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::forecast::{Forecast, ForecastPair, ForecastRequest, PairResult as Answer, forecast_lanes};
+use super::forecast::{Forecast, ForecastPair, ForecastRequest, PairResult, forecast_lanes};
 use crate::event::{Event, EventName};
 use crate::git::{self, RepoPath};
 use crate::lane::Project;
@@ -74,7 +74,7 @@ pub(crate) fn report_overlaps(
 }
 
 fn emit_overlap(project: &Project, lanes: &[LaneRecord], pair: &ForecastPair, moved_lane: Option<&str>) {
-    let Answer::Conflict { conflicts } = &pair.result else { return };
+    let PairResult::Conflict { conflicts } = &pair.result else { return };
     let (lane_name, other_name) = match moved_lane == Some(pair.theirs.as_str()) {
         true => (&pair.theirs, &pair.ours),
         false => (&pair.ours, &pair.theirs),

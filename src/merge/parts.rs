@@ -50,8 +50,8 @@ pub(crate) struct PartsRequest<'a> {
     pub(crate) queue_wait: WaitLimit,
 }
 
-/// Lands parts in their order, in one step. A part that conflicts or fails its checks is set apart with the
-/// parts that require it, and the others land. Lanes stay as they are, and nothing changes that the main
+/// Lands parts in their order, in one step. A part that conflicts or fails its checks is left out with the
+/// parts that require it, and the others land. Lanes are not removed, and nothing changes that the main
 /// checkout shows. A part with a proof of its landing is reported as landed, so the call can be repeated
 /// after a kill.
 ///
@@ -85,7 +85,7 @@ pub(crate) fn land_parts(
     let tip = project.repo.branch_tip(parts_request.onto)?;
     let tip = tip.ok_or_else(|| lane::Error::NoBranch { branch: parts_request.onto.to_owned() })?;
     for part in parts_request.parts {
-        match check_part(project, part, parts_request.onto, tip)? {
+        match examine_part(project, part, parts_request.onto, tip)? {
             Ok(candidate) => candidates.push(candidate),
             Err(outcome) => report.lanes.push(*outcome),
         }
@@ -107,12 +107,12 @@ pub(crate) fn land_parts(
         let mut landing = GroupLanding { op, options: &options, verifier: &mut verifier, merge_hook };
         landing.land_group(parts_request.onto, &candidates, &mut report)
     })?;
-    report.checks = verifier.report();
+    report.checks = verifier.into_summary();
     Ok(report)
 }
 
 /// Returns a part as a candidate, or its outcome if it has landed or may not land.
-fn check_part(
+fn examine_part(
     project: &Project,
     part: &LanePart,
     onto: &str,
@@ -163,7 +163,7 @@ fn check_part(
 pub(super) fn proof_step(
     op: &Operation<'_>,
     stack: &Stack,
-    step: &stack::StackStep,
+    step: &stack::AppliedLane,
     part: &LanePart,
 ) -> Result<Step, Error> {
     let proof = LandingProof {
@@ -186,6 +186,6 @@ pub(super) fn decides_lane_state(verified: &VerifiedStack, candidate: &Candidate
     let is_same_lane = |other: &&Candidate| other.lane.name == candidate.lane.name;
     let conflict = verified.stack.conflicts.iter().map(|conflict| &conflict.candidate).find(is_same_lane);
     let failed = verified.failed_lanes.iter().map(|failed| &failed.candidate).find(is_same_lane);
-    let step = verified.stack.steps.iter().rev().map(|step| &step.candidate).find(is_same_lane);
+    let step = verified.stack.applied_lanes.iter().rev().map(|step| &step.candidate).find(is_same_lane);
     conflict.or(failed).or(step).is_some_and(|last| last.is_same_part(candidate))
 }

@@ -78,7 +78,7 @@ impl GroupLanding<'_, '_> {
     }
 }
 
-/// When the stack is checked for lanes that touch local changes in a checkout of their base.
+/// Condition under which a stack is checked for lanes that touch local changes in a checkout of their base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LocalChangeCheck {
     /// Never: with a single lane, no other lane could land without it.
@@ -113,8 +113,8 @@ impl LocalChangeCheck {
     }
 }
 
-/// Stacks the lanes that may still land on top of `base`. If the check is due, it moves lanes that touch
-/// local changes in a checkout of the base to the dropped ones.
+/// Stacks the lanes that may still land on top of `base`. Where `change_check` requires it, lanes that touch
+/// local changes in a checkout of the base are moved to the dropped ones.
 fn stack_in_order(
     op: &Operation<'_>,
     verifier: &mut Verifier,
@@ -132,7 +132,7 @@ fn stack_in_order(
             LocalChangeCheck::BeforeChecks => verifier.has_commands_on(op.project, stack)?,
             LocalChangeCheck::Always => true,
         };
-        if stack.steps.is_empty() || !is_checked {
+        if stack.applied_lanes.is_empty() || !is_checked {
             return Ok(arranged);
         }
         match local_changes::first_obstructed(op, stack, context.temp_objects)? {
@@ -155,14 +155,14 @@ fn prepare_dry_run(
     has_alternatives: bool,
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<PreparedStack, Error> {
-    if !has_alternatives && !stack.steps.is_empty() {
-        land::preflight(op, &stack, stack.steps.len(), temp_objects)?;
+    if !has_alternatives && !stack.applied_lanes.is_empty() {
+        land::preflight(op, &stack, stack.applied_lanes.len(), temp_objects)?;
     }
-    verifier.note_tasks(&stack);
+    verifier.add_tasks_to_summary(&stack);
     Ok(PreparedStack { verified: VerifiedStack { stack, failed_lanes: Vec::new() }, order_notes })
 }
 
-/// Candidates as they are now.
+/// Candidates of a landing after their lanes were read again.
 #[derive(Default)]
 struct CurrentCandidates {
     /// Candidates that may still land.

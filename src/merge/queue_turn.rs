@@ -9,7 +9,7 @@ use crate::process::is_ancestor_process;
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{LandingRequest, Ticket};
 
-/// Landing whose turn has come.
+/// Turn of a landing in the merge queue, with the named lanes that still exist then.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct QueueTurn {
@@ -23,7 +23,7 @@ pub(super) struct QueueTurn {
 }
 
 impl QueueTurn {
-    /// Enters the queue and waits for its turn.
+    /// Enters the merge queue and waits until it is the landing's turn.
     ///
     /// # Errors
     /// Fails at once, before the wait, if a named lane does not exist. Fails if the wait timed out.

@@ -33,14 +33,15 @@ pub(crate) struct LandingOptions<'a> {
     /// Names of the lanes whose agents were stopped for this landing; none without `--stop`. A stopped lane
     /// then lands; with `all`, only if it was stopped for this landing.
     pub(crate) stop: Option<&'a [String]>,
-    /// Lanes whose sessions may be ended if their agents are idle and done by then.
+    /// Lanes whose agents' sessions may be ended, if the agents are done and idle when the landing's turn
+    /// comes.
     pub(crate) endable_sessions: &'a [String],
     /// Whether the lanes are picked: a lane is refused if another attempt of its group has landed.
     pub(crate) pick: bool,
     /// Whether the landing runs automatically, without a user's request: it changes nothing that the main
     /// checkout shows.
     pub(crate) is_automatic: bool,
-    /// Whether landed lanes are kept.
+    /// Whether landed lanes are not removed.
     pub(crate) keep_lanes: bool,
     /// Strategy to use instead of the setting.
     pub(crate) strategy: Option<MergeStrategy>,
@@ -152,13 +153,13 @@ pub(super) struct Candidate {
     pub(super) tip: Oid,
     /// Branch that the lane lands on.
     pub(super) onto: String,
-    /// Number of times that a conflict kept it from landing.
+    /// Number of times that the lane did not land because of a conflict.
     pub(super) conflict_count: u32,
     /// Number of commits that the base lacks.
     pub(super) commits: usize,
     /// Number of files that the commits change.
     pub(super) files: usize,
-    /// Part of the lane that is to land; none for all of it.
+    /// Part of the lane that lands; none if all of the lane lands.
     pub(super) part: Option<LanePart>,
     /// Uncommitted work that a landing would commit first; none if it has been committed.
     pub(super) pending_commit: Option<PendingCommit>,
@@ -173,7 +174,7 @@ pub(super) struct PendingCommit {
     pub(super) ancestor: Oid,
 }
 
-/// Part of a lane that lands on its own: the commits between two of the lane's commits.
+/// Part of a lane that lands separately: the commits between two of the lane's commits.
 #[derive(Debug, Clone)]
 pub(crate) struct LanePart {
     /// Number that identifies the part among those that land together.
@@ -195,7 +196,7 @@ pub(crate) struct LanePart {
 }
 
 impl Candidate {
-    /// Returns the key of its part, if it is one.
+    /// Returns the key of the candidate's part; none if all of the lane lands.
     pub(super) fn part_key(&self) -> Option<usize> {
         self.part.as_ref().map(|part| part.key)
     }

@@ -13,7 +13,7 @@ use crate::store::records::{ConflictedPath, ResolutionRecord};
 /// Maximum number of characters of a line that a refusal quotes.
 const MAX_QUOTED_CHARS: usize = 60;
 
-/// Changes that the user allows beyond the check.
+/// Changes in a resolution that the check would refuse and the user allows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Allowance {
     /// Paths that are accepted as they are, with all paths below them.
@@ -99,7 +99,7 @@ fn conflicted_paths(resolution: &ResolutionRecord) -> BTreeSet<RepoPath> {
     resolution.conflicted_paths().into_iter().collect()
 }
 
-/// Resolution to check, and what it is compared with.
+/// Check of a conflict's resolution against git's own merge of both sides.
 pub(super) struct ResolutionCheck<'a> {
     pub(super) repo: &'a Repo,
     pub(super) resolution: &'a ResolutionRecord,
@@ -164,8 +164,8 @@ impl ResolutionCheck<'_> {
         if let Some(bytes) = &bytes {
             let sides = self.reference.side_texts(self.repo, name)?;
             let sides: Vec<&[u8]> = sides.iter().map(Vec::as_slice).collect();
-            if let Some(reason) =
-                self.check_markers(name, MarkedText::find_leftover(marker_size, &lines(bytes), &sides))
+            if let Some(reason) = self
+                .check_markers(name, MarkedText::find_leftover_markers(marker_size, &lines(bytes), &sides))
             {
                 return Ok(Some(reason));
             }

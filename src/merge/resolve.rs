@@ -37,7 +37,7 @@ pub struct ResolvedConflict {
 pub(crate) enum ResolutionStart {
     /// The conflict is resolved already, or no longer exists.
     Resolved(ResolvedConflict),
-    /// The worktree of the resolution is open, and the conflict is to be resolved there.
+    /// The worktree of the resolution is open, and the conflict must be resolved there.
     Open(Box<ResolutionRecord>),
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn load_conflict(project: &Project, lane: &str) -> Result<ConflictRec
 }
 
 /// Opens the conflict of a lane in a worktree for the user. An open resolution is continued.
-pub(crate) fn open_by_hand(project: &Project, name: &str) -> Result<ResolutionStart, Error> {
+pub(crate) fn open_for_user(project: &Project, name: &str) -> Result<ResolutionStart, Error> {
     let (lane, lock) = project.lock_idle_lane(name)?;
     let tip = project.repo.branch_tip(&lane.kind.branch)?;
     let path = project.store.layout().resolution_record(&lane.name);
@@ -161,7 +161,7 @@ fn require_updatable(project: &Project, lane: &LaneRecord) -> Result<(), Error> 
 }
 
 fn update_blocker(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
-    let evidence = lane::look_at(project, lane, &WorktreeList::read(&project.repo)?, None)?;
+    let evidence = lane::inspect_worktree(project, lane, &WorktreeList::read(&project.repo)?, None)?;
     if evidence.is_folder_missing {
         return Ok(Some("its folder is gone".to_owned()));
     }
@@ -229,7 +229,7 @@ pub(crate) fn continue_resolution(
     allowance: &Allowance,
 ) -> Result<ResolvedConflict, Error> {
     let (lane, _lock) = project.lock_idle_lane(name)?;
-    let resolution = require_open(project, &lane.name)?;
+    let resolution = require_open_resolution(project, &lane.name)?;
     let (tree, reasons) = check_resolution(project, &resolution, allowance, resolution.agent.is_some())?;
     if !reasons.is_empty() {
         return Err(ResolveError::Refused { lane: lane.name, dir: resolution.path, why: reasons }.into());
@@ -239,7 +239,7 @@ pub(crate) fn continue_resolution(
     apply_resolution(project, &resolution, tree, &resolver)
 }
 
-pub(super) fn require_open(project: &Project, lane: &str) -> Result<ResolutionRecord, Error> {
+pub(super) fn require_open_resolution(project: &Project, lane: &str) -> Result<ResolutionRecord, Error> {
     if let Some(resolution) = project.find_resolution(lane)? {
         return Ok(resolution);
     }
@@ -253,7 +253,7 @@ pub(crate) fn abort_resolution(
     name: &str,
 ) -> Result<(ResolutionRecord, ClosedResolution), Error> {
     let (lane, _lock) = project.lock_idle_lane(name)?;
-    let resolution = require_open(project, &lane.name)?;
+    let resolution = require_open_resolution(project, &lane.name)?;
     let closed = close_resolution(project, &lane, &resolution)?;
     Ok((resolution, closed))
 }

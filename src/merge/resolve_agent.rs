@@ -10,7 +10,7 @@ use super::request::LandingOptions;
 use super::resolution_check::{Allowance, ConflictKind, MergeReference, conflict_kind};
 use super::resolve::{
     self, ResolutionStart, ResolvedConflict, apply_resolution, check_resolution, close_resolution,
-    open_resolution, require_open,
+    open_resolution, require_open_resolution,
 };
 use super::resolve_error::ResolveError;
 use super::{Error, resolve_prompt};
@@ -27,11 +27,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(30);
 /// Agent that resolves conflicts, and options of its runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resolver<'a> {
-    /// A known agent, or any program on `PATH`.
+    /// Name of a known agent, or of any program on `PATH`.
     pub(crate) agent: &'a str,
     /// Number of attempts after the first one.
     pub(crate) retries: u32,
-    /// Changes that the user allows beyond the check.
+    /// Changes in a resolution that the check would refuse and the user allows.
     pub(crate) allowance: &'a Allowance,
     /// Options of the agent's run.
     pub(crate) run_options: &'a RunOptions,
@@ -41,7 +41,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) current_dir: &'a Path,
 }
 
-/// Outcome of one attempt.
+/// Outcome of one attempt of an agent to resolve a conflict.
 enum AttemptOutcome {
     /// The conflict is resolved.
     Resolved(ResolvedConflict),
@@ -159,7 +159,7 @@ fn conclude_attempt(
     let run = RunRecord::load(&project.store.layout().run_record(lane, attempt))?;
     let (lane, _lock) = project.lock_idle_lane(lane)?;
     // Another process may have closed the resolution concurrently.
-    let resolution = require_open(project, &lane.name)?;
+    let resolution = require_open_resolution(project, &lane.name)?;
     match run.outcome {
         Some(LaneState::Done) => {}
         Some(LaneState::Stopped) => return Err(ResolveError::Stopped { lane: lane.name }.into()),
@@ -205,7 +205,7 @@ fn prepare_agent(
         .unwrap_or_default();
     let checks = agent::lane_checks(project, &lane.clone().into_any())?;
     let prompt =
-        resolve_prompt::write_prompt(repo, resolution, &reference, &task, &checks, resolver.allowance)?;
+        resolve_prompt::build_prompt(repo, resolution, &reference, &task, &checks, resolver.allowance)?;
     Ok((
         AgentCommand::from_profile(
             project,
@@ -244,7 +244,7 @@ pub(crate) fn require_agent_approved(project: &Project, agent: &str) -> Result<(
 }
 
 /// Runs an agent on every lane that a landing found in conflict, and lands the resolved lanes one after the
-/// other. Each conflict is the one with the current tip of the base.
+/// other. Each lane is resolved against the tip that its base has at that time.
 pub(super) fn resolve_and_land(
     project: &Project,
     options: &LandingOptions<'_>,
@@ -270,7 +270,7 @@ pub(super) fn resolve_and_land(
         };
         if let (true, Some(tip), Some(commit)) = (options.is_automatic, tip, resolved.commit) {
             let lane = project.lane(&resolved.lane)?;
-            lane::extend_run(project, &lane, tip, commit)?;
+            lane::advance_run_tip(project, &lane, tip, commit)?;
         }
         let lanes = [resolved.lane];
         let landing_options = LandingOptions {

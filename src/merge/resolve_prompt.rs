@@ -17,8 +17,9 @@ const MAX_CONFLICTS_BYTES: usize = 40_000;
 /// Maximum number of characters quoted of one side of one conflict.
 const MAX_SIDE_CHARS: usize = 4_000;
 
-/// Writes the prompt. `checks` are the commands that a landing will run.
-pub(super) fn write_prompt(
+/// Returns the prompt for the agent that resolves a conflict. `checks` are the commands that a landing will
+/// run.
+pub(super) fn build_prompt(
     repo: &Repo,
     resolution: &ResolutionRecord,
     reference: &MergeReference,

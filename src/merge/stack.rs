@@ -1,5 +1,5 @@
-//! Stack of lanes on a base, built in memory: lanes are applied one after the other without a checkout, and
-//! conflicting lanes are set apart.
+//! Stack of lanes on a base, built in memory. Lanes are applied one after the other without a checkout, and
+//! conflicting lanes are left out.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,12 +15,12 @@ use crate::store::records::MergeStrategy;
 
 /// Lane that was applied to the stack.
 #[derive(Debug, Clone)]
-pub(super) struct StackStep {
+pub(super) struct AppliedLane {
     /// Lane with the tip that was applied.
     pub(super) candidate: Candidate,
-    /// Commit with which all of the lane is on the base.
+    /// Topmost commit of the stack once the lane is applied; it contains all of the lane.
     pub(super) commit: Oid,
-    /// Tree of that commit.
+    /// Tree of the commit.
     pub(super) tree: Oid,
 }
 
@@ -45,17 +45,17 @@ pub(super) struct Stack {
     /// Tip of the branch when the stack was built.
     pub(super) base: Oid,
     /// Applied lanes, bottom first.
-    pub(super) steps: Vec<StackStep>,
-    /// Lanes that conflict.
+    pub(super) applied_lanes: Vec<AppliedLane>,
+    /// Lanes that conflict with the stack and were left out of it.
     pub(super) conflicts: Vec<Conflict>,
     /// Outcomes of lanes that are neither applied nor in conflict: already landed or refused.
     pub(super) decided: Vec<LaneOutcome>,
 }
 
 impl Stack {
-    /// Returns the commit on top.
+    /// Returns the topmost commit of the stack; the base if no lane is applied.
     pub(super) fn tip(&self) -> Oid {
-        self.steps.last().map_or(self.base, |step| step.commit)
+        self.applied_lanes.last().map_or(self.base, |step| step.commit)
     }
 }
 
@@ -63,7 +63,7 @@ impl Stack {
 #[derive(Clone, Copy)]
 pub(super) struct StackContext<'a> {
     pub(super) project: &'a Project,
-    /// Branch that the lanes are to land on.
+    /// Branch that the lanes would land on.
     pub(super) onto: &'a str,
     /// Strategy by which the lanes land.
     pub(super) strategy: MergeStrategy,
@@ -87,7 +87,7 @@ pub(super) fn build(context: StackContext<'_>, base: Oid, candidates: &[Candidat
         onto: onto.to_owned(),
         strategy: context.strategy,
         base,
-        steps: Vec::new(),
+        applied_lanes: Vec::new(),
         conflicts: Vec::new(),
         decided: Vec::new(),
     };
@@ -107,7 +107,7 @@ pub(super) fn build(context: StackContext<'_>, base: Oid, candidates: &[Candidat
             ApplyOutcome::Applied(commit, new_tree) => {
                 tree = new_tree;
                 included_parts.extend(part);
-                stack.steps.push(StackStep { candidate, commit, tree });
+                stack.applied_lanes.push(AppliedLane { candidate, commit, tree });
             }
             ApplyOutcome::AlreadyApplied => {
                 included_parts.extend(part);

@@ -35,7 +35,7 @@ pub(super) fn build_ordered(
         StackOrder::FewestFiles => sorted_indexes(candidates, |c| (c.files, c.lane.created)),
         StackOrder::Oldest => sorted_indexes(candidates, |c| (0, c.lane.created)),
     };
-    let lanes = in_order(candidates, &default_order);
+    let lanes = reorder_candidates(candidates, &default_order);
     let stack = stack::build(context, base, &lanes)?;
     let without_notes = |stack| Ok(OrderedStack { stack, lanes, order_notes: Vec::new() });
     if order != StackOrder::Best || stack.conflicts.is_empty() || candidates.len() < 2 {
@@ -47,7 +47,7 @@ pub(super) fn build_ordered(
     if best_order == default_order {
         return without_notes(stack);
     }
-    let lanes = in_order(candidates, &best_order);
+    let lanes = reorder_candidates(candidates, &best_order);
     let best_stack = stack::build(context, base, &lanes)?;
     if best_stack.conflicts.len() >= stack.conflicts.len() {
         return without_notes(stack);
@@ -63,7 +63,7 @@ fn sorted_indexes<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> 
     indexes
 }
 
-fn in_order(candidates: &[Candidate], order: &[usize]) -> Vec<Candidate> {
+fn reorder_candidates(candidates: &[Candidate], order: &[usize]) -> Vec<Candidate> {
     order.iter().map(|n| candidates[*n].clone()).collect()
 }
 

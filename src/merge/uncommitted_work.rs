@@ -1,5 +1,5 @@
-//! Uncommitted work of a lane that is to land, handled as the setting `merge.uncommitted` requires: refused,
-//! committed, or left behind with a snapshot.
+//! Uncommitted work of a lane that a landing examines. It is refused, committed, or left behind with a
+//! snapshot, as the setting `merge.uncommitted` requires.
 
 use super::eligibility::LaneExamination;
 use super::outcome::LaneOutcome;
@@ -93,12 +93,12 @@ impl LaneExamination<'_, '_> {
         if let Err(e) = commit_leftovers(project, lane, &message, self.options.allow_deletions) {
             return Ok(Err(e));
         }
-        if let Some(reason) = lane::follow_head(project, lane)? {
+        if let Some(reason) = lane::move_branch_to_head(project, lane)? {
             return Ok(Ok(Some(reason)));
         }
         let new_tip = project.repo.branch_tip(&lane.kind.branch)?;
         if let (true, Some(before), Some(after)) = (self.options.is_automatic, old_tip, new_tip) {
-            lane::extend_run(project, lane, before, after)?;
+            lane::advance_run_tip(project, lane, before, after)?;
         }
         Ok(Ok(None))
     }

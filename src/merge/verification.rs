@@ -16,7 +16,7 @@ pub(crate) struct VerifyRequest<'a> {
     pub(crate) commit: Oid,
     /// Branch whose tip the commit is.
     pub(crate) branch: &'a str,
-    /// Name in the merge queue.
+    /// Name under which the merge queue lists this verification.
     pub(crate) queue_name: &'a str,
 }
 

@@ -21,7 +21,7 @@ use crate::lane::{Operation, Project};
 use crate::store::new_id;
 use crate::store::records::Step;
 
-/// Checks of one landing: what to run, and the verdicts so far.
+/// Check commands of one landing, and the verdicts on stacks known so far.
 #[derive(Debug)]
 pub(super) struct Verifier {
     pub(super) commands: CheckCommands,
@@ -35,7 +35,7 @@ pub(super) struct Verifier {
     jobs: usize,
     pub(super) runs: CheckRuns,
     /// Verdicts by state. They depend on the tolerated commands of the current base, and are cleared when
-    /// another base changes those.
+    /// another base changes the tolerated commands.
     pub(super) verdicts: HashMap<CheckState, StateVerdict>,
     current_base: Option<Oid>,
     pub(super) tolerated: Vec<usize>,
@@ -54,14 +54,14 @@ struct BaseChecks {
     loaded_for: Option<Oid>,
 }
 
-/// State to check: all input of a check, and the commands that apply to its lanes.
+/// State to check: the input of a check of the base with some lanes, and the commands that apply to them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct CheckState {
     pub(super) input: CheckInput,
     pub(super) commands: CommandNumbers,
 }
 
-/// Verdict of the checks on a state.
+/// Verdict of the checks on a state, with the details of a failure.
 #[derive(Debug, Clone)]
 pub(super) enum StateVerdict {
     Passed,
@@ -177,14 +177,14 @@ impl Verifier {
         // the other.
         let has_same_lines = |checks: &&BaseChecks| self.commands.lines_of(&checks.commands) == command_lines;
         let known_numbers = self.base_checks.values().find(has_same_lines).map(|on| on.commands.clone());
-        let commands = known_numbers.unwrap_or_else(|| self.commands.add(command_lines));
+        let commands = known_numbers.unwrap_or_else(|| self.commands.add_base_commands(command_lines));
         self.base_checks
             .insert(base.to_owned(), BaseChecks { commands, time_limit: limit, unapproved, loaded_for: tip });
         Ok(())
     }
 
-    /// Returns the summary for the report; none without commands.
-    pub(super) fn report(self) -> Option<CheckSummary> {
+    /// Returns the summary of all checks for the report of the landing; none without commands.
+    pub(super) fn into_summary(self) -> Option<CheckSummary> {
         let base_commands = self.base_checks.values().flat_map(|on| self.commands.lines_of(&on.commands));
         let mut commands: Vec<String> = Vec::new();
         for command_line in base_commands {
@@ -200,8 +200,8 @@ impl Verifier {
     }
 
     /// Adds the commands of the tasks of a stack's lanes to the summary.
-    pub(super) fn note_tasks(&mut self, stack: &Stack) {
-        for lane in stack.steps.iter().map(|step| &step.candidate.lane) {
+    pub(super) fn add_tasks_to_summary(&mut self, stack: &Stack) {
+        for lane in stack.applied_lanes.iter().map(|step| &step.candidate.lane) {
             let is_noted = self.summary.tasks.iter().any(|noted| noted.lane == lane.name);
             if self.use_configured && !lane.checks.is_empty() && !is_noted {
                 let (lane, commands) = (lane.name.clone(), lane.checks.clone());
@@ -210,8 +210,9 @@ impl Verifier {
         }
     }
 
-    /// Returns the numbers of the commands that check a loaded base with these lanes.
-    pub(super) fn numbers_on(&mut self, onto: &str, steps: &[stack::StackStep]) -> CommandNumbers {
+    /// Returns the numbers of the commands that check the base `onto` with the lanes of `steps`. The checks
+    /// of the base must be loaded.
+    pub(super) fn command_numbers_on(&mut self, onto: &str, steps: &[stack::AppliedLane]) -> CommandNumbers {
         let steps = if self.use_configured { steps } else { &[] };
         let base_numbers = self.base_checks.get(onto).map_or_else(Vec::new, |on| on.commands.clone());
         self.commands
@@ -223,13 +224,13 @@ impl Verifier {
         self.base_checks.get(onto).map_or(project.settings.verify_timeout, |on| on.time_limit)
     }
 
-    /// Returns whether any command is to be run on a stack.
+    /// Returns whether the checks of a stack have any command.
     ///
     /// # Errors
     /// Fails as [`Verifier::new`] does.
     pub(super) fn has_commands_on(&mut self, project: &Project, stack: &Stack) -> Result<bool, Error> {
         self.load_base_checks(project, &stack.onto, Some(stack.base))?;
-        Ok(!self.numbers_on(&stack.onto, &stack.steps).is_empty())
+        Ok(!self.command_numbers_on(&stack.onto, &stack.applied_lanes).is_empty())
     }
 
     /// Checks a stack, and removes each lane with which a command fails that succeeds without the lane and on
@@ -242,7 +243,7 @@ impl Verifier {
         pending: &mut PendingRef,
         rebuild: &dyn Fn(&[Candidate]) -> Result<Stack, Error>,
     ) -> Result<VerifiedStack, Error> {
-        if stack.steps.is_empty() || !self.has_commands_on(op.project, &stack)? {
+        if stack.applied_lanes.is_empty() || !self.has_commands_on(op.project, &stack)? {
             return Ok(VerifiedStack { stack, failed_lanes: Vec::new() });
         }
         if self.current_base != Some(stack.base) && !self.tolerated.is_empty() {
@@ -250,9 +251,9 @@ impl Verifier {
             self.verdicts.clear();
         }
         self.current_base = Some(stack.base);
-        self.note_tasks(&stack);
-        let initial_counts = (self.runs.count, stack.steps.len());
-        let (count, jobs) = (stack.steps.len(), self.jobs);
+        self.add_tasks_to_summary(&stack);
+        let initial_counts = (self.runs.count, stack.applied_lanes.len());
+        let (count, jobs) = (stack.applied_lanes.len(), self.jobs);
         let candidates = candidates.to_vec();
         let mut checker = CheckedStack {
             op,
@@ -278,7 +279,7 @@ impl Verifier {
         Ok(VerifiedStack { stack, failed_lanes: failed })
     }
 
-    /// Runs the commands on states without a verdict.
+    /// Runs the checks of states that have no verdict yet, and records their verdicts.
     pub(super) fn run_checks(
         &mut self,
         project: &Project,

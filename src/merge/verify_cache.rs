@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::Error;
 use super::stack::Stack;
 use crate::git::{Oid, TempObjectStore};
-use crate::lane::{CHECKS_KEPT, Project};
+use crate::lane::{Project, VERIFY_CACHE_LIFETIME};
 use crate::process::{RUN_CONTEXT_VARS, RUN_MARK_VAR, inherited_vars};
 use crate::store::records::VerifyCacheRecord;
 use crate::store::{Record, now};
@@ -97,7 +97,7 @@ impl CheckInput {
     ) -> Result<Vec<CheckInput>, Error> {
         let (mut out, mut context, mut ours) =
             (Vec::new(), base_context(project, &stack.onto, stack.base)?, stack.base);
-        for step in &stack.steps {
+        for step in &stack.applied_lanes {
             let (lane, tip) = (&step.candidate.lane.name, step.candidate.tip);
             context.extend_from_slice(format!("{lane}\0{tip}\0").as_bytes());
             context.extend(project.repo.describe_commits(step.commit, &[ours, tip], temp_objects)?);
@@ -135,7 +135,9 @@ pub(super) fn has_passed(project: &Project, input: &CheckInput, commands: &[Stri
     let Some(path) = cache_path(project, input, commands) else { return false };
     // An unreadable record counts as missing.
     VerifyCacheRecord::load_if_exists(&path).ok().flatten().is_some_and(|record| {
-        record.tree == input.tree && record.commands == commands && !record.at.is_older_than(CHECKS_KEPT)
+        record.tree == input.tree
+            && record.commands == commands
+            && !record.at.is_older_than(VERIFY_CACHE_LIFETIME)
     })
 }
 

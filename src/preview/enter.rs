@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::main_checkout::{self, MainCheckout, PreviewState};
+use super::main_checkout::{self, MainCheckoutHead, PreviewState};
 use super::{Error, leave};
 use crate::event;
 use crate::git::{Head, LocalState, Oid, RefMove, RepoPath, RestoreOutcome};
@@ -35,7 +35,7 @@ pub(crate) fn enter_preview(project: &Project, name: &str) -> Result<EnterResult
         lane::require_no_in_place_run(project)?;
         // The record is read again under the lock.
         let lane = project.lane(name)?;
-        let current = MainCheckout::read(project, &main)?;
+        let current = MainCheckoutHead::read(project, &main)?;
         project.repo.require_index(&main)?;
         let tip = require_lane_tip(project, &lane)?;
         PreviewEntry { op, main: &main, checkout: &checkout, lane: &lane, tip }.show_lane(&current)
@@ -58,7 +58,7 @@ struct PreviewEntry<'a, 'p> {
 }
 
 impl PreviewEntry<'_, '_> {
-    fn show_lane(&self, current: &MainCheckout) -> Result<EnterResult, Error> {
+    fn show_lane(&self, current: &MainCheckoutHead) -> Result<EnterResult, Error> {
         let Some(preview) = main_checkout::load_preview(self.op.project)? else {
             return self.enter_from_own_branch(current);
         };
@@ -82,7 +82,7 @@ impl PreviewEntry<'_, '_> {
         }
     }
 
-    fn enter_from_own_branch(&self, current: &MainCheckout) -> Result<EnterResult, Error> {
+    fn enter_from_own_branch(&self, current: &MainCheckoutHead) -> Result<EnterResult, Error> {
         let reason = format!("changes on {} before the preview of {}", current.head, self.lane.name);
         let scan = self.checkout.scan();
         let ignored = self.checkout.ignored_and_nested(&scan)?;
@@ -104,7 +104,7 @@ impl PreviewEntry<'_, '_> {
             record.empty_dirs = self.checkout.find_empty_folders(&scan)?;
         }
         // The record is saved before anything moves, so that after a crash the changes can be found.
-        self.op.save_record(&record, &self.op.project.store.layout().preview())?;
+        self.op.save_record(&record, &self.op.project.store.layout().preview_record())?;
         if let Some(parked) = snapshot {
             self.op.park_snapshot_files(self.main, &parked.id)?;
         }
@@ -116,7 +116,7 @@ impl PreviewEntry<'_, '_> {
     fn enter_from_preview(
         &self,
         previous: &PreviewRecord,
-        current: &MainCheckout,
+        current: &MainCheckoutHead,
     ) -> Result<EnterResult, Error> {
         let edits = leave::park_edits(self.op, previous, current)?;
         let mut ignored = self.checkout.ignored_and_nested(&self.checkout.scan())?;
@@ -135,7 +135,7 @@ impl PreviewEntry<'_, '_> {
         record.dropped_state.record_lost_modes(&self.op.project.repo, self.main, current.commit, self.tip)?;
         let local_state = leave::state_to_restore(self.op.project, self.checkout, &record)?;
         self.switch_head(current, &local_state, &edits.empty_folders)?;
-        self.op.save_record(&record, &self.op.project.store.layout().preview())?;
+        self.op.save_record(&record, &self.op.project.store.layout().preview_record())?;
         leave::delete_preview_branch(self.op, previous, current.commit)?;
         self.finish(record, current)
     }
@@ -166,14 +166,14 @@ impl PreviewEntry<'_, '_> {
     /// `local_state`; the empty folders in `removed_folders` are removed.
     fn switch_head(
         &self,
-        current: &MainCheckout,
+        current: &MainCheckoutHead,
         local_state: &LocalState,
         removed_folders: &[RepoPath],
     ) -> Result<(), Error> {
         let branch = self.op.project.preview_branch(&self.lane.name);
         let ref_name = format!("refs/heads/{branch}");
         if let Some(old) = self.op.project.repo.branch_tip(&branch)? {
-            self.save_old_branch(&ref_name, old)?;
+            self.delete_leftover_branch(&ref_name, old)?;
         }
         self.op.create_ref(&ref_name, self.tip)?;
         let ref_move = RefMove::Switch { from: current.head.clone(), to: Head::Branch(branch) };
@@ -187,7 +187,7 @@ impl PreviewEntry<'_, '_> {
     }
 
     /// Deletes a leftover preview branch; commits that only it has are saved to a ref.
-    fn save_old_branch(&self, ref_name: &str, old: Oid) -> Result<(), Error> {
+    fn delete_leftover_branch(&self, ref_name: &str, old: Oid) -> Result<(), Error> {
         let project = self.op.project;
         if !project.repo.is_ancestor(old, self.tip)? {
             let saved_ref = format!("refs/proq/saved/{}-preview-{}", self.lane.name, new_id());
@@ -197,7 +197,7 @@ impl PreviewEntry<'_, '_> {
         Ok(self.op.delete_ref(ref_name, old)?)
     }
 
-    fn finish(&self, record: PreviewRecord, current: &MainCheckout) -> Result<EnterResult, Error> {
+    fn finish(&self, record: PreviewRecord, current: &MainCheckoutHead) -> Result<EnterResult, Error> {
         let edits = self.restore_edits()?;
         let (main, from, tip) = (self.main.to_owned(), current.commit, self.tip);
         self.op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, tip));
@@ -251,7 +251,7 @@ impl PreviewEntry<'_, '_> {
 
     fn restore_edit(&self, id: &String) -> Result<(RestoreOutcome, Oid), lane::Error> {
         let forget_edit = |lane: &mut AnyLane| lane.preview_edits.retain(|edit| edit != id);
-        let record_steps = self.op.lane_step(&self.lane.name, forget_edit)?.into_iter().collect();
+        let record_steps = self.op.lane_record_step(&self.lane.name, forget_edit)?.into_iter().collect();
         self.op.restore_then(self.main, id, self.tip, record_steps)
     }
 }

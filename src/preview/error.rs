@@ -51,13 +51,13 @@ pub enum Error {
         /// Files that are in the way.
         paths: Vec<git::RepoPath>,
     },
-    /// The lane's branch is gone.
+    /// The lane's branch is missing.
     #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]
     LaneBranchGone { lane: String },
     /// The main checkout is on a branch without a commit.
     #[error("the main checkout is on a branch without a commit; nothing was changed")]
     NoCommit,
-    /// The branch that the preview was entered from is gone.
+    /// The branch that the preview was entered from is missing.
     #[error("branch '{branch}', which the preview was entered from, is gone; nothing was changed")]
     OriginGone {
         /// Branch that the preview was entered from.

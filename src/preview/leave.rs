@@ -1,9 +1,10 @@
-//! End of a preview: commits and edits made in it go to its lane, and the user's own changes are restored.
+//! End of a preview: commits and edits made in it are moved to its lane, and the user's own changes are
+//! restored.
 
 use std::path::PathBuf;
 
 use super::Error;
-use super::main_checkout::{self, MainCheckout, PreviewState};
+use super::main_checkout::{self, MainCheckoutHead, PreviewState};
 use crate::event;
 use crate::explain::shell_quote_path;
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, RestoreOutcome};
@@ -67,7 +68,7 @@ fn leave_matching(
     let checkout = op.checkout(&main)?;
     // Read under the lock: another process may have left the preview since, or opened another one.
     let Some(preview) = main_checkout::load_preview(project)?.filter(is_match) else { return Ok(None) };
-    let current = MainCheckout::read(project, &main)?;
+    let current = MainCheckoutHead::read(project, &main)?;
     match main_checkout::preview_state(&preview, &current) {
         PreviewState::Shown => leave_shown(op, &checkout, &preview, &current).map(Some),
         PreviewState::AtOrigin => finish_at_origin(op, &checkout, &preview, &current).map(Some),
@@ -89,7 +90,7 @@ fn leave_shown(
     op: &Operation<'_>,
     checkout: &LockedWorktree<'_>,
     preview: &PreviewRecord,
-    current: &MainCheckout,
+    current: &MainCheckoutHead,
 ) -> Result<LeaveResult, Error> {
     let origin = origin_commit(op.project, preview)?;
     require_origin_free(op.project, preview)?;
@@ -134,7 +135,7 @@ pub(super) fn finish_at_origin(
     op: &Operation<'_>,
     checkout: &LockedWorktree<'_>,
     preview: &PreviewRecord,
-    current: &MainCheckout,
+    current: &MainCheckoutHead,
 ) -> Result<LeaveResult, Error> {
     if let Some(tip) = op.project.repo.branch_tip(&preview.branch)? {
         if tip != preview.tip {
@@ -188,7 +189,7 @@ fn restore_user_changes(
         warn_lost(op, &lost);
     }
     if let Some(user_snapshot) = user_snapshot {
-        let close_steps = vec![main_checkout::delete_record_step(op)?];
+        let close_steps = vec![main_checkout::delete_preview_record_step(op)?];
         let (restored, commit) = op
             .restore_then(checkout.dir(), &user_snapshot.id, origin, close_steps)
             .map_err(changes_obstructed)?;
@@ -198,7 +199,7 @@ fn restore_user_changes(
         result.restored = Some(restored);
     }
     checkout.create_folders(&preview.empty_dirs);
-    main_checkout::delete_record(op)?;
+    main_checkout::delete_preview_record(op)?;
     let lane = op.project.lane(&preview.lane).ok();
     op.emit(
         event::EventName::PreviewLeft,
@@ -208,8 +209,8 @@ fn restore_user_changes(
     Ok(result)
 }
 
-/// Warns, once the checkout is back, how to restore the user's changes if the record of their snapshot is
-/// gone.
+/// Warns, once the checkout has left the preview, how to restore the user's changes if the record of their
+/// snapshot is missing.
 fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<(), Error> {
     let Some(id) = &preview.snapshot else { return Ok(()) };
     let (name, folder) = (SnapshotRecord::ref_name(id), op.project.store.layout().snapshot(id));
@@ -234,8 +235,8 @@ fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<()
     Ok(())
 }
 
-/// Warns, once the checkout is back, that git has lost the user's changes, and lists the folder with files
-/// that may be left.
+/// Warns, once the checkout has left the preview, that git has lost the user's changes, and names the folder
+/// with files that may be left.
 fn warn_lost(op: &Operation<'_>, lost: &SnapshotRecord) {
     let (commit, folder) = (lost.snapshot.commit, op.project.store.layout().snapshot(&lost.id));
     op.defer(move |project| {
@@ -271,7 +272,7 @@ pub(super) struct ParkedEdits {
 pub(super) fn park_edits(
     op: &Operation<'_>,
     preview: &PreviewRecord,
-    current: &MainCheckout,
+    current: &MainCheckoutHead,
 ) -> Result<ParkedEdits, Error> {
     if current.commit != preview.tip {
         carry_or_save_commits(op, preview, current.commit)?;
@@ -338,7 +339,7 @@ fn carry_or_save_commits(op: &Operation<'_>, preview: &PreviewRecord, preview_ti
 
 /// Outcome of moving commits of a preview to its lane.
 enum CarryOutcome {
-    /// The lane, or the branch of the way back, has all of them already.
+    /// The lane, or the branch that the preview was entered from, has all of the commits already.
     NotNeeded,
     /// The commits are in this lane now.
     MovedToLane(String),

@@ -12,19 +12,19 @@ use crate::store::records::{PreviewRecord, Step};
 
 /// HEAD of the main checkout, and the commit that it is at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct MainCheckout {
+pub(super) struct MainCheckoutHead {
     /// Branch or commit that HEAD names.
     pub(super) head: Head,
     /// Commit that is checked out.
     pub(super) commit: Oid,
 }
 
-impl MainCheckout {
+impl MainCheckoutHead {
     /// Reads the state of the main checkout.
-    pub(super) fn read(project: &Project, main: &Path) -> Result<MainCheckout, Error> {
+    pub(super) fn read(project: &Project, main: &Path) -> Result<MainCheckoutHead, Error> {
         loop {
             let head = project.repo.main_head();
-            let current = MainCheckout::read_once(project, main, head.clone());
+            let current = MainCheckoutHead::read_once(project, main, head.clone());
             // Race: a preview that ends concurrently moves HEAD and then removes its branch. If HEAD is read
             // before that and the branch after it, HEAD seems to be on a branch without a commit.
             if project.repo.main_head() == head {
@@ -33,7 +33,7 @@ impl MainCheckout {
         }
     }
 
-    fn read_once(project: &Project, main: &Path, head: Option<Head>) -> Result<MainCheckout, Error> {
+    fn read_once(project: &Project, main: &Path, head: Option<Head>) -> Result<MainCheckoutHead, Error> {
         let worktrees = WorktreeList::read(&project.repo)?;
         let worktree = worktrees.iter().next().filter(|w| w.path == main).or_else(|| worktrees.at(main));
         let worktree = worktree.ok_or(Error::NoCommit)?;
@@ -49,7 +49,7 @@ impl MainCheckout {
         };
         // The name is kept as HEAD has it, even if it is a symbolic ref, because leaving the preview switches
         // back to that name.
-        Ok(MainCheckout { head: head.unwrap_or(Head::Detached(commit)), commit })
+        Ok(MainCheckoutHead { head: head.unwrap_or(Head::Detached(commit)), commit })
     }
 }
 
@@ -58,7 +58,7 @@ impl MainCheckout {
 pub(super) enum PreviewState {
     /// The checkout shows the preview's branch.
     Shown,
-    /// The checkout is where the preview was entered from: you switched back by hand, or entering was
+    /// The checkout is where the preview was entered from: the user switched back by hand, or entering was
     /// interrupted.
     AtOrigin,
     /// The checkout is on another branch or commit.
@@ -66,7 +66,7 @@ pub(super) enum PreviewState {
 }
 
 /// Compares an open preview with the main checkout.
-pub(super) fn preview_state(preview: &PreviewRecord, current: &MainCheckout) -> PreviewState {
+pub(super) fn preview_state(preview: &PreviewRecord, current: &MainCheckoutHead) -> PreviewState {
     if current.head == Head::Branch(preview.branch.clone()) {
         PreviewState::Shown
     } else if current.head == preview.previous_head {
@@ -80,7 +80,7 @@ pub(super) fn preview_state(preview: &PreviewRecord, current: &MainCheckout) -> 
 pub(super) fn require_shown(
     project: &Project,
     preview: &PreviewRecord,
-    current: &MainCheckout,
+    current: &MainCheckoutHead,
 ) -> Result<(), Error> {
     match preview_state(preview, current) {
         PreviewState::Shown => Ok(()),
@@ -88,9 +88,13 @@ pub(super) fn require_shown(
     }
 }
 
-/// Returns the error for a checkout that was switched by hand, which names the way back. If the branch of the
-/// way back is gone, it returns that error instead.
-pub(super) fn switched_error(project: &Project, preview: &PreviewRecord, current: &MainCheckout) -> Error {
+/// Returns the error for a checkout that was switched by hand, with the branch or commit that the preview was
+/// entered from. If that branch is missing, returns the error about it instead.
+pub(super) fn switched_error(
+    project: &Project,
+    preview: &PreviewRecord,
+    current: &MainCheckoutHead,
+) -> Error {
     let (lane, came_from) = (preview.lane.clone(), preview.previous_head.clone());
     match origin_commit(project, preview) {
         Ok(_) => {
@@ -102,7 +106,7 @@ pub(super) fn switched_error(project: &Project, preview: &PreviewRecord, current
 
 /// Loads the record of the open preview, if any.
 pub(super) fn load_preview(project: &Project) -> Result<Option<PreviewRecord>, Error> {
-    Ok(PreviewRecord::load_if_exists(&project.store.layout().preview())?)
+    Ok(PreviewRecord::load_if_exists(&project.store.layout().preview_record())?)
 }
 
 /// Status of the open preview, for lists.
@@ -124,7 +128,7 @@ pub(crate) struct PreviewStatus {
 pub(crate) fn preview_status(project: &Project) -> Result<Option<PreviewStatus>, Error> {
     let Some(preview) = load_preview(project)? else { return Ok(None) };
     let Some(main) = project.repo.main_worktree() else { return Ok(None) };
-    let is_shown = match MainCheckout::read(project, main) {
+    let is_shown = match MainCheckoutHead::read(project, main) {
         Ok(current) => preview_state(&preview, &current) == PreviewState::Shown,
         Err(Error::OnUnbornBranch { .. }) => false,
         Err(e) => return Err(e),
@@ -148,9 +152,9 @@ pub(super) fn work_only_in_preview(project: &Project, lane: &str) -> Result<Vec<
     if preview.lane != lane {
         return Ok(out);
     }
-    let current = MainCheckout::read(project, main)?;
+    let current = MainCheckoutHead::read(project, main)?;
     let is_shown = preview_state(&preview, &current) == PreviewState::Shown;
-    // If you switched back by hand, the preview's branch still has the commits.
+    // If the user switched back by hand, the preview's branch still has the commits.
     let tip = if is_shown { Some(current.commit) } else { project.repo.branch_tip(&preview.branch)? };
     if tip.is_some_and(|tip| tip != preview.tip) {
         out.push("commits made in its preview".to_owned());
@@ -162,13 +166,13 @@ pub(super) fn work_only_in_preview(project: &Project, lane: &str) -> Result<Vec<
 }
 
 /// Removes the record of a preview that has ended.
-pub(super) fn delete_record(op: &Operation<'_>) -> Result<(), Error> {
-    Ok(op.remove_record(&op.project.store.layout().preview())?)
+pub(super) fn delete_preview_record(op: &Operation<'_>) -> Result<(), Error> {
+    Ok(op.remove_record(&op.project.store.layout().preview_record())?)
 }
 
 /// Returns the step that removes the record of a preview.
-pub(super) fn delete_record_step(op: &Operation<'_>) -> Result<Step, Error> {
-    Ok(op.record_step(&op.project.store.layout().preview(), None)?)
+pub(super) fn delete_preview_record_step(op: &Operation<'_>) -> Result<Step, Error> {
+    Ok(op.record_step(&op.project.store.layout().preview_record(), None)?)
 }
 
 /// Runs the repository's post-checkout hook as `git switch` would. A failing hook is only a warning, because

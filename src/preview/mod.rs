@@ -13,5 +13,5 @@ pub(crate) use error::Error;
 pub(crate) use leave::{LeaveResult, leave_preview, leave_preview_of};
 pub(crate) use main_checkout::{PreviewStatus, preview_status};
 pub(crate) use plan::{PreviewAction, plan_preview};
-pub(crate) use refresh::{RefreshResult, follow_lane, refresh_preview};
+pub(crate) use refresh::{RefreshResult, refresh_if_lane_advanced, refresh_preview};
 pub(crate) use remove_lane::{RemoveResult, remove_previewed_lane};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::enter::require_lane_tip;
 use super::leave::{origin_commit, require_origin_free};
-use super::main_checkout::{self, MainCheckout, PreviewState};
+use super::main_checkout::{self, MainCheckoutHead, PreviewState};
 use super::{Error, refresh};
 use crate::git::{self, Head, Oid, RepoPath, WorktreeStatus};
 use crate::lane::{self, LockedWorktree, Project};
@@ -50,7 +50,7 @@ pub(crate) fn plan_preview(project: &Project, action: PreviewAction<'_>) -> Resu
     lane::require_no_in_place_run(project)?;
     project.repo.require_index(&main)?;
     let checkout = LockedWorktree::lock(project, &main)?;
-    let main_checkout = MainCheckout::read(project, &main)?;
+    let main_checkout = MainCheckoutHead::read(project, &main)?;
     let preview = main_checkout::load_preview(project)?;
     let (lane, to, target) = find_target(project, action, preview.as_ref(), &main_checkout)?;
     let status = git::status(&project.repo, &main, true)?;
@@ -58,7 +58,7 @@ pub(crate) fn plan_preview(project: &Project, action: PreviewAction<'_>) -> Resu
         if main_checkout.commit != target {
             checkout.check_transition(main_checkout.commit, target)?;
         }
-    } else if is_single_step(action, preview.as_ref(), &main_checkout) {
+    } else if is_single_transition(action, preview.as_ref(), &main_checkout) {
         require_unobstructed(&checkout, (main_checkout.commit, target), &status, preview.as_ref())?;
     }
     let current = match &preview {
@@ -91,7 +91,7 @@ fn find_target(
     project: &Project,
     action: PreviewAction<'_>,
     preview: Option<&PreviewRecord>,
-    main_checkout: &MainCheckout,
+    main_checkout: &MainCheckoutHead,
 ) -> Result<(Option<String>, String, Oid), Error> {
     if let PreviewAction::Show(name) = action {
         let lane = project.lane(name)?;
@@ -119,12 +119,12 @@ fn find_target(
     Ok((None, preview.previous_head.to_string(), origin_commit(project, preview)?))
 }
 
-/// Returns whether the checkout moves to its target in one step. A checkout that was switched back by hand
-/// first gets its parked changes back.
-fn is_single_step(
+/// Returns whether the checkout moves to its target by a single transition. A checkout that was switched back
+/// by hand first gets its parked changes back.
+fn is_single_transition(
     action: PreviewAction<'_>,
     preview: Option<&PreviewRecord>,
-    main_checkout: &MainCheckout,
+    main_checkout: &MainCheckoutHead,
 ) -> bool {
     let Some(preview) = preview else { return true };
     let is_shown = main_checkout::preview_state(preview, main_checkout) == PreviewState::Shown;

@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::enter::require_lane_tip;
-use super::main_checkout::{self, MainCheckout};
+use super::main_checkout::{self, MainCheckoutHead};
 use crate::git::{Oid, RefMove};
 use crate::lane::{Project, operate};
 use crate::store::records::PreviewRecord;
@@ -20,14 +20,14 @@ pub(crate) struct RefreshResult {
     pub(crate) has_parked_changes: bool,
 }
 
-/// Moves the preview to its lane's tip. Edits that do not overlap stay as they are; overlapping edits refuse
-/// the move, with their paths.
+/// Moves the preview to its lane's tip. Uncommitted edits in files that do not change remain; edits in files
+/// that change refuse the move, with their paths.
 pub(crate) fn refresh_preview(project: &Project) -> Result<RefreshResult, Error> {
     operate(project, "preview --refresh", |op| {
         let main = project.repo.require_main()?.to_owned();
         let _checkout = op.checkout(&main)?;
         let mut preview = main_checkout::load_preview(project)?.ok_or(Error::NoOpenPreview)?;
-        let current = MainCheckout::read(project, &main)?;
+        let current = MainCheckoutHead::read(project, &main)?;
         main_checkout::require_shown(project, &preview, &current)?;
         let lane = project.lane(&preview.lane)?;
         let (from, tip) = (current.commit, refresh_target(project, &preview, &current)?);
@@ -46,20 +46,20 @@ pub(crate) fn refresh_preview(project: &Project) -> Result<RefreshResult, Error>
             &[],
         )?;
         preview.tip = tip;
-        op.save_record(&preview, &project.store.layout().preview())?;
+        op.save_record(&preview, &project.store.layout().preview_record())?;
         op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, tip));
         Ok(result)
     })
 }
 
-/// Returns the commit to which a shown preview is to be moved.
+/// Returns the lane's tip, to which a refresh moves a shown preview.
 ///
 /// # Errors
-/// Fails when the preview has commits that this commit does not contain.
+/// Fails when the preview has commits that the lane's tip does not contain.
 pub(super) fn refresh_target(
     project: &Project,
     preview: &PreviewRecord,
-    current: &MainCheckout,
+    current: &MainCheckoutHead,
 ) -> Result<Oid, Error> {
     let lane = project.lane(&preview.lane)?;
     let (from, tip) = (current.commit, require_lane_tip(project, &lane)?);
@@ -77,7 +77,7 @@ pub(super) fn refresh_target(
 ///
 /// # Errors
 /// Fails as [`refresh_preview`] does; nothing was changed then.
-pub(crate) fn follow_lane(project: &Project, lane: &str) -> Result<bool, Error> {
+pub(crate) fn refresh_if_lane_advanced(project: &Project, lane: &str) -> Result<bool, Error> {
     let Some(preview) = main_checkout::load_preview(project)?.filter(|open| open.lane == lane) else {
         return Ok(false);
     };

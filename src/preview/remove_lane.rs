@@ -10,7 +10,7 @@ use crate::store::records::LaneRecord;
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct RemoveResult {
-    /// Traces of the lane that are left after its removal.
+    /// Saved work of the removed lane: its name in the history, its saved commits and its trash entry.
     pub(crate) removed: RemovedLane,
     /// Result of leaving the lane's preview, if it was open.
     pub(crate) left_preview: Option<LeaveResult>,

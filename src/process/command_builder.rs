@@ -65,7 +65,7 @@ impl CommandBuilder {
         self
     }
 
-    /// Removes these variables of this process from the child's environment.
+    /// Removes variables with these names from the environment that the child inherits from this process.
     pub(crate) fn without_vars(mut self, keys: &'static [&'static str]) -> CommandBuilder {
         self.removed_vars = keys;
         self
@@ -120,8 +120,8 @@ impl CommandBuilder {
         command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
-    /// Starts the program detached: in a new session, without the run mark of this process, and without the
-    /// locks that this process inherited.
+    /// Starts the program detached: in a new session, without the process mark of this process's run, and
+    /// without the locks that this process inherited.
     pub(crate) fn spawn_detached(mut self) -> Result<(), Error> {
         self.env.push((RUN_MARK_VAR.into(), OsString::new()));
         let (program, mut command) = self.into_parts();

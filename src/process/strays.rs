@@ -110,7 +110,7 @@ fn reap_orphans() {
     while let Ok(Some(_)) = waitid(WaitId::All, options) {}
 }
 
-/// Returns the processes of a run, without zombies.
+/// Returns the ids of the processes that belong to a run by mark or by `root`, without zombies.
 fn stray_pids(mark: &str, root: Option<u32>) -> Vec<u32> {
     let own_pid = std::process::id();
     let mut processes: BTreeMap<u32, ProcessInfo> = BTreeMap::new();
@@ -127,7 +127,7 @@ fn stray_pids(mark: &str, root: Option<u32>) -> Vec<u32> {
 /// Parent and mark of a process.
 struct ProcessInfo {
     parent: u32,
-    /// Whether the process has the mark of this run, or another run's mark. None without a mark.
+    /// True for the mark of this run, false for another run's mark, none without a mark.
     marked: Option<bool>,
 }
 

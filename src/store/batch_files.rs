@@ -56,7 +56,7 @@ impl Layout {
         self.batch(id).join("wishes")
     }
 
-    /// Returns the path of the list of marks that a batch has written into the files of its plan.
+    /// Returns the path of the list of status marks that a batch has written into the files of its plan.
     pub(crate) fn batch_plan_marks(&self, id: &str) -> PathBuf {
         self.batch(id).join("noted.json")
     }

@@ -31,7 +31,7 @@ impl Layout {
     }
 
     /// Returns the path of the list of hooks that were set while an agent ran.
-    pub(crate) fn withheld_hooks(&self) -> PathBuf {
+    pub(crate) fn withheld_hooks_list(&self) -> PathBuf {
         self.root().join("held-hooks.toml")
     }
 

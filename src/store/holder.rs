@@ -26,7 +26,7 @@ impl Record for LockHolder {
 }
 
 impl LockHolder {
-    /// Returns the entry for this process.
+    /// Returns a holder entry for this process with the current time.
     pub(crate) fn this_process() -> LockHolder {
         LockHolder {
             pid: std::process::id(),
@@ -36,7 +36,7 @@ impl LockHolder {
         }
     }
 
-    /// Returns the path of the side file of a lock.
+    /// Returns the path of the side file that names the holder of a lock.
     pub(super) fn side_file(lock: &Path) -> PathBuf {
         lock.with_extension("holder")
     }

@@ -30,7 +30,7 @@ pub(crate) struct Journal {
     /// Lines that could not be written; they precede the next line that is written.
     unwritten_lines: Vec<JournalLine>,
     /// Length of the complete lines in the file, in bytes.
-    whole_lines_len: u64,
+    complete_lines_len: u64,
     /// Finished steps whose lines are not known to be on disk yet.
     ended_steps: Vec<usize>,
 }
@@ -59,7 +59,7 @@ impl Journal {
             scratch,
             entry,
             unwritten_lines: Vec::new(),
-            whole_lines_len: 0,
+            complete_lines_len: 0,
             ended_steps: Vec::new(),
         };
         journal.write(&[JournalLine::Open(header), first])?;
@@ -102,14 +102,14 @@ impl Journal {
             scratch,
             entry,
             unwritten_lines: Vec::new(),
-            whole_lines_len: length,
+            complete_lines_len: length,
             ended_steps: Vec::new(),
         }))
     }
 
     /// Updates the folder of every step in a linked worktree. `find_dir` returns the current folder of a
-    /// worktree, given its former one. A step whose worktree is not located is marked as such. The journal
-    /// file keeps the former folders.
+    /// worktree, given its former one. A step whose worktree is not located gets `is_worktree_missing`. The
+    /// journal file is not changed.
     pub(crate) fn relocate_worktrees(&mut self, find_dir: impl Fn(&WorktreeId, &Path) -> Option<PathBuf>) {
         for PlannedStep { step, worktree, is_worktree_missing: is_gone, .. } in &mut self.entry.steps {
             let Some((worktree, dir)) = worktree.as_ref().zip(step.changed_worktree().map(Path::to_owned))
@@ -215,14 +215,14 @@ impl Journal {
         }
         // An incomplete line would be ignored and corrupt the next one. If it could not be removed earlier,
         // it is removed now.
-        if self.file.metadata().map_err(Error::io("look at", &self.path))?.len() != self.whole_lines_len {
-            self.file.set_len(self.whole_lines_len).map_err(Error::io("write", &self.path))?;
+        if self.file.metadata().map_err(Error::io("look at", &self.path))?.len() != self.complete_lines_len {
+            self.file.set_len(self.complete_lines_len).map_err(Error::io("write", &self.path))?;
         }
         if let Err(e) = self.file.write_all(&bytes) {
-            drop(self.file.set_len(self.whole_lines_len));
+            drop(self.file.set_len(self.complete_lines_len));
             return Err(Error::io("write", &self.path)(e));
         }
-        self.whole_lines_len += bytes.len() as u64;
+        self.complete_lines_len += bytes.len() as u64;
         self.unwritten_lines.clear();
         for line in lines {
             self.entry.apply_line(line.clone());

@@ -117,7 +117,7 @@ impl Layout {
     }
 
     /// Returns the path of the list of the repository's commands that the user has approved.
-    pub(crate) fn approvals(&self) -> PathBuf {
+    pub(crate) fn approvals_record(&self) -> PathBuf {
         self.root.join("approved.toml")
     }
 
@@ -126,15 +126,15 @@ impl Layout {
         self.lane(name).join("resolve.toml")
     }
 
-    /// Returns the path of the state of a lane's task folder.
+    /// Returns the path of the record of a lane's task loop.
     pub(crate) fn task_loop_record(&self, name: &str) -> PathBuf {
         self.lane(name).join(Layout::TASK_LOOP_RECORD)
     }
 
-    /// Name of the state of a task folder in a lane's folder, which may be that of a removed lane.
+    /// Name of the record of a task loop in a lane's folder, which may be that of a removed lane.
     pub(crate) const TASK_LOOP_RECORD: &str = "packet.toml";
 
-    /// Returns the path of the marker that requests all runs of a lane to finish on their own.
+    /// Returns the path of the marker that requests all runs of a lane to finish their work and end.
     pub(crate) fn lane_wrap_up_marker(&self, name: &str) -> PathBuf {
         self.lane(name).join("wrap-up")
     }
@@ -158,7 +158,7 @@ impl Layout {
         self.history().join(removed_name).join("attachments")
     }
 
-    /// Returns the path of the name of the lane whose agent worked in the main checkout last.
+    /// Returns the path of the file with the name of the lane whose agent worked in the main checkout last.
     pub(crate) fn in_place_lane_file(&self) -> PathBuf {
         self.root.join("in-place")
     }
@@ -195,12 +195,12 @@ impl Layout {
     }
 
     /// Returns the path of the dependencies that agents proposed for the tasks with this hash.
-    pub(crate) fn proposals(&self, hash: &str) -> PathBuf {
+    pub(crate) fn dependency_proposals(&self, hash: &str) -> PathBuf {
         self.root.join(format!("needs/{hash}.toml"))
     }
 
     /// Returns the path of the record of the open preview. It exists while a preview is open.
-    pub(crate) fn preview(&self) -> PathBuf {
+    pub(crate) fn preview_record(&self) -> PathBuf {
         self.root.join("preview.toml")
     }
 
@@ -257,11 +257,11 @@ impl Layout {
     }
 
     /// Returns the path of a list of a git guard, with one entry on each line. `refs` has the refs that
-    /// existed when the run started. Its hooks write the others:
+    /// existed when the run started. The guard's hooks write the other lists:
     ///
     /// - `made`: branches and tags that the run created.
-    /// - `kept`: those of them that were kept.
-    /// - `to-keep`: objects that could not be given a ref, with the refs that they are to get.
+    /// - `kept`: branches and tags that the run created and that were kept.
+    /// - `to-keep`: objects that could not be given a ref, with the refs that they should get.
     pub(crate) fn git_guard_list(guard_dir: &Path, name: &str) -> PathBuf {
         guard_dir.join(name)
     }

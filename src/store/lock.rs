@@ -21,7 +21,7 @@ const WAITER_STACK_SIZE: usize = 64 * 1024;
 /// Suffix of the names of lock files for lanes that merge automatically.
 const AUTO_MERGE_LOCK_SUFFIX: &str = ".landing.lock";
 
-/// Lock, by what it protects.
+/// Name of a lock, by what the lock protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LockName {
     /// Changes of records; held for milliseconds.
@@ -35,11 +35,11 @@ pub(crate) enum LockName {
     /// Lane pool: which lane gets the folder of a removed one, or whether that lane is restored. Held for
     /// milliseconds.
     Pool,
-    /// Final phase of a landing.
+    /// Move of a base branch: held while a landing examines its lanes for the last time and moves the base.
     Merge,
     /// Transitions of one worktree, by its id.
     Worktree(String),
-    /// Lane name while it is created or removed, and its supervisor for the duration of a run.
+    /// Lane of this name: held while the lane is created or removed, and by its supervisor during a run.
     Run(String),
     /// One of the check worktrees, by its number.
     CheckWorktree(usize),
@@ -59,7 +59,7 @@ pub(crate) enum LockName {
     Batch(String),
     /// Ledger of which batch has which task; held for milliseconds.
     Ledger,
-    /// Starting runs of batches under a shared limit, so that a single process counts and starts them.
+    /// Start of batch runs under the shared capacity, so that a single process counts and starts runs.
     RunCapacity,
     /// Set-up commands of lanes that must run one after the other, by the name that these lanes share.
     SetUp(String),
@@ -123,7 +123,7 @@ impl LockName {
     }
 }
 
-/// Timeout for a lock.
+/// Maximum time to wait for a lock or a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitLimit {
     /// Fails immediately if the lock is held.
@@ -254,7 +254,7 @@ impl Locks {
         started.map(drop).map_err(Error::io("wait for", &path))
     }
 
-    /// Takes over a lock that an inherited open descriptor of the parent process already holds.
+    /// Creates the guard of a lock that a file descriptor inherited from the parent process already holds.
     pub(crate) fn adopt(&self, name: &LockName, file: File) -> LockGuard {
         // The lock is held whether or not its side file can be written.
         drop(LockHolder::write_side_file(&self.dir.join(name.relative_path())));

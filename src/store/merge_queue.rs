@@ -53,7 +53,7 @@ impl LandingRequest {
 /// Entry of the merge queue: a landing and its process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct QueueEntry {
-    /// Lanes that are to land.
+    /// Lanes that the process wants to land.
     #[serde(flatten)]
     pub(crate) request: LandingRequest,
     /// Process in the queue, and the time at which it joined.

@@ -36,15 +36,13 @@ pub(crate) use holder::LockHolder;
 pub(crate) use journal::Journal;
 pub(crate) use layout::{Layout, create_private_dir, new_id};
 pub(crate) use lock::{LockGuard, LockName, Locks, WaitLimit};
-pub(crate) use merge_queue::{
-    LandingRequest, QueueEntry, Ticket, queued_landings, remove_stale_tickets as sweep_queue,
-};
+pub(crate) use merge_queue::{LandingRequest, QueueEntry, Ticket, queued_landings, remove_stale_tickets};
 pub(crate) use operation_entry::{JournalLine, OperationEntry, OperationHeader, PlannedStep, StepStatus};
 pub(crate) use probe::{
     first_inaccessible, free_space, id_created_at, id_process, may_exist, probe_file_system,
 };
 pub(crate) use record::Record;
-pub(crate) use repositories::{RepositoryList, is_gone as repository_is_gone};
+pub(crate) use repositories::{RepositoryList, is_gone as is_repository_gone};
 pub(crate) use scratch::ScratchDir;
 pub(crate) use wait_many::LockWaitSet;
 

@@ -29,7 +29,7 @@ pub(crate) struct OperationHeader {
     pub(crate) pid: u32,
     /// Host name.
     pub(crate) host: String,
-    /// Terminal session that the process belongs to.
+    /// Id of the terminal session that the process belongs to; none where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<i32>,
     /// Operations that this one undoes, by their numbers in the log.
@@ -84,7 +84,7 @@ impl OperationHeader {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum JournalLine {
-    /// First line.
+    /// First line of a journal, with the identity of the operation.
     Open(OperationHeader),
     /// Steps that are about to be taken.
     Plan {
@@ -93,12 +93,12 @@ pub(crate) enum JournalLine {
         /// Linked worktree that each step changes; empty where none of them changes one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         worktrees: Vec<Option<WorktreeId>>,
-        /// Whether recovery completes all of these steps once the first one has been taken. Otherwise
+        /// Whether recovery completes all steps of this line once the first one has been taken. Otherwise
         /// recovery undoes all of them.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         #[serde(rename = "forward")]
         roll_forward: bool,
-        /// Number of the step that these steps undo.
+        /// Number of the earlier step that the steps of this line undo.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(rename = "of")]
         reverts: Option<usize>,
@@ -108,7 +108,7 @@ pub(crate) enum JournalLine {
     /// The step with this number was not taken, or has been undone.
     #[serde(rename = "back")]
     Undone(usize),
-    /// Last line.
+    /// Last line of a journal: the operation has finished.
     End {
         /// Time at which the operation finished.
         at: Moment,
@@ -141,11 +141,11 @@ pub(crate) struct PlannedStep {
     pub(crate) reverts: Option<usize>,
     /// Linked worktree that the step changes.
     pub(crate) worktree: Option<WorktreeId>,
-    /// Whether that worktree could not be located.
+    /// Whether the linked worktree of the step could not be located.
     pub(crate) is_worktree_missing: bool,
 }
 
-/// Contents of a journal.
+/// Operation as its journal describes it: header, steps and progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OperationEntry {
     /// Identity and origin of the operation.
@@ -224,7 +224,8 @@ impl OperationEntry {
         }
     }
 
-    /// Returns the steps that have been taken and were not undone.
+    /// Returns the steps that have been taken and were not undone, without temporary steps and steps that
+    /// undo others.
     pub(crate) fn applied_steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
         let is_applied =
             |p: &&PlannedStep| p.status == StepStatus::Done && p.reverts.is_none() && !p.step.is_temporary();

@@ -72,7 +72,7 @@ impl Layout {
         out
     }
 
-    /// Returns the path of one entry of such a folder, like those of [`Layout::entry_names`].
+    /// Returns the path of one entry, named as [`Layout::entry_names`] lists it, of a folder below `proq/`.
     pub(crate) fn entry_dir(&self, dir_name: &str, name: &str) -> PathBuf {
         self.root().join(dir_name).join(name)
     }
@@ -98,7 +98,7 @@ impl Layout {
     }
 
     /// Moves an unfinished file to the trash, where it stays readable.
-    pub(crate) fn park_file(&self, file: &Path) -> Result<(), Error> {
+    pub(crate) fn park_unfinished_file(&self, file: &Path) -> Result<(), Error> {
         std::fs::rename(file, self.new_parked_path(file)?).map_err(Error::io("move aside", file))
     }
 
@@ -126,7 +126,7 @@ impl Layout {
     }
 
     /// Returns the ownership and privacy of `proq/`; none when it does not exist.
-    pub(crate) fn access(&self) -> Option<StoreAccess> {
+    pub(crate) fn store_access(&self) -> Option<StoreAccess> {
         let meta = std::fs::metadata(self.root()).ok()?;
         let is_owned = meta.uid() == rustix::process::geteuid().as_raw();
         Some(StoreAccess { is_owned, is_private: (meta.mode() & GROUP_AND_OTHER_BITS) == 0 })

@@ -63,7 +63,7 @@ fn parse_format_line(text: &str) -> Option<u32> {
     text.split('\n').next()?.strip_prefix("format = ")?.parse().ok()
 }
 
-/// First field of every record.
+/// Format number of a record, parsed without the record's other fields.
 #[derive(Deserialize)]
 struct FormatHeader {
     format: u32,

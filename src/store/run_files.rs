@@ -21,7 +21,7 @@ impl Layout {
         self.lane(name).join(format!("runs/{attempt}.err"))
     }
 
-    /// Returns the path of the user's prompt that a run was given instead of the lane's task.
+    /// Returns the path of the file with the user's prompt that a run was given instead of the lane's task.
     pub(crate) fn run_prompt_override(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.said.md"))
     }
@@ -93,7 +93,7 @@ impl Layout {
         self.lane(name).join(format!("runs/{attempt}.d"))
     }
 
-    /// Returns the path of the activity that the agent's hooks reported in a run.
+    /// Returns the path of the record of the activity that the agent's hooks reported in a run.
     pub(crate) fn run_activity(&self, name: &str, attempt: u32) -> PathBuf {
         self.run_dir(name, attempt).join("activity.toml")
     }
@@ -103,7 +103,7 @@ impl Layout {
         self.run_dir(name, attempt).join("gate.log")
     }
 
-    /// Returns the path of the marker that requests a run to finish on its own.
+    /// Returns the path of the marker that requests a run to finish its work and end.
     pub(crate) fn run_wrap_up_marker(&self, name: &str, attempt: u32) -> PathBuf {
         self.run_dir(name, attempt).join("wrap-up")
     }

@@ -102,12 +102,13 @@ impl ScratchDir {
         &self.dir
     }
 
-    /// Returns the layout that contains the folder.
+    /// Returns the paths of the store that contains the folder.
     pub(super) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Keeps the folder after this value is dropped: it holds what the next command needs for recovery.
+    /// Prevents the removal of the folder when this value is dropped: it holds what the next command needs
+    /// for recovery.
     pub(crate) fn retain(&mut self) {
         self.is_retained = true;
     }

@@ -28,7 +28,7 @@ impl Layout {
         self.root().join(format!("set-up/{name}.log"))
     }
 
-    /// Returns the path of a lane's environment file: its names and ports, one on each line.
+    /// Returns the path of a lane's environment file: the lane's names and ports, one on each line.
     pub(crate) fn lane_env_file(&self, name: &str) -> PathBuf {
         self.lane(name).join("env")
     }

@@ -11,7 +11,8 @@ use crate::explain::closest_match;
 pub(crate) struct DependencyGraph {
     /// The tasks that each task names as its needs, in the plan's order, each once.
     needs: Vec<Vec<usize>>,
-    /// The open task directly before each task, in a phase whose tasks run one after the other.
+    /// For each open task of a serial phase, the open task directly before it in that phase. None for all
+    /// others.
     serial_predecessor: Vec<Option<usize>>,
     /// The open tasks of each phase.
     open_by_phase: Vec<Vec<usize>>,
@@ -82,8 +83,8 @@ impl DependencyGraph {
         waves
     }
 
-    /// Returns the critical path: the sequence of open tasks with the largest weight. The plan takes at least
-    /// that long, however many agents run.
+    /// Returns the critical path: in each phase the sequence of open tasks with the largest weight, one phase
+    /// after another. The plan takes at least that long, however many agents run.
     pub(crate) fn critical_path(&self, plan: &Plan) -> CriticalPath {
         let weights: Vec<usize> = plan.tasks().map(|position| position.task.size.weight()).collect();
         let mut out = CriticalPath::default();
@@ -150,8 +151,8 @@ impl DependencyGraph {
         out
     }
 
-    /// Searches for a cycle, depth first from each task. It does not recurse, because a chain may be as long
-    /// as the plan.
+    /// Fails if needs form a cycle. Searches depth first from each task, without recursion, because a chain
+    /// may be as long as the plan.
     fn require_no_cycle(&self, positions: &[PlanTask<'_>], names: &NameIndex) -> Result<(), Error> {
         #[derive(Clone, Copy, PartialEq)]
         enum VisitState {
@@ -190,7 +191,7 @@ impl DependencyGraph {
         Ok(())
     }
 
-    /// Refuses a need on a task that its phase puts later.
+    /// Refuses a need on an open task that comes later: in a later phase, or later in the same serial phase.
     fn require_order(&self, positions: &[PlanTask<'_>], names: &NameIndex) -> Result<(), Error> {
         for (index, position) in positions.iter().enumerate().filter(|(_, position)| !position.task.done) {
             for need in self.needs[index].iter().copied().filter(|need| !positions[*need].task.done) {
@@ -302,7 +303,7 @@ fn name_key(area: Option<&str>, id: &str) -> (String, String) {
     (area.unwrap_or_default().to_lowercase(), id.to_lowercase())
 }
 
-/// Returns the name that was probably meant, in the form in which it must be written.
+/// Returns the full name of the task that `name` most likely means, as a suggestion in an error.
 fn suggest_name(positions: &[PlanTask<'_>], position: &PlanTask<'_>, name: &str) -> Option<String> {
     let others = || positions.iter().map(|s| s.task).filter(|task| !std::ptr::eq(*task, position.task));
     let id = name.rsplit('/').next().unwrap_or(name);

@@ -39,7 +39,8 @@ struct TextEdit {
     text: String,
 }
 
-/// Marks tasks as done. Each pair in `done` is a name as in [`Task::name`](super::Task::name), and a title.
+/// Returns the text of a plan's file with tasks marked as done. Each pair in `done` is a name as in
+/// [`Task::name`](super::Task::name), and a title.
 ///
 /// # Errors
 /// Fails when the file is no longer a plan.
@@ -117,7 +118,7 @@ impl PlanFile<'_> {
         }
     }
 
-    /// Returns the edits that mark each of these tasks as done, where possible.
+    /// Returns, for each task in `to_mark`, the edits that mark it as done, where possible.
     fn task_edits(&self, plan: &Plan, to_mark: &BTreeSet<usize>) -> Result<Vec<TaskEdits>, Error> {
         let locator = TextLocator::new(self.name, self.text);
         let nodes = match self.format {

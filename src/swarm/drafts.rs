@@ -81,13 +81,13 @@ pub(crate) fn read_draft(project: &Project, name: &str) -> Result<Draft, DraftEr
         Some(number) => {
             let path = Layout::draft_plan(&folder, number);
             let text = crate::regular_file::read_store_text(&path).map_err(lane::Error::io("read", &path))?;
-            Some(DraftPlan { loaded: load_plan(name, &text)?, text })
+            Some(DraftPlan { loaded: parse_draft_plan(name, &text)?, text })
         }
     };
     Ok(Draft { record, plan })
 }
 
-fn load_plan(name: &str, text: &str) -> Result<LoadedPlan, Error> {
+fn parse_draft_plan(name: &str, text: &str) -> Result<LoadedPlan, Error> {
     let plan = toml_plan::read(&Arc::from(name), text)?;
     LoadedPlan::from_plan(PlanFormat::Draft, plan, || name.to_owned())
 }
@@ -102,7 +102,7 @@ pub(crate) fn is_approved(project: &Project, draft: &Draft) -> bool {
         .is_some_and(|approved| Some(&approved.plan) == plan_blob_id(project, &plan.text).as_ref())
 }
 
-/// Approves the plan of a draft as it was shown. A plan that has changed since is not approved.
+/// Approves the plan of a draft as it was shown. A plan that has changed since it was shown is not approved.
 ///
 /// # Errors
 /// [`DraftError::NoPlan`], [`DraftError::ChangedSinceShown`].

@@ -11,7 +11,8 @@ use crate::store::{Layout, exchange_files, rename_no_replace};
 /// Replaces a file by one with the same permissions, unless it was changed since it was read. The new and the
 /// old file are exchanged atomically, and the old one is compared only once no other process can find it
 /// under `path`. The old file stays among the store's parked files, since a program may still have it open.
-/// On a disk other than the store's it lies next to `path` for that moment only.
+/// If `path` is on another disk than the store, the old file lies next to `path` during the exchange and is
+/// then deleted.
 pub(super) fn replace_file(layout: &Layout, path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     let parked = layout.new_parked_path(path).map_err(std::io::Error::other)?;
     match replace_by_exchange(&parked, path, old, new) {

@@ -29,8 +29,8 @@ mod yaml;
 
 pub(crate) use batch::{
     Batch, BatchError, BatchRecord, BatchTask, ControlRequestKind, CriteriaReport, EventEntry, Ledger,
-    LogLine, LogTail, NewBatch, TaskDefaults, batch_tasks, create_batch as make_batch, find_batch,
-    is_running as is_run, list_batches as batches, schedule_phases,
+    LogLine, LogTail, NewBatch, TaskDefaults, batch_tasks, create_batch, find_batch, is_running as is_run,
+    list_batches as batches, schedule_phases,
 };
 pub(crate) use dependency_graph::{CriticalPath, DependencyGraph};
 pub(crate) use draft_error::DraftError;
@@ -41,15 +41,15 @@ pub(crate) use plan_commands::{collect_plan_commands, criterion_command};
 pub(crate) use plan_diff::{PlanChange, diff_plans};
 pub(crate) use plan_marks::PlanMarks;
 pub(crate) use plan_source::{LoadedPlan, PlanFormat, PlanRequest, read_plan};
-pub(crate) use proposed_needs::{ProposedEdge, apply_approved, with_proposals as with_proposed};
+pub(crate) use proposed_needs::{ProposedEdge, apply_approved, with_proposals};
 pub(crate) use run::{
-    BUDGET_SPENT, BatchHistory, BatchProgress, FINISHED_PHRASE, HistoryNote, LandingEvent, LaneAt,
-    LogSummary, Obstacle, TaskAt, TaskAttempt, UnlandedBatch, batch_of_landing_lane,
+    BUDGET_SPENT, BatchHistory, BatchProgress, FINISHED_PHRASE, HistoryNote, LandingEvent, LaneProgress,
+    LogSummary, Obstacle, TaskAttempt, TaskProgress, UnlandedBatch, batch_of_landing_lane,
     clean_up as clean_up_batch, first_dependent_batch, forecast_landing_lane, has_undone_landings,
     landing_hint, list_unlanded_batches, mark_landed, open_landing_lane, read_task_folder,
     refuse_if_built_on, remove_landing_lane, require_base, require_criteria_met,
     resume_scheduler as resume_batch, run as run_batch, start_scheduler as start_batch,
-    submit_requests as ask_batch, uncommitted_marks,
+    submit_requests as submit_batch_requests, uncommitted_marks,
 };
 pub(crate) use schedule::{
     Action, BatchOptions, BatchOutcome, FailureReason, LandingFailurePolicy, LandingMode, LaneAssignment,

@@ -149,7 +149,7 @@ impl Size {
     /// Names of the sizes, as written in a plan.
     pub(super) const NAMES: &'static [&'static str] = &["S", "M", "L"];
 
-    /// Parses the name of a size, in either case.
+    /// Parses the name of a size, in upper or lower case.
     pub(super) fn parse(name: &str) -> Option<Size> {
         match name.to_ascii_uppercase().as_str() {
             "S" => Some(Size::S),
@@ -224,8 +224,8 @@ pub(crate) struct PlanTask<'p> {
 }
 
 impl Plan {
-    /// Returns all tasks, in the plan's order. The position in this sequence is the index of a task
-    /// elsewhere.
+    /// Returns all tasks, in the plan's order. A task's position in this sequence is the index that
+    /// identifies it in graphs and batches.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = PlanTask<'_>> {
         self.phases.iter().enumerate().flat_map(|(phase, p)| {
             let tasks = p.groups.iter().flat_map(|group| group.tasks.iter().map(move |task| (group, task)));

@@ -1,6 +1,6 @@
-//! Marking landed tasks as done where their plan was written: by a commit on top of the base, or in a file
-//! that nobody has committed. A concurrent edit by the user stays as it is; what cannot be marked without
-//! touching such an edit is returned to the caller.
+//! Marking landed tasks as done where their plan was written: by a commit on top of the base, or in an
+//! uncommitted file. A concurrent edit by the user stays as it is; what cannot be marked without touching
+//! such an edit is returned to the caller.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -107,8 +107,8 @@ enum TargetKind {
 /// local change are marked by a commit on `onto`, the others on disk.
 ///
 /// # Errors
-/// Fails like a landing: the branch was not moved. Files that are in no commit have already been changed at
-/// that point.
+/// Fails like a landing, when the branch `onto` cannot be moved. Targets on disk may have been marked before
+/// that.
 pub(crate) fn mark_landed_tasks(
     project: &Project,
     onto: &str,
@@ -392,8 +392,8 @@ fn display_path(path: &Path) -> String {
     crate::terminal_text::escape_line(&path.display().to_string())
 }
 
-/// Returns whether all lines that the change removes are lines of `base`. If so, nobody has edited them
-/// since.
+/// Returns whether all lines that the change from `before` to `after` removes are lines of `base`. If so, the
+/// user has not edited those lines.
 fn are_removed_lines_in_base(base: &[u8], before: &str, after: &str) -> bool {
     let base = String::from_utf8_lossy(base);
     let base_lines: BTreeSet<&str> = base.lines().collect();

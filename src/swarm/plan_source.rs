@@ -30,14 +30,14 @@ pub(crate) enum PlanFormat {
 }
 
 impl PlanFormat {
-    /// Returns the format of this name on the command line. A draft has none there.
+    /// Returns the format with this name on the command line; none for `draft`, which cannot be chosen there.
     pub(crate) fn from_name(name: &str) -> Option<PlanFormat> {
         [PlanFormat::Toml, PlanFormat::Folders, PlanFormat::Roadmap, PlanFormat::Stories]
             .into_iter()
             .find(|format| format.name() == name)
     }
 
-    /// Returns the name of the format on the command line.
+    /// Returns the name of the format, as on the command line and in batch records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             PlanFormat::Toml => "toml",
@@ -61,7 +61,7 @@ impl fmt::Display for PlanFormat {
     }
 }
 
-/// The source of a plan, as the user named it.
+/// The sources, the format and the milestone of a plan, as the user named them.
 #[derive(Debug)]
 pub(crate) struct PlanRequest<'a> {
     /// The folder from which relative paths are resolved.

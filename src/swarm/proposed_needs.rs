@@ -58,10 +58,10 @@ pub(super) fn plan_hash(project: &Project, plan: &Plan) -> Option<String> {
 
 /// Returns the file that records the proposals for a plan's tasks.
 pub(super) fn record_path(project: &Project, plan: &Plan) -> Option<PathBuf> {
-    plan_hash(project, plan).map(|hash| project.store.layout().proposals(&hash))
+    plan_hash(project, plan).map(|hash| project.store.layout().dependency_proposals(&hash))
 }
 
-/// Adds the dependencies that were approved for exactly these tasks to a plan that was read.
+/// Adds to a plan the proposed dependencies that the user approved for exactly the plan's tasks.
 ///
 /// # Errors
 /// Fails when the record of the proposals cannot be read.
@@ -73,7 +73,7 @@ pub(crate) fn apply_approved(project: &Project, found: LoadedPlan) -> Result<Loa
     }
 }
 
-/// Adds the recorded dependencies to a plan. The second value describes those that do not fit.
+/// Adds the dependencies of a proposals record to a plan. The second value describes those that do not fit.
 pub(crate) fn with_proposals(found: LoadedPlan, record: &ProposalsRecord) -> (LoadedPlan, Vec<String>) {
     let raw_needs = record.needs.iter().map(|need| RawNeed {
         task: need.task.clone(),
@@ -83,8 +83,8 @@ pub(crate) fn with_proposals(found: LoadedPlan, record: &ProposalsRecord) -> (Lo
     add_proposals(found, &record.agent, raw_needs.collect())
 }
 
-/// Returns the dependencies named by an agent that fit a plan, and a description of the problem with each of
-/// the others.
+/// Returns the dependencies proposed by an agent that fit a plan, and a description of the problem with each
+/// of the others.
 pub(crate) fn select_valid(
     found: LoadedPlan,
     agent: &str,
@@ -200,7 +200,8 @@ impl TaskNames {
         }
     }
 
-    /// Returns both ends of a dependency, provided that it could be missing from the plan.
+    /// Returns the indexes of the waiting and of the needed task of a proposal. Fails for a proposal that
+    /// cannot apply, or that the plan has already.
     fn resolve_edge(
         &self,
         plan: &Plan,

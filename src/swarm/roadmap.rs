@@ -286,8 +286,8 @@ impl<'t> RoadmapReader<'t> {
         }
     }
 
-    /// Returns an ID that no other item of the milestone has. An ID written in the file stays as it is, even
-    /// if it is there twice.
+    /// Returns an ID for an item. An ID written in the file stays as it is, even if another item has it too.
+    /// An ID derived from the title is one that no other item of the milestone has.
     fn unique_id(&mut self, given_id: Option<String>, title: &str) -> String {
         if let Some(id) = given_id {
             self.used_ids.insert(id.to_lowercase());

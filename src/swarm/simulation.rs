@@ -109,7 +109,7 @@ impl Pace {
     }
 
     /// Returns how long `count` small tasks take, one after the other.
-    pub(crate) fn small_tasks(&self, count: usize) -> Duration {
+    pub(crate) fn small_tasks_duration(&self, count: usize) -> Duration {
         self.small_task.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
     }
 }

@@ -30,7 +30,7 @@ pub(super) const ALL_AREAS: &str = "all";
 struct TaskFolder {
     /// The task's id, which the folder's name starts with.
     id: String,
-    /// The task's area; none where the folder lies beside the areas.
+    /// The task's area; none where the folder lies in the same folder as the areas.
     area: Option<String>,
     /// The path of the folder, without links.
     path: PathBuf,

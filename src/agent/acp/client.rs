@@ -1,5 +1,5 @@
-//! Client side of the conversation with an agent as a state machine without I/O: it takes the agent's lines
-//! and returns actions.
+//! Client side of the Agent Client Protocol as a state machine without I/O: it takes the agent's output lines
+//! and returns the actions to perform.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,8 @@ use crate::agent::stream::ClientLine;
 /// Supported version of the Agent Client Protocol.
 const PROTOCOL_VERSION: u64 = 1;
 
-/// Working directory, session and prompts of an agent's conversation.
+/// Settings of one conversation over the Agent Client Protocol: working directory, lane, run, session and
+/// prompts.
 #[derive(Debug, Clone)]
 pub(super) struct ClientConfig {
     /// Directory that the agent works in.
@@ -25,11 +26,12 @@ pub(super) struct ClientConfig {
     pub(super) attempt: u32,
     /// Path of the git-proq program.
     pub(super) program_path: PathBuf,
-    /// Session to resume.
+    /// Session to resume; none to create a new session.
     pub(super) session: Option<String>,
     /// The first prompt.
     pub(super) prompt: String,
-    /// First prompt for a new session, for an agent that does not know the earlier conversation.
+    /// Prompt that replaces `prompt` when the earlier session cannot be resumed, so that a new one is
+    /// created.
     pub(super) restart_prompt: Option<String>,
 }
 
@@ -40,7 +42,7 @@ pub(super) enum Action {
     Send(Value),
     /// Write this entry to the run's log.
     Log(ClientLine),
-    /// Record that the agent has reacted to the messages sent last.
+    /// Record that the messages sent last were delivered, since the agent has reacted to them.
     ConfirmDelivery,
     /// Send the next messages or finish, since the agent's turn has finished.
     ContinueAfterTurn,
@@ -70,7 +72,7 @@ impl RequestKind {
     }
 }
 
-/// State of the conversation with an agent.
+/// State machine of the client in one conversation over the Agent Client Protocol.
 pub(super) struct Client {
     config: ClientConfig,
     policy: ToolPolicy,
@@ -80,8 +82,8 @@ pub(super) struct Client {
     /// The request that has no response yet.
     pending_request: Option<RequestKind>,
     session: Option<String>,
-    /// Whether a new session was created although another one was to be resumed.
-    is_new_session: bool,
+    /// Whether a new session was created because the earlier one could not be resumed.
+    is_replacement_session: bool,
     /// Whether the agent was sent messages and has not reacted to them.
     awaits_reaction: bool,
     is_cancelled: bool,
@@ -97,14 +99,14 @@ impl Client {
             request_count: 0,
             pending_request: None,
             session: None,
-            is_new_session: false,
+            is_replacement_session: false,
             awaits_reaction: false,
             is_cancelled: false,
             is_finished: false,
         }
     }
 
-    /// Returns the request that begins the conversation.
+    /// Returns the actions that log and send the first request of the protocol, `initialize`.
     pub(super) fn initialize(&mut self) -> Vec<Action> {
         let client_info =
             json!({ "name": "git-proq", "title": "git-proq", "version": env!("CARGO_PKG_VERSION") });
@@ -118,13 +120,14 @@ impl Client {
         )
     }
 
-    /// Sends the agent a further message after its turn has finished.
+    /// Returns the actions that send the agent a further message after its turn has finished.
     pub(super) fn send_message(&mut self, text: &str) -> Vec<Action> {
         self.awaits_reaction = true;
         self.send_prompt(text, Some(text.to_owned()))
     }
 
-    /// Requests that the agent ends its turn.
+    /// Returns the actions that cancel the agent's current turn. Without one, returns the actions that finish
+    /// the conversation.
     pub(super) fn cancel(&mut self) -> Vec<Action> {
         let is_prompt_pending = self.pending_request == Some(RequestKind::Prompt) && !self.is_cancelled;
         self.is_cancelled = true;
@@ -136,12 +139,14 @@ impl Client {
         }
     }
 
-    /// Returns whether the conversation was finished by the protocol.
+    /// Returns whether the client has finished the conversation. An exit of the agent before that does not
+    /// count.
     pub(super) fn is_finished(&self) -> bool {
         self.is_finished
     }
 
-    /// Finishes the conversation. Returns no actions when it is already finished.
+    /// Returns the actions that log the end of the conversation and close the agent's input; none when it is
+    /// already finished.
     pub(super) fn finish(&mut self) -> Vec<Action> {
         match std::mem::replace(&mut self.is_finished, true) {
             true => Vec::new(),
@@ -149,7 +154,7 @@ impl Client {
         }
     }
 
-    /// Processes a line of the agent's output.
+    /// Processes a line of the agent's output and returns the resulting actions.
     pub(super) fn receive_line(&mut self, line: &RelayedLine) -> Vec<Action> {
         let RelayedLine::Complete(line) = line else {
             let text = "it wrote a line of more than 8 MiB, which was not looked at".to_owned();
@@ -167,7 +172,7 @@ impl Client {
                 self.handle_update(&params)
             }
             RpcMessage::Request { id, method, params } => {
-                let mut out = self.take_delivery();
+                let mut out = self.take_delivery_confirmation();
                 out.extend(self.answer_request(&id, &method, &params));
                 out
             }
@@ -203,7 +208,7 @@ impl Client {
             }
             (RequestKind::SetMode, _) => self.send_task(),
             (RequestKind::Prompt, Ok(result)) => {
-                let mut out = self.take_delivery();
+                let mut out = self.take_delivery_confirmation();
                 // An agent whose turn was ended by a limit or by a cancellation gets no further prompt.
                 let can_continue = matches!(
                     result["stopReason"].as_str(),
@@ -217,7 +222,7 @@ impl Client {
                 out
             }
             (RequestKind::Prompt, Err(_)) => {
-                let mut out = self.take_delivery();
+                let mut out = self.take_delivery_confirmation();
                 out.extend(self.finish());
                 out
             }
@@ -245,7 +250,7 @@ impl Client {
     }
 
     fn replace_session(&mut self, reason: &str) -> Vec<Action> {
-        self.is_new_session = true;
+        self.is_replacement_session = true;
         let mut out = vec![Action::Log(ClientLine::Note { text: reason.to_owned() })];
         out.extend(self.request_new_session());
         out
@@ -283,7 +288,7 @@ impl Client {
         if self.is_cancelled {
             return self.finish();
         }
-        let restart_prompt = self.config.restart_prompt.clone().filter(|_| self.is_new_session);
+        let restart_prompt = self.config.restart_prompt.clone().filter(|_| self.is_replacement_session);
         let text = restart_prompt.unwrap_or_else(|| self.config.prompt.clone());
         self.send_prompt(&text, None)
     }
@@ -299,8 +304,9 @@ impl Client {
         out
     }
 
-    /// Returns the confirmation that the agent has reacted to the messages sent last, once.
-    fn take_delivery(&mut self) -> Vec<Action> {
+    /// Returns [`Action::ConfirmDelivery`] at the agent's first reaction to the messages sent last, and
+    /// nothing at later calls.
+    fn take_delivery_confirmation(&mut self) -> Vec<Action> {
         if std::mem::take(&mut self.awaits_reaction) { vec![Action::ConfirmDelivery] } else { Vec::new() }
     }
 
@@ -320,7 +326,7 @@ impl Client {
             }
             Some(_) => {}
         }
-        self.take_delivery()
+        self.take_delivery_confirmation()
     }
 
     fn answer_request(&mut self, id: &Value, method: &str, params: &Value) -> Vec<Action> {

@@ -1,9 +1,9 @@
-//! Process between a supervisor and an agent that speaks the Agent Client Protocol: it starts the agent in
-//! the agent's own process group, holds the conversation, and delivers follow-up messages from the lane's
-//! inbox.
+//! Process between a supervisor and an agent that speaks the Agent Client Protocol. It starts the agent in
+//! the agent's own process group, exchanges the protocol's messages, and delivers follow-up messages from the
+//! lane's inbox.
 //!
-//! It receives the run's log, and a pipe that closes when the supervisor exits. Once the pipe has closed, the
-//! agent's current turn is its last one.
+//! The driver process receives the run's log as an open file, and a pipe that closes when the supervisor
+//! exits. Once the pipe has closed, the agent's current turn is its last one.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -28,7 +28,7 @@ use crate::agent::shutdown_signals::ShutdownSignals;
 use crate::agent::stop_gate::lane_checks;
 use crate::agent::stream::ClientLine;
 use crate::agent::watch::wait_until;
-use crate::lane::{self, ClaimedMessages, Inbox, Project, join_messages};
+use crate::lane::{self, ClaimedMessages, Inbox, Project, join_message_texts};
 use crate::process::{self, AsyncChild, CommandBuilder};
 use crate::store::Record;
 use crate::store::records::{AnyLane, RunRecord};
@@ -37,13 +37,13 @@ use crate::store::records::{AnyLane, RunRecord};
 const READ_BUFFER_SIZE: usize = 64 * 1024;
 
 /// Time that an agent whose input is closed has to exit before SIGTERM, and then again before SIGKILL.
-const EXIT_STEP_TIMEOUT: Duration = Duration::from_secs(2);
+const EXIT_WAIT_LIMIT: Duration = Duration::from_secs(2);
 
 /// Time to wait for further output of an agent that has exited. A process that the agent left running may
 /// hold the output open.
 const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How the driver process should end, as the agent did.
+/// Exit code or signal with which the driver process ends, so that the supervisor sees how the agent exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AgentExit {
     /// Exit with this code.
@@ -62,12 +62,12 @@ pub(crate) struct DriverHandles {
     pub(crate) program_path: PathBuf,
 }
 
-/// Starts the agent with `command` for a run of a lane, and holds the conversation until the agent has
-/// exited.
+/// Starts the agent with `command` for a run of a lane, and speaks the Agent Client Protocol with it until
+/// the agent has exited.
 ///
 /// # Errors
 /// Fails when the run has no record or the agent cannot be started.
-pub(crate) fn drive(
+pub(crate) fn run_protocol_agent(
     project: &Project,
     name: &str,
     attempt: u32,
@@ -85,9 +85,9 @@ pub(crate) fn drive(
     })
 }
 
-/// Progress of ending the agent.
+/// How far the driver is in ending the agent, from a running agent to a killed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShutdownStage {
+enum ShutdownProgress {
     Running,
     /// The agent was sent a request to end its turn.
     Cancelling,
@@ -121,7 +121,7 @@ struct Driver<'a> {
     /// Messages that were sent to the agent and to which it has not reacted. No other process delivers
     /// messages until it has.
     pending_messages: Option<ClaimedMessages>,
-    stage: ShutdownStage,
+    shutdown: ShutdownProgress,
     /// Whether the run is being stopped on request.
     is_stopped: bool,
     deadline: Option<Instant>,
@@ -129,7 +129,7 @@ struct Driver<'a> {
     buffer: Vec<u8>,
 }
 
-/// Next event that the driver reacts to.
+/// Occurrence to which the driver reacts: a signal, input or output, an exit, or a passed deadline.
 enum DriverEvent {
     /// A signal requests that the run stops.
     StopRequested,
@@ -140,7 +140,7 @@ enum DriverEvent {
     /// This many bytes were written to the agent's input.
     InputWritten(std::io::Result<usize>),
     AgentExited(std::io::Result<ExitStatus>),
-    /// The deadline of the current stage has passed.
+    /// The deadline of the current shutdown action, or of the wait for further output, has passed.
     DeadlinePassed,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Driver<'a> {
             accepts_messages: !run.resolves_conflict,
             conversation: run.conversation_number(),
             pending_messages: None,
-            stage: ShutdownStage::Running,
+            shutdown: ShutdownProgress::Running,
             is_stopped: false,
             deadline: None,
             exit_status: None,
@@ -303,7 +303,7 @@ impl<'a> Driver<'a> {
         }
         match Inbox::new(self.project, &self.lane.name).claim(self.conversation) {
             Ok(messages) if !messages.messages.is_empty() => {
-                let text = join_messages(messages.texts());
+                let text = join_message_texts(messages.texts());
                 self.pending_messages = Some(messages);
                 self.client.send_message(&text)
             }
@@ -323,13 +323,13 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Requests that the agent ends its turn; on a repeated request, moves to the next stage of ending the
-    /// agent.
+    /// Requests that the agent ends its turn. On a repeated request, continues with the next means of ending
+    /// the agent.
     fn stop(&mut self) {
-        match self.stage {
-            ShutdownStage::Running => {
+        match self.shutdown {
+            ShutdownProgress::Running => {
                 let actions = self.client.cancel();
-                self.stage = ShutdownStage::Cancelling;
+                self.shutdown = ShutdownProgress::Cancelling;
                 self.deadline = Some(Instant::now() + self.stop_grace / 3);
                 self.perform(actions);
             }
@@ -339,21 +339,22 @@ impl<'a> Driver<'a> {
 
     /// Closes the agent's input, after which no request can follow.
     fn close_input(&mut self) {
-        if !matches!(self.stage, ShutdownStage::Running | ShutdownStage::Cancelling) {
+        if !matches!(self.shutdown, ShutdownProgress::Running | ShutdownProgress::Cancelling) {
             return;
         }
         self.stdin = None;
-        self.is_stopped = self.stage == ShutdownStage::Cancelling;
-        self.stage = ShutdownStage::Closing;
+        self.is_stopped = self.shutdown == ShutdownProgress::Cancelling;
+        self.shutdown = ShutdownProgress::Closing;
         if self.exit_status.is_none() {
-            self.deadline = Some(Instant::now() + self.exit_step_timeout());
+            self.deadline = Some(Instant::now() + self.exit_wait_limit());
         }
     }
 
-    /// Returns the time that the agent has for each stage of its exit. When a run is being stopped, the
-    /// supervisor ends the run once the stop grace has passed, so each stage gets a third of it.
-    fn exit_step_timeout(&self) -> Duration {
-        if self.is_stopped { self.stop_grace / 3 } else { EXIT_STEP_TIMEOUT }
+    /// Returns the time that the agent has to exit before the driver uses the next means of ending it. When a
+    /// run is being stopped, the supervisor ends the run once the stop grace has passed, so each means gets a
+    /// third of it.
+    fn exit_wait_limit(&self) -> Duration {
+        if self.is_stopped { self.stop_grace / 3 } else { EXIT_WAIT_LIMIT }
     }
 
     fn escalate(&mut self) {
@@ -366,17 +367,17 @@ impl<'a> Driver<'a> {
             }
             return;
         }
-        match self.stage {
-            ShutdownStage::Running | ShutdownStage::Cancelling => self.close_input(),
-            ShutdownStage::Closing => {
+        match self.shutdown {
+            ShutdownProgress::Running | ShutdownProgress::Cancelling => self.close_input(),
+            ShutdownProgress::Closing => {
                 // An error means that the agent has just exited and needs no signal.
                 let _already_exited = process::terminate_process(self.pid);
-                self.stage = ShutdownStage::Terminating;
-                self.deadline = Some(Instant::now() + self.exit_step_timeout());
+                self.shutdown = ShutdownProgress::Terminating;
+                self.deadline = Some(Instant::now() + self.exit_wait_limit());
             }
-            ShutdownStage::Terminating | ShutdownStage::Killed => {
+            ShutdownProgress::Terminating | ShutdownProgress::Killed => {
                 let _already_exited = self.child.start_kill();
-                self.stage = ShutdownStage::Killed;
+                self.shutdown = ShutdownProgress::Killed;
                 self.deadline = None;
             }
         }

@@ -1,9 +1,9 @@
-//! Test whether a path lies in a lane, through links and `..`.
+//! Resolution of paths against a lane's folder, through links and `..`, to recognize paths outside the lane.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Resolves `path` against the canonical folder `dir`, and returns it relative to `dir`; none when it leads
-/// out of the folder. Links are followed as far as the path exists.
+/// Returns `path` relative to the canonical folder `dir`, with links and `..` resolved; none when it leads
+/// out of the folder or through a dangling link. The last components of the path need not exist.
 pub(super) fn resolve_within(dir: &Path, path: &Path) -> Option<PathBuf> {
     let joined = dir.join(path);
     let mut existing = joined.as_path();

@@ -10,4 +10,4 @@ mod shell_line;
 mod tests;
 mod tool_policy;
 
-pub(crate) use driver::{AgentExit, DriverHandles, drive};
+pub(crate) use driver::{AgentExit, DriverHandles, run_protocol_agent};

@@ -94,7 +94,7 @@ impl<W: Write> OutputRelay<W> {
         }
     }
 
-    /// Logs the held bytes up to `end`, the end of a line.
+    /// Removes the bytes up to `end`, the end of a line, from the buffer, logs them, and returns the line.
     fn take_line(&mut self, end: usize) -> RelayedLine {
         let line = self.unlogged.get(self.start..end).unwrap_or_default().to_vec();
         (self.start, self.searched_len) = (end, 0);

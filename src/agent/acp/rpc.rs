@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::stream::read_bounded;
+use crate::agent::stream::parse_bounded;
 
 /// JSON-RPC error code for an unknown method.
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
-/// A message of the agent.
+/// JSON-RPC message that was received from the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RpcMessage {
     /// Response to the request with this id, with its result or the agent's error object.
@@ -30,7 +30,7 @@ impl RpcMessage {
     /// Parses a line of the agent's output.
     pub(super) fn parse(line: &[u8]) -> RpcMessage {
         let line = line.trim_ascii();
-        match Some(line).filter(|line| line.starts_with(b"{")).and_then(read_bounded) {
+        match Some(line).filter(|line| line.starts_with(b"{")).and_then(parse_bounded) {
             Some(mut value) => RpcMessage::from_value(&mut value),
             None => RpcMessage::Invalid,
         }

@@ -1,8 +1,8 @@
 //! Parser for plain shell lines: words, quotes and sequences of commands, without anything that a shell would
 //! expand or redirect.
 
-/// Splits a line into its commands, each with its words; none when the line holds anything that a shell would
-/// expand, redirect or run in another way.
+/// Splits a line into its commands, each with its words. Returns none when the line has an unclosed quote or
+/// other shell syntax, such as an expansion, a redirection, a pipe or a subshell.
 pub(super) fn parse_commands(line: &str) -> Option<Vec<Vec<String>>> {
     let mut parser = LineParser::default();
     let mut chars = line.chars().peekable();

@@ -27,7 +27,8 @@ fn split_log(log: &[u8]) -> (Vec<ClientLine>, Vec<u8>) {
     (entries, agent_bytes)
 }
 
-/// Feeds `bytes` to a relay in chunks, and writes an entry after each line.
+/// Relays `bytes` in chunks and writes a client entry after each line. Returns the log, the entries and the
+/// relayed lines.
 fn relay_in_chunks(bytes: &[u8], chunk_sizes: &[usize]) -> (Vec<u8>, Vec<ClientLine>, Vec<RelayedLine>) {
     let mut relay = OutputRelay::new(Vec::new());
     let (mut entries, mut lines) = (Vec::new(), Vec::new());
@@ -78,19 +79,19 @@ proptest! {
         bytes in hostile_bytes(),
         cuts in prop::collection::vec(1usize..9, 0..5),
     ) {
-        let (log, said, lines) = relay_in_chunks(&bytes, &cuts);
+        let (log, entries, lines) = relay_in_chunks(&bytes, &cuts);
         let (ours, theirs) = split_log(&log);
-        let mut whole = bytes.clone();
-        if !whole.is_empty() && !whole.ends_with(b"\n") {
-            whole.push(b'\n');
+        let mut expected = bytes.clone();
+        if !expected.is_empty() && !expected.ends_with(b"\n") {
+            expected.push(b'\n');
         }
-        prop_assert_eq!(&theirs, &whole);
-        prop_assert_eq!(ours, said);
+        prop_assert_eq!(&theirs, &expected);
+        prop_assert_eq!(ours, entries);
         let relayed: Vec<u8> = lines.into_iter().flat_map(|line| match line {
             RelayedLine::Complete(line) => line,
             RelayedLine::TooLong => Vec::new(),
         }).collect();
-        prop_assert_eq!(relayed, whole);
+        prop_assert_eq!(relayed, expected);
     }
 }
 
@@ -272,26 +273,26 @@ proptest! {
         all in prop::collection::vec(arbitrary_message(), 0..30),
         cancelled_at in 0usize..60,
     ) {
-        let mut talk = test_client(Some("s-0"));
-        let mut requests = sent_messages(&talk.initialize()).len();
-        let mut ends = 0;
+        let mut client = test_client(Some("s-0"));
+        let mut requests = sent_messages(&client.initialize()).len();
+        let mut finish_count = 0;
         for (n, message) in all.iter().enumerate() {
-            let mut todo = receive(&mut talk, message);
-            let question = message.get("method").is_some() && message.get("id").is_some_and(|id| !id.is_null());
-            let answers = sent_messages(&todo).into_iter().filter(|m| m.get("method").is_none()).count();
-            prop_assert_eq!(answers, usize::from(question), "{} has {:?}", message, todo);
-            if let Some(answer) = sent_messages(&todo).into_iter().find(|m| m.get("method").is_none()) {
+            let mut actions = receive(&mut client, message);
+            let is_request = message.get("method").is_some() && message.get("id").is_some_and(|id| !id.is_null());
+            let answers = sent_messages(&actions).into_iter().filter(|m| m.get("method").is_none()).count();
+            prop_assert_eq!(answers, usize::from(is_request), "{} has {:?}", message, actions);
+            if let Some(answer) = sent_messages(&actions).into_iter().find(|m| m.get("method").is_none()) {
                 prop_assert_eq!(&answer["id"], &message["id"]);
             }
             if n == cancelled_at {
-                todo.extend(talk.cancel());
+                actions.extend(client.cancel());
             }
-            if todo.contains(&Action::ContinueAfterTurn) {
-                todo.extend(talk.send_message("more"));
+            if actions.contains(&Action::ContinueAfterTurn) {
+                actions.extend(client.send_message("more"));
             }
-            requests += sent_messages(&todo).iter().filter(|m| m.get("id").is_some() && m.get("method").is_some()).count();
-            ends += todo.iter().filter(|what| **what == Action::CloseInput).count();
+            requests += sent_messages(&actions).iter().filter(|m| m.get("id").is_some() && m.get("method").is_some()).count();
+            finish_count += actions.iter().filter(|action| **action == Action::CloseInput).count();
         }
-        prop_assert!(ends <= 1 && requests <= all.len() + 1);
+        prop_assert!(finish_count <= 1 && requests <= all.len() + 1);
     }
 }

@@ -36,13 +36,13 @@ const PATH_FIELDS: &[&str] = &[
 /// Tools of git-proq's MCP server.
 const PROQ_TOOLS: &[&str] = &["read_task", "update_task"];
 
-/// Permissions of a run's agent.
+/// Limits on the tools of a run's agent: permission level, directory and allowed check commands.
 #[derive(Debug, Clone)]
 pub(super) struct ToolPolicy {
     pub(super) level: Permission,
     /// Canonical path of the directory that the agent works in.
     pub(super) lane_dir: PathBuf,
-    /// Commands that must pass before the lane lands.
+    /// Commands that must pass before the lane lands. The agent may run them.
     pub(super) checks: Vec<String>,
 }
 
@@ -112,8 +112,8 @@ impl ToolCall {
     }
 }
 
-/// Returns a command as a line for the shell. A list of words is started without a shell; it reads the same
-/// as a line only if all words are plain.
+/// Returns the value of a command field as one shell line; none when it is neither text nor a list of words.
+/// Words are joined by spaces without quotes. For `sh -c LINE` the line is returned.
 fn to_shell_line(command: &Value) -> Option<String> {
     let words = match command {
         Value::String(line) => return Some(line.clone()),
@@ -178,7 +178,8 @@ impl ToolPolicy {
         Some(format!("{} is not in its lane", outside_path.display()))
     }
 
-    /// Refuses a change without a path, and a change of git's files in the lane.
+    /// Returns the reason to refuse a file change that names no path or names git's files in the lane; none
+    /// when it is allowed.
     fn write_target_refusal(&self, call: &ToolCall) -> Option<String> {
         if call.paths.is_empty() {
             return Some("it does not say which file it would change".to_owned());
@@ -189,7 +190,7 @@ impl ToolPolicy {
         call.paths.iter().any(is_git_file).then(|| "git's own files are not to be changed".to_owned())
     }
 
-    /// Refuses every command except git in the lane and the lane's checks.
+    /// Returns the reason to refuse a command; none for git in the lane and for the lane's checks.
     fn command_refusal(&self, call: &ToolCall) -> Option<String> {
         let refuse = || Some("only git and the lane's checks may be run, in plain words".to_owned());
         let Some(line) = call.shell_line().map(str::trim) else { return refuse() };
@@ -220,8 +221,8 @@ impl ToolPolicy {
     }
 }
 
-/// Returns the id of the option that allows or rejects a call this once. A lasting option is chosen only at
-/// level `full`, or to reject.
+/// Returns the id of the option that allows or rejects this one call. An option that also decides later calls
+/// is chosen only at level `full`, or to reject.
 pub(super) fn choose_option(options: &Value, allowed: bool, level: Permission) -> Option<String> {
     let kinds: &[&str] = match (allowed, level) {
         (true, Permission::Full) => &["allow_once", "allow_always"],

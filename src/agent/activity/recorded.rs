@@ -62,7 +62,7 @@ fn hook_kinds(profile: &Profile) -> BTreeMap<String, String> {
     hooks.map(|(event, hook)| (event.clone(), kind(hook))).collect()
 }
 
-/// Returns the activity after one line of a recording.
+/// Returns the activity that one line of a recording reports.
 fn activity_after_line(source: &HookSource, profile: &Profile, line: &str) -> Option<Activity> {
     let record: Value = serde_json::from_str(line).unwrap();
     let kind = match source {
@@ -80,7 +80,7 @@ fn activity_after_line(source: &HookSource, profile: &Profile, line: &str) -> Op
             is_forwarded.then(|| (*kind).to_owned())?
         }
     };
-    parse_activity(&kind, &HookInput::read(line.as_bytes())).map(|(activity, _)| activity)
+    parse_activity(&kind, &HookInput::parse(line.as_bytes())).map(|(activity, _)| activity)
 }
 
 /// Returns all files below a folder.
@@ -130,7 +130,7 @@ fn recordings_yield_expected_activities() {
 
 #[test]
 fn plugin_permission_event_needs_approval() {
-    let parsed = |kind: &str, text: &str| parse_activity(kind, &HookInput::read(text.as_bytes()));
+    let parsed = |kind: &str, text: &str| parse_activity(kind, &HookInput::parse(text.as_bytes()));
     let event = r#"{"type":"permission.asked","properties":{"permission":"bash","sessionID":"s"}}"#;
     assert_eq!(
         parsed("opencode", event),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Error;
 
 impl Error {
-    /// Returns the hints for each subject, of which at most one list is not empty.
+    /// Returns one list of hints for each subject. At most one list is not empty.
     pub(super) fn subject_hints(&self) -> [Vec<Cow<'static, str>>; 5] {
         [
             self.command_hints(),

@@ -14,8 +14,8 @@ use crate::store::{LockGuard, LockName, Record, write_cache};
 /// Maximum number of characters of a commit's subject in the event.
 const MAX_SUBJECT_CHARS: usize = 72;
 
-/// Announces a commit that an agent made. Failures are ignored, since they are no reason to disturb the
-/// commit.
+/// Emits an event about a commit that a lane's agent made, and starts the check of its effects. Failures are
+/// ignored, since they are no reason to disturb the commit.
 pub(super) fn handle_agent_commit(dir: &Path, hook: &Hook<'_>) {
     // During a rebase, which makes many commits, HEAD is not on the lane's branch.
     let detached = hook.repo.head().is_some_and(|head| !head.starts_with("ref: "));
@@ -28,8 +28,8 @@ pub(super) fn handle_agent_commit(dir: &Path, hook: &Hook<'_>) {
     }
 }
 
-/// Announces a commit that a user made, where the hook of `git proq hooks install` is installed. A commit
-/// outside lanes is ignored.
+/// Emits an event about a commit that a user made in a lane, and starts the check of its effects. The hook of
+/// `git proq hooks install` calls it. A commit outside lanes is ignored.
 pub(crate) fn handle_user_commit(project: &Project) {
     let Some(worktree) = project.repo.current_worktree() else { return };
     if let Ok(Some(lane)) = project.lane_at(worktree) {
@@ -55,13 +55,13 @@ fn announce_commit(project: &Project, lane: &LaneRecord) {
 
 /// Returns whether the main checkout previews the lane, or another lane shares its base.
 fn affects_preview_or_lanes(project: &Project, lane: &LaneRecord) -> bool {
-    let preview = PreviewRecord::load_if_exists(&project.store.layout().preview()).ok().flatten();
+    let preview = PreviewRecord::load_if_exists(&project.store.layout().preview_record()).ok().flatten();
     preview.is_some_and(|open| open.lane == lane.name)
         || project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.shares_base_with(other)))
 }
 
-/// Starts a process that checks the new commits. A process that is already running checks them too, so no
-/// second one is started.
+/// Starts a process that checks how a lane's new commits affect the preview and other lanes. A process that
+/// is already running checks them too, so no second one is started.
 fn start_commit_check(project: &Project, lane: &LaneRecord) {
     let store = &project.store;
     if write_cache(&store.layout().new_commit_marker(&lane.name), b"").is_err() {
@@ -79,8 +79,9 @@ fn start_commit_check(project: &Project, lane: &LaneRecord) {
     drop(command.without_vars(RUN_CONTEXT_VARS).spawn_detached());
 }
 
-/// Claims the check of a lane's new commits; none when another process has the lock. After releasing the
-/// lock, call [`has_new_commits`]: a hook that ran just before relies on the lock's holder to see its commit.
+/// Acquires the lock for checking a lane's new commits; none when another process has the lock. After
+/// releasing it, the caller must call [`has_new_commits`]: a hook that ran just before relies on the lock's
+/// holder to check its commit.
 pub(crate) fn claim_new_commits(project: &Project, lane: &str) -> Option<LockGuard> {
     let lock = project.store.locks().try_acquire(&LockName::NewCommits(lane.to_owned())).ok().flatten()?;
     drop(std::fs::remove_file(project.store.layout().new_commit_marker(lane)));

@@ -70,7 +70,7 @@ pub(super) fn report_head_change(dir: &Path, hook: &Hook<'_>, input: &[u8]) {
     let lane = &hook.record.lane;
     let message =
         format!("the agent of lane '{lane}' ran git in {}, which wrote HEAD there", worktree.describe());
-    emit_escape(&project, lane, &worktree, message, Vec::new(), Certainty::Certain);
+    emit_outside_change(&project, lane, &worktree, message, Vec::new(), Certainty::Certain);
 }
 
 fn find_worktree(project: &Project, git_dir: &Path) -> Option<OtherWorktree> {
@@ -84,7 +84,8 @@ fn find_worktree(project: &Project, git_dir: &Path) -> Option<OtherWorktree> {
 }
 
 /// Reports files in the main checkout and in idle lanes that changed during a run and whose absolute paths
-/// are in the run's output. The record of the git guard is as old as the run.
+/// are in the run's output. The file time of the guard's record counts as the start of the run. Returns the
+/// reported paths.
 pub(super) fn report_changed_files(
     project: &Project,
     lane: &AnyLane,
@@ -113,7 +114,7 @@ pub(super) fn report_changed_files(
                 git::list_paths(&paths)
             );
             reported.entry(worktree.lane.clone()).or_default().extend(paths.iter().cloned());
-            emit_escape(project, &lane.name, &worktree, message, paths, Certainty::Likely);
+            emit_outside_change(project, &lane.name, &worktree, message, paths, Certainty::Likely);
         }
     }
     reported
@@ -151,7 +152,7 @@ pub(super) fn changed_since(path: &Path, run_start: &std::fs::Metadata) -> bool 
     })
 }
 
-/// Returns for each worktree the paths in it that a log names. The log is read once for all of them.
+/// Returns, for each of the worktrees, the paths inside it that a log names. The log is read only once.
 fn find_named_paths(log: &Path, worktrees: &[OtherWorktree], lanes_dir: &Path) -> Vec<BTreeSet<RepoPath>> {
     let mut out = vec![BTreeSet::new(); worktrees.len()];
     let with_slash = |dir: &Path| [dir.as_os_str().as_bytes(), b"/"].concat();
@@ -222,7 +223,7 @@ fn find_bytes(text: &[u8], needle: &[u8]) -> Option<usize> {
     None
 }
 
-pub(super) fn emit_escape(
+pub(super) fn emit_outside_change(
     project: &Project,
     lane: &str,
     worktree: &OtherWorktree,

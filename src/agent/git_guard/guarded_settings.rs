@@ -1,5 +1,5 @@
-//! Detection of changed git-proq settings during a run. The run's lane is not merged automatically then,
-//! because the checks that it must pass may have changed. New hooks run only after approval.
+//! Detection of changed git-proq settings during a run. After a change, no lane is merged automatically,
+//! because the checks that lanes must pass may have changed. New hooks run only after approval.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,7 +14,7 @@ use crate::lane::{self, Project, changed_settings, shared_settings};
 use crate::store::records::{GitGuardRecord, GuardedSettings, LaneRecord};
 use crate::store::{Layout, LockName, Record};
 
-/// Prefixes of the setting keys that decide what may land, or which commands run then.
+/// Prefixes of the setting keys that decide what may land, or which commands run during a landing.
 const MERGE_KEY_PREFIXES: &[&str] = &["agent.gate", "agents", "hook.", "merge.", "verify."];
 
 /// Returns the guarded settings: the user's settings that decide what may land, the `proq.toml` of the main
@@ -45,7 +45,7 @@ pub(super) fn read_guarded_settings(
             values.insert(format!("hook proq/hooks/{}", entry.file_name().to_string_lossy()), fingerprint);
         }
     }
-    let settings_file = Some(project.settings_file(layers)?);
+    let settings_file = Some(project.settings_file_state(layers)?);
     Ok(GuardedSettings { hook_lines: event::user_hook_lines(layers), values, settings_file })
 }
 
@@ -54,12 +54,13 @@ fn git_key_name(key: String) -> String {
     Key::find(&key).map_or(key, Key::git_name)
 }
 
-/// Holds automatic merges and new hooks when guarded settings changed since a run of `lane` started. It does
-/// so for the guard in `guard_dir`, and for the guards of all other lanes: a run that started after a change
-/// has no record of it. Returns an addition to the message about the first.
+/// Holds the automatic merges of all lanes, and new hooks, when guarded settings changed since a run of
+/// `lane` started. The guard in `guard_dir` holds the settings at that start. The guards of all other lanes
+/// are compared too, because a run that started after a change has no record of it. Returns a note about new
+/// hooks in the first comparison.
 ///
 /// # Errors
-/// Fails when that cannot be written. The guard must stay until it is written.
+/// Fails when a hold cannot be written. The caller must not remove the guard then.
 pub(super) fn hold_auto_merges(
     project: &Project,
     lane: &str,
@@ -90,7 +91,7 @@ pub(super) fn hold_auto_merges(
 }
 
 /// Replaces the guarded settings in the record of a guard whose supervisor was killed, since no process
-/// finishes its run. All changes until now have been handled.
+/// finishes its run. All changes until now have been handled, so they are not handled twice.
 fn reset_guarded_settings(guard_dir: &Path, current: &GuardedSettings) {
     let path = Layout::git_guard_record(guard_dir);
     if let Ok(Some(mut record)) = GitGuardRecord::load_if_exists(&path)
@@ -110,8 +111,8 @@ struct GuardedRun<'a> {
     is_supervisor_dead: bool,
 }
 
-/// Withholds new hooks until approval, and holds all automatic merges, if guarded settings changed since a
-/// run started. Returns an addition to the message about the run, and whether any lane is held because of it.
+/// Withholds new hooks until approval, and holds the automatic merges of all lanes, if guarded settings
+/// changed since a run started. Returns a note about new hooks, and whether any lane was newly held.
 fn hold_auto_merges_since(
     project: &Project,
     run: &GuardedRun<'_>,

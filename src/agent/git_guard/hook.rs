@@ -30,7 +30,7 @@ pub(crate) struct HookOutcome {
     pub(crate) exit_code: u8,
 }
 
-/// A hook that git has started in place of the repository's own.
+/// Call of a hook shim by git in place of the repository's own hook, with the run's guard and the repository.
 pub(super) struct Hook<'a> {
     pub(super) guard_dir: PathBuf,
     pub(super) record: GitGuardRecord,
@@ -39,14 +39,15 @@ pub(super) struct Hook<'a> {
 }
 
 impl Hook<'_> {
-    /// Returns whether git runs outside the run's own worktree. A read-only run is a guest in the main
-    /// checkout, where it has nothing to write.
+    /// Returns whether git runs outside the run's own worktree. The main checkout counts as outside for a run
+    /// without a branch, which may write nothing there.
     fn is_outside_own_worktree(&self) -> bool {
         let is_guest = self.record.branch.is_none() && self.repo.git_dir == self.repo.common_dir;
         is_guest || self.repo.git_dir != self.record.git_dir
     }
 
-    /// Returns whether git requests a decision on refs whose locks it holds.
+    /// Returns whether the hook is called for a prepared ref transaction: git holds the locks of the refs,
+    /// and the hook may refuse.
     pub(super) fn is_prepared_transaction(&self) -> bool {
         self.args.first().is_some_and(|step| step == "prepared")
     }
@@ -116,8 +117,8 @@ fn hook_command(file: &Path, args: &[OsString]) -> ExecTarget {
     ExecTarget::new(file, args, (git::HOOKS_VARIABLE, git::user_parameters().as_deref()))
 }
 
-/// Handles a step of a ref transaction. Git runs the hook up to three times per change, and most changes need
-/// no decision, so checks that open no repository come first.
+/// Handles a call of the `reference-transaction` hook. Git calls it up to three times per change, and most
+/// changes need no decision, so checks that open no repository come first.
 fn handle_reference_transaction(dir: &Path, hook: &Hook<'_>) -> Result<HookOutcome, Error> {
     let has_own_hook = hook.has_repository_hook(REFERENCE_TRANSACTION_HOOK);
     let step = hook.args.first().and_then(|arg| arg.to_str()).unwrap_or_default();
@@ -146,8 +147,8 @@ fn handle_reference_transaction(dir: &Path, hook: &Hook<'_>) -> Result<HookOutco
     forward_to_repository_hook(dir, hook, REFERENCE_TRANSACTION_HOOK, &input)
 }
 
-/// Checks a push into the repository itself before it starts: the receiving git writes the refs without the
-/// settings of the run.
+/// Checks a push into the repository itself before it starts, because the receiving git writes the refs
+/// without this run's git guard.
 fn handle_push(dir: &Path, hook: &Hook<'_>) -> Result<HookOutcome, Error> {
     let mut input = Vec::new();
     drop(std::io::stdin().read_to_end(&mut input));

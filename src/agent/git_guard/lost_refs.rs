@@ -14,9 +14,9 @@ use crate::lane::{self, BranchMoves, Error, Project};
 use crate::store::records::{AnyLane, WorktreeBaselineRecord};
 use crate::store::{Layout, Record, new_id};
 
-/// List of the refs that existed when the run started, each with its value.
+/// Name of the guard's list of refs that existed when the run started, each with its value.
 const REFS_LIST: &str = "refs";
-/// List of the last HEAD move in each worktree at that time.
+/// Name of the guard's list of the last HEAD move in each worktree when the run started.
 const HEAD_MOVES_LIST: &str = "heads";
 const HEADS_PREFIX: &str = "refs/heads/";
 const TAGS_PREFIX: &str = "refs/tags/";
@@ -61,10 +61,10 @@ fn user_refs(project: &Project) -> Result<Vec<(String, Oid)>, Error> {
     Ok(project.repo.refs_with_prefixes(&[HEADS_PREFIX, TAGS_PREFIX, NOTES_PREFIX])?)
 }
 
-/// Saves values of branches, tags, notes, stash entries and detached worktrees that no ref reaches any more,
-/// and emits events about them. Values are those at the start of the run, and those to which operations of
-/// git-proq moved branches since. An event is also emitted for a base or an idle lane's branch that no known
-/// operation moved.
+/// Saves lost values of branches, tags, notes, stash entries and detached worktrees, and emits an event about
+/// each. A value is lost when no ref reaches it any more. Values are those at the start of the run, and those
+/// to which operations of git-proq moved branches since. An event is also emitted for a base or an idle
+/// lane's branch that no known operation moved.
 pub(super) fn save_lost_refs(project: &Project, lane: &AnyLane, guard_dir: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(Layout::git_guard_list(guard_dir, REFS_LIST)).unwrap_or_default();
     let complete_entries =
@@ -119,10 +119,10 @@ struct KnownMoves<'a> {
     busy_branches: BTreeSet<String>,
     /// Full names of bases, and of the branches of the other lanes.
     watched_branches: BTreeSet<String>,
-    /// Worktrees whose HEAD log shows intended moves: those of the user, and of lanes in which agents were
-    /// running.
+    /// Worktrees whose HEAD reflogs show intended moves: those that belong to no lane, and those of lanes in
+    /// which agents were running.
     trusted_worktrees: Vec<PathBuf>,
-    /// The last HEAD move of each worktree at the start of the run, one entry each.
+    /// Last HEAD move of each worktree at the start of the run, in the format of [`HEAD_MOVES_LIST`].
     initial_heads: String,
 }
 
@@ -170,9 +170,9 @@ impl KnownMoves<'_> {
         }))
     }
 
-    /// Returns the refs and worktrees that lost their earlier value, with that value, sorted and without
-    /// duplicates. Earlier values are those in `recorded`, and those to which operations of git-proq moved
-    /// branches since.
+    /// Returns the names of the refs and worktrees that no longer have an earlier value, each with that
+    /// value, sorted and without duplicates. Earlier values are those in `recorded`, and those to which
+    /// operations of git-proq moved branches since.
     fn changed_refs<'n>(
         &'n self,
         recorded: &[(&'n str, Oid)],
@@ -212,8 +212,9 @@ impl KnownMoves<'_> {
         self.operation_moves.contains_key(name) || self.busy_branches.contains(name)
     }
 
-    /// Returns whether a trusted worktree on that branch left the commit on purpose, as by an amend, a reset
-    /// or a rebase: the log of its HEAD contains the commit, or the rebase of the branch.
+    /// Returns whether a trusted worktree moved the branch `name` away from the commit `old` on purpose, as
+    /// by an amend, a reset or a rebase. Its HEAD reflog since the start of the run then shows the move away
+    /// from that commit, or the rebase of the branch.
     fn is_left_on_purpose(&self, name: &str, old: Oid) -> bool {
         self.trusted_worktrees.iter().any(|dir| {
             let mut moves = self.project.repo.reflog(dir, "HEAD").unwrap_or_default();
@@ -227,8 +228,8 @@ impl KnownMoves<'_> {
         })
     }
 
-    /// Returns whether HEAD of another worktree was moved to a branch's current value. Where git keeps no
-    /// reflogs this is unknown, and counts as true.
+    /// Returns whether HEAD of a worktree other than the run's own was moved to the commit `current`. Where
+    /// git has no reflogs this is unknown, and counts as true.
     fn matches_head_move(&self, current: Option<Oid>) -> bool {
         let other_worktrees =
             self.worktrees.iter().filter(|worktree| Some(worktree.path.as_path()) != self.own_worktree);

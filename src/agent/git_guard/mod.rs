@@ -1,5 +1,5 @@
 //! Git guard of a run: a folder of hooks that the agent's git runs before the repository's hooks. Only an
-//! environment variable selects it.
+//! environment variable makes git use the folder.
 
 mod after_commit;
 mod escape;
@@ -77,9 +77,9 @@ impl GitGuard {
         (git::HOOKS_VARIABLE, git::hooks_path_parameter(&Layout::git_guard_hooks(&self.dir)))
     }
 
-    /// Removes the git guard of a run whose agent has exited. It first reports what the run changed outside
-    /// of its lane, as far as that is known, and saves what was deleted from branches, tags and the stash.
-    /// Returns a note for the lane's state.
+    /// Removes the git guard of a run whose agent has exited. Before that, it reports known changes outside
+    /// the lane, and saves lost branches, tags and stash entries. Returns a note about shared changes for the
+    /// lane's state.
     pub(crate) fn finish(project: &Project, lane: &AnyLane, attempt: u32) -> Option<String> {
         let dir = project.store.layout().git_guard(&lane.name, attempt);
         save_refs::save_pending_refs(project, &dir);

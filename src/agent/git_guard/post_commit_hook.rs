@@ -70,7 +70,7 @@ impl PostCommitHook {
     }
 
     /// Refuses any hooks folder outside the repository's git directory. A hook among the project's files
-    /// would be part of everyone's commits, or be overwritten by the tool that created the file. A folder
+    /// would be part of everyone's commits, or be overwritten by the tool that created the folder. A folder
     /// outside the repository may serve all of the user's repositories.
     fn require_repository_folder(&self, project: &Project) -> Result<(), Error> {
         let folder = resolve_existing(self.path.parent().unwrap_or(&self.path));
@@ -98,8 +98,8 @@ impl PostCommitHook {
         }
     }
 
-    /// Returns the backup of the existing hook, if git-proq was killed between linking the backup and
-    /// installing its own hook.
+    /// Returns the path of the backup that an interrupted installation left; none otherwise. git-proq was
+    /// then killed between linking the backup and installing its own hook.
     pub(crate) fn unfinished_backup(&self) -> Option<&Path> {
         (self.state == HookState::Foreign && self.is_backup_same_file()).then_some(self.backup.as_path())
     }
@@ -181,7 +181,8 @@ impl PostCommitHook {
     /// Uninstalls the hook and restores the earlier hook, with its contents and file mode.
     ///
     /// # Errors
-    /// [`Error::HookChanged`] when one of the two was changed since. Nothing was changed then.
+    /// [`Error::HookChanged`] when the hook or its backup was changed since the installation. Nothing was
+    /// changed then.
     pub(crate) fn uninstall(&self, project: &Project) -> Result<(), Error> {
         self.check_removable(project)?;
         let result = match self.state {
@@ -209,7 +210,7 @@ pub(super) fn is_installed_hook(hook: &Path) -> bool {
     std::fs::read(hook).is_ok_and(|text| text.starts_with(HOOK_HEADER))
 }
 
-/// Returns the blob id of a file's contents or link target, and its file mode.
+/// Returns the blob id of a file's contents or link target, and its file mode; `gone` for a missing file.
 fn fingerprint(project: &Project, path: &Path) -> String {
     let Ok(meta) = path.symlink_metadata() else { return "gone".to_owned() };
     let bytes = match meta.is_symlink() {

@@ -186,7 +186,7 @@ fn ref_refusal(
     let reason = match branch {
         None if update.name.starts_with(TAGS_PREFIX) => None,
         None => Some(format!("{} is git-proq's own", update.name)),
-        Some(branch) => branch_owner(project, &hook.repo, branch),
+        Some(branch) => describe_branch_owner(project, &hook.repo, branch),
     }?;
     let advice = match hook.record.works_in_place {
         false => format!(
@@ -197,8 +197,9 @@ fn ref_refusal(
     Some(vec![refusal_line(hook, &reason), advice])
 }
 
-/// Returns why the branch of the main checkout may not be updated, as the start of a sentence; none where it
-/// may. The branch may move anywhere, and commits that it leaves behind are saved. It may not be deleted.
+/// Returns why an in-place run may not update the branch of the main checkout, as the start of a sentence;
+/// none where it may. The branch may move anywhere, and commits that it leaves behind are saved. It may not
+/// be deleted.
 fn main_branch_refusal(
     project: &Project,
     hook: &Hook<'_>,
@@ -223,8 +224,9 @@ fn main_branch_refusal(
     queued.err().map(|e| format!("what branch {branch} would leave behind could not be kept: {e}"))
 }
 
-/// Returns the owner of a branch, as the start of a sentence; none if the branch has no owner.
-fn branch_owner(project: &Project, hook_repo: &HookRepo, branch: &str) -> Option<String> {
+/// Returns a clause about who owns a branch: another lane, git-proq, a base or the main checkout. None if the
+/// branch has no owner.
+fn describe_branch_owner(project: &Project, hook_repo: &HookRepo, branch: &str) -> Option<String> {
     let lanes = project.lanes().unwrap_or_default();
     if let Some(lane) = lanes.iter().find(|lane| lane.kind.branch == branch) {
         return Some(format!("branch {branch} is that of lane '{}'", lane.name));
@@ -244,9 +246,9 @@ fn branch_owner(project: &Project, hook_repo: &HookRepo, branch: &str) -> Option
         .then(|| format!("branch {branch} is checked out in the main checkout"))
 }
 
-/// Refuses updates of the stash, which all worktrees share, and saves the entry that would have been added.
-/// The stash entry that git restores automatically after a rebase or merge is allowed: it has nowhere else to
-/// go.
+/// Returns the messages that refuse an update of the stash, which all worktrees share, and saves the refused
+/// entry; none when the update is allowed. Allowed is only the entry that git restores automatically after a
+/// rebase or merge, because git can put it nowhere else.
 fn stash_refusal(project: &Project, hook: &Hook<'_>, update: &RefUpdate<'_>) -> Option<Vec<String>> {
     let lane = &hook.record.lane;
     let refusal = format!(

@@ -13,11 +13,12 @@ use crate::git::{Oid, Repo};
 use crate::lane::Project;
 use crate::store::{Layout, new_id};
 
-/// List of the branches and tags that the run has written, one line per write: the name and the new value.
+/// Name of the guard's list of branches and tags that the run has written, one line per write: the ref's name
+/// and the new value.
 const WRITTEN_REFS_LIST: &str = "made";
-/// List of the refs whose old values were saved, each with the old value and the saving ref.
+/// Name of the guard's list of refs whose old values were saved, each with the old value and the saving ref.
 const SAVED_REFS_LIST: &str = "kept";
-/// List of objects that wait for a saving ref, each with the ref's name.
+/// Name of the guard's list of objects that wait for a saving ref, each with that ref's name.
 const PENDING_REFS_LIST: &str = "to-keep";
 const SAVED_PREFIX: &str = "refs/proq/saved/";
 /// Maximum number of characters of a ref's name in a restore command.
@@ -80,7 +81,8 @@ fn save_old_value(
     Ok(Some(saved_ref))
 }
 
-/// Queues an object that gets its ref once git has released the lock of `packed-refs`, which all refs share.
+/// Queues an object for which the ref `saved_ref` is created once git has released the lock of `packed-refs`,
+/// which all refs share.
 pub(super) fn queue_save(hook: &Hook<'_>, object: Oid, saved_ref: &str) -> std::io::Result<()> {
     append_line(&Layout::git_guard_list(&hook.guard_dir, PENDING_REFS_LIST), &format!("{object} {saved_ref}"))
 }
@@ -96,7 +98,8 @@ fn is_last_written(written_list: &Path, name: &str, current: Oid) -> bool {
     last_line.is_some_and(|(_, id)| Oid::from_hex(id.as_bytes()) == Some(current))
 }
 
-/// Returns whether the saving ref that a list has for a line with this prefix exists, or is queued.
+/// Returns whether the list of saved refs has a line with this prefix whose saving ref exists with the value
+/// `current`, or is queued.
 fn is_saved(project: &Project, hook: &Hook<'_>, saved_list: &Path, prefix: &str, current: Oid) -> bool {
     let text = std::fs::read_to_string(saved_list).unwrap_or_default();
     let Some(saved_ref) = text.lines().rev().find_map(|line| line.strip_prefix(prefix)) else { return false };
@@ -130,7 +133,7 @@ pub(super) fn split_ref_name(name: &str) -> (&'static str, &str) {
     }
 }
 
-/// Returns the command that restores a deleted ref, by its own name where that is free.
+/// Returns the git command that restores a deleted ref, under its own name if that is free.
 pub(super) fn restore_command(project: &Project, name: &str, target: &str) -> String {
     let is_free = |name: &str| project.repo.refs_with_prefix(name).is_ok_and(|refs| refs.is_empty());
     let parent_names = name.match_indices('/').map(|(end, _)| &name[..end]).skip(2);
@@ -144,8 +147,8 @@ pub(super) fn restore_command(project: &Project, name: &str, target: &str) -> St
     }
 }
 
-/// Returns the command that restores the value of a branch, tag, notes or worktree under another, free name:
-/// the own name may be taken again, conflict with a folder, or be checked out.
+/// Returns the git command that restores the value of a branch, tag, notes or worktree under another, free
+/// name. The ref's own name may be in use, conflict with a folder, or be checked out.
 pub(super) fn alternate_restore_command(project: &Project, name: &str, target: &str) -> String {
     let (kind, short) = match split_ref_name(name) {
         ("tag", short) => ("tag", short),
@@ -180,7 +183,7 @@ pub(super) fn has_pending_saves(guard_dir: &Path) -> bool {
     Layout::git_guard_list(guard_dir, PENDING_REFS_LIST).exists()
 }
 
-/// Creates the refs that the hooks of a run could not create. Existing refs stay as they are.
+/// Creates the queued saving refs, which the hooks of a run could not create. Existing refs are not changed.
 pub(super) fn save_pending_refs(project: &Project, guard_dir: &Path) {
     let text =
         std::fs::read_to_string(Layout::git_guard_list(guard_dir, PENDING_REFS_LIST)).unwrap_or_default();

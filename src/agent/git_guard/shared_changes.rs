@@ -9,8 +9,8 @@ use crate::lane::{Project, changed_settings, list_names, shared_settings};
 use crate::store::records::{AnyLane, BaselineLane, WorktreeBaselineRecord};
 use crate::store::{Layout, Record};
 
-/// Reports shared settings, hooks and worktrees that changed since the run started, with the `consequence`,
-/// and returns a note for the lane's state.
+/// Emits an event about shared settings, hooks and worktrees that changed since the run started. The text
+/// `consequence` is appended to its message. Returns a note for the lane's state.
 pub(super) fn report_shared_changes(
     project: &Project,
     lane: &AnyLane,
@@ -21,7 +21,7 @@ pub(super) fn report_shared_changes(
         WorktreeBaselineRecord::load_if_exists(&Layout::git_guard_baseline(guard_dir)).ok().flatten()?;
     let changed = changed_settings(&baseline.settings, &shared_settings(project));
     let lost_worktrees: Vec<String> =
-        baseline.other_lanes.iter().filter_map(|other| name_if_worktree_gone(project, other)).collect();
+        baseline.other_lanes.iter().filter_map(|other| lane_label_if_worktree_lost(project, other)).collect();
     let mut parts = Vec::new();
     if !lost_worktrees.is_empty() {
         parts.push(format!("removed the worktree of {}", list_names(&lost_worktrees)));
@@ -46,9 +46,8 @@ pub(super) fn report_shared_changes(
     Some(format!("while it ran, it or somebody else {changes_text}"))
 }
 
-/// Returns the lane's name for a message if its worktree has disappeared; none if the worktree exists, or was
-/// removed together with the lane.
-fn name_if_worktree_gone(project: &Project, baseline: &BaselineLane) -> Option<String> {
+/// Returns the lane's name for a message if its worktree was removed while the lane exists; none otherwise.
+fn lane_label_if_worktree_lost(project: &Project, baseline: &BaselineLane) -> Option<String> {
     let lane = project
         .any_lane(&baseline.lane)
         .ok()

@@ -1,4 +1,5 @@
-//! Files in a git guard's hooks folder. Each starts git-proq, which then runs the repository's hook.
+//! Hook shims: the files in a git guard's hooks folder. Each starts git-proq, which then runs the
+//! repository's hook.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::escape::{OtherWorktree, ReportedPaths, changed_since, emit_escape};
+use super::escape::{OtherWorktree, ReportedPaths, changed_since, emit_outside_change};
 use crate::event::Certainty;
 use crate::git::{self, Oid, RepoPath, WorktreeStatus};
 use crate::lane::{self, Project, shared_settings};
@@ -17,7 +17,8 @@ use crate::store::{Layout, LockName, Record};
 /// Upper limit of recorded changed files per worktree. A worktree with more is not compared.
 const MAX_FILES_PER_WORKTREE: usize = 2_000;
 
-/// Limits of the recorded lanes: their number, and the total size of their indexes, some 150,000 files.
+/// Maximum number of lanes in a baseline. `MAX_TOTAL_INDEX_BYTES` limits the total size of their index files,
+/// some 150,000 entries.
 const MAX_LANES_RECORDED: usize = 32;
 const MAX_TOTAL_INDEX_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -51,7 +52,7 @@ pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path)
     drop(record.save(&Layout::git_guard_baseline(guard_dir)));
 }
 
-/// Returns whether a lane with a worktree still has it: not an in-place lane, and registered in git.
+/// Returns whether a lane has a worktree of its own that exists and is registered in git.
 pub(super) fn has_own_worktree(project: &Project, lane: &AnyLane) -> bool {
     lane.branch().is_some()
         && !lane.works_in_place()
@@ -107,7 +108,7 @@ fn is_idle<P>(project: &Project, lane: &LaneRecord<P>) -> bool {
         && !is_held(LockName::AgentAlive(lane.name.clone()))
 }
 
-/// Returns the current state of a file for the baseline. A missing file has an empty state.
+/// Returns the current stat data of a file for the baseline; empty for a missing file.
 fn read_baseline_file(top: &Path, path: RepoPath) -> BaselineFile {
     let meta = path.to_fs_path(top).symlink_metadata().ok();
     let state = meta.map(|meta| {
@@ -152,14 +153,14 @@ pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path
             git::list_paths(&paths),
             concurrent.describe(),
         );
-        emit_escape(project, &lane.name, &location, message, paths, Certainty::Possible);
+        emit_outside_change(project, &lane.name, &location, message, paths, Certainty::Possible);
     }
 }
 
-/// Runs of other lanes during a run.
+/// Lanes in which agents ran while a run lasted.
 pub(super) struct ConcurrentRuns {
     pub(super) lanes: BTreeSet<String>,
-    /// Whether one of the runs worked in the main checkout.
+    /// Whether one of those agents worked in the main checkout.
     any_in_place: bool,
 }
 
@@ -195,18 +196,19 @@ impl ConcurrentRuns {
     }
 }
 
-/// Returns the files that differ from the baseline. It leaves out differences between the commits checked out
-/// then and now, because git or the operation log records who moved HEAD.
+/// Returns the files of a worktree that differ from the baseline, without the paths in `reported`.
+/// Differences between the commits checked out then and now are left out too, because git or the operation
+/// log records who moved HEAD.
 fn find_unexplained_changes(
     project: &Project,
     worktree: &BaselineWorktree,
     start_metadata: &std::fs::Metadata,
-    known: &BTreeSet<RepoPath>,
+    reported: &BTreeSet<RepoPath>,
 ) -> Option<Vec<RepoPath>> {
     let repo = &project.repo;
     let head: Option<Oid> = repo.head_commit(&worktree.dir).ok()?;
     let status: WorktreeStatus = git::status(repo, &worktree.dir, true).ok()?;
-    let mut explained = known.clone();
+    let mut explained = reported.clone();
     if let (Some(from), Some(to), true) = (worktree.head, head, worktree.head != head) {
         explained.extend(git::tree_changes(repo, from, to).ok()?.into_iter().map(|change| change.path));
     }

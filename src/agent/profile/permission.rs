@@ -54,7 +54,7 @@ pub(crate) struct PermissionLevels {
 
 impl PermissionLevels {
     /// Returns the settings for a permission level, if the profile has them.
-    pub(crate) fn level(&self, permission: Permission) -> Option<&PermissionLevel> {
+    pub(crate) fn level_settings(&self, permission: Permission) -> Option<&PermissionLevel> {
         match permission {
             Permission::Read => self.read.as_ref(),
             Permission::Edit => self.edit.as_ref(),

@@ -12,7 +12,7 @@ fn built_in_profiles() -> BTreeMap<String, Profile> {
 }
 
 /// Returns template values as short as the placeholders in the documentation.
-fn values() -> PlaceholderValues {
+fn samples() -> PlaceholderValues {
     let mut values = PlaceholderValues::default();
     let all = [
         ("plugin", "/PL"),
@@ -65,11 +65,11 @@ fn command_lines(name: &str) -> String {
     let profile = &built_in_profiles()[name];
     let mut out = String::new();
     for level in LEVELS {
-        let env = profile.permission.level(level).map(|level| level.env.clone()).unwrap_or_default();
+        let env = profile.permission.level_settings(level).map(|level| level.env.clone()).unwrap_or_default();
         let env: Vec<String> = env.iter().map(|(key, value)| format!(" ({key}={value})")).collect();
-        let text = match profile.permission.level(level) {
+        let text = match profile.permission.level_settings(level) {
             None => "-".to_owned(),
-            Some(_) => command_line(profile, &profile.args.start, level, &values()),
+            Some(_) => command_line(profile, &profile.args.start, level, &samples()),
         };
         out.push_str(&format!("{level}: {text}{}\n", env.concat()));
     }
@@ -79,7 +79,10 @@ fn command_lines(name: &str) -> String {
         ("interactive resume", &profile.args.interactive_resume),
     ];
     for (label, template) in other_templates {
-        out.push_str(&format!("{label}: {}\n", command_line(profile, template, Permission::Edit, &values())));
+        out.push_str(&format!(
+            "{label}: {}\n",
+            command_line(profile, template, Permission::Edit, &samples())
+        ));
     }
     out
 }
@@ -251,7 +254,7 @@ fn no_profile_bypasses_permissions_below_full() {
         ];
         for level in [Permission::Read, Permission::Edit] {
             for template in templates {
-                let words = profile.expand_args(template, level, &values());
+                let words = profile.expand_args(template, level, &samples());
                 // One agent writes no file without this argument, and is confined by its sandbox instead.
                 let is_sandboxed = words.windows(2).any(|pair| pair == ["--sandbox", "enabled"]);
                 for word in words.iter().filter(|word| !is_sandboxed || *word != "--force") {
@@ -262,7 +265,8 @@ fn no_profile_bypasses_permissions_below_full() {
                     assert!(bypass.is_none(), "{name} at {level}: {word}");
                 }
             }
-            let env = profile.permission.level(level).map(|level| level.env.clone()).unwrap_or_default();
+            let env =
+                profile.permission.level_settings(level).map(|level| level.env.clone()).unwrap_or_default();
             assert!(env.values().all(|value| !value.contains("allow")), "{name} at {level}");
         }
         let variables = format!("{:?}{:?}{:?}", profile.env, profile.env_default, profile.env_json);
@@ -276,7 +280,7 @@ fn full_differs_from_edit_where_permissions_exist() {
     let is_limited_by_command =
         |profile: &Profile| profile.capabilities.permissions && profile.prompt != PromptDelivery::Protocol;
     for (name, profile) in built_in_profiles().into_iter().filter(|(_, p)| is_limited_by_command(p)) {
-        let start = |level| command_line(&profile, &profile.args.start, level, &values());
+        let start = |level| command_line(&profile, &profile.args.start, level, &samples());
         assert_ne!(start(Permission::Edit), start(Permission::Full), "{name}");
     }
 }
@@ -286,9 +290,9 @@ fn capabilities_match_templates() {
     for (name, profile) in built_in_profiles() {
         let declared = profile.capabilities;
         let mentions = |template: &[String], name| {
-            let words = profile.expand_args(template, Permission::Edit, &values());
+            let words = profile.expand_args(template, Permission::Edit, &samples());
             let with = |values: &PlaceholderValues| profile.expand_args(template, Permission::Edit, values);
-            let mut without = values();
+            let mut without = samples();
             without.unset(name);
             words != with(&without)
         };
@@ -314,7 +318,7 @@ fn capabilities_match_templates() {
         assert_eq!(profile.has_option("budget"), name == "claude", "{name}");
         let names_mcp_server = format!("{:?}{files}{env}", profile.options).contains("{exe:quoted}");
         assert_eq!(declared.mcp, by_protocol || names_mcp_server, "{name}");
-        let by_level = |level| command_line(&profile, &profile.args.start, level, &values());
+        let by_level = |level| command_line(&profile, &profile.args.start, level, &samples());
         let differs_by_level = by_protocol
             || by_level(Permission::Edit) != by_level(Permission::Full)
             || profile.permission.edit != profile.permission.full;
@@ -322,7 +326,8 @@ fn capabilities_match_templates() {
     }
 }
 
-/// Returns the usage that an agent reported in its recording; none where there is no recording.
+/// Returns the progress and usage that an agent reported in its recorded output; none where no recording
+/// exists.
 fn recorded_progress(name: &str, profile: &Profile) -> Option<Progress> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/streams");
     let dir = dir.join(if name == "pi" { "pi-0.87" } else { name });
@@ -379,7 +384,7 @@ fn every_capability_has_a_unique_name() {
 
 #[test]
 fn files_and_variables_are_valid_json() {
-    let mut unusual_values = values();
+    let mut unusual_values = samples();
     unusual_values.set("exe", "/a \"b\"/{lane}/git-proq");
     for (name, profile) in built_in_profiles() {
         let files = profile.files.iter().filter(|(file, _)| *file != "plugin").map(|(_, text)| text);
@@ -474,7 +479,7 @@ fn codex_starts_hooks_when_enabled() {
     let all =
         profiles_with_user_config("[agents.codex]\ncapabilities.hooks = true\ncapabilities.stop_gate = true\n[agents.claude]\ncapabilities.hooks = false\n")
             .unwrap();
-    let start = |name: &str| command_line(&all[name], &all[name].args.start, Permission::Edit, &values());
+    let start = |name: &str| command_line(&all[name], &all[name].args.start, Permission::Edit, &samples());
     assert!(start("codex").contains("--dangerously-bypass-hook-trust"), "{}", start("codex"));
     for (event, kind) in [
         ("UserPromptSubmit", "prompt"),
@@ -482,7 +487,7 @@ fn codex_starts_hooks_when_enabled() {
         ("PostToolUse", "tool"),
         ("Stop", "stop"),
     ] {
-        let words = all["codex"].expand_args(&all["codex"].args.resume, Permission::Edit, &values());
+        let words = all["codex"].expand_args(&all["codex"].args.resume, Permission::Edit, &samples());
         let word =
             words.iter().find_map(|word| word.to_str()?.strip_prefix(&format!("hooks.{event}="))).unwrap();
         let table: toml::Table = toml::from_str(&format!("x={word}")).unwrap();

@@ -15,7 +15,8 @@ use super::parser::{Parser, tokens_from_total_input};
 use super::summary::RunEnd;
 use super::{Exit, ExitClass, FailureKind, Tokens};
 
-/// Maximum number of tool calls that wait for their input, and of updates held back as a possible replay.
+/// Maximum number of tool calls that wait for their input. Also the maximum number of updates held back
+/// because they may be a replay.
 const MAX_HELD: usize = 64;
 
 /// Maximum number of requests that wait for a reply at once.
@@ -25,34 +26,35 @@ const MAX_PENDING_REQUESTS: usize = 64;
 #[derive(Default)]
 pub(super) struct AcpParser {
     /// Requests of the client that have no reply yet.
-    pending: VecDeque<PendingRequest>,
+    pending_requests: VecDeque<PendingRequest>,
     /// How the last turn ended, or what prevented one. It becomes the end of the run when the client sends no
     /// further prompt.
     end: Option<RunEnd>,
     /// Announced tool calls that are not emitted yet, since their input arrives later.
     announced_calls: VecDeque<AnnouncedCall>,
-    emitted_calls: RecentIds,
-    finished_calls: RecentIds,
+    emitted_call_ids: RecentIds,
+    finished_call_ids: RecentIds,
     /// Id of the message that the last chunk belongs to.
     current_message: Option<String>,
     /// State of the first turn in a loaded session, in which some agents replay the session's past.
     replay: Option<SessionReplay>,
-    /// Last permission that the client refused, as tool and message, while the agent has produced no output
-    /// since.
+    /// Tool and message of the last permission that the client refused. `None` once the agent has produced
+    /// output after the refusal.
     last_refusal: Option<(String, String)>,
-    /// Usage that message chunks report.
+    /// Sum of the usage in message chunks, since the last reply that reported usage.
     chunk_usage: Tokens,
     reply_usage: Tokens,
 }
 
-/// Detection of updates that may replay a session's past.
+/// State of detecting which updates replay a loaded session's past.
 #[derive(Default)]
 struct SessionReplay {
     /// Whether the client has sent the prompt of the first turn.
     turn_started: bool,
-    /// Whether a user's message arrived, which only a replay contains.
+    /// Whether a replay is in progress: a message of the user arrived, which only a replay contains.
     is_replaying: bool,
-    /// Agent's messages since then, which may be new output.
+    /// Messages and reasoning of the agent since the last update that is known to be a replay. They may be
+    /// new output.
     held_updates: Vec<Value>,
 }
 
@@ -72,8 +74,8 @@ impl Parser for AcpParser {
     fn parse_event(&mut self, line: &Value, collector: &mut EventCollector) {
         match text_at(line, "/method") {
             // Updates during `session/load` replay the session's past.
-            Some("session/update") if self.pending.iter().any(|request| request.method == "session/load") => {
-            }
+            Some("session/update")
+                if self.pending_requests.iter().any(|request| request.method == "session/load") => {}
             Some("session/update") => {
                 collector.set_session(text_at(line, "/params/sessionId").unwrap_or_default(), None);
                 let update = &line["params"]["update"];
@@ -105,8 +107,8 @@ impl Parser for AcpParser {
                         _ => self.end_replay(collector),
                     }
                 }
-                if self.pending.len() < MAX_PENDING_REQUESTS {
-                    self.pending.push_back(PendingRequest { id, method, session });
+                if self.pending_requests.len() < MAX_PENDING_REQUESTS {
+                    self.pending_requests.push_back(PendingRequest { id, method, session });
                 }
                 if let Some(message) = message {
                     collector.add_message(&message);
@@ -143,16 +145,16 @@ impl AcpParser {
         if let Some(end) = self.end.take() {
             collector.flush();
             let answer = collector.answer.clone();
-            collector.finish(end, answer.as_deref());
+            collector.set_end(end, answer.as_deref());
         }
     }
 
     /// Handles a reply to a request of the client.
     fn handle_reply(&mut self, line: &Value, collector: &mut EventCollector) {
         let id = line.get("id").and_then(Value::as_u64);
-        let index = self.pending.iter().position(|request| Some(request.id) == id);
+        let index = self.pending_requests.iter().position(|request| Some(request.id) == id);
         let is_reply = line.get("result").is_some() || line.get("error").is_some();
-        let Some(request) = index.filter(|_| is_reply).and_then(|at| self.pending.remove(at)) else {
+        let Some(request) = index.filter(|_| is_reply).and_then(|at| self.pending_requests.remove(at)) else {
             return collector.add_unknown("no message");
         };
         // An agent replies in order: once it has answered a request after the session was loaded, the replay
@@ -185,8 +187,8 @@ impl AcpParser {
             replay.is_replaying |= kind == "user_message_chunk";
             if matches!(kind, "tool_call" | "tool_call_update") {
                 let id = truncate(text_at(update, "/toolCallId").unwrap_or_default(), MAX_NAME_BYTES);
-                self.emitted_calls.insert(&id);
-                self.finished_calls.insert(&id);
+                self.emitted_call_ids.insert(&id);
+                self.finished_call_ids.insert(&id);
             }
             return matches!(
                 kind,
@@ -201,8 +203,8 @@ impl AcpParser {
             ("user_message_chunk", _) => replay.is_replaying = true,
             ("tool_call", true) if matches!(text_at(update, "/status"), Some("completed" | "failed")) => {
                 let id = truncate(text_at(update, "/toolCallId").unwrap_or_default(), MAX_NAME_BYTES);
-                self.emitted_calls.insert(&id);
-                self.finished_calls.insert(&id);
+                self.emitted_call_ids.insert(&id);
+                self.finished_call_ids.insert(&id);
             }
             ("agent_message_chunk" | "agent_thought_chunk", true) if replay.held_updates.len() < MAX_HELD => {
                 replay.held_updates.push(update.clone());
@@ -297,7 +299,7 @@ impl AcpParser {
                     self.announced_calls.push_back(call);
                 }
             }
-            None if self.emitted_calls.insert(&id) => {
+            None if self.emitted_call_ids.insert(&id) => {
                 // A refused call is only announced by its result.
                 if !is_finished {
                     self.last_refusal = None;
@@ -312,7 +314,7 @@ impl AcpParser {
             }
             None => {}
         }
-        if is_finished && self.finished_calls.insert(&id) {
+        if is_finished && self.finished_call_ids.insert(&id) {
             collector.add_tool_result(&id, status == Some("completed"), &tool_output(update));
         }
     }
@@ -409,7 +411,8 @@ fn has_content(value: &Value) -> bool {
     value.as_object().map_or(!value.is_null(), |fields| !fields.is_empty())
 }
 
-/// Returns the input of a tool call, or its title where the input is not reported.
+/// Returns the input of a tool call. Where no input is reported, returns an object with the call's title, if
+/// it has one.
 fn call_input(call: &Value) -> Value {
     let raw_input = input_at(call, "/rawInput");
     match text_at(call, "/title") {
@@ -420,14 +423,15 @@ fn call_input(call: &Value) -> Value {
     }
 }
 
-/// Returns a tool's name, or the kind of tool it is; titles are sentences, so they come last.
+/// Returns a tool's name, else its kind, else the call's title, which is usually a sentence.
 fn tool_name(call: &Value) -> String {
     let names = ["/name", "/_meta/toolName", "/_meta/claudeCode/toolName", "/kind", "/title"];
     let mut candidates = names.iter().filter_map(|path| text_at(call, path)).filter(|name| *name != "other");
     truncate(candidates.next().unwrap_or("a tool"), MAX_NAME_BYTES)
 }
 
-/// Returns a tool's output: its texts, else its raw output, else the files that it changed.
+/// Returns the output of a tool: its texts, else terminal output, else raw text, else the paths of changed
+/// files, else other raw output.
 fn tool_output(update: &Value) -> String {
     let content = list_at(update, "/content");
     let texts: Vec<Value> =

@@ -21,12 +21,13 @@ const TRACEBACK_LINE: &str = "Traceback (most recent call last):";
 /// may print a traceback too, which contains no such path.
 const AIDER_FRAME_PATH: &str = "aider/coders/";
 
-/// A Python exception, as far as its traceback was read. Without a terminal Aider breaks long lines at 80
-/// columns, in the middle of paths.
+/// A Python exception that Aider printed, as far as its traceback was parsed. Without a terminal Aider breaks
+/// long lines at 80 columns, even within a path.
 #[derive(Default)]
 struct PythonException {
     is_from_aider: bool,
-    /// End of the frames read so far, without the line breaks.
+    /// Last few characters of the traceback's frames so far, joined without line breaks, to find a path that
+    /// is split over two lines.
     frames_tail: String,
     /// Name and message of the exception.
     description: String,
@@ -149,8 +150,8 @@ impl AiderParser {
     }
 }
 
-/// Reads `1.2k sent, 3.1k cache hit, 50 received. Cost: $0.01 message, $0.02 session.`; Aider rounds these
-/// counts.
+/// Parses a line like `1.2k sent, 3.1k cache hit, 50 received. Cost: $0.01 message, $0.02 session.`, and adds
+/// its tokens and cost to the collector. Aider rounds the counts.
 fn parse_usage(figures: &str, collector: &mut EventCollector) {
     let (tokens, cost) = figures.split_once(" Cost: ").unwrap_or((figures, ""));
     let count_before = |suffix: &str| {

@@ -12,11 +12,11 @@ use super::parser::{Parser, event_type};
 use super::summary::RunEnd;
 use super::{Exit, ExitClass, FailureKind, Tokens, limit_reset};
 
-/// Parser for Claude's lines. Each line holds one content block; several lines can share a message id, and
-/// only the usage that a later one adds counts.
+/// Parser for Claude's lines. Each line holds one content block. Lines that share a message id report the
+/// usage of one message, so only the increase counts.
 #[derive(Default)]
 pub(super) struct ClaudeParser {
-    messages: RecentIds,
+    message_usages: RecentIds,
     /// Usage and cost that results have reported for this run.
     reported: ReportedTotals,
     /// Model requests in all turns of this run so far.
@@ -49,8 +49,8 @@ impl Parser for ClaudeParser {
         }
     }
 
-    /// Handles a message to the agent. If the agent exits without reacting to it, the previous end of the run
-    /// counts.
+    /// Handles a message that was sent to the agent: the end reported so far no longer counts. It counts
+    /// again if the agent exits without a reaction to the message.
     fn parse_client_line(&mut self, line: &Value, collector: &mut EventCollector) {
         match ClientLine::deserialize(line) {
             Ok(ClientLine::Request { message: Some(message), .. }) => {
@@ -93,8 +93,8 @@ pub(super) fn parse_system_line(line: &Value, collector: &mut EventCollector) {
     }
 }
 
-/// Adds the content blocks of a message in order. Text of a subagent carries the tool call that it works for,
-/// and never counts as the answer.
+/// Adds the content blocks of a message in order. A subagent's block names the tool call that started the
+/// subagent, and its text never counts as the answer.
 pub(super) fn add_content_blocks(line: &Value, collector: &mut EventCollector) {
     let parent = text_at(line, "/parent_tool_use_id");
     for block in list_at(line, "/message/content") {
@@ -113,7 +113,8 @@ pub(super) fn add_content_blocks(line: &Value, collector: &mut EventCollector) {
     }
 }
 
-/// Adds the results of tools.
+/// Adds the tool results in a line. A line of the main agent also clears the reported end, since its turn
+/// continues.
 pub(super) fn add_tool_results(line: &Value, collector: &mut EventCollector) {
     if text_at(line, "/parent_tool_use_id").is_none() {
         collector.clear_end();
@@ -127,7 +128,8 @@ pub(super) fn add_tool_results(line: &Value, collector: &mut EventCollector) {
     }
 }
 
-/// Reads Anthropic's usage object: input excludes cached tokens, output includes thinking.
+/// Returns the tokens in the Anthropic usage object at `path`. Input excludes cached tokens, and output
+/// includes thinking.
 fn usage_at(value: &Value, path: &str) -> Option<Tokens> {
     let usage = value.pointer(path)?;
     Some(Tokens {
@@ -139,7 +141,8 @@ fn usage_at(value: &Value, path: &str) -> Option<Tokens> {
     })
 }
 
-/// Sums tokens and cost over all models; none if the object is missing.
+/// Sums the tokens and the cost (in billionths of a dollar) of all models in the object at `path`. `None` if
+/// that object is missing.
 fn sum_model_usage(value: &Value, path: &str) -> Option<(Tokens, u64)> {
     let models = value.pointer(path)?.as_object()?;
     Some(models.values().fold((Tokens::default(), 0), |(tokens, cost), model| {
@@ -174,16 +177,16 @@ impl ClaudeParser {
         add_content_blocks(line, collector);
         let Some(message_usage) = usage_at(line, "/message/usage") else { return };
         let id = text_at(line, "/message/id").unwrap_or_default();
-        let Some(increase) = self.messages.usage_increase(id, message_usage) else { return };
+        let Some(increase) = self.message_usages.record_usage_increase(id, message_usage) else { return };
         collector.add_model_usage(text_at(line, "/message/model"), increase);
         if is_main_agent {
             collector.set_context(Tokens { output: 0, ..message_usage }.total(), None);
         }
     }
 
-    /// Handles a result. `usage` and `num_turns` cover this turn, `modelUsage` and `total_cost_usd` all runs
-    /// of the session. Usage since the last result is also reported by model, which includes subagents and is
-    /// right even if earlier runs are unknown.
+    /// Handles a result line. In it, `usage` and `num_turns` cover this turn, but `modelUsage` and
+    /// `total_cost_usd` cover all runs of the session. Where `model_usage_since_last_result` is present, it
+    /// is preferred: it includes subagents, and is exact even if earlier runs are unknown.
     fn parse_result_line(&mut self, line: &Value, collector: &mut EventCollector) {
         if flag_at(line, "/is_error") != Some(true) || collector.progress().session.is_some() {
             collector.set_session(text_at(line, "/session_id").unwrap_or_default(), None);
@@ -206,7 +209,7 @@ impl ClaudeParser {
         if let Some(used) = collector.progress().context_used.filter(|_| context_size.is_some()) {
             collector.set_context(used, context_size);
         }
-        collector.finish(result_end(line), text_at(line, "/result"));
+        collector.set_end(result_end(line), text_at(line, "/result"));
     }
 
     fn update_usage_and_cost(&mut self, line: &Value, collector: &mut EventCollector) {
@@ -272,7 +275,7 @@ fn parse_rate_limit(line: &Value, collector: &mut EventCollector) {
     match text_at(line, "/rate_limit_info/status").unwrap_or_default() {
         "rejected" => {
             collector.limit_reset =
-                count_at(line, "/rate_limit_info/resetsAt").and_then(limit_reset::epoch_reset);
+                count_at(line, "/rate_limit_info/resetsAt").and_then(limit_reset::reset_from_epoch);
             collector.set_error(FailureKind::RateLimit, &format!("the {kind} limit is reached"));
         }
         "allowed_warning" => collector.add_warning(&format!("the {kind} limit is near")),

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Prefix of each client line. No line of an agent in the log begins with it: the writer of the log puts a
-/// space before an agent's line that would, and before one that has such a space.
+/// Prefix of each client line. The writer of the log inserts a space before an agent's line that begins with
+/// this prefix, or with spaces and this prefix.
 pub(crate) const CLIENT_LINE_PREFIX: &[u8] = b"{\"proq\":";
 
 /// A line of the client in a run's log.
@@ -37,7 +37,7 @@ pub(crate) enum ClientLine {
         #[serde(rename = "why")]
         reason: String,
     },
-    /// A notice.
+    /// A notice of the client, which is shown as a warning.
     #[serde(rename = "notes")]
     Note {
         /// Text of the notice.

@@ -25,7 +25,7 @@ impl Parser for CodexParser {
             "turn.completed" => parse_turn_completed(line, collector),
             "turn.failed" => {
                 let message = text_at(line, "/error/message").unwrap_or("the turn failed");
-                collector.finish(RunEnd::failed(classify_failure(None, message), message), None);
+                collector.set_end(RunEnd::failed(classify_failure(None, message), message), None);
             }
             "error" => parse_error(text_at(line, "/message").unwrap_or_default(), collector),
             kind => collector.add_unknown(kind),
@@ -48,7 +48,7 @@ fn parse_turn_completed(line: &Value, collector: &mut EventCollector) {
         collector.set_usage(run_usage);
     }
     let answer = collector.answer.clone();
-    collector.finish(RunEnd::done(), answer.as_deref());
+    collector.set_end(RunEnd::done(), answer.as_deref());
 }
 
 /// Handles an error, or a notice that Codex retries: `Reconnecting... 1/5 (reason)`.
@@ -64,7 +64,8 @@ fn parse_error(message: &str, collector: &mut EventCollector) {
 }
 
 impl CodexParser {
-    /// Emits a tool call. Codex reports some calls only when they have finished.
+    /// Emits the tool call of an item, unless it was emitted already. Codex reports some calls only when they
+    /// have finished.
     fn start_item(&mut self, item: &Value, collector: &mut EventCollector) {
         let Some((name, tool_input)) = tool_name_and_input(item) else { return };
         let id = text_at(item, "/id").unwrap_or_default();
@@ -88,7 +89,7 @@ impl CodexParser {
     }
 }
 
-/// Returns a tool's name and its input.
+/// Returns the tool name and the input of an item. `None` if the item is not a tool call.
 fn tool_name_and_input(item: &Value) -> Option<(String, Value)> {
     let kind = event_type(item);
     Some(match kind {
@@ -124,7 +125,7 @@ fn finish_item(item: &Value, collector: &mut EventCollector) {
     collector.add_tool_result(id, status == "completed" && error_message.is_none() && code == 0, &output);
 }
 
-/// Returns the paths that a file change touches.
+/// Returns one line for each file of a file change: the kind of change and the path.
 fn changed_paths(item: &Value) -> String {
     let paths = list_at(item, "/changes").iter().filter_map(|change| {
         let path = text_at(change, "/path")?;

@@ -61,7 +61,7 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
-/// Collector of one run: its progress, its end, and the events that are not delivered yet.
+/// Collector of one run: its progress, its end, and the events that no caller has received yet.
 #[derive(Default)]
 pub(super) struct EventCollector {
     progress: Progress,
@@ -73,19 +73,20 @@ pub(super) struct EventCollector {
     session_counters: (Option<Tokens>, Option<u64>),
     /// Cost of this run that the agent reported last, in billionths of a dollar.
     reported_cost: Option<u64>,
-    /// Estimated cost of the usage since that report, by the prices of the models.
+    /// Estimated cost, by the models' prices, of the usage since the agent last reported a cost; in
+    /// billionths of a dollar.
     estimated_since_report: u64,
     /// Text that arrived in chunks and is not emitted yet, and whether it is reasoning.
     pending_chunk: Option<(String, bool)>,
     pub(super) end: Option<RunEnd>,
-    /// Last error, as long as no success followed.
+    /// Last error of the run. `None` after the agent has reported success.
     pub(super) error: Option<(FailureKind, String)>,
     /// Time at which the last reached limit resets.
     pub(super) limit_reset: Option<LimitReset>,
     pub(super) refusals: Vec<Refusal>,
     pub(super) answer: Option<String>,
     /// Last line that is not an event, preferably one that mentions an error.
-    pub(super) last_plain_line: Option<String>,
+    pub(super) last_non_event_line: Option<String>,
 }
 
 impl EventCollector {
@@ -116,7 +117,7 @@ impl EventCollector {
         self.queue.push(event);
     }
 
-    /// Emits the text that arrived in chunks.
+    /// Emits the pending chunks of text or reasoning as one event.
     pub(super) fn flush(&mut self) {
         if let Some((text, is_thinking)) = self.pending_chunk.take() {
             if is_thinking {
@@ -128,7 +129,8 @@ impl EventCollector {
         }
     }
 
-    /// Sets the session of the run from here on. An id that is not valid is ignored.
+    /// Sets the session id and, where given, the model. Emits an event if one of them changed. An invalid id
+    /// is ignored together with its model.
     pub(super) fn set_session(&mut self, id: &str, model: Option<&str>) {
         let model = model.filter(|m| !m.is_empty()).map(display_name);
         // The id will be an argument on a command line.
@@ -166,7 +168,7 @@ impl EventCollector {
         self.push(StreamEvent::Text { text, parent: parent.map(|p| truncate(p, MAX_NAME_BYTES)) });
     }
 
-    /// Adds a chunk of text or reasoning. It is emitted before the next event.
+    /// Adds a chunk to the pending text or reasoning, which is emitted as one event before the next event.
     pub(super) fn add_chunk(&mut self, text: &str, is_thinking: bool) {
         if self.pending_chunk.as_ref().is_some_and(|(pending_text, pending_is_thinking)| {
             *pending_is_thinking != is_thinking
@@ -210,7 +212,8 @@ impl EventCollector {
         });
     }
 
-    /// Sets the tokens that this run has used so far, and updates an estimated cost.
+    /// Sets the number of tokens that this run has used so far. Estimates the cost from it, unless the agent
+    /// has reported a cost.
     pub(super) fn set_usage(&mut self, tokens: Tokens) {
         if tokens == self.progress.tokens {
             return;
@@ -230,8 +233,8 @@ impl EventCollector {
         self.set_usage(self.progress.tokens.plus(added));
     }
 
-    /// Adds tokens that a specific model used, as a subagent may have a different one. The estimate excludes
-    /// models without a price.
+    /// Adds tokens used by `model`, which may be the model of a subagent, and adds their price to the
+    /// estimated cost. Tokens of a model without a price are not in the estimate.
     pub(super) fn add_model_usage(&mut self, model: Option<&str>, added: Tokens) {
         self.progress.tokens = self.progress.tokens.plus(added);
         self.push(StreamEvent::Usage(self.progress.tokens));
@@ -256,9 +259,9 @@ impl EventCollector {
         }
     }
 
-    /// Records the tokens of all runs of the session, and returns the share of this run: the increase over
-    /// the known totals. If a counter has decreased, the agent has started to count from zero. If the known
-    /// totals are outdated, the share is what was counted during this run.
+    /// Records `total`, the tokens of all runs of the session, and returns the share of this run: the
+    /// increase over the earlier totals. If a counter has decreased, the agent has started to count from
+    /// zero. If the earlier totals are outdated, the share is what was counted during this run.
     pub(super) fn record_session_usage(&mut self, total: Tokens) -> Tokens {
         self.session_counters.0 = Some(total);
         let counted_in_run = self.progress.tokens;
@@ -273,8 +276,8 @@ impl EventCollector {
         run_usage.unwrap_or(if counted_in_run.is_zero() { total } else { counted_in_run })
     }
 
-    /// Records the cost of all runs of the session, and returns the share of this run, if it can be
-    /// determined.
+    /// Records `total`, the cost of all runs of the session in billionths of a dollar, and returns the share
+    /// of this run. `None` if the earlier totals are outdated.
     pub(super) fn record_session_cost(&mut self, total: u64) -> Option<u64> {
         self.session_counters.1 = Some(total);
         if self.earlier_totals.is_outdated && self.resumes_known_session() {
@@ -289,7 +292,7 @@ impl EventCollector {
         self.progress.session.is_some() && self.progress.session == self.earlier_totals.session
     }
 
-    /// Sets the fill level of the context, in tokens.
+    /// Sets how many tokens are in the context, and how many fit into it.
     pub(super) fn set_context(&mut self, used: u64, size: Option<u64>) {
         let size = size.filter(|s| *s > 0).or(self.progress.context_size);
         if (self.progress.context_used, self.progress.context_size) != (Some(used), size) {
@@ -308,18 +311,19 @@ impl EventCollector {
         self.progress.turns = Some(self.progress.turns.unwrap_or(0) + 1);
     }
 
-    /// Adds the agent's request for permission to use a tool.
+    /// Adds an event for the agent's request for permission to use a tool.
     pub(super) fn add_permission_request(&mut self, id: &str, tool: &str, input: Value) {
         let (id, tool) = (truncate(id, MAX_NAME_BYTES), display_name(tool));
         self.push(StreamEvent::PermissionRequested { id, tool, input });
     }
 
-    /// Adds a message to the agent, which starts another turn.
+    /// Adds an event for a message that was sent to the agent and starts another turn.
     pub(super) fn add_message(&mut self, text: &str) {
         self.push(StreamEvent::MessageSent { text: truncate(text, MAX_TEXT_BYTES) });
     }
 
-    /// Adds a refused tool call. Some agents report it twice; a known call id is ignored.
+    /// Records a refused tool call and adds its event. Some agents report a refusal twice, so a call id that
+    /// is already recorded is ignored.
     pub(super) fn add_refusal(&mut self, id: Option<&str>, tool: &str, message: &str) {
         let id = id.map(|id| truncate(id, MAX_NAME_BYTES));
         if id.is_some() && self.refusals.iter().any(|r| r.id == id) {
@@ -363,8 +367,9 @@ impl EventCollector {
         self.push(StreamEvent::Error { message, kind });
     }
 
-    /// Sets the end that the agent reports; `answer` is its last message where the report repeats it.
-    pub(super) fn finish(&mut self, end: RunEnd, answer: Option<&str>) {
+    /// Sets the end of the run that the agent reports. `answer` is the agent's last message, where the report
+    /// contains it.
+    pub(super) fn set_end(&mut self, end: RunEnd, answer: Option<&str>) {
         self.flush();
         let ok = end.class == super::ExitClass::Done;
         if ok {
@@ -383,28 +388,28 @@ impl EventCollector {
         self.end = None;
     }
 
-    /// Adds a line of an unknown type.
+    /// Adds an event for a line that no parser interprets. `kind` names the type of the line.
     pub(super) fn add_unknown(&mut self, kind: &str) {
         self.push(StreamEvent::Unknown { kind: truncate(kind, MAX_NAME_BYTES) });
     }
 
     /// Adds a line that is not an event: usually a message of the agent's program.
-    pub(super) fn add_plain_line(&mut self, line: &str) {
+    pub(super) fn add_non_event_line(&mut self, line: &str) {
         let line = console::strip_ansi_codes(line);
         let line = line.trim();
         if line.is_empty() {
             return;
         }
         let mentions_error = |text: &str| text.to_lowercase().contains("error");
-        if mentions_error(line) || !self.last_plain_line.as_deref().is_some_and(mentions_error) {
-            self.last_plain_line = Some(truncate(line, MAX_MESSAGE_BYTES));
+        if mentions_error(line) || !self.last_non_event_line.as_deref().is_some_and(mentions_error) {
+            self.last_non_event_line = Some(truncate(line, MAX_MESSAGE_BYTES));
         }
         self.add_unknown("no event");
     }
 
     /// Returns the message of the last error; the last line that is not an event where there was none.
     pub(super) fn last_error_message(&self) -> Option<String> {
-        self.error.as_ref().map(|(_, message)| message.clone()).or_else(|| self.last_plain_line.clone())
+        self.error.as_ref().map(|(_, message)| message.clone()).or_else(|| self.last_non_event_line.clone())
     }
 
     /// Returns the totals of the session after this run.
@@ -430,7 +435,8 @@ impl EventCollector {
     /// Returns the number of bytes held in memory, without the texts of events that wait for delivery.
     #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> usize {
-        let texts = [&self.answer, &self.last_plain_line, &self.progress.last_text, &self.progress.session];
+        let texts =
+            [&self.answer, &self.last_non_event_line, &self.progress.last_text, &self.progress.session];
         let refusal_bytes: usize = self.refusals.iter().map(|r| r.tool.len() + r.message.len()).sum();
         texts.into_iter().flatten().map(String::len).sum::<usize>()
             + refusal_bytes
@@ -439,19 +445,19 @@ impl EventCollector {
     }
 }
 
-/// Returns a name in a form that is safe to show.
+/// Returns a name with its control characters escaped and its length bounded.
 fn display_name(text: &str) -> String {
     truncate(&terminal_text::escape_line(text), MAX_NAME_BYTES)
 }
 
-/// Returns whether a text can be a session id: it is not an option, and a shell or a path takes it for a
-/// plain word.
+/// Returns whether a text is safe as a session id: not empty, not long, no option, no shell characters.
 pub(in crate::agent) fn is_session_id(text: &str) -> bool {
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/@".contains(&b);
     (1..=MAX_NAME_BYTES).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_allowed)
 }
 
-/// The most recent ids of messages or calls: enough to distinguish a continued one from a new one.
+/// The most recent ids of messages or calls, each with its last reported usage, to recognize an id that
+/// appears again.
 #[derive(Default)]
 pub(super) struct RecentIds {
     entries: VecDeque<(String, Tokens)>,
@@ -468,7 +474,7 @@ impl RecentIds {
 
     /// Records the reported usage of a message, and returns the increase since its last report, if there is
     /// one.
-    pub(super) fn usage_increase(&mut self, name: &str, reported: Tokens) -> Option<Tokens> {
+    pub(super) fn record_usage_increase(&mut self, name: &str, reported: Tokens) -> Option<Tokens> {
         let entry = match self.find_or_insert(name) {
             Some(at) => self.entries.get_mut(at),
             None => self.entries.back_mut(),

@@ -14,7 +14,8 @@ use super::summary::RunEnd;
 /// Maximum number of open tool calls that are remembered.
 const MAX_OPEN_CALLS: usize = 64;
 
-/// Parser for Copilot's lines. Ephemeral lines are skipped, except for retry notices.
+/// Parser for Copilot's lines. Lines marked as ephemeral are ignored, except for retry notices and the
+/// result.
 #[derive(Default)]
 pub(super) struct CopilotParser {
     /// Open tool calls, as call id and tool name: a result does not name the tool.
@@ -74,13 +75,13 @@ fn parse_result(line: &Value, collector: &mut EventCollector) {
     collector.set_session(text_at(line, "/sessionId").unwrap_or_default(), None);
     if count_at(line, "/exitCode") == Some(0) {
         let answer = collector.answer.clone();
-        return collector.finish(RunEnd::done(), answer.as_deref());
+        return collector.set_end(RunEnd::done(), answer.as_deref());
     }
     let end = match &collector.error {
         Some((failure, message)) => RunEnd::failed(*failure, message),
         None => RunEnd::failed(super::FailureKind::Other, ""),
     };
-    collector.finish(end, None);
+    collector.set_end(end, None);
 }
 
 impl CopilotParser {
@@ -112,8 +113,9 @@ impl CopilotParser {
     }
 }
 
-/// Reads the file of `--usage-output-file`: the tokens of the session, and the model if there was only one.
-pub(super) fn read_usage_file(bytes: &[u8]) -> Option<(Tokens, Option<String>)> {
+/// Parses the content of the `--usage-output-file` file: the tokens of the session, and the model if there
+/// was only one.
+pub(super) fn parse_usage_file(bytes: &[u8]) -> Option<(Tokens, Option<String>)> {
     let file = super::json::parse_bounded(bytes)?;
     let models = file.pointer("/modelMetrics")?.as_object()?;
     let tokens = models.values().fold(Tokens::default(), |sum, model| {

@@ -10,7 +10,7 @@ use super::{Cost, FailureKind, Tokens};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(crate) enum StreamEvent {
-    /// The session is known now, or a different session continues from here.
+    /// The session id or the model became known or changed.
     Session {
         /// Session id that the agent chose.
         id: String,
@@ -87,7 +87,7 @@ pub(crate) enum StreamEvent {
     },
     /// A request failed, and the agent retries it automatically.
     Retry {
-        /// Number of this attempt.
+        /// Number of the attempt, as the agent counts it.
         #[serde(skip_serializing_if = "Option::is_none")]
         attempt: Option<u64>,
         /// Maximum number of attempts.
@@ -101,7 +101,7 @@ pub(crate) enum StreamEvent {
         #[serde(rename = "why")]
         reason: String,
     },
-    /// A harmless notice.
+    /// A notice of the agent that is not an error.
     Warning { message: String },
     /// An error that the agent does not retry.
     Error {
@@ -118,9 +118,9 @@ pub(crate) enum StreamEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// A line of a type that no parser knows. The log contains it.
+    /// A line that no parser interprets. The log contains it.
     Unknown {
-        /// Type that the line names.
+        /// Type that the line names, or a description of the line.
         kind: String,
     },
 }
@@ -153,9 +153,8 @@ impl Tokens {
     }
 }
 
-/// Converts dollars to billionths. An amount with up to nine decimals is exact below two million dollars: the
-/// nearest double is off by less than a quarter of a billionth there, and so is its product with a billion. A
-/// negative amount becomes zero.
+/// Converts dollars to billionths of a dollar. Below two million dollars, an amount with up to nine decimals
+/// is exact, because a double is precise enough there. A negative amount becomes zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -8,7 +8,7 @@ use super::ExitClass;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FailureKind {
-    /// Too many requests at once, or the plan is used up for now. Waiting helps.
+    /// Too many requests at once, or the user's subscription is used up for now. Waiting helps.
     RateLimit,
     /// The context or the answer is longer than the model accepts. Waiting does not help.
     TokenLimit,
@@ -39,11 +39,11 @@ impl FailureKind {
     }
 }
 
-/// Number of bytes of a message that are classified.
+/// Maximum number of bytes of a failure message that are searched for phrases.
 const MAX_CLASSIFIED_BYTES: usize = 8 * 1024;
 
-/// Lower-case phrases for each kind of failure. The first matching row wins: an answer about a full context
-/// may also name a status.
+/// Lower-case phrases for each kind of failure. The first row with a matching phrase wins. The full context
+/// is first, since such a message may also contain a status code.
 const FAILURE_PHRASES: &[(FailureKind, &[&str])] = &[
     (
         FailureKind::TokenLimit,
@@ -170,8 +170,8 @@ const PROVIDER_FAILURE_PHRASES: &[&str] = &[
 
 /// Classifies a failure by its status code, if it has one, and its message.
 pub(crate) fn classify_failure(status: Option<u64>, text: &str) -> FailureKind {
-    if let Some(certain_kind) = status.and_then(kind_of_status) {
-        return certain_kind;
+    if let Some(status_kind) = status.and_then(kind_of_status) {
+        return status_kind;
     }
     let text = text.get(..text.floor_char_boundary(MAX_CLASSIFIED_BYTES)).unwrap_or_default().to_lowercase();
     let contains_any = |phrases: &[&str]| phrases.iter().any(|word| text.contains(word));

@@ -39,13 +39,14 @@ impl Parser for GeminiParser {
         }
     }
 
-    fn parse_error_line(&mut self, line: &str, collector: &mut EventCollector) {
+    fn parse_stderr_line(&mut self, line: &str, collector: &mut EventCollector) {
         if let Some((attempt, delay_ms, reason)) = parse_retry_line(line) {
             collector.add_retry(Some(attempt), None, delay_ms, reason);
         }
     }
 
-    /// Finds the end of the run. The exit code replaces an error message that is unspecific or missing.
+    /// Returns the end of the run. The exit code determines it where the agent reported neither end nor
+    /// error, or an end without a specific failure.
     fn finish(&mut self, collector: &mut EventCollector, exit: Exit) -> Option<RunEnd> {
         let reported_end = collector.end.clone();
         let is_unspecific = reported_end
@@ -61,9 +62,9 @@ impl Parser for GeminiParser {
     }
 }
 
-/// Reads a retry notice: which attempt failed, the delay in milliseconds, and the reason. The forms are
-/// `Attempt 1 failed with status 429. Retrying with backoff...` and `Attempt 4 failed: REASON Retrying after
-/// 32691ms...`.
+/// Parses a retry notice into the number of the failed attempt, the delay in milliseconds, and the reason.
+/// The forms are `Attempt 1 failed with status 429. Retrying with backoff...` and `Attempt 4 failed: REASON
+/// Retrying after 32691ms...`.
 fn parse_retry_line(line: &str) -> Option<(u64, Option<u64>, &str)> {
     let (attempt, details) = line.trim().strip_prefix("Attempt ")?.split_once(" failed")?;
     let (reason, schedule) = details.split_once(" Retrying ")?;
@@ -138,7 +139,7 @@ fn parse_result(line: &Value, collector: &mut EventCollector) {
     collector.flush();
     if text_at(line, "/status") == Some("success") {
         let answer = collector.answer.clone();
-        return collector.finish(RunEnd::done(), answer.as_deref());
+        return collector.set_end(RunEnd::done(), answer.as_deref());
     }
     let end = match (text_at(line, "/error/message"), collector.error.take()) {
         (None, Some((failure, message))) => RunEnd::failed(failure, &message),
@@ -147,5 +148,5 @@ fn parse_result(line: &Value, collector: &mut EventCollector) {
             RunEnd::failed(classify_failure(None, message), message)
         }
     };
-    collector.finish(end, None);
+    collector.set_end(end, None);
 }

@@ -1,4 +1,5 @@
-//! Reading of one untrusted line of JSON: its size is bounded, and a missing or malformed part reads as none.
+//! Parsing of one untrusted line of JSON: its size in memory is bounded, and a missing or malformed part
+//! counts as absent.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,8 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Maximum number of values read from one line. The numbers of a long list take many times their text in
-/// memory.
+/// Maximum number of values parsed from one line, because a number takes far more memory than its text.
 const MAX_VALUES_PER_LINE: usize = 20_000;
 /// Size limit of an object key, in bytes.
 const MAX_KEY_BYTES: usize = 256;
@@ -22,7 +22,8 @@ pub(super) const MAX_NAME_BYTES: usize = 256;
 /// Size limit of a tool's complete input, in bytes.
 const MAX_TOOL_INPUT_BYTES: usize = 32 * 1024;
 
-/// Parses one value. The library bounds nesting: it refuses to go deeper than 128.
+/// Parses one JSON value, with a bounded number of values and bounded texts. `None` if it is malformed, or
+/// nested deeper than the 128 levels that the library accepts.
 pub(crate) fn parse_bounded(line: &[u8]) -> Option<Value> {
     let remaining_values = Cell::new(MAX_VALUES_PER_LINE);
     let mut reader = serde_json::Deserializer::from_slice(line);
@@ -120,7 +121,7 @@ pub(super) fn truncate(text: &str, max_bytes: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Returns the text at a path like `/message/id`.
+/// Returns the text at a JSON pointer like `/message/id`.
 pub(super) fn text_at<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
     value.pointer(path).and_then(Value::as_str)
 }
@@ -136,7 +137,7 @@ pub(super) fn count_at(value: &Value, path: &str) -> Option<u64> {
     number.as_u64().or_else(|| number.as_f64().map(|n| n as u64))
 }
 
-/// Returns the dollars at a path, in billionths.
+/// Returns the amount of dollars at a path, converted to billionths of a dollar.
 pub(super) fn nanos_at(value: &Value, path: &str) -> Option<u64> {
     value.pointer(path).and_then(Value::as_f64).map(super::event::dollars_to_nanos)
 }
@@ -151,8 +152,8 @@ pub(super) fn list_at<'v>(value: &'v Value, path: &str) -> &'v [Value] {
     value.pointer(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the text in the content of a message or result: a string, a list of blocks with texts, or an
-/// object around those.
+/// Returns the text in the content of a message or result. The content is a string, a list of blocks with
+/// texts, or an object that contains one of the two.
 pub(super) fn content_text(value: &Value) -> String {
     let mut out = String::new();
     append_content_text(value, &mut out);

@@ -1,5 +1,5 @@
-//! Reading of an agent's message about a rate limit: when the limit resets. Relative times stay relative,
-//! since this module has no clock.
+//! Parsing of the time at which a rate limit resets from an agent's message. Durations are not converted to
+//! times, since this module has no clock.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ const TIME_MARKERS: [&str; 6] =
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Finds in a message when its rate limit resets; none where the message names no time.
+/// Parses from a message when its rate limit resets. `None` where the message names no time.
 pub(super) fn parse_limit_reset(text: &str) -> Option<LimitReset> {
     let lowercase = text.to_ascii_lowercase();
     let end_of_marker = |marker: &&str| lowercase.find(*marker).map(|at| at + marker.len());
@@ -73,8 +73,8 @@ pub(super) fn parse_limit_reset(text: &str) -> Option<LimitReset> {
     from_timestamp().or_else(from_duration).or_else(from_time)
 }
 
-/// Reads a number of seconds or milliseconds since 1970; none for an implausible year.
-pub(super) fn epoch_reset(number: u64) -> Option<LimitReset> {
+/// Converts a number of seconds or milliseconds since 1970 to a reset time. `None` for an implausible number.
+pub(super) fn reset_from_epoch(number: u64) -> Option<LimitReset> {
     let seconds = if number > 100_000_000_000 { number / 1000 } else { number };
     let seconds = i64::try_from(seconds).ok()?;
     (1_500_000_000..10_000_000_000).contains(&seconds).then_some(LimitReset::At(seconds))
@@ -82,7 +82,7 @@ pub(super) fn epoch_reset(number: u64) -> Option<LimitReset> {
 
 fn parse_epoch(text: &str) -> Option<LimitReset> {
     let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
-    if digits.len() < 10 { None } else { epoch_reset(digits.parse().ok()?) }
+    if digits.len() < 10 { None } else { reset_from_epoch(digits.parse().ok()?) }
 }
 
 /// Reads `2 hours 5 minutes`, `18h31m10s`, `34.07s`, `3 days`.
@@ -151,7 +151,7 @@ fn parse_clock_time(text: &str) -> Option<TimeOfDay> {
     })
 }
 
-/// Reads the time zone in parentheses after a time.
+/// Returns the name of a time zone in the first parentheses of a text.
 fn parse_zone(text: &str) -> Option<String> {
     let (_, after_bracket) = text.split_once('(')?;
     let (name, _) = after_bracket.split_once(')')?;

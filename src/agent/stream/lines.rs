@@ -24,7 +24,7 @@ pub(crate) struct LineSplitter {
 }
 
 impl LineSplitter {
-    /// Reads the next bytes, and passes each line that ends in them to `on_line`.
+    /// Takes the next bytes of the stream, and passes each line that they complete to `on_line`.
     pub(crate) fn feed(&mut self, bytes: &[u8], mut on_line: impl FnMut(Line<'_>)) {
         let mut remaining = bytes;
         while !remaining.is_empty() {
@@ -51,12 +51,12 @@ impl LineSplitter {
         }
     }
 
-    /// Returns whether no line is incomplete.
+    /// Returns whether the bytes so far end with a line break, or there were none.
     pub(super) fn is_at_line_start(&self) -> bool {
         self.partial.is_empty() && !self.is_skipping
     }
 
-    /// Passes a last line without a line break to `on_line`.
+    /// Ends the stream: passes the last line to `on_line` if it has no line break.
     pub(crate) fn finish(&mut self, mut on_line: impl FnMut(Line<'_>)) {
         self.is_skipping = false;
         if !self.partial.is_empty() {

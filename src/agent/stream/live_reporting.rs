@@ -2,14 +2,14 @@
 
 use super::Dialect;
 
-/// Time from which an agent reports the fill level of its model's context.
+/// When an agent reports during its run how full its model's context is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContextReporting {
-    /// During its work.
+    /// While it works.
     WhileRunning,
-    /// From the end of its first turn on: only then it reports the size of the context.
+    /// After its first turn, since it reports the size of the context only at the end of a turn.
     AfterFirstTurn,
-    /// Never.
+    /// It never reports that.
     Never,
 }
 

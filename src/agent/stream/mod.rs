@@ -32,7 +32,7 @@ pub(crate) use collector::{Progress, Refusal};
 pub(crate) use event::StreamEvent;
 pub(crate) use failure_kind::FailureKind;
 pub(super) use json::MAX_TEXT_BYTES;
-pub(crate) use json::parse_bounded as read_bounded;
+pub(crate) use json::parse_bounded;
 pub(crate) use limit_reset::LimitReset;
 pub(crate) use lines::{Line, LineSplitter, MAX_LINE_BYTES};
 pub(crate) use live_reporting::ContextReporting;

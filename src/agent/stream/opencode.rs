@@ -9,17 +9,18 @@ use super::parser::{Parser, event_type};
 use super::summary::RunEnd;
 use super::{Exit, ExitClass, FailureKind, Tokens};
 
-/// Number of consecutive empty steps from which the run counts as a runaway.
-const RUNAWAY_STEPS: u32 = 3;
+/// Number of consecutive empty steps (model requests without tokens) from which opencode counts as looping
+/// without end.
+const RUNAWAY_EMPTY_STEPS: u32 = 3;
 
-/// Parser for opencode's lines. The stream has no final line: the reason of the last step and the exit code
-/// reveal how the run ended.
+/// Parser for opencode's lines. A step is one model request. The stream has no final line: the last step's
+/// reason and the exit code reveal how the run ended.
 #[derive(Default)]
 pub(super) struct OpenCodeParser {
-    /// Reason for which the last step ended.
-    last_reason: Option<String>,
-    /// Number of consecutive empty steps: the provider broke off, and opencode repeats the request without
-    /// end.
+    /// Reason for which the last step ended, as opencode reports it.
+    last_step_reason: Option<String>,
+    /// Number of consecutive steps without tokens: the provider broke off, and opencode repeats the request
+    /// without end.
     empty_steps: u32,
     /// Whether the stream had an error event: opencode exits with 1 after one, even where it recovered.
     had_error: bool,
@@ -45,8 +46,9 @@ impl Parser for OpenCodeParser {
         }
     }
 
-    /// Finds the end of the run. `stop` needs a clean exit, or an earlier error that explains the exit code;
-    /// `tool-calls` means that opencode was about to continue, and did not.
+    /// Returns the end of the run. A successful end does not count if opencode exited with an error code,
+    /// except 1 after an error that it recovered from. The last reason `tool-calls` means that opencode
+    /// exited instead of continuing; if a tool was refused, that ended the run.
     fn finish(&mut self, collector: &mut EventCollector, exit: Exit) -> Option<RunEnd> {
         if let Some(end) = collector.end.take() {
             // A later error would have replaced the end.
@@ -61,7 +63,7 @@ impl Parser for OpenCodeParser {
         if exit.terminating_signal().is_some() || collector.error.is_some() {
             return None;
         }
-        match (self.last_reason.as_deref()?, collector.refusals.last()) {
+        match (self.last_step_reason.as_deref()?, collector.refusals.last()) {
             ("tool-calls", Some(last)) if exit.is_clean() => {
                 Some(RunEnd::with_class(ExitClass::Refused, &format!("{}: {}", last.tool, last.message)))
             }
@@ -72,7 +74,7 @@ impl Parser for OpenCodeParser {
 
     fn runaway_reason(&self) -> Option<String> {
         let times = self.empty_steps;
-        (times >= RUNAWAY_STEPS).then(|| format!("the model's answer broke off {times} times in a row"))
+        (times >= RUNAWAY_EMPTY_STEPS).then(|| format!("the model's answer broke off {times} times in a row"))
     }
 }
 
@@ -91,7 +93,7 @@ impl OpenCodeParser {
         let reason = text_at(part, "/reason").unwrap_or("unknown");
         self.empty_steps =
             if reason == "unknown" && step_usage.is_zero() { self.empty_steps.saturating_add(1) } else { 0 };
-        self.last_reason = Some(super::json::truncate(reason, 64));
+        self.last_step_reason = Some(super::json::truncate(reason, 64));
         collector.add_turn();
         collector.add_usage(step_usage);
         self.cost = self.cost.saturating_add(nanos_at(part, "/cost").unwrap_or(0));
@@ -102,13 +104,13 @@ impl OpenCodeParser {
         match reason {
             "stop" => {
                 let answer = collector.answer.clone();
-                collector.finish(RunEnd::done(), answer.as_deref());
+                collector.set_end(RunEnd::done(), answer.as_deref());
             }
             "length" => {
-                collector.finish(RunEnd::failed(FailureKind::TokenLimit, "the answer got too long"), None);
+                collector.set_end(RunEnd::failed(FailureKind::TokenLimit, "the answer got too long"), None);
             }
             "content-filter" => {
-                collector.finish(RunEnd::failed(FailureKind::Other, "the answer was filtered"), None);
+                collector.set_end(RunEnd::failed(FailureKind::Other, "the answer was filtered"), None);
             }
             _ => {}
         }
@@ -143,7 +145,7 @@ fn parse_error(error: &Value, collector: &mut EventCollector) {
     let name = text_at(error, "/name").unwrap_or_default();
     let error_text = text_at(error, "/data/message").or(text_at(error, "/message")).unwrap_or(name);
     if name == "MessageAbortedError" {
-        return collector.finish(RunEnd::with_class(ExitClass::Interrupted, error_text), None);
+        return collector.set_end(RunEnd::with_class(ExitClass::Interrupted, error_text), None);
     }
     let failure = classify_failure(count_at(error, "/data/statusCode"), &format!("{name} {error_text}"));
     collector.set_error(failure, error_text);

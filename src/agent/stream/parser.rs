@@ -11,19 +11,20 @@ pub(super) trait Parser {
     /// Handles one line that is a JSON object.
     fn parse_event(&mut self, line: &Value, collector: &mut EventCollector);
 
-    /// Handles one line that git-proq wrote as the client of the agent. An agent that gets no further
-    /// messages has no such lines.
+    /// Handles one line that git-proq wrote into the log as the agent's client. Without an own
+    /// implementation, it counts as an event of the agent.
     fn parse_client_line(&mut self, line: &Value, collector: &mut EventCollector) {
         self.parse_event(line, collector);
     }
 
-    /// Handles one line that is not JSON: messages of most agents' programs, and the complete output of some.
+    /// Handles one line that is not JSON: a message of the agent's program, or output of an agent that writes
+    /// only text.
     fn parse_text_line(&mut self, line: &str, collector: &mut EventCollector) {
-        collector.add_plain_line(line);
+        collector.add_non_event_line(line);
     }
 
     /// Handles one line of the agent's standard error.
-    fn parse_error_line(&mut self, _line: &str, _collector: &mut EventCollector) {}
+    fn parse_stderr_line(&mut self, _line: &str, _collector: &mut EventCollector) {}
 
     /// Returns how the run ended, if the stream or the exit code reveals it. Called once, after the last
     /// line.
@@ -36,12 +37,12 @@ pub(super) trait Parser {
         true
     }
 
-    /// Returns whether a line is certainly irrelevant, so that it need not be parsed.
+    /// Returns whether a line is known to be irrelevant, so that it is not parsed.
     fn can_skip_line(&self, _line: &[u8]) -> bool {
         false
     }
 
-    /// Returns the reason why this run will never end automatically, if there is one.
+    /// Returns the reason why the run counts as repeating requests without end, if it does.
     fn runaway_reason(&self) -> Option<String> {
         None
     }

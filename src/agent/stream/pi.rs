@@ -12,15 +12,16 @@ use super::parser::{Parser, event_type};
 use super::summary::RunEnd;
 use super::{FailureKind, Tokens};
 
-/// Parser for Pi's lines. Pi always exits with 0; its last message contains the reason why it stopped.
+/// Parser for Pi's lines. Pi always exits with 0, so the reason in its last message reveals how the run
+/// ended.
 #[derive(Default)]
 pub(super) struct PiParser {
     stop_reason: Option<String>,
     error_message: String,
     cost: u64,
-    /// Whether the last message has counters, and all of them are zero.
+    /// Whether the last message reports usage, and all its counters are zero.
     has_zero_usage: bool,
-    /// Whether the last message has neither text nor tool calls.
+    /// Whether the last message has no content blocks.
     has_no_content: bool,
 }
 
@@ -119,21 +120,22 @@ impl PiParser {
             Some("stop")
                 if self.has_zero_usage && (self.has_no_content || !collector.progress().tokens.is_zero()) =>
             {
-                collector.finish(RunEnd::failed(FailureKind::Provider, "the model's answer broke off"), None);
+                collector
+                    .set_end(RunEnd::failed(FailureKind::Provider, "the model's answer broke off"), None);
             }
             Some("stop") => {
                 let answer = collector.answer.clone();
-                collector.finish(RunEnd::done(), answer.as_deref());
+                collector.set_end(RunEnd::done(), answer.as_deref());
             }
-            Some("error") => collector.finish(
+            Some("error") => collector.set_end(
                 RunEnd::failed(classify_failure(None, &self.error_message), &self.error_message),
                 None,
             ),
             Some("aborted") => {
-                collector.finish(RunEnd::with_class(ExitClass::Interrupted, &self.error_message), None);
+                collector.set_end(RunEnd::with_class(ExitClass::Interrupted, &self.error_message), None);
             }
             Some("length") => {
-                collector.finish(RunEnd::failed(FailureKind::TokenLimit, "the answer got too long"), None);
+                collector.set_end(RunEnd::failed(FailureKind::TokenLimit, "the answer got too long"), None);
             }
             _ => {}
         }

@@ -48,7 +48,7 @@ impl TryFrom<Dollars> for Price {
     }
 }
 
-/// A TOML document with one price, so that a price on one line is parsed by the rules of a table.
+/// A TOML document with one price, used to parse a price on one line by the rules of a TOML table.
 #[derive(Deserialize)]
 struct PriceDocument {
     price: Price,
@@ -124,8 +124,7 @@ impl Prices {
     }
 }
 
-/// Returns whether a name matches a pattern. Finds the pattern's literal parts one after another, each at its
-/// first occurrence.
+/// Returns whether a name matches a pattern, in which `*` stands for any characters.
 fn glob_matches(glob: &str, name: &str) -> bool {
     let Some((prefix, tail)) = glob.split_once('*') else { return glob == name };
     let Some(mut remaining) = name.strip_prefix(prefix) else { return false };

@@ -30,8 +30,8 @@ impl Parser for QwenParser {
         }
     }
 
-    /// Finds the end of the run. The exit codes are Gemini's, except for the one that reports a limit on time
-    /// or tool calls.
+    /// Returns the end of the run. Where the agent reported no specific failure, the exit code determines it.
+    /// The codes are Gemini's, except for 55, which means a limit on time or tool calls.
     fn finish(&mut self, collector: &mut EventCollector, exit: Exit) -> Option<RunEnd> {
         let reported_end = collector.end.clone();
         let is_unspecific = reported_end
@@ -50,8 +50,8 @@ impl Parser for QwenParser {
     }
 }
 
-/// Reads a usage object. Input includes cached tokens. Of the lines of one answer, only the last one has
-/// counters.
+/// Returns the tokens in a usage object, whose input includes cached tokens. Of the lines of one answer, only
+/// the last one has counters.
 fn usage_at(value: &Value, path: &str) -> Option<Tokens> {
     let usage = value.pointer(path)?;
     let get = |path| count_at(usage, path).unwrap_or(0);
@@ -100,7 +100,7 @@ fn parse_result_line(line: &Value, collector: &mut EventCollector) {
     }
     let subtype = text_at(line, "/subtype").unwrap_or_default();
     if !flag_at(line, "/is_error").unwrap_or(subtype != "success") {
-        return collector.finish(RunEnd::done(), text_at(line, "/result"));
+        return collector.set_end(RunEnd::done(), text_at(line, "/result"));
     }
     let error_text = ["/error", "/result"]
         .iter()
@@ -109,5 +109,5 @@ fn parse_result_line(line: &Value, collector: &mut EventCollector) {
         .unwrap_or_default();
     let failure =
         if subtype == "error_max_turns" { FailureKind::Turns } else { classify_failure(None, &error_text) };
-    collector.finish(RunEnd::failed(failure, &error_text), None);
+    collector.set_end(RunEnd::failed(failure, &error_text), None);
 }

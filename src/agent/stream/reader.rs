@@ -8,7 +8,7 @@ use super::claude::ClaudeParser;
 use super::client_line::CLIENT_LINE_PREFIX;
 use super::codex::CodexParser;
 use super::collector::EventCollector;
-use super::copilot::{CopilotParser, read_usage_file};
+use super::copilot::{CopilotParser, parse_usage_file};
 use super::gemini::GeminiParser;
 use super::lines::{Line, LineSplitter};
 use super::opencode::OpenCodeParser;
@@ -92,7 +92,8 @@ impl std::fmt::Display for Dialect {
     }
 }
 
-/// Reader of one run's output. It buffers at most one line, and that only up to a bound.
+/// Reader of one run's output. It buffers at most one line of each output stream, and only up to a size
+/// limit.
 pub(crate) struct OutputReader {
     stdout_lines: LineSplitter,
     stderr_lines: LineSplitter,
@@ -101,8 +102,8 @@ pub(crate) struct OutputReader {
 }
 
 impl OutputReader {
-    /// Creates a reader for a run. `earlier_totals` are the totals after the last run of the same session, or
-    /// empty; they count only if the stream names that session.
+    /// Creates a reader for a run. `earlier_totals` are the totals after the last run of the session that is
+    /// resumed, or empty. They count only if the stream names that session.
     pub(crate) fn new(dialect: Dialect, earlier_totals: &SessionTotals) -> OutputReader {
         let (stdout_lines, stderr_lines) = (LineSplitter::default(), LineSplitter::default());
         OutputReader {
@@ -134,16 +135,16 @@ impl OutputReader {
         self.stderr_lines.feed(bytes, |line| {
             if let Line::Complete(bytes) = line {
                 let bytes = &bytes[..bytes.len().min(json::MAX_TEXT_BYTES)];
-                parser.parse_error_line(&String::from_utf8_lossy(bytes), collector);
+                parser.parse_stderr_line(&String::from_utf8_lossy(bytes), collector);
             }
         });
         collector.drain(out);
     }
 
-    /// Reads the file of Copilot's `--usage-output-file`, before the end of the run. A file in another format
-    /// changes nothing.
+    /// Adds the usage in the content of Copilot's `--usage-output-file` file; called before
+    /// [`OutputReader::finish`]. Content in another format is ignored.
     pub(crate) fn read_usage_file(&mut self, bytes: &[u8], out: &mut Vec<StreamEvent>) {
-        if let Some((tokens, model)) = read_usage_file(bytes) {
+        if let Some((tokens, model)) = parse_usage_file(bytes) {
             self.collector.set_model(model.as_deref().unwrap_or_default());
             let run_usage = self.collector.record_session_usage(tokens);
             self.collector.set_usage(run_usage);
@@ -173,12 +174,12 @@ impl OutputReader {
         self.collector.end.as_ref().is_some_and(|end| end.class == ExitClass::Done)
     }
 
-    /// Returns whether all bytes read so far end with the end of a line.
+    /// Returns whether the bytes read so far end with a complete line.
     pub(crate) fn is_at_line_start(&self) -> bool {
         self.stdout_lines.is_at_line_start()
     }
 
-    /// Returns the reason why the agent will never finish automatically, if it is in a loop.
+    /// Returns the reason why the agent counts as repeating requests without end, if it does.
     pub(crate) fn runaway_reason(&self) -> Option<String> {
         self.parser.runaway_reason()
     }

@@ -1,4 +1,4 @@
-//! Summary of a run: its exit class, by the agent's last report and then by how its process ended.
+//! Summary of a run. Its exit class comes from what the agent reported, or else from how the process ended.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ impl Exit {
 pub(crate) enum ExitClass {
     /// The agent reported that it finished.
     Done,
-    /// The agent gave up, or did not start.
+    /// The agent gave up, did not start, or failed for a reason that no other class covers.
     Failed,
     /// The agent reached a limit that resets with time.
     RateLimited,
@@ -59,7 +59,7 @@ pub(crate) enum ExitClass {
     MaxTurns,
     /// The budget was used up, or the account has no money left.
     Budget,
-    /// A tool without permission ended the turn.
+    /// The turn ended because permission to use a tool was refused.
     Refused,
     /// The run was stopped before it had finished.
     Interrupted,
@@ -67,7 +67,8 @@ pub(crate) enum ExitClass {
     Crashed,
 }
 
-/// End of a run, as reported or concluded; it is provisional until the process has exited.
+/// End of a run, as the agent reported it or as concluded from other evidence. It is provisional until the
+/// process has exited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunEnd {
     pub(super) class: ExitClass,
@@ -130,7 +131,8 @@ pub(crate) struct Summary {
     pub(crate) refusals: Vec<Refusal>,
     /// Last message of the agent.
     pub(crate) answer: Option<String>,
-    /// Whether the output contains no message about a failed end: then the detail is the exit code alone.
+    /// Whether neither the reported end nor the output explains a failed run, so that `detail` is only the
+    /// exit status.
     #[serde(skip)]
     pub(crate) lacks_error_text: bool,
     /// Totals of the session, to save for the next run of that session.
@@ -138,7 +140,7 @@ pub(crate) struct Summary {
     pub(crate) session_totals: SessionTotals,
 }
 
-/// Creates the summary of a run; `end` is the end that the dialect's parser found.
+/// Creates the summary of a run. `end` is the end that the dialect's parser returned, if any.
 pub(super) fn summarize(collector: &EventCollector, end: Option<RunEnd>, exit: Exit) -> Summary {
     let lacks_text = end.as_ref().is_none_or(|end| end.text.is_none());
     let end = end.unwrap_or_else(|| end_without_result(collector, exit));
@@ -177,7 +179,7 @@ pub(super) fn summarize(collector: &EventCollector, end: Option<RunEnd>, exit: E
     }
 }
 
-/// Returns the end of a run whose agent reported none: never `Done`, whatever the exit code.
+/// Returns the end of a run for which the parser returned none. It is never `Done`, whatever the exit code.
 fn end_without_result(collector: &EventCollector, exit: Exit) -> RunEnd {
     let exit_text = exit.describe();
     match exit.terminating_signal() {
@@ -193,7 +195,7 @@ fn end_without_result(collector: &EventCollector, exit: Exit) -> RunEnd {
     if let Some((failure, message)) = &collector.error {
         return RunEnd::failed(*failure, message);
     }
-    let output = collector.last_plain_line.as_deref().unwrap_or_default();
+    let output = collector.last_non_event_line.as_deref().unwrap_or_default();
     match classify_failure(None, output) {
         FailureKind::Other if collector.progress().session.is_some() => {
             let suffix = if output.is_empty() { String::new() } else { format!(": {output}") };
@@ -204,7 +206,7 @@ fn end_without_result(collector: &EventCollector, exit: Exit) -> RunEnd {
     }
 }
 
-/// Returns a message as one line that fits in a list.
+/// Returns a message as one line, escaped and truncated for a list.
 pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     truncate(&terminal_text::escape_line(&words.join(" ")), 300)

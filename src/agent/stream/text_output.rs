@@ -35,7 +35,8 @@ impl Parser for TextParser {
     }
 }
 
-/// Returns the end of a run by its exit code alone, for output that does not report one; none after a signal.
+/// Returns the end of a run by its exit code, for a program whose output does not report an end. `None` after
+/// a signal.
 pub(super) fn end_from_exit_code(collector: &EventCollector, exit: Exit) -> Option<RunEnd> {
     if exit.is_clean() {
         return Some(RunEnd::done());
@@ -47,7 +48,7 @@ pub(super) fn end_from_exit_code(collector: &EventCollector, exit: Exit) -> Opti
     Some(RunEnd::failed(classify_failure(None, &last_text), &last_text))
 }
 
-/// End of a program's output, up to a bound.
+/// Last part of a program's output, up to a size limit.
 #[derive(Default)]
 pub(super) struct TextTail {
     text: String,

@@ -1,4 +1,4 @@
-//! Delivery of the messages that were sent to a lane during a run, in a run that follows it.
+//! Delivery of the messages that were sent to a lane during a run: another run delivers them.
 
 use super::super::Error;
 use super::super::classify::{RunClassifier, RunOutcome};
@@ -12,13 +12,13 @@ use crate::lane::Inbox;
 use crate::store::records::{LaneState, RunClass};
 
 impl Supervisor<'_> {
-    /// Returns whether a message waits for the conversation of a run.
+    /// Returns whether the lane's inbox holds a message for the conversation of a run.
     pub(super) fn has_messages(&self, spec: &RunSpec) -> bool {
         Inbox::new(self.project, &self.lane.name).has_messages_for(spec.conversation)
     }
 
-    /// Writes the result of a run that continues with the messages sent to it. Returns the reason if the
-    /// messages cannot be delivered.
+    /// Writes the result of a run that is followed by a run with the waiting messages. If they cannot be
+    /// delivered, writes nothing and returns the reason.
     pub(super) fn continue_with_messages(
         &mut self,
         finished_run: &RunClassifier<'_>,
@@ -32,13 +32,13 @@ impl Supervisor<'_> {
         self.retry_state = RetryState::default();
         self.restart_counter = RestartCounter::default();
         self.lane = self.write_with_retries(|| {
-            finished_run.write_and_continue(verdict, event::EventName::MessageDelivered)
+            finished_run.write_interim_outcome(verdict, event::EventName::MessageDelivered)
         })?;
         Ok(None)
     }
 
-    /// Returns the run that delivers the waiting messages. Returns `None` when they cannot be delivered; the
-    /// lane then ends with the verdict of its last run.
+    /// Prepares the run that delivers the waiting messages. If it cannot be prepared, ends the lane with the
+    /// verdict of its last run and returns `None`.
     pub(super) fn prepare_message_run(&mut self, spec: &RunSpec) -> Result<Option<RunSpec>, Error> {
         match launch::prepare_message_run(self.project, &self.lane, spec.conversation, self.program_path) {
             Ok(message_spec) => Ok(Some(message_spec)),
@@ -50,11 +50,12 @@ impl Supervisor<'_> {
     }
 }
 
-/// Returns whether the agent of a run with this verdict can receive messages.
+/// Returns whether messages may be delivered after a run. It must have ended well or by its agent giving up,
+/// accept messages, and resolve no conflict.
 pub(super) fn can_receive_messages(spec: &RunSpec, verdict: &RunOutcome) -> bool {
     let ended_well = matches!(verdict.state, LaneState::Done | LaneState::NoChange);
-    let by_itself = matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
-    (ended_well || by_itself) && !spec.resolves_conflict && spec.accepts_messages
+    let agent_gave_up = matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
+    (ended_well || agent_gave_up) && !spec.resolves_conflict && spec.accepts_messages
 }
 
 pub(super) fn describe_undelivered(e: &Error) -> String {

@@ -1,5 +1,5 @@
-//! Retries of failed runs: whether, when and from which state a run is retried, and what the retries may
-//! still cost.
+//! Retries of failed runs: whether and when a run is retried, how its lane is rewound, and what the retries
+//! may still cost.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) const BUDGET_SPENT_REASON: &str = "it has cost all that it may, so it
 /// Extra delay after a usage limit resets, for clocks that differ.
 const LIMIT_RESET_MARGIN: Duration = Duration::from_secs(1);
 
-/// State of the retries of the last request.
+/// State of the retries since the last request to the agent (its task or messages).
 #[derive(Default)]
 pub(super) struct RetryState {
     /// Classes of the failed runs that were retried.
@@ -36,12 +36,12 @@ pub(super) struct RetryState {
 }
 
 impl RetryState {
-    /// Records the cost of a run and the time before which a retry is useless.
+    /// Records the cost of a run, whether it used up the budget, and when its usage limit resets.
     pub(super) fn record_run(&mut self, spec: &RunSpec, ended: &RunExit) {
-        let cost = ended.account.cost.map_or(0, |cost| cost.nanos);
+        let cost = ended.recorded_summary.cost.map_or(0, |cost| cost.nanos);
         self.spent_nanos = self.spent_nanos.saturating_add(cost);
         self.is_budget_spent = spec.limits.budget.is_some_and(|budget| cost >= budget);
-        self.limit_reset_at = ended.summary.limit_reset.as_ref().and_then(|lift| match lift {
+        self.limit_reset_at = ended.summary.limit_reset.as_ref().and_then(|reset| match reset {
             LimitReset::At(second) => Moment::from_unix_seconds(*second),
             LimitReset::After(span) => Some(now().saturating_add(*span)),
             LimitReset::TimeOfDay(clock) => {
@@ -60,7 +60,7 @@ pub(super) struct Retry {
 }
 
 impl Supervisor<'_> {
-    /// Plans whether and when a failed run is retried, and notes it in the verdict.
+    /// Decides whether and when a failed run is retried, and adds the decision to the verdict's detail.
     pub(super) fn plan_retry(&mut self, spec: &RunSpec, verdict: &mut RunOutcome) -> NextRun {
         if verdict.state == LaneState::Done || verdict.state == LaneState::NoChange || !spec.may_retry {
             return NextRun::End;
@@ -96,8 +96,8 @@ impl Supervisor<'_> {
         NextRun::Retry(Retry { delay: retry_delay, end_fingerprint: self.lane_fingerprint() })
     }
 
-    /// Waits, rewinds the lane to its state before the run, and returns the run to retry. Returns `None` when
-    /// a user stops the lane during the wait, or when the retry is impossible.
+    /// Waits for the delay, rewinds the lane to its state before the run, and prepares the retry. If a user
+    /// stops the lane or the retry is impossible, ends the lane and returns `None`.
     pub(super) fn prepare_retry(&mut self, spec: &RunSpec, retry: Retry) -> Result<Option<RunSpec>, Error> {
         fail_points::hit("again.told");
         let stopped = self.runtime.block_on(async {
@@ -138,7 +138,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns the lane's fingerprint, or `None` for a lane that has no private worktree.
+    /// Returns the fingerprint of the lane's tip and uncommitted files, or `None` for a guest lane.
     fn lane_fingerprint(&self) -> Result<Option<LaneFingerprint>, lane::Error> {
         self.lane
             .clone()
@@ -148,8 +148,9 @@ impl Supervisor<'_> {
             .transpose()
     }
 
-    /// Rewinds the lane to its state before a run, and notes in the run's record where its work is saved.
-    /// Changes that a user made since then stay, and the reason is returned as an error.
+    /// Rewinds the lane to its state before run `attempt`, notes in the run's record where the work is saved,
+    /// and returns that record. If the lane differs from `end_fingerprint`, rewinds nothing and returns the
+    /// reason as an error.
     fn rewind_for_retry(
         &self,
         attempt: u32,

@@ -1,4 +1,4 @@
-//! Transition from run to run of a task folder.
+//! Choice and preparation of the next run of a task loop.
 
 use super::super::Error;
 use super::super::classify::{RunClassifier, RunOutcome};
@@ -13,8 +13,8 @@ use crate::store::Record;
 use crate::store::records::{LaneState, RunClass, RunRecord};
 
 impl Supervisor<'_> {
-    /// Records a finished run of a task folder in the task's loop. Returns the reason why the task does not
-    /// continue, or `None`.
+    /// Records a finished run in the record of its task loop, if it belongs to one. Returns the reason why
+    /// the loop cannot continue, or `None`.
     ///
     /// # Errors
     /// Fails when the record cannot be written.
@@ -49,7 +49,8 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Plans what follows a run of a task folder, and notes it in the verdict. `stop_reason` ends the task.
+    /// Decides what follows a run of a task loop, and writes it into the verdict. If `stop_reason` is given,
+    /// the task fails with it.
     pub(super) fn plan_next_step(
         &mut self,
         spec: &RunSpec,
@@ -108,7 +109,7 @@ impl Supervisor<'_> {
         self.project.store.layout().lane_wrap_up_marker(&self.lane.name).exists()
     }
 
-    /// Returns the next run of a task folder, or ends the lane when there is none.
+    /// Prepares the next run of the task loop. If that fails, ends the lane as failed and returns `None`.
     pub(super) fn prepare_step_run(&mut self) -> Result<Option<RunSpec>, Error> {
         fail_points::hit("step.written");
         match prepare_next_step(self.project, &self.lane, self.program_path) {
@@ -139,8 +140,8 @@ impl Supervisor<'_> {
     }
 }
 
-/// Returns whether the task's loop counts a run that ended with this class. Otherwise the run is retried, or
-/// the task ends.
+/// Returns whether a run that ended with this class counts in its task loop. A run that does not count is
+/// retried, or ends the task.
 fn counts_as_step_run(spec: &RunSpec, class: RunClass) -> bool {
     if !spec.is_review() {
         return completes_iteration(class);

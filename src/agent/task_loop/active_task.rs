@@ -1,4 +1,5 @@
-//! Task folder that is in progress in its lane: accounting for each run once, and the choice of the next run.
+//! Task folder that is in progress in its lane: recording each finished run once, and the choice of the next
+//! run.
 
 use super::super::Error;
 use super::loop_planner::{self, LoopLimits, NextAction, RunResult};
@@ -21,25 +22,25 @@ pub(crate) struct ActiveTask<'a> {
     record: TaskLoopRecord,
 }
 
-/// Result of a finished run.
+/// Result of a finished run, as the task loop needs it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FinishedRun<'a> {
-    /// Class of the result.
+    /// Exit class of the run.
     pub(crate) class: RunClass,
-    /// Reason, in one line.
+    /// Reason for the exit class, in one line.
     pub(crate) detail: Option<&'a str>,
     /// Final message of the agent.
     pub(crate) answer: Option<&'a str>,
-    /// Whether a review without a verdict counts as a failure of the reviewer. Otherwise it is simply
-    /// requested again.
+    /// Whether a review without a verdict counts as a failure of the reviewer. Otherwise the review is
+    /// repeated.
     pub(crate) counts_as_failure: bool,
 }
 
 impl<'a> ActiveTask<'a> {
-    /// Returns the task folder of a lane, if the lane has one.
+    /// Returns the task folder in progress in a lane, if the lane has one.
     ///
     /// # Errors
-    /// Fails when its record cannot be read.
+    /// Fails when the record of the task loop cannot be read.
     pub(crate) fn find(project: &'a Project, lane: &AnyLane) -> Result<Option<ActiveTask<'a>>, Error> {
         let Some(record) =
             TaskLoopRecord::load_if_exists(&project.store.layout().task_loop_record(&lane.name))?
@@ -62,7 +63,7 @@ impl<'a> ActiveTask<'a> {
         Ok(ActiveTask { project, lane, folder, record })
     }
 
-    /// Returns the record of the task folder.
+    /// Returns the record of the task loop.
     pub(crate) fn record(&self) -> &TaskLoopRecord {
         &self.record
     }
@@ -115,11 +116,12 @@ impl<'a> ActiveTask<'a> {
         }
     }
 
-    /// Saves STATUS.md before a run, and records the state of the lane before a review.
+    /// Saves the text of STATUS.md before a run. For a review, returns `step_run` with the state of the lane
+    /// added.
     pub(super) fn save_state_before_run(&self, attempt: u32, step_run: StepRun) -> Result<StepRun, Error> {
         let path = self.project.store.layout().run_status_before(&self.lane.name, attempt);
         write_atomically(&path, self.folder.read_text(STATUS_FILE)?.unwrap_or_default().as_bytes())?;
-        review::record_state_before(self.project, &self.lane, step_run)
+        review::with_state_before_review(self.project, &self.lane, step_run)
     }
 
     fn status_before(&self, attempt: u32) -> String {
@@ -127,8 +129,8 @@ impl<'a> ActiveTask<'a> {
         crate::regular_file::read_store_text(path).unwrap_or_default()
     }
 
-    /// Restores STATUS.md as it was before a run whose work is reverted too. Its current content is saved in
-    /// the run's folder.
+    /// Restores STATUS.md to its text before run `attempt`. Text that differs is first saved in the run's
+    /// folder.
     pub(crate) fn restore_status(&self, attempt: u32) -> Result<(), Error> {
         let (before, current) = (self.status_before(attempt), self.folder.read_text(STATUS_FILE)?);
         if current.as_ref() == Some(&before) {
@@ -141,7 +143,8 @@ impl<'a> ActiveTask<'a> {
         self.folder.write_status(&before)
     }
 
-    /// Accounts for a run, once. Returns the reason why the task cannot continue, if there is one.
+    /// Records a finished run in the task loop, unless that was done already. Returns the reason why the task
+    /// cannot continue, or `None`.
     ///
     /// # Errors
     /// Fails when a file cannot be read or written.
@@ -173,13 +176,13 @@ impl<'a> ActiveTask<'a> {
         if completes_iteration(finished.class) {
             let status_changed =
                 self.folder.read_text(STATUS_FILE)?.unwrap_or_default() != self.status_before(run.attempt);
-            self.update_progress(run, &step_run, status_changed, Err(String::new()))?;
+            self.apply_run_result(run, &step_run, status_changed, Err(String::new()))?;
         }
         Ok(None)
     }
 
-    /// Ticks the only box of a task without steps after a successful run with new commits. git-proq created
-    /// that box, and agents do not always know of it.
+    /// Ticks the only box of a task without steps or list items, after a successful run with new commits.
+    /// git-proq created that box, so the agent may not know of it.
     fn tick_only_box(&self, run: &RunRecord) -> Result<(), Error> {
         let has_exclusions = self.record.exclude_folder || self.record.exclude_status;
         let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?;
@@ -207,7 +210,7 @@ impl<'a> ActiveTask<'a> {
         let subject = step_run.phase.subject();
         let reverted = match review::revert_review_changes(self.project, &self.lane, run, step_run)? {
             RevertOutcome::Failed(reason) => {
-                self.update_progress(run, step_run, false, Err(reason.clone()))?;
+                self.apply_run_result(run, step_run, false, Err(reason.clone()))?;
                 return Ok(Some(reason));
             }
             RevertOutcome::Reverted(saved_location) => Some(saved_location),
@@ -249,12 +252,12 @@ impl<'a> ActiveTask<'a> {
         if verdict.is_ok() {
             self.save_review(run, step_run, finished.answer.unwrap_or_default())?;
         }
-        self.update_progress(run, step_run, false, verdict)?;
+        self.apply_run_result(run, step_run, false, verdict)?;
         Ok(None)
     }
 
-    /// Saves a reviewer's answer: in the run's folder, and in the task folder where the next run of the step
-    /// finds it.
+    /// Saves a reviewer's answer in the run's folder, and in the task folder for the agents that work on the
+    /// step later.
     fn save_review(&self, run: &RunRecord, step_run: &StepRun, answer: &str) -> Result<(), Error> {
         let path = self.project.store.layout().run_review(&self.lane.name, run.attempt);
         let text = format!("{}\n", answer.trim());
@@ -271,7 +274,7 @@ impl<'a> ActiveTask<'a> {
         )
     }
 
-    fn update_progress(
+    fn apply_run_result(
         &mut self,
         run: &RunRecord,
         step_run: &StepRun,
@@ -295,7 +298,7 @@ impl<'a> ActiveTask<'a> {
         Ok(())
     }
 
-    /// Returns what to do next.
+    /// Decides the next action of the task loop.
     pub(crate) fn next_action(&self) -> Result<NextAction, Error> {
         let settings = &self.project.settings;
         let limits = LoopLimits {
@@ -319,7 +322,8 @@ impl<'a> ActiveTask<'a> {
             .join("; "))
     }
 
-    /// Returns the changes that the last review of a step requested, for a run that makes them.
+    /// Returns the last review of step `number` if it requested changes that a run of `phase` makes. `None`
+    /// otherwise.
     pub(super) fn requested_changes(&self, phase: StepPhase, number: u32) -> Option<String> {
         let step = self.record.step(number)?;
         let (state, review_phase) = match phase {
@@ -343,7 +347,7 @@ impl<'a> ActiveTask<'a> {
     }
 }
 
-/// Returns whether a run with this result completes an iteration, after which the next one starts.
+/// Returns whether a run of this class counts as an iteration, so that the loop continues with the next run.
 pub(crate) fn completes_iteration(class: RunClass) -> bool {
     matches!(class, RunClass::Done | RunClass::MaxTurns | RunClass::ContextFull)
 }

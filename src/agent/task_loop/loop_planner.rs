@@ -1,5 +1,5 @@
-//! Planner of a task folder: decides which step is next, whether it is planned, executed or reviewed, and
-//! when the task is finished. It does no input or output.
+//! Decisions of a task loop: which step is next, whether it is planned, worked on or reviewed, and when the
+//! task is finished. This module has no I/O.
 
 use super::status::TaskProgress;
 use crate::git::Oid;
@@ -7,12 +7,12 @@ use crate::store::records::{
     LastReview, ReviewState, ReviewVerdict, StepPhase, StepRecord, StepRun, TaskLoopRecord,
 };
 
-/// Maximum number of revisions of one step.
+/// Maximum number of revisions of one step that reviewers may request.
 pub(crate) const MAX_REVISIONS_PER_STEP: u32 = 2;
 /// Number of consecutive failures of a reviewer after which the review is skipped.
 const MAX_REVIEWER_FAILURES: u32 = 2;
 
-/// Limits of the work at a task folder.
+/// Limits on the iterations of a task loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoopLimits {
     /// Maximum number of iterations.
@@ -21,28 +21,28 @@ pub(crate) struct LoopLimits {
     pub(crate) max_idle_iterations: u32,
 }
 
-/// Next action of the loop.
+/// Next action of a task loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NextAction {
     /// Start a run.
     Run {
-        /// Purpose of the run.
+        /// Phase of the step that the run is for.
         phase: StepPhase,
         /// Number of the step.
         step: u32,
     },
     /// Finish: the task is done.
     Done,
-    /// Fail: the task makes no progress, for this reason.
+    /// Fail for this reason: no boxes, no progress, or no iterations left.
     Fail(String),
 }
 
-/// Result of a finished run.
+/// Result of a finished run of a task loop.
 #[derive(Debug)]
 pub(crate) struct RunResult<'a> {
     /// Number of the run.
     pub(crate) run: u32,
-    /// Step and purpose of the run.
+    /// Step and phase that the run was for.
     pub(crate) step_run: &'a StepRun,
     /// Tip of the lane before the run.
     pub(crate) tip_before: Oid,
@@ -50,11 +50,11 @@ pub(crate) struct RunResult<'a> {
     pub(crate) tip: Oid,
     /// Whether the run changed STATUS.md.
     pub(crate) status_changed: bool,
-    /// Verdict of a review, or the reason why it has none.
+    /// Verdict of a review, or the reason why the review has no verdict. Unused for other runs.
     pub(crate) verdict: Result<ReviewVerdict, String>,
 }
 
-/// Updates the record with the result of a run.
+/// Updates the record of the task loop with the result of a run.
 pub(crate) fn apply_run(record: &mut TaskLoopRecord, result: &RunResult<'_>, status: &TaskProgress) {
     record.last_counted_run = result.run;
     if result.step_run.phase.is_review() {
@@ -128,7 +128,7 @@ fn apply_review(record: &mut TaskLoopRecord, result: &RunResult<'_>) {
     }
 }
 
-/// Returns the next action.
+/// Decides the next action from the record of the task loop and the boxes in STATUS.md.
 pub(crate) fn next_action(record: &TaskLoopRecord, status: &TaskProgress, limits: LoopLimits) -> NextAction {
     if status.boxes_total() == 0 {
         return NextAction::Fail("its STATUS.md has no boxes".to_owned());
@@ -156,7 +156,7 @@ pub(crate) fn next_action(record: &TaskLoopRecord, status: &TaskProgress, limits
     NextAction::Run { phase, step }
 }
 
-/// Returns the next phase of a step; none when the step is finished.
+/// Returns the phase that a step needs next, or `None` when the step is finished.
 fn remaining_phase(review_level: u8, step: &StepRecord, is_done: bool) -> Option<StepPhase> {
     match (is_done, step.plan_review, step.code_review) {
         (true, ..) if review_level < 2 || step.done_before || step.code_review.is_finished() => None,

@@ -22,12 +22,13 @@ pub(crate) struct LoopStatus {
     /// Number of boxes.
     #[serde(rename = "of")]
     pub(crate) boxes_total: usize,
-    /// Number, title and position of the first open step; none when all steps are done.
+    /// Number, title and position of the first step that is not done. `None` when all are done, or STATUS.md
+    /// has no boxes or cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<String>,
     /// Number of finished iterations.
     pub(crate) iterations: u32,
-    /// What is reviewed: 0 nothing, 1 plans, 2 plans and code.
+    /// Review level: 0 reviews nothing, 1 plans, 2 plans and code.
     #[serde(rename = "level")]
     pub(crate) review_level: u8,
     /// Agent that reviews.
@@ -51,11 +52,11 @@ pub(crate) struct ReviewSummary {
     pub(crate) verdict: ReviewVerdict,
 }
 
-/// Returns the progress of a lane's task folder, if the lane has one. `dir` is the lane's folder of records.
-/// When STATUS.md cannot be read, the progress is that at the end of the last run.
+/// Returns the progress of a lane's task loop, if the lane has one. `dir` is the lane's folder of records.
+/// When STATUS.md has no boxes or cannot be read, the counts are those in the record.
 ///
 /// # Errors
-/// Fails when the task's record cannot be read.
+/// Fails when the record of the task loop cannot be read.
 pub(crate) fn read_status(dir: &Path, lane: &AnyLane) -> Result<Option<LoopStatus>, Error> {
     let Some(record) = TaskLoopRecord::load_if_exists(&dir.join(Layout::TASK_LOOP_RECORD))? else {
         return Ok(None);

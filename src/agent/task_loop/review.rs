@@ -1,4 +1,5 @@
-//! Read-only guarantee of reviews: the state of a lane before a review, and the revert of changes during it.
+//! Protection of a lane during a review, which must change nothing: recording the state before it, and
+//! reverting changes made during it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,9 +8,9 @@ use crate::git;
 use crate::lane::{self, LaneFingerprint, Project, rewind_lane};
 use crate::store::records::{LaneRecord, RunRecord, StepRun};
 
-/// Result of reverting changes of a review.
+/// Result of reverting the changes that were made during a review.
 pub(super) enum RevertOutcome {
-    /// The review changed nothing.
+    /// Nothing was changed.
     Unchanged,
     /// The changes were reverted; the text describes where they are saved.
     Reverted(String),
@@ -17,8 +18,9 @@ pub(super) enum RevertOutcome {
     Failed(String),
 }
 
-/// Records the state of the lane before a review.
-pub(super) fn record_state_before(
+/// Returns `step_run` with the state of the lane before a review: whether it is clean, and its fingerprint.
+/// Returns a run that is no review unchanged.
+pub(super) fn with_state_before_review(
     project: &Project,
     lane: &LaneRecord,
     step_run: StepRun,
@@ -48,7 +50,7 @@ pub(super) fn revert_review_changes(
             step_run.step
         ))
     };
-    if let Some(head_problem) = lane::follow_head(project, lane)? {
+    if let Some(head_problem) = lane::move_branch_to_head(project, lane)? {
         return Ok(failed(&head_problem));
     }
     if Some(hash_fingerprint(&LaneFingerprint::capture(project, lane)?)) == step_run.lane_fingerprint {

@@ -2,8 +2,9 @@
 
 use crate::store::records::ReviewVerdict;
 
-/// Returns the verdict of an answer: its first line that is one. A line with both verdicts is none. After the
-/// first line, a verdict must be in capitals or follow a label such as "verdict".
+/// Returns the verdict in a reviewer's answer: that of the first line that starts with a verdict. A line that
+/// contains both verdicts is skipped. After the first line, a verdict must be in capitals or follow a label
+/// such as "verdict".
 pub(crate) fn parse_verdict(answer: &str) -> Option<ReviewVerdict> {
     let lines = answer.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric));
     lines.enumerate().find_map(|(n, line)| parse_line(line, n == 0))
@@ -12,23 +13,23 @@ pub(crate) fn parse_verdict(answer: &str) -> Option<ReviewVerdict> {
 fn parse_line(line: &str, is_first: bool) -> Option<ReviewVerdict> {
     let mut words = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let mut word = words.next()?;
-    let mut is_named = is_first;
+    let mut accepts_lowercase = is_first;
     for label in ["verdict", "decision", "judgement", "judgment", "result"] {
         if word.eq_ignore_ascii_case(label) {
-            is_named = true;
+            accepts_lowercase = true;
             word = words.next()?;
             break;
         }
     }
-    if !is_named && word.chars().any(char::is_lowercase) {
+    if !accepts_lowercase && word.chars().any(char::is_lowercase) {
         return None;
     }
-    let verdict = parse_word(word)?;
-    let contradicts = |word: &str| parse_word(word).is_some_and(|other| other != verdict);
+    let verdict = verdict_of_word(word)?;
+    let contradicts = |word: &str| verdict_of_word(word).is_some_and(|other| other != verdict);
     (!words.any(contradicts)).then_some(verdict)
 }
 
-fn parse_word(word: &str) -> Option<ReviewVerdict> {
+fn verdict_of_word(word: &str) -> Option<ReviewVerdict> {
     match word.to_ascii_lowercase().as_str() {
         "approve" | "approved" => Some(ReviewVerdict::Approve),
         "revise" => Some(ReviewVerdict::Revise),

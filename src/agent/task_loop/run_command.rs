@@ -12,7 +12,8 @@ use crate::lane::{self, Project};
 use crate::store::records::{AnyLane, RunLimits, StepPhase, StepRun, TaskLoopRecord};
 
 impl ActiveTask<'_> {
-    /// Builds the command and the prompt of one run.
+    /// Builds the command and the prompt of one run, and saves the number of its conversation in the record
+    /// of the task loop.
     pub(super) fn build_run_command(
         &mut self,
         project: &Project,
@@ -64,8 +65,8 @@ impl ActiveTask<'_> {
         ))
     }
 
-    /// Returns the commits of a step: the tip before it and the current tip. None for a lane without a branch
-    /// tip.
+    /// Returns the range of a step's commits: the tip before the step, or else before the task, and the
+    /// current tip. `None` for a lane without a branch tip.
     fn commits_of_step(
         &self,
         project: &Project,
@@ -80,13 +81,14 @@ impl ActiveTask<'_> {
         Ok(Some((from, tip)))
     }
 
-    /// Returns the unused part of the limits of all runs together.
+    /// Returns what the earlier runs left of the task loop's limits on time and budget. Fails when nothing is
+    /// left.
     fn remaining_limits(&self, project: &Project, lane: &AnyLane) -> Result<RunLimits, Error> {
         let record = self.record();
         let spent = lane::total_costs(project, lane)?;
         let cost = spent.cost.map_or(0, |cost| cost.nanos);
-        let time = remaining(record.limits.time, spent.seconds.saturating_sub(record.seconds_before));
-        let budget = remaining(record.limits.budget, cost.saturating_sub(record.cost_before));
+        let time = unused_limit(record.limits.time, spent.seconds.saturating_sub(record.seconds_before));
+        let budget = unused_limit(record.limits.budget, cost.saturating_sub(record.cost_before));
         let loop_finished =
             |reason: &str| Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason: reason.to_owned() });
         match (time, budget) {
@@ -101,7 +103,7 @@ impl ActiveTask<'_> {
     }
 }
 
-/// Returns the reviewing agent and its options, which are those of a read-only run.
+/// Returns the agent that reviews, and the options of a read-only run of it.
 pub(super) fn reviewer_options(
     reviewer: Option<&str>,
     worker: (&str, &[String]),
@@ -129,6 +131,6 @@ fn worker_options(record: &TaskLoopRecord) -> RunOptions {
 }
 
 /// Returns the unused part of a limit.
-fn remaining(limit: Option<u64>, used: u64) -> Option<u64> {
+fn unused_limit(limit: Option<u64>, used: u64) -> Option<u64> {
     limit.map(|limit| limit.saturating_sub(used))
 }

@@ -1,4 +1,4 @@
-//! Start and continuation of the work at a task folder.
+//! Starting and resuming a task loop in a lane.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::store::records::{
 };
 use crate::store::{LockGuard, Record, new_id};
 
-/// Task that is a folder, with the options for the work at it in a lane.
+/// Task given as a folder, with its files and the options of its task loop.
 #[derive(Debug, Clone)]
 pub(crate) struct FolderTask {
     /// Path of the folder, relative to the top of the worktree.
@@ -147,7 +147,7 @@ pub(crate) fn launch_task_loop(
     let worktree_lane = project.lane(&lane.name)?;
     let folder = LaneTaskFolder::new(&worktree_lane.path, &task.folder);
     let exclusions = folder.detect_exclusions(project)?;
-    let record = new_record(project, lane, command, task, exclusions)?;
+    let record = new_loop_record(project, lane, command, task, exclusions)?;
     let mut active = ActiveTask::with_record(project, lane, record)?;
     // After a crash from here on, the lane's record contains this task, so that the copied files never count
     // as uncommitted work.
@@ -158,7 +158,7 @@ pub(crate) fn launch_task_loop(
         let (layout, leftovers_id) = (project.store.layout(), new_id());
         let saved_path =
             |file: &Path| layout.run_leftover_file(&lane.name, lane.attempt, &leftovers_id, file);
-        folder.park_leftovers(&task.files, exclusions.exclude_folder, &saved_path)?;
+        folder.move_leftovers_away(&task.files, exclusions.exclude_folder, &saved_path)?;
         fail_points::hit("packet.cleared");
     }
     if exclusions.exclude_folder {
@@ -180,8 +180,8 @@ pub(crate) fn launch_task_loop(
     }
 }
 
-/// Returns the record of a task folder that is about to start.
-fn new_record(
+/// Creates the record of a task loop that is about to start.
+fn new_loop_record(
     project: &Project,
     lane: &AnyLane,
     command: &AgentCommand,
@@ -225,10 +225,10 @@ fn new_record(
     })
 }
 
-/// Returns whether a lane has a task folder in progress.
+/// Returns whether a lane has a task loop.
 ///
 /// # Errors
-/// Fails when its record cannot be read.
+/// Fails when the record of the task loop cannot be read.
 pub(crate) fn has_task_loop(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
     Ok(ActiveTask::find(project, lane)?.is_some())
 }
@@ -252,11 +252,11 @@ pub(crate) fn resume_as_batch_attempt(
     resume_task_loop(project, lane, lock, program_path, new_command)
 }
 
-/// Result of starting or continuing a task folder.
+/// Result of starting or resuming a task loop.
 pub(crate) enum LoopStart {
-    /// An agent runs.
+    /// A run was started. Holds the lane.
     Running(AnyLane),
-    /// All steps were done.
+    /// No run was started, since all steps were done. Holds the lane, whose state is now done.
     Finished(AnyLane),
 }
 
@@ -308,7 +308,7 @@ pub(crate) fn resume_task_loop(
     start_next_run(project, lane, lock, program_path, &mut active)
 }
 
-/// Starts the next run under a new supervisor.
+/// Starts the next run under a new supervisor. If the task is done, sets the lane's state to done instead.
 fn start_next_run(
     project: &Project,
     lane: &AnyLane,
@@ -341,7 +341,7 @@ fn start_next_run(
     }
 }
 
-/// Prepares the next run for the supervisor of this process.
+/// Prepares the next run of a task loop. Called by the supervisor, which starts the run in its own process.
 pub(crate) fn prepare_next_step(
     project: &Project,
     lane: &AnyLane,
@@ -360,7 +360,7 @@ pub(crate) fn prepare_next_step(
     }
 }
 
-/// Describes what a run of a task folder does.
+/// Describes in one line what a run of a task loop does.
 pub(crate) fn describe_step_run(step_run: &StepRun, agent: &str) -> String {
     let StepRun { phase, step, iteration, .. } = step_run;
     match phase {
@@ -371,8 +371,8 @@ pub(crate) fn describe_step_run(step_run: &StepRun, agent: &str) -> String {
     }
 }
 
-/// Records the state of a lane before a run of its task folder; without such a task, returns `step_run`
-/// unchanged.
+/// Saves STATUS.md before a run of a task loop and, for a review, adds the state of the lane to `step_run`.
+/// For a lane without a task loop, returns `step_run` unchanged.
 pub(crate) fn save_state_before_run(
     project: &Project,
     lane: &AnyLane,
@@ -385,7 +385,7 @@ pub(crate) fn save_state_before_run(
     }
 }
 
-/// Returns a label for the first open step of a status, with its position.
+/// Returns a label for the first step that is not done, with its position among the steps.
 pub(super) fn current_step_label(status: &TaskProgress) -> Option<String> {
     let open_step = status.first_open_step()?;
     let step_count = status.steps.len();

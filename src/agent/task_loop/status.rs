@@ -4,7 +4,7 @@
 use crate::markdown::{self, Line};
 use crate::terminal_text;
 
-/// Progress of a task.
+/// Progress of a task, parsed from its STATUS.md.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TaskProgress {
     /// Steps that have boxes, in order.
@@ -87,7 +87,8 @@ impl TaskProgress {
     }
 }
 
-/// Returns the number and title of a step's heading. A heading without a valid number gets `u32::MAX`.
+/// Parses the number and title from the heading of a step. `None` for another heading. A heading without a
+/// valid number gets `u32::MAX`.
 fn parse_step_heading(heading: &str) -> Option<(u32, String)> {
     let after_prefix =
         heading.get(..5).filter(|word| word.eq_ignore_ascii_case("step ")).map(|_| &heading[5..])?;
@@ -107,7 +108,7 @@ fn assign_numbers(steps: &mut [TaskStep]) {
 }
 
 /// Builds the text of a STATUS.md from a task: its steps with their boxes. A task without steps gets one step
-/// with its boxes, else with one box for each list item, else with one box for its title.
+/// with its boxes, else one box per list item, else one box with its title.
 pub(crate) fn build_status_text(title: &str, prompt: &str) -> String {
     let mut out = format!(
         "# Status: {}\n\nA box is ticked when what it says is done and committed. Notes stand below their step.\n",
@@ -142,7 +143,8 @@ pub(crate) fn build_status_text(title: &str, prompt: &str) -> String {
     out
 }
 
-/// Returns whether a task has nothing to build boxes from, so that its title is the only box.
+/// Returns whether a task has no steps, boxes or list items, so that its STATUS.md gets a single box with its
+/// title.
 pub(crate) fn has_only_title_box(prompt: &str) -> bool {
     let outline = TaskOutline::parse(prompt);
     outline.steps.is_empty()
@@ -150,12 +152,12 @@ pub(crate) fn has_only_title_box(prompt: &str) -> bool {
         && outline.outside_steps.items.is_empty()
 }
 
-/// Ticks the first open box.
+/// Returns the text with its first unticked box ticked.
 pub(crate) fn tick_first_box(text: &str) -> String {
     text.replacen("- [ ]", "- [x]", 1)
 }
 
-/// Lines of a task from which boxes can be built.
+/// Boxes and list items of a task, from which the boxes of STATUS.md are built.
 #[derive(Debug, Default)]
 struct BoxCandidates {
     boxes: Vec<(bool, String)>,
@@ -177,9 +179,9 @@ impl BoxCandidates {
 /// Steps and boxes in the text of a task.
 #[derive(Debug, Default)]
 struct TaskOutline {
-    /// Steps, each with its heading.
+    /// Steps, each as its heading with its boxes and list items.
     steps: Vec<(String, BoxCandidates)>,
-    /// Lines outside of all steps.
+    /// Boxes and list items outside of all steps.
     outside_steps: BoxCandidates,
 }
 

@@ -22,9 +22,9 @@ pub(super) struct StepPrompt<'a> {
     pub(super) step: &'a TaskStep,
     /// Additional text for runs that plan or work; reviewers do not get it.
     pub(super) extra_prompt: &'a str,
-    /// Changes that a reviewer requested in the previous plan or work.
+    /// Text of the review that requested changes in the previous plan or work.
     pub(super) requested_changes: Option<&'a str>,
-    /// First and last commit of the range to review.
+    /// Commits to review: the tip before the step, which is not part of them, and the last commit.
     pub(super) commit_range: Option<(Oid, Oid)>,
     /// Whether git leaves STATUS.md out of commits.
     pub(super) exclude_status: bool,

@@ -1,5 +1,5 @@
-//! Task folder in its lane: copies its files there, excludes them from commits, and reads and writes them.
-//! Obstructions, such as symbolic links, are refused by name and never followed.
+//! Task folder in the worktree of its lane: copying its files there, excluding them from commits, and access
+//! to them. A symbolic link or other obstruction causes an error that names it, and is never followed.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -18,18 +18,18 @@ use crate::terminal_text;
 pub(crate) const PROMPT_FILE: &str = "PROMPT.md";
 /// File with the progress of a task.
 pub(crate) const STATUS_FILE: &str = "STATUS.md";
-/// Folder of the reviews.
+/// Name of the subfolder with the reviewers' answers.
 pub(super) const REVIEWS_DIR: &str = ".reviews";
-/// File that excludes files from commits.
+/// Name of the file by which git ignores files of the task folder.
 const GITIGNORE: &str = ".gitignore";
 /// Marker file of a finished task, which is not copied.
 const DONE_MARKER: &str = ".DONE";
 
-/// Maximum size of a file, in MiB.
+/// Maximum size, in MiB, of a single file that is read from a lane's task folder.
 const MAX_FILE_MIB: u64 = 8;
-/// Maximum number of files in a folder.
+/// Maximum number of files in a task folder that is copied.
 const MAX_FILES: usize = 1_000;
-/// Maximum total size of a folder's files, in MiB.
+/// Maximum total size, in MiB, of the files of a task folder that is copied.
 const MAX_TOTAL_MIB: u64 = 32;
 
 /// Header of the `.gitignore` that excludes a task's files from commits.
@@ -50,7 +50,8 @@ impl TaskFile {
     }
 }
 
-/// Reads all files of a task folder, to copy them elsewhere.
+/// Reads the files of a task folder that are copied into a lane. Reviews, `.gitignore` files and the marker
+/// file of a finished task are skipped.
 ///
 /// # Errors
 /// [`Error::InvalidTaskFolder`] for an entry that is neither file nor folder, and for too many or too large
@@ -179,13 +180,13 @@ impl LaneTaskFolder {
         Ok(write_in_existing_dir(&self.create_dirs()?.join(STATUS_FILE), text.as_bytes())?)
     }
 
-    /// Saves a reviewer's answer.
+    /// Saves a reviewer's answer in the subfolder of the reviews.
     pub(crate) fn write_review(&self, name: &str, text: &str) -> Result<(), Error> {
         let reviews = LaneTaskFolder::new(&self.top, &self.path_in_worktree(REVIEWS_DIR));
         Ok(write_in_existing_dir(&reviews.create_dirs()?.join(name), text.as_bytes())?)
     }
 
-    /// Writes the files that are missing in the folder.
+    /// Writes those of `files` that are missing in the folder. Existing ones are not changed.
     pub(crate) fn write_missing_files(&self, files: &[TaskFile]) -> Result<(), Error> {
         for file in files {
             let parent = file.path.parent().filter(|parent| *parent != Path::new(""));
@@ -207,10 +208,10 @@ impl LaneTaskFolder {
         Ok(())
     }
 
-    /// Moves away files of an attempt whose work was reverted: files that differ from `files`, and STATUS.md
-    /// if `files` does not have it. Without `include_all` only STATUS.md is moved. `saved_path` returns the
-    /// destination of each file.
-    pub(crate) fn park_leftovers(
+    /// Moves away files that an attempt whose work was reverted left behind: those that differ from `files`,
+    /// and STATUS.md if `files` lacks it. Without `include_all` only STATUS.md is moved. `saved_path` returns
+    /// the destination of each file.
+    pub(crate) fn move_leftovers_away(
         &self,
         files: &[TaskFile],
         include_all: bool,
@@ -243,13 +244,13 @@ impl LaneTaskFolder {
         Ok(())
     }
 
-    /// Writes STATUS.md if it is missing.
+    /// Writes the STATUS.md in `files`, unless the folder already has one.
     pub(crate) fn write_missing_status(&self, files: &[TaskFile]) -> Result<(), Error> {
         let status_files: Vec<TaskFile> = files.iter().filter(|file| file.is_status()).cloned().collect();
         self.write_missing_files(&status_files)
     }
 
-    /// Returns which parts of the folder the lane does not track.
+    /// Determines which parts of the folder must not be committed: those that git does not track in the lane.
     pub(crate) fn detect_exclusions(&self, project: &Project) -> Result<CommitExclusions, Error> {
         let tracked =
             project.repo.tracked_paths_below(&self.top, &RepoPath::new(self.relative_path.clone()))?;
@@ -299,8 +300,8 @@ impl LaneTaskFolder {
         ))
     }
 
-    /// Removes excluded files that were committed by force from the lane's branch. Returns whether there were
-    /// any.
+    /// Removes files that must not be committed, but were, from the lane's branch by a new commit. The files
+    /// remain in the worktree. Returns whether any were removed.
     pub(crate) fn remove_from_branch(
         &self,
         project: &Project,
@@ -326,7 +327,8 @@ impl LaneTaskFolder {
         Ok(true)
     }
 
-    /// Returns whether git-proq generated an existing file for the lane only.
+    /// Returns whether a tracked file is STATUS.md or a `.gitignore` that git-proq wrote. `path` must be one
+    /// of the two.
     fn is_generated_file(&self, path: &RepoPath) -> bool {
         !path.ends_with_name(GITIGNORE.as_bytes())
             || self
@@ -335,7 +337,7 @@ impl LaneTaskFolder {
     }
 }
 
-/// Moves any file or folder. Across file systems it moves only regular files.
+/// Moves a file or folder. To another file system, only a regular file can be moved.
 fn move_path(from: &Path, to: &Path) -> std::io::Result<()> {
     match std::fs::rename(from, to) {
         Err(e) if e.kind() == ErrorKind::CrossesDevices && from.symlink_metadata()?.is_file() => {

@@ -8,10 +8,10 @@ use super::super::approve::cannot_prompt_user;
 use super::super::complete::agent_names;
 use super::super::plan::confirm;
 use super::super::plan_source::PlanSource;
-use super::super::{Failure, Session, caller, resolve, usage};
+use super::super::{CommandContext, Failure, caller, resolve, usage};
 use crate::lane::Project;
 use crate::store::records::{AnyLane, LanePurpose, LaneState, ProposalsRecord};
-use crate::swarm::planner::{AgentQuery, AnswerOutcome, MissingNeeds};
+use crate::swarm::planner::{AgentQuery, AnswerOutcome, MissingNeedsSearch};
 use crate::swarm::{self, DraftError, LoadedPlan};
 use crate::terminal_text;
 
@@ -36,9 +36,10 @@ pub(crate) struct DependencyQueryArgs {
     pub(super) forget: bool,
 }
 
-/// Returns the plan with its missing dependencies, found now or before, and whether they are approved.
+/// Prompts an agent for missing dependencies of a plan, unless its earlier answer is saved. Returns the plan
+/// with the proposed dependencies, and whether the user has approved them.
 pub(super) fn find_missing(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     (source, options): (&PlanSource, &DependencyQueryArgs),
     agent: &str,
@@ -58,7 +59,7 @@ pub(super) fn find_missing(
         purpose: LanePurpose::Answer,
         revision: None,
     };
-    let missing = MissingNeeds::new(query, &loaded_plan.plan)?;
+    let missing = MissingNeedsSearch::new(query, &loaded_plan.plan)?;
     let saved = missing.load_record()?.filter(|_| !options.refresh);
     let unread = saved.as_ref().map(|record| missing.unread_lane(record)).transpose()?.flatten();
     let record = match saved {
@@ -76,19 +77,19 @@ pub(super) fn find_missing(
             query_agent(session, project, &missing, agent, (lane, loaded_plan))?
         }
     };
-    Ok((swarm::with_proposed(source.read_silently(session, project)?, &record).0, record.is_approved))
+    Ok((swarm::with_proposals(source.read_silently(session, project)?, &record).0, record.is_approved))
 }
 
 /// Handler of the agent's answers: checks each proposed dependency against the plan.
 struct DependencyAnswers<'m, 'a> {
-    missing: &'m MissingNeeds<'a>,
+    missing: &'m MissingNeedsSearch<'a>,
     agent: &'m str,
     loaded_plan: LoadedPlan,
     rejected: Vec<String>,
 }
 
 impl AnswerHandler for DependencyAnswers<'_, '_> {
-    fn agent(&self) -> &str {
+    fn agent_name(&self) -> &str {
         self.agent
     }
 
@@ -96,7 +97,7 @@ impl AnswerHandler for DependencyAnswers<'_, '_> {
         "a list of dependencies"
     }
 
-    fn accept(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, Failure> {
+    fn process_answer(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, Failure> {
         let (outcome, rejected) = self.missing.record_answer(lane, state, self.loaded_plan.clone())?;
         self.rejected = rejected;
         Ok(outcome)
@@ -113,9 +114,9 @@ impl AnswerHandler for DependencyAnswers<'_, '_> {
 }
 
 fn query_agent(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
-    missing: &MissingNeeds<'_>,
+    missing: &MissingNeedsSearch<'_>,
     agent: &str,
     (lane, loaded_plan): (AnyLane, LoadedPlan),
 ) -> Result<ProposalsRecord, Failure> {
@@ -154,9 +155,10 @@ pub(super) fn describe_proposals(loaded_plan: &LoadedPlan) -> Vec<String> {
     loaded_plan.proposed_needs.iter().map(line).collect()
 }
 
-/// Prompts the user to approve the missing dependencies, and uses them from then on.
+/// Prompts the user to approve the missing dependencies that an agent proposed, and saves the approval. From
+/// then on, plans use them.
 pub(super) fn approve_proposals(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     (source, options): (&PlanSource, &DependencyQueryArgs),
     agent: &str,
@@ -171,7 +173,7 @@ pub(super) fn approve_proposals(
         purpose: LanePurpose::Answer,
         revision: None,
     };
-    let missing = MissingNeeds::new(query, &loaded_plan.plan)?;
+    let missing = MissingNeedsSearch::new(query, &loaded_plan.plan)?;
     let record = missing.load_record()?.ok_or(DraftError::NoDrafts)?;
     let count = match record.needs.len() {
         1 => "1 dependency".to_owned(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{LaneList, is_previewed, missing_parts};
-use crate::agent::PacketShown;
+use crate::agent::LoopStatus;
 use crate::cli::lane_conflicts::LaneConflicts;
 use crate::git::WorktreeDefect;
 use crate::lane::LaneView;
@@ -51,7 +51,7 @@ struct LaneRow {
     usage: Option<RunSummary>,
     /// The progress of the task, if it is a folder with steps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<PacketShown>,
+    task: Option<LoopStatus>,
     /// Number of messages that wait for the lane's agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<usize>,

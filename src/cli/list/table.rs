@@ -104,8 +104,8 @@ fn add_usage_columns(head: &mut Vec<&str>, rows: &mut [Vec<String>], usage: &[Op
     }
 }
 
-/// Formats the state of a lane: the state itself, the ticked boxes of its task, the pause that its agent
-/// reported, and the number of undelivered messages.
+/// Formats the state of a lane with the ticked boxes of a folder task and the number of undelivered messages.
+/// Also shows that the agent waits for approval or is idle.
 fn state_text(stored: &StoredInfo, view: &LaneView) -> String {
     let mut state = ui::styled_state(view.state);
     if let Some(task) = stored.tasks.get(&view.lane.name) {

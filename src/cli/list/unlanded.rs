@@ -1,13 +1,13 @@
 //! Notes of lists and landings about batches whose work is not on their base.
 
-use crate::cli::Session;
+use crate::cli::CommandContext;
 use crate::lane::Project;
 use crate::swarm::{self, UnlandedBatch};
 
 /// Prints the batches that no scheduler runs now, the branch of their work, and the commands that continue or
 /// land them.
 pub(in crate::cli) fn print_unlanded_batches(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     batches: &[UnlandedBatch],
 ) {

@@ -4,7 +4,7 @@ use clap::Args;
 use rmcp::ServiceExt;
 
 use super::server::Server;
-use crate::cli::{CommandResult, Failure, Session, UsageError, caller, resolve};
+use crate::cli::{CommandContext, CommandResult, Failure, UsageError, caller, resolve};
 use crate::explain::Exit;
 
 /// Serve an agent tools over MCP, on standard input and output
@@ -26,7 +26,7 @@ pub(crate) struct Mcp {
     pub(crate) supervisor: bool,
 }
 
-pub(crate) fn run(session: &Session, args: &Mcp) -> CommandResult {
+pub(crate) fn run(session: &CommandContext, args: &Mcp) -> CommandResult {
     let program_path = resolve::current_program_path()?;
     let server = if args.supervisor {
         let project = session.project()?;

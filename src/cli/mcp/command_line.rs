@@ -10,12 +10,12 @@ pub(super) struct CommandLine {
 }
 
 impl CommandLine {
-    /// Starts a command line with JSON output.
+    /// Creates the command line of a git-proq command, with JSON output.
     pub(super) fn with_json(command: &str) -> CommandLine {
         CommandLine::with_text(command).flag("--json", true)
     }
 
-    /// Starts a command line with text output.
+    /// Creates the command line of a git-proq command, with text output.
     pub(super) fn with_text(command: &str) -> CommandLine {
         CommandLine { args: vec![command.to_owned()], positionals: Vec::new() }
     }

@@ -144,7 +144,7 @@ impl RepoState {
                 let uncommitted = uncommitted_state(&project, &lane.path).unwrap_or_else(|e| e.to_string());
                 lanes.insert(lane.name, format!("{tip:?} {} {base:?} {uncommitted}", lane.base));
             }
-            let settings = format!("{:?} {:?}", project.layers, repo.push_urls());
+            let settings = format!("{:?} {:?}", project.layers, repo.remote_push_settings());
             Ok(RepoState { lanes, settings })
         };
         read_state().map_err(|e| format!("error: {e}"))

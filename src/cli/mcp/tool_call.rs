@@ -1,4 +1,4 @@
-//! A tool call: one run of the git-proq program, with its output converted to a tool result.
+//! A tool call: starts the git-proq program, and converts its output to a tool result.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
@@ -45,8 +45,8 @@ pub(super) fn text_result(text: &str) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(truncate(text))])
 }
 
-/// Converts the output of a run to a tool result. Exit codes about lanes, such as a conflict or a failed
-/// check, come with a JSON answer and are no errors.
+/// Converts the output of a git-proq command to a tool result. Exit codes about lanes, such as a conflict or
+/// a failed check, come with a JSON answer and are no errors.
 pub(super) fn tool_result(output: &CapturedOutput) -> CallToolResult {
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -60,7 +60,7 @@ pub(super) fn tool_result(output: &CapturedOutput) -> CallToolResult {
     }
 }
 
-/// Returns the error text of a run; none where the run succeeded or answered about lanes.
+/// Returns the error text of a git-proq command; none if it succeeded or its JSON output reports on lanes.
 pub(super) fn failure_text(stdout: &str, stderr: &str, code: Option<i32>) -> Option<String> {
     if code == Some(0) {
         return None;

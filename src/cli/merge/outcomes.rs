@@ -1,13 +1,13 @@
 //! The outcomes of a landing as text: of each lane, of its checks, and of pushes.
 
 use super::Merge;
-use crate::cli::{Session, ui};
+use crate::cli::{CommandContext, ui};
 use crate::merge::{LandingReport, LaneOutcome, PushReport, Verdict};
 use crate::store::records::MergeStrategy;
 
-/// Prints what became of each lane, of the checks and of the pushes, and how a conflict is resolved.
+/// Prints the outcome of each lane, of the checks and of the pushes, and the hint about resolving a conflict.
 pub(super) fn print_outcomes(
-    session: &Session,
+    session: &CommandContext,
     args: &Merge,
     (agent, approval_note): (Option<&str>, &str),
     report: &LandingReport,
@@ -53,8 +53,8 @@ pub(super) fn print_outcomes(
     }
 }
 
-/// Prints what became of one lane: its conflicted files, the output of its failed check, and hints.
-fn print_lane_outcome(session: &Session, args: &Merge, agent: Option<&str>, outcome: &LaneOutcome) {
+/// Prints the outcome of one lane: its conflicted files, the output of its failed check, and hints.
+fn print_lane_outcome(session: &CommandContext, args: &Merge, agent: Option<&str>, outcome: &LaneOutcome) {
     session.ui.print_line(outcome_text(outcome, args.dry_run));
     for file in outcome.conflicted_files.iter().filter(|_| outcome.result == Verdict::Conflict).take(10) {
         session.ui.print_line(format!("    {file}"));
@@ -74,7 +74,7 @@ fn print_lane_outcome(session: &Session, args: &Merge, agent: Option<&str>, outc
 }
 
 /// Prints the commands that a landing would run as checks.
-fn print_checks(session: &Session, report: &LandingReport) {
+fn print_checks(session: &CommandContext, report: &LandingReport) {
     let Some(checks) = &report.checks else { return };
     for command in &checks.commands {
         let approval_note = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
@@ -87,7 +87,7 @@ fn print_checks(session: &Session, report: &LandingReport) {
     }
 }
 
-fn print_push(session: &Session, push_report: &PushReport, dry_run: bool) {
+fn print_push(session: &CommandContext, push_report: &PushReport, dry_run: bool) {
     let PushReport { branch, remote, message, output, hints, .. } = push_report;
     let destination = remote.as_ref().map(|remote| format!(" to {remote}")).unwrap_or_default();
     match (message, dry_run) {

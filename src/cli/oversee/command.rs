@@ -6,9 +6,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::initial_prompt;
-use crate::agent::{Overseer, StartCommand, StartOptions};
+use crate::agent::{Overseer, OverseerCommand, OverseerOptions};
 use crate::cli::mcp::TOOLS_WITHOUT_CONFIRMATION;
-use crate::cli::{CommandResult, Failure, Session, UsageError, caller, resolve};
+use crate::cli::{CommandContext, CommandResult, Failure, UsageError, caller, resolve};
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::process::CommandBuilder;
@@ -53,7 +53,8 @@ struct SuperviseOutput<'a> {
     dry_run: bool,
 }
 
-/// Everything that is known before the supervising agent starts.
+/// Settled details of the supervising agent's start: agent, program, session, whether the session is resumed,
+/// and prompt.
 struct LaunchPlan {
     agent: Overseer,
     program: PathBuf,
@@ -62,7 +63,7 @@ struct LaunchPlan {
     prompt: String,
 }
 
-pub(crate) fn run(session: &Session, args: &Oversee) -> CommandResult {
+pub(crate) fn run(session: &CommandContext, args: &Oversee) -> CommandResult {
     let project = session.project_for_write()?;
     caller::refuse_in_lane(session, &project)?;
     let layout = project.store.layout();
@@ -72,7 +73,7 @@ pub(crate) fn run(session: &Session, args: &Oversee) -> CommandResult {
     let last_record = OverseerRecord::load_if_exists(&layout.overseer_session())?;
     let launch_plan = plan_launch(&project, args, last_record)?;
     let settings = layout.overseer_settings();
-    let command = launch_plan.agent.build_command(&StartOptions {
+    let command = launch_plan.agent.build_command(&OverseerOptions {
         program_path: &resolve::current_program_path()?,
         prompt: &launch_plan.prompt,
         session: &launch_plan.session,
@@ -140,7 +141,7 @@ fn plan_launch(
 fn run_agent(
     project: &Project,
     plan: &LaunchPlan,
-    command: &StartCommand,
+    command: &OverseerCommand,
     settings: &Path,
 ) -> Result<Option<i32>, Failure> {
     command.write_settings(settings)?;
@@ -159,7 +160,7 @@ fn run_agent(
     Ok(status?.code())
 }
 
-fn print_plan(session: &Session, plan: &LaunchPlan, command: &StartCommand) {
+fn print_plan(session: &CommandContext, plan: &LaunchPlan, command: &OverseerCommand) {
     if session.ui.json {
         print_json(session, plan, command, None);
         return;
@@ -175,7 +176,7 @@ fn print_plan(session: &Session, plan: &LaunchPlan, command: &StartCommand) {
     session.ui.print_line(plan.prompt.trim_end());
 }
 
-fn print_json(session: &Session, plan: &LaunchPlan, command: &StartCommand, exit: Option<i32>) {
+fn print_json(session: &CommandContext, plan: &LaunchPlan, command: &OverseerCommand, exit: Option<i32>) {
     let program = std::iter::once(plan.program.as_os_str());
     let argv =
         program.chain(command.args.iter().map(AsRef::as_ref)).map(|w| w.to_string_lossy().into_owned());

@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::super::approve::cannot_prompt_user;
 use super::super::complete::agent_names;
-use super::super::{CommandResult, Failure, Session, UsageError, caller};
+use super::super::{CommandContext, CommandResult, Failure, UsageError, caller};
 use super::plan_file::{self, OutputFile};
 use super::{PlanArgs, draft_conversation, draft_list};
 use crate::explain::Exit;
@@ -68,7 +68,7 @@ impl DraftArgs {
     }
 }
 
-pub(super) fn run(session: &Session, args: &PlanArgs) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
     let draft_args = &args.draft_args;
     if draft_args.drafts {
         return draft_list::run(session);
@@ -114,7 +114,12 @@ pub(super) fn resolve_draft_name(project: &Project, args: &PlanArgs) -> Result<S
 }
 
 /// Writes a draft, or a plan in any other format, as a plan in TOML.
-fn save_plan(session: &Session, project: &Project, args: &PlanArgs, target: &OutputFile) -> CommandResult {
+fn save_plan(
+    session: &CommandContext,
+    project: &Project,
+    args: &PlanArgs,
+    target: &OutputFile,
+) -> CommandResult {
     let is_draft =
         args.source.source_names().is_empty() || args.source.draft_name(session, project).is_some();
     let path = if is_draft {
@@ -143,7 +148,7 @@ pub(super) fn target_text(args: &PlanArgs) -> String {
 
 /// Writes a draft's plan to the output file.
 pub(super) fn save_draft(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &PlanArgs,
     draft: &Draft,
@@ -161,7 +166,7 @@ pub(super) fn save_draft(
 }
 
 /// Shows a draft and approves it for running, after a confirmation prompt or with `--yes`.
-fn approve_draft(session: &Session, project: &Project, args: &PlanArgs) -> CommandResult {
+fn approve_draft(session: &CommandContext, project: &Project, args: &PlanArgs) -> CommandResult {
     caller::refuse_in_lane(session, project)?;
     let name = resolve_draft_name(project, args)?;
     let (draft, is_busy) = planner::refresh_draft(project, &name)?;
@@ -187,7 +192,7 @@ fn approve_draft(session: &Session, project: &Project, args: &PlanArgs) -> Comma
     Ok(Exit::Success)
 }
 
-fn confirm_approval(session: &Session, name: &str) -> Result<(), Failure> {
+fn confirm_approval(session: &CommandContext, name: &str) -> Result<(), Failure> {
     if cannot_prompt_user(session) {
         let question = format!("draft '{name}' may be run");
         return Err(DraftError::ApprovalRequired {

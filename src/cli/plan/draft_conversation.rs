@@ -5,11 +5,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::super::answer_loop::{AnswerHandler, follow_until_answered};
-use super::super::{CommandResult, Failure, Session, UsageError, resolve, spawn, ui, uncommitted, usage};
+use super::super::{
+    CommandContext, CommandResult, Failure, UsageError, resolve, spawn, ui, uncommitted, usage,
+};
 use super::draft_args::{resolve_draft_name, save_draft, target_text};
 use super::draft_list::DraftRow;
 use super::plan_file::OutputFile;
-use super::{PlanArgs, compute_view, json_output, run_options, tree};
+use super::{PlanArgs, batch_options, compute_view, json_output, tree};
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::store::records::{AnyLane, LanePurpose, LaneState};
@@ -44,7 +46,7 @@ struct DryRunOutput<'a> {
 
 /// Has an agent create a draft for `goal`.
 pub(super) fn create_draft(
-    session: &Session,
+    session: &CommandContext,
     args: &PlanArgs,
     goal: &str,
     target: Option<&OutputFile>,
@@ -85,7 +87,7 @@ pub(super) fn create_draft(
 
 /// Has the agent of a draft change its plan.
 pub(super) fn change_draft(
-    session: &Session,
+    session: &CommandContext,
     args: &PlanArgs,
     text: &str,
     target: Option<&OutputFile>,
@@ -109,7 +111,7 @@ pub(super) fn change_draft(
 }
 
 /// Reads the file given with `--from`.
-fn read_source_file(session: &Session, file: &Path) -> Result<SourceFile, Failure> {
+fn read_source_file(session: &CommandContext, file: &Path) -> Result<SourceFile, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: file.to_owned(), source };
     let bytes = crate::regular_file::read_user_file(&session.dir.join(file), MAX_SOURCE_FILE_BYTES)
         .map_err(unreadable)?;
@@ -119,7 +121,7 @@ fn read_source_file(session: &Session, file: &Path) -> Result<SourceFile, Failur
     Ok(SourceFile { name: terminal_text::escape_line(&file.display().to_string()), text })
 }
 
-fn print_dry_run(session: &Session, request: &DraftRequest<'_>, agent: &str) {
+fn print_dry_run(session: &CommandContext, request: &DraftRequest<'_>, agent: &str) {
     if session.ui.json {
         let (command, prompt) = (request.command.display_command_line(), request.prompt.as_str());
         session.ui.print_json(DryRunOutput { agent, command, prompt, dry_run: true });
@@ -143,7 +145,7 @@ struct DraftConversation<'m, 'a> {
 }
 
 impl AnswerHandler for DraftConversation<'_, '_> {
-    fn agent(&self) -> &str {
+    fn agent_name(&self) -> &str {
         &self.draft_session.record.agent
     }
 
@@ -151,7 +153,7 @@ impl AnswerHandler for DraftConversation<'_, '_> {
         "a plan"
     }
 
-    fn accept(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, Failure> {
+    fn process_answer(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, Failure> {
         Ok(self.draft_session.record_answer(lane, state)?)
     }
 
@@ -175,7 +177,7 @@ impl AnswerHandler for DraftConversation<'_, '_> {
 /// Follows the conversation until the agent answers with a plan, and shows it. `previous_plan` is the plan
 /// before a change.
 fn finish_draft<'a>(
-    session: &Session,
+    session: &CommandContext,
     project: &'a Project,
     args: &PlanArgs,
     mut draft_session: DraftSession<'a>,
@@ -225,7 +227,7 @@ fn finish_draft<'a>(
 
 /// Shows a saved draft.
 pub(super) fn show_saved_draft(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &PlanArgs,
     name: &str,
@@ -246,7 +248,7 @@ pub(super) fn show_saved_draft(
 
 /// Shows a draft's plan as a tree, with the changes in it.
 pub(super) fn show_draft(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &PlanArgs,
     draft: &Draft,
@@ -256,7 +258,7 @@ pub(super) fn show_draft(
         return print_json(session, project, args, draft, (changed, None));
     }
     let Some(plan) = &draft.plan else { return Ok(Exit::Success) };
-    let view = compute_view(project, &plan.loaded, &[], &run_options(project, args))?;
+    let view = compute_view(project, &plan.loaded, &[], &batch_options(project, args))?;
     session.ui.print_line(tree::render(&view, &header_lines(project, draft)));
     if !changed.is_empty() {
         session.ui.print_line("\nWhat has changed:");
@@ -268,7 +270,7 @@ pub(super) fn show_draft(
 }
 
 fn print_json(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     args: &PlanArgs,
     draft: &Draft,
@@ -279,7 +281,7 @@ fn print_json(
         return Err(DraftError::NoPlan { name, why: draft.record.rejection.clone() }.into());
     };
     let sources = [name];
-    let view = compute_view(project, &plan.loaded, &sources, &run_options(project, args))?;
+    let view = compute_view(project, &plan.loaded, &sources, &batch_options(project, args))?;
     let is_busy = planner::is_agent_busy(project, &draft.record)?;
     let row = DraftRow::from_draft(draft, drafts::is_approved(project, draft), is_busy);
     session.ui.print_long_json(DraftOutput {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::{CommandResult, Session, table, ui, usage};
+use super::super::{CommandContext, CommandResult, table, ui, usage};
 use crate::explain::Exit;
 use crate::store::Moment;
 use crate::store::records::RunCosts;
@@ -67,7 +67,7 @@ struct DraftsOutput {
     drafts: Vec<DraftRow>,
 }
 
-pub(super) fn run(session: &Session) -> CommandResult {
+pub(super) fn run(session: &CommandContext) -> CommandResult {
     let project = session.project()?;
     let mut rows = Vec::new();
     for record in drafts::list_drafts(&project)? {

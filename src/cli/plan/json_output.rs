@@ -35,7 +35,7 @@ pub(super) struct PlanOutput {
 /// Estimated time of the plan.
 #[derive(Serialize)]
 struct TimeEstimate {
-    /// Length as a number of small tasks, one after the other.
+    /// Length of the plan as a number of small tasks, done one after the other.
     weight: usize,
     /// Length in seconds at the pace of earlier runs; none after too few runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,7 +194,7 @@ fn time_estimate(view: &PlanView<'_>) -> TimeEstimate {
     let weight = view.simulation.as_ref().map_or(0, |simulated| simulated.makespan);
     TimeEstimate {
         weight,
-        seconds: view.pace.map(|pace| pace.small_tasks(weight).as_secs()),
+        seconds: view.pace.map(|pace| pace.small_tasks_duration(weight).as_secs()),
         from_runs: view.pace.map_or(0, |pace| pace.sample_count),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::{Failure, Session, UsageError};
+use super::super::{CommandContext, Failure, UsageError};
 use crate::lane::Project;
 use crate::store::{create_private_dir, new_id, write_in_existing_dir};
 use crate::terminal_text;
@@ -19,7 +19,7 @@ impl OutputFile {
     /// # Errors
     /// [`UsageError::OutputFileExists`] if the file exists without `--force`; [`UsageError::Unwritable`] if
     /// the path is a folder or its folder does not exist.
-    pub(super) fn new(session: &Session, file: &Path, force: bool) -> Result<OutputFile, Failure> {
+    pub(super) fn new(session: &CommandContext, file: &Path, force: bool) -> Result<OutputFile, Failure> {
         let path = session.dir.join(file);
         if path.is_dir() || path.file_name().is_none() {
             let source = std::io::ErrorKind::IsADirectory.into();
@@ -39,7 +39,12 @@ impl OutputFile {
     ///
     /// # Errors
     /// Fails if another process created the file concurrently, or if it cannot be written.
-    pub(super) fn write(&self, session: &Session, project: &Project, text: &str) -> Result<PathBuf, Failure> {
+    pub(super) fn write(
+        &self,
+        session: &CommandContext,
+        project: &Project,
+        text: &str,
+    ) -> Result<PathBuf, Failure> {
         let path = &self.path;
         match create_file(path, text) {
             Ok(()) => return Ok(path.clone()),

@@ -48,7 +48,7 @@ fn print_pending_messages(print_field: &dyn Fn(&str, &str), details: &LaneDetail
     }
 }
 
-/// Returns whether the class of a run adds to its state and its exit code.
+/// Returns whether the exit class of a run gives information beyond its state and exit code.
 fn class_adds_detail(run: &RunRecord, state: LaneState) -> bool {
     run.class.is_some_and(|class| class.to_string() != state.to_string())
         && !matches!(run.class, Some(RunClass::Failed | RunClass::Done))

@@ -1,11 +1,11 @@
-//! The output of `git proq spawn`: the planned or the new lane, and the hint that tells how to follow it.
+//! The output of `git proq spawn`: the planned or the new lane, and the hint how to follow it.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::agent::AgentCommand;
-use crate::cli::{Session, lane_args};
+use crate::cli::{CommandContext, lane_args};
 use crate::lane::LanePlan;
 use crate::store::path_form;
 use crate::store::records::{LaneRecord, LaneState};
@@ -41,7 +41,7 @@ struct SpawnOutput<'a> {
 }
 
 pub(in crate::cli) fn print_plan(
-    session: &Session,
+    session: &CommandContext,
     plan: &LanePlan<'_>,
     agent_command: Option<&AgentCommand>,
     attachments: &[PathBuf],
@@ -85,7 +85,11 @@ pub(in crate::cli) fn print_plan(
     }
 }
 
-pub(super) fn print_created(session: &Session, lane: &LaneRecord, agent_command: Option<&AgentCommand>) {
+pub(super) fn print_created(
+    session: &CommandContext,
+    lane: &LaneRecord,
+    agent_command: Option<&AgentCommand>,
+) {
     if session.ui.json {
         print_json(session, lane, agent_command, lane.state);
         return;
@@ -107,7 +111,7 @@ pub(in crate::cli) fn follow_hint(agent_command: &AgentCommand, lane: &str) -> S
 }
 
 pub(in crate::cli) fn print_json(
-    session: &Session,
+    session: &CommandContext,
     lane: &LaneRecord,
     agent_command: Option<&AgentCommand>,
     state: LaneState,

@@ -202,12 +202,12 @@ fn run_end_text(end: TaskRunEnd) -> String {
         TaskRunEnd::NoChange => "it changed nothing".to_owned(),
         TaskRunEnd::AlreadyDone => "had been done before".to_owned(),
         TaskRunEnd::NotStarted => "its agent could not be started".to_owned(),
-        TaskRunEnd::Failed(class) => format!("its run {}", past_tense(&class.to_string())),
+        TaskRunEnd::Failed(class) => format!("its run {}", run_end_phrase(&class.to_string())),
     }
 }
 
-/// Describes how a run ended, as the end of a sentence.
-fn past_tense(class: &str) -> String {
+/// Returns the last words of a sentence about how a run ended, from the name of its exit class.
+fn run_end_phrase(class: &str) -> String {
     match class {
         "failed" | "crashed" | "stalled" => class.to_owned(),
         "timeout" => "took too long".to_owned(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::status::{criteria_lines, paused_hints};
-use super::super::{CommandResult, Session, ui};
+use super::super::{CommandContext, CommandResult, ui};
 use super::event_lines::BatchReader;
 use super::{batch_exit, view};
 use crate::explain::Exit;
@@ -13,8 +13,12 @@ use crate::swarm::{self, Batch, BatchOutcome, BatchProgress, LogLine, LogTail};
 /// Interval between two checks of the batch's log, short because the user waits.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Follows a batch until it is over or paused, and returns its exit code.
-pub(crate) fn follow(session: &Session, project: &Project, mut follower: BatchFollower) -> CommandResult {
+/// Follows a batch until no scheduler process works on it, and returns the batch's exit code.
+pub(crate) fn follow(
+    session: &CommandContext,
+    project: &Project,
+    mut follower: BatchFollower,
+) -> CommandResult {
     let is_interactive = ui::stderr_is_terminal() && !session.ui.json && !session.ui.quiet;
     if is_interactive && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
         view::show(session, project, &mut follower)?;
@@ -28,10 +32,10 @@ pub(crate) fn follow(session: &Session, project: &Project, mut follower: BatchFo
     print_end(session, project, &follower)
 }
 
-/// State of a followed batch: running or ended.
+/// State of a followed batch: whether a scheduler process works on it.
 pub(super) enum FollowStatus {
     Running,
-    /// The batch is over or paused, or no scheduler process works on it.
+    /// No scheduler process works on the batch any more: it is over, paused or interrupted.
     Ended,
 }
 
@@ -91,7 +95,7 @@ fn clock_time(line: &LogLine) -> String {
     line.time().to_local_text()
 }
 
-fn print_end(session: &Session, project: &Project, follower: &BatchFollower) -> CommandResult {
+fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollower) -> CommandResult {
     let (batch, state) = (&follower.reader.batch, &follower.reader.state);
     let id = batch.id();
     let exit = batch_exit(project, batch, state);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::run_args::warn_before_start;
-use super::super::{Failure, Session, UsageError};
+use super::super::{CommandContext, Failure, UsageError};
 use super::Swarm;
 use crate::agent::{AgentCommand, RunOptions};
 use crate::config::parse_nano_dollars;
@@ -30,7 +30,7 @@ impl BatchRequest {
     /// Builds the request from the command line, the settings and the plan. Fails if a task's agent cannot be
     /// started.
     pub(super) fn from_args(
-        session: &Session,
+        session: &CommandContext,
         project: &Project,
         args: &Swarm,
         loaded_plan: &LoadedPlan,
@@ -233,7 +233,7 @@ impl BatchRequest {
             plan: swarm::plan_to_toml(plan),
             progress_file,
         };
-        let (batch, lock) = swarm::make_batch(project, new_batch)?;
+        let (batch, lock) = swarm::create_batch(project, new_batch)?;
         drop(ledger_lock);
         swarm::start_batch(project, &batch.id, lock, program_path)?;
         Ok(batch)

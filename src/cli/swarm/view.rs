@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::super::{Failure, Session, ui};
+use super::super::{CommandContext, Failure, ui};
 use super::follow::{BatchFollower, FollowStatus, POLL_INTERVAL};
 use super::send_request;
 use crate::lane::Project;
-use crate::swarm::{BatchProgress, ControlRequestKind, LaneAt};
+use crate::swarm::{BatchProgress, ControlRequestKind, LaneProgress};
 use crate::{interrupt, terminal_text};
 
 /// Number of log polls per redraw of the lanes.
@@ -19,7 +19,7 @@ const POLLS_PER_REDRAW: u32 = 5;
 
 /// Shows a batch until it is over or paused, or until the user leaves the view.
 pub(super) fn show(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     follower: &mut BatchFollower,
 ) -> Result<(), Failure> {
@@ -53,7 +53,7 @@ pub(super) fn show(
 /// Handles a Ctrl-C: the first one prompts the user, the second one aborts the batch. Returns whether the
 /// view stays open.
 fn handle_interrupt(
-    session: &Session,
+    session: &CommandContext,
     project: &Project,
     screen: &BatchScreen,
     id: &str,
@@ -181,7 +181,7 @@ impl BatchScreen {
 }
 
 /// Formats the line of a lane: its task, state, elapsed time, cost, name and current activity.
-fn lane_text(lane: &LaneAt) -> String {
+fn lane_text(lane: &LaneProgress) -> String {
     let step_suffix =
         lane.activity.as_ref().map(|step| format!("  {}", ui::strip_control_chars(step))).unwrap_or_default();
     let cost = lane.cost_usd.map(|usd| format!("  ${usd:.2}")).unwrap_or_default();

@@ -25,8 +25,9 @@ impl CheckoutFixture {
         CheckoutFixture { repo: Repo::discover(&dir).unwrap(), test_repo, dir, scratch }
     }
 
-    /// Describes the worktree of `repo`, which is opened again because its settings may have changed.
-    fn tree<'t>(&'t self, repo: &'t Repo) -> WorktreeContext<'t> {
+    /// Returns the context of the fixture's worktree for `repo`. Each caller opens `repo` again, because its
+    /// settings may have changed.
+    fn worktree_context<'t>(&'t self, repo: &'t Repo) -> WorktreeContext<'t> {
         let git_dir = self.dir.join(".git");
         WorktreeContext {
             repo,
@@ -38,7 +39,7 @@ impl CheckoutFixture {
         }
     }
 
-    fn sh(&self, dir: &str, script: &str) -> String {
+    fn run_script(&self, dir: &str, script: &str) -> String {
         self.test_repo.run_script(dir, script)
     }
 
@@ -46,37 +47,40 @@ impl CheckoutFixture {
     /// linking and writing the files.
     fn run_checkout(&self, from: Oid, to: Oid, racing_script: &str) -> Result<bool, Error> {
         let repo = Repo::discover(&self.dir).unwrap();
-        let (tree, dir, scratch) = (self.tree(&repo), &self.dir, &self.scratch);
+        let (tree, dir, scratch) = (self.worktree_context(&repo), &self.dir, &self.scratch);
         let changes = tree_changes(&repo, from, to).unwrap();
         let index = dir.join(".git/index");
         let links = Quarantine::open(&scratch.join(to.to_string())).unwrap();
         for change in changes.iter().filter(|c| c.old.is_some()) {
             let _ = links.link_in(dir, &change.path).unwrap();
         }
-        self.sh("repo", racing_script);
+        self.run_script("repo", racing_script);
         let Some(new_index) = checkout_changes(&tree, &links, &index, &changes, to)? else {
             return Ok(false);
         };
         let lock = IndexLock::acquire(dir, &dir.join(".git"), scratch).unwrap();
         lock.install(new_index).unwrap();
-        self.sh("repo", &format!("git update-ref HEAD {to}"));
+        self.run_script("repo", &format!("git update-ref HEAD {to}"));
         Ok(true)
     }
 
     fn commit(&self, script: &str) -> Oid {
-        let id = self
-            .sh("repo", &format!("{script}\ngit add -A; git commit -qm x --allow-empty; git rev-parse HEAD"));
+        let id = self.run_script(
+            "repo",
+            &format!("{script}\ngit add -A; git commit -qm x --allow-empty; git rev-parse HEAD"),
+        );
         Oid::from_hex(id.as_bytes()).unwrap()
     }
 
-    /// Returns files with kinds and contents, the index without times, and its cached trees.
-    fn state(&self, dir: &str) -> String {
+    /// Returns a text dump of a worktree: files with kinds and contents, the index without times, and the
+    /// index's cached trees.
+    fn worktree_dump(&self, dir: &str) -> String {
         let files = "find . -path ./.git -prune -o -printf '%p %y %m\n' | sort; find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha1sum";
         let index = CachedTreeDump::read(self.test_repo.top.join(dir).join(".git/index"));
         format!(
             "{}\n{}\n{index}",
-            self.sh(dir, files),
-            self.sh(dir, "git ls-files -s -t -v; git status --short")
+            self.run_script(dir, files),
+            self.run_script(dir, "git ls-files -s -t -v; git status --short")
         )
     }
 }
@@ -133,19 +137,20 @@ fn writes_same_files_and_index_as_git() {
 
 fn assert_same_result_as_git(attributes: &str) {
     let fixture = CheckoutFixture::new();
-    fixture.sh("repo", "mkdir -p a/b; printf '1\\r\\n2\\n' > a/b/f0; git add -A; git commit -qm ends");
+    fixture
+        .run_script("repo", "mkdir -p a/b; printf '1\\r\\n2\\n' > a/b/f0; git add -A; git commit -qm ends");
     let mut from = fixture.commit(&format!(
         "echo > keep; echo > a/b/f1; printf '{attributes}\n' > .gitattributes; git add --renormalize ."
     ));
     for seed in 1..=12 {
         let to = fixture.commit(&random_change_script(seed));
-        fixture.sh("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
-        fixture.sh(".", &format!("rm -rf git; cp -a repo git; cd git; git update-index -q --refresh; git read-tree -m -u {from} {to}; git update-ref HEAD {to}"));
+        fixture.run_script("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
+        fixture.run_script(".", &format!("rm -rf git; cp -a repo git; cd git; git update-index -q --refresh; git read-tree -m -u {from} {to}; git update-ref HEAD {to}"));
         assert!(fixture.run_checkout(from, to, "true").unwrap(), "seed {seed} is nothing for git");
-        assert_eq!(fixture.state("repo"), fixture.state("git"), "seed {seed}");
+        assert_eq!(fixture.worktree_dump("repo"), fixture.worktree_dump("git"), "seed {seed}");
         from = to;
     }
-    fixture.sh("repo", "git fsck --strict");
+    fixture.run_script("repo", "git fsck --strict");
 }
 
 #[test]
@@ -153,11 +158,11 @@ fn keeps_obstructing_files() {
     let fixture = CheckoutFixture::new();
     let from = fixture.commit("echo old > a");
     let to = fixture.commit("echo new > a; echo new > n");
-    fixture.sh("repo", &format!("git reset -q --hard {from}"));
+    fixture.run_script("repo", &format!("git reset -q --hard {from}"));
     for script in ["echo mine > n", "mkdir -p n/empty"] {
         assert!(!fixture.run_checkout(from, to, script).unwrap(), "{script}");
-        assert_eq!(fixture.sh("repo", "cat a"), "old", "{script}");
-        fixture.sh("repo", "rm -rf n");
+        assert_eq!(fixture.run_script("repo", "cat a"), "old", "{script}");
+        fixture.run_script("repo", "rm -rf n");
     }
 }
 
@@ -167,17 +172,17 @@ fn keeps_files_replaced_after_linking() {
     let from = fixture.commit("echo old > a");
     let to = fixture.commit("echo new > a; echo new > n");
     for script in ["echo mine > b; mv b a", "cp -p a b; mv b a"] {
-        fixture.sh("repo", &format!("git reset -q --hard {from}"));
+        fixture.run_script("repo", &format!("git reset -q --hard {from}"));
         assert!(!fixture.run_checkout(from, to, script).unwrap(), "{script}");
-        assert!(!fixture.sh("repo", "ls; cat a").contains("new"), "{script}");
+        assert!(!fixture.run_script("repo", "ls; cat a").contains("new"), "{script}");
     }
     let links = Quarantine::open(&fixture.scratch.join("last")).unwrap();
-    fixture.sh("repo", "echo mine > a");
+    fixture.run_script("repo", "echo mine > a");
     assert!(
-        remove_linked_file(&fixture.tree(&fixture.repo), &links, &RepoPath::new("a")).is_err(),
+        remove_linked_file(&fixture.worktree_context(&fixture.repo), &links, &RepoPath::new("a")).is_err(),
         "also at the last moment"
     );
-    assert_eq!(fixture.sh("repo", "cat a"), "mine");
+    assert_eq!(fixture.run_script("repo", "cat a"), "mine");
 }
 
 #[test]
@@ -185,14 +190,14 @@ fn refuses_to_overwrite_file_that_just_appeared() {
     let fixture = CheckoutFixture::new();
     let to = fixture.commit("echo new > n");
     let side = tree_changes(&fixture.repo, fixture.commit("rm n"), to).unwrap()[0].new.unwrap();
-    let tree = fixture.tree(&fixture.repo);
+    let tree = fixture.worktree_context(&fixture.repo);
     for (script, expected) in [("echo mine > n", "mine"), ("ln -s elsewhere n", "elsewhere")] {
-        fixture.sh("repo", script);
+        fixture.run_script("repo", script);
         assert!(write_new_file(&tree, &RepoPath::new("n"), side).is_err(), "{script}");
-        assert_eq!(fixture.sh("repo", "readlink n || cat n; test ! -e elsewhere; rm n"), expected);
+        assert_eq!(fixture.run_script("repo", "readlink n || cat n; test ! -e elsewhere; rm n"), expected);
     }
     write_new_file(&tree, &RepoPath::new("n"), side).unwrap();
-    assert_eq!(fixture.sh("repo", "cat n"), "new");
+    assert_eq!(fixture.run_script("repo", "cat n"), "new");
 }
 
 #[test]
@@ -200,15 +205,15 @@ fn detects_edit_in_same_second_as_index() {
     let fixture = CheckoutFixture::new();
     let from = fixture.commit("echo one > other; echo old > a");
     let to = fixture.commit("echo new > a");
-    fixture.sh("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
+    fixture.run_script("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
     // The edit has the old length and falls into the second in which the index was written; only its content
     // differs.
-    fixture.sh("repo", "git config core.trustctime false");
+    fixture.run_script("repo", "git config core.trustctime false");
     let edit = "echo two > other; touch -d '2026-01-01 00:00:00' other";
-    fixture.sh("repo", "touch -d '2026-01-01 00:00:00' other a; git update-index -q --refresh");
-    fixture.sh("repo", "touch -d '2026-01-01 00:00:00' .git/index");
+    fixture.run_script("repo", "touch -d '2026-01-01 00:00:00' other a; git update-index -q --refresh");
+    fixture.run_script("repo", "touch -d '2026-01-01 00:00:00' .git/index");
     assert!(fixture.run_checkout(from, to, edit).unwrap());
-    assert_eq!(fixture.sh("repo", "git status --short"), " M other");
+    assert_eq!(fixture.run_script("repo", "git status --short"), " M other");
 }
 
 #[test]
@@ -233,9 +238,9 @@ fn leaves_unsupported_cases_to_git() {
         let fixture = CheckoutFixture::new();
         let from = fixture.commit("mkdir -p .git/info .git/hooks; echo old > a; echo > keep");
         let to = fixture.commit(&format!("echo new > a\n{case}"));
-        fixture.sh("repo", &format!("git reset -q --hard {from}; {case}; git checkout -q -f -- a"));
+        fixture.run_script("repo", &format!("git reset -q --hard {from}; {case}; git checkout -q -f -- a"));
         assert!(!fixture.run_checkout(from, to, "true").unwrap(), "{case}");
-        assert_eq!(fixture.sh("repo", "cat a"), "old", "{case}");
+        assert_eq!(fixture.run_script("repo", "cat a"), "old", "{case}");
     }
 }
 
@@ -245,16 +250,16 @@ fn undo_keeps_concurrently_written_files() {
         let fixture = CheckoutFixture::new();
         let from = fixture.commit("echo old > a; echo old > b");
         let to = fixture.commit("echo new > a; echo new > b");
-        fixture.sh("repo", &format!("git reset -q --hard {from}"));
-        let (repo, tree) = (&fixture.repo, fixture.tree(&fixture.repo));
+        fixture.run_script("repo", &format!("git reset -q --hard {from}"));
+        let (repo, tree) = (&fixture.repo, fixture.worktree_context(&fixture.repo));
         let changes = tree_changes(repo, from, to).unwrap();
-        let transition = AppliedChanges::from_scratch(&tree, changes.clone(), to).unwrap();
+        let transition = AppliedChanges::open_from_scratch_folder(&tree, changes.clone(), to).unwrap();
         let links = Quarantine::open(&fixture.scratch.join(REPLACED_DIR)).unwrap();
         assert!(changes.iter().all(|change| links.link_in(&fixture.dir, &change.path).unwrap()));
-        fixture.sh("repo", &format!("{early_edit}; echo mine > c; mv c a; echo new > c; mv c b"));
+        fixture.run_script("repo", &format!("{early_edit}; echo mine > c; mv c a; echo new > c; mv c b"));
         assert_eq!(transition.undo(&tree).is_ok(), undo_succeeds, "what was edited before that is kept too");
-        assert_eq!(fixture.sh("repo", "cat a b"), "mine\nold");
-        assert_eq!(fixture.sh(".", "cat held/replaced/files/a").contains("edited"), !undo_succeeds);
+        assert_eq!(fixture.run_script("repo", "cat a b"), "mine\nold");
+        assert_eq!(fixture.run_script(".", "cat held/replaced/files/a").contains("edited"), !undo_succeeds);
     }
 }
 
@@ -264,7 +269,7 @@ fn applies_attributes_of_removed_or_edited_file() {
         let fixture = CheckoutFixture::new();
         let from = fixture.commit("echo '*.t eol=crlf' > .gitattributes; echo old > a.t");
         let to = fixture.commit("echo new > a.t");
-        fixture.sh("repo", &format!("git reset -q --hard {from}; {script}"));
+        fixture.run_script("repo", &format!("git reset -q --hard {from}; {script}"));
         assert!(!fixture.run_checkout(from, to, "true").unwrap(), "{script}");
     }
 }
@@ -274,7 +279,7 @@ fn new_file_modes_follow_umask() {
     let fixture = CheckoutFixture::new();
     let from = fixture.commit("echo > keep");
     let to = fixture.commit("echo > plain; echo > run; chmod +x run");
-    fixture.sh("repo", &format!("git reset -q --hard {from}"));
+    fixture.run_script("repo", &format!("git reset -q --hard {from}"));
     assert!(fixture.run_checkout(from, to, "true").unwrap());
     let mode = |name: &str| std::fs::metadata(fixture.dir.join(name)).unwrap().permissions().mode();
     let default_mode = mode("keep") & 0o777;

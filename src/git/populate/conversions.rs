@@ -8,7 +8,7 @@ use gix::bstr::ByteSlice;
 use gix::glob::Pattern;
 use gix::index::File;
 
-use super::super::merge_rules::{Rule, any_matches, attribute_files};
+use super::super::merge_rules::{Rule, any_rule_matches, attribute_files};
 use super::super::no_conversion::{has_build_specific_config, is_written_verbatim};
 use super::super::{Error, Oid, Repo, settings};
 
@@ -114,7 +114,7 @@ impl ConversionRules {
     pub(super) fn may_convert(&self, path: &[u8]) -> bool {
         self.0
             .iter()
-            .any(|(folder, rules)| path.strip_prefix(&folder[..]).is_some_and(|p| any_matches(rules, p)))
+            .any(|(folder, rules)| path.strip_prefix(&folder[..]).is_some_and(|p| any_rule_matches(rules, p)))
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) struct PopulateJob<'a> {
     pub(super) verified_sizes: Mutex<Vec<BlobRecord>>,
     /// Maximum number of files created from objects.
     pub(super) max_written: usize,
-    /// Number of files created from objects; `copied` counts the copied ones.
+    /// Number of files created from objects. `copied` is the number of files copied from the source.
     pub(super) written: AtomicUsize,
     pub(super) copied: AtomicUsize,
 }
@@ -58,7 +58,7 @@ pub(super) struct PopulateWorker<'a> {
     objects: gix::odb::Handle,
     /// Path of the last entry's folder, with a trailing slash.
     folder_path: Vec<u8>,
-    /// Open folders from the top down to that path.
+    /// Open folders from the top down to `folder_path`.
     folders: Vec<OpenFolder>,
     buffer: Vec<u8>,
     verified_sizes: Vec<BlobRecord>,
@@ -128,7 +128,7 @@ impl<'a> PopulateWorker<'a> {
         }
     }
 
-    /// Opens the folder of a path in the source.
+    /// Makes the folder of a path the current folder, and opens it in the source if it exists there.
     fn enter_folder(&mut self, path: &[u8]) {
         while !path.starts_with(&self.folder_path) {
             self.folders.pop();

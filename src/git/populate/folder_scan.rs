@@ -129,14 +129,14 @@ impl ScanWorker<'_> {
         }
     }
 
-    /// Records why the folder cannot be reused; the first reason stays.
+    /// Records why the folder cannot be reused, and returns `None`. Only the first reason counts.
     fn reject<T>(&self, reason: &'static str) -> Option<T> {
         let _first = self.scan.rejection.set(reason);
         None
     }
 
     /// Scans a directory with `entries`, which are all entries below it, except for subdirectories that are
-    /// chunks of their own.
+    /// separate chunks. Returns `None` once the folder is rejected.
     fn scan_directory(&mut self, open: OwnedFd, prefix_len: usize, entries: &[Entry]) -> Option<()> {
         let Ok(meta) = fstat(&open) else { return self.reject("a folder cannot be looked at") };
         if meta.st_mode & 0o777 != 0o777 & !self.scan.umask {
@@ -200,7 +200,8 @@ impl ScanWorker<'_> {
         (address(entry) - address(all.as_ptr())) / size_of::<Entry>()
     }
 
-    /// Checks that the file of an entry matches the index, and decides whether it can stay.
+    /// Checks that the file of an entry matches the index, and decides whether it can stay. Rejects the
+    /// folder and returns `None` if the file does not match.
     fn classify_file(&self, entry: &Entry, parent: &OwnedFd, name: &OsStr) -> Option<FileDisposition> {
         let Ok(meta) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) else {
             return self.reject("a file is gone");
@@ -232,7 +233,8 @@ impl ScanWorker<'_> {
         Some(if can_stay { FileDisposition::Keep } else { FileDisposition::Rewrite })
     }
 
-    /// Checks that the folder of a submodule is empty, as git creates it.
+    /// Checks that the folder of a submodule is empty, as git creates it; otherwise rejects the retired
+    /// folder.
     fn classify_submodule(&self, parent: &OwnedFd, name: &OsStr) -> Option<FileDisposition> {
         let open = open_folder(parent, name).ok().and_then(|open| Dir::new(open).ok());
         let is_empty =

@@ -1,5 +1,5 @@
-//! Reuse of a retired worktree's folder for a new worktree: files that both commits have alike stay, all
-//! others are written as in any new worktree.
+//! Reuse of a retired worktree's folder for a new worktree: files that are the same in both commits remain,
+//! and all others are written as in any new worktree.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File as OpenFile;
@@ -48,10 +48,10 @@ pub(crate) struct ReusePlan {
     /// Index of the new worktree. The file of an entry without stat data has to be written.
     index: File,
     conversions: ConversionRules,
-    wish: CheckoutRequirement,
+    requirement: CheckoutRequirement,
     /// Paths to remove first, each with whether it is the empty folder of a submodule.
     stale: Vec<(RepoPath, bool)>,
-    /// Path of the folder's old index, where the new index would be identical.
+    /// Path of the retired folder's old index, if the new index would be identical.
     same_index: Option<PathBuf>,
 }
 
@@ -92,7 +92,7 @@ impl Repo {
             let verbatim_thread = scope.spawn(|| read_verbatim_index(retired.git_dir, hash));
             (self.retired_index(retired, new_dir), verbatim_thread.join().ok().flatten())
         });
-        let (wish, old) = match retired_index {
+        let (requirement, old) = match retired_index {
             Ok(found) => found,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -108,13 +108,13 @@ impl Repo {
             return Ok(Err("a file with attributes cannot be read"));
         };
         let tree = self.tree_of(commit)?.0;
-        let is_default_format = has_default_format(&old) && wish == CheckoutRequirement::Standard;
+        let is_default_format = has_default_format(&old) && requirement == CheckoutRequirement::Standard;
         let count = u32::try_from(old.entries().len()).ok();
         let has_tree = old.tree().is_some_and(|known| known.id == tree && known.num_entries == count);
         let is_same = is_default_format && rewrite.is_empty() && has_tree;
         if is_same && !old.entries().iter().any(|e| old_conversions.may_convert(e.path(&old))) {
             let same_index = Some(retired.git_dir.join("index"));
-            let plan = ReusePlan::new(scan.untracked, old, old_conversions, wish);
+            let plan = ReusePlan::new(scan.untracked, old, old_conversions, requirement);
             return Ok(Ok(ReusePlan { same_index, ..plan }));
         }
         let Some(TargetIndex(index)) = TargetIndex::from_index(self.tree_reader(), old.clone(), Oid(tree))?
@@ -124,7 +124,7 @@ impl Repo {
         let Some(conversions) = ConversionRules::load(self, &index)? else {
             return Ok(Err("a file with attributes cannot be read"));
         };
-        let mut plan = ReusePlan::new(scan.untracked, index, conversions, wish);
+        let mut plan = ReusePlan::new(scan.untracked, index, conversions, requirement);
         let new_count =
             plan.match_entries(&old, |at, path| rewrite.contains(&at) || old_conversions.may_convert(path));
         if new_count > MAX_FILES_FROM_OBJECTS {
@@ -135,10 +135,14 @@ impl Repo {
 }
 
 impl Repo {
-    /// Returns why a folder cannot be reused for a worktree with the settings of the one at `like`, as far as
-    /// that is known without reading its files.
-    pub(crate) fn reuse_obstacle(&self, retired: &RetiredWorktree<'_>, like: &Path) -> Option<&'static str> {
-        self.retired_index(retired, like).err()
+    /// Returns why a retired folder cannot be reused for a worktree with the settings of the one at
+    /// `settings_dir`; `None` if no reason is known. Reads none of the folder's files.
+    pub(crate) fn reuse_obstacle(
+        &self,
+        retired: &RetiredWorktree<'_>,
+        settings_dir: &Path,
+    ) -> Option<&'static str> {
+        self.retired_index(retired, settings_dir).err()
     }
 
     /// Returns the conversion settings of the worktree at `new_dir` and the index of the retired folder, or
@@ -148,8 +152,8 @@ impl Repo {
         retired: &RetiredWorktree<'_>,
         new_dir: &Path,
     ) -> Result<(CheckoutRequirement, File), &'static str> {
-        let wish = checkout_requirement(self, new_dir);
-        match wish {
+        let requirement = checkout_requirement(self, new_dir);
+        match requirement {
             CheckoutRequirement::ConvertedFiles => {
                 return Err("settings or the system ask for files in a form of their own");
             }
@@ -171,7 +175,7 @@ impl Repo {
         if old.entries().iter().any(is_unsure) {
             return Err(INDEX_DIFFERS);
         }
-        Ok((wish, old))
+        Ok((requirement, old))
     }
 }
 
@@ -194,14 +198,14 @@ fn has_special_state(git_dir: &Path) -> bool {
 }
 
 impl ReusePlan {
-    /// Creates a plan that removes no file and writes the index anew.
+    /// Creates a plan that removes no file and writes a new index.
     fn new(
         untracked: Vec<IncludedPath>,
         index: File,
         conversions: ConversionRules,
-        wish: CheckoutRequirement,
+        requirement: CheckoutRequirement,
     ) -> ReusePlan {
-        ReusePlan { untracked, index, conversions, wish, stale: Vec::new(), same_index: None }
+        ReusePlan { untracked, index, conversions, requirement, stale: Vec::new(), same_index: None }
     }
 
     /// Compares the folder's old index with the new one: copies stat data of files that stay and records
@@ -307,7 +311,7 @@ impl ReusePlan {
         let unwritten = stats.iter().filter(|made| made.is_none()).count();
         let new_count = self.index.entries().iter().filter(|e| e.stat == Stat::default()).count();
         write_index(repo.sharing(), &repo.worktree_git_dir(dir)?.join("index"), &self.index, &stats, 0)?;
-        let git_reason = match self.wish {
+        let git_reason = match self.requirement {
             CheckoutRequirement::OtherIndexFormat => Some("settings ask for an index of another form"),
             _ => (unwritten > 0).then_some("filters or other line ends"),
         };
@@ -317,7 +321,7 @@ impl ReusePlan {
         Ok(ReuseOutcome { kept: count - new_count, written, git_reason })
     }
 
-    /// Removes the files that do not stay, and the directories that are empty afterwards.
+    /// Removes the files that the new worktree does not keep, and the directories that are empty afterwards.
     fn remove_stale_files(&self, dir: &Path) -> Result<(), Error> {
         let mut folders = BTreeSet::new();
         for (path, is_submodule) in &self.stale {

@@ -1,5 +1,5 @@
-//! Conversion of one checkout's index into the index of a tree: entries that both have alike keep their stat
-//! data.
+//! Conversion of one checkout's index into the index of a tree: entries that are the same in both retain
+//! their stat data.
 
 use gix::bstr::{BString, ByteSlice};
 use gix::index::entry::{Flags, Mode, Stage, Stat};

@@ -12,8 +12,8 @@ use super::super::test_repo::TestRepo;
 use super::super::{Head, Oid};
 use super::*;
 
-/// Test repository with files of every kind and a first commit; the year of its files' times; the known blob
-/// lengths.
+/// Test repository with files of every kind and a first commit. Its other fields are the year given to file
+/// times in the next refresh, and the known blob lengths.
 struct PopulateFixture(TestRepo, Cell<u32>, RefCell<BlobSizes>);
 
 const FIRST_COMMIT_SCRIPT: &str = "
@@ -26,15 +26,16 @@ const FIRST_COMMIT_SCRIPT: &str = "
 
 impl PopulateFixture {
     fn new() -> PopulateFixture {
-        let place = TestRepo::new();
-        place.run_script("repo", FIRST_COMMIT_SCRIPT);
+        let test_repo = TestRepo::new();
+        test_repo.run_script("repo", FIRST_COMMIT_SCRIPT);
         // Git trusts its own index only from the next second on.
-        let scene = PopulateFixture(place, Cell::new(2000), RefCell::default());
-        scene.refresh_main_index();
-        scene
+        let fixture = PopulateFixture(test_repo, Cell::new(2000), RefCell::default());
+        fixture.refresh_main_index();
+        fixture
     }
 
-    /// Refreshes the index of the main checkout, so that it is newer than all files.
+    /// Sets a new time on all files of the main checkout and refreshes its index, so that the index is newer
+    /// than every file.
     fn refresh_main_index(&self) {
         // Each call needs another time: git compares by the second, and would not notice other changes.
         self.1.set(self.1.get() + 1);
@@ -46,7 +47,8 @@ impl PopulateFixture {
         self.0.run_script("repo", script)
     }
 
-    /// Creates and populates worktrees with these names, at HEAD of the main checkout.
+    /// Creates worktrees with the given folder names at HEAD of the main checkout, and populates them in
+    /// process.
     fn populate(&self, names: &[&str]) -> PopulateOutcome {
         let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
         let commit = Oid::from_hex(self.sh("git rev-parse HEAD").as_bytes()).unwrap();
@@ -55,9 +57,9 @@ impl PopulateFixture {
             repo.add_worktree(dir, &Head::Detached(commit)).unwrap();
         }
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
-        let filled =
+        let outcome =
             repo.populate_worktrees(&dirs, commit, &mut self.2.borrow_mut(), &|| true, &|_| ()).unwrap();
-        if filled.clean_source.is_some() {
+        if outcome.clean_source.is_some() {
             // If attributes require other line endings than HEAD has, git reports files as changed that have
             // HEAD's bytes.
             let changed = "git status --porcelain -uno | while read -r how file; do
@@ -65,10 +67,11 @@ impl PopulateFixture {
             done; git diff --summary HEAD";
             assert_eq!(self.sh(changed), "");
         }
-        filled
+        outcome
     }
 
-    /// Returns the files with kinds, modes and contents, the index without times, and the status.
+    /// Returns one text about the worktree `name`: its files with kinds, modes and contents, its index
+    /// without times, and its status.
     fn worktree_state(&self, name: &str) -> String {
         // Git's view of a file that is as new as the index depends on the clock, so all files are read. That
         // needs a time which no file had before: git compares the change time by the second only.
@@ -355,7 +358,7 @@ fn saves_only_needed_blob_sizes() {
 }
 
 #[test]
-fn puts_every_entry_into_one_share() {
+fn puts_every_entry_into_one_chunk() {
     for entries in [0, 1, 3, 4, 5, 300, 5000, 40_000] {
         let shares = chunk_ranges(entries);
         let all: Vec<usize> = shares.iter().cloned().flatten().collect();

@@ -12,7 +12,8 @@ use super::{NAME_LEN_MASK, RawIndex};
 /// Length in bytes of the index header: signature, version, and number of entries.
 const HEADER_LEN: usize = 12;
 
-/// New entry of a path, with stat data, mode and id; `None` removes the entry.
+/// Change of one path in an index: `new` is the new entry's stat data, mode and content id, or `None` to
+/// remove the entry.
 pub(in super::super) struct IndexEdit<'a> {
     pub(in super::super) path: &'a RepoPath,
     pub(in super::super) new: Option<(Stat, u32, ObjectId)>,
@@ -50,7 +51,8 @@ impl RawIndex {
         writer.finish(Some(cached_trees), self.has_end_marker)
     }
 
-    /// Returns the byte range of a path's entry, or the empty range where the entry belongs.
+    /// Returns the byte range of a path's entry; without an entry, the empty range where it would be
+    /// inserted.
     fn entry_range(&self, path: &[u8]) -> Range<usize> {
         let start_of = |n: usize| {
             let offset = self.offsets.get(n).and_then(|at| usize::try_from(*at).ok());
@@ -134,7 +136,7 @@ mod tests {
     use super::super::super::test_repo::TestRepo;
     use super::*;
 
-    /// Paths, each with whether it gets an entry or loses it.
+    /// Sets of edits to an index, each a path and whether it gets an entry; otherwise its entry is removed.
     const EDITS: &[&[(&str, bool)]] = &[
         &[],
         &[("a", false), ("z/z", false)],

@@ -1,5 +1,5 @@
-//! Exact comparison of an index with a tree, by cached trees, and by the trees themselves where `git add` or
-//! `git stash pop` has invalidated some of those.
+//! Exact comparison of an index with a tree, by the index's cached trees. Where `git add` or `git stash pop`
+//! has invalidated a cached tree, the tree itself is read.
 
 use gix::bstr::ByteSlice;
 use gix::hash::ObjectId;
@@ -12,7 +12,8 @@ use super::RawIndex;
 const MAX_TREES_READ: usize = 200;
 
 impl RawIndex {
-    /// Returns whether the index equals the tree `id` exactly. False also where this is unknown.
+    /// Returns whether the index equals the tree `id` exactly. Returns false also if the comparison would
+    /// read too many trees or cannot read one.
     pub(in super::super) fn equals_tree(&self, id: ObjectId, reader: impl FnOnce() -> TreeReader) -> bool {
         if self.matches_cached_root(id) {
             return true;
@@ -32,8 +33,8 @@ struct TreeComparison<'a> {
 }
 
 impl TreeComparison<'_> {
-    /// Returns whether `entries`, which are all that start with `path`, are those of tree `id`. `cached` is
-    /// the folder's cached tree.
+    /// Returns whether `entries`, all entries below the folder `path`, equal the tree `id`. `cached` is the
+    /// index's cached tree of that folder.
     fn folder_equals_tree(
         &mut self,
         path: &mut Vec<u8>,

@@ -1,4 +1,5 @@
-//! Undo of a restore that failed or was interrupted, from its record of the files that it puts in place.
+//! Undo of a restore that failed or was interrupted, by the recorded list of the files that the restore puts
+//! in place.
 
 use super::super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
 use super::super::quarantine::{
@@ -14,10 +15,10 @@ use super::super::verbatim_restore::VerbatimRestore;
 use super::super::{Change, Error, Oid, RepoPath, TreeFile, path, tree_changes};
 use super::{HEAD_FILES_DIR, SnapshotRestore};
 
-/// List, within a step's folder, of parked files that the step puts in place.
+/// Name of a list in a step's scratch folder: the parked files that the restore moves into place.
 const MOVED_LIST: &str = "given";
 
-/// List, within a step's folder, of files that the step writes from the snapshot's objects.
+/// Name of a list in a step's scratch folder: the files that the restore writes from the snapshot's objects.
 const WRITTEN_LIST: &str = "written";
 
 /// Files that a restore puts in place.
@@ -30,8 +31,8 @@ pub(super) struct PlacedFiles {
 }
 
 impl SnapshotRestore<'_> {
-    /// Undoes the work of a killed process, found from its scratch folder. Returns commits with files that
-    /// others wrote since and that had to be moved.
+    /// Undoes the restore of a killed process, as recorded in its scratch folder. Returns commits with files
+    /// that other programs wrote since and that had to be moved out of the way.
     pub(in super::super) fn undo_interrupted(&self, head: Oid) -> Result<Vec<Oid>, Error> {
         let placed = self.read_placed_files()?;
         self.parked.remove_temp_copies(self.tree.dir, placed.moved.iter());
@@ -40,13 +41,13 @@ impl SnapshotRestore<'_> {
             let displaced = self.snapshot_files.tracked.iter().filter(|c| c.old.is_some());
             let displaced: Vec<Change> = displaced.chain(&self.sparse_changes.removed).cloned().collect();
             let head_files = Quarantine::open(&self.tree.scratch.join(HEAD_FILES_DIR))?;
-            let placed = self.retain_arrived(placed, &displaced, &head_files)?;
+            let placed = self.retain_placed_files(placed, &displaced, &head_files)?;
             let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
             let obstruction_commit = self.undo(&displaced, &head_files, placed, save_obstructions)?;
             return Ok(foreign_commit.into_iter().chain(obstruction_commit).collect());
         }
         let applied = match merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)? {
-            Ok(merged_tree) => Some(AppliedChanges::from_scratch(
+            Ok(merged_tree) => Some(AppliedChanges::open_from_scratch_folder(
                 self.tree,
                 tree_changes(self.tree.repo, head, merged_tree)?,
                 merged_tree,
@@ -60,12 +61,12 @@ impl SnapshotRestore<'_> {
         Ok(foreign_commit.into_iter().chain(obstruction_commit).collect())
     }
 
-    /// Returns files at the paths of this step that differ from the snapshot's: others wrote them since. An
-    /// ignored one is parked again unchanged.
+    /// Returns files at the paths of this restore that differ from the snapshot's, because other programs
+    /// wrote them since. A changed ignored file is not included; it is parked again as it is.
     fn find_foreign_files(&self, placed: &PlacedFiles) -> Vec<Obstruction> {
         let is_placed = |path: &RepoPath| {
             let was_written = !placed.written.contains(path)
-                || self.object_writer(path).is_none_or(|r| r.was_moved_to_worktree(path));
+                || self.rebuilt_files_for_path(path).is_none_or(|r| r.was_moved_to_worktree(path));
             was_written && !self.parked.contains(path) && is_file_in_real_folder(self.tree.dir, path)
         };
         let mut expected = self.snapshot_files.files_with_objects();
@@ -86,9 +87,10 @@ impl SnapshotRestore<'_> {
         foreign.map(|path| Obstruction { path, is_replaceable: true }).collect()
     }
 
-    /// Returns the displaced files that no longer match HEAD: others wrote into them since. If git cannot be
-    /// run, these are all files that are not byte for byte HEAD's.
-    fn edited_while_displaced(&self, displaced: &[&Change], head_files: &Quarantine) -> Vec<RepoPath> {
+    /// Returns the files of `displaced` whose copy in `head_files` no longer matches HEAD, because other
+    /// programs wrote to them since. If git cannot be run, it returns all copies that differ from HEAD's
+    /// blobs byte for byte.
+    fn edited_displaced_files(&self, displaced: &[&Change], head_files: &Quarantine) -> Vec<RepoPath> {
         let expected: Vec<_> = displaced.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
         let attributes =
             || tree_attribute_files(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
@@ -122,9 +124,9 @@ impl SnapshotRestore<'_> {
         Ok(PlacedFiles { moved: read_list(MOVED_LIST)?, written: read_list(WRITTEN_LIST)? })
     }
 
-    /// Retains the entries of `placed` that this step has put in place. HEAD's own file of such a path is
-    /// there until it is moved away, unless a sparse checkout left it out.
-    fn retain_arrived(
+    /// Returns `placed` without files that this step has not put in place yet. At such a path, HEAD's own
+    /// file may still exist, unless a sparse checkout left it out.
+    fn retain_placed_files(
         &self,
         mut placed: PlacedFiles,
         displaced: &[Change],
@@ -133,17 +135,18 @@ impl SnapshotRestore<'_> {
         let may_be_head_file =
             |path: &RepoPath| displaced.iter().any(|c| c.path == *path) && !head_files.contains(path);
         placed.moved.retain(|path| !may_be_head_file(path) || !self.parked.contains(path));
-        let discarded = self.discard_quarantine()?;
+        let discarded = self.open_discard_quarantine()?;
         let has_arrived = |path: &RepoPath| {
-            self.object_writer(path).is_some_and(|rebuilt| rebuilt.was_moved_to_worktree(path))
+            self.rebuilt_files_for_path(path).is_some_and(|rebuilt| rebuilt.was_moved_to_worktree(path))
                 && !discarded.contains(path)
         };
         placed.written.retain(|path| !may_be_head_file(path) || has_arrived(path));
         Ok(placed)
     }
 
-    /// Returns the quarantine of files that were written from the snapshot's objects and are removed again.
-    fn discard_quarantine(&self) -> Result<Quarantine, Error> {
+    /// Opens the quarantine for files that the step wrote from the snapshot's objects and that its undo
+    /// removes from the worktree.
+    fn open_discard_quarantine(&self) -> Result<Quarantine, Error> {
         Quarantine::open(&self.tree.scratch.join("returned"))
     }
 
@@ -155,10 +158,10 @@ impl SnapshotRestore<'_> {
                 remove_empty_parents(self.tree.dir, path);
             }
         }
-        let discarded = self.discard_quarantine()?;
+        let discarded = self.open_discard_quarantine()?;
         for path in &placed.written {
             if self
-                .object_writer(path)
+                .rebuilt_files_for_path(path)
                 .map_or(Ok(false), |rebuilt| rebuilt.take_from_worktree(path, &discarded))?
             {
                 remove_empty_parents(self.tree.dir, path);
@@ -168,8 +171,8 @@ impl SnapshotRestore<'_> {
         Ok(())
     }
 
-    /// Undoes the placement and restores the displaced files. `save` saves files that others put in their
-    /// place.
+    /// Removes the placed files and restores HEAD's displaced files. `save` first saves files that other
+    /// programs created at the paths of displaced files.
     pub(super) fn undo<T>(
         &self,
         displaced: &[Change],
@@ -177,7 +180,7 @@ impl SnapshotRestore<'_> {
         placed: PlacedFiles,
         save: impl FnOnce(Vec<Obstruction>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let placed = self.retain_arrived(placed, displaced, head_files)?;
+        let placed = self.retain_placed_files(placed, displaced, head_files)?;
         self.remove_placed_files(&placed)?;
         let moved_away: Vec<&Change> = displaced.iter().filter(|c| head_files.contains(&c.path)).collect();
         let (mut obstructions, mut returning, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
@@ -191,7 +194,7 @@ impl SnapshotRestore<'_> {
             }
         }
         let changes: Vec<&Change> = replaced.iter().map(|(change, _)| *change).collect();
-        let edited = self.edited_while_displaced(&changes, head_files);
+        let edited = self.edited_displaced_files(&changes, head_files);
         // A new file at the path of HEAD's file is newer and stays, unless HEAD's displaced file was edited
         // too.
         for (change, obstruction) in replaced.into_iter().filter(|(change, _)| edited.contains(&change.path))

@@ -25,15 +25,16 @@ const MAX_BYTES_READ: u64 = 4 * 1024 * 1024;
 pub(super) enum FileState {
     Unchanged,
     Edited,
-    /// The times are inconclusive; the value is whether the unfiltered content equals the entry's. A filter
-    /// may make it differ.
+    /// The times are inconclusive, so the content was read; the value is whether the bytes on disk equal the
+    /// entry's blob. They may differ only because of a filter.
     ContentCompared(bool),
     Missing,
     Unknown,
 }
 
 impl StatusWalk<'_> {
-    /// Returns whether the file of an entry, in any folder, matches the index.
+    /// Returns whether the worktree's file of an entry certainly matches the index. The entry may be in any
+    /// folder.
     pub(in super::super) fn is_unchanged(&self, entry: RawEntry<'_>) -> bool {
         let name = OsStr::from_bytes(entry.path());
         let Ok(top) = rustix::fs::open(self.top, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty()) else {
@@ -57,7 +58,7 @@ impl StatusWalk<'_> {
         folder_fd: &OwnedFd,
         name: &OsStr,
     ) -> FileState {
-        if !entry.is_checked() {
+        if !entry.is_compared_by_git() {
             return FileState::Unknown;
         }
         let meta = match statat(folder_fd, name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -1,10 +1,11 @@
-//! Undo of a transition's written files: those that git wrote are set aside, and the originals are restored.
+//! Undo of the files that a transition has written. git's files are moved to the scratch folder or
+//! overwritten, and the originals are restored.
 
 use std::collections::HashSet;
 
 use super::super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
 use super::super::quarantine::{Quarantine, differing_files, exists_in_real_folder, matches_blob};
-use super::super::recovery::is_written_by_git;
+use super::super::recovery::may_be_written_by_git;
 use super::super::{Change, Error, Oid, RepoPath, TreeFile, path};
 use super::{ABSENT_LIST, AppliedChanges, WorktreeContext, remove_new_folders, tree_attribute_files};
 
@@ -15,9 +16,9 @@ impl AppliedChanges<'_> {
     fn find_obstructions(&self, tree: &WorktreeContext<'_>) -> Vec<Obstruction> {
         let is_known = |obstruction: &Obstruction, change: &Change| {
             let is_from =
-                |side| is_written_by_git(tree, &obstruction.path, side, self.target).unwrap_or(false);
+                |side| may_be_written_by_git(tree, &obstruction.path, side, self.target).unwrap_or(false);
             obstruction.is_replaceable
-                && (self.replaced.is_same_or_alike(self.dir, &obstruction.path)
+                && (self.replaced.is_same_or_identical(self.dir, &obstruction.path)
                     || change.new.is_some_and(is_from))
         };
         let returning = self.changes.iter().filter(|c| self.replaced.contains(&c.path));
@@ -26,33 +27,33 @@ impl AppliedChanges<'_> {
         obstructions.filter(|(found, change)| !is_known(found, change)).map(|(found, _)| found).collect()
     }
 
-    /// Undoes everything by renames: files that git wrote are set aside, and the originals are restored. A
-    /// file with other content than git's belongs to the user and stays.
+    /// Undoes all changes by renames: removes the new files that git wrote, and restores the replaced
+    /// originals. A file with other content than git's belongs to the user and is not touched.
     ///
     /// # Errors
     /// [`Error::RestoreFailed`] when the undo failed too. The error names the folder of the files, which are
     /// not deleted then.
     pub(in super::super) fn undo(self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
         let result = self
-            .remove_arrived(tree)
+            .remove_new_files(tree)
             .and_then(|()| self.restore_replaced(tree, &self.find_obstructions(tree)));
-        result.map_err(|source| self.stuck_error(tree, source))
+        result.map_err(|source| self.restore_failed_error(tree, source))
     }
 
-    /// Undoes everything, and moves the user's files out of the way of the originals. Returns a commit with
-    /// these files, as far as a commit can hold them.
+    /// Undoes all changes, and first moves the user's files out of the way of the originals. Returns a commit
+    /// with the moved files, as far as a commit can hold them.
     ///
     /// # Errors
     /// [`Error::RestoreFailed`] when the undo failed too.
     pub(in super::super) fn undo_and_save(self, tree: &WorktreeContext<'_>) -> Result<Option<Oid>, Error> {
         let result = self
-            .remove_arrived(tree)
+            .remove_new_files(tree)
             .and_then(|()| preserve_obstructions(tree, self.find_obstructions(tree)));
         let result = result.and_then(|saved| self.restore_replaced(tree, &[]).map(|()| saved));
-        result.map_err(|source| self.stuck_error(tree, source))
+        result.map_err(|source| self.restore_failed_error(tree, source))
     }
 
-    pub(super) fn stuck_error(&self, tree: &WorktreeContext<'_>, source: Error) -> Error {
+    pub(super) fn restore_failed_error(&self, tree: &WorktreeContext<'_>, source: Error) -> Error {
         Error::RestoreFailed {
             dir: self.dir.to_owned(),
             saved_dir: tree.scratch.to_owned(),
@@ -60,8 +61,9 @@ impl AppliedChanges<'_> {
         }
     }
 
-    /// Removes the new files that git wrote.
-    fn remove_arrived(&self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
+    /// Moves the new files that git wrote from the worktree to the scratch folder. Files with other content
+    /// than git's are not touched.
+    fn remove_new_files(&self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
         let arrived = Quarantine::create_unused(tree.scratch, "arrived")?;
         let absent: HashSet<RepoPath> =
             path::read_path_list(&tree.scratch.join(ABSENT_LIST))?.into_iter().collect();
@@ -119,8 +121,8 @@ impl AppliedChanges<'_> {
         }
     }
 
-    /// Returns the paths without those that git was writing when it was killed. Such a file holds only a
-    /// beginning of its content.
+    /// Returns `paths` without those that a killed git was writing, which hold only the beginning of their
+    /// content.
     fn without_truncated(
         &self,
         tree: &WorktreeContext<'_>,
@@ -129,12 +131,13 @@ impl AppliedChanges<'_> {
     ) -> Vec<RepoPath> {
         paths.retain(|path| {
             let side = expected.iter().find(|(p, _)| p == path).map(|(_, side)| *side);
-            !side.is_some_and(|side| is_written_by_git(tree, path, side, self.target).unwrap_or(false))
+            !side.is_some_and(|side| may_be_written_by_git(tree, path, side, self.target).unwrap_or(false))
         });
         paths
     }
 
-    /// Returns the files at paths of new files whose content differs from git's.
+    /// Returns the paths of `expected`, new files of the transition, whose content on disk is not what git
+    /// wrote.
     fn find_foreign(
         &self,
         tree: &WorktreeContext<'_>,

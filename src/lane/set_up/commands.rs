@@ -32,7 +32,7 @@ const MAX_LINE_CHARS: usize = 200;
 /// Time that commands left running by a crashed process get to exit.
 const LEFTOVER_STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// Refuses commands that came with the repository and that the user has not approved, if they are to run.
+/// Refuses unapproved commands that came with the repository, if a set-up of this `level` runs commands.
 ///
 /// # Errors
 /// [`SetUpError::Unapproved`].

@@ -1,5 +1,5 @@
-//! Environment file of a lane, with its names and ports: one file beside the lane's record, and a copy in the
-//! lane itself if `lane.env` is set.
+//! Environment file of a lane, with its names and ports: one file next to the lane's record, and a copy in
+//! the lane's worktree if `lane.env` is set.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;

@@ -18,7 +18,7 @@ const INCLUDE_FILE: &str = ".worktreeinclude";
 const MAX_NAMES_LISTED: usize = 5;
 
 /// Patterns of the files that lanes get from the main checkout.
-pub(super) struct WantedFiles {
+pub(super) struct WantedFilePatterns {
     /// Patterns of the files to copy.
     pub(super) copies: IncludePatterns,
     /// Patterns of the files to link.
@@ -27,9 +27,9 @@ pub(super) struct WantedFiles {
     include_line_count: usize,
 }
 
-impl WantedFiles {
+impl WantedFilePatterns {
     /// Reads the patterns from the main checkout and the settings.
-    pub(super) fn read(project: &Project, main: &Path) -> Result<WantedFiles, Error> {
+    pub(super) fn read(project: &Project, main: &Path) -> Result<WantedFilePatterns, Error> {
         let include_file = main.join(INCLUDE_FILE);
         let mut text = match include_file.symlink_metadata() {
             Ok(meta) if meta.is_file() => {
@@ -47,7 +47,7 @@ impl WantedFiles {
         let include_line_count = text.split(|b| *b == b'\n').count() - 1;
         text.extend_from_slice(settings.copy_patterns.join("\n").as_bytes());
         let links = IncludePatterns::parse(settings.link_patterns.join("\n").as_bytes());
-        Ok(WantedFiles { copies: IncludePatterns::parse(&text), links, include_line_count })
+        Ok(WantedFilePatterns { copies: IncludePatterns::parse(&text), links, include_line_count })
     }
 
     /// Describes the patterns that match nothing, after all of them were searched for.
@@ -75,7 +75,7 @@ impl WantedFiles {
         all
     }
 
-    /// Returns whether no files are to be copied or linked.
+    /// Returns whether there are no patterns of files to copy or link.
     pub(super) fn is_empty(&self) -> bool {
         self.copies.is_empty() && self.links.is_empty()
     }
@@ -104,7 +104,7 @@ pub(super) fn copy_and_link(
     retained: &[RepoPath],
 ) -> Result<(), Error> {
     let Some(main) = project.repo.main_worktree() else { return Ok(()) };
-    let wanted = WantedFiles::read(project, main)?;
+    let wanted = WantedFilePatterns::read(project, main)?;
     if wanted.is_empty() {
         return Ok(());
     }
@@ -146,7 +146,7 @@ pub(super) fn copy_and_link(
 pub(super) fn create_missing_links(
     project: &Project,
     includes: &IncludeSource<'_>,
-    wanted: &WantedFiles,
+    wanted: &WantedFilePatterns,
     main: &Path,
     dir: &Path,
     retained: &[RepoPath],

@@ -1,6 +1,6 @@
 //! Renewed copying of files from the main checkout to a lane: missing files, and files unchanged in the lane
-//! since they were copied. Newer work in the lane is overwritten only with `force`. The old version then goes
-//! to the trash, and `undo` restores it.
+//! since they were copied. Files changed in the lane are overwritten only with `force`. The old version is
+//! then moved to the trash, and `undo` restores it.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use super::copy::Copier;
 use super::env::{exclude_path, refresh_env_file};
 use super::files::{
-    WantedFiles, create_parent_folders, exclude_linked, open_include_source, warn_skipped, warn_unignored,
+    WantedFilePatterns, create_parent_folders, exclude_linked, open_include_source, warn_skipped,
+    warn_unignored,
 };
 use crate::copy::FileStamp;
 use crate::fail_points;
@@ -23,7 +24,7 @@ use crate::store::records::LaneRecord;
 /// Plan of the files that a lane gets from the main checkout.
 #[derive(Debug, Default)]
 pub(crate) struct SyncPlan {
-    /// Paths missing in the lane; a folder stands for its contents.
+    /// Paths missing in the lane; a folder means the folder with all of its contents.
     pub(crate) missing: Vec<RepoPath>,
     /// Symbolic links missing in the lane.
     pub(crate) missing_links: Vec<RepoPath>,
@@ -50,7 +51,7 @@ impl SyncPlan {
 /// Fails if git fails, or the list of files to copy cannot be read.
 pub(crate) fn plan(project: &Project, lane: &LaneRecord) -> Result<SyncPlan, Error> {
     let Some(main) = project.repo.main_worktree() else { return Ok(SyncPlan::default()) };
-    let wanted = WantedFiles::read(project, main)?;
+    let wanted = WantedFilePatterns::read(project, main)?;
     if wanted.is_empty() {
         return Ok(SyncPlan::default());
     }
@@ -110,7 +111,7 @@ pub(crate) fn sync(
     let links: Vec<RepoPath> = links.cloned().collect();
     let mut exchange = trash::FileExchange::start(project, lane)?;
     let new_dir = exchange.create_folder("new")?;
-    let wanted = WantedFiles::read(project, main)?;
+    let wanted = WantedFilePatterns::read(project, main)?;
     let includes = open_include_source(project, main, &lane.path)?;
     let is_excluded = |path: &RepoPath, is_folder: bool| {
         includes.is_off_limits(path) || wanted.copies.excludes(path, is_folder)
@@ -162,7 +163,7 @@ fn create_link(root: &Path, main: &Path, path: &RepoPath) -> Result<(), Error> {
 /// Comparison of the main checkout's files with the lane's.
 struct Comparison<'a> {
     includes: &'a IncludeSource<'a>,
-    wanted: &'a WantedFiles,
+    wanted: &'a WantedFilePatterns,
     linked: &'a [RepoPath],
     copies: HashMap<RepoPath, FileStamp>,
     main: &'a Path,

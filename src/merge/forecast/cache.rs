@@ -14,7 +14,7 @@ const FORMAT_NAME: &str = "git-proq-forecasts-1";
 /// Last word of the file; a file without it is truncated and is ignored.
 const END_MARK: &str = "end";
 
-/// Forecasts of earlier calls and of this one.
+/// Cached results of forecasts, computed in earlier calls and in this one, by key.
 #[derive(Debug, Default)]
 pub(super) struct ForecastCache {
     header: String,
@@ -54,14 +54,14 @@ impl ForecastCache {
         }
     }
 
-    /// Returns the line of a key, and marks it as used.
+    /// Returns the cached text of a key, and records that it was used in this call.
     pub(super) fn find_line(&mut self, key: Oid) -> Option<&str> {
         let line = self.entries.get_mut(&key)?;
         line.age = 0;
         Some(&line.text)
     }
 
-    /// Adds one line.
+    /// Adds the text of a key as one line of the cache.
     pub(super) fn add_line(&mut self, key: Oid, text: String) {
         self.entries.insert(key, CachedLine { text, age: 0 });
         self.added += 1;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::cache::ForecastCache;
 use super::disjoint::find_disjoint;
 use super::lanes::{BaseGroup, ForecastLane, GatheredLanes, TempFiles, gather_lanes};
-use super::report::{Forecast, ForecastPair, PairResult as Answer};
+use super::report::{Forecast, ForecastPair, PairResult};
 use crate::git::{
     CommonAncestor, GitForecast, MergeInput, Oid, PathConflict, TempObjectStore, forecast_environment,
     forecast_merges, forecast_with_git, write_temporary_commit,
@@ -32,7 +32,7 @@ pub(crate) struct ForecastRequest {
 /// Minimum number of new entries for which a time-limited forecast writes the cache file.
 const MIN_ENTRIES_TO_SAVE: usize = 100;
 
-/// Forecasts the merges that lanes would need. No lane and no base changes.
+/// Forecasts whether lanes would merge with their base and with each other. No lane and no base changes.
 pub(crate) fn forecast_lanes(project: &Project, request: ForecastRequest) -> Result<Forecast, Error> {
     let deadline = request.time_limit.map(|time| Instant::now() + time);
     let layout = project.store.layout();
@@ -48,14 +48,14 @@ pub(crate) fn forecast_lanes(project: &Project, request: ForecastRequest) -> Res
     }
     gathered.skip_unchanged();
     let mut pending_pairs = list_pairs(project, &gathered.groups, request.only_lane.as_deref())?;
-    resolve_disjoint(project, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
+    set_disjoint_clean(project, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
     for pair in pending_pairs.iter_mut().filter(|m| m.path_conflicts.is_none()) {
         pair.cache_key = pair.compute_key(project)?;
         pair.path_conflicts = pair.cache_key.and_then(|key| cache.find(key));
     }
-    resolve_in_process(project, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
+    forecast_in_process(project, &mut pending_pairs, temp_storage.objects(), deadline, &mut cache)?;
     if deadline.is_none() {
-        resolve_with_git(project, &mut pending_pairs, &mut temp_storage, &mut cache)?;
+        forecast_by_git(project, &mut pending_pairs, &mut temp_storage, &mut cache)?;
     }
     crate::interrupt::check().map_err(Error::from)?;
     cache.save(layout, if deadline.is_none() { 1 } else { MIN_ENTRIES_TO_SAVE });
@@ -65,10 +65,10 @@ pub(crate) fn forecast_lanes(project: &Project, request: ForecastRequest) -> Res
     Ok(Forecast { lanes, skipped: left_out, pairs })
 }
 
-/// Pair whose merge is being forecast.
+/// Lane with its base or with another lane, while their merge is being forecast.
 struct PendingPair<'g> {
     group: &'g BaseGroup<'g>,
-    /// Lane of the group; none for the base itself.
+    /// Lane that `theirs` would be merged into; none if that is the base itself.
     ours: Option<&'g ForecastLane>,
     theirs: &'g ForecastLane,
     common: CommonAncestor,
@@ -100,11 +100,11 @@ impl PendingPair<'_> {
             theirs: self.theirs.compared.lane.clone(),
             with_base: self.ours.is_none(),
             result: match (self.path_conflicts, self.common) {
-                (Some(path_conflicts), _) => Answer::from_conflicts(path_conflicts),
+                (Some(path_conflicts), _) => PairResult::from_conflicts(path_conflicts),
                 (None, CommonAncestor::Unrelated) => {
-                    Answer::Unknown { reason: "they have no history in common".into() }
+                    PairResult::Unknown { reason: "they have no history in common".into() }
                 }
-                (None, _) => Answer::Unknown { reason: "git could not merge them".into() },
+                (None, _) => PairResult::Unknown { reason: "git could not merge them".into() },
             },
         }
     }
@@ -162,8 +162,8 @@ fn create_pair<'g>(
     Ok(PendingPair { group, ours, theirs, common, merge_input: three, cache_key: None, path_conflicts: None })
 }
 
-/// Resolves pairs whose sides touched different paths as clean.
-fn resolve_disjoint(
+/// Sets the result of pairs whose sides touched different paths: a clean merge.
+fn set_disjoint_clean(
     project: &Project,
     pairs: &mut [PendingPair<'_>],
     temp_objects: Option<&TempObjectStore>,
@@ -180,8 +180,8 @@ fn resolve_disjoint(
     Ok(())
 }
 
-/// Resolves the pairs that git-proq can merge without starting git.
-fn resolve_in_process(
+/// Forecasts the pairs that git-proq can merge without starting git.
+fn forecast_in_process(
     project: &Project,
     pairs: &mut [PendingPair<'_>],
     temp_objects: Option<&TempObjectStore>,
@@ -198,8 +198,8 @@ fn resolve_in_process(
     Ok(())
 }
 
-/// Resolves the remaining pairs by running git.
-fn resolve_with_git(
+/// Forecasts the pairs that still have no result by running git.
+fn forecast_by_git(
     project: &Project,
     pending_pairs: &mut [PendingPair<'_>],
     temp_storage: &mut TempStorage,

@@ -35,7 +35,7 @@ pub(super) fn find_disjoint(
 /// Tree of the merge base and tree of one side.
 type TreeChange = (Oid, Oid);
 
-/// Sides of many merges, each once.
+/// Distinct sides of many merges, each with the number of merges that it is part of.
 #[derive(Default)]
 struct TreeChanges {
     positions: HashMap<TreeChange, usize>,

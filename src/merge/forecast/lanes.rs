@@ -13,7 +13,7 @@ use crate::lane::Project;
 use crate::merge::Error;
 use crate::store::records::LaneRecord;
 
-/// Lane to be compared.
+/// Lane that a forecast compares with its base and with other lanes.
 pub(super) struct ForecastLane {
     /// Entry of the lane in the forecast.
     pub(super) compared: ComparedLane,
@@ -108,7 +108,7 @@ fn tree_and_fork(
     {
         return Ok((tree, fork));
     }
-    let (tree, fork) = (project.repo.tree_of(tip)?, group.fork_points.fork(tip)?);
+    let (tree, fork) = (project.repo.tree_of(tip)?, group.fork_points.find_fork(tip)?);
     if let (Some(key), Some(line)) = (key, fork.to_line()) {
         cache.add_line(key, format!("{tree};{line}"));
     }
@@ -134,7 +134,8 @@ pub(super) struct DirtyWorktree {
 }
 
 impl GatheredLanes<'_> {
-    /// Returns the worktrees of lanes with uncommitted work, and notes those that cannot be read.
+    /// Returns the worktrees of lanes with uncommitted work. A lane whose worktree cannot be read or is not
+    /// on the lane's branch gets a note.
     pub(super) fn dirty_worktrees(&mut self, project: &Project) -> Vec<DirtyWorktree> {
         let subjects: Vec<&mut ForecastLane> = self.groups.iter_mut().flat_map(|g| &mut g.lanes).collect();
         let folders: Vec<PathBuf> = subjects.iter().map(|s| s.path.clone()).collect();
@@ -157,7 +158,7 @@ impl GatheredLanes<'_> {
         out
     }
 
-    /// Adds uncommitted work to the compared trees.
+    /// Replaces the compared tree of each lane in `dirty` by a tree with its uncommitted work.
     pub(super) fn add_uncommitted(
         &mut self,
         project: &Project,

@@ -92,6 +92,6 @@ pub(crate) struct Forecast {
     /// Lanes that were not compared.
     #[serde(rename = "left_out")]
     pub(crate) skipped: Vec<SkippedLane>,
-    /// Each lane with its base, and with every other lane of the same base.
+    /// Forecasts of each lane with its base, and with every other lane of the same base.
     pub(crate) pairs: Vec<ForecastPair>,
 }

@@ -74,7 +74,7 @@ fn journal_survives_panic() {
 }
 
 #[test]
-fn unwritten_note_goes_with_next_line() {
+fn unwritten_line_precedes_next_line() {
     let root = tempfile::tempdir().unwrap();
     let layout = Layout::new(root.path());
     let mut journal =

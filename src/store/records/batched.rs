@@ -17,7 +17,7 @@ impl Record for BatchBranches {
     const FORMAT: u32 = 1;
 }
 
-/// Batch lane that a lane is used as.
+/// Use of a lane in a batch: the batch, the number of the lane in it, and its task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BatchLane {
     /// Id of the batch.
@@ -28,7 +28,7 @@ pub(crate) struct BatchLane {
     pub(crate) task: String,
 }
 
-/// Batch task that a run is for. A repeated run, such as one after a rate limit, has the same value.
+/// Task of a batch that a run works on. A repeated run, such as one after a rate limit, has the same value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunTask {
     /// Id of the batch.

@@ -12,7 +12,7 @@ use crate::store::{Moment, Record};
 pub(crate) struct FailedCheckRecord {
     /// Name of the lane.
     pub(crate) lane: String,
-    /// Branch that the lane was to land on.
+    /// Branch that the lane would have landed on.
     pub(crate) onto: String,
     /// Command that failed.
     pub(crate) command: String,
@@ -26,9 +26,9 @@ pub(crate) struct FailedCheckRecord {
     /// Lanes below this one in the stack, which pass without it.
     #[serde(rename = "with")]
     pub(crate) lanes_below: Vec<String>,
-    /// Tree that failed.
+    /// Tree on which the command failed.
     pub(crate) tree: Oid,
-    /// Tip that the base was to have after the landing.
+    /// Tip that the base should get by the landing, which left this lane out.
     pub(crate) base_tip: Oid,
     /// Tip of the lane.
     #[serde(rename = "theirs")]
@@ -44,7 +44,8 @@ impl Record for FailedCheckRecord {
     const FORMAT: u32 = 1;
 }
 
-/// State that passed all commands. The file name of the record holds the remaining facts about it.
+/// Entry of the verify cache: a state that passed all commands. The file name is a hash of all that
+/// identifies the state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VerifyCacheRecord {
     /// Tree of the state.

@@ -10,7 +10,7 @@ use crate::store::{Moment, Record};
 pub(crate) struct ConflictStage {
     /// Path in the repository.
     pub(crate) path: RepoPath,
-    /// Stage: 1 is the common ancestor, 2 the branch that the lane was to land on, 3 the lane.
+    /// Stage: 1 is the common ancestor, 2 the branch that the lane would have landed on, 3 the lane.
     pub(crate) stage: u8,
     /// File mode, in octal as git writes it.
     pub(crate) mode: String,
@@ -23,7 +23,7 @@ pub(crate) struct ConflictStage {
 pub(crate) struct ConflictRecord {
     /// Name of the lane.
     pub(crate) lane: String,
-    /// Branch that the lane was to land on.
+    /// Branch that the lane would have landed on.
     pub(crate) onto: String,
     /// Commit that the lane was merged into: the base, or the stack on top of it.
     pub(crate) ours: Oid,
@@ -35,7 +35,7 @@ pub(crate) struct ConflictRecord {
     pub(crate) tree: Oid,
     /// Time of the conflict.
     pub(crate) at: Moment,
-    /// Number of landing attempts.
+    /// Number of times that a landing captured a conflict of the lane, this one included.
     pub(crate) attempts: u32,
     /// Conflicted paths.
     pub(crate) paths: Vec<RepoPath>,

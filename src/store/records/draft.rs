@@ -74,14 +74,14 @@ pub(crate) struct DraftRecord {
     /// Session of the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// Feedback on the draft's plans, oldest first.
+    /// Feedback that the user gave on the draft's plans, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) feedback: Vec<String>,
     /// Last run of the lane whose answer was read.
     #[serde(default)]
     #[serde(rename = "read")]
     pub(crate) last_read_run: u32,
-    /// Number of the plan's file; none while there is no plan.
+    /// Number of the file with the draft's current plan; none without a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "plan")]
     pub(crate) plan_number: Option<u64>,
@@ -101,7 +101,7 @@ pub(crate) struct DraftRecord {
     pub(crate) created: Moment,
     /// Time of the last change.
     pub(crate) updated: Moment,
-    /// Usage of the lane's runs.
+    /// Usage of the runs of the draft's current lane.
     #[serde(default)]
     pub(crate) costs: RunCosts,
     /// Usage of the runs of former lanes, which were removed.
@@ -116,9 +116,9 @@ impl Record for DraftRecord {
 /// Dependency that an agent proposes to add.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProposedNeed {
-    /// Full name of the task that is to wait.
+    /// Full name of the task that should wait.
     pub(crate) task: String,
-    /// Full name of the task to wait for.
+    /// Full name of the task that it should wait for.
     pub(crate) needs: String,
     /// Reason, as the agent wrote it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -129,12 +129,12 @@ pub(crate) struct ProposedNeed {
 /// Dependencies between tasks that an agent proposes to add.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProposalsRecord {
-    /// Agent that proposes them.
+    /// Agent that proposes the dependencies.
     pub(crate) agent: String,
     /// Lane in which the agent was prompted; none once its answer was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lane: Option<String>,
-    /// Creation time of that lane.
+    /// Creation time of the lane in which the agent was prompted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "asked")]
     pub(crate) lane_created: Option<Moment>,
@@ -151,7 +151,7 @@ pub(crate) struct ProposalsRecord {
     /// Proposed dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) needs: Vec<ProposedNeed>,
-    /// Usage of the prompt and its answer.
+    /// Usage of the run in which the agent proposed the dependencies.
     #[serde(default)]
     pub(crate) costs: RunCosts,
 }

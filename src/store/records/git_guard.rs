@@ -81,7 +81,7 @@ pub(crate) struct GitGuardRecord {
     /// Git directory of the run's worktree.
     #[serde(with = "crate::store::path_form")]
     pub(crate) git_dir: PathBuf,
-    /// Hooks that the repository had when the run started.
+    /// Names of the hooks that the repository had when the run started.
     #[serde(default)]
     #[serde(rename = "own_hooks")]
     pub(crate) repository_hooks: Vec<String>,

@@ -45,7 +45,7 @@ impl MergeStrategy {
     }
 }
 
-/// Landing of a lane.
+/// Details of a lane's landing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LandingInfo {
     /// First commit of the branch that contains the entire lane.
@@ -136,7 +136,7 @@ pub(crate) struct GuestLane {
 pub(crate) enum LaneKind {
     /// Lane with a branch and a worktree.
     Owned(LaneWorktree),
-    /// Lane without them: its agent reads other checkouts, or works in the main checkout.
+    /// Lane without a branch and a worktree: its agent reads other checkouts, or works in the main checkout.
     Guest(GuestLane),
 }
 
@@ -328,7 +328,7 @@ impl<P> LaneRecord<P> {
 }
 
 impl LaneRecord {
-    /// Converts the record to one of any kind.
+    /// Converts the record of an owned lane to the record type for lanes of any kind.
     pub(crate) fn into_any(self) -> AnyLane {
         let kind = LaneKind::Owned(self.kind.clone());
         self.with_kind(kind)
@@ -336,8 +336,7 @@ impl LaneRecord {
 }
 
 impl AnyLane {
-    /// Converts the record to one with a branch and a worktree. Fails with the purpose of a lane that has
-    /// none.
+    /// Converts the record to the record type for owned lanes. Fails with the purpose of a guest lane.
     pub(crate) fn into_worktree_lane(self) -> Result<LaneRecord, LanePurpose> {
         match self.kind.clone() {
             LaneKind::Owned(tree) => Ok(self.with_kind(tree)),

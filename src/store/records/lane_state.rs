@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneState {
-    /// No run yet.
+    /// The lane has had no run yet.
     Idle,
     /// A run is being started.
     Starting,

@@ -16,7 +16,7 @@ pub(crate) struct MessageRecord {
     /// Conversation that the message is for, by the number of its first run.
     #[serde(rename = "talk")]
     pub(crate) conversation: u32,
-    /// Session of that conversation, if the agent had named one at that time.
+    /// Session of the conversation that the message is for, if the agent had named one at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
     /// Text of the message.

@@ -22,18 +22,20 @@ pub(crate) struct PreviewRecord {
     /// Commit of HEAD before the preview.
     #[serde(rename = "came_from_commit")]
     pub(crate) previous_commit: Oid,
-    /// Whether another worktree also had that branch checked out at that time.
+    /// Whether another worktree also had the branch of the previous HEAD checked out when the preview was
+    /// entered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "is_shared")]
     pub(crate) is_branch_shared: bool,
     /// Snapshot of the user's changes from before the preview.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<String>,
-    /// Paths that git ignored before, and nested repositories. The lane may have other ignore rules, or a
-    /// file at such a path; these paths still do not count as edits.
+    /// Paths that git ignored before the preview, and nested repositories. The lane may have other ignore
+    /// rules, or a file at such a path; these paths still do not count as edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored: Vec<RepoPath>,
-    /// Empty folders of a checkout without changes. A snapshot records the empty folders otherwise.
+    /// Empty folders of the main checkout before the preview, if it had no changes. Otherwise the snapshot
+    /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) empty_dirs: Vec<RepoPath>,
     /// Permission bits of files and folders that the preview rewrites or removes.

@@ -19,12 +19,12 @@ pub(crate) struct ConflictedPath {
     pub(crate) all_regular: bool,
 }
 
-/// Worktree in which the conflict of a lane is checked out.
+/// Open resolution of a lane's conflict: its worktree, its resolver and the conflicted paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResolutionRecord {
     /// Name of the lane.
     pub(crate) lane: String,
-    /// Branch that the lane is to land on.
+    /// Branch that the lane lands on.
     pub(crate) onto: String,
     /// Top folder of the worktree.
     #[serde(with = "crate::store::path_form")]
@@ -33,7 +33,7 @@ pub(crate) struct ResolutionRecord {
     pub(crate) worktree_id: String,
     /// Tip of the lane: the merge's first parent.
     pub(crate) tip: Oid,
-    /// Tip of the branch, which was merged into the lane.
+    /// Tip of the branch that the lane lands on, which is merged into the lane.
     pub(crate) base: Oid,
     /// Tree of git's automatic merge, with conflict markers.
     #[serde(rename = "merged")]

@@ -16,7 +16,7 @@ pub(crate) enum RunClass {
     Done,
     /// The agent reported a failure, or exited with a failing code.
     Failed,
-    /// The service refused requests for now.
+    /// The service refused requests temporarily, because of a rate limit.
     RateLimited,
     /// The service was unreachable, closed the connection, or had an internal error.
     Unavailable,
@@ -132,8 +132,8 @@ pub(crate) struct SessionTotals {
     pub(crate) cost_nanos: Option<u64>,
     /// Context size of the session's model, in tokens.
     pub(crate) context_size: Option<u64>,
-    /// Whether the session continued in a tmux window after these counters were read. They are too low by an
-    /// unknown amount then.
+    /// Whether the session continued in a tmux window after the counters were read. The counters are too low
+    /// by an unknown amount then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "is_behind")]
     pub(crate) is_outdated: bool,
@@ -258,7 +258,8 @@ pub(crate) struct RunRecord {
     /// Tmux window of the run, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<TmuxWindow>,
-    /// Whether processes that the run leaves behind outside of its process group keep running.
+    /// Whether git-proq does not terminate processes that the agent leaves behind outside of its process
+    /// group.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keeps_strays: bool,
     /// Maximum number of turns, where the agent supports a limit.
@@ -294,9 +295,9 @@ pub(crate) struct RunRecord {
     pub(crate) resolves_conflict: bool,
     /// Tip of the lane before the run.
     pub(crate) tip_before: Oid,
-    /// Start of the run.
+    /// Time at which the run started.
     pub(crate) started: Moment,
-    /// Value of the environment variable `PROQ_RUN`, which marks the processes of this run.
+    /// Process mark of the run: value of the environment variable `PROQ_RUN` of all its processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<String>,
     /// Process id of the agent, which is also the id of its process group.
@@ -309,7 +310,7 @@ pub(crate) struct RunRecord {
     /// Process that supervises the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) supervisor: Option<SupervisorProcess>,
-    /// End of the run.
+    /// Time at which the run ended; none until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended: Option<Moment>,
     /// Lane state that follows from the run.
@@ -351,7 +352,7 @@ pub(crate) struct RunRecord {
     /// Batch task that the run is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<RunTask>,
-    /// Part of a task folder that the run executes.
+    /// Step and phase of a task folder that the run executes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "stint")]
     pub(crate) step_run: Option<StepRun>,

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::Ports;
 use crate::store::Record;
 
-/// Lane that has no lane record yet.
+/// Lane that is being created and has no lane record yet: its ports and its set-up process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SetUpRecord {
     /// Ports reserved for the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "port")]
     pub(crate) ports: Option<Ports>,
-    /// Environment marker of all processes that the set-up commands start.
+    /// Process mark of all processes that the set-up commands start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<String>,
     /// Process id of the current set-up command, which is also the id of its process group.

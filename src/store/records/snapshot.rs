@@ -45,7 +45,7 @@ pub(crate) struct AutomaticInfo {
     /// Lane whose worktree the snapshot is of; none for the main checkout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lane: Option<String>,
-    /// Whether an event names the snapshot. It is then kept as long as other snapshots.
+    /// Whether an event names the snapshot. Such a snapshot expires as late as one that is not automatic.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "named")]
     pub(crate) is_in_event: bool,

@@ -234,8 +234,8 @@ impl Step {
         format!("{PENDING_REF_PREFIX}{id}")
     }
 
-    /// Returns whether the step only moves such a temporary ref. It leaves no change once the operation has
-    /// finished.
+    /// Returns whether the step only moves a pending ref, the temporary ref of an operation. Such a step
+    /// leaves no change once the operation has finished.
     pub(crate) fn is_temporary(&self) -> bool {
         matches!(self, Step::MoveRef { name, .. } if name.starts_with(PENDING_REF_PREFIX))
     }

@@ -1,4 +1,4 @@
-//! Record of a task folder: how its steps are executed, and their progress.
+//! Record of a task loop: how the steps of a task folder are executed, and their progress.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::{RunLimits, RunTask};
 use crate::git::Oid;
 use crate::store::Record;
 
-/// Purpose of one run of a task folder.
+/// Phase of a task folder's step that one run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum StepPhase {
@@ -37,7 +37,7 @@ impl StepPhase {
     }
 }
 
-/// Part of a task folder that a run executes.
+/// Step and phase of a task folder that a run executes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StepRun {
     #[serde(rename = "part")]
@@ -60,7 +60,7 @@ pub(crate) struct StepRun {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ReviewState {
-    /// There is nothing to review yet.
+    /// No plan or work exists yet that could be reviewed.
     #[default]
     #[serde(rename = "open")]
     Pending,
@@ -73,7 +73,7 @@ pub(crate) enum ReviewState {
     /// The task continued without an approval.
     #[serde(rename = "went-on")]
     Overridden,
-    /// The reviewer failed, so there is no review.
+    /// The reviewer failed, so no review exists.
     Failed,
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for ReviewVerdict {
     }
 }
 
-/// State of one step.
+/// State of one step of a task folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StepRecord {
     /// Number of the step.
@@ -144,10 +144,10 @@ pub(crate) struct StepRecord {
     pub(crate) reviewer_error: Option<String>,
 }
 
-/// Last review with a verdict.
+/// Last review of a task loop that had a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastReview {
-    /// Kind of the review.
+    /// Phase of the review: plan review or code review.
     #[serde(rename = "part")]
     pub(crate) phase: StepPhase,
     /// Number of the reviewed step.
@@ -180,7 +180,7 @@ pub(crate) struct TaskLoopRecord {
     /// Maximum number of turns in one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_turns: Option<u32>,
-    /// Batch task that the task folder is.
+    /// Task of a batch that the task folder is executed for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<RunTask>,
     /// Additional text in the prompts of the task's runs.
@@ -201,11 +201,11 @@ pub(crate) struct TaskLoopRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "hidden")]
     pub(crate) exclude_status: bool,
-    /// First run of the task; all others belong to its conversation.
+    /// First run of the task loop; all later runs belong to its conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "talk")]
     pub(crate) conversation: Option<u32>,
-    /// Tip of the lane when the task was started.
+    /// Tip of the lane when the task loop was started.
     pub(crate) start: Oid,
     /// Number of finished iterations.
     #[serde(default)]
@@ -214,34 +214,34 @@ pub(crate) struct TaskLoopRecord {
     #[serde(default)]
     #[serde(rename = "idle")]
     pub(crate) idle_iterations: u32,
-    /// Last run that was taken into account.
+    /// Number of the last run whose result this record includes.
     #[serde(default)]
     #[serde(rename = "taken")]
     pub(crate) last_counted_run: u32,
-    /// Tip of the lane after that run.
+    /// Tip of the lane after the last counted run.
     #[serde(rename = "tip")]
     pub(crate) last_tip: Oid,
-    /// Number of ticked boxes after that run.
+    /// Number of ticked boxes after the last counted run.
     #[serde(default)]
     #[serde(rename = "done")]
     pub(crate) boxes_ticked: usize,
-    /// Total number of boxes after that run.
+    /// Total number of boxes after the last counted run.
     #[serde(default)]
     #[serde(rename = "of")]
     pub(crate) boxes_total: usize,
     /// Limits for all runs together.
     #[serde(default)]
     pub(crate) limits: RunLimits,
-    /// Duration of the lane's earlier runs, which do not count, in seconds.
+    /// Duration in seconds of the lane's runs before the task loop, which do not count towards its limits.
     #[serde(default)]
     pub(crate) seconds_before: u64,
-    /// Cost of the lane's earlier runs, in 1e-9 USD.
+    /// Cost in 1e-9 USD of the lane's runs before the task loop, which do not count towards its limits.
     #[serde(default)]
     pub(crate) cost_before: u64,
     /// Last review with a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) last_review: Option<LastReview>,
-    /// Known steps.
+    /// States of the steps that are known so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<StepRecord>,
 }

@@ -52,7 +52,7 @@ pub(crate) struct ReusedTrashRecord {
     pub(crate) lane: String,
     /// Time of the reuse.
     pub(crate) at: Moment,
-    /// Files that the folder still contained, as display text.
+    /// Files of the removed lane that the reused folder still contained, as display text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "kept")]
     pub(crate) carried_files: Vec<String>,

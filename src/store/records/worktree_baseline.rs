@@ -19,7 +19,7 @@ pub(crate) struct BaselineFile {
     pub(crate) stat_state: String,
 }
 
-/// State of one worktree.
+/// State of one worktree outside of the run's lane, before the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BaselineWorktree {
     /// Lane of the worktree; none for the main checkout.
@@ -34,12 +34,12 @@ pub(crate) struct BaselineWorktree {
     /// Commit that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<Oid>,
-    /// Files that differed from that commit.
+    /// Files that differed from the commit that was checked out.
     #[serde(default)]
     pub(crate) files: Vec<BaselineFile>,
 }
 
-/// State of another lane.
+/// State of a lane other than that of the run, before the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BaselineLane {
     /// Name of the lane.
@@ -56,10 +56,10 @@ pub(crate) struct BaselineLane {
     pub(crate) is_busy: bool,
 }
 
-/// State of all other lanes and worktrees before a run.
+/// State of all lanes and worktrees other than that of the run, before the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorktreeBaselineRecord {
-    /// Other lanes.
+    /// Lanes other than that of the run.
     #[serde(default)]
     #[serde(rename = "others")]
     pub(crate) other_lanes: Vec<BaselineLane>,

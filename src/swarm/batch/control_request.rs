@@ -1,4 +1,5 @@
-//! Control requests to a batch: small files that stay until the scheduler has logged that it received them.
+//! Control requests to a batch, such as pause or abort. Each is a small file, which the scheduler deletes
+//! once its log has the request.
 
 use std::path::PathBuf;
 

@@ -16,7 +16,7 @@ const MAX_ID_ATTEMPTS: u32 = 1000;
 pub(crate) struct NewBatch<'a> {
     /// The summary of the plan, in one line.
     pub(crate) summary: String,
-    /// The branch that the batch is for.
+    /// The base branch, on which the work of the batch lands in the end.
     pub(crate) base: String,
     /// The commit that the batch starts from.
     pub(crate) start: Oid,
@@ -26,13 +26,14 @@ pub(crate) struct NewBatch<'a> {
     pub(crate) sources: &'a [String],
     /// The format of the sources.
     pub(crate) format: &'a str,
-    /// The milestone that was named.
+    /// The milestone of a roadmap that the user chose.
     pub(crate) milestone: Option<&'a str>,
     /// The criteria that must be met once all tasks are done.
     pub(crate) criteria: Vec<String>,
-    /// Whether the batch counts as failed when a criterion is not met.
+    /// Whether a criterion that is not met makes the batch count as failed and keeps it from landing without
+    /// `--force`.
     pub(crate) strict: bool,
-    /// Groups of tasks that change the same files.
+    /// Groups of tasks that change the same files, by task number.
     pub(crate) overlaps: Vec<Vec<usize>>,
     /// The phases of the plan.
     pub(crate) phases: Vec<Phase>,
@@ -46,8 +47,8 @@ pub(crate) struct NewBatch<'a> {
     pub(crate) progress_file: Option<PathBuf>,
 }
 
-/// Creates a batch with its branch. Returns its record and its lock, which the caller passes to the
-/// scheduler.
+/// Creates a batch: its files and, without `auto_merge`, its own branch. Returns its record and its lock,
+/// which the caller passes to the scheduler.
 ///
 /// # Errors
 /// Fails when a file or the branch cannot be written; the batch is then removed.

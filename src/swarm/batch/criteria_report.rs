@@ -17,9 +17,9 @@ pub(crate) enum CriterionStatus {
     Yes,
     /// The criterion is not met.
     No,
-    /// The check ran and could not decide.
+    /// Verification ran and could not decide whether the criterion is met.
     Unknown,
-    /// No check was run.
+    /// The criterion was not verified, because the settings name no agent for it.
     NotVerified,
 }
 
@@ -56,7 +56,8 @@ pub(crate) struct Criterion {
 pub(crate) struct CriteriaReport {
     /// The commit that was verified.
     pub(crate) tip: Oid,
-    /// Whether all results are known. Until then the scheduler of the batch continues the verification.
+    /// Whether verification has ended: all results are known, or it was skipped. Until then the scheduler of
+    /// the batch continues the verification.
     #[serde(rename = "done")]
     pub(crate) is_complete: bool,
     /// The reason why verification was skipped.

@@ -22,7 +22,7 @@ pub enum BatchError {
     PreviousBatchUnlanded {
         /// The finished batch.
         id: String,
-        /// The branch that the finished batch is for.
+        /// The base branch of the finished batch.
         base: String,
         /// The hint for landing the finished batch.
         hint: String,
@@ -110,7 +110,7 @@ pub enum BatchError {
         /// The arguments that make `git proq approve` name the plan.
         approve_args: String,
     },
-    /// git-proq cannot determine the branch that the batch is for.
+    /// git-proq cannot determine the base branch of a new batch.
     #[error("{reason}, so it is not clear which branch the batch is for; nothing was begun")]
     UnknownBase {
         /// The reason why the branch is unknown.
@@ -180,12 +180,12 @@ pub enum BatchError {
         id: String,
         /// The number of tasks that the base lacks.
         count: usize,
-        /// The branch that the batch is for.
+        /// The base branch of the batch.
         base: String,
         /// The hint for landing the tasks on the base.
         hint: String,
     },
-    /// The branch that the batch is for no longer exists.
+    /// The base branch of the batch no longer exists.
     #[error("'{base}', which batch {id} is for, is gone; nothing was moved")]
     BaseMissing {
         /// The id of the batch.

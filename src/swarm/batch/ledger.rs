@@ -39,7 +39,7 @@ struct LedgerEntry {
     /// The batch that has claimed the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     batch: Option<String>,
-    /// The number of failures since a person last requested the task.
+    /// The number of failed runs, over all batches, since the task last landed or the user last retried it.
     #[serde(default)]
     failures: u32,
 }
@@ -59,7 +59,7 @@ impl Ledger {
 
     /// Returns how often a task has failed.
     pub(crate) fn failures(&self, key: &TaskKey) -> u32 {
-        self.entries.iter().find(|entry| entry.key == *key).map_or(0, |slip| slip.failures)
+        self.entries.iter().find(|entry| entry.key == *key).map_or(0, |entry| entry.failures)
     }
 
     /// Returns whether a batch has claimed any task.

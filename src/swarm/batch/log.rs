@@ -1,5 +1,5 @@
 //! Log of a batch: the events that its scheduler received, one JSON line each. A line is on disk before its
-//! event counts.
+//! event takes effect.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -32,7 +32,8 @@ pub(crate) enum LogLine {
     },
 }
 
-/// An event of a batch on record. The key `event` holds its name; tasks and lanes appear by number.
+/// An event as a line of the batch's log. In JSON the key `event` holds its name; tasks and lanes appear by
+/// number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EventEntry {
     /// The number of the line, from 1, without gaps.
@@ -42,12 +43,13 @@ pub(crate) struct EventEntry {
     /// The event that the scheduler received.
     #[serde(flatten)]
     pub(crate) event: ScheduleEvent,
-    /// Details for readers, which the scheduler ignores.
+    /// Details of the event, which do not affect the scheduler's state.
     #[serde(default, skip_serializing_if = "EventFacts::is_empty")]
     pub(crate) facts: EventFacts,
 }
 
-/// Details of an event, for readers. A detail that does not apply to the event is absent.
+/// Details of an event that do not affect the scheduler's state, such as lane, agent and cost. A detail that
+/// does not apply to the event is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct EventFacts {
@@ -102,7 +104,7 @@ pub(crate) struct EventFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "log")]
     pub(crate) check_log: Option<PathBuf>,
-    /// The task for which a lane was being created.
+    /// The task whose lane could not be created or set up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<usize>,
     /// The other batch that has claimed the task.
@@ -111,8 +113,7 @@ pub(crate) struct EventFacts {
     /// Further explanation, as one line for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// The name of the control request that the event answers. The scheduler skips requests that are in the
-    /// log.
+    /// The id of the control request that caused the event. The scheduler skips requests that are in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "wish")]
     pub(crate) request: Option<String>,
@@ -265,8 +266,8 @@ fn parse_lines(path: &Path, complete: &[u8]) -> Result<Vec<LogLine>, Error> {
     lines.map(parse_line).collect()
 }
 
-/// Reader of a log that grows: each call reads only the bytes that were appended since, and nothing when the
-/// length is the same.
+/// Reader of a log that grows: each call reads only the bytes that were appended since the previous call, and
+/// nothing when the length is the same.
 #[derive(Debug)]
 pub(crate) struct LogTail {
     path: PathBuf,

@@ -4,18 +4,18 @@
 //!   and hardly ever changes.
 //! - `tasks.json`, a list of [`BatchTask`]: the tasks as the plan had them when it was read. A task's number
 //!   is its index in the list.
-//! - `plan.toml`, the plan in the form of [`written`](super::plan_to_toml), and `sources/`, copies of the files
-//!   that it was read from.
+//! - `plan.toml`, the plan in the form that [`plan_to_toml`](super::plan_to_toml) returns, and `sources/`,
+//!   copies of the files that it was read from.
 //! - `log.jsonl`, the [`BatchLog`]: a [`LogLine`] for each event that the scheduler received, with its
-//!   details, in order. A line is written and synced before the event counts. The state of a batch follows
-//!   from this log alone, so a report needs nothing else.
+//!   details, in order. A line is written and synced before its event takes effect. The state of a batch
+//!   follows from this log alone, so a report needs no other file.
 //! - `landed/N.toml`: records that task N landed, written by the step that landed it (`merge/parts.rs`).
 //! - `criteria.json`, a [`CriteriaReport`]: whether the plan's criteria are met; `criteria/N.log`, the output
 //!   of a criterion's command.
 //! - `wishes/`: the [`ControlRequest`]s of users, until the scheduler has processed them.
 //! - `scheduler.toml`: the process that schedules the batch. It is valid while the batch's lock is held.
 //!
-//! Beside the batches lies the [`Ledger`]: which batch has claimed which task, and how often each task has
+//! One [`Ledger`] for all batches records which batch has claimed which task, and how often each task has
 //! failed.
 
 mod control_request;

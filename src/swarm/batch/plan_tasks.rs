@@ -9,7 +9,8 @@ use crate::swarm::{Error, LoadedPlan, PhaseOrder, Plan, PlanFormat, PlanTask};
 /// File name of the prompt in a task folder.
 const PROMPT_FILE: &str = "PROMPT.md";
 
-/// Values for tasks whose plan leaves them open, and the context to resolve them in.
+/// Default agent and model for tasks that name none, with the folders and the ledger that a batch's tasks are
+/// built with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskDefaults<'a> {
     /// The agent of tasks that name none.
@@ -24,7 +25,7 @@ pub(crate) struct TaskDefaults<'a> {
     pub(crate) ledger: &'a Ledger,
 }
 
-/// Returns the tasks of a plan, in the plan's order.
+/// Converts the tasks of a plan to the tasks of a batch, in the plan's order.
 ///
 /// # Errors
 /// [`BatchError::NoAgent`] when a task that is not done has no agent.

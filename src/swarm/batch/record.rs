@@ -20,7 +20,7 @@ pub(crate) struct BatchRecord {
     pub(crate) created: Moment,
     /// The summary of the plan, in one line.
     pub(crate) summary: String,
-    /// The branch that the batch is for.
+    /// The base branch, on which the work of the batch lands in the end.
     pub(crate) base: String,
     /// The branch that tasks land on: the batch's own branch, or the base with `auto_merge`.
     pub(crate) branch: String,
@@ -42,16 +42,17 @@ pub(crate) struct BatchRecord {
     /// The criteria that must be met once all tasks are done.
     #[serde(default)]
     pub(crate) criteria: Vec<String>,
-    /// Whether the batch counts as failed when a criterion is not met.
+    /// Whether a criterion that is not met makes the batch count as failed and keeps it from landing without
+    /// `--force`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) strict: bool,
     /// The file to which the scheduler writes the progress, for a person who follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress_file: Option<PathBuf>,
-    /// The time of the cleanup, which removes the batch's lanes and branch.
+    /// The time of the cleanup, which removes the batch's lanes and branch; none before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cleaned: Option<Moment>,
-    /// Groups of tasks that change the same files.
+    /// Groups of tasks that change the same files, by task number.
     #[serde(default)]
     pub(crate) overlaps: Vec<Vec<usize>>,
     /// The options of the scheduler.
@@ -69,8 +70,8 @@ impl BatchRecord {
     /// Returns the criteria report of the batch; none when there is none or it covers other criteria than the
     /// plan's.
     pub(crate) fn criteria_report(&self, project: &Project) -> Option<CriteriaReport> {
-        let covers_criteria = |proof: &CriteriaReport| {
-            proof.criteria.iter().map(|criterion| &criterion.text).eq(&self.criteria)
+        let covers_criteria = |report: &CriteriaReport| {
+            report.criteria.iter().map(|criterion| &criterion.text).eq(&self.criteria)
         };
         let path = || project.store.layout().batch_criteria_results(&self.id);
         (!self.criteria.is_empty())
@@ -81,7 +82,7 @@ impl BatchRecord {
 
     /// Returns whether the batch has criteria whose verification is not complete.
     pub(crate) fn has_unverified_criteria(&self, project: &Project) -> bool {
-        !self.criteria.is_empty() && self.criteria_report(project).is_none_or(|proof| !proof.is_complete)
+        !self.criteria.is_empty() && self.criteria_report(project).is_none_or(|report| !report.is_complete)
     }
 
     /// Returns the name of the batch's own branch, without `refs/heads/`.

@@ -10,7 +10,7 @@ use crate::store::{Error, LockName, Record};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SchedulerRecord {
     pub(crate) pid: u32,
-    /// The start mark of the process, which distinguishes it from a later process with the same pid.
+    /// The start time of the process, which distinguishes it from a later process with the same pid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "birth")]
     pub(crate) start_time: Option<String>,

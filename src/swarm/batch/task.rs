@@ -32,7 +32,7 @@ pub(crate) struct BatchTask {
     /// Shell commands that succeed when the task is done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) checks: Vec<String>,
-    /// The agent that does the task; none for a task that is done.
+    /// The agent that does the task. Only a task that was done before the batch may have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
     /// The model that the agent uses.
@@ -47,7 +47,7 @@ pub(crate) struct BatchTask {
     /// The milestone of a roadmap file; task names are unique within a milestone.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) milestone: String,
-    /// The line of the task in its file, from 1; 0 where a file is a task.
+    /// The line of the task in its file, from 1; 0 where the task is a folder.
     pub(crate) line: usize,
     /// The task's folder, relative to the worktree's top, where the task is a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub(crate) struct BatchTask {
     pub(crate) needs: Vec<usize>,
     /// The amount of work, relative to other tasks.
     pub(crate) weight: u32,
-    /// The failures of this task in all batches before this one.
+    /// The ledger's number of failures of this task when the batch was created.
     #[serde(default)]
     pub(crate) failures: u32,
     /// Whether the task was done before the batch started.

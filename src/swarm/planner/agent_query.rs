@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::super::DraftError;
 use super::is_conversation_lane;
-use crate::agent::{self, AgentCommand, LONGEST_ANSWER, RunOptions};
-use crate::lane::{self, LaneName, Project, ReadLocation, ReadOnlyPlan, ReadOnlyRequest};
+use crate::agent::{self, AgentCommand, MAX_ANSWER_LEN, RunOptions};
+use crate::lane::{self, GuestLanePlan, GuestLaneRequest, LaneName, Project, ReadLocation};
 use crate::store::Moment;
 use crate::store::Record;
 use crate::store::records::{AnyLane, LanePurpose, LaneState, RunRecord};
@@ -62,7 +62,8 @@ impl<'a> AgentQuery<'a> {
         )
     }
 
-    /// Plans the read-only lane of the request, with this name or one derived from the prompt.
+    /// Plans the read-only lane of the query, without creating it. The lane gets this name, or one derived
+    /// from the prompt.
     ///
     /// # Errors
     /// Fails when the name is taken, or there is no commit yet.
@@ -70,15 +71,21 @@ impl<'a> AgentQuery<'a> {
         &self,
         name: Option<&str>,
         prompt: &'p str,
-    ) -> Result<ReadOnlyPlan<'p>, lane::Error>
+    ) -> Result<GuestLanePlan<'p>, lane::Error>
     where
         'a: 'p,
     {
         let name = name.map(LaneName::parse).transpose()?;
         let (agent, purpose) = (self.agent.to_owned(), self.purpose);
-        lane::plan_read_only_lane(
+        lane::plan_guest_lane(
             self.project,
-            ReadOnlyRequest { name, prompt, agent, purpose, location: ReadLocation::Detached(self.revision) },
+            GuestLaneRequest {
+                name,
+                prompt,
+                agent,
+                purpose,
+                location: ReadLocation::Detached(self.revision),
+            },
         )
     }
 
@@ -88,11 +95,11 @@ impl<'a> AgentQuery<'a> {
     /// Fails when the lane cannot be created or the agent cannot be started.
     pub(crate) fn start(
         &self,
-        plan: &ReadOnlyPlan<'_>,
+        plan: &GuestLanePlan<'_>,
         command: &AgentCommand,
         on_created: impl FnOnce(&AnyLane) -> Result<(), DraftError>,
     ) -> Result<AnyLane, DraftError> {
-        let (lane, lock) = lane::create_read_only_lane(self.project, plan, &[])?;
+        let (lane, lock) = lane::create_guest_lane(self.project, plan, &[])?;
         on_created(&lane)?;
         Ok(agent::launch(self.project, &lane, lock, command, self.program_path)?)
     }
@@ -159,7 +166,7 @@ pub(crate) fn read_reply(
 
 /// Returns whether an answer was so long that its end was cut off.
 pub(super) fn is_truncated(text: &str) -> bool {
-    text.len() >= LONGEST_ANSWER / 2 && text.trim_end().ends_with('…')
+    text.len() >= MAX_ANSWER_LEN / 2 && text.trim_end().ends_with('…')
 }
 
 /// Returns whether the last run resumed a conversation and failed before any tool call: the agent may no

@@ -37,7 +37,7 @@ pub(crate) fn parse_plan(text: &str) -> Result<LoadedPlan, String> {
             Ok(json) => {
                 let root = to_node(unwrap_plan(json), "$");
                 let has_plan_key = PLAN_KEYS.iter().any(|sign| root.get(sign).is_some());
-                match build_found(&with_format_version(root)) {
+                match build_loaded_plan(&with_format_version(root)) {
                     Ok(found) => return Ok(found),
                     Err(error) => (has_plan_key, describe_error(&error)),
                 }
@@ -51,7 +51,7 @@ pub(crate) fn parse_plan(text: &str) -> Result<LoadedPlan, String> {
     Err(rejection.map_or_else(|| "there is no JSON in it".to_owned(), |(_, message)| message))
 }
 
-fn build_found(root: &SourceNode) -> Result<LoadedPlan, Error> {
+fn build_loaded_plan(root: &SourceNode) -> Result<LoadedPlan, Error> {
     LoadedPlan::from_plan(PlanFormat::Draft, toml_plan::plan_from_node(root)?, || "it".to_owned())
 }
 

@@ -139,7 +139,7 @@ pub(crate) fn remove_review_lane(
 ) -> Result<(), DraftError> {
     if let Some(lane) = agent_query::find_lane(project, lane, lane_created)? {
         operate(project, "cleanup", |op| {
-            lane::remove_read_only_lane(op, &lane, RemovalReason::Cleanup).map(drop)
+            lane::remove_guest_lane(op, &lane, RemovalReason::Cleanup).map(drop)
         })?;
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Session of a plan draft: the conversation in which an agent writes a plan is started, continued, and its
-//! answers become the draft's plan.
+//! Conversation about a plan draft: an agent writes a plan and changes it on feedback, and its valid answers
+//! become the draft's plan.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::agent_query::{self, AgentQuery, AgentReply};
 use super::answer_json::parse_plan;
 use super::prompt::{self, SourceFile};
 use crate::agent::AgentCommand;
-use crate::lane::{self, Project, ReadOnlyPlan, effective_state};
+use crate::lane::{self, GuestLanePlan, Project, effective_state};
 use crate::store::Layout;
 use crate::store::records::{AnyLane, DraftRecord, LanePurpose, LaneState};
 
@@ -132,7 +132,7 @@ impl<'a> DraftSession<'a> {
         prompt: &str,
         command: &AgentCommand,
     ) -> Result<AnyLane, DraftError> {
-        let plan: ReadOnlyPlan<'_> = query.plan_lane(Some(&self.record.name), prompt)?;
+        let plan: GuestLanePlan<'_> = query.plan_lane(Some(&self.record.name), prompt)?;
         let (project, name) = (self.project, self.record.name.clone());
         let mut updated = None;
         let lane = query.start(&plan, command, |lane| {
@@ -275,8 +275,8 @@ impl<'a> DraftSession<'a> {
     }
 }
 
-/// Reads a draft after recording an answer that has arrived since. The bool is whether the agent is still
-/// running.
+/// Reads a draft, after recording the agent's answer if a new one exists. The bool is whether the agent is
+/// still running.
 ///
 /// # Errors
 /// Fails when no draft has that name, or it cannot be read.

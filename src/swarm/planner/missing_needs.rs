@@ -14,21 +14,22 @@ use crate::store::records::{AnyLane, LaneState, ProposalsRecord, ProposedNeed, R
 use crate::store::{Record, now};
 
 /// A search by an agent for dependencies that are missing among the tasks of a plan.
-pub(crate) struct MissingNeeds<'a> {
+pub(crate) struct MissingNeedsSearch<'a> {
     query: AgentQuery<'a>,
     /// File with the proposals for exactly these tasks.
     record_path: PathBuf,
     prompt: String,
 }
 
-impl<'a> MissingNeeds<'a> {
-    /// Prepares the search for the tasks of a plan, as its source states them.
+impl<'a> MissingNeedsSearch<'a> {
+    /// Prepares the search for missing dependencies among the tasks of a plan, in the plan as its source
+    /// states it.
     ///
     /// # Errors
     /// Fails when git cannot hash the tasks.
-    pub(crate) fn new(query: AgentQuery<'a>, plan: &Plan) -> Result<MissingNeeds<'a>, DraftError> {
+    pub(crate) fn new(query: AgentQuery<'a>, plan: &Plan) -> Result<MissingNeedsSearch<'a>, DraftError> {
         let record_path = proposed_needs::record_path(query.project, plan).ok_or(DraftError::NoDrafts)?;
-        Ok(MissingNeeds { query, record_path, prompt: prompt::needs_prompt(plan) })
+        Ok(MissingNeedsSearch { query, record_path, prompt: prompt::needs_prompt(plan) })
     }
 
     /// Reads the record of earlier proposals for these tasks.
@@ -142,7 +143,7 @@ impl<'a> MissingNeeds<'a> {
     /// Fails when the lane cannot be removed.
     pub(crate) fn close_lane(&self, lane: &AnyLane) -> Result<(), DraftError> {
         operate(self.query.project, "deps", |op| {
-            lane::remove_read_only_lane(op, lane, RemovalReason::Cleanup).map(drop)
+            lane::remove_guest_lane(op, lane, RemovalReason::Cleanup).map(drop)
         })?;
         Ok(())
     }

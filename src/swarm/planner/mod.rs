@@ -14,11 +14,9 @@ mod repo_context;
 pub(crate) use agent_choice::choose_agent;
 pub(crate) use agent_query::{AgentQuery, failed_to_resume};
 pub(crate) use answer_json::RawNeed;
-pub(crate) use criteria_review::{
-    CriteriaReview, CriterionVerdict, ReviewOutcome, remove_review_lane as close_judging,
-};
+pub(crate) use criteria_review::{CriteriaReview, CriterionVerdict, ReviewOutcome, remove_review_lane};
 pub(crate) use draft_session::{AnswerOutcome, DraftRequest, DraftSession, is_agent_busy, refresh_draft};
-pub(crate) use missing_needs::{MissingNeeds, forget_proposals};
+pub(crate) use missing_needs::{MissingNeedsSearch, forget_proposals};
 pub(crate) use prompt::SourceFile;
 
 use crate::store::Moment;

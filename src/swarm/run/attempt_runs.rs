@@ -63,8 +63,8 @@ pub(crate) fn find_run_chain(
     }
     let is_last_run_current = runs.last().is_some_and(|run| run.attempt == lane.attempt);
     let is_busy = is_last_run_current && effective_state(project, lane)?.0.is_busy();
-    // Such a run may still have an end on record: another command took its supervisor for crashed and wrote
-    // it.
+    // A run without an agent process may still have an end on record: another command took its supervisor for
+    // crashed and wrote it.
     runs.retain(|run| run.pid.is_some() || is_busy && run.attempt == lane.attempt);
     Ok((!runs.is_empty()).then(|| RunChain { lane: lane.clone(), runs }))
 }
@@ -84,24 +84,24 @@ impl RunChain {
         Ok((self.is_latest_in_lane() && state.is_busy()).then_some(state))
     }
 
-    /// Returns whether the attempt works on a task that is a folder, in a sequence of runs that each end
-    /// well.
-    fn has_steps(&self) -> bool {
+    /// Returns whether the attempt is a task loop: a sequence of runs, each of which works on one step of a
+    /// task folder.
+    fn is_task_loop(&self) -> bool {
         self.runs.last().is_some_and(|run| run.step_run.is_some())
     }
 
     /// Returns the last run of the attempt that worked on the task, rather than reviewed the work of other
-    /// runs.
+    /// runs. The last run of all if each was a review.
     pub(super) fn last_working_run(&self) -> Option<&RunRecord> {
         let is_review = |run: &RunRecord| run.step_run.as_ref().is_some_and(|step| step.phase.is_review());
         self.runs.iter().rev().find(|run| !is_review(run)).or(self.runs.last())
     }
 
-    /// Returns whether the supervisor of a task in steps crashed before all steps were done: its locks are
-    /// free, and no outcome was recorded.
+    /// Returns whether the supervisor of a task loop crashed before all steps were done: its locks are free,
+    /// and no outcome was recorded.
     pub(super) fn has_supervisor_crashed(&self) -> bool {
         let has_no_outcome = |run: &RunRecord| is_supervisor_crash(run) || self.lane.state.is_claimed();
-        self.has_steps() && self.is_latest_in_lane() && self.runs.last().is_some_and(has_no_outcome)
+        self.is_task_loop() && self.is_latest_in_lane() && self.runs.last().is_some_and(has_no_outcome)
     }
 
     /// Returns whether the attempt was stopped and nothing has run in its lane since.
@@ -115,12 +115,12 @@ impl RunChain {
         self.runs.iter().filter(|run| is_supervisor_crash(run)).count()
     }
 
-    /// Returns the state in which the attempt ended. For a task in steps it comes from the lane's record,
-    /// since the end of a single run decides nothing.
+    /// Returns the state in which the attempt ended. For a task loop it comes from the lane's record, since
+    /// the end of a single run decides nothing.
     fn outcome(&self, run: &RunRecord) -> Option<LaneState> {
         use LaneState::{CheckFailed, Conflict, Done, Failed, Landed};
         match self.lane.state {
-            _ if !self.has_steps() => run.outcome,
+            _ if !self.is_task_loop() => run.outcome,
             // Another run was started there since, so it is unknown whether all steps were done.
             _ if !self.is_latest_in_lane() => Some(Failed),
             Landed | Conflict | CheckFailed => Some(Done),
@@ -143,7 +143,7 @@ impl RunChain {
             end: TaskRunEnd::Failed(class),
             base: from,
             tip: last.and_then(|run| run.tip_after),
-            detail: match self.has_steps() && self.is_latest_in_lane() {
+            detail: match self.is_task_loop() && self.is_latest_in_lane() {
                 true => self.lane.detail.clone(),
                 false => last.and_then(|run| run.detail.clone()),
             },

@@ -44,8 +44,8 @@ fn refuse_unlanded_work(project: &Project, id: &str, lanes: &[LaneRecord]) -> Re
 /// `dry_run` nothing is changed.
 ///
 /// # Errors
-/// While the batch runs. Without `force`, also where a lane has work that is nowhere else, or where tasks
-/// have landed on the batch's branch but not on its base.
+/// Fails while the batch runs. Without `force`, also fails where a lane has work that is nowhere else. The
+/// same holds for tasks that have landed on the batch's branch but not on its base.
 pub(crate) fn clean_up(
     project: &Project,
     batch: &BatchRecord,

@@ -6,7 +6,8 @@ use crate::lane::Project;
 use crate::swarm::batch::{Batch, CriteriaReport};
 use crate::swarm::schedule::{Action, BatchOutcome, PauseReason};
 
-/// Emits an event for an action that users may wait for. The batch's own log already has it.
+/// Adds an event to the repository's event log for an action that users may wait for. The batch's own log has
+/// it already.
 pub(super) fn emit_batch_event(
     project: &Project,
     batch: &Batch,

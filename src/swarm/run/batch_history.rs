@@ -38,8 +38,8 @@ pub(crate) struct BatchHistory {
     pub(crate) cost: Option<Cost>,
     /// Total token usage of the runs.
     pub(crate) tokens: Tokens,
-    /// Names of the tasks in waves: a task's wave is the number of tasks that have to be done one after the
-    /// other before it.
+    /// Names of the tasks in waves. The index of a task's wave is the number of tasks that have to be done
+    /// one after the other before it.
     pub(crate) waves: Vec<Vec<String>>,
     /// The attempts, in the order in which they started.
     pub(crate) runs: Vec<TaskAttempt>,

@@ -57,8 +57,9 @@ pub(crate) struct LandingLaneForecast {
     pub(crate) is_up_to_date: bool,
 }
 
-/// Returns the lane that [`open_landing_lane`] would create or find, without a change. A lane that does not
-/// exist gets the batch's own branch, and no worktree.
+/// Returns the lane that [`open_landing_lane`] would create or find, without a change. Where that lane does
+/// not exist or is out of date, the returned record names the batch's own branch instead, and no existing
+/// worktree.
 ///
 /// # Errors
 /// The errors of [`open_landing_lane`].
@@ -155,7 +156,8 @@ fn landing_lane_spec<'a>(batch: &BatchRecord, summary: &'a str, tip: Oid) -> Res
     })
 }
 
-/// Moves a landing lane to what has landed on the batch's branch since the lane was created.
+/// Moves the branch of a landing lane to `tip`, if more has landed on the batch's branch since the lane was
+/// last moved.
 fn advance_landing_lane(
     project: &Project,
     batch: &BatchRecord,
@@ -170,7 +172,7 @@ fn advance_landing_lane(
     Ok(project.lane(&lane.name)?)
 }
 
-/// Returns whether a landing lane lacks commits that have landed on the batch's branch since, up to `tip`.
+/// Returns whether a landing lane lacks commits of the batch's branch up to `tip`.
 ///
 /// # Errors
 /// [`BatchError::NothingToLand`] when the lane also has commits that are not on the batch's branch.

@@ -37,7 +37,8 @@ struct ResolverResult {
 }
 
 impl Runner<'_> {
-    /// Starts an agent that resolves a task's conflict, or queues the reason why there is none.
+    /// Starts an agent that resolves a task's conflict. Where none can be started, queues the event that the
+    /// conflict is given up, with the reason.
     pub(super) fn start_resolver(&mut self, task: usize) -> Result<(), Error> {
         if !self.resolving.insert(task) {
             return Ok(());
@@ -100,11 +101,11 @@ impl Runner<'_> {
 
     /// Returns the task right below another one in its lane, if that task has not landed.
     fn unlanded_task_below(&self, task: usize) -> Option<usize> {
-        let TaskCommits { lane, base: from, .. } = self.known.task_commits.get(&task)?;
+        let TaskCommits { lane, base: from, .. } = self.log_summary.task_commits.get(&task)?;
         let is_below = |(other, work): &(&usize, &TaskCommits)| {
             **other != task && work.lane == *lane && work.tip == *from
         };
-        let (below, _) = self.known.task_commits.iter().find(is_below)?;
+        let (below, _) = self.log_summary.task_commits.iter().find(is_below)?;
         let is_landed =
             matches!(self.state.task_outcome(*below), Some(TaskOutcome::Landed | TaskOutcome::AlreadyDone));
         (!is_landed).then_some(*below)
@@ -116,7 +117,7 @@ impl Runner<'_> {
             self.pending_events.push_back((ScheduleEvent::ConflictGivenUp { task }, EventFacts::default()));
             return Ok(());
         }
-        let Some(lane) = self.known.task_commits.get(&task).map(|work| work.lane.clone()) else {
+        let Some(lane) = self.log_summary.task_commits.get(&task).map(|work| work.lane.clone()) else {
             return Ok(());
         };
         let dir = self.project.repo.command_dir().to_owned();
@@ -167,7 +168,7 @@ impl ResolverRun {
         // An agent started by another process may still be working on the conflict.
         project.store.locks().wait_until_free(&LockName::Run(name.clone())).map_err(|e| to_text(&e))?;
         let is_open = project.find_resolution(name).map_err(|e| to_text(&e))?.is_some();
-        if !is_open && self.has_no_conflict(&project).map_err(|e| to_text(&e))? {
+        if !is_open && self.land_if_no_conflict(&project).map_err(|e| to_text(&e))? {
             return Ok(ResolverResult { tip: self.part.end, agent: None, cost: None });
         }
         let (allowance, options) = (Allowance::default(), RunOptions::default());
@@ -192,9 +193,10 @@ impl ResolverRun {
         Ok(ResolverResult { tip: tip.unwrap_or(self.part.end), agent: resolved.resolver, cost })
     }
 
-    /// Moves the lane to the task's work and captures its conflict with today's base, unless that is on
-    /// record. Returns whether there is no conflict any more.
-    fn has_no_conflict(&self, project: &Project) -> Result<bool, Error> {
+    /// Moves the lane to the task's work and tries to land that work, which captures the conflict with the
+    /// current branch. A conflict of this work that is already on record is left as it is. Returns whether
+    /// there is no conflict any more.
+    fn land_if_no_conflict(&self, project: &Project) -> Result<bool, Error> {
         let name = &self.part.lane;
         {
             let (lane, _lock) = project.lock_idle_lane(name)?;

@@ -69,7 +69,7 @@ impl Runner<'_> {
     pub(super) fn process_requests(&mut self) -> Result<(), Error> {
         for (path, request) in pending_requests(self.project, self.batch.id()) {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if !self.known.answered_requests.contains(&name) {
+            if !self.log_summary.answered_requests.contains(&name) {
                 self.process_request(&request.kind, name)?;
             }
             std::fs::remove_file(&path).map_err(crate::store::Error::io("remove", &path))?;
@@ -112,7 +112,7 @@ impl Runner<'_> {
             if self.resolving.contains(&task) {
                 continue;
             }
-            let repair = find_repair(self.project, (&self.batch, &self.state, &self.known), task)?;
+            let repair = find_repair(self.project, (&self.batch, &self.state, &self.log_summary), task)?;
             let detail = Some("by hand".to_owned());
             match repair {
                 ManualRepair::NewCommits(TaskCommits { lane, base: from, tip: to }) => {

@@ -11,7 +11,9 @@ use crate::store::records::{AnyLane, LanePurpose, LaneState};
 use crate::store::{self, write_atomically};
 use crate::swarm::batch::{CriteriaReport, CriterionStatus};
 use crate::swarm::plan_commands::criterion_command;
-use crate::swarm::planner::{AgentQuery, CriteriaReview, CriterionVerdict, ReviewOutcome, close_judging};
+use crate::swarm::planner::{
+    AgentQuery, CriteriaReview, CriterionVerdict, ReviewOutcome, remove_review_lane,
+};
 use crate::swarm::schedule::{BatchOutcome, FailureReason, TaskOutcome};
 use crate::swarm::{DraftError, Error};
 
@@ -33,7 +35,7 @@ impl Runner<'_> {
             return Ok(None);
         }
         let tip = self.project.repo.branch_tip(&record.branch)?;
-        let tip = tip.or(self.known.branch_tips.last().copied()).unwrap_or(record.start);
+        let tip = tip.or(self.log_summary.branch_tips.last().copied()).unwrap_or(record.start);
         let path = self.project.store.layout().batch_criteria_results(self.batch.id());
         let previous_report = record
             .criteria_report(self.project)
@@ -50,7 +52,7 @@ impl Runner<'_> {
         }
         if let Some(lane) = &report.lane {
             // A leftover lane of the verification does no harm.
-            drop(close_judging(self.project, lane, report.lane_created));
+            drop(remove_review_lane(self.project, lane, report.lane_created));
         }
         report.is_complete = true;
         crate::fail_points::hit("criteria.known");
@@ -140,7 +142,7 @@ impl Runner<'_> {
             unverified.iter().map(|index| report.criteria[*index].text.clone()).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let tip = report.tip.to_string();
-        let asker = AgentQuery {
+        let query = AgentQuery {
             project: self.project,
             program_path: &self.program_path,
             agent: &agent,
@@ -148,15 +150,15 @@ impl Runner<'_> {
             purpose: LanePurpose::Answer,
             revision: Some(&tip),
         };
-        let judging = CriteriaReview::new(asker, &self.batch.record.summary, &texts);
-        let judged = match self.request_verdicts(&judging, report, path) {
-            Ok(judged) => judged,
+        let review = CriteriaReview::new(query, &self.batch.record.summary, &texts);
+        let verdicts_or_reason = match self.request_verdicts(&review, report, path) {
+            Ok(verdicts_or_reason) => verdicts_or_reason,
             Err(e) => {
                 interrupt::check().map_err(store::Error::from)?;
                 Err(format!("it could not be asked: {e}"))
             }
         };
-        match judged {
+        match verdicts_or_reason {
             Ok(verdicts) => {
                 for verdict in verdicts {
                     report.set_status(
@@ -175,21 +177,22 @@ impl Runner<'_> {
         Ok(report.save(path)?)
     }
 
-    /// Prompts the agent until its answer is usable. The inner error is the reason why no answer was.
+    /// Prompts the agent until its answer is usable, a limited number of times. The inner error is the reason
+    /// why the last answer was not usable.
     fn request_verdicts(
         &self,
-        judging: &CriteriaReview<'_>,
+        review: &CriteriaReview<'_>,
         report: &mut CriteriaReport,
         path: &Path,
     ) -> Result<Result<Vec<CriterionVerdict>, String>, DraftError> {
         let existing_lane = match &report.lane {
-            Some(lane) => judging.find_lane(lane, report.lane_created)?,
+            Some(lane) => review.find_lane(lane, report.lane_created)?,
             None => None,
         };
         let mut lane = match existing_lane {
             Some(lane) if lane.attempt > 0 => lane,
-            Some(lane) => judging.retry(&lane)?,
-            None => judging.start(|lane| {
+            Some(lane) => review.retry(&lane)?,
+            None => review.start(|lane| {
                 (report.lane, report.lane_created) = (Some(lane.name.clone()), Some(lane.created));
                 Ok(report.save(path)?)
             })?,
@@ -199,26 +202,26 @@ impl Runner<'_> {
         for attempt in 1..=MAX_ANSWER_ATTEMPTS {
             let state = self.wait_for_answer(&mut lane)?;
             let is_last = attempt == MAX_ANSWER_ATTEMPTS;
-            match judging.read_outcome(&lane, state)? {
+            match review.read_outcome(&lane, state)? {
                 ReviewOutcome::Verdicts(verdicts) => {
                     answer = Ok(verdicts);
                     break;
                 }
                 ReviewOutcome::Invalid { reason, answer: invalid_answer } => {
                     if !is_last {
-                        lane = judging.reject_answer(&lane, &invalid_answer, &reason)?;
+                        lane = review.reject_answer(&lane, &invalid_answer, &reason)?;
                     }
                     answer = Err(reason);
                 }
                 ReviewOutcome::NoAnswer { reason } => {
                     if !is_last {
-                        lane = judging.retry(&lane)?;
+                        lane = review.retry(&lane)?;
                     }
                     answer = Err(reason);
                 }
             }
         }
-        report.cost = judging.cost(&lane)?;
+        report.cost = review.cost(&lane)?;
         Ok(answer)
     }
 

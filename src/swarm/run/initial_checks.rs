@@ -23,19 +23,20 @@ impl InitialChecks {
     pub(super) fn capture(project: &Project) -> Result<InitialChecks, crate::lane::Error> {
         Ok(InitialChecks {
             layers: project.layers.clone(),
-            settings_file: project.settings_file(&project.layers)?,
+            settings_file: project.settings_file_state(&project.layers)?,
         })
     }
 
     /// Opens the repository that contains `dir` for landings that pass these checks and those of the branch.
     ///
     /// # Errors
-    /// Describes why no work may land now: the repository cannot be opened, or `proq.toml` was edited since,
-    /// or an edit of it was reverted, and this was not committed.
+    /// Describes why no work may land now. Either the repository cannot be opened, or `proq.toml` in the main
+    /// checkout was edited after the scheduler started. An edit that was reverted without a commit counts,
+    /// too.
     pub(super) fn open_project(&self, dir: &Path) -> Result<Project, String> {
         let to_text = |e: crate::lane::Error| e.to_string();
         let mut project = Project::open(dir, Listener::silent()).map_err(to_text)?;
-        let current_file = project.settings_file(&project.layers).map_err(to_text)?;
+        let current_file = project.settings_file_state(&project.layers).map_err(to_text)?;
         if !project.is_same_settings_file(&self.settings_file, &current_file).map_err(to_text)? {
             return Err(
                 "proq.toml in the main checkout is not what it was when the batch began: commit it as it was, put it back, or have it count by git proq abort and git proq resume"

@@ -73,7 +73,7 @@ struct LaneSetUpOrder {
 struct CommandProcess {
     /// Process id, which is also the id of its process group.
     pid: u32,
-    /// Start time mark that distinguishes the process from a later one with the same id.
+    /// Start time of the process, which distinguishes it from a later one with the same id.
     #[serde(rename = "birth")]
     start_time: Option<String>,
 }

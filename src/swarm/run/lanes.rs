@@ -19,7 +19,7 @@ impl Runner<'_> {
         let mut requested = Vec::new();
         for action in actions {
             if let Action::CreateLane { lane, task, branch_updates } = *action
-                && let Some(start) = self.known.tip_after(branch_updates)
+                && let Some(start) = self.log_summary.tip_after(branch_updates)
                 && self.find_lane(lane)?.is_none()
             {
                 requested.push((lane, task, start));
@@ -54,7 +54,7 @@ impl Runner<'_> {
         if self.find_lane(number)?.is_some() {
             return Ok(());
         }
-        let result = match self.known.tip_after(branch_updates) {
+        let result = match self.log_summary.tip_after(branch_updates) {
             // The set-up commands run later, in parallel with the other lanes of the batch.
             Some(start) => self.create_lane_at(number, task, start, SetUpLevel::NoCommands),
             None => Err(crate::swarm::BatchError::CleanedUp { id: self.batch.id().to_owned() }.into()),
@@ -69,7 +69,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Starts the set-up of an existing lane.
+    /// Starts the set-up of an existing lane. Reports the lane as set up if nothing is to be set up, or as
+    /// failed if it does not exist.
     pub(super) fn set_up_lane(&mut self, number: usize) -> Result<(), Error> {
         let lane = self.find_lane(number)?;
         match &lane {
@@ -146,13 +147,14 @@ impl Runner<'_> {
     /// Returns the commit that a run starts from.
     pub(super) fn base_commit(&self, base: RunBase) -> Option<Oid> {
         match base {
-            RunBase::BranchTip(branch_updates) => self.known.tip_after(branch_updates),
-            RunBase::OnTask(task) => self.known.task_commits.get(&task).map(|work| work.tip),
+            RunBase::BranchTip(branch_updates) => self.log_summary.tip_after(branch_updates),
+            RunBase::OnTask(task) => self.log_summary.task_commits.get(&task).map(|work| work.tip),
         }
     }
 
-    /// Returns the lane with this number locked, clean and at a commit. A lane elsewhere is moved there, with
-    /// everything in it saved. A lane that is gone or cannot be moved is created again.
+    /// Returns the lane with this number locked, clean and at the commit `target`. A lane at another commit
+    /// is moved to `target`, with everything in it saved. A lane that does not exist or cannot be moved is
+    /// created again.
     pub(super) fn prepare_lane(
         &mut self,
         number: usize,
@@ -223,7 +225,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Writes the lane's current task into its record. The caller passes the lane's lock.
+    /// Writes a task into the record of its lane and into the lane's prompt file. The caller passes the
+    /// lane's lock.
     pub(super) fn assign_task(
         &self,
         lane: &LaneRecord,
@@ -252,7 +255,7 @@ impl Runner<'_> {
         let name = lane.name.clone();
         let lane =
             updated.into_worktree_lane().map_err(|purpose| lane::Error::NoLaneBranch { name, purpose })?;
-        lane::widen_cut(self.project, &lane)?;
+        lane::widen_sparse_cone(self.project, &lane)?;
         Ok(lane)
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct TaskCommits {
 /// Facts about a batch, collected from its log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LogSummary {
-    /// Tips of the base branch: at the start, and after each landing or undone landing.
+    /// Tips of the batch's branch: at the start, and after each landing or undone landing.
     pub(crate) branch_tips: Vec<Oid>,
     /// Landed tasks in order, each with the commit by which it landed.
     pub(crate) landed: Vec<(usize, Oid)>,
@@ -29,7 +29,7 @@ pub(crate) struct LogSummary {
     pub(crate) task_commits: BTreeMap<usize, TaskCommits>,
     /// Commits of each task's last run, for tasks whose last run failed.
     pub(crate) failed_commits: BTreeMap<usize, TaskCommits>,
-    /// Number of that failed run in its lane, by task.
+    /// For each task whose last run failed, the number of that run in its lane.
     pub(crate) last_failed_runs: BTreeMap<usize, u32>,
     /// Cost by task and attempt; conflict resolution counts as attempt 0.
     pub(crate) costs: BTreeMap<(usize, u32), Cost>,
@@ -151,9 +151,10 @@ impl LogSummary {
         self.costs.values().fold(0, |sum, cost| sum.saturating_add(cost.nanos))
     }
 
-    /// Returns the tip of the base branch after a number of landings.
-    pub(crate) fn tip_after(&self, landings: u32) -> Option<Oid> {
-        self.branch_tips.get(landings as usize).or(self.branch_tips.last()).copied()
+    /// Returns the tip of the batch's branch after this number of updates, each by a landing or by undone
+    /// landings.
+    pub(crate) fn tip_after(&self, branch_updates: u32) -> Option<Oid> {
+        self.branch_tips.get(branch_updates as usize).or(self.branch_tips.last()).copied()
     }
 }
 

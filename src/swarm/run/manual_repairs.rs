@@ -12,21 +12,22 @@ use crate::swarm::Error;
 use crate::swarm::batch::Batch;
 use crate::swarm::schedule::{FailureReason, State, TaskOutcome, TaskStatus};
 
-/// What the user did about a task.
+/// What the user did about a task that could not land or whose run failed.
 pub(super) enum ManualRepair {
     /// Nothing that could land.
     None,
     /// The task's lane is unchanged.
     Unchanged,
-    /// This work is to land in place of the task's own.
+    /// The user's work in the lane, which lands in place of the task's own work.
     NewCommits(TaskCommits),
 }
 
 /// A batch, its scheduler state, and the facts of its log.
 type BatchView<'a> = (&'a Batch, &'a State, &'a LogSummary);
 
-/// Finds what the user did about a task. Its branch has other commits than those that were to land, and no
-/// conflict of those is checked out or on record; or its lane has landed on the batch's branch.
+/// Finds what the user did about a task that could not land or whose run failed. New commits count if they
+/// can land: the lane has no open conflict with them, and nothing runs there. So does a landing of the lane
+/// on the batch's branch.
 ///
 /// # Errors
 /// When the repository or a record cannot be read.
@@ -95,8 +96,9 @@ fn find_finished_work(
     Ok(ManualRepair::NewCommits(TaskCommits { tip, ..work.clone() }))
 }
 
-/// Finds where a task's work begins after its commits were amended or rebased; `tip` is the last of them.
-/// None where the commits may belong to another task of the same lane, or nothing of them is left.
+/// Finds where a task's work begins after its commits were amended or rebased; `tip` is the last new commit.
+/// None where the commits may belong to another task of the same lane, or all of them are on the branch
+/// already.
 fn find_rewritten_start(
     project: &Project,
     (batch, state, known): BatchView<'_>,

@@ -1,12 +1,12 @@
 //! Execution of a batch: the process around the scheduler, which carries out the scheduler's actions and
 //! reports the results.
 //!
-//! [`runner::Runner`] is a loop over the events that it receives. Each event goes to the log first, then to the
-//! scheduler, and then the actions are carried out in their order. Long work is done by threads, which report
-//! with a message: one waits for each run's lock, one lands, and one per conflict watches the agent that
-//! resolves it. A kill at any moment therefore leaves either a written event or nothing. An action that was
-//! started is found again by its evidence: a lane by the batch and number in its record, a run by task and
-//! attempt, a landing by its proof.
+//! [`runner::Runner`] is a loop over the events that it receives. Each event goes to the log first, then to
+//! the scheduler, and then the actions are carried out in their order. Long work is done by threads, which
+//! report with a message: one waits for each run's lock, one lands, and one per conflict watches the agent
+//! that resolves it. A kill at any moment therefore leaves either a written event or nothing. An action that
+//! was started is found again by what it left: a lane by the batch and number in its record, a run by task
+//! and attempt, a landing by its landing record.
 
 mod attempt_runs;
 mod batch_cleanup;
@@ -44,7 +44,7 @@ pub(crate) use batch_landing::{
 pub(crate) use control_requests::submit_requests;
 pub(crate) use landed_marks::{mark_landed, uncommitted_marks};
 pub(crate) use log_summary::LogSummary;
-pub(crate) use progress::{BUDGET_SPENT, BatchProgress, LaneProgress as LaneAt, TaskProgress as TaskAt};
+pub(crate) use progress::{BUDGET_SPENT, BatchProgress, LaneProgress, TaskProgress};
 pub(crate) use runner::run;
 pub(crate) use scheduler_process::{resume_scheduler, start_scheduler};
 pub(crate) use task_folders::read_task_folder;

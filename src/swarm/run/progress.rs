@@ -10,7 +10,7 @@ use super::log_summary::LogSummary;
 use super::manual_repairs::{ManualRepair, find_repair};
 use super::runner::Runner;
 use super::undone_landings::apply_undone_landings;
-use crate::agent::{PacketShown, shown_live, shown_packet};
+use crate::agent::{LoopStatus, read_live_summary, read_loop_status};
 use crate::lane::{Project, effective_state};
 use crate::store::records::{LaneRecord, LaneState, RunRecord, Tokens};
 use crate::store::{Moment, Record, now, write_cache};
@@ -45,7 +45,7 @@ pub(crate) struct BatchProgress {
     /// Whether a scheduler process runs the batch.
     #[serde(rename = "scheduler")]
     pub(crate) has_scheduler: bool,
-    /// The branch that the batch is for.
+    /// The base branch, on which the work of the batch lands in the end.
     pub(crate) base: String,
     /// The branch that the batch's tasks land on.
     pub(crate) branch: String,
@@ -189,7 +189,7 @@ impl BatchProgress {
             task.boxes = lanes.iter().find(|lane| lane.task == task.name).and_then(|lane| lane.boxes);
         }
         let criteria = record.criteria_report(project);
-        let criteria_cost = criteria.as_ref().and_then(|proof| proof.cost).map_or(0, |cost| cost.nanos);
+        let criteria_cost = criteria.as_ref().and_then(|report| report.cost).map_or(0, |cost| cost.nanos);
         let spent = known.total_cost_nanos().saturating_add(criteria_cost);
         let is_finished = state.final_outcome().is_some();
         let landed_on = if is_finished { find_landed_branch(project, record).ok().flatten() } else { None };
@@ -357,15 +357,15 @@ fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
             if is_plain_text { last_line(&layout.run_log(&lane.name, lane.attempt)) } else { None };
         let has_steps = run.as_ref().is_some_and(|run| run.step_run.is_some());
         let read_task_loop = |lane: &LaneRecord| {
-            shown_packet(&layout.lane(&lane.name), &lane.clone().into_any()).ok().flatten()
+            read_loop_status(&layout.lane(&lane.name), &lane.clone().into_any()).ok().flatten()
         };
         let boxes = Some(&lane).filter(|_| has_steps).and_then(read_task_loop);
-        let live = shown_live(&layout.run_live_view(&lane.name, lane.attempt));
+        let live = read_live_summary(&layout.run_live_view(&lane.name, lane.attempt));
         out.push(LaneProgress {
             task: lane.batch.as_ref().map_or_else(String::new, |in_batch| in_batch.task.clone()),
             state,
             boxes: boxes
-                .map(|PacketShown { boxes_ticked: done, boxes_total: of, .. }| Progress { done, total: of }),
+                .map(|LoopStatus { boxes_ticked: done, boxes_total: of, .. }| Progress { done, total: of }),
             activity: hook_activity.or_else(|| live.last_tool.clone()).or(last_output),
             elapsed_seconds: run.map_or(0, |run| now().duration_since(run.started).as_secs()),
             cost_usd: live.cost.map(|cost| dollars(cost.nanos)),
@@ -392,7 +392,8 @@ impl Runner<'_> {
     /// Writes the progress file that the user requested for the batch. Nothing depends on that file.
     pub(super) fn write_progress_file(&self) {
         let Some(path) = &self.batch.record.progress_file else { return };
-        let progress = BatchProgress::from_state(self.project, &self.batch, &self.state, &self.known, true);
+        let progress =
+            BatchProgress::from_state(self.project, &self.batch, &self.state, &self.log_summary, true);
         write_progress(path, &progress);
     }
 }

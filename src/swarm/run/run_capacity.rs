@@ -12,8 +12,9 @@ impl Runner<'_> {
         self.project.settings.max_running
     }
 
-    /// Returns whether runs wait to start, or may have to wait for runs of others to end.
-    pub(super) fn waits_for_capacity(&self) -> bool {
+    /// Returns whether the main loop has to check capacity regularly: runs wait to start, or a limit on runs
+    /// is set.
+    pub(super) fn must_poll_capacity(&self) -> bool {
         !self.pending_starts.is_empty() || self.run_limit().is_some()
     }
 
@@ -35,7 +36,7 @@ impl Runner<'_> {
             None => None,
             Some(limit) => Some(limit.saturating_sub(self.count_other_runs()?)),
         };
-        if capacity != self.known.run_capacity {
+        if capacity != self.log_summary.run_capacity {
             self.pending_events
                 .push_back((ScheduleEvent::CapacityChanged { capacity }, EventFacts::default()));
             self.process_pending_events()?;

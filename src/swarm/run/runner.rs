@@ -54,7 +54,7 @@ pub(super) struct Runner<'p> {
     pub(super) program_path: PathBuf,
     pub(super) batch: Batch,
     pub(super) state: State,
-    pub(super) known: LogSummary,
+    pub(super) log_summary: LogSummary,
     pub(super) event_sender: Sender<RunnerEvent>,
     /// Names of the lanes, by lane number.
     pub(super) lane_names: BTreeMap<usize, String>,
@@ -111,7 +111,7 @@ pub(crate) fn run(
         project,
         program_path: program_path.to_owned(),
         state: batch.fold_state(&lines),
-        known: LogSummary::from_lines(&batch, &lines),
+        log_summary: LogSummary::from_lines(&batch, &lines),
         batch,
         event_sender,
         lane_names: BTreeMap::new(),
@@ -167,7 +167,7 @@ impl Runner<'_> {
         }
         self.claim_open_tasks()?;
         self.refresh_capacity()?;
-        if self.known.has_begun {
+        if self.log_summary.has_begun {
             let runs = self.find_open_runs()?;
             self.pending_events
                 .push_back((ScheduleEvent::BatchTakenOver { runs: runs.clone() }, EventFacts::default()));
@@ -198,7 +198,7 @@ impl Runner<'_> {
                 wake_other_schedulers(self.project, self.batch.id());
                 return Ok(());
             }
-            let polls_capacity = self.waits_for_capacity();
+            let polls_capacity = self.must_poll_capacity();
             let received = match polls_capacity {
                 true => self.event_receiver.recv_timeout(CAPACITY_POLL_INTERVAL),
                 false => self.event_receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -247,7 +247,7 @@ impl Runner<'_> {
         let failed_before = self.tasks_failed_before(event);
         let actions = self.log_and_apply(event, facts)?;
         self.save_failure_counts(event)?;
-        self.note_stop_all(event, &actions)?;
+        self.log_stop_all(event, &actions)?;
         self.create_lanes(&actions)?;
         let is_recorded = |action: &&Action| matches!(action, Action::MarkFailed { task, .. } if failed_before.contains(task));
         for action in actions.iter().filter(|action| !is_recorded(action)) {
@@ -267,7 +267,7 @@ impl Runner<'_> {
         fail_points::hit("batch.event");
         let line = self.retry_write(|log| log.append_event(event, facts.clone()))?;
         fail_points::hit("batch.written");
-        self.known.apply_line(&line);
+        self.log_summary.apply_line(&line);
         Ok(self.state.handle(event))
     }
 
@@ -282,8 +282,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Logs that the failure of a task stops all running agents.
-    fn note_stop_all(&mut self, event: &ScheduleEvent, actions: &[Action]) -> Result<(), Error> {
+    /// Adds a note to the batch's log if the end of a run makes the scheduler stop running agents at once.
+    fn log_stop_all(&mut self, event: &ScheduleEvent, actions: &[Action]) -> Result<(), Error> {
         let is_hard_stop = |action: &Action| matches!(action, Action::StopRun { hard: true, .. });
         let ScheduleEvent::RunEnded { task, .. } = event else { return Ok(()) };
         match actions.iter().filter(|action| is_hard_stop(action)).count() {
@@ -302,7 +302,7 @@ impl Runner<'_> {
     /// Appends a note about `tasks` to the batch's log.
     pub(super) fn log_note(&mut self, text: &str, tasks: &[usize]) -> Result<(), Error> {
         let line = self.retry_write(|log| log.append_note(text, tasks))?;
-        self.known.apply_line(&line);
+        self.log_summary.apply_line(&line);
         Ok(())
     }
 
@@ -350,7 +350,7 @@ impl Runner<'_> {
                     Action::MarkFinished { outcome } => self.verify_criteria(*outcome)?,
                     _ => None,
                 };
-                emit_batch_event(self.project, &self.batch, &self.known, (action, report.as_ref()));
+                emit_batch_event(self.project, &self.batch, &self.log_summary, (action, report.as_ref()));
                 Ok(())
             }
             // These actions need no work: readers derive them from the log with the scheduler's state.
@@ -362,8 +362,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Marks the landed tasks in the files of the plan. A failure is only a warning, since the tasks have
-    /// landed.
+    /// Marks the landed tasks in the files of the plan, for a batch whose tasks land on the base. A failure
+    /// is only a warning, since the tasks have landed.
     fn mark_landed_in_plan(&self) {
         // Work on the batch's own branch does not count as done for other batches and users yet.
         if !self.batch.record.auto_merge {

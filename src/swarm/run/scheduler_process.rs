@@ -36,7 +36,7 @@ pub(crate) fn start_scheduler(
         .env(RUN_MARK_VAR, "")
         .stdin(lock.into_file())
         .with_stderr_file(File::options().append(true).create(true).open(&log).ok());
-    match agent::hear_start(process, &log, "scheduler") {
+    match agent::wait_for_start(process, &log, "scheduler") {
         None => Ok(()),
         Some(reason) => Err(BatchError::SchedulerNotStarted { id: id.to_owned(), reason }.into()),
     }

@@ -26,7 +26,7 @@ impl Runner<'_> {
 
     /// Claims the tasks that another batch had claimed, if it has released them.
     pub(super) fn reclaim_tasks(&mut self) -> Result<(), Error> {
-        let claimed_elsewhere: Vec<usize> = self.known.claimed_elsewhere.keys().copied().collect();
+        let claimed_elsewhere: Vec<usize> = self.log_summary.claimed_elsewhere.keys().copied().collect();
         if claimed_elsewhere.is_empty() { Ok(()) } else { self.claim_tasks(&claimed_elsewhere) }
     }
 
@@ -37,7 +37,7 @@ impl Runner<'_> {
             holders = Ledger::claim(self.project, self.batch.id(), &keys)?;
         }
         for (task, holder) in tasks.iter().copied().zip(holders) {
-            match (self.known.claimed_elsewhere.get(&task), holder) {
+            match (self.log_summary.claimed_elsewhere.get(&task), holder) {
                 (known_holder, Some(new_holder)) if known_holder != Some(&new_holder) => {
                     let facts = EventFacts { batch: Some(new_holder), ..EventFacts::default() };
                     self.pending_events.push_back((ScheduleEvent::ClaimedElsewhere { task }, facts));

@@ -28,7 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Function that opens the repository for one landing. The error is the reason why it cannot be opened now.
 type OpenProject<'a> = &'a dyn Fn() -> Result<Project, String>;
 
-/// Result of a landing, or of a component of it.
+/// Result of one attempt to land an order: the tasks that landed, and those that cannot land.
 #[derive(Default)]
 pub(super) struct LandingResult {
     /// The tasks that are on the branch now, each with its commit.
@@ -41,7 +41,7 @@ pub(super) struct LandingResult {
     checks: Vec<String>,
 }
 
-/// Tasks of a batch that are to land together.
+/// An order to the landing thread: tasks of a batch that are to land together.
 struct LandingOrder {
     batch: String,
     onto: String,
@@ -158,7 +158,7 @@ impl PendingOrder {
             return false;
         }
         if self.last_error != reason && crate::interrupt::check().is_ok() {
-            drop(event_sender.send(RunnerEvent::LandingDelayed(self.order.task_keys(), reason.clone())));
+            drop(event_sender.send(RunnerEvent::LandingDelayed(self.order.task_numbers(), reason.clone())));
             self.last_error = reason;
         }
         self.retry_at = Instant::now()
@@ -169,7 +169,7 @@ impl PendingOrder {
 
     /// Reports the order's tasks as conflicts, which are handled when the batch continues.
     fn report_as_conflict(self, event_sender: &Sender<RunnerEvent>) {
-        let task_keys = self.order.task_keys().into_iter();
+        let task_keys = self.order.task_numbers().into_iter();
         let not_landed = task_keys.map(|task| {
             (ScheduleEvent::ConflictCaptured { task }, EventFacts::with_detail(&*self.last_error))
         });
@@ -181,7 +181,7 @@ impl PendingOrder {
 }
 
 impl LandingOrder {
-    fn task_keys(&self) -> Vec<usize> {
+    fn task_numbers(&self) -> Vec<usize> {
         self.parts.iter().map(|part| part.key).collect()
     }
 
@@ -373,7 +373,7 @@ impl Runner<'_> {
         }
         if !parts.is_empty() {
             let (batch, record) = (self.batch.id().to_owned(), &self.batch.record);
-            let tip = self.known.branch_tips.last().copied().filter(|_| !record.auto_merge);
+            let tip = self.log_summary.branch_tips.last().copied().filter(|_| !record.auto_merge);
             // The thread lives as long as this process.
             drop(self.landing_thread.order_sender.send(LandingOrder {
                 batch,
@@ -395,7 +395,7 @@ impl Runner<'_> {
     }
 
     fn build_lane_part(&self, task: usize, landing_tasks: &[usize]) -> Option<LanePart> {
-        let work = self.known.task_commits.get(&task)?;
+        let work = self.log_summary.task_commits.get(&task)?;
         let batch_task = &self.batch.tasks[task];
         Some(LanePart {
             key: task,

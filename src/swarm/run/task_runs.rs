@@ -64,7 +64,7 @@ impl Runner<'_> {
             }
             let (task, attempt) = (run.task, run.attempt);
             match self.launch_run(run) {
-                Ok(launched) => self.record_launch((task, attempt), launched),
+                Ok(launched) => self.queue_launch_event((task, attempt), launched),
                 Err(Error::Lane(lane::Error::Busy { name })) => self.wait_for_idle_lane(run, &name)?,
                 Err(e) => {
                     crate::interrupt::check().map_err(crate::store::Error::from)?;
@@ -84,7 +84,7 @@ impl Runner<'_> {
     }
 
     /// Queues the event that a run has started, or that the task had nothing left to do.
-    fn record_launch(&mut self, (task, attempt): (usize, u32), launched: LaunchResult) {
+    fn queue_launch_event(&mut self, (task, attempt): (usize, u32), launched: LaunchResult) {
         let LaunchResult { lane, is_running, earlier_commits } = launched;
         if is_running {
             let (agent, model) = (self.batch.tasks[task].agent.clone(), self.batch.tasks[task].model.clone());
@@ -225,7 +225,7 @@ impl Runner<'_> {
         if let Some(cost) = cost.filter(|cost| cost.nanos > 0) {
             // The cost comes before the end of the run, so that runs started because of that end stay within
             // the budget.
-            let total = self.known.total_cost_nanos().saturating_add(cost.nanos);
+            let total = self.log_summary.total_cost_nanos().saturating_add(cost.nanos);
             self.pending_events.push_back((ScheduleEvent::CostReported { total }, EventFacts::default()));
         }
         let last_work = chain.last_working_run();
@@ -246,7 +246,7 @@ impl Runner<'_> {
         self.start_freed_runs()
     }
 
-    /// Handles due events, and starts waiting runs with the capacity that has become free.
+    /// Processes pending events, and starts waiting runs with the capacity that has become free.
     fn start_freed_runs(&mut self) -> Result<(), Error> {
         self.process_pending_events()?;
         if self.project.settings.max_running.is_some() {

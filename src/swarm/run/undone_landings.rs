@@ -103,7 +103,8 @@ impl Runner<'_> {
     /// Logs the landings that were undone while no process ran the batch. The take-over that follows returns
     /// the actions that are due because of them.
     pub(super) fn log_undone_landings(&mut self) -> Result<(), Error> {
-        for (event, facts) in find_undone_landings(self.project, &self.batch, &self.state, &self.known)? {
+        for (event, facts) in find_undone_landings(self.project, &self.batch, &self.state, &self.log_summary)?
+        {
             drop(self.log_and_apply(&event, &facts)?);
         }
         Ok(())
@@ -111,7 +112,7 @@ impl Runner<'_> {
 
     /// Continues the tasks whose landings were undone, as far as no other batch has claimed them.
     pub(super) fn continue_undone_tasks(&mut self) -> Result<(), Error> {
-        let undone = find_undone_landings(self.project, &self.batch, &self.state, &self.known)?;
+        let undone = find_undone_landings(self.project, &self.batch, &self.state, &self.log_summary)?;
         let tasks: Vec<usize> = undone.iter().filter_map(|(event, _)| event_task(event)).collect();
         self.claim_tasks(&tasks)?;
         self.pending_events.extend(undone);

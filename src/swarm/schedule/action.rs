@@ -76,7 +76,7 @@ pub(crate) enum Action {
         lane: usize,
         /// The task whose work is removed.
         task: usize,
-        /// Commit at which the lane is left.
+        /// Starting point to which the lane is reset.
         base: RunBase,
     },
     /// Land tasks together, in this order, each by its own commits. An event reports the result of each task.
@@ -97,7 +97,7 @@ pub(crate) enum Action {
     ReleaseTask { task: usize },
     /// Remove a lane that the batch no longer needs.
     DiscardLane { lane: usize },
-    /// Report that a lane stays, since it has work that has not landed.
+    /// Report that a lane is not removed, since it has work that has not landed.
     RetainLane { lane: usize },
     /// Record that a task waits again after it was skipped or failed.
     MarkWaiting { task: usize },

@@ -1,4 +1,4 @@
-//! Status of a batch as a unit: starting, pausing, stopping and finishing it.
+//! Status of a batch as a whole: starting, pausing, stopping and finishing it.
 
 use super::action::{Action, BatchOutcome, PauseReason};
 use super::state::State;
@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    /// Requests everything that is possible in the current state.
+    /// Requests every action that is possible in the current state.
     pub(super) fn advance(&mut self) {
         if matches!(self.status, BatchStatus::NotStarted | BatchStatus::Finished(_)) {
             return;
@@ -126,7 +126,8 @@ impl State {
             let is_stuck = self.counters.is_idle()
                 && !lacks_capacity
                 && (self.may_start_agents() || self.status == BatchStatus::WindingDown);
-            // Work that was to land together with a task that cannot start before that work has landed.
+            // Ready work may wait for a task of its stage that itself cannot start before that work has
+            // landed.
             if !(is_stuck && self.land_early()) {
                 break;
             }
@@ -141,14 +142,14 @@ impl State {
     fn finish_or_pause(&mut self) {
         let all_settled = self.counters.unsettled == 0;
         match self.status {
-            BatchStatus::Running if all_settled => self.finish(self.outcome()),
+            BatchStatus::Running if all_settled => self.finish(self.settled_outcome()),
             BatchStatus::Running if !self.is_within_budget() => self.mark_paused(PauseReason::BudgetSpent),
             // The batch waits for capacity, or for a task that another batch has claimed.
             BatchStatus::Running | BatchStatus::NotStarted | BatchStatus::Finished(_) => {}
             BatchStatus::Pausing(reason) | BatchStatus::Paused(reason) => {
                 let still_blocked = matches!(reason, PauseReason::LandingFailed(task) if self.task_phase(task).could_not_land());
                 if all_settled && !still_blocked {
-                    self.finish(self.outcome());
+                    self.finish(self.settled_outcome());
                 } else if self.status == BatchStatus::Pausing(reason) {
                     self.mark_paused(reason);
                 }
@@ -158,7 +159,7 @@ impl State {
         }
     }
 
-    fn outcome(&self) -> BatchOutcome {
+    fn settled_outcome(&self) -> BatchOutcome {
         if self.counters.on_branch == self.tasks.len() {
             BatchOutcome::Complete
         } else {
@@ -169,7 +170,7 @@ impl State {
     /// Returns [`BatchOutcome::Complete`] where every task has landed, else `otherwise`. A batch that was to
     /// be stopped but had nothing left to do is complete.
     fn complete_or(&self, otherwise: BatchOutcome) -> BatchOutcome {
-        if self.outcome() == BatchOutcome::Complete { BatchOutcome::Complete } else { otherwise }
+        if self.settled_outcome() == BatchOutcome::Complete { BatchOutcome::Complete } else { otherwise }
     }
 
     fn mark_paused(&mut self, reason: PauseReason) {

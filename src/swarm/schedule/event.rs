@@ -82,11 +82,11 @@ pub(crate) enum ScheduleEvent {
     ConflictGivenUp { task: usize },
     /// Checks fail with a task. Its dependents do not land either, as with a conflict.
     CheckFailed { task: usize },
-    /// The batch is to start nothing new.
+    /// The user pauses the batch: nothing new starts.
     Pause,
-    /// The batch is to continue after a pause or an abort.
+    /// The user resumes the batch after a pause or an abort.
     Resume,
-    /// All running agents are to be stopped.
+    /// The user aborts the batch: all running agents are stopped.
     Abort {
         /// Whether runs are stopped at once, without time to wrap up.
         hard: bool,

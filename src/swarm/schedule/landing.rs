@@ -99,8 +99,8 @@ impl State {
         }
     }
 
-    /// Handles a task that cannot land: because of a conflict where `reason` is none, else permanently. Tasks
-    /// of the same landing that depend on it land later.
+    /// Handles a task that cannot land: because of a conflict where `reason` is none, otherwise for `reason`,
+    /// which fails the task. Tasks of the same landing that depend on it land later.
     pub(super) fn on_not_landed(&mut self, task: usize, reason: Option<FailureReason>) {
         let Some(TaskPhase::Landing(landing)) = self.tasks.get(task).map(|task_state| task_state.phase)
         else {

@@ -12,7 +12,8 @@ pub(super) enum LaneUse {
     Idle,
     /// A run of this task is active.
     Running(usize),
-    /// Nothing runs in the lane any more, since its work could not land.
+    /// No more runs start in the lane: its work could not land, or it still has work although the batch no
+    /// longer needs it.
     Retired,
     /// The lane has been removed.
     Removed,
@@ -46,7 +47,7 @@ impl ScheduledLane {
         self.current_use == LaneUse::Idle && self.landing_count == 0
     }
 
-    /// Returns whether the lane is one of those that runs are distributed over.
+    /// Returns whether the lane can get runs, now or once its set-up or current run has ended.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.current_use, LaneUse::SettingUp(_) | LaneUse::Idle | LaneUse::Running(_))
             && self.landing_count == 0
@@ -54,7 +55,7 @@ impl ScheduledLane {
 }
 
 impl State {
-    /// Releases or retains each lane that the current event touched, where that is due.
+    /// Releases or retains each lane that the current event changed, where that is due.
     pub(super) fn tidy_touched_lanes(&mut self) {
         for lane in std::mem::take(&mut self.touched_lanes) {
             self.tidy_lane(lane);
@@ -84,7 +85,8 @@ impl State {
         self.tasks[task].lane == Some(lane) && self.task_phase(task).has_unlanded_work()
     }
 
-    /// Returns whether a lane contains work that the user might want to see.
+    /// Returns whether a lane contains work that has not landed, including abandoned work and that of a
+    /// failed run.
     pub(super) fn lane_has_work(&self, lane: usize) -> bool {
         let it = &self.lanes[lane];
         let is_open = |task: usize| !self.task_phase(task).is_on_branch();
@@ -107,7 +109,7 @@ impl State {
         }
     }
 
-    /// Reports, once, that a lane stays.
+    /// Reports, once, that a lane is not removed.
     pub(super) fn retain_lane(&mut self, lane: usize) {
         if !self.lanes[lane].retain_reported {
             self.lanes[lane].retain_reported = true;

@@ -103,7 +103,7 @@ impl State {
         self.lanes[lane].tasks.last().is_some_and(|last| task_agent(*last) != task_agent(task))
     }
 
-    /// Returns whether an empty lane may still be of use.
+    /// Returns whether a lane without unlanded work may still be needed for a task.
     pub(super) fn is_lane_needed(&self, lane: usize) -> bool {
         if self.counters.unsettled == 0 {
             return false;

@@ -29,7 +29,7 @@ pub(super) struct ScheduleOrder {
 }
 
 impl ScheduleOrder {
-    /// Computes the layout of a plan under the given options.
+    /// Computes stages, bundles, families and ranks of a plan's tasks under the given options.
     pub(super) fn new(work: &Workload, options: &BatchOptions) -> ScheduleOrder {
         let phase = task_phases(work);
         let (stage, stage_count) = task_stages(work, options.mode, &phase);

@@ -1,4 +1,4 @@
-//! Skipping of tasks whose dependencies have no result, and undoing it.
+//! Skipping of tasks whose dependencies have no result, and the undoing of skips.
 
 use super::action::Action;
 use super::state::State;
@@ -28,8 +28,8 @@ impl State {
         self.release_claim(task);
     }
 
-    /// Skips a task whose run has ended or is not to start any more, where one of its dependencies has no
-    /// result. Returns whether the task was skipped.
+    /// Skips a task if one of its dependencies has no result. The task's run has ended or is not to start any
+    /// more. Returns whether the task was skipped.
     pub(super) fn skip_if_blocked(&mut self, task: usize, has_work: bool) -> bool {
         let cause = self.find_skip_cause(task);
         if let Some(cause) = cause {

@@ -37,7 +37,7 @@ impl State {
             };
             match self.ready_by_bundle[&bundle].iter().find_map(choose) {
                 Some((task, LaneChoice::Existing(lane))) => self.start_run(task, lane),
-                Some((task, LaneChoice::New)) => self.prepare_lane(task),
+                Some((task, LaneChoice::New)) => self.request_lane(task),
                 None => {}
             }
         }
@@ -65,8 +65,9 @@ impl State {
         }
     }
 
-    /// Requests a new lane for a task. The task counts as a concurrent run from now on.
-    fn prepare_lane(&mut self, task: usize) {
+    /// Requests the creation and set-up of a new lane for a task. The task counts as a concurrent run from
+    /// now on.
+    fn request_lane(&mut self, task: usize) {
         let lane = self.lanes.len();
         self.lanes.push(ScheduledLane {
             current_use: LaneUse::SettingUp(task),

@@ -57,7 +57,7 @@ pub(super) struct TaskState {
     pub(super) phase: TaskPhase,
     /// Number of runs that were started in this batch.
     pub(super) attempts: u32,
-    /// Number of failed runs, over all batches.
+    /// Number of failed runs over all batches, since the user last retried the task or finished it by hand.
     pub(super) failures: u32,
     /// Number of consecutive attempts in which no agent could be started.
     pub(super) start_failures: u32,

@@ -11,7 +11,7 @@ use super::task_phase::{TaskOutcome, TaskPhase, UnfinishedPhase};
 pub(crate) enum TaskStatus {
     /// The task waits for other tasks, for capacity, or for another batch.
     Waiting,
-    /// The task's lane is being created.
+    /// The task's lane is being created and set up.
     Preparing,
     /// The start of the task's run has been requested.
     Starting,

@@ -23,7 +23,7 @@ impl State {
         for task in 0..self.tasks.len() {
             self.reconcile_run(task, runs.contains(&(task, self.tasks[task].attempts)));
         }
-        (0..self.tasks.len()).for_each(|task| self.repeat_task_marks(task));
+        (0..self.tasks.len()).for_each(|task| self.repeat_mark_actions(task));
         (0..self.lanes.len()).for_each(|lane| self.repeat_lane_actions(lane));
         self.repeat_landings();
         (0..self.tasks.len()).for_each(|task| self.repeat_task_actions(task));
@@ -39,7 +39,7 @@ impl State {
         }
     }
 
-    fn repeat_task_marks(&mut self, task: usize) {
+    fn repeat_mark_actions(&mut self, task: usize) {
         let task_state = &self.tasks[task];
         match (task_state.phase, task_state.skip_cause) {
             (TaskPhase::Skipped { .. }, Some(cause)) => {

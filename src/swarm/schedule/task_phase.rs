@@ -20,14 +20,14 @@ pub(crate) enum FailureReason {
 /// Phase of a task in the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TaskPhase {
-    /// The task is to run.
+    /// The task has not started, or waits for its next run.
     Waiting,
     /// The task's lane is being set up.
     Preparing,
     /// The start of the task's run has been requested.
     Starting,
     Running,
-    /// The task's work is to land.
+    /// The task's work is complete and waits to land.
     ReadyToLand,
     /// The task is part of this landing.
     Landing(usize),
@@ -38,11 +38,11 @@ pub(super) enum TaskPhase {
     },
     /// The task's work is on the batch's branch.
     Landed,
-    /// The task had been done before.
+    /// The task was done before the batch, or before its run started, as that run found.
     AlreadyDone,
     /// The task's run made no change.
     NoChange,
-    /// The task has no result.
+    /// The task has failed for this reason.
     Failed(FailureReason),
     /// The task failed too often.
     SetAside,
@@ -102,11 +102,11 @@ impl TaskPhase {
 pub(crate) enum TaskOutcome {
     /// The task's work is on the batch's branch.
     Landed,
-    /// The task had been done before.
+    /// The task was done before the batch, or before its run started, as that run found.
     AlreadyDone,
     /// The task's run made no change, and no evidence shows that nothing was to be done.
     NoChange,
-    /// The task has no result.
+    /// The task has failed for this reason.
     Failed(FailureReason),
     /// The task has failed too often, over all batches.
     SetAside,

@@ -7,14 +7,14 @@ use super::dependency_graph::DependencyGraph;
 /// One task of a plan, as the scheduler needs it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ScheduledTask {
-    /// Numbers of the tasks on which it depends directly.
+    /// Numbers of the tasks on which this task depends directly.
     #[serde(rename = "after")]
     pub(crate) depends_on: Vec<usize>,
     /// Amount of work, relative to other tasks.
     pub(crate) weight: u32,
     /// The agent that is to run the task.
     pub(crate) agent: Option<String>,
-    /// Number of failed runs over all earlier batches, since the user last requested a retry.
+    /// Number of failed runs in earlier batches, since the task last landed or the user last retried it.
     pub(crate) failures: u32,
     /// Whether the task was done before the batch.
     pub(crate) done: bool,
@@ -53,9 +53,8 @@ pub(crate) enum WorkloadError {
 }
 
 impl Workload {
-    /// Validates the tasks and creates the workload. Without phases, all tasks are in one phase in which any
-    /// may run concurrently. The same holds for a plan whose phases are only headings. Tasks of one group of
-    /// `overlaps` change the same files.
+    /// Validates the tasks and creates the workload. If `phases` is empty, all tasks are in one phase in
+    /// which any may run concurrently. Tasks of one group of `overlaps` change the same files.
     pub(crate) fn new(
         mut tasks: Vec<ScheduledTask>,
         mut phases: Vec<Phase>,

@@ -50,7 +50,7 @@ impl TestRepo {
     }
 }
 
-/// Returns the error and hints for a task `a/A-1` with this text, beside `a/A-2` and `b/B-1`.
+/// Returns the error and hints for a task `a/A-1` with this text, in a repository with `a/A-2` and `b/B-1`.
 fn error_text_of_task(text: &str) -> String {
     TestRepo::new(&[
         ("tasks/a/A-1/PROMPT.md", text),

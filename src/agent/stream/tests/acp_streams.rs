@@ -35,7 +35,7 @@ fn session_update(update: &serde_json::Value) -> String {
     json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":update}}).to_string()
 }
 
-/// Returns the update for one piece of a message of the user or of the agent.
+/// Returns an update with one chunk of a message of `who`, the user or the agent.
 fn message_chunk(who: &str, text: &str) -> String {
     session_update(
         &json!({"sessionUpdate": format!("{who}_message_chunk"), "content": {"type":"text","text":text}}),

@@ -1,5 +1,6 @@
-//! Expected figures of the recorded streams, calculated by hand. The recorded model counts 1000 tokens sent
-//! and 100 more at each step, 200 cached tokens in addition, and 50 generated tokens, 10 of them reasoning.
+//! Expected figures of the recorded streams, calculated by hand. The recorded model counts 1000 sent tokens
+//! for the first request and 100 more for each further one. It also counts 200 cached tokens and 50 generated
+//! tokens per request, 10 of them reasoning.
 
 use super::{RECORDED_AGENTS, recorded_exit_codes, replay};
 use crate::agent::stream::{ExitClass, Tokens};
@@ -8,24 +9,24 @@ const fn tokens(input: u64, cached_input: u64, output: u64, reasoning: u64) -> T
     Tokens { input, cached_input, cache_write: 0, output, reasoning }
 }
 
-/// Agent, scenario, class, tokens, cost in billionths of a dollar, model turns, tool calls and refusals of
-/// one recorded run.
+/// Expected summary of one recorded run: agent, scenario, class, tokens, cost in billionths of a dollar,
+/// model requests, tool calls and refusals.
 type ExpectedSummary = (&'static str, &'static str, ExitClass, Tokens, Option<u64>, Option<u64>, u64, usize);
 
 const NO_TOKENS: Tokens = tokens(0, 0, 0, 0);
-/// Tokens of five steps: 1000 + 1100 + 1200 + 1300 + 1400 sent.
-const FIVE_STEPS: Tokens = tokens(6000, 1000, 250, 0);
-const TWO_STEPS: Tokens = tokens(2100, 400, 100, 0);
-/// Tokens of a first step and of two steps that start from the beginning again.
-const THREE_STEPS: Tokens = tokens(3100, 600, 150, 0);
+/// Tokens of five model requests: 1000 + 1100 + 1200 + 1300 + 1400 sent.
+const FIVE_REQUESTS: Tokens = tokens(6000, 1000, 250, 0);
+const TWO_REQUESTS: Tokens = tokens(2100, 400, 100, 0);
+/// Tokens of one model request, and of two further ones whose counts start at 1000 again.
+const THREE_REQUESTS: Tokens = tokens(3100, 600, 150, 0);
 
 const MAIN_AGENTS: &[ExpectedSummary] = &[
-    ("claude", "ok", ExitClass::Done, FIVE_STEPS, Some(29_200_000), Some(5), 4, 0),
-    ("claude", "resume", ExitClass::Done, TWO_STEPS, Some(10_480_000), Some(2), 1, 0),
-    ("claude", "denied", ExitClass::Done, TWO_STEPS, Some(10_480_000), Some(2), 1, 1),
+    ("claude", "ok", ExitClass::Done, FIVE_REQUESTS, Some(29_200_000), Some(5), 4, 0),
+    ("claude", "resume", ExitClass::Done, TWO_REQUESTS, Some(10_480_000), Some(2), 1, 0),
+    ("claude", "denied", ExitClass::Done, TWO_REQUESTS, Some(10_480_000), Some(2), 1, 1),
     ("claude", "error-401", ExitClass::Auth, NO_TOKENS, Some(0), Some(1), 0, 0),
     ("claude", "max-turns", ExitClass::MaxTurns, tokens(1000, 200, 50, 0), Some(5_040_000), Some(2), 1, 0),
-    ("claude", "stop-gate", ExitClass::Done, THREE_STEPS, Some(15_520_000), Some(3), 1, 0),
+    ("claude", "stop-gate", ExitClass::Done, THREE_REQUESTS, Some(15_520_000), Some(3), 1, 0),
     ("claude", "bad-session", ExitClass::Failed, NO_TOKENS, Some(0), Some(0), 0, 0),
     ("claude", "max-budget", ExitClass::Budget, tokens(2100, 400, 100, 0), Some(10_480_000), Some(2), 2, 0),
     ("claude", "error-503", ExitClass::Unavailable, NO_TOKENS, Some(0), Some(1), 0, 0),
@@ -47,9 +48,9 @@ const MAIN_AGENTS: &[ExpectedSummary] = &[
 ];
 
 const OTHER_AGENTS: &[ExpectedSummary] = &[
-    ("gemini", "ok", ExitClass::Done, FIVE_STEPS, None, None, 4, 0),
-    ("gemini", "resume", ExitClass::Done, TWO_STEPS, None, None, 1, 0),
-    ("gemini", "auto-edit", ExitClass::Done, TWO_STEPS, None, None, 1, 0),
+    ("gemini", "ok", ExitClass::Done, FIVE_REQUESTS, None, None, 4, 0),
+    ("gemini", "resume", ExitClass::Done, TWO_REQUESTS, None, None, 1, 0),
+    ("gemini", "auto-edit", ExitClass::Done, TWO_REQUESTS, None, None, 1, 0),
     ("gemini", "error-401", ExitClass::Auth, NO_TOKENS, None, None, 0, 0),
     ("gemini", "stream-cut", ExitClass::Unavailable, NO_TOKENS, None, None, 0, 0),
     ("gemini", "bad-session", ExitClass::Failed, NO_TOKENS, None, None, 0, 0),

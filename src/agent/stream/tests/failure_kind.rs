@@ -6,7 +6,7 @@ use crate::agent::stream::failure_kind::classify_failure;
 
 type FailureCase = (Option<u64>, &'static str, FailureKind);
 
-fn check(cases: &[FailureCase]) {
+fn check_cases(cases: &[FailureCase]) {
     for (status, words, wanted) in cases {
         assert_eq!(classify_failure(*status, words), *wanted, "{status:?} {words}");
     }
@@ -14,7 +14,7 @@ fn check(cases: &[FailureCase]) {
 
 #[test]
 fn classifies_status_codes() {
-    check(&[
+    check_cases(&[
         (Some(401), "", Auth),
         (Some(402), "", Money),
         (Some(403), "", Auth),
@@ -33,7 +33,7 @@ fn classifies_status_codes() {
 
 #[test]
 fn classifies_claude_messages() {
-    check(&[
+    check_cases(&[
         (
             None,
             "rate_limit_error Number of request tokens has exceeded your per-minute rate limit",
@@ -55,7 +55,7 @@ fn classifies_claude_messages() {
 
 #[test]
 fn classifies_codex_messages() {
-    check(&[
+    check_cases(&[
         (None, "You've hit your usage limit. Upgrade to Pro or try again in 3 days.", RateLimit),
         (None, "exceeded retry limit, last status: 429 Too Many Requests", RateLimit),
         (
@@ -77,7 +77,7 @@ fn classifies_codex_messages() {
 
 #[test]
 fn classifies_opencode_messages() {
-    check(&[
+    check_cases(&[
         (Some(429), "APIError Too Many Requests", RateLimit),
         (None, "ProviderAuthError no credentials", Auth),
         (None, "MessageOutputLengthError", TokenLimit),
@@ -89,7 +89,7 @@ fn classifies_opencode_messages() {
 
 #[test]
 fn classifies_gemini_and_qwen_messages() {
-    check(&[
+    check_cases(&[
         (None, "[API Error: {\"error\":{\"code\":429,\"status\":\"RESOURCE_EXHAUSTED\"}}]", RateLimit),
         (None, "You have exhausted your daily quota on this model.", RateLimit),
         (
@@ -107,7 +107,7 @@ fn classifies_gemini_and_qwen_messages() {
 
 #[test]
 fn classifies_copilot_and_pi_messages() {
-    check(&[
+    check_cases(&[
         (None, "rate_limit You have been rate limited", RateLimit),
         (Some(402), "quota You have no quota left", Money),
         (None, "context_limit too much", TokenLimit),
@@ -131,7 +131,7 @@ fn classifies_copilot_and_pi_messages() {
 
 #[test]
 fn classifies_aider_messages() {
-    check(&[
+    check_cases(&[
         (None, "litellm.RateLimitError: RateLimitError: OpenAIException - x", RateLimit),
         (None, "litellm.AuthenticationError: AuthenticationError: OpenAIException - stub error 401", Auth),
         (None, "litellm.ContextWindowExceededError: x", TokenLimit),
@@ -143,7 +143,7 @@ fn classifies_aider_messages() {
 
 #[test]
 fn ignores_numbers_that_are_no_status() {
-    check(&[
+    check_cases(&[
         (None, "wrote 429 files", Other),
         (None, "line 401 of main.rs has an extra bracket", Other),
         (None, "error 4290", Other),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::agent::stream::limit_reset::{LimitReset, TimeOfDay, epoch_reset, parse_limit_reset};
+use crate::agent::stream::limit_reset::{LimitReset, TimeOfDay, parse_limit_reset, reset_from_epoch};
 
 fn reset_at_clock(hour: i8, minute: i8, date: Option<(i8, i8)>, zone: Option<&str>) -> Option<LimitReset> {
     Some(LimitReset::TimeOfDay(TimeOfDay { hour, minute, date, zone: zone.map(str::to_owned) }))
@@ -65,7 +65,7 @@ fn ignores_messages_without_reset_time() {
         assert_eq!(parse_limit_reset(message), None, "{message}");
     }
     assert_eq!(
-        (epoch_reset(0), epoch_reset(12), epoch_reset(1_795_221_600)),
+        (reset_from_epoch(0), reset_from_epoch(12), reset_from_epoch(1_795_221_600)),
         (None, None, Some(LimitReset::At(1_795_221_600)))
     );
 }

@@ -40,8 +40,8 @@ fn record(level: u8) -> TaskLoopRecord {
     }
 }
 
-/// Simulates runs by a script: each word is the result of the next run. Returns the purpose and step of each
-/// run, and the last action.
+/// Simulates runs by a script, in which each word is the result of one run. Returns the phase and step of
+/// each run, and the action after the last one.
 fn simulate_runs(record: &mut TaskLoopRecord, boxes: &mut [(usize, usize)], script: &str) -> String {
     let mut history = Vec::new();
     let mut tip = 1;

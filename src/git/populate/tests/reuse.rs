@@ -5,7 +5,8 @@ use super::*;
 use crate::git::populate::RetiredWorktree;
 
 impl PopulateFixture {
-    /// Creates a worktree on a branch, runs scripts in it, and removes it from git's records.
+    /// Creates the worktree `lane` on a branch and runs scripts in it. Then moves its folder to `left` and
+    /// its git directory to `admin`, as a retired worktree leaves them.
     fn retire_worktree(&self, deeds: &[&str]) {
         let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
         self.sh("git branch lane");
@@ -21,8 +22,8 @@ impl PopulateFixture {
     }
 
     /// Creates the worktree `one` from the retired folder, at HEAD of the main checkout. Returns the number
-    /// of kept files, the number of written files, and whether git wrote any; or why the folder cannot be
-    /// reused.
+    /// of reused files, the number of written files, and whether git wrote any. The error is the reason why
+    /// the folder cannot be reused.
     fn reuse_retired_folder(&self) -> Result<(usize, usize, bool), String> {
         let top = &self.0.top;
         let repo = Repo::discover(&top.join("repo")).unwrap();
@@ -138,7 +139,7 @@ fn rejects_folder_that_differs_from_its_index() {
     }
 }
 
-/// Scripts for other changes that a lane may contain when it lands.
+/// Scripts that change a lane's worktree before it is retired, in addition to `REPO_SCRIPTS`.
 const LANE_SCRIPTS: &[&str] = &[
     "chmod 600 d/n1.txt",
     "chmod 777 d/n2.txt",

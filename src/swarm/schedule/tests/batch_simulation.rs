@@ -16,7 +16,7 @@ pub(super) enum LandingVerdict {
     FailsChecks,
 }
 
-/// A pending step of the simulation.
+/// Something that the simulated process has started and that finishes later.
 #[derive(Debug, Clone)]
 enum PendingStep {
     FinishSetUp(usize),
@@ -33,7 +33,7 @@ pub(super) struct BatchSimulation {
     pub(super) log: Vec<ScheduleEvent>,
     pub(super) model: ReferenceModel,
     rng: SeededRng,
-    /// Steps that the current process has started and waits for.
+    /// What the simulated process has started and waits for.
     pending: Vec<PendingStep>,
     /// Started runs without a recorded end. They continue when the process is killed.
     open_runs: BTreeMap<(usize, u32), OpenRun>,
@@ -41,7 +41,7 @@ pub(super) struct BatchSimulation {
     landing_verdicts: BTreeMap<(usize, usize), LandingVerdict>,
     landing_attempts: BTreeMap<usize, u32>,
     resolution_attempts: BTreeMap<usize, u32>,
-    first_task: BTreeMap<usize, usize>,
+    first_task_by_lane: BTreeMap<usize, usize>,
     interventions: usize,
     /// Number of the event at which the process is killed.
     pub(super) kill_at: Option<usize>,
@@ -99,7 +99,7 @@ impl BatchSimulation {
             landing_verdicts: BTreeMap::new(),
             landing_attempts: BTreeMap::new(),
             resolution_attempts: BTreeMap::new(),
-            first_task: BTreeMap::new(),
+            first_task_by_lane: BTreeMap::new(),
             interventions: 0,
             kill_at: None,
             steps: 0,
@@ -194,7 +194,7 @@ impl BatchSimulation {
     fn carry_out_step(&mut self, step: PendingStep) {
         let event = match step {
             PendingStep::FinishSetUp(lane) => {
-                let task = self.first_task[&lane];
+                let task = self.first_task_by_lane[&lane];
                 if fixed_percent(self.case.seed, 5, task, 0) < self.case.failure_rates.set_up {
                     ScheduleEvent::LaneSetUpFailed { lane }
                 } else {
@@ -232,7 +232,7 @@ impl BatchSimulation {
     fn execute_action(&mut self, action: &Action) {
         match action {
             Action::CreateLane { lane, task, .. } => {
-                self.first_task.insert(*lane, *task);
+                self.first_task_by_lane.insert(*lane, *task);
             }
             Action::SetUpLane { lane } => self.pending.push(PendingStep::FinishSetUp(*lane)),
             Action::StartRun { task, attempt, .. } => {

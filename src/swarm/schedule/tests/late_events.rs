@@ -6,10 +6,10 @@ use crate::swarm::schedule::{BatchOptions, LandingMode, LaneAssignment, Schedule
 
 /// Runs two waves, tasks 0 and 2, then 1 and 3, where 3 depends on 0 and 2. Task 0 has a conflict and lands
 /// when 1 is already done. Returns the batch and the actions of that landing.
-fn land_after_conflict(spread: LaneAssignment, overlaps: &[&[usize]]) -> (BatchDriver, String) {
+fn land_after_conflict(lane_assignment: LaneAssignment, overlaps: &[&[usize]]) -> (BatchDriver, String) {
     let options = BatchOptions {
         mode: LandingMode::Waves,
-        lane_assignment: spread,
+        lane_assignment,
         max_parallel: 1,
         ..BatchOptions::default()
     };
