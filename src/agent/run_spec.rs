@@ -44,7 +44,7 @@ pub(super) struct RunSpec {
     pub(super) accepts_messages: bool,
     /// Whether the worktree may be reset to the start of the run for a retry.
     pub(super) may_retry: bool,
-    /// Whether the run is for a task of a batch. The batch handles failures itself.
+    /// Whether the run is for a task of a batch. The batch, not the supervisor, then retries a crashed run.
     pub(super) is_batch_task: bool,
     /// Prefixes of prompts that the agent would take for one of its own commands.
     pub(super) command_prefixes: Vec<String>,

@@ -47,7 +47,8 @@ pub(crate) struct Wait {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// JSON object of one lane in the output of `git proq wait`.
+/// JSON object of one lane that was waited for, in the output of `git proq wait`: one that has finished, or
+/// still runs after a timeout.
 #[derive(Serialize)]
 pub(super) struct EndedLane {
     lane: String,

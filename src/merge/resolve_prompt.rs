@@ -39,11 +39,11 @@ pub(super) fn build_prompt(
     let names = resolution.conflicted_paths();
     out.push_str(&commits_section(
         repo,
-        "Commits of the lane (`HEAD`, \"ours\")",
+        "Commits of the lane that touch these files (`HEAD`, \"ours\")",
         (resolution.tip, resolution.base),
         &names,
     )?);
-    let theirs = format!("Commits on `{onto}` (\"theirs\")");
+    let theirs = format!("Commits on `{onto}` that touch these files (\"theirs\")");
     out.push_str(&commits_section(repo, &theirs, (resolution.base, resolution.tip), &names)?);
     out.push_str(&conflicts_section(repo, resolution, reference)?);
     out.push_str(&rules_section(resolution, allowance));

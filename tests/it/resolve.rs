@@ -104,11 +104,11 @@ fn resolving_run_has_log_record_and_prompt() {
 
     Say lane everywhere
 
-    # Commits of the lane (`HEAD`, "ours")
+    # Commits of the lane that touch these files (`HEAD`, "ours")
 
     - [ID] Say lane
 
-    # Commits on `main` ("theirs")
+    # Commits on `main` that touch these files ("theirs")
 
     - [ID] main goes on
 

@@ -55,7 +55,7 @@ pub(crate) enum ClientLine {
 }
 
 impl ClientLine {
-    /// Returns the line, with its line break.
+    /// Returns the entry as a line of the run's log, with its line break.
     pub(crate) fn to_line(&self) -> String {
         // The value contains only texts and numbers, so serialization cannot fail.
         serde_json::to_string(self).unwrap_or_default() + "\n"

@@ -39,7 +39,7 @@ pub(crate) fn goal_prompt(
     source_file: Option<&SourceFile>,
 ) -> Result<String, Error> {
     let mut out = format!(
-        "{}\n\n# Assignment\n\nWrite a plan for this goal: tasks for several coding agents, some of which can run in parallel. Inspect \
+        "{}\n\n# Assignment\n\nWrite a plan for the goal above: tasks for several coding agents, some of which can run in parallel. Inspect \
          the repository as far as you need to, and change nothing in it.\n\n",
         goal.trim()
     );

@@ -132,7 +132,8 @@ fn create_landing_lane(project: &Project, batch: &BatchRecord, tip: Oid) -> Resu
     Ok(lane::create_lane(project, &lane::plan_lane(project, landing_lane_spec(batch, &summary, tip)?)?)?.lane)
 }
 
-/// Returns a one-line summary of a batch.
+/// Returns the plan's summary, or the names of its sources if it has none. It is the title of the lane that
+/// lands the batch.
 fn batch_summary(batch: &BatchRecord) -> String {
     if batch.summary.is_empty() { batch.sources.join(" ") } else { batch.summary.clone() }
 }

@@ -81,7 +81,8 @@ pub(super) struct TaskState {
     pub(super) skip_cause: Option<usize>,
     /// Whether the requested stop of the task's agent is immediate. None when no stop is requested.
     pub(super) stop_request: Option<bool>,
-    /// Whether the failed checks run again on the same work. The failure policy has been applied already.
+    /// Whether the task is landing again, with the same work, after its checks failed. The failure policy was
+    /// applied then, and does not apply again.
     pub(super) is_recheck: bool,
 }
 
