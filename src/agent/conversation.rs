@@ -14,7 +14,7 @@ use crate::lane::{self, Inbox, Project, effective_state};
 use crate::store::records::{AnyLane, LaneState, MessageRecord, RunRecord};
 use crate::store::{self, LockGuard, LockName, Record, now};
 
-/// What happened to a message that was sent.
+/// Outcome of sending a message: the agent starts on it now, or gets it after its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
     /// The agent continues with the message.

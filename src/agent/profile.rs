@@ -204,7 +204,7 @@ impl Capabilities {
     }
 }
 
-/// What git-proq does with processes that an agent leaves running when it exits.
+/// Treatment of the processes that an agent leaves running when it exits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum StrayPolicy {

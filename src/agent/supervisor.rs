@@ -125,7 +125,7 @@ struct Supervisor<'a> {
 enum NextRun {
     /// No further run.
     End,
-    /// The same run again, after a delay.
+    /// Start the run again after a delay.
     Retry(Retry),
     /// A run in a new conversation that continues the request of the run with this number.
     NewConversation(u32),

@@ -155,7 +155,7 @@ pub enum UsageError {
     /// An agent's report has an invalid format.
     #[error("this is no report: {reason}; what was reported before stays")]
     InvalidReport {
-        /// What is invalid, as text.
+        /// Fault of the report, as text.
         reason: String,
     },
     /// The user answered a confirmation prompt with no.

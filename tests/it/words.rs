@@ -1,6 +1,6 @@
 //! Rules about words: the glossary decides, and words it retired stay out of names and comments.
 
-use std::path::Path;
+use super::guard::source_code::{Source, all_sources, sources, split_code_and_comments};
 
 /// Words that name nothing a stranger could search for. They are refused as parts of identifiers.
 const RETIRED_IN_NAMES: &[&str] = &[
@@ -63,26 +63,6 @@ fn words_of(identifier: &str) -> Vec<String> {
     words
 }
 
-/// Splits a line into its code, with string contents removed, and its comment. `in_string` is whether the
-/// line starts inside a string literal, and afterwards whether the next one does.
-fn code_and_comment<'l>(line: &'l str, in_string: &mut bool) -> (String, &'l str) {
-    let mut code = String::new();
-    let mut chars = line.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' if *in_string => drop(chars.next()),
-            '"' if !code.ends_with('\'') => {
-                *in_string = !*in_string;
-                code.push(c);
-            }
-            '/' if !*in_string && line[at..].starts_with("//") => return (code, &line[at..]),
-            _ if *in_string => {}
-            _ => code.push(c),
-        }
-    }
-    (code, "")
-}
-
 /// Returns the lines of a source file whose doc comments are shown to users: items that derive one of
 /// [`SHOWN_DERIVES`], with their fields and variants.
 fn shown_lines(lines: &[&str]) -> Vec<bool> {
@@ -132,21 +112,18 @@ fn introduced(code: &str) -> Vec<&str> {
     names
 }
 
-fn check_file(path: &Path, findings: &mut Vec<String>) {
-    let text = std::fs::read_to_string(path).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
+fn check_source(source: &Source, findings: &mut Vec<String>) {
+    let lines: Vec<&str> = source.text.lines().collect();
     let shown = shown_lines(&lines);
-    let mut in_string = false;
-    for (at, line) in lines.iter().enumerate() {
-        let (code, comment) = code_and_comment(line, &mut in_string);
-        let place = || format!("{}:{}", path.display(), at + 1);
-        for name in introduced(&code) {
-            if words_of(name).iter().any(|word| RETIRED_IN_NAMES.contains(&word.as_str())) && !shown[at] {
-                findings.push(format!("{} names {name}", place()));
-            }
-        }
+    for (at, (code, comment)) in source.code.lines().zip(source.comments.lines()).enumerate() {
         if shown[at] {
             continue;
+        }
+        let place = || format!("{}:{}", source.relative_path(), at + 1);
+        for name in introduced(code) {
+            if words_of(name).iter().any(|word| RETIRED_IN_NAMES.contains(&word.as_str())) {
+                findings.push(format!("{} names {name}", place()));
+            }
         }
         // What stands in backticks is quoted: a key, a command, a text on the screen.
         let prose = comment.split('`').step_by(2);
@@ -159,49 +136,25 @@ fn check_file(path: &Path, findings: &mut Vec<String>) {
     }
 }
 
-fn check_folder(folder: &Path, findings: &mut Vec<String>) {
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            check_folder(&path, findings);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            check_file(&path, findings);
-        }
-    }
-}
-
 #[test]
 fn names_and_comments_avoid_retired_words() {
     let mut findings = Vec::new();
-    for folder in ["src", "tests", "xtask", "examples"] {
-        check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut findings);
+    for source in all_sources().iter().chain(&sources("examples")) {
+        check_source(source, &mut findings);
     }
     assert_eq!(findings, [""; 0]);
-}
-
-/// Collects the names of tests below `folder` that are longer than `limit`.
-fn long_test_names(folder: &Path, limit: usize, long: &mut Vec<String>) {
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            long_test_names(&path, limit, long);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let mut is_test = false;
-            for line in text.lines().map(str::trim) {
-                let name = line.strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next());
-                long.extend(name.filter(|name| is_test && name.len() > limit).map(str::to_owned));
-                is_test = line == "#[test]" || is_test && (line.starts_with("#[") || line.starts_with("//"));
-            }
-        }
-    }
 }
 
 #[test]
 fn test_names_are_short() {
     let mut long = Vec::new();
-    for folder in ["src", "tests", "xtask"] {
-        long_test_names(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), 60, &mut long);
+    for source in all_sources() {
+        let mut is_test = false;
+        for line in source.code.lines().map(str::trim) {
+            let name = line.strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next());
+            long.extend(name.filter(|name| is_test && name.len() > 60).map(str::to_owned));
+            is_test = line == "#[test]" || is_test && (line.starts_with("#[") || line.is_empty());
+        }
     }
     assert_eq!(long, [""; 0]);
 }
@@ -213,9 +166,7 @@ fn splits_names_and_comments() {
         introduced("pub fn told(said: u8) -> Desk { let heard = x::y(1); }"),
         ["told", "said", "heard"]
     );
-    let mut in_string = false;
-    let split = code_and_comment("let a = \"told // x\"; // said", &mut in_string);
-    assert_eq!(split, ("let a = \"\"; ".to_owned(), "// said"));
-    assert_eq!(code_and_comment("let a = \"told \\", &mut in_string).0, "let a = \"");
-    assert!(in_string);
+    let (code, comments) = split_code_and_comments("let a = r#\"told \" // x\"#; // said\nlet b = '\"';\n");
+    assert_eq!(code, "let a = ; \nlet b = ;\n");
+    assert_eq!(comments, "// said\n\n");
 }

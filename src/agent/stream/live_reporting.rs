@@ -5,11 +5,11 @@ use super::Dialect;
 /// When an agent reports during its run how full its model's context is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContextReporting {
-    /// While it works.
+    /// While the agent works.
     WhileRunning,
-    /// After its first turn, since it reports the size of the context only at the end of a turn.
+    /// After the first turn, since the agent reports the size of the context only at the end of a turn.
     AfterFirstTurn,
-    /// It never reports that.
+    /// The agent never reports it.
     Never,
 }
 

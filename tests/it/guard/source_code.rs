@@ -3,37 +3,39 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub(super) struct Source {
+pub(crate) struct Source {
     path: PathBuf,
-    pub(super) text: String,
+    pub(crate) text: String,
     /// The text without comments and string contents.
-    pub(super) code: String,
+    pub(crate) code: String,
+    /// The comments alone. Like `code`, it has the lines of the text.
+    pub(crate) comments: String,
 }
 
 impl Source {
-    pub(super) fn relative_path(&self) -> String {
+    pub(crate) fn relative_path(&self) -> String {
         self.path.strip_prefix(root()).unwrap().display().to_string()
     }
 
     /// Returns the top-level module of the file: `cli` for `src/cli/list.rs`, `interrupt` for
     /// `src/interrupt.rs`.
-    pub(super) fn top_module(&self) -> String {
+    pub(crate) fn top_module(&self) -> String {
         let inside = self.path.strip_prefix(root().join("src")).unwrap();
         let first = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
         first.trim_end_matches(".rs").to_owned()
     }
 
     /// Returns the code without its unit tests.
-    pub(super) fn production_code(&self) -> &str {
+    pub(crate) fn production_code(&self) -> &str {
         self.code.split("#[cfg(test)]").next().unwrap()
     }
 }
 
-pub(super) fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-pub(super) fn sources(below: &str) -> Vec<Source> {
+pub(crate) fn sources(below: &str) -> Vec<Source> {
     let mut out = Vec::new();
     let mut folders = vec![root().join(below)];
     while let Some(folder) = folders.pop() {
@@ -43,8 +45,8 @@ pub(super) fn sources(below: &str) -> Vec<Source> {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let code = strip_comments_and_strings(&text);
-                out.push(Source { path, text, code });
+                let (code, comments) = split_code_and_comments(&text);
+                out.push(Source { path, text, code, comments });
             }
         }
     }
@@ -54,17 +56,20 @@ pub(super) fn sources(below: &str) -> Vec<Source> {
 }
 
 /// Returns the sources of the program, its tests, and the repository's own tasks.
-pub(super) fn all_sources() -> Vec<Source> {
+pub(crate) fn all_sources() -> Vec<Source> {
     ["src", "tests", "xtask/src"].into_iter().flat_map(sources).collect()
 }
 
-/// Removes comments and the contents of strings, so that only code is searched. Line breaks stay.
-fn strip_comments_and_strings(text: &str) -> String {
-    let mut out = String::new();
+/// Splits a text into its code, without the contents of strings, and its comments. Both keep all line breaks.
+pub(crate) fn split_code_and_comments(text: &str) -> (String, String) {
+    let mut code = String::new();
+    let mut comments = String::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let skip = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
+            let end = rest.find('\n').unwrap_or(rest.len());
+            comments.push_str(&rest[..end]);
+            end
         } else if let Some(inner) = raw_string_end(rest) {
             inner
         } else if rest.starts_with('"') {
@@ -72,14 +77,17 @@ fn strip_comments_and_strings(text: &str) -> String {
         } else if rest.starts_with("'\"'") || rest.starts_with("b'\"'") {
             rest.find("'\"'").unwrap() + 3
         } else {
-            out.push(c);
+            code.push(c);
+            comments.extend((c == '\n').then_some(c));
             rest = &rest[c.len_utf8()..];
             continue;
         };
-        out.extend(rest[..skip].chars().filter(|c| *c == '\n'));
+        let line_breaks = rest[..skip].matches('\n').count();
+        code.extend(std::iter::repeat_n('\n', line_breaks));
+        comments.extend(std::iter::repeat_n('\n', line_breaks));
         rest = &rest[skip..];
     }
-    out
+    (code, comments)
 }
 
 fn raw_string_end(text: &str) -> Option<usize> {
@@ -104,7 +112,7 @@ fn string_end(text: &str) -> usize {
 }
 
 /// Returns every path that code names by `crate::`, with groups expanded: `git::Oid`, `lane::Project` …
-pub(super) fn crate_paths(code: &str) -> BTreeSet<String> {
+pub(crate) fn crate_paths(code: &str) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
@@ -139,7 +147,7 @@ fn collect_paths<'a>(mut text: &'a str, prefix: &str, out: &mut BTreeSet<String>
 
 #[test]
 fn expands_grouped_imports() {
-    let code = strip_comments_and_strings(
+    let (code, _) = split_code_and_comments(
         "use crate::git::{self, Oid, a::{B, c::D}};\nuse crate::note; // crate::cli\nlet x = crate::lane::f(\"crate::cli\");",
     );
     let found: Vec<String> = crate_paths(&code).into_iter().collect();
