@@ -8,6 +8,8 @@ pub(crate) struct Source {
     pub(crate) text: String,
     /// The text without comments and string contents.
     pub(crate) code: String,
+    /// The code without what only tests compile.
+    pub(crate) production: String,
     /// The comments alone. Like `code`, it has the lines of the text.
     pub(crate) comments: String,
 }
@@ -23,11 +25,6 @@ impl Source {
         let inside = self.path.strip_prefix(root().join("src")).unwrap();
         let first = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
         first.trim_end_matches(".rs").to_owned()
-    }
-
-    /// Returns the code without its unit tests.
-    pub(crate) fn production_code(&self) -> &str {
-        self.code.split("#[cfg(test)]").next().unwrap()
     }
 }
 
@@ -46,7 +43,8 @@ pub(crate) fn sources(below: &str) -> Vec<Source> {
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let (code, comments) = split_code_and_comments(&text);
-                out.push(Source { path, text, code, comments });
+                let production = without_test_items(&code);
+                out.push(Source { path, text, code, production, comments });
             }
         }
     }
@@ -90,6 +88,47 @@ pub(crate) fn split_code_and_comments(text: &str) -> (String, String) {
     (code, comments)
 }
 
+/// Returns code with every item behind `#[cfg(test)]` left out. It keeps all line breaks.
+pub(crate) fn without_test_items(code: &str) -> String {
+    const MARK: &str = "#[cfg(test)]";
+    let mut out = String::new();
+    let mut rest = code;
+    while let Some((before, marked)) = rest.split_once(MARK) {
+        let (item, after) = marked.split_at(item_end(marked));
+        out.push_str(before);
+        out.extend(std::iter::repeat_n('\n', item.matches('\n').count()));
+        rest = after;
+    }
+    out + rest
+}
+
+/// Returns where the first item of a text ends: after its `;` or its last brace, or, for a field, a variant
+/// or an arm, after its comma.
+fn item_end(text: &str) -> usize {
+    let mut open = 0;
+    let mut angles = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '[' | '{' => open += 1,
+            ')' | ']' | '}' if open == 0 => return at,
+            ')' | ']' => open -= 1,
+            '}' => {
+                open -= 1;
+                let is_expression = text[at + 1..].starts_with(['.', ',', ';', ')']);
+                if open == 0 && !is_expression {
+                    return at + 1;
+                }
+            }
+            '<' if open == 0 => angles += 1,
+            '>' if open == 0 && !text[..at].ends_with(['-', '=']) => angles -= 1,
+            ';' if open == 0 => return at + 1,
+            ',' if open == 0 && angles == 0 => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
 fn raw_string_end(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('r')?;
     let hashes = inner.len() - inner.trim_start_matches('#').len();
@@ -113,12 +152,16 @@ fn string_end(text: &str) -> usize {
 
 /// Returns every path that code names by `crate::`, with groups expanded: `git::Oid`, `lane::Project` …
 pub(crate) fn crate_paths(code: &str) -> BTreeSet<String> {
+    paths_after(code, "crate::")
+}
+
+/// Returns every path that follows a prefix (`crate::`, `super::`, `use `) in code, with groups expanded.
+pub(crate) fn paths_after(code: &str, prefix: &str) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-            continue;
+    for (at, _) in code.match_indices(prefix) {
+        if !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
+            collect_paths(&code[at + prefix.len()..], "", &mut out);
         }
-        collect_paths(&code[at + "crate::".len()..], "", &mut out);
     }
     out
 }
@@ -152,4 +195,12 @@ fn expands_grouped_imports() {
     );
     let found: Vec<String> = crate_paths(&code).into_iter().collect();
     assert_eq!(found, ["git::Oid", "git::a::B", "git::a::c::D", "git::self", "lane::f", "note"]);
+}
+
+#[test]
+fn leaves_out_test_items_only() {
+    let code = "use a;\n#[cfg(test)]\nuse b;\nstruct S {\n    #[cfg(test)]\n    c: HashMap<u8, d>,\n    e: f,\n}\n\
+                #[cfg(test)]\nfn g<H, I>(x: [u8; 2]) -> J {\n    k();\n}\nfn l() {}\n#[cfg(test)]\nmod tests {}\nfn m() {}\n";
+    let left: String = without_test_items(code).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(left, "use a; struct S { e: f, } fn l() {} fn m() {}");
 }
