@@ -59,7 +59,7 @@ fn manual_switch_and_back_restore_generated_states() {
 
 #[test]
 fn undo_and_redo_preview_of_generated_states() {
-    check_generated_previews(11, |sandbox| {
+    check_generated_previews(12, |sandbox| {
         let shown = WorktreeState::capture(sandbox, &sandbox.repo);
         let _ = sandbox.proq(&["undo"]).ok();
         let _ = sandbox.proq(&["op", "redo"]).ok();

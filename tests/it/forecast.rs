@@ -1,5 +1,6 @@
 //! Forecasts compared with git's own merges, over randomly generated lanes.
 
+use fastrand::Rng;
 use std::collections::BTreeSet;
 
 use super::recovery::kit::with_git_wrapper;
@@ -12,48 +13,33 @@ const ROUNDS: u64 = 3;
 /// How many of a hundred forecasts of files that both sides changed may differ from git's merge.
 const MAX_WRONG_PERCENT: usize = 1;
 
-/// A small random number generator that gives the same numbers for the same seed everywhere.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % n
-    }
-
-    fn pick<'t>(&mut self, all: &[&'t str]) -> &'t str {
-        all[usize::try_from(self.below(all.len() as u64)).unwrap()]
-    }
-}
-
 const FILES: &[&str] = &["one", "two", "d/three", "d/four", "d/e/five", "f/six", "f/seven", "eight"];
 
 /// Returns a random change of a few files, as a script.
 fn random_change(rng: &mut Rng) -> String {
     let mut out = String::new();
-    for _ in 0..=rng.below(3) {
-        let file = rng.pick(FILES);
-        let line = 1 + rng.below(24);
-        let last = (line + rng.below(3)).min(24);
-        let word = rng.below(3);
-        let step = match rng.below(16) {
+    for _ in 0..=rng.u64(..3) {
+        let file = rng.choice(FILES).unwrap();
+        let line = 1 + rng.u64(..24);
+        let last = (line + rng.u64(..3)).min(24);
+        let word = rng.u64(..3);
+        let step = match rng.u64(..16) {
             0..=4 => format!("sed -i '{line}s/.*/w{word}/' {file}"),
             5..=7 => format!("sed -i '{line},{last}d' {file}"),
             8 | 9 => format!("sed -i '{line}i i{word}' {file}"),
             10 => format!("sed -i 's/^{line}$/x{word}/; s/^{last}$/y{word}/' {file}"),
-            11 => format!("mkdir -p n; seq {line} > n/{}", rng.pick(&["a", "b", "c", "d"])),
+            11 => format!("mkdir -p n; seq {line} > n/{}", rng.choice(["a", "b", "c", "d"]).unwrap()),
             12 => format!("git rm -qf {file}"),
             13 => format!("git mv {file} {file}{word}"),
             14 => format!("chmod +x {file}"),
             _ => rng
-                .pick(&[
+                .choice([
                     "git mv d/e d/g",
                     "git mv f g",
                     "ln -sf one eight",
                     "rm eight; mkdir eight; echo > eight/x",
                 ])
+                .unwrap()
                 .to_owned(),
         };
         // A change that no longer applies is skipped.
@@ -64,7 +50,7 @@ fn random_change(rng: &mut Rng) -> String {
 
 /// Returns a repository with a base that has moved, and lanes of every kind.
 fn random_repository(seed: u64) -> Sandbox {
-    let mut rng = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut rng = Rng::with_seed(seed);
     let sandbox = Sandbox::new();
     sandbox
         .sh(&format!("mkdir -p d/e f; for f in {}; do {{ echo $f; seq 24; }} > $f; done", FILES.join(" ")));
@@ -76,8 +62,8 @@ fn random_repository(seed: u64) -> Sandbox {
         }
         let name = format!("l{n:02}");
         sandbox.lane_with_commit(&name, &random_change(&mut rng));
-        if rng.below(5) == 0 {
-            let other = if rng.below(2) == 0 { "main" } else { "proq/l00" };
+        if rng.u64(..5) == 0 {
+            let other = if rng.u64(..2) == 0 { "main" } else { "proq/l00" };
             let merge = format!("git merge -q --no-edit {other} >/dev/null 2>&1 || git reset -q --hard");
             sandbox.sh_in(&sandbox.lane_path(&name), &merge);
             sandbox.commit_in_lane(&name, &random_change(&mut rng));

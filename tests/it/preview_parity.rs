@@ -3,7 +3,9 @@
 
 use std::fmt::Write;
 
-use super::property::Rng;
+use fastrand::Rng;
+
+use super::property::seeded_rng;
 use super::support::{Output, Sandbox, WorktreeState};
 
 /// Files of the first commit, with names that git has no special rules for.
@@ -74,9 +76,9 @@ impl PreviewSimulation {
     }
 
     fn apply_random_change(&mut self, rng: &mut Rng) {
-        let pick = |rng: &mut Rng, from: &[&'static str]| from[rng.below(from.len())];
-        let change = match rng.below(6) {
-            0 | 1 => format!("test ! -f {0} || echo more{1} >>{0}", pick(rng, BASE_FILES), rng.below(9)),
+        let pick = |rng: &mut Rng, from: &[&'static str]| from[rng.usize(..from.len())];
+        let change = match rng.usize(..6) {
+            0 | 1 => format!("test ! -f {0} || echo more{1} >>{0}", pick(rng, BASE_FILES), rng.usize(..9)),
             // The new content is as long as the old.
             2 => format!(
                 "test ! -f {0} || tr a-z0-9 b-za1-90 <{0} >$HOME/t; test ! -f {0} || cat $HOME/t >{0}",
@@ -84,7 +86,7 @@ impl PreviewSimulation {
             ),
             3 | 4 => {
                 let name = pick(rng, NEW_FILES);
-                format!("mkdir -p $(dirname {name}); echo {} >{name}", rng.below(9))
+                format!("mkdir -p $(dirname {name}); echo {} >{name}", rng.usize(..9))
             }
             _ => pick(rng, OTHER_CHANGES).to_owned(),
         };
@@ -110,17 +112,17 @@ impl PreviewSimulation {
 
     fn run(mut self, rng: &mut Rng) -> String {
         for round in 0..4 {
-            if rng.below(2) == 0 {
+            if rng.usize(..2) == 0 {
                 self.age_files(2001 + round);
             }
-            for _ in 0..rng.below(6) {
+            for _ in 0..rng.usize(..6) {
                 self.apply_random_change(rng);
             }
             for args in [&["preview", "show"][..], &["preview", "--back"]] {
                 let out = self.proq(args);
                 self.transcript += &format!("{args:?} {} {}\n", out.code, out.stderr);
                 self.record_state("then");
-                if args.len() == 2 && args[1] == "show" && rng.below(3) == 0 {
+                if args.len() == 2 && args[1] == "show" && rng.usize(..3) == 0 {
                     self.apply_random_change(rng);
                 }
             }
@@ -130,7 +132,7 @@ impl PreviewSimulation {
 }
 
 fn assert_same_transcript(salt: u64) {
-    let mut rng = Rng::new(salt);
+    let mut rng = seeded_rng(salt);
     for _ in 0..4 {
         let by_git = PreviewSimulation::new(true).run(&mut rng.clone());
         let in_process = PreviewSimulation::new(false).run(&mut rng);

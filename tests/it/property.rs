@@ -4,6 +4,7 @@
 //! Runs are deterministic; `PROQ_TEST_SEED=random cargo test property` explores other seeds. A failure prints
 //! its seed, and `PROQ_TEST_SEED=N` repeats that run.
 
+use fastrand::Rng;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -33,41 +34,27 @@ const NAMES: &[&[u8]] = &[
     b":(top)",
 ];
 
-/// Small random number generator that yields the same numbers for the same seed on every machine.
-#[derive(Clone)]
-pub struct Rng(u64);
+/// Returns a generator from the seed of all random tests, different for each `salt`, and prints the seed.
+pub(crate) fn seeded_rng(salt: u64) -> Rng {
+    let seed = support::random_seed();
+    println!("PROQ_TEST_SEED={seed}");
+    Rng::with_seed(seed ^ (salt << 48))
+}
 
-impl Rng {
-    /// Creates a generator from the seed of all random tests, different for each `salt`, and prints the seed.
-    pub fn new(salt: u64) -> Rng {
-        let seed = support::random_seed();
-        println!("PROQ_TEST_SEED={seed}");
-        Rng((seed ^ (salt << 48)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
+/// Returns a random name below `folder`.
+fn random_name(rng: &mut Rng, folder: &str) -> Vec<u8> {
+    [folder.as_bytes(), NAMES[rng.usize(..NAMES.len())]].concat()
+}
 
-    /// Returns a number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from((self.0 >> 16) % n as u64).unwrap()
-    }
-
-    /// Returns a random name below `folder`.
-    fn name(&mut self, folder: &str) -> Vec<u8> {
-        [folder.as_bytes(), NAMES[self.below(NAMES.len())]].concat()
-    }
-
-    /// Returns a short text, or lines that two sides can change independently.
-    fn text(&mut self) -> String {
-        match self.below(3) {
-            0 => String::new(),
-            1 => format!("{}\n", self.below(1000)),
-            _ => {
-                let mut lines: Vec<String> = (0..12).map(|n| format!("{n} -\n")).collect();
-                (0..2).for_each(|n| lines[self.below(12)] = format!("x {n}\n"));
-                lines.concat()
-            }
+/// Returns a short text, or lines that two sides can change independently.
+fn random_text(rng: &mut Rng) -> String {
+    match rng.usize(..3) {
+        0 => String::new(),
+        1 => format!("{}\n", rng.usize(..1000)),
+        _ => {
+            let mut lines: Vec<String> = (0..12).map(|n| format!("{n} -\n")).collect();
+            (0..2).for_each(|n| lines[rng.usize(..12)] = format!("x {n}\n"));
+            lines.concat()
         }
     }
 }
@@ -87,26 +74,26 @@ impl<'a> RandomWorktree<'a> {
 
     /// Makes one random change to files only.
     fn change_files(&mut self, rng: &mut Rng) {
-        let name = rng.name(self.folder);
+        let name = random_name(rng, self.folder);
         let path = self.dir.join(OsStr::from_bytes(&name));
-        let action = rng.below(8);
+        let action = rng.usize(..8);
         match action {
             0..=2 => {
                 self.clear_path(&path);
-                std::fs::write(&path, rng.text()).unwrap();
+                std::fs::write(&path, random_text(rng)).unwrap();
             }
             3 => remove_path(&path),
             4 if path.is_file() && !path.is_symlink() => {
-                let mode = if rng.below(2) == 0 { 0o644 } else { 0o755 };
+                let mode = if rng.usize(..2) == 0 { 0o644 } else { 0o755 };
                 std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
             }
             5 => {
                 self.clear_path(&path);
                 // Never a link to a link: in a cycle of links git sees no change, and the preview is refused.
-                symlink(["a.txt", "deep", "nowhere"][rng.below(3)], &path).unwrap();
+                symlink(["a.txt", "deep", "nowhere"][rng.usize(..3)], &path).unwrap();
             }
             6 => {
-                let other = self.dir.join(OsStr::from_bytes(&rng.name(self.folder)));
+                let other = self.dir.join(OsStr::from_bytes(&random_name(rng, self.folder)));
                 if path.symlink_metadata().is_ok() && !other.starts_with(&path) && !path.starts_with(&other) {
                     self.clear_path(&other);
                     // Clearing the target path may have removed the source of the move.
@@ -121,11 +108,11 @@ impl<'a> RandomWorktree<'a> {
 
     /// Makes one random change to files, the index or both.
     fn change_files_or_index(&mut self, rng: &mut Rng) {
-        if rng.below(3) > 0 {
+        if rng.usize(..3) > 0 {
             return self.change_files(rng);
         }
-        let name = rng.name(self.folder);
-        let args: &[&str] = match rng.below(8) {
+        let name = random_name(rng, self.folder);
+        let args: &[&str] = match rng.usize(..8) {
             0..=2 => &["add", "-A"],
             3 => &["rm", "-rq", "--cached"],
             4 => &["add", "-N"],
@@ -178,18 +165,18 @@ fn random_repository(rng: &mut Rng, folder: &'static str) -> Sandbox {
 }
 
 fn assert_preview_round_trip(salt: u64) {
-    let mut rng = Rng::new(salt);
+    let mut rng = seeded_rng(salt);
     for _ in 0..2 {
         let sandbox = random_repository(&mut rng, "");
         for _ in 0..4 {
             let mut user = RandomWorktree::new(&sandbox, &sandbox.repo, "");
-            for _ in 0..rng.below(14) {
+            for _ in 0..rng.usize(..14) {
                 user.change_files_or_index(&mut rng);
             }
             println!("{:#?}", user.log);
             let before = WorktreeState::capture(&sandbox, &sandbox.repo);
             let _ = sandbox.proq(&["preview", "one"]).ok();
-            if rng.below(3) == 0 {
+            if rng.usize(..3) == 0 {
                 let _ = sandbox.proq(&["preview", "two"]).ok();
             }
             let _ = sandbox.proq(&["preview", "--back"]).ok();
@@ -221,7 +208,7 @@ fn status_of_folder<'i>(image: &'i WorktreeState, folder: &str) -> Vec<&'i Strin
 }
 
 fn assert_landing_keeps_local_changes(salt: u64) {
-    let mut rng = Rng::new(salt);
+    let mut rng = seeded_rng(salt);
     for _ in 0..4 {
         let sandbox = random_repository(&mut rng, "lane/");
         let mut base = RandomWorktree::new(&sandbox, &sandbox.repo, "user/");
@@ -232,7 +219,7 @@ fn assert_landing_keeps_local_changes(salt: u64) {
         let merge = "git worktree add -q --detach ../plain; cd ../plain; git merge -q --no-ff -m plain proq/one > /dev/null 2>&1 && git rev-parse HEAD^{tree} || echo conflict";
         let expected_tree = sandbox.sh(merge);
         let mut user = RandomWorktree::new(&sandbox, &sandbox.repo, "user/");
-        for _ in 0..rng.below(16) {
+        for _ in 0..rng.usize(..16) {
             user.change_files_or_index(&mut rng);
         }
         println!("{:#?}", user.log);

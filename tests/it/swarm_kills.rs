@@ -1,6 +1,7 @@
 //! Stress test of the scheduler: forty tasks in six waves, of which some share files, two fail, two conflict
 //! and one stalls, while their scheduler is killed twenty times; and a model that checks its log.
 
+use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -26,18 +27,6 @@ struct Task {
     scope: Option<String>,
 }
 
-/// Random numbers that are the same for the same seed (xorshift64).
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % n as u64).unwrap()
-    }
-}
-
 /// Forty tasks in six waves; the first two conflict, the third stalls once, `bad-…` fail.
 fn tasks(rng: &mut Rng) -> Vec<Task> {
     let waves = [8, 8, 7, 7, 5, 5];
@@ -57,8 +46,8 @@ fn tasks(rng: &mut Rng) -> Vec<Task> {
             if !previous_wave.is_empty() {
                 // One or two tasks of the previous wave, so that there are as many waves; not always one that
                 // fails.
-                needs.insert(previous_wave[rng.below(previous_wave.len())]);
-                needs.insert(previous_wave[rng.below(previous_wave.len())]);
+                needs.insert(previous_wave[rng.usize(..previous_wave.len())]);
+                needs.insert(previous_wave[rng.usize(..previous_wave.len())]);
             }
             // Some tasks of a wave share files.
             let scope = (wave > 0 && n % 3 == 1).then(|| format!("shared-{wave}/"));
@@ -109,7 +98,7 @@ struct StressRun {
 
 impl StressRun {
     fn new(seed: u64) -> StressRun {
-        let mut rng = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let mut rng = Rng::with_seed(seed);
         let tasks = tasks(&mut rng);
         let sandbox = Sandbox::new();
         sandbox.write("clash.txt", "start\n");
@@ -146,16 +135,16 @@ impl StressRun {
     /// Kills the scheduler once: at a fault point, or from outside at any moment.
     fn kill_once(&mut self) {
         let (first_line, old_scheduler) = (self.lines().len(), self.scheduler_line());
-        let (point, max_lines) = match self.rng.below(8) {
+        let (point, max_lines) = match self.rng.usize(..8) {
             0 => (Some("batch.event"), 9),
             1 => (Some("batch.written"), 9),
             2 => (Some("batch.action"), 9),
             3 => (Some("batch.launch"), 9),
             4 => (Some("launch.prepared"), 9),
             5 => (Some("launch.heard"), 9),
-            _ => (None, self.rng.below(9)),
+            _ => (None, self.rng.usize(..9)),
         };
-        let hit = 1 + self.rng.below(if point == Some("batch.action") { 20 } else { 4 });
+        let hit = 1 + self.rng.usize(..if point == Some("batch.action") { 20 } else { 4 });
         let mut command = self.sandbox.proq_command(&self.sandbox.repo, &["resume", "--detach"]);
         if let Some(point) = point.filter(|_| cfg!(debug_assertions)) {
             command.env("PROQ_TEST_DIE_AT", format!("{point}:{hit}"));

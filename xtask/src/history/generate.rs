@@ -1,6 +1,8 @@
 //! Generation of histories. The same seed and number give the same history on every machine.
 
-use super::super::dice::Rng;
+use fastrand::Rng;
+
+use super::super::dice;
 use super::super::states::{Attr, Disk, Head, Index, PathState};
 use super::step::{Change, Edit, MAIN, Step, WorktreeName};
 use super::worktree::is_ignored;
@@ -67,7 +69,7 @@ struct Generator {
 
 /// Returns the history with this number.
 pub(crate) fn generate_history(seed: u64, number: usize, length: usize) -> Vec<Step> {
-    let rng = Rng::new(seed, &format!("history {number}"));
+    let rng = dice::seeded(seed, &format!("history {number}"));
     let mut generator =
         Generator { rng, token_count: 0, shown: false, last_can_be_undone: false, last_was_undo: false };
     // Most histories start with commits in lanes, so that there is something to preview and to land.
@@ -84,7 +86,7 @@ pub(crate) fn generate_history(seed: u64, number: usize, length: usize) -> Vec<S
 
 impl Generator {
     fn next_step(&mut self) -> Step {
-        let roll = self.rng.below(100);
+        let roll = self.rng.usize(..100);
         let (fresh, undone) = (self.last_can_be_undone, self.last_was_undo);
         (self.last_can_be_undone, self.last_was_undo) = (false, false);
         if fresh && roll < 15 || undone && roll < 12 {
@@ -95,10 +97,10 @@ impl Generator {
             self.last_can_be_undone = true;
             return Step::Proq(vec!["op", "redo"]);
         }
-        match self.rng.below(100) {
+        match self.rng.usize(..100) {
             0..44 => self.user_step(),
             44..49 if self.shown || roll < 15 => {
-                Step::UserGit(USER_COMMANDS[self.rng.below(USER_COMMANDS.len())].to_vec())
+                Step::UserGit(USER_COMMANDS[self.rng.usize(..USER_COMMANDS.len())].to_vec())
             }
             49 | 50 => Step::Proq(vec!["snap", "list"]),
             51 => Step::Proq(vec!["op", "log"]),
@@ -114,7 +116,7 @@ impl Generator {
     fn command(&mut self) -> Step {
         self.last_can_be_undone = true;
         let lane = self.lane();
-        Step::Proq(match self.rng.below(20) {
+        Step::Proq(match self.rng.usize(..20) {
             0..2 => vec!["spawn", "--empty", "-n", "three"],
             2 => vec!["spawn", "--empty", "-n", lane],
             3..8 if self.shown => {
@@ -135,37 +137,37 @@ impl Generator {
     }
 
     fn user_step(&mut self) -> Step {
-        let at = match self.rng.below(10) {
+        let at = match self.rng.usize(..10) {
             0..5 => MAIN,
             _ => self.lane(),
         };
-        match self.rng.below(12) {
+        match self.rng.usize(..12) {
             10.. => self.unusual_step(at),
             0..4 => Step::Edit { at, edits: self.edits() },
             4 => Step::Stage { at, path: self.path() },
             5 => Step::CommitStaged { at },
-            _ if at == MAIN && !self.shown && self.rng.below(2) == 0 => {
+            _ if at == MAIN && !self.shown && self.rng.usize(..2) == 0 => {
                 Step::Edit { at, edits: self.edits() }
             }
             _ => {
-                let amend = self.rng.below(10) == 0;
+                let amend = self.rng.usize(..10) == 0;
                 Step::Commit { at, edits: self.edits(), amend }
             }
         }
     }
 
     fn unusual_step(&mut self, at: WorktreeName) -> Step {
-        let (path, head) = UNUSUAL_PATHS[self.rng.below(UNUSUAL_PATHS.len())];
+        let (path, head) = UNUSUAL_PATHS[self.rng.usize(..UNUSUAL_PATHS.len())];
         let ignored = is_ignored(path);
         let fits = |combo: &PathState| {
             combo.head == head && combo.ignored == ignored && unmodeled_reason(*combo).is_none()
         };
         let all: Vec<PathState> = PathState::possible().into_iter().filter(fits).collect();
-        Step::SetPathState { at, path, combo: all[self.rng.below(all.len())] }
+        Step::SetPathState { at, path, combo: all[self.rng.usize(..all.len())] }
     }
 
     fn lane(&mut self) -> WorktreeName {
-        match self.rng.below(7) {
+        match self.rng.usize(..7) {
             0..3 => LANES[0],
             3..6 => LANES[1],
             _ => LANES[2],
@@ -173,18 +175,18 @@ impl Generator {
     }
 
     fn path(&mut self) -> &'static str {
-        PATHS[self.rng.below(PATHS.len())]
+        PATHS[self.rng.usize(..PATHS.len())]
     }
 
     fn edits(&mut self) -> Vec<Edit> {
-        (0..=self.rng.below(3)).map(|_| self.edit()).collect()
+        (0..=self.rng.usize(..3)).map(|_| self.edit()).collect()
     }
 
     fn edit(&mut self) -> Edit {
         self.token_count += 1;
         let path = self.path();
-        let change = match self.rng.below(10) {
-            0..6 => Change::Line(self.rng.below(8), self.token_count),
+        let change = match self.rng.usize(..10) {
+            0..6 => Change::Line(self.rng.usize(..8), self.token_count),
             6 => Change::Overwrite(self.token_count),
             7 | 8 => Change::Delete,
             _ => Change::Chmod,

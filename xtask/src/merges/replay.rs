@@ -9,7 +9,8 @@ use git_proq::probe::Probe;
 
 use super::end_to_end;
 use crate::copy;
-use crate::dice::Rng;
+
+use crate::dice;
 use crate::merging::{
     GitOracle, GitVerdict, Outcome, Tally, compare_answer, compare_exact, exit_reason, git,
     write_commit_graph,
@@ -137,7 +138,7 @@ fn list_merges(args: &Args) -> Outcome<Vec<(Oid, Oid)>> {
     }
     let count = args.count.unwrap_or(merges.len());
     if let Some(seed) = args.seed {
-        let sample = Rng::new(seed, "merges").sample(merges.len(), count);
+        let sample = dice::sample(&mut dice::seeded(seed, "merges"), merges.len(), count);
         merges = sample.into_iter().filter_map(|n| merges.get(n - 1).copied()).collect();
     }
     merges.truncate(count);
@@ -178,11 +179,11 @@ fn compare_merges(mirror: &Path, merges: &[(Oid, Oid)]) -> Outcome<(Tally, Vec<S
 
 /// Returns a sample of the merges, half of which conflict, as far as there are enough.
 fn sample_merges(judged: Vec<JudgedMerge>, count: usize, seed: u64) -> Vec<JudgedMerge> {
-    let mut rng = Rng::new(seed, "real");
+    let mut rng = dice::seeded(seed, "real");
     let (conflicts, others): (Vec<JudgedMerge>, Vec<JudgedMerge>) =
         judged.into_iter().partition(|(_, verdict)| matches!(verdict, GitVerdict::Conflict(..)));
     let mut draw = |from: Vec<JudgedMerge>, count: usize| -> Vec<JudgedMerge> {
-        let chosen = rng.sample(from.len(), count);
+        let chosen = dice::sample(&mut rng, from.len(), count);
         chosen.into_iter().filter_map(|n| from.get(n - 1).cloned()).collect()
     };
     let mut out = draw(conflicts, count / 2);

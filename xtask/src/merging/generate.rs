@@ -1,6 +1,8 @@
 //! Generation of one merge: a history, and the two of its commits that are merged.
 
-use super::super::dice::Rng;
+use fastrand::Rng;
+
+use super::super::dice;
 use super::paths::{escaped, is_below};
 use super::side_edits::SideEditor;
 use super::tree::Files;
@@ -33,10 +35,10 @@ pub(super) struct MergeCase {
 
 /// Generates the merge with this number. It is the same each time.
 pub(super) fn generate_merge(seed: u64, number: usize) -> MergeCase {
-    let mut rng = Rng::new(seed, &format!("merge {number}"));
+    let mut rng = dice::seeded(seed, &format!("merge {number}"));
     let mut builder =
-        HistoryBuilder { commits: Vec::new(), log: Vec::new(), has_wrong_clocks: rng.below(3) == 0 };
-    let (kind, [ours, theirs]) = match rng.below(40) {
+        HistoryBuilder { commits: Vec::new(), log: Vec::new(), has_wrong_clocks: rng.usize(..3) == 0 };
+    let (kind, [ours, theirs]) = match rng.usize(..40) {
         0 => ("fast-forward", builder.fast_forward_history(&mut rng)),
         1 => ("unrelated", builder.unrelated_histories(&mut rng)),
         2..=5 => ("criss-cross", builder.criss_cross_history(&mut rng)),
@@ -44,7 +46,7 @@ pub(super) fn generate_merge(seed: u64, number: usize) -> MergeCase {
         10..=13 => ("long", builder.long_history(&mut rng)),
         _ => ("plain", builder.plain_history(&mut rng)),
     };
-    let is_swapped = rng.below(2) == 0;
+    let is_swapped = rng.usize(..2) == 0;
     let (ours, theirs) = if is_swapped { (theirs, ours) } else { (ours, theirs) };
     MergeCase { kind, commits: builder.commits, ours, theirs, log: builder.log }
 }
@@ -58,7 +60,7 @@ struct HistoryBuilder {
 impl HistoryBuilder {
     fn add_commit(&mut self, parents: &[usize], files: Files, rng: &mut Rng) -> usize {
         let number = self.commits.len();
-        let time = if self.has_wrong_clocks { rng.below(12) } else { number };
+        let time = if self.has_wrong_clocks { rng.usize(..12) } else { number };
         self.log.push(format!("-- commit {number}, parents {parents:?}, time {time}"));
         self.commits.push(Commit { parents: parents.to_vec(), files, time });
         number
@@ -85,7 +87,7 @@ impl HistoryBuilder {
     }
 
     fn add_child(&mut self, parent: usize, rng: &mut Rng) -> usize {
-        let times = 1 + rng.below(2);
+        let times = 1 + rng.usize(..2);
         let (files, _) = self.edit_files(self.files(parent), &[], times, rng);
         self.add_commit(&[parent], files, rng)
     }
@@ -93,21 +95,21 @@ impl HistoryBuilder {
     /// Returns the trees of two sides: common edits, own edits, and often edits at the same paths.
     fn edit_both_sides(&mut self, base: usize, rng: &mut Rng) -> [Files; 2] {
         let mut common = self.files(base);
-        if rng.below(4) == 0 {
+        if rng.usize(..4) == 0 {
             self.log.push("both sides:".into());
-            let times = 1 + rng.below(2);
+            let times = 1 + rng.usize(..2);
             (common, _) = self.edit_files(common, &[], times, rng);
         }
         let (mut ours, mut theirs) = (common.clone(), common);
-        if rng.below(10) == 0 {
+        if rng.usize(..10) == 0 {
             self.empty_a_folder(&mut ours, &mut theirs, rng);
         }
         self.log.push("one side:".into());
-        let times = 1 + rng.below(3);
+        let times = 1 + rng.usize(..3);
         let (ours, touched) = self.edit_files(ours, &[], times, rng);
-        let near = rng.below(2) == 0;
+        let near = rng.usize(..2) == 0;
         self.log.push("other side:".into());
-        let times = 1 + rng.below(3);
+        let times = 1 + rng.usize(..3);
         let (theirs, _) = self.edit_files(theirs, if near { &touched } else { &[] }, times, rng);
         [ours, theirs]
     }
@@ -115,10 +117,10 @@ impl HistoryBuilder {
     /// Each side removes a part of a folder, so that the merged folder is empty.
     fn empty_a_folder(&mut self, ours: &mut Files, theirs: &mut Files, rng: &mut Rng) {
         let folders = ours.folders();
-        let Some(folder) = folders.get(rng.below(folders.len())) else { return };
+        let Some(folder) = rng.choice(&folders) else { return };
         self.log.push(format!("both empty '{}'", escaped(folder)));
         for (path, _) in ours.below(folder) {
-            let side = if rng.below(2) == 0 { &mut *ours } else { &mut *theirs };
+            let side = if rng.usize(..2) == 0 { &mut *ours } else { &mut *theirs };
             side.remove(&path);
         }
     }
@@ -133,7 +135,7 @@ impl HistoryBuilder {
         let base = self.add_child(root, rng);
         self.edit_both_sides(base, rng).map(|files| {
             let mut tip = self.add_commit(&[base], files, rng);
-            for _ in 0..rng.below(3) {
+            for _ in 0..rng.usize(..3) {
                 tip = self.add_child(tip, rng);
             }
             tip
@@ -143,7 +145,7 @@ impl HistoryBuilder {
     fn fast_forward_history(&mut self, rng: &mut Rng) -> [usize; 2] {
         let base = self.add_root(rng);
         let mut tip = base;
-        for _ in 0..rng.below(4) {
+        for _ in 0..rng.usize(..4) {
             tip = self.add_child(tip, rng);
         }
         [base, tip]
@@ -161,7 +163,7 @@ impl HistoryBuilder {
         let [one, two] = self.edit_both_sides(base, rng).map(|files| self.add_commit(&[base], files, rng));
         [[one, two], [two, one]].map(|parents| {
             let files = self.merge_by_hand(base, parents, rng);
-            let times = rng.below(3);
+            let times = rng.usize(..3);
             let (files, _) = self.edit_files(files, &[], times, rng);
             self.add_commit(&parents, files, rng)
         })
@@ -171,11 +173,11 @@ impl HistoryBuilder {
     fn random_graph(&mut self, rng: &mut Rng) -> [usize; 2] {
         let root = self.add_root(rng);
         let mut last = [root; 2];
-        for _ in 0..4 + rng.below(6) {
-            let recent = |rng: &mut Rng, len: usize| len - 1 - rng.below(len.min(4));
+        for _ in 0..4 + rng.usize(..6) {
+            let recent = |rng: &mut Rng, len: usize| len - 1 - rng.usize(..len.min(4));
             let one = recent(rng, self.commits.len());
             let two = recent(rng, self.commits.len());
-            let next = if one == two || rng.below(2) == 0 {
+            let next = if one == two || rng.usize(..2) == 0 {
                 self.add_child(one, rng)
             } else {
                 let files = self.merge_by_hand(root, [one, two], rng);
@@ -196,7 +198,7 @@ impl HistoryBuilder {
         paths.dedup();
         for path in paths {
             let [b, o, t] = [&base, &one, &two].map(|files| files.get(&path).cloned());
-            let wanted = match rng.below(8) {
+            let wanted = match rng.usize(..8) {
                 0 => o,
                 1 => t,
                 _ if o == b => t,

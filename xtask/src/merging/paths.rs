@@ -1,6 +1,6 @@
 //! Names of generated files and folders: few, and such as have caused defects.
 
-use super::super::dice::Rng;
+use fastrand::Rng;
 
 /// Names that sort differently as a file and as a folder, names with bytes that must be quoted, and plain
 /// ones.
@@ -37,7 +37,7 @@ const NAMES: &[&[u8]] = &[
 pub(super) fn random_name(rng: &mut Rng) -> Vec<u8> {
     // The first names are common; the hostile ones are rare.
     let plain_count = 12;
-    let at = if rng.below(5) == 0 { rng.below(NAMES.len()) } else { rng.below(plain_count) };
+    let at = if rng.usize(..5) == 0 { rng.usize(..NAMES.len()) } else { rng.usize(..plain_count) };
     NAMES.get(at).copied().unwrap_or(b"a").to_vec()
 }
 

@@ -1,6 +1,8 @@
 //! Set-up of a repository with generated merges: object format, and settings and attributes that merges obey.
 
-use super::super::dice::Rng;
+use fastrand::Rng;
+
+use super::super::dice;
 
 /// Name of attribute files.
 pub(super) const ATTRIBUTES: &[u8] = b".gitattributes";
@@ -20,11 +22,11 @@ pub(super) struct Setup {
 
 /// Generates the set-up of a repository. It is the same each time.
 pub(super) fn generate_setup(seed: u64, chunk: usize) -> Setup {
-    let mut rng = Rng::new(seed, &format!("setup {chunk}"));
+    let mut rng = dice::seeded(seed, &format!("setup {chunk}"));
     // Half of all repositories have git's defaults.
-    let is_default = rng.below(2) == 0;
+    let is_default = rng.usize(..2) == 0;
     let mut pick = |values: &[&'static str]| {
-        let at = rng.below(values.len());
+        let at = rng.usize(..values.len());
         values[if is_default { 0 } else { at }]
     };
     let settings = vec![
@@ -40,9 +42,9 @@ pub(super) fn generate_setup(seed: u64, chunk: usize) -> Setup {
         ("merge.own.name", "takes theirs"),
         ("merge.own.driver", "cp %B %A"),
     ];
-    let sha256 = rng.below(8) == 0;
-    let attributes = if rng.below(3) == 0 { random_attributes(&mut rng) } else { Vec::new() };
-    Setup { sha256, settings, has_commit_graph: rng.below(2) == 0, attributes }
+    let sha256 = rng.usize(..8) == 0;
+    let attributes = if rng.usize(..3) == 0 { random_attributes(&mut rng) } else { Vec::new() };
+    Setup { sha256, settings, has_commit_graph: rng.usize(..2) == 0, attributes }
 }
 
 /// Returns a random attributes file.
@@ -60,7 +62,7 @@ pub(super) fn random_attributes(rng: &mut Rng) -> Vec<u8> {
     ];
     let mut out = String::new();
     for line in lines {
-        if rng.below(2) == 0 {
+        if rng.usize(..2) == 0 {
             out.push_str(line);
             out.push('\n');
         }

@@ -1,9 +1,9 @@
 //! Random edits that one side of a merge makes to a tree; some are aimed at what the other side touched.
 
-use super::super::dice::Rng;
 use super::paths::{escaped, file_name, is_below, join, parent, random_name};
 use super::tree::{File, Files, Kind};
 use super::{contents, setup};
+use fastrand::Rng;
 
 /// Editor of one side's tree.
 pub(super) struct SideEditor<'a> {
@@ -39,14 +39,14 @@ impl<'a> SideEditor<'a> {
     /// Returns a random tree without a parent commit.
     pub(super) fn random_tree(rng: &'a mut Rng, log: &'a mut Vec<String>) -> Files {
         let mut side = SideEditor::new(Files::default(), &[], rng, log);
-        for _ in 0..=side.rng.below(4) {
+        for _ in 0..=side.rng.usize(..4) {
             let folder = side.new_folder();
-            for _ in 0..=side.rng.below(4) {
+            for _ in 0..=side.rng.usize(..4) {
                 let path = join(&folder, &random_name(side.rng));
                 side.add_file(&path);
             }
         }
-        for _ in 0..=side.rng.below(4) {
+        for _ in 0..=side.rng.usize(..4) {
             let path = random_name(side.rng);
             side.add_file(&path);
         }
@@ -54,7 +54,7 @@ impl<'a> SideEditor<'a> {
     }
 
     fn edit_once(&mut self) {
-        match self.rng.below(37) {
+        match self.rng.usize(..37) {
             0..=7 => self.edit_file(),
             8..=12 => {
                 let path = self.new_path();
@@ -101,15 +101,15 @@ impl<'a> SideEditor<'a> {
     }
 
     fn add_file(&mut self, path: &[u8]) {
-        let kind = match self.rng.below(12) {
+        let kind = match self.rng.usize(..12) {
             0 => Kind::Executable,
             1 => Kind::Symlink,
-            2 if self.rng.below(3) == 0 => Kind::Submodule,
+            2 if self.rng.usize(..3) == 0 => Kind::Submodule,
             _ => Kind::Regular,
         };
         let content = match kind {
             Kind::Symlink => random_name(self.rng),
-            Kind::Submodule => vec![u8::try_from(self.rng.below(5)).unwrap_or(0)],
+            Kind::Submodule => vec![u8::try_from(self.rng.usize(..5)).unwrap_or(0)],
             _ => contents::new(self.rng),
         };
         self.log_edit("add", &[path]);
@@ -127,7 +127,7 @@ impl<'a> SideEditor<'a> {
         let Some(from) = self.pick_file() else { return };
         let Some(mut file) = self.files.get(&from).cloned() else { return };
         let to = self.new_path();
-        if self.rng.below(3) == 0 && file.kind == Kind::Regular {
+        if self.rng.usize(..3) == 0 && file.kind == Kind::Regular {
             file.content = contents::edit_content(&file.content, self.rng).into();
             self.log_edit("edit", &[&from]);
         }
@@ -141,7 +141,7 @@ impl<'a> SideEditor<'a> {
     /// With `partly`, some files stay or move somewhere else.
     fn rename_folder(&mut self, partly: bool) {
         let Some(from) = self.pick_folder() else { return };
-        let to = match self.rng.below(6) {
+        let to = match self.rng.usize(..6) {
             0 => join(&from, &random_name(self.rng)),
             1 => parent(&from).to_vec(),
             2 => self.pick_folder().unwrap_or_else(|| random_name(self.rng)),
@@ -150,7 +150,7 @@ impl<'a> SideEditor<'a> {
         self.log_edit(if partly { "rename partly" } else { "rename folder" }, &[&from, &to]);
         for (path, file) in self.files.below(&from) {
             let rest = path[from.len() + 1..].to_vec();
-            let target = match (partly, self.rng.below(4)) {
+            let target = match (partly, self.rng.usize(..4)) {
                 (true, 0) => continue,
                 (true, 1) => join(&self.new_folder(), file_name(&rest)),
                 _ => join(&to, &rest),
@@ -170,7 +170,7 @@ impl<'a> SideEditor<'a> {
         let inside = join(&path, &random_name(self.rng));
         self.log_edit("folder for file", &[&inside]);
         self.files.remove(&path);
-        let file = if self.rng.below(2) == 0 { file } else { File::regular(contents::new(self.rng)) };
+        let file = if self.rng.usize(..2) == 0 { file } else { File::regular(contents::new(self.rng)) };
         self.write_file(&inside, file);
         self.touched.push(path);
     }
@@ -183,7 +183,7 @@ impl<'a> SideEditor<'a> {
     fn change_kind(&mut self) {
         let Some(path) = self.pick_file() else { return };
         let Some(mut file) = self.files.get(&path).cloned() else { return };
-        file.kind = match (file.kind, self.rng.below(4)) {
+        file.kind = match (file.kind, self.rng.usize(..4)) {
             (Kind::Regular, 0) => Kind::Symlink,
             (Kind::Regular, 1) => Kind::Submodule,
             (Kind::Regular, _) => Kind::Executable,
@@ -218,13 +218,13 @@ impl<'a> SideEditor<'a> {
     fn set_submodule(&mut self) {
         let old = self.files.iter().find(|(_, f)| f.kind == Kind::Submodule).map(|(p, _)| p.clone());
         let path = old.unwrap_or_else(|| self.new_path());
-        let content = vec![u8::try_from(self.rng.below(5)).unwrap_or(0)];
+        let content = vec![u8::try_from(self.rng.usize(..5)).unwrap_or(0)];
         self.log_edit("submodule", &[&path]);
         self.write_file(&path, File { kind: Kind::Submodule, content: content.into() });
     }
 
     fn write_attributes(&mut self) {
-        let folder = match self.rng.below(3) {
+        let folder = match self.rng.usize(..3) {
             0 => self.pick_folder().unwrap_or_default(),
             _ => Vec::new(),
         };
@@ -255,14 +255,14 @@ impl<'a> SideEditor<'a> {
     }
 
     fn pick_target(&mut self) -> Option<Vec<u8>> {
-        if self.targets.is_empty() || self.rng.below(2) == 0 {
+        if self.targets.is_empty() || self.rng.usize(..2) == 0 {
             return None;
         }
-        self.targets.get(self.rng.below(self.targets.len())).cloned()
+        self.rng.choice(self.targets).cloned()
     }
 
     fn pick(&mut self, all: &[Vec<u8>]) -> Option<Vec<u8>> {
-        all.get(self.rng.below(all.len())).cloned()
+        self.rng.choice(all).cloned()
     }
 
     fn pick_file(&mut self) -> Option<Vec<u8>> {
@@ -300,7 +300,7 @@ impl<'a> SideEditor<'a> {
 
     fn new_folder(&mut self) -> Vec<u8> {
         let first = random_name(self.rng);
-        match self.rng.below(3) {
+        match self.rng.usize(..3) {
             0 => join(&first, &random_name(self.rng)),
             1 => self.pick_folder().map_or(first.clone(), |above| join(&above, &first)),
             _ => first,
@@ -311,13 +311,13 @@ impl<'a> SideEditor<'a> {
     fn new_path(&mut self) -> Vec<u8> {
         let name = random_name(self.rng);
         if let Some(target) = self.pick_target() {
-            return match self.rng.below(4) {
+            return match self.rng.usize(..4) {
                 0 => target,
                 1 => join(&target, &name),
                 _ => join(parent(&target), &name),
             };
         }
-        match self.rng.below(4) {
+        match self.rng.usize(..4) {
             0 => name,
             1 => join(&self.new_folder(), &name),
             _ => self.pick_folder().map_or(name.clone(), |above| join(&above, &name)),

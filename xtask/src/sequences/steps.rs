@@ -1,6 +1,8 @@
 //! Sequences of commands and edits, and what must hold between them.
 
-use crate::dice::Rng;
+use fastrand::Rng;
+
+use crate::dice;
 use crate::states::{Disk, Head, IgnoreFile, Index, LaneChange, PathSetup, PathState, State};
 
 /// Step of a sequence.
@@ -94,23 +96,23 @@ const MATCHES_START: Step = Step::Matches(START);
 impl Case {
     /// Returns the case with this number.
     pub(super) fn new(seed: u64, number: usize, name: &'static str, state: State) -> Case {
-        let mut rng = Rng::new(seed, &format!("case {number}"));
+        let mut rng = dice::seeded(seed, &format!("case {number}"));
         let mut case = Case { state, steps: Vec::new(), disturbance: None };
         if name == "restore" {
             // `reset --hard` and `clean` by hand must not remove ignored files, which no snapshot contains.
             case.state.ignore = IgnoreFile::Exclude;
         }
-        if name.contains("merge") && rng.below(4) > 0 {
+        if name.contains("merge") && rng.usize(..4) > 0 {
             // Most landings must happen: the user's changes are not on the paths that they touch.
             case.state.paths.iter_mut().for_each(|spot| spot.lane_change = LaneChange::Nothing);
         }
         case.steps = steps(name, &mut rng);
         let commands = case.steps.iter().filter(|step| matches!(step, Step::Proq(_))).count();
         // The first calls are chosen as often as the many in the middle of a long command.
-        let max_call = 2 << rng.below(9);
-        case.disturbance = match rng.below(4) {
-            0 | 1 => Some((rng.below(commands), Disturbance::Locked)),
-            2 => Some((rng.below(commands), Disturbance::Killed(1 + rng.below(max_call)))),
+        let max_call = 2 << rng.usize(..9);
+        case.disturbance = match rng.usize(..4) {
+            0 | 1 => Some((rng.usize(..commands.max(1)), Disturbance::Locked)),
+            2 => Some((rng.usize(..commands.max(1)), Disturbance::Killed(1 + rng.usize(..max_call)))),
             _ => None,
         };
         case
@@ -160,7 +162,7 @@ fn steps(name: &str, rng: &mut Rng) -> Vec<Step> {
         }
         "flags" => clean_start_steps(edit, true),
         "marked" => {
-            let flag = ["--assume-unchanged", "--skip-worktree"][rng.below(2)];
+            let flag = ["--assume-unchanged", "--skip-worktree"][rng.usize(..2)];
             clean_start_steps(Step::UserScript(format!("git update-index {flag} shared one.txt")), false)
         }
         "late" => late_edit_steps(edit, new_path),
@@ -208,7 +210,7 @@ fn late_edit_steps(edit: Step, new_path: PathSetup) -> Vec<Step> {
 fn moved_base_steps(name: &str, rng: &mut Rng) -> Vec<Step> {
     // Either the landed lane or the previewed one changes the paths of the state.
     let (preview, file, land) =
-        if rng.below(3) > 0 { (PREVIEW_TWO, "two.txt", "one") } else { (PREVIEW_ONE, "one.txt", "two") };
+        if rng.usize(..3) > 0 { (PREVIEW_TWO, "two.txt", "one") } else { (PREVIEW_ONE, "one.txt", "two") };
     let edit = random_edit(file, rng);
     let (setup, home) = match name {
         "moved-clean" => (vec![Step::UserScript(DISCARD_ALL.to_owned()), Step::Remember(CLEAN)], CLEAN),
@@ -239,7 +241,7 @@ fn moved_base_steps(name: &str, rng: &mut Rng) -> Vec<Step> {
         vec![REFRESH, PREVIEW_BACK, Step::EditsRestored(home)],
         if by_hand { Vec::new() } else { vec![UNDO, shown, PREVIEW_BACK, Step::FilesMatch(home)] },
     ];
-    let ending = endings[rng.below(if by_hand { 3 } else { 4 })].clone();
+    let ending = endings[rng.usize(..if by_hand { 3 } else { 4 })].clone();
     [setup, steps.to_vec(), ending].concat()
 }
 
@@ -311,7 +313,7 @@ fn random_edit(path: &str, rng: &mut Rng) -> Step {
         random_path("shared", Head::File, rng),
         random_new_path(rng),
     ];
-    Step::Edit(spots, rng.below(2) == 0)
+    Step::Edit(spots, rng.usize(..2) == 0)
 }
 
 /// Returns a new path in a random state.
@@ -325,7 +327,7 @@ fn random_path(path: &str, head: Head, rng: &mut Rng) -> PathSetup {
     // A named pipe in place of a file makes every next command refuse.
     let fits = |combo: &PathState| plain(combo) && combo.disk != Disk::Fifo;
     let fitting: Vec<PathState> = PathState::possible().into_iter().filter(fits).collect();
-    PathSetup::new(path, fitting[rng.below(fitting.len())])
+    PathSetup::new(path, fitting[rng.usize(..fitting.len())])
 }
 
 /// Returns the shell script of an edit.

@@ -1,6 +1,6 @@
 //! Drawing of states: every combination is dealt once before any is dealt again.
 
-use super::super::dice::Rng;
+use super::super::dice;
 use super::path_state::{Attr, Disk, Head, PathState};
 
 /// Minimum and maximum number of paths of a state.
@@ -139,18 +139,18 @@ impl Deck {
 
     /// Returns the state with this number.
     pub(crate) fn state(&self, number: usize) -> State {
-        let mut rng = Rng::new(self.seed, &format!("state {number}"));
+        let mut rng = dice::seeded(self.seed, &format!("state {number}"));
         let pipes = has_only_pipes(number);
         let first = self.dealt_before(number, pipes);
         let pile = if pipes { &self.pipes } else { &self.others };
         let combos: Vec<PathState> =
             (first..first + self.path_count(number)).map(|n| self.combination(pile, n)).collect();
-        let cone = rng.below(3) == 0;
+        let cone = rng.usize(..3) == 0;
         let paths = combos.into_iter().enumerate().map(|(n, combo)| {
-            let space = if rng.below(8) == 0 { "a 1 " } else { "" };
+            let space = if rng.usize(..8) == 0 { "a 1 " } else { "" };
             let folders = if cone && combo.attr == Attr::Sparse { OUTSIDE } else { FOLDERS };
-            let folder = folders[rng.below(folders.len())];
-            let lane_change = match rng.below(10) {
+            let folder = folders[rng.usize(..folders.len())];
+            let lane_change = match rng.usize(..10) {
                 0 => LaneChange::Write,
                 1 if combo.head != Head::Nothing => LaneChange::Remove,
                 2 => LaneChange::Folder,
@@ -160,7 +160,7 @@ impl Deck {
             PathSetup::new(&format!("{folder}{space}p{n}"), combo).with_lane_change(lane_change)
         });
         let paths = paths.collect();
-        let ignore = [IgnoreFile::Committed, IgnoreFile::Changed, IgnoreFile::Exclude][rng.below(3)];
+        let ignore = [IgnoreFile::Committed, IgnoreFile::Changed, IgnoreFile::Exclude][rng.usize(..3)];
         State { paths, ignore, cone }
     }
 
@@ -170,18 +170,18 @@ impl Deck {
     }
 
     fn path_count(&self, number: usize) -> usize {
-        let mut rng = Rng::new(self.seed, &format!("size {number}"));
-        PATH_COUNT_RANGE.0 + rng.below(PATH_COUNT_RANGE.1 - PATH_COUNT_RANGE.0 + 1)
+        let mut rng = dice::seeded(self.seed, &format!("size {number}"));
+        PATH_COUNT_RANGE.0 + rng.usize(..PATH_COUNT_RANGE.1 - PATH_COUNT_RANGE.0 + 1)
     }
 
     /// Returns the `n`-th combination dealt from a pile. The pile is shuffled each time that all were dealt.
     fn combination(&self, pile: &[PathState], n: usize) -> PathState {
         let (round, at) = (n / pile.len(), n % pile.len());
-        let mut rng = Rng::new(self.seed, &format!("round {round}"));
+        let mut rng = dice::seeded(self.seed, &format!("round {round}"));
         // A walk over all positions whose step is coprime to their number reaches each position once.
-        let start = rng.below(pile.len());
+        let start = rng.usize(..pile.len());
         let step = loop {
-            let step = 1 + rng.below(pile.len());
+            let step = 1 + rng.usize(..pile.len());
             if gcd(step, pile.len()) == 1 {
                 break step;
             }

@@ -15,7 +15,9 @@ use super::args::Args;
 use super::crowd_checks;
 use super::fixture::{CommandOutput, Fixture};
 use super::sys;
-use crate::dice::Rng;
+use fastrand::Rng;
+
+use crate::dice;
 
 /// One worker of the crowd.
 struct Member<'a> {
@@ -153,7 +155,7 @@ impl Member<'_> {
     fn new(crowd: &Crowd, number: usize, seed: u64) -> Member<'_> {
         let day = number / 2 % 20 + 1;
         let clock = (number % 2 == 1).then(|| format!("2026-06-{day:02}T{:02}:00:00Z", number * 7 % 24));
-        let rng = Rng::new(seed, &format!("member {number}"));
+        let rng = dice::seeded(seed, &format!("member {number}"));
         Member { crowd, number, rng, clock, lanes: Vec::new(), write_count: 0, last: String::new() }
     }
 
@@ -189,10 +191,10 @@ impl Member<'_> {
     }
 
     fn run_random_command(&mut self) -> Outcome<()> {
-        let Some(lane) = self.lanes.get(self.rng.below(self.lanes.len())).cloned() else {
+        let Some(lane) = self.rng.choice(&self.lanes).cloned() else {
             return self.spawn();
         };
-        match self.rng.below(22) {
+        match self.rng.usize(..22) {
             20 => self.edit(),
             21 => self.undo(),
             0..=3 => self.spawn(),
@@ -216,7 +218,7 @@ impl Member<'_> {
             None => command.env_remove("PROQ_TEST_NOW"),
         };
         let lifetime =
-            (self.crowd.kills && self.rng.below(5) == 0).then(|| self.rng.below(MAX_LIFETIME_MICROS));
+            (self.crowd.kills && self.rng.usize(..5) == 0).then(|| self.rng.usize(..MAX_LIFETIME_MICROS));
         let answer = match lifetime {
             Some(micros) => run_killed_after(command.args(args), Duration::from_micros(micros as u64))?,
             None => CommandOutput::run(command.args(args))?,

@@ -12,7 +12,9 @@ use super::report::{Tally, Violation};
 use super::scenario::PreparedScenario;
 use super::trace::{Plan, TracedRun};
 use super::verdict::{RECOVERY_COMMAND, Tolerance};
-use crate::dice::Rng;
+use fastrand::Rng;
+
+use crate::dice;
 
 /// Number of points of a scenario that a short sweep disturbs, and of those at which it also disturbs
 /// recovery.
@@ -58,7 +60,7 @@ pub(super) fn sweep(prepared: &PreparedScenario<'_>, args: &Args, seed: u64, sha
         args,
         seed,
         tally: Tally::default(),
-        rng: Rng::new(seed, &prepared.scenario.title()),
+        rng: dice::seeded(seed, &prepared.scenario.title()),
         known_states: HashSet::new(),
         good_states: HashSet::new(),
         found_in_objects: FoundInObjects::default(),
@@ -80,8 +82,8 @@ pub(super) fn sweep(prepared: &PreparedScenario<'_>, args: &Args, seed: u64, sha
         return Ok(sweep.tally);
     }
     if args.short {
-        let sample = sweep.rng.sample(last, SHORT_POINTS);
-        let deep = sweep.rng.sample(sample.len(), SHORT_NESTED_POINTS);
+        let sample = dice::sample(&mut sweep.rng, last, SHORT_POINTS);
+        let deep = dice::sample(&mut sweep.rng, sample.len(), SHORT_NESTED_POINTS);
         for (n, point) in sample.into_iter().enumerate().filter(|(n, _)| n % share.parts == share.part) {
             let _ = sweep.disturb_point(point, deep.contains(&(n + 1)))?;
         }
@@ -264,7 +266,7 @@ impl Sweep<'_> {
     /// Kills recovery at the requested number of its own points; in a short sweep, at one.
     fn kill_some_recoveries(&mut self, point: usize, last: usize) -> Outcome<()> {
         self.tally.nested += last;
-        for nested in self.rng.sample(last, self.args.some_nested.unwrap_or(1)) {
+        for nested in dice::sample(&mut self.rng, last, self.args.some_nested.unwrap_or(1)) {
             let _ = self.kill_recovery_at(point, nested)?;
         }
         Ok(())

@@ -12,7 +12,9 @@ use super::scenario::PreparedScenario;
 use super::trace::Plan;
 use super::verdict::Tolerance;
 use super::{Outcome, fail};
-use crate::dice::Rng;
+use fastrand::Rng;
+
+use crate::dice;
 
 /// Mount options of ext4, and when it ends its transactions.
 struct MountMode {
@@ -39,7 +41,7 @@ pub(super) fn sweep(
     seed: u64,
 ) -> Outcome<Tally> {
     let mut power_sweep = PowerSweep { prepared, disk, args, tally: Tally::default() };
-    let mut rng = Rng::new(seed, &prepared.scenario.title());
+    let mut rng = dice::seeded(seed, &prepared.scenario.title());
     for mode in MOUNT_MODES {
         power_sweep.sweep_mode(mode, &mut rng)?;
     }
@@ -110,7 +112,7 @@ impl PowerSweep<'_> {
         } else if self.args.short {
             // At the end the command has reported a result, so that moment is always included.
             let (sample, count) =
-                (rng.sample(moments.len(), SHORT_POINTS / MOUNT_MODES.len()), moments.len());
+                (dice::sample(rng, moments.len(), SHORT_POINTS / MOUNT_MODES.len()), moments.len());
             let mut number = 0;
             moments.retain(|_| {
                 number += 1;
