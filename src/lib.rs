@@ -36,6 +36,7 @@ mod regular_file;
 mod store;
 mod swarm;
 mod terminal_text;
+mod usage;
 
 pub use facade::{Error, Lane, Proq, Spawn};
 pub use git::{Oid, RepoPath};

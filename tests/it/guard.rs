@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use source_code::{all_sources, crate_paths, root, sources};
 
 /// Modules that each top-level module may name. All modules may name `copy`, `explain`, `diagnostics`,
-/// `fail_points`, `terminal_text`, `markdown` and `regular_file`; `store` may use git's plain types in its
+/// `fail_points`, `terminal_text`, `markdown`, `regular_file` and `usage`; `store` may use git's plain types in its
 /// records, and `interrupt` and `store` know each other's errors.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     (
@@ -65,6 +65,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("terminal_text", &[]),
     ("markdown", &[]),
     ("regular_file", &[]),
+    ("usage", &[]),
     ("interrupt", &[]),
 ];
 
@@ -102,6 +103,7 @@ fn modules_name_only_lower_layers() {
                     "terminal_text",
                     "markdown",
                     "regular_file",
+                    "usage",
                 ]
                 .contains(&first);
             let is_allowed = allowed.iter().any(|b| path == *b || path.starts_with(&format!("{b}::")));

@@ -12,7 +12,7 @@ use super::collector::{EventCollector, RecentIds};
 use super::failure_kind::classify_failure;
 use super::json::{MAX_NAME_BYTES, content_text, count_at, input_at, list_at, nanos_at, text_at, truncate};
 use super::parser::{Parser, tokens_from_total_input};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::{Exit, ExitClass, FailureKind, Tokens};
 
 /// Maximum number of tool calls that wait for their input. Also the maximum number of updates held back

@@ -7,7 +7,7 @@ use super::collector::EventCollector;
 use super::failure_kind::classify_failure;
 use super::json::{MAX_MESSAGE_BYTES, truncate};
 use super::parser::{Parser, tokens_from_total_input};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::text_output::{TextTail, end_from_exit_code};
 use super::{Exit, FailureKind};
 

@@ -9,7 +9,7 @@ use super::collector::{EventCollector, RecentIds};
 use super::failure_kind::classify_failure;
 use super::json::{content_text, count_at, flag_at, input_at, list_at, nanos_at, text_at};
 use super::parser::{Parser, event_type};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::{Exit, ExitClass, FailureKind, Tokens, limit_reset};
 
 /// Parser for Claude's lines. Each line holds one content block. Lines that share a message id report the

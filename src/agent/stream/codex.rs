@@ -6,7 +6,7 @@ use super::collector::{EventCollector, RecentIds};
 use super::failure_kind::classify_failure;
 use super::json::{content_text, count_at, input_at, list_at, text_at};
 use super::parser::{Parser, event_type, tokens_from_total_input};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 
 /// Parser for Codex' lines. Codex reports neither its model nor a price.
 #[derive(Default)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::json::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_OUTPUT_BYTES, MAX_TEXT_BYTES, truncate};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::{Cost, FailureKind, LimitReset, Prices, SessionTotals, StreamEvent, Tokens};
 use crate::terminal_text;
 
@@ -451,7 +451,7 @@ fn display_name(text: &str) -> String {
 }
 
 /// Returns whether a text is safe as a session id: not empty, not long, no option, no shell characters.
-pub(in crate::agent) fn is_session_id(text: &str) -> bool {
+pub(crate) fn is_session_id(text: &str) -> bool {
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/@".contains(&b);
     (1..=MAX_NAME_BYTES).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_allowed)
 }

@@ -9,7 +9,7 @@ use super::collector::EventCollector;
 use super::failure_kind::classify_failure;
 use super::json::{MAX_NAME_BYTES, content_text, count_at, flag_at, input_at, text_at, truncate};
 use super::parser::{Parser, event_type, tokens_from_total_input};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 
 /// Maximum number of open tool calls that are remembered.
 const MAX_OPEN_CALLS: usize = 64;

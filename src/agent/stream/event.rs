@@ -125,34 +125,6 @@ pub(crate) enum StreamEvent {
     },
 }
 
-impl Tokens {
-    /// Returns the increase since an earlier state of the same counters; none if one of them has decreased.
-    pub(crate) fn increase_since(self, earlier: Tokens) -> Option<Tokens> {
-        Some(Tokens {
-            input: self.input.checked_sub(earlier.input)?,
-            cached_input: self.cached_input.checked_sub(earlier.cached_input)?,
-            cache_write: self.cache_write.checked_sub(earlier.cache_write)?,
-            output: self.output.checked_sub(earlier.output)?,
-            reasoning: self.reasoning.checked_sub(earlier.reasoning)?,
-        })
-    }
-
-    /// Returns the number of all tokens that were sent to the model, cached ones included.
-    pub(crate) fn total_input(self) -> u64 {
-        self.input.saturating_add(self.cached_input).saturating_add(self.cache_write)
-    }
-
-    /// Returns the number of all tokens that were sent or generated.
-    pub(crate) fn total(self) -> u64 {
-        [self.cached_input, self.cache_write, self.output].into_iter().fold(self.input, u64::saturating_add)
-    }
-
-    /// Returns whether all counters are zero.
-    pub(crate) fn is_zero(self) -> bool {
-        self == Tokens::default()
-    }
-}
-
 /// Converts dollars to billionths of a dollar. Below two million dollars, an amount with up to nine decimals
 /// is exact, because a double is precise enough there. A negative amount becomes zero.
 #[expect(

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ExitClass;
-
 /// Kind of a failure that an agent reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -22,21 +20,6 @@ pub(crate) enum FailureKind {
     Provider,
     /// Any other failure.
     Other,
-}
-
-impl FailureKind {
-    /// Returns the class of a run that ended with this kind of failure.
-    pub(crate) fn class(self) -> ExitClass {
-        match self {
-            FailureKind::RateLimit => ExitClass::RateLimited,
-            FailureKind::TokenLimit => ExitClass::TokenLimit,
-            FailureKind::Auth => ExitClass::Auth,
-            FailureKind::Money => ExitClass::Budget,
-            FailureKind::Turns => ExitClass::MaxTurns,
-            FailureKind::Provider => ExitClass::Unavailable,
-            FailureKind::Other => ExitClass::Failed,
-        }
-    }
 }
 
 /// Maximum number of bytes of a failure message that are searched for phrases.

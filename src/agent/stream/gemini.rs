@@ -6,7 +6,7 @@ use super::collector::EventCollector;
 use super::failure_kind::classify_failure;
 use super::json::{content_text, count_at, flag_at, input_at, text_at};
 use super::parser::{Parser, event_type, tokens_from_total_input};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::{Exit, FailureKind};
 
 /// Parser for Gemini's lines. Messages arrive in chunks.

@@ -12,7 +12,7 @@ const MAX_VALUES_PER_LINE: usize = 20_000;
 /// Size limit of an object key, in bytes.
 const MAX_KEY_BYTES: usize = 256;
 /// Size limit of an event's text, in bytes.
-pub(in crate::agent) const MAX_TEXT_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// Size limit of a tool's output, in bytes.
 pub(super) const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 /// Size limit of a message, and of one text in a tool's input, in bytes.

@@ -21,23 +21,23 @@ mod pi;
 mod price;
 mod qwen;
 mod reader;
+mod run_end;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod text_output;
 
 pub(crate) use client_line::{CLIENT_LINE_PREFIX, ClientLine};
-pub(super) use collector::is_session_id;
-pub(crate) use collector::{Progress, Refusal};
+pub(crate) use collector::{Progress, Refusal, is_session_id};
 pub(crate) use event::StreamEvent;
 pub(crate) use failure_kind::FailureKind;
-pub(super) use json::MAX_TEXT_BYTES;
-pub(crate) use json::parse_bounded;
+pub(crate) use json::{MAX_TEXT_BYTES, parse_bounded};
 pub(crate) use limit_reset::LimitReset;
 pub(crate) use lines::{Line, LineSplitter, MAX_LINE_BYTES};
 pub(crate) use live_reporting::ContextReporting;
 pub(crate) use price::{Price, Prices};
 pub(crate) use reader::{Dialect, OutputReader};
-pub(crate) use summary::{Exit, ExitClass, Summary};
+pub(crate) use run_end::{Exit, ExitClass};
+pub(crate) use summary::Summary;
 
-pub(crate) use crate::store::records::{Cost, SessionTotals, Tokens};
+pub(crate) use crate::usage::{Cost, SessionTotals, Tokens};

@@ -6,7 +6,7 @@ use super::collector::EventCollector;
 use super::failure_kind::classify_failure;
 use super::json::{content_text, count_at, input_at, nanos_at, text_at};
 use super::parser::{Parser, event_type};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::{Exit, ExitClass, FailureKind, Tokens};
 
 /// Number of consecutive empty steps (model requests without tokens) from which opencode counts as looping

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::collector::EventCollector;
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::{Exit, Tokens};
 
 /// The parser of one dialect.

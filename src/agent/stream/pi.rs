@@ -9,7 +9,7 @@ use super::json::{
     MAX_MESSAGE_BYTES, content_text, count_at, flag_at, input_at, list_at, nanos_at, text_at, truncate,
 };
 use super::parser::{Parser, event_type};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::{FailureKind, Tokens};
 
 /// Parser for Pi's lines. Pi always exits with 0, so the reason in its last message reveals how the run

@@ -8,7 +8,7 @@ use super::failure_kind::classify_failure;
 use super::gemini::failure_from_exit_code;
 use super::json::{content_text, count_at, flag_at, text_at};
 use super::parser::{Parser, event_type, tokens_from_total_input};
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 use super::{Exit, FailureKind, Tokens};
 
 /// Prefix of an error message that Qwen Code writes as if it were the model's answer.

@@ -1,102 +1,13 @@
 //! Summary of a run. Its exit class comes from what the agent reported, or else from how the process ended.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::collector::EventCollector;
 use super::failure_kind::classify_failure;
-use super::json::{MAX_MESSAGE_BYTES, truncate};
-use super::{Cost, FailureKind, LimitReset, Refusal, SessionTotals, Tokens, limit_reset};
+use super::json::truncate;
+use super::run_end::RunEnd;
+use super::{Cost, Exit, ExitClass, FailureKind, LimitReset, Refusal, SessionTotals, Tokens, limit_reset};
 use crate::terminal_text;
-
-/// Exit status of a process.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Exit {
-    /// Exit code of the process.
-    pub(crate) code: Option<i32>,
-    /// Signal that ended the process.
-    pub(crate) signal: Option<i32>,
-}
-
-impl Exit {
-    /// Returns whether the process exited with code 0.
-    pub(crate) fn is_clean(self) -> bool {
-        self.code == Some(0) && self.signal.is_none()
-    }
-
-    /// Returns the signal that ended the process. By an old custom of shells, programs that catch a signal
-    /// exit with 128 plus its number. Only signals that users send and that crashes raise count, since some
-    /// agents use such codes for other purposes.
-    pub(crate) fn terminating_signal(self) -> Option<i32> {
-        self.signal.or_else(|| self.code.map(|code| code - 128).filter(|s| [1, 2, 6, 9, 11, 15].contains(s)))
-    }
-
-    fn describe(self) -> String {
-        match (self.terminating_signal(), self.code) {
-            (Some(signal), _) => format!("ended by signal {signal}"),
-            (None, Some(code)) => format!("exit code {code}"),
-            (None, None) => "it is not known how it ended".to_owned(),
-        }
-    }
-}
-
-/// Exit class of a run, as far as its agent and its process reveal it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ExitClass {
-    /// The agent reported that it finished.
-    Done,
-    /// The agent gave up, did not start, or failed for a reason that no other class covers.
-    Failed,
-    /// The agent reached a limit that resets with time.
-    RateLimited,
-    /// The service could not be reached, broke off, or had an internal error.
-    Unavailable,
-    /// The context is full, or the answer was too long.
-    TokenLimit,
-    /// The key or login is missing or refused.
-    Auth,
-    /// The limit of turns was reached.
-    MaxTurns,
-    /// The budget was used up, or the account has no money left.
-    Budget,
-    /// The turn ended because permission to use a tool was refused.
-    Refused,
-    /// The run was stopped before it had finished.
-    Interrupted,
-    /// The process ended before the run had finished, and reported no reason.
-    Crashed,
-}
-
-/// End of a run, as the agent reported it or as concluded from other evidence. It is provisional until the
-/// process has exited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RunEnd {
-    pub(super) class: ExitClass,
-    pub(super) failure: Option<FailureKind>,
-    pub(super) text: Option<String>,
-}
-
-impl RunEnd {
-    /// Creates the end of a successful run.
-    pub(super) fn done() -> RunEnd {
-        RunEnd { class: ExitClass::Done, failure: None, text: None }
-    }
-
-    /// Creates the end of a failed run; the kind of failure determines the class.
-    pub(super) fn failed(failure: FailureKind, text: &str) -> RunEnd {
-        RunEnd::with_class(failure.class(), text).with_failure(failure)
-    }
-
-    /// Creates an end with this class; a blank text counts as none.
-    pub(super) fn with_class(class: ExitClass, text: &str) -> RunEnd {
-        let text = Some(text).filter(|t| !t.trim().is_empty()).map(|t| truncate(t, MAX_MESSAGE_BYTES));
-        RunEnd { class, failure: None, text }
-    }
-
-    fn with_failure(self, failure: FailureKind) -> RunEnd {
-        RunEnd { failure: Some(failure), ..self }
-    }
-}
 
 /// Summary of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

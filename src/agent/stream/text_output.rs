@@ -7,7 +7,7 @@ use super::collector::EventCollector;
 use super::failure_kind::classify_failure;
 use super::json::{MAX_TEXT_BYTES, truncate};
 use super::parser::Parser;
-use super::summary::RunEnd;
+use super::run_end::RunEnd;
 
 /// Parser for the lines of any program.
 #[derive(Default)]

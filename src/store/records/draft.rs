@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Tokens};
 use crate::store::{Moment, Record};
+use crate::usage::{Cost, Tokens};
 
 /// Accumulated usage of multiple runs: those that wrote a plan, or those of a lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,6 +24,7 @@ mod task_loop;
 mod trash;
 mod worktree_baseline;
 
+pub(crate) use crate::usage::{Cost, SessionTotals, Tokens};
 pub(crate) use activity::{Activity, ActivityRecord};
 pub(crate) use approval::{ApprovalsRecord, ApprovedCommand};
 pub(crate) use batched::{BatchBranches, BatchLane, RunTask};
@@ -43,9 +44,7 @@ pub(crate) use ports::{PORTS_PER_LANE as PORT_COUNT, Ports};
 pub(crate) use preview::PreviewRecord;
 pub(crate) use report::ReportRecord;
 pub(crate) use resolution::{ConflictedPath, ResolutionRecord};
-pub(crate) use run::{
-    Cost, RunClass, RunLimits, RunRecord, RunSummary, SessionTotals, SupervisorProcess, TmuxWindow, Tokens,
-};
+pub(crate) use run::{RunClass, RunLimits, RunRecord, RunSummary, SupervisorProcess, TmuxWindow};
 pub(crate) use set_up::SetUpRecord;
 pub(crate) use snapshot::{AutomaticInfo, SnapshotRecord};
 pub(crate) use step::{PreRestoreState, Step};
