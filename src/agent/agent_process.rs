@@ -15,7 +15,7 @@ use super::launcher::Launcher;
 use super::shutdown_signals::ShutdownSignals;
 use super::watch::{RunWatcher, SIGKILL_WAIT_STATUS};
 use crate::lane;
-use crate::process::{self, AsyncChild};
+use crate::process::{self, AsyncChild, CommandBuilder};
 use crate::store::LockName;
 
 impl RunWatcher<'_> {
@@ -35,8 +35,7 @@ impl RunWatcher<'_> {
         let git_guard =
             GitGuard::prepare(self.project, self.lane, self.attempt, &spec.dir, self.program_path)?;
         let (variable, guard_value) = git_guard.env();
-        let mut command =
-            spec.launcher.build_command(self)?.env(variable, guard_value).with_output_files(log, stderr);
+        let mut command = self.build_command()?.env(variable, guard_value).with_output_files(log, stderr);
         for (key, value) in &spec.env {
             command = command.env(key, value);
         }
@@ -52,6 +51,22 @@ impl RunWatcher<'_> {
             |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };
         fcntl_setfd(alive_lock.file(), FdFlags::empty()).map_err(failed)?;
         Ok((command.spawn_in_group_async()?, stdin_pipe))
+    }
+
+    /// Builds the command that starts the agent. With the protocol launcher, git-proq's client is in front of
+    /// it.
+    fn build_command(&self) -> Result<CommandBuilder, Error> {
+        let spec = self.spec;
+        let (program, args) = spec.argv.split_first().ok_or(Error::NoCommand)?;
+        Ok(match spec.launcher {
+            Launcher::Pipe | Launcher::OpenStdin | Launcher::Window => {
+                CommandBuilder::new(program.as_ref(), &spec.dir).args(args)
+            }
+            Launcher::Protocol => CommandBuilder::new(self.program_path, &spec.dir)
+                .args(["_acp", "--lane", self.lane.name.as_str(), "--attempt"])
+                .args([self.attempt.to_string(), "--".to_owned()])
+                .args(spec.argv.iter().cloned()),
+        })
     }
 
     /// Stops the agent: SIGTERM, a grace period, SIGKILL. A shutdown signal ends the grace period.

@@ -13,6 +13,7 @@ use super::conversation;
 use super::fresh_conversation;
 use super::profile::PROFILE_FILES;
 use super::prompt::{RunPrompt, build_prompt};
+use super::run_spec::work_dir_and_prompt_file;
 use super::startup_question;
 use super::stop_gate;
 use super::template::PlaceholderValues;
@@ -229,17 +230,6 @@ fn compose_restart_prompt(
         None => String::new(),
     };
     Ok(build_prompt(project, lane, &command.without_session(), checks, Some(&(history + text)))?.prompt)
-}
-
-/// Returns the working folder of a run and the file with its prompt.
-pub(super) fn work_dir_and_prompt_file(
-    project: &Project,
-    lane: &AnyLane,
-    attempt: u32,
-    resolves: bool,
-) -> (PathBuf, PathBuf) {
-    let dir = if resolves { project.resolution_dir(&lane.name) } else { lane.path.clone() };
-    (dir, project.store.layout().run_prompt(&lane.name, attempt))
 }
 
 /// Writes the profile's files for a run. A file that lacks a value is left out, with the options that name

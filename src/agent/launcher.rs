@@ -1,14 +1,10 @@
-//! Launchers: the ways in which a supervisor starts an agent, and all differences between them. Lanes, their
-//! records and landings do not depend on them: a new way, such as another host or a cluster scheduler, is one
-//! more launcher.
+//! Launchers: the ways in which a supervisor starts an agent. Lanes, their records and landings do not depend
+//! on them: a new way, such as another host or a cluster scheduler, is one more launcher.
 
 use std::io::PipeWriter;
 
 use super::Error;
-use super::shutdown_signals::ShutdownSignals;
 use super::stream::Dialect;
-use super::tmux_client;
-use super::watch::{RunExit, RunWatcher};
 use crate::process::{self, CommandBuilder};
 use crate::store::records::RunRecord;
 
@@ -34,42 +30,6 @@ impl Launcher {
             (false, _) if run.accepts_more_prompts => Launcher::OpenStdin,
             (false, _) => Launcher::Pipe,
         }
-    }
-
-    /// Starts the agent, passes its process group to `on_started`, and waits until it exits or has to be
-    /// stopped. Processes that it left running are stopped too.
-    ///
-    /// # Errors
-    /// Fails when no process could be started.
-    pub(super) async fn run(
-        self,
-        watch: &RunWatcher<'_>,
-        signals: &mut ShutdownSignals,
-        on_started: impl FnOnce(u32) -> Result<(), Error>,
-    ) -> Result<RunExit, Error> {
-        match self {
-            Launcher::Pipe | Launcher::OpenStdin | Launcher::Protocol => watch.run(signals, on_started).await,
-            Launcher::Window => tmux_client::run(watch, signals, on_started).await,
-        }
-    }
-
-    /// Builds the command that starts the agent, or for the protocol launcher git-proq's client in front of
-    /// it.
-    ///
-    /// # Errors
-    /// Fails when there is no command.
-    pub(super) fn build_command(self, watch: &RunWatcher<'_>) -> Result<CommandBuilder, Error> {
-        let spec = watch.spec;
-        let (program, args) = spec.argv.split_first().ok_or(Error::NoCommand)?;
-        Ok(match self {
-            Launcher::Pipe | Launcher::OpenStdin | Launcher::Window => {
-                CommandBuilder::new(program.as_ref(), &spec.dir).args(args)
-            }
-            Launcher::Protocol => CommandBuilder::new(watch.program_path, &spec.dir)
-                .args(["_acp", "--lane", watch.lane.name.as_str(), "--attempt"])
-                .args([watch.attempt.to_string(), "--".to_owned()])
-                .args(spec.argv.iter().cloned()),
-        })
     }
 
     /// Attaches a pipe to standard input for launchers that send further prompts through it, or that detect

@@ -93,6 +93,14 @@ impl RunClock {
     }
 }
 
+/// Waits until a deadline. Waits forever without one.
+pub(super) async fn wait_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

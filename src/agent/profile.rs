@@ -1,6 +1,7 @@
 //! Agent profiles: data that describes how to start one kind of agent and what it supports.
 
 mod permission;
+mod window;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,11 +10,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::startup_question::WindowProfile;
 use super::stream::Dialect;
 use super::template::{PlaceholderValues, has_placeholder};
 use crate::store::records::Activity;
 pub(crate) use permission::{Permission, PermissionLevels};
+pub(crate) use window::{TrustQuestion, WindowProfile};
 
 /// Keys of the files that a profile may define, each with its file name on disk.
 pub(super) const PROFILE_FILES: [(&str, &str); 3] =

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Error;
-use super::launch_spec::work_dir_and_prompt_file;
 use super::launcher::Launcher;
 use super::limits::Limits;
 use super::profile_catalog;
@@ -118,6 +117,17 @@ impl RunSpec {
         super::stream::OutputReader::new(self.dialect, &self.totals_before)
             .with_prices(self.prices.clone(), self.model.clone())
     }
+}
+
+/// Returns the working folder of a run and the file with its prompt.
+pub(super) fn work_dir_and_prompt_file(
+    project: &Project,
+    lane: &AnyLane,
+    attempt: u32,
+    resolves: bool,
+) -> (PathBuf, PathBuf) {
+    let dir = if resolves { project.resolution_dir(&lane.name) } else { lane.path.clone() };
+    (dir, project.store.layout().run_prompt(&lane.name, attempt))
 }
 
 /// Returns the totals of a run's session at the end of the session's previous run.

@@ -3,13 +3,12 @@
 
 mod messages;
 mod retry;
+mod retry_state;
+mod state;
 mod steps;
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::{Duration, Instant};
-
-use tokio::runtime::Runtime;
 
 use super::Error;
 use super::already_done::{self, TaskCompletion};
@@ -18,31 +17,23 @@ use super::classify::{RunClassifier, RunOutcome, append_detail};
 use super::follow_up::FollowUp;
 use super::fresh_conversation::RestartCounter;
 use super::git_guard::GitGuard;
-use super::launch::{self, STARTED_LINE};
 use super::launch_spec::new_session_id;
+use super::launcher::Launcher;
+use super::prepare_run;
 use super::run_spec::RunSpec;
 use super::shutdown_signals::ShutdownSignals;
+use super::start_supervisor::{STARTED_LINE, mark_run_not_started};
 use super::supervisor_start::{adopt_lock, record_start, reply_to_starter};
+use super::tmux_client;
 use super::watch::{RunExit, RunWatcher};
 use crate::explain::describe_with_causes;
 use crate::lane::{self, Inbox, Project};
-use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
+use crate::store::records::{LaneState, RunClass, RunRecord};
 use crate::store::{LockName, Record};
 use crate::{event, process};
 use messages::{can_receive_messages, describe_undelivered};
-use retry::{BUDGET_SPENT_REASON, Retry, RetryState};
-
-/// Time limit for writing the result of a run. It is long enough that the user can free disk space.
-const RECORD_WRITE_TIMEOUT: Duration = Duration::from_mins(10);
-
-/// Time limit for writing the result of a run once a signal has requested the supervisor to exit.
-const SIGNALED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Delay before the second attempt to write the result of a run.
-const FIRST_WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
-
-/// Maximum delay between two attempts to write the result of a run.
-const MAX_WRITE_RETRY_DELAY: Duration = Duration::from_secs(5);
+use retry_state::{BUDGET_SPENT_REASON, RetryState};
+use state::{NextRun, Supervisor};
 
 /// Supervises a lane's runs to their end and starts the follow-up work. `program_path` is the git-proq
 /// program. The run lock is passed as standard input, and the starter waits for an answer on standard output.
@@ -95,44 +86,6 @@ pub(crate) fn supervise(
     }
     supervisor.follow_up.start(project, &supervisor.lane, program_path);
     result
-}
-
-/// State of the supervisor of one lane.
-struct Supervisor<'a> {
-    project: &'a Project,
-    /// Path of the git-proq program.
-    program_path: &'a Path,
-    lane: AnyLane,
-    runtime: Runtime,
-    shutdown_signals: ShutdownSignals,
-    /// Value of the environment variable that marks the processes of the lane's runs.
-    process_mark: String,
-    /// Whether the starter was informed that the agent has started, or why not.
-    has_answered_starter: bool,
-    /// State of the retries since the last request to the agent (its task or messages), including the current
-    /// run.
-    retry_state: RetryState,
-    /// Counter of the runs that continued the current task in a new conversation.
-    restart_counter: RestartCounter,
-    /// Number and verdict of the last run, until the messages for its agent are delivered. The lane ends with
-    /// this verdict if they cannot be delivered.
-    last_verdict: Option<(u32, RunOutcome)>,
-    /// Work to start in other processes once the run lock is free.
-    follow_up: FollowUp,
-}
-
-/// Decision about the run that follows a finished run.
-enum NextRun {
-    /// No further run.
-    End,
-    /// Start the run again after a delay.
-    Retry(Retry),
-    /// A run in a new conversation that continues the request of the run with this number.
-    NewConversation(u32),
-    /// A run that delivers the messages that were sent to the lane during the finished run.
-    Message,
-    /// The next run of a task folder.
-    Step,
 }
 
 impl Supervisor<'_> {
@@ -265,7 +218,7 @@ impl Supervisor<'_> {
         let shutdown_signals = &mut self.shutdown_signals;
         self.runtime.block_on(async {
             tokio::select! {
-                ended = spec.launcher.run(&watch, shutdown_signals, on_started) => ended,
+                ended = run_agent(&watch, shutdown_signals, on_started) => ended,
                 never = auto_snapshots::keep_running(project, program_path) => match never {},
             }
         })
@@ -323,7 +276,7 @@ impl Supervisor<'_> {
     fn prepare_new_conversation(&mut self, first_attempt: u32) -> Result<Option<RunSpec>, Error> {
         let path = self.project.store.layout().run_record(&self.lane.name, first_attempt);
         let result = RunRecord::load(&path).map_err(Error::from).and_then(|first_run| {
-            launch::prepare_fresh_run(
+            prepare_run::prepare_fresh_run(
                 self.project,
                 &self.lane,
                 &first_run,
@@ -340,67 +293,6 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Calls `write` until it succeeds, so that a full disk loses no result. Gives up after
-    /// [`RECORD_WRITE_TIMEOUT`], or after [`SIGNALED_WRITE_TIMEOUT`] once a signal has arrived. An error
-    /// about a missing file is returned at once.
-    fn write_with_retries<T>(&mut self, mut write: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-        let started = Instant::now();
-        let mut delay = FIRST_WRITE_RETRY_DELAY;
-        loop {
-            // `stop` waits for this process to exit, and its signal may have arrived before this write began.
-            let timeout = if self.shutdown_signals.has_received() {
-                SIGNALED_WRITE_TIMEOUT
-            } else {
-                RECORD_WRITE_TIMEOUT
-            };
-            match write() {
-                Err(e) if !is_not_found(&e) && started.elapsed() < timeout => {}
-                result => return result,
-            }
-            self.runtime.block_on(async {
-                tokio::select! {
-                    () = self.shutdown_signals.wait() => {}
-                    () = tokio::time::sleep(delay) => {}
-                }
-            });
-            delay = (delay * 2).min(MAX_WRITE_RETRY_DELAY);
-        }
-    }
-
-    /// Records that the lane's run ended, with `state` as the lane's state and `reason` as its detail.
-    fn end_lane(&mut self, state: LaneState, reason: &str) -> Result<(), Error> {
-        self.end_lane_with(state, Some(reason.to_owned()), false)
-    }
-
-    fn end_lane_with(
-        &mut self,
-        state: LaneState,
-        detail: Option<String>,
-        already: bool,
-    ) -> Result<(), Error> {
-        let (project, name) = (self.project, self.lane.name.clone());
-        self.lane = self.write_with_retries(|| {
-            Ok(project.update_lane(&name, |record| {
-                record.state = state;
-                record.detail.clone_from(&detail);
-                record.already_done = already;
-            })?)
-        })?;
-        let message = format!("lane '{}': {state} ({})", self.lane.name, detail.unwrap_or_default());
-        self.project.emit(event::EventName::RunEnded, Some(&self.lane), message);
-        Ok(())
-    }
-
-    /// Records that the lane's run ended with the last verdict, and adds `reason` to its detail.
-    fn end_with_last_verdict(&mut self, reason: &str) -> Result<(), Error> {
-        let Some((_, verdict)) = self.last_verdict.take() else {
-            return self.end_lane(LaneState::Failed, reason);
-        };
-        let detail = append_detail(verdict.detail, Some(reason.to_owned()));
-        self.follow_up = FollowUp::prepare(self.project, &self.lane, verdict.state, true);
-        self.end_lane_with(verdict.state, detail, verdict.was_already_done)
-    }
-
     /// Records the end of the lane's run after an error that stopped the supervisor, and returns that error.
     /// Before the starter has its answer, records nothing.
     fn end_after_error(&mut self, spec: &RunSpec, e: Error) -> Error {
@@ -409,7 +301,7 @@ impl Supervisor<'_> {
             return e;
         }
         let reason = describe_with_causes(&e);
-        drop(launch::mark_run_not_started(self.project, &self.lane.name, spec.attempt, &reason));
+        drop(mark_run_not_started(self.project, &self.lane.name, spec.attempt, &reason));
         let ended = match self.last_verdict.as_ref().map(|(attempt, _)| *attempt == spec.attempt) {
             Some(true) if spec.resolves_conflict => self.end_lane(LaneState::Conflict, &reason),
             Some(true) => {
@@ -425,6 +317,22 @@ impl Supervisor<'_> {
     }
 }
 
+/// Starts the agent with its launcher, passes its process group to `on_started`, and waits until it exits or
+/// has to be stopped. Processes that it left running are stopped too.
+///
+/// # Errors
+/// Fails when no process could be started.
+async fn run_agent(
+    watch: &RunWatcher<'_>,
+    signals: &mut ShutdownSignals,
+    on_started: impl FnOnce(u32) -> Result<(), Error>,
+) -> Result<RunExit, Error> {
+    match watch.spec.launcher {
+        Launcher::Pipe | Launcher::OpenStdin | Launcher::Protocol => watch.run(signals, on_started).await,
+        Launcher::Window => tmux_client::run(watch, signals, on_started).await,
+    }
+}
+
 /// Changes the verdict of a run that ended well after a request to wrap up to `stopped`, because its task may
 /// be half finished.
 fn set_stopped_by_wrap_up(verdict: &mut RunOutcome) {
@@ -432,12 +340,4 @@ fn set_stopped_by_wrap_up(verdict: &mut RunOutcome) {
         (verdict.state, verdict.class) = (LaneState::Stopped, RunClass::Stopped);
         verdict.detail = append_detail(verdict.detail.take(), Some("asked to wrap up".to_owned()));
     }
-}
-
-/// Returns whether an error was caused by a missing file or folder, such as a removed repository.
-fn is_not_found(e: &Error) -> bool {
-    let first: &(dyn std::error::Error + 'static) = e;
-    std::iter::successors(Some(first), |e| e.source())
-        .filter_map(|e| e.downcast_ref::<std::io::Error>())
-        .any(|e| e.kind() == std::io::ErrorKind::NotFound)
 }

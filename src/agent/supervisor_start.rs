@@ -61,7 +61,7 @@ pub(crate) fn report_start_failure(error: &dyn std::error::Error) {
 
 /// Reports to the starter that the agent has started.
 pub(crate) fn report_started() {
-    reply_to_starter(super::launch::STARTED_LINE);
+    reply_to_starter(super::start_supervisor::STARTED_LINE);
 }
 
 /// Writes a line to the starter and closes the pipe, so that the starter does not wait until the agent has

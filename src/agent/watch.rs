@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 use super::launcher::Launcher;
-use super::limits::{Limits, RunClock, StopCause};
+use super::limits::{Limits, RunClock, StopCause, wait_until};
 use super::live_status::LiveStatusFile;
 use super::retries::RetryTracker;
 use super::run_spec::{self, RunSpec, cost_so_far};
@@ -413,14 +413,6 @@ enum WaitOutcome {
 async fn wait_for_growth(tail: &mut Option<Tail>) {
     match tail {
         Some(tail) => tail.wait_for_growth().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until a deadline. Waits forever without one.
-pub(super) async fn wait_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::hook::Hook;
+use super::hook_call::Hook;
 use crate::diagnostics::Listener;
 use crate::event::EventName;
 use crate::lane::Project;

@@ -12,9 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::hook::Hook;
+use super::hook_call::Hook;
 use super::log_lines::for_each_line;
-use super::ref_policy::RefUpdate;
+use super::ref_update::RefUpdate;
 use crate::diagnostics::Listener;
 use crate::event::{Certainty, Event, EventName};
 use crate::git::{self, RepoPath};

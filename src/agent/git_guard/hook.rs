@@ -5,14 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{after_commit, escape, post_commit_hook, ref_policy, save_refs};
+use super::hook_call::Hook;
+use super::{after_commit, escape, post_commit_hook, ref_policy, ref_update, save_refs};
 use crate::agent::Error;
 use crate::diagnostics::Listener;
-use crate::git::{self, HookRepo};
+use crate::git;
 use crate::lane::Project;
 use crate::process::ExecTarget;
-use crate::store::records::GitGuardRecord;
-use crate::store::{Layout, Record};
 
 /// Hook that git runs for every change of refs.
 const REFERENCE_TRANSACTION_HOOK: &str = "reference-transaction";
@@ -30,35 +29,6 @@ pub(crate) struct HookOutcome {
     pub(crate) exit_code: u8,
 }
 
-/// Call of a hook shim by git in place of the repository's own hook, with the run's guard and the repository.
-pub(super) struct Hook<'a> {
-    pub(super) guard_dir: PathBuf,
-    pub(super) record: GitGuardRecord,
-    pub(super) repo: HookRepo,
-    pub(super) args: &'a [OsString],
-}
-
-impl Hook<'_> {
-    /// Returns whether git runs outside the run's own worktree. The main checkout counts as outside for a run
-    /// without a branch, which may write nothing there.
-    fn is_outside_own_worktree(&self) -> bool {
-        let is_guest = self.record.branch.is_none() && self.repo.git_dir == self.repo.common_dir;
-        is_guest || self.repo.git_dir != self.record.git_dir
-    }
-
-    /// Returns whether the hook is called for a prepared ref transaction: git holds the locks of the refs,
-    /// and the hook may refuse.
-    pub(super) fn is_prepared_transaction(&self) -> bool {
-        self.args.first().is_some_and(|step| step == "prepared")
-    }
-
-    /// Returns whether the repository had a hook of this name when the run started. Detecting it again would
-    /// start git each time.
-    fn has_repository_hook(&self, name: &str) -> bool {
-        self.record.repository_hooks.iter().any(|hook_name| hook_name == name)
-    }
-}
-
 /// Runs the hook `shim` of a git guard, which git has started in `dir`. Where the repository has its own hook
 /// of that name, this process is replaced by it and the function does not return.
 ///
@@ -67,7 +37,7 @@ impl Hook<'_> {
 /// repository had none.
 pub(crate) fn run_hook(dir: &Path, shim: &Path, args: &[OsString]) -> Result<HookOutcome, Error> {
     let name = shim.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let Some(hook) = load_hook(dir, shim, args) else {
+    let Some(hook) = Hook::load(dir, shim, args) else {
         return run_repository_hook(dir, name, args);
     };
     match name {
@@ -87,17 +57,6 @@ pub(crate) fn run_hook(dir: &Path, shim: &Path, args: &[OsString]) -> Result<Hoo
         }
         _ => run_repository_hook(dir, name, args),
     }
-}
-
-/// Loads the hook's record and repository; none where git runs in a different repository than the run's.
-fn load_hook<'a>(dir: &Path, shim: &Path, args: &'a [OsString]) -> Option<Hook<'a>> {
-    let (guard_dir, common_dir) = Layout::git_guard_of_hook(shim)?;
-    let repo = HookRepo::detect(dir)?;
-    if repo.common_dir != common_dir.canonicalize().ok()? {
-        return None;
-    }
-    let record = GitGuardRecord::load_if_exists(&Layout::git_guard_record(&guard_dir)).ok().flatten()?;
-    Some(Hook { guard_dir, record, repo, args })
 }
 
 /// Replaces this process by the repository's own hook, if it has one, with the environment that git would
@@ -153,7 +112,7 @@ fn handle_push(dir: &Path, hook: &Hook<'_>) -> Result<HookOutcome, Error> {
     let mut input = Vec::new();
     drop(std::io::stdin().read_to_end(&mut input));
     if hook.args.get(1).is_some_and(|destination| hook.repo.is_push_target(dir, destination)) {
-        let updates = ref_policy::convert_push_input(&input);
+        let updates = ref_update::convert_push_input(&input);
         if let Some(messages) = ref_policy::check_updates(dir, hook, &updates) {
             return Ok(HookOutcome { messages, exit_code: 1 });
         }

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use super::hook::Hook;
+use super::hook_call::Hook;
+use super::ref_update::{RefUpdate, is_zero_id};
 use super::save_refs;
 use crate::diagnostics::Listener;
 use crate::git::{HookRepo, Oid};
@@ -17,49 +18,6 @@ const PROQ_PREFIX: &str = "refs/proq/";
 
 /// Prefixes of refs that each worktree has separately.
 const WORKTREE_REF_PREFIXES: [&str; 3] = ["refs/worktree/", "refs/bisect/", "refs/rewritten/"];
-
-/// A ref update that git is about to make. Ids are as git writes them: all zeros for a missing ref,
-/// `ref:NAME` for a symbolic one.
-pub(super) struct RefUpdate<'a> {
-    pub(super) old: &'a [u8],
-    pub(super) new: &'a [u8],
-    pub(super) name: &'a str,
-}
-
-impl RefUpdate<'_> {
-    /// Parses the lines of a hook's input. Malformed lines are skipped.
-    pub(super) fn parse_all(input: &[u8]) -> impl Iterator<Item = RefUpdate<'_>> {
-        input.split(|b| *b == b'\n').filter_map(|line| {
-            let mut fields = line.splitn(3, |b| *b == b' ');
-            let (old, new) = (fields.next()?, fields.next()?);
-            Some(RefUpdate { old, new, name: std::str::from_utf8(fields.next()?).ok()? })
-        })
-    }
-
-    /// Returns whether the ref becomes a symbolic ref, which git reports from version 2.46 on.
-    fn is_symbolic(&self) -> bool {
-        self.new.starts_with(b"ref:")
-    }
-
-    pub(super) fn is_deletion(&self) -> bool {
-        is_zero_id(self.new)
-    }
-}
-
-fn is_zero_id(id: &[u8]) -> bool {
-    !id.is_empty() && id.iter().all(|b| *b == b'0')
-}
-
-/// Converts the input of a `pre-push` hook to the form that [`RefUpdate::parse_all`] reads: the old value,
-/// new value and name of each ref of the remote.
-pub(super) fn convert_push_input(input: &[u8]) -> Vec<u8> {
-    let convert_line = |line: &[u8]| {
-        let mut fields = line.splitn(4, |b| *b == b' ').skip(1);
-        let (new, name, old) = (fields.next()?, fields.next()?, fields.next()?);
-        Some([old, b" ", new, b" ", name, b"\n"].concat())
-    };
-    input.split(|b| *b == b'\n').filter_map(convert_line).flatten().collect()
-}
 
 /// Decides on ref updates that git is about to make, while git holds the locks of the refs. Returns the
 /// messages of a refusal; none when the updates are allowed. HEAD, remote-tracking branches and refs in the

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use super::hook::Hook;
-use super::ref_policy::RefUpdate;
+use super::hook_call::Hook;
+use super::ref_update::RefUpdate;
 use crate::event::{Certainty, Event, EventName};
 use crate::explain::shell_quote;
 use crate::git::{Oid, Repo};

@@ -3,9 +3,10 @@
 use super::super::Error;
 use super::super::classify::{RunClassifier, RunOutcome};
 use super::super::fresh_conversation::RestartCounter;
-use super::super::launch;
+use super::super::prepare_run;
 use super::super::run_spec::RunSpec;
-use super::{RetryState, Supervisor};
+use super::retry_state::RetryState;
+use super::state::Supervisor;
 use crate::event;
 use crate::explain::describe_with_causes;
 use crate::lane::Inbox;
@@ -25,7 +26,7 @@ impl Supervisor<'_> {
         verdict: &RunOutcome,
     ) -> Result<Option<String>, Error> {
         if let Err(e) =
-            launch::check_messages_deliverable(self.project, &self.lane, finished_run.spec.conversation)
+            prepare_run::check_messages_deliverable(self.project, &self.lane, finished_run.spec.conversation)
         {
             return Ok(Some(describe_undelivered(&e)));
         }
@@ -40,7 +41,8 @@ impl Supervisor<'_> {
     /// Prepares the run that delivers the waiting messages. If it cannot be prepared, ends the lane with the
     /// verdict of its last run and returns `None`.
     pub(super) fn prepare_message_run(&mut self, spec: &RunSpec) -> Result<Option<RunSpec>, Error> {
-        match launch::prepare_message_run(self.project, &self.lane, spec.conversation, self.program_path) {
+        match prepare_run::prepare_message_run(self.project, &self.lane, spec.conversation, self.program_path)
+        {
             Ok(message_spec) => Ok(Some(message_spec)),
             Err(e) => {
                 self.end_with_last_verdict(&describe_undelivered(&e))?;

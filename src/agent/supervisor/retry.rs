@@ -1,63 +1,22 @@
-//! Retries of failed runs: whether and when a run is retried, how its lane is rewound, and what the retries
-//! may still cost.
+//! Retries of failed runs: whether and when a run is retried, and how its lane is rewound.
 
 use std::time::Duration;
 
 use super::super::Error;
 use super::super::classify::{RunOutcome, append_detail};
-use super::super::launch;
+use super::super::prepare_run;
 use super::super::retry_policy::RetryPolicy;
 use super::super::run_spec::RunSpec;
-use super::super::stream::LimitReset;
-use super::super::watch::RunExit;
-use super::{NextRun, Supervisor};
+use super::super::task_loop::ActiveTask;
+use super::retry_state::{BUDGET_SPENT_REASON, Retry};
+use super::state::{NextRun, Supervisor};
 use crate::fail_points;
 use crate::lane::{self, Inbox, LaneFingerprint};
-use crate::store::records::{LaneState, RunClass, RunRecord};
-use crate::store::{Moment, Record, now};
-
-/// Reason why no further run starts automatically.
-pub(super) const BUDGET_SPENT_REASON: &str = "it has cost all that it may, so it does not go on by itself";
+use crate::store::records::{LaneState, RunRecord};
+use crate::store::{Record, now};
 
 /// Extra delay after a usage limit resets, for clocks that differ.
 const LIMIT_RESET_MARGIN: Duration = Duration::from_secs(1);
-
-/// State of the retries since the last request to the agent (its task or messages).
-#[derive(Default)]
-pub(super) struct RetryState {
-    /// Classes of the failed runs that were retried.
-    failed_classes: Vec<RunClass>,
-    /// Cost of all runs of the request, in 1e-9 USD.
-    pub(super) spent_nanos: u64,
-    /// Whether the last run used up the budget.
-    pub(super) is_budget_spent: bool,
-    /// Time at which the usage limit that ended the last run resets.
-    limit_reset_at: Option<Moment>,
-}
-
-impl RetryState {
-    /// Records the cost of a run, whether it used up the budget, and when its usage limit resets.
-    pub(super) fn record_run(&mut self, spec: &RunSpec, ended: &RunExit) {
-        let cost = ended.recorded_summary.cost.map_or(0, |cost| cost.nanos);
-        self.spent_nanos = self.spent_nanos.saturating_add(cost);
-        self.is_budget_spent = spec.limits.budget.is_some_and(|budget| cost >= budget);
-        self.limit_reset_at = ended.summary.limit_reset.as_ref().and_then(|reset| match reset {
-            LimitReset::At(second) => Moment::from_unix_seconds(*second),
-            LimitReset::After(span) => Some(now().saturating_add(*span)),
-            LimitReset::TimeOfDay(clock) => {
-                now().next_clock_time((clock.hour, clock.minute), clock.date, clock.zone.as_deref())
-            }
-        });
-    }
-}
-
-/// A planned retry of a failed run.
-pub(super) struct Retry {
-    /// Delay before the retry.
-    delay: Duration,
-    /// Tip and uncommitted files of the lane at the end of the run, captured before the failure is recorded.
-    end_fingerprint: Result<Option<LaneFingerprint>, lane::Error>,
-}
 
 impl Supervisor<'_> {
     /// Decides whether and when a failed run is retried, and adds the decision to the verdict's detail.
@@ -123,7 +82,7 @@ impl Supervisor<'_> {
             self.end_lane(LaneState::Failed, &format!("it is not tried again: {e}"))?;
             return Ok(None);
         }
-        match launch::prepare_retry(
+        match prepare_run::prepare_retry(
             self.project,
             &self.lane,
             &run,
@@ -136,6 +95,17 @@ impl Supervisor<'_> {
                 Ok(None)
             }
         }
+    }
+
+    /// Restores STATUS.md to its text before a run that is retried from its start.
+    fn restore_status_file(&self, spec: &RunSpec) -> Result<(), String> {
+        if spec.step_run.is_none() {
+            return Ok(());
+        }
+        let task_loop = ActiveTask::find(self.project, &self.lane).map_err(|e| e.to_string())?;
+        task_loop
+            .map_or(Ok(()), |task_loop| task_loop.restore_status(spec.attempt))
+            .map_err(|e| e.to_string())
     }
 
     /// Returns the fingerprint of the lane's tip and uncommitted files, or `None` for a guest lane.

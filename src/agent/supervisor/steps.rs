@@ -3,10 +3,10 @@
 use super::super::Error;
 use super::super::classify::{RunClassifier, RunOutcome};
 use super::super::run_spec::RunSpec;
-use super::super::task_loop::{
-    ActiveTask, FinishedRun, NextAction as Coming, completes_iteration, prepare_next_step,
-};
-use super::{NextRun, RetryState, Supervisor};
+use super::super::task_loop::{ActiveTask, FinishedRun, NextAction as Coming, completes_iteration};
+use super::super::task_loop_start::prepare_next_step;
+use super::retry_state::RetryState;
+use super::state::{NextRun, Supervisor};
 use crate::fail_points;
 use crate::git::Oid;
 use crate::store::Record;
@@ -104,11 +104,6 @@ impl Supervisor<'_> {
                 .is_ok_and(|dirty_state| dirty_state.is_clean())
     }
 
-    /// Returns whether a user requested that the lane stops once its current run has finished.
-    pub(super) fn is_wrap_up_requested(&self) -> bool {
-        self.project.store.layout().lane_wrap_up_marker(&self.lane.name).exists()
-    }
-
     /// Prepares the next run of the task loop. If that fails, ends the lane as failed and returns `None`.
     pub(super) fn prepare_step_run(&mut self) -> Result<Option<RunSpec>, Error> {
         fail_points::hit("step.written");
@@ -126,17 +121,6 @@ impl Supervisor<'_> {
                 Ok(None)
             }
         }
-    }
-
-    /// Restores STATUS.md to its text before a run that is retried from its start.
-    pub(super) fn restore_status_file(&self, spec: &RunSpec) -> Result<(), String> {
-        if spec.step_run.is_none() {
-            return Ok(());
-        }
-        let task_loop = ActiveTask::find(self.project, &self.lane).map_err(|e| e.to_string())?;
-        task_loop
-            .map_or(Ok(()), |task_loop| task_loop.restore_status(spec.attempt))
-            .map_err(|e| e.to_string())
     }
 }
 

@@ -53,7 +53,7 @@ impl<'a> ActiveTask<'a> {
     }
 
     /// Returns the task folder of a lane whose record is given.
-    pub(super) fn with_record(
+    pub(crate) fn with_record(
         project: &'a Project,
         lane: &AnyLane,
         record: TaskLoopRecord,
@@ -68,15 +68,15 @@ impl<'a> ActiveTask<'a> {
         &self.record
     }
 
-    pub(super) fn record_mut(&mut self) -> &mut TaskLoopRecord {
+    pub(crate) fn record_mut(&mut self) -> &mut TaskLoopRecord {
         &mut self.record
     }
 
-    pub(super) fn folder(&self) -> &LaneTaskFolder {
+    pub(crate) fn folder(&self) -> &LaneTaskFolder {
         &self.folder
     }
 
-    pub(super) fn save(&self) -> Result<(), Error> {
+    pub(crate) fn save(&self) -> Result<(), Error> {
         Ok(self.record.save(&self.project.store.layout().task_loop_record(&self.lane.name))?)
     }
 
@@ -87,7 +87,7 @@ impl<'a> ActiveTask<'a> {
 
     /// Prepares the folder for a run: STATUS.md exists and has boxes, and files that must not be committed
     /// are excluded.
-    pub(super) fn prepare_folder(&self) -> Result<(), Error> {
+    pub(crate) fn prepare_folder(&self) -> Result<(), Error> {
         let status_path = self.lane.path.join(self.folder.path_in_worktree(STATUS_FILE));
         // Temporary files of a killed process.
         remove_temp_files(&status_path).map_err(lane::Error::io("look beside", &status_path))?;
@@ -118,7 +118,7 @@ impl<'a> ActiveTask<'a> {
 
     /// Saves the text of STATUS.md before a run. For a review, returns `step_run` with the state of the lane
     /// added.
-    pub(super) fn save_state_before_run(&self, attempt: u32, step_run: StepRun) -> Result<StepRun, Error> {
+    fn save_state_before_run(&self, attempt: u32, step_run: StepRun) -> Result<StepRun, Error> {
         let path = self.project.store.layout().run_status_before(&self.lane.name, attempt);
         write_atomically(&path, self.folder.read_text(STATUS_FILE)?.unwrap_or_default().as_bytes())?;
         review::with_state_before_review(self.project, &self.lane, step_run)
@@ -324,7 +324,7 @@ impl<'a> ActiveTask<'a> {
 
     /// Returns the last review of step `number` if it requested changes that a run of `phase` makes. `None`
     /// otherwise.
-    pub(super) fn requested_changes(&self, phase: StepPhase, number: u32) -> Option<String> {
+    pub(crate) fn requested_changes(&self, phase: StepPhase, number: u32) -> Option<String> {
         let step = self.record.step(number)?;
         let (state, review_phase) = match phase {
             StepPhase::Plan => (step.plan_review, StepPhase::PlanReview),
@@ -344,6 +344,28 @@ impl<'a> ActiveTask<'a> {
             .filter(|last| last.step == number && last.phase == review_phase)?;
         let path = self.project.store.layout().run_review(&self.lane.name, last.run);
         (state == ReviewState::Revise).then(|| crate::regular_file::read_store_text(path).ok()).flatten()
+    }
+}
+
+/// Returns whether a lane has a task loop.
+///
+/// # Errors
+/// Fails when the record of the task loop cannot be read.
+pub(crate) fn has_task_loop(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    Ok(ActiveTask::find(project, lane)?.is_some())
+}
+
+/// Saves STATUS.md before a run of a task loop and, for a review, adds the state of the lane to `step_run`.
+/// For a lane without a task loop, returns `step_run` unchanged.
+pub(crate) fn save_state_before_run(
+    project: &Project,
+    lane: &AnyLane,
+    attempt: u32,
+    step_run: StepRun,
+) -> Result<StepRun, Error> {
+    match ActiveTask::find(project, lane)? {
+        Some(active) => active.save_state_before_run(attempt, step_run),
+        None => Ok(step_run),
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::super::Error;
-use super::start::current_step_label;
 use super::status::TaskProgress;
+use super::step_prompt::step_label;
 use super::task_folder::{LaneTaskFolder, STATUS_FILE};
 use crate::store::records::{AnyLane, ReviewVerdict, TaskLoopRecord};
 use crate::store::{Layout, Record};
@@ -84,4 +84,12 @@ pub(crate) fn read_status(dir: &Path, lane: &AnyLane) -> Result<Option<LoopStatu
             verdict: last.verdict,
         }),
     }))
+}
+
+/// Returns a label for the first step that is not done, with its position among the steps.
+fn current_step_label(status: &TaskProgress) -> Option<String> {
+    let open_step = status.first_open_step()?;
+    let step_count = status.steps.len();
+    let position = status.steps.iter().position(|step| step.number == open_step.number)? + 1;
+    Some(format!("{} ({position} of {step_count})", step_label(open_step)))
 }

@@ -1,10 +1,9 @@
-//! Prompt of one run in the loop over a task folder: what to do in this step, and which files hold the task
-//! and its status.
+//! Prompt and one-line description of one run in the loop over a task folder.
 
 use super::status::TaskStep;
 use super::task_folder::{LaneTaskFolder, PROMPT_FILE, STATUS_FILE};
 use crate::git::Oid;
-use crate::store::records::StepPhase;
+use crate::store::records::{StepPhase, StepRun};
 
 /// Size limit, in bytes, up to which the prompt includes the task's text. An agent reads a longer task from
 /// its file.
@@ -13,34 +12,45 @@ const MAX_INLINE_TASK_BYTES: usize = 16 * 1024;
 const MAX_REVIEW_BYTES: usize = 32 * 1024;
 
 /// Data that the prompt of one run of a task loop is built from.
-pub(super) struct StepPrompt<'a> {
-    pub(super) title: &'a str,
-    pub(super) folder: &'a LaneTaskFolder,
+pub(crate) struct StepPrompt<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) folder: &'a LaneTaskFolder,
     /// Content of PROMPT.md.
-    pub(super) prompt: &'a str,
-    pub(super) phase: StepPhase,
-    pub(super) step: &'a TaskStep,
+    pub(crate) prompt: &'a str,
+    pub(crate) phase: StepPhase,
+    pub(crate) step: &'a TaskStep,
     /// Additional text for runs that plan or work; reviewers do not get it.
-    pub(super) extra_prompt: &'a str,
+    pub(crate) extra_prompt: &'a str,
     /// Text of the review that requested changes in the previous plan or work.
-    pub(super) requested_changes: Option<&'a str>,
+    pub(crate) requested_changes: Option<&'a str>,
     /// Commits to review: the tip before the step, which is not part of them, and the last commit.
-    pub(super) commit_range: Option<(Oid, Oid)>,
+    pub(crate) commit_range: Option<(Oid, Oid)>,
     /// Whether git leaves STATUS.md out of commits.
-    pub(super) exclude_status: bool,
+    pub(crate) exclude_status: bool,
 }
 
 /// Returns the label of a step: its number, and its title where it has one.
-pub(super) fn step_label(step: &TaskStep) -> String {
+pub(crate) fn step_label(step: &TaskStep) -> String {
     match step.title.as_str() {
         "" => format!("step {}", step.number),
         title => format!("step {}: {title}", step.number),
     }
 }
 
+/// Describes in one line what a run of a task loop does.
+pub(crate) fn describe_step_run(step_run: &StepRun, agent: &str) -> String {
+    let StepRun { phase, step, iteration, .. } = step_run;
+    match phase {
+        StepPhase::Plan => format!("iteration {iteration}: the plan of step {step}"),
+        StepPhase::Work => format!("iteration {iteration}: step {step}"),
+        StepPhase::PlanReview => format!("{agent} reviews the plan of step {step}"),
+        StepPhase::CodeReview => format!("{agent} reviews the code of step {step}"),
+    }
+}
+
 impl StepPrompt<'_> {
     /// Renders the complete prompt of the run, except for the lane's rules.
-    pub(super) fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut out = format!("# {}, {}\n\n", self.title, step_label(self.step));
         out.push_str(&match self.phase {
             StepPhase::Plan => self.plan_prompt(),

@@ -19,7 +19,7 @@ pub(crate) const PROMPT_FILE: &str = "PROMPT.md";
 /// File with the progress of a task.
 pub(crate) const STATUS_FILE: &str = "STATUS.md";
 /// Name of the subfolder with the reviewers' answers.
-pub(super) const REVIEWS_DIR: &str = ".reviews";
+pub(crate) const REVIEWS_DIR: &str = ".reviews";
 /// Name of the file by which git ignores files of the task folder.
 const GITIGNORE: &str = ".gitignore";
 /// Marker file of a finished task, which is not copied.
@@ -45,7 +45,7 @@ pub(crate) struct TaskFile {
 
 impl TaskFile {
     /// Returns whether the file is STATUS.md.
-    pub(super) fn is_status(&self) -> bool {
+    pub(crate) fn is_status(&self) -> bool {
         self.path == Path::new(STATUS_FILE)
     }
 }

@@ -2,12 +2,10 @@
 
 use std::ffi::OsString;
 
-use super::super::Error;
-use super::super::agent_command::{AgentCommand, RunOptions};
-use super::super::profile::Permission;
-use super::active_task::ActiveTask;
-use super::step_prompt::StepPrompt;
-use super::task_folder::PROMPT_FILE;
+use super::Error;
+use super::agent_command::{AgentCommand, RunOptions};
+use super::profile::Permission;
+use super::task_loop::{ActiveTask, PROMPT_FILE, StepPrompt};
 use crate::lane::{self, Project};
 use crate::store::records::{AnyLane, RunLimits, StepPhase, StepRun, TaskLoopRecord};
 

@@ -1,126 +1,19 @@
-//! Starting and resuming a task loop in a lane.
+//! Start and continuation of a task loop in a lane.
 
 use std::path::Path;
 
-use super::super::Error;
-use super::super::agent_command::AgentCommand;
-use super::super::launch;
-use super::super::launch_spec::PromptSource;
-use super::super::run_spec::RunSpec;
-use super::active_task::{ActiveTask, FinishedRun};
-use super::loop_planner::NextAction;
-use super::run_command::reviewer_options;
-use super::status::TaskProgress;
-use super::step_prompt::step_label;
-use super::task_folder::{CommitExclusions, LaneTaskFolder, PROMPT_FILE, TaskFile, read_task_files};
+use super::Error;
+use super::agent_command::AgentCommand;
+use super::folder_task::FolderTask;
+use super::launch_spec::PromptSource;
+use super::prepare_run::prepare_run;
+use super::run_spec::RunSpec;
+use super::start_supervisor::start_supervisor;
+use super::task_loop::{ActiveTask, CommitExclusions, FinishedRun, LaneTaskFolder, NextAction};
 use crate::fail_points;
 use crate::lane::{self, Project};
-use crate::store::records::{
-    AnyLane, LaneState, RunClass, RunRecord, RunTask, StepPhase, StepRecord, StepRun, TaskLoopRecord,
-};
+use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord, RunTask, StepRecord, TaskLoopRecord};
 use crate::store::{LockGuard, Record, new_id};
-
-/// Task given as a folder, with its files and the options of its task loop.
-#[derive(Debug, Clone)]
-pub(crate) struct FolderTask {
-    /// Path of the folder, relative to the top of the worktree.
-    folder: String,
-    title: String,
-    review_level: u8,
-    reviewer: Option<String>,
-    files: Vec<TaskFile>,
-    batch: Option<RunTask>,
-    extra_prompt: String,
-}
-
-impl FolderTask {
-    /// Loads the folder `dir`, whose path in a worktree is `folder`. `review_level` is what is reviewed: 0
-    /// nothing, 1 the plan of each step, 2 its code too. `reviewer` is the agent that reviews; without one,
-    /// that of the settings, else the agent that works.
-    ///
-    /// # Errors
-    /// [`Error::InvalidTaskFolder`] for a folder that cannot be copied into a lane.
-    pub(crate) fn load(
-        project: &Project,
-        dir: &Path,
-        folder: &str,
-        title: &str,
-        review_level: u8,
-        reviewer: Option<String>,
-    ) -> Result<FolderTask, Error> {
-        let folder_error = |reason: &str| Error::InvalidTaskFolder {
-            path: crate::terminal_text::escape_line(folder),
-            reason: reason.to_owned(),
-        };
-        if folder.is_empty() || folder.chars().any(char::is_control) {
-            return Err(folder_error("cannot be the folder of a task: it is named to agents, in a line"));
-        }
-        Ok(FolderTask {
-            folder: folder.to_owned(),
-            title: title.to_owned(),
-            review_level: review_level.min(2),
-            reviewer: reviewer.or_else(|| project.settings.swarm.reviewer.clone()),
-            files: read_task_files(dir)?,
-            batch: None,
-            extra_prompt: String::new(),
-        })
-    }
-
-    /// Returns the task as part of a batch. `extra_prompt` is added to the prompt of the runs that work at
-    /// it.
-    pub(crate) fn with_batch_task(self, batch: RunTask, extra_prompt: String) -> FolderTask {
-        FolderTask { batch: Some(batch), extra_prompt, ..self }
-    }
-
-    /// Describes the task and its reviews in one line.
-    pub(crate) fn describe(&self, worker: &AgentCommand) -> String {
-        let reviewer = self.reviewer.as_deref().unwrap_or(&worker.agent);
-        let review_text = match self.review_level {
-            0 => "nobody reviews it".to_owned(),
-            1 => format!("{reviewer} reviews the plan of each step"),
-            _ => format!("{reviewer} reviews the plan and the code of each step"),
-        };
-        format!("{}, one run after the other; {review_text}", self.folder)
-    }
-
-    /// Refuses a reviewer that cannot be started or cannot be limited to reading, before anything is created.
-    ///
-    /// # Errors
-    /// As [`AgentCommand::from_profile`].
-    pub(crate) fn check_reviewer(&self, project: &Project, worker: &AgentCommand) -> Result<(), Error> {
-        if self.review_level == 0 {
-            return Ok(());
-        }
-        let worker_command = worker.agent_command_line();
-        let (agent, options) = reviewer_options(
-            self.reviewer.as_deref(),
-            (&worker.agent, &worker_command),
-            worker.model.clone(),
-        );
-        AgentCommand::from_profile(project, &agent, &self.title, project.repo.command_dir(), &options)
-            .map(drop)
-    }
-}
-
-/// Loads the folder task of a lane that is created again: from the main checkout as it is now, or, if the
-/// main checkout does not have the folder, from the lane without its progress. None for a lane without such a
-/// task.
-///
-/// # Errors
-/// As [`FolderTask::load`].
-pub(crate) fn reload_folder_task(project: &Project, lane: &AnyLane) -> Result<Option<FolderTask>, Error> {
-    let Some(active) = ActiveTask::find(project, lane)? else { return Ok(None) };
-    let record = active.record();
-    let (folder, title, review_level) = (&record.folder, &record.title, record.review_level);
-    let dir = project.repo.command_dir().join(folder);
-    let reviewer = record.reviewer.clone();
-    if dir.join(PROMPT_FILE).is_file() {
-        return FolderTask::load(project, &dir, folder, title, review_level, reviewer).map(Some);
-    }
-    let mut task = FolderTask::load(project, &lane.path.join(folder), folder, title, review_level, reviewer)?;
-    task.files.retain(|file| !file.is_status());
-    Ok(Some(task))
-}
 
 /// Starts the work at a folder task under a supervisor, in a lane in which nothing runs, and returns when the
 /// first agent runs. `command` is how the work is done, `lock` the lane's run lock, and `program_path`
@@ -128,14 +21,14 @@ pub(crate) fn reload_folder_task(project: &Project, lane: &AnyLane) -> Result<Op
 ///
 /// All callers that run such tasks start here. The caller creates the lane as for any other task, with the
 /// text of PROMPT.md as its prompt. The supervisor then continues from run to run until the task is done,
-/// fails, or is stopped. The result is the lane's state and detail, as for any run; [`super::read_status()`]
-/// returns the progress. To stop it gracefully, see [`super::super::stop_after_wrap_up`].
+/// fails, or is stopped. The result is the lane's state and detail, as for any run; [`crate::agent::read_loop_status()`]
+/// returns the progress. To stop it gracefully, see [`crate::agent::stop_after_wrap_up()`].
 ///
 /// Uncommitted files of the task that the lane already has were left by an attempt whose work was reverted.
 /// They are moved to the folder of the last run, and the task starts with the files of `task`.
 ///
 /// # Errors
-/// As [`launch::launch`], and [`Error::InvalidTaskFolder`]: then the lane is unchanged and has no run.
+/// As [`crate::agent::launch()`], and [`Error::InvalidTaskFolder`]: then the lane is unchanged and has no run.
 pub(crate) fn launch_task_loop(
     project: &Project,
     lane: &AnyLane,
@@ -225,14 +118,6 @@ fn new_loop_record(
     })
 }
 
-/// Returns whether a lane has a task loop.
-///
-/// # Errors
-/// Fails when the record of the task loop cannot be read.
-pub(crate) fn has_task_loop(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
-    Ok(ActiveTask::find(project, lane)?.is_some())
-}
-
 /// Continues a lane's task folder as [`resume_task_loop`] does, as another attempt at a batch task.
 ///
 /// # Errors
@@ -319,7 +204,7 @@ fn start_next_run(
     match active.next_action()? {
         NextAction::Run { phase, step } => {
             let (command, prompt) = active.build_run_command(project, lane, phase, step)?;
-            Ok(LoopStart::Running(launch::start_supervisor(
+            Ok(LoopStart::Running(start_supervisor(
                 project,
                 lane,
                 lock,
@@ -353,42 +238,9 @@ pub(crate) fn prepare_next_step(
     match active.next_action()? {
         NextAction::Run { phase, step } => {
             let (command, prompt) = active.build_run_command(project, lane, phase, step)?;
-            launch::prepare_run(project, lane, &command, program_path, PromptSource::Text(&prompt))
+            prepare_run(project, lane, &command, program_path, PromptSource::Text(&prompt))
         }
         NextAction::Done => Err(loop_finished("nothing is left of it".to_owned())),
         NextAction::Fail(reason) => Err(loop_finished(reason)),
     }
-}
-
-/// Describes in one line what a run of a task loop does.
-pub(crate) fn describe_step_run(step_run: &StepRun, agent: &str) -> String {
-    let StepRun { phase, step, iteration, .. } = step_run;
-    match phase {
-        StepPhase::Plan => format!("iteration {iteration}: the plan of step {step}"),
-        StepPhase::Work => format!("iteration {iteration}: step {step}"),
-        StepPhase::PlanReview => format!("{agent} reviews the plan of step {step}"),
-        StepPhase::CodeReview => format!("{agent} reviews the code of step {step}"),
-    }
-}
-
-/// Saves STATUS.md before a run of a task loop and, for a review, adds the state of the lane to `step_run`.
-/// For a lane without a task loop, returns `step_run` unchanged.
-pub(crate) fn save_state_before_run(
-    project: &Project,
-    lane: &AnyLane,
-    attempt: u32,
-    step_run: StepRun,
-) -> Result<StepRun, Error> {
-    match ActiveTask::find(project, lane)? {
-        Some(active) => active.save_state_before_run(attempt, step_run),
-        None => Ok(step_run),
-    }
-}
-
-/// Returns a label for the first step that is not done, with its position among the steps.
-pub(super) fn current_step_label(status: &TaskProgress) -> Option<String> {
-    let open_step = status.first_open_step()?;
-    let step_count = status.steps.len();
-    let position = status.steps.iter().position(|step| step.number == open_step.number)? + 1;
-    Some(format!("{} ({position} of {step_count})", step_label(open_step)))
 }
