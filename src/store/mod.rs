@@ -2,9 +2,9 @@
 
 mod atomic;
 mod batch_files;
+mod change_watcher;
 mod clock;
 mod delete;
-mod dir_watcher;
 mod error;
 mod event_files;
 mod holder;
@@ -28,9 +28,9 @@ pub(crate) use atomic::{
     exchange_files, remove_temp_files, rename_no_replace, sync_dir, write as write_atomically, write_cache,
     write_in_existing_dir, write_without_dir_sync,
 };
+pub(crate) use change_watcher::{DirWatcher, FileWatcher};
 pub(crate) use clock::{Moment, now};
 pub(crate) use delete::{remove_tree, size_on_disk};
-pub(crate) use dir_watcher::DirWatcher;
 pub(crate) use error::Error;
 pub(crate) use holder::LockHolder;
 pub(crate) use journal::Journal;
