@@ -81,11 +81,8 @@ impl FolderTask {
             return Ok(());
         }
         let worker_command = worker.agent_command_line();
-        let (agent, options) = reviewer_options(
-            self.reviewer.as_deref(),
-            (&worker.agent, &worker_command),
-            worker.model.clone(),
-        );
+        let (agent, options) =
+            reviewer_options(self.reviewer.as_deref(), &worker.agent, &worker_command, worker.model.clone());
         AgentCommand::from_profile(project, &agent, &self.title, project.repo.command_dir(), &options)
             .map(drop)
     }

@@ -15,7 +15,8 @@ pub(super) fn new_run_record(
     lane: &AnyLane,
     command: &AgentCommand,
     launch_spec: &LaunchSpec,
-    (attempt, resolves): (u32, bool),
+    attempt: u32,
+    resolves_conflict: bool,
 ) -> Result<RunRecord, Error> {
     Ok(RunRecord {
         attempt,
@@ -37,7 +38,7 @@ pub(super) fn new_run_record(
         message_ids: command.message_ids.clone(),
         delivered_count: 0,
         agent_command: command.agent_command_line(),
-        resolves_conflict: resolves,
+        resolves_conflict,
         tip_before: tip_before(project, lane)?,
         started: now(),
         mark: None,

@@ -200,7 +200,7 @@ pub(super) fn prepare_launch(
     let run = RunRecord {
         has_prompt_override,
         step_run,
-        ..new_run_record(project, lane, command, &launch_spec, (attempt, resolves))?
+        ..new_run_record(project, lane, command, &launch_spec, attempt, resolves)?
     };
     run.save(&project.store.layout().run_record(&lane.name, attempt))?;
     let lane = project.update_lane(&lane.name, |record| {

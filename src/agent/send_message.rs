@@ -155,7 +155,7 @@ pub(crate) fn send_message(
     let new_message_id = new_message.as_ref().map(|message| message.id.clone());
     claimed.messages.extend(new_message);
     claimed.messages.truncate(fitting);
-    if let Err(e) = launch_with_messages(project, &lane, lock, (command, &claimed), program_path) {
+    if let Err(e) = launch_with_messages(project, &lane, lock, command, &claimed, program_path) {
         if let Some(message_id) = new_message_id {
             Inbox::new(project, &lane.name).retract(&message_id)?;
         }

@@ -80,7 +80,8 @@ pub(super) fn launch_with_messages(
     project: &Project,
     lane: &AnyLane,
     lock: LockGuard,
-    (command, messages): (AgentCommand, &ClaimedMessages),
+    command: AgentCommand,
+    messages: &ClaimedMessages,
     program_path: &Path,
 ) -> Result<AnyLane, Error> {
     let command = command.with_messages(messages.ids());

@@ -40,7 +40,8 @@ impl ActiveTask<'_> {
         let (agent, options) = match phase.is_review() {
             true => reviewer_options(
                 record.reviewer.as_deref(),
-                (&record.agent, &record.agent_command),
+                &record.agent,
+                &record.agent_command,
                 record.model.clone(),
             ),
             false => (record.agent.clone(), worker_options(record)),
@@ -104,18 +105,19 @@ impl ActiveTask<'_> {
 /// Returns the agent that reviews, and the options of a read-only run of it.
 pub(super) fn reviewer_options(
     reviewer: Option<&str>,
-    worker: (&str, &[String]),
+    worker: &str,
+    worker_command: &[String],
     model: Option<String>,
 ) -> (String, RunOptions) {
-    let is_worker = reviewer.is_none_or(|reviewer| reviewer == worker.0);
-    let agent_command = if is_worker { worker.1 } else { &[] };
+    let is_worker = reviewer.is_none_or(|reviewer| reviewer == worker);
+    let agent_command = if is_worker { worker_command } else { &[] };
     let options = RunOptions {
         permission: Some(Permission::Read),
         model: model.filter(|_| is_worker),
         agent_command: agent_command.iter().map(OsString::from).collect(),
         ..RunOptions::default()
     };
-    (reviewer.unwrap_or(worker.0).to_owned(), options)
+    (reviewer.unwrap_or(worker).to_owned(), options)
 }
 
 fn worker_options(record: &TaskLoopRecord) -> RunOptions {

@@ -67,7 +67,7 @@ pub(crate) enum ExitClass {
 
 impl FailureKind {
     /// Returns the class of a run that ended with this kind of failure.
-    pub(crate) fn class(self) -> ExitClass {
+    fn class(self) -> ExitClass {
         match self {
             FailureKind::RateLimit => ExitClass::RateLimited,
             FailureKind::TokenLimit => ExitClass::TokenLimit,
@@ -97,16 +97,12 @@ impl RunEnd {
 
     /// Creates the end of a failed run; the kind of failure determines the class.
     pub(super) fn failed(failure: FailureKind, text: &str) -> RunEnd {
-        RunEnd::with_class(failure.class(), text).with_failure(failure)
+        RunEnd { failure: Some(failure), ..RunEnd::with_class(failure.class(), text) }
     }
 
     /// Creates an end with this class; a blank text counts as none.
     pub(super) fn with_class(class: ExitClass, text: &str) -> RunEnd {
         let text = Some(text).filter(|t| !t.trim().is_empty()).map(|t| truncate(t, MAX_MESSAGE_BYTES));
         RunEnd { class, failure: None, text }
-    }
-
-    fn with_failure(self, failure: FailureKind) -> RunEnd {
-        RunEnd { failure: Some(failure), ..self }
     }
 }

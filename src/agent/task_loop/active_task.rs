@@ -116,14 +116,6 @@ impl<'a> ActiveTask<'a> {
         }
     }
 
-    /// Saves the text of STATUS.md before a run. For a review, returns `step_run` with the state of the lane
-    /// added.
-    fn save_state_before_run(&self, attempt: u32, step_run: StepRun) -> Result<StepRun, Error> {
-        let path = self.project.store.layout().run_status_before(&self.lane.name, attempt);
-        write_atomically(&path, self.folder.read_text(STATUS_FILE)?.unwrap_or_default().as_bytes())?;
-        review::with_state_before_review(self.project, &self.lane, step_run)
-    }
-
     fn status_before(&self, attempt: u32) -> String {
         let path = self.project.store.layout().run_status_before(&self.lane.name, attempt);
         crate::regular_file::read_store_text(path).unwrap_or_default()
@@ -363,10 +355,10 @@ pub(crate) fn save_state_before_run(
     attempt: u32,
     step_run: StepRun,
 ) -> Result<StepRun, Error> {
-    match ActiveTask::find(project, lane)? {
-        Some(active) => active.save_state_before_run(attempt, step_run),
-        None => Ok(step_run),
-    }
+    let Some(active) = ActiveTask::find(project, lane)? else { return Ok(step_run) };
+    let path = project.store.layout().run_status_before(&lane.name, attempt);
+    write_atomically(&path, active.folder.read_text(STATUS_FILE)?.unwrap_or_default().as_bytes())?;
+    review::with_state_before_review(project, &active.lane, step_run)
 }
 
 /// Returns whether a run of this class counts as an iteration, so that the loop continues with the next run.
