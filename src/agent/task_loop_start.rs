@@ -21,14 +21,16 @@ use crate::store::{LockGuard, Record, new_id};
 ///
 /// All callers that run such tasks start here. The caller creates the lane as for any other task, with the
 /// text of PROMPT.md as its prompt. The supervisor then continues from run to run until the task is done,
-/// fails, or is stopped. The result is the lane's state and detail, as for any run; [`crate::agent::read_loop_status()`]
-/// returns the progress. To stop it gracefully, see [`crate::agent::stop_after_wrap_up()`].
+/// fails, or is stopped. The result is the lane's state and detail, as for any run;
+/// [`crate::agent::read_loop_status()`] returns the progress. To stop it gracefully, see
+/// [`crate::agent::stop_after_wrap_up()`].
 ///
 /// Uncommitted files of the task that the lane already has were left by an attempt whose work was reverted.
 /// They are moved to the folder of the last run, and the task starts with the files of `task`.
 ///
 /// # Errors
-/// As [`crate::agent::launch()`], and [`Error::InvalidTaskFolder`]: then the lane is unchanged and has no run.
+/// As [`crate::agent::launch()`], and [`Error::InvalidTaskFolder`]: then the lane is unchanged and has no
+/// run.
 pub(crate) fn launch_task_loop(
     project: &Project,
     lane: &AnyLane,
