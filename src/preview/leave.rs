@@ -92,7 +92,7 @@ fn leave_shown(
     preview: &PreviewRecord,
     current: &MainCheckoutHead,
 ) -> Result<LeaveResult, Error> {
-    let origin = origin_commit(op.project, preview)?;
+    let origin = main_checkout::origin_commit(op.project, preview)?;
     require_origin_free(op.project, preview)?;
     let edits = park_edits(op, preview, current)?;
     let ref_move = RefMove::Switch { from: current.head.clone(), to: preview.previous_head.clone() };
@@ -144,17 +144,6 @@ pub(super) fn finish_at_origin(
         delete_preview_branch(op, preview, tip)?;
     }
     restore_user_changes(op, checkout, preview, current.commit)
-}
-
-/// Returns the commit that the checkout returns to: its branch may have moved, for example by a landing.
-pub(super) fn origin_commit(project: &Project, preview: &PreviewRecord) -> Result<Oid, Error> {
-    match &preview.previous_head {
-        Head::Detached(id) => Ok(*id),
-        Head::Branch(branch) => project
-            .repo
-            .branch_tip(branch)?
-            .ok_or_else(|| Error::OriginGone { branch: branch.clone(), commit: preview.previous_commit }),
-    }
 }
 
 /// Refuses to return to a branch that is now checked out in another worktree.
@@ -353,7 +342,7 @@ fn carry_commits_to_lane(
     preview_tip: Oid,
 ) -> Result<CarryOutcome, Error> {
     let project = op.project;
-    if let Ok(origin) = origin_commit(project, preview)
+    if let Ok(origin) = main_checkout::origin_commit(project, preview)
         && project.repo.is_ancestor(preview_tip, origin)?
     {
         // The preview was reset by hand to a commit that the base has.

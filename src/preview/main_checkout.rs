@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::Error;
-use super::leave::origin_commit;
 use crate::fail_points;
 use crate::git::{Head, Oid, WorktreeList};
 use crate::lane::{Operation, Project};
@@ -101,6 +100,17 @@ pub(super) fn switched_error(
             Error::SwitchedByHand { lane, current_head: current.head.to_string(), previous_head: came_from }
         }
         Err(error) => error,
+    }
+}
+
+/// Returns the commit that the checkout returns to: its branch may have moved, for example by a landing.
+pub(super) fn origin_commit(project: &Project, preview: &PreviewRecord) -> Result<Oid, Error> {
+    match &preview.previous_head {
+        Head::Detached(id) => Ok(*id),
+        Head::Branch(branch) => project
+            .repo
+            .branch_tip(branch)?
+            .ok_or_else(|| Error::OriginGone { branch: branch.clone(), commit: preview.previous_commit }),
     }
 }
 

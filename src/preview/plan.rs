@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::enter::require_lane_tip;
-use super::leave::{origin_commit, require_origin_free};
+use super::leave::require_origin_free;
 use super::main_checkout::{self, MainCheckoutHead, PreviewState};
 use super::{Error, refresh};
 use crate::git::{self, Head, Oid, RepoPath, WorktreeStatus};
@@ -116,7 +116,7 @@ fn find_target(
     if main_checkout::preview_state(preview, main_checkout) == PreviewState::Shown {
         require_origin_free(project, preview)?;
     }
-    Ok((None, preview.previous_head.to_string(), origin_commit(project, preview)?))
+    Ok((None, preview.previous_head.to_string(), main_checkout::origin_commit(project, preview)?))
 }
 
 /// Returns whether the checkout moves to its target by a single transition. A checkout that was switched back
