@@ -1,11 +1,34 @@
 //! Application of one lane on top of a stack: as a merge, commit by commit, or as one commit.
 
-use super::request::{Candidate, PendingCommit};
-use super::stack::StackContext;
-use super::{Error, commit_hooks, git_options, message};
+use std::path::Path;
+
+use super::candidate::{Candidate, PendingCommit};
+use super::commit_hooks::{self, PreMergeCommitHook};
+use super::{Error, git_options, message};
 use crate::explain::Explain;
 use crate::git::{self, NewCommit, Oid, PickOutcome, TempObjectStore, TreeMergeOutcome, UncommittedWorktree};
+use crate::lane::Project;
 use crate::store::records::MergeStrategy;
+
+/// Context of building a stack: repository, base, strategy and temporary storage.
+#[derive(Clone, Copy)]
+pub(super) struct StackContext<'a> {
+    pub(super) project: &'a Project,
+    /// Branch that the lanes would land on.
+    pub(super) onto: &'a str,
+    /// Strategy by which the lanes land.
+    pub(super) strategy: MergeStrategy,
+    /// Whether the repository's hooks that can refuse a commit are run.
+    pub(super) run_hooks: bool,
+    /// Whether each lane's tip needs a good signature.
+    pub(super) verify_signatures: bool,
+    /// The repository's hook that inspects each merge.
+    pub(super) merge_hook: &'a PreMergeCommitHook,
+    /// Folder for temporary files.
+    pub(super) scratch: &'a Path,
+    /// Store for new objects; none to write them to the repository.
+    pub(super) temp_objects: Option<&'a TempObjectStore>,
+}
 
 /// Outcome of applying a lane to a stack.
 #[derive(Debug)]
@@ -86,7 +109,12 @@ fn apply_by_strategy(
         // another strategy.
         MergeStrategy::Rebase if candidate.part.is_some() => rebase_or_squash(),
         MergeStrategy::Merge => {
-            let tree = match context.merge_hook.run(context, ours, candidate, merged_tree)? {
+            let hooked = if context.run_hooks && context.temp_objects.is_none() {
+                context.merge_hook.run(context.project, ours, candidate, merged_tree)?
+            } else {
+                Ok(merged_tree)
+            };
+            let tree = match hooked {
                 Ok(tree) => tree,
                 Err(reason) => {
                     return Ok(ApplyOutcome::Vetoed(reason, vec![commit_hooks::NO_VERIFY_HINT.into()]));
@@ -158,12 +186,18 @@ fn apply_commit(
     text: &str,
     kind: &str,
 ) -> Result<ApplyOutcome, Error> {
-    let text = match commit_hooks::run_message_hooks(context, text, kind)? {
+    let repo = &context.project.repo;
+    let hooked = if context.temp_objects.is_some() {
+        Ok(text.to_owned())
+    } else {
+        commit_hooks::run_message_hooks(repo, context.scratch, text, kind, context.run_hooks)?
+    };
+    let text = match hooked {
         Ok(text) => text,
         Err(refusal) => return Ok(ApplyOutcome::Vetoed(refusal.reason, vec![refusal.hint])),
     };
     let new_commit = NewCommit { tree, parents, message: &text };
-    Ok(ApplyOutcome::Applied(new_commit.write(&context.project.repo, context.temp_objects)?, tree))
+    Ok(ApplyOutcome::Applied(new_commit.write(repo, context.temp_objects)?, tree))
 }
 
 /// Applies the lane's own commits one after the other, from `part_start` on if given. Commits that become

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 use super::check_commands::CommandNumbers;
+use super::check_environment::check_environment;
 use super::check_worktree::CheckWorktree;
 use super::culprit_search::{CheckVerdict, is_irrelevant};
-use super::verify_cache;
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::process::{CommandBuilder, ExitOutcome, LimitedProcess, RUN_MARK_VAR};
@@ -216,7 +216,7 @@ impl CheckRound<'_> {
         let mut launch = CommandBuilder::new(Path::new("sh"), &slot.worktree.dir)
             .args(["-c", command_line.as_str()])
             .with_cleared_env()
-            .envs(verify_cache::check_environment())
+            .envs(check_environment())
             .env(RUN_MARK_VAR, slot.process_mark())
             .env("PROQ_VERIFY", "1")
             .env("PROQ_LANES", task.lanes.join(" "))

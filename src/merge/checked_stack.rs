@@ -1,19 +1,70 @@
-//! Stack that is being checked: the verdicts on its prefixes, and the removal of lanes with which commands
-//! fail.
+//! Verification of a stack: the verdicts on its prefixes, and the removal of lanes with which commands fail.
 
 use std::rc::Rc;
 
 use super::Error;
+use super::candidate::Candidate;
 use super::check_commands::CommandNumbers;
 use super::check_runs::{CheckResult, CheckRules, StateCheck};
-use super::culprit_search::{CheckVerdict, StackChecker};
+use super::culprit_search::{CheckVerdict, StackChecker, remove_culprits};
 use super::failed_check::{BlamedCommand, FailedLane};
-use super::request::Candidate;
-use super::stack::Stack;
-use super::verify::{CheckState, PendingRef, StateVerdict, Verifier};
+use super::lane_stack::Stack;
+use super::verifier::{CheckState, StateVerdict, Verifier};
 use super::verify_cache::{self, CheckInput};
+use crate::git::Oid;
 use crate::lane::Operation;
 use crate::process::ExitOutcome;
+use crate::store::new_id;
+use crate::store::records::Step;
+
+/// Stack on which the commands succeed, and the lanes that were removed for that.
+#[derive(Debug)]
+pub(super) struct VerifiedStack {
+    /// Lanes that may land.
+    pub(super) stack: Stack,
+    /// Lanes that were removed because a check failed with them.
+    pub(super) failed_lanes: Vec<FailedLane>,
+}
+
+impl VerifiedStack {
+    /// Returns whether a candidate decides the recorded state of its lane, if more than one part of the lane lands.
+    /// The first part in conflict decides, or else the first with a failed check, or else the last one.
+    pub(super) fn decides_lane_state(&self, candidate: &Candidate) -> bool {
+        if candidate.part.is_none() {
+            return true;
+        }
+        let is_same_lane = |other: &&Candidate| other.lane.name == candidate.lane.name;
+        let conflict = self.stack.conflicts.iter().map(|conflict| &conflict.candidate).find(is_same_lane);
+        let failed = self.failed_lanes.iter().map(|failed| &failed.candidate).find(is_same_lane);
+        let step = self.stack.applied_lanes.iter().rev().map(|step| &step.candidate).find(is_same_lane);
+        conflict.or(failed).or(step).is_some_and(|last| last.is_same_part(candidate))
+    }
+}
+
+/// Ref that holds a stack during its check; no other ref leads to its commits.
+#[derive(Debug, Default)]
+pub(super) struct PendingRef {
+    ref_name: String,
+    tip: Option<Oid>,
+}
+
+impl PendingRef {
+    pub(super) fn point_to(&mut self, op: &Operation<'_>, tip: Oid) -> Result<(), Error> {
+        if self.ref_name.is_empty() {
+            self.ref_name = Step::pending_ref(&new_id());
+        }
+        if self.tip != Some(tip) {
+            drop(op.perform(Step::MoveRef { name: self.ref_name.clone(), old: self.tip, new: Some(tip) })?);
+            self.tip = Some(tip);
+        }
+        Ok(())
+    }
+
+    /// Returns the step that deletes the ref.
+    pub(super) fn delete_step(&self) -> Option<Step> {
+        self.tip.map(|tip| Step::MoveRef { name: self.ref_name.clone(), old: Some(tip), new: None })
+    }
+}
 
 /// Stack that is being checked.
 pub(super) struct CheckedStack<'a, 'p> {
@@ -182,5 +233,53 @@ impl StackChecker for CheckedStack<'_, '_> {
             |state: &CheckState| matches!(self.verifier.verdicts.get(state), Some(StateVerdict::Passed));
         let passed_count = self.states.iter().rposition(has_passed).map_or(0, |index| index + 1);
         Ok((self.states.len(), passed_count))
+    }
+}
+
+impl Verifier {
+    /// Checks a stack, and removes each lane with which a command fails that succeeds without the lane and on
+    /// the base. `rebuild` builds the stack of the lanes that are left.
+    pub(super) fn verify(
+        &mut self,
+        op: &Operation<'_>,
+        stack: Stack,
+        candidates: &[Candidate],
+        pending: &mut PendingRef,
+        rebuild: &dyn Fn(&[Candidate]) -> Result<Stack, Error>,
+    ) -> Result<VerifiedStack, Error> {
+        if stack.applied_lanes.is_empty() || !self.has_commands_on(op.project, &stack)? {
+            return Ok(VerifiedStack { stack, failed_lanes: Vec::new() });
+        }
+        if self.current_base != Some(stack.base) && !self.tolerated.is_empty() {
+            self.tolerated.clear();
+            self.verdicts.clear();
+        }
+        self.current_base = Some(stack.base);
+        self.add_tasks_to_summary(&stack);
+        let initial_counts = (self.runs.count, stack.applied_lanes.len());
+        let (count, jobs) = (stack.applied_lanes.len(), self.jobs);
+        let candidates = candidates.to_vec();
+        let mut checker = CheckedStack {
+            op,
+            verifier: self,
+            pending,
+            rebuild,
+            candidates,
+            stack,
+            states: Vec::new(),
+            failed_lanes: Vec::new(),
+        };
+        checker.compute_check_states()?;
+        remove_culprits(&mut checker, count, jobs)?;
+        let CheckedStack { stack, failed_lanes: failed, .. } = checker;
+        let runs = match self.runs.count - initial_counts.0 {
+            0 => "known to be good".to_owned(),
+            1 => "1 run".to_owned(),
+            n => format!("{n} runs"),
+        };
+        let lanes =
+            if initial_counts.1 == 1 { "1 lane".to_owned() } else { format!("{} lanes", initial_counts.1) };
+        op.project.listener.step(format!("checked {lanes} on {}: {runs}", stack.onto));
+        Ok(VerifiedStack { stack, failed_lanes: failed })
     }
 }

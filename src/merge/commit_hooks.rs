@@ -3,13 +3,13 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Error;
+use super::candidate::Candidate;
 use super::check_worktree::HeldWorktree;
-use super::request::Candidate;
-use super::stack::StackContext;
-use crate::git::{NewCommit, Oid, run_hook};
+use crate::git::{NewCommit, Oid, Repo, run_hook};
+use crate::lane::Project;
 
 /// Tree that a hook leaves of a merge, or the reason why it refuses the merge.
 type MergeHookResult = Result<Oid, String>;
@@ -30,15 +30,12 @@ impl PreMergeCommitHook {
     /// worktree that no other process uses.
     pub(super) fn run(
         &self,
-        context: StackContext<'_>,
+        project: &Project,
         ours: (Oid, Oid),
         candidate: &Candidate,
         merged: Oid,
     ) -> Result<MergeHookResult, Error> {
-        let repo = &context.project.repo;
-        if !context.run_hooks || context.temp_objects.is_some() {
-            return Ok(Ok(merged));
-        }
+        let repo = &project.repo;
         if self.folder.get().is_none() {
             let hooks_folder = repo.pre_merge_hook_folder()?;
             self.folder.get_or_init(|| hooks_folder);
@@ -51,17 +48,17 @@ impl PreMergeCommitHook {
         let mut worktree = self.worktree.borrow_mut();
         let worktree = match &mut *worktree {
             Some(place) => place,
-            none => none.insert(HeldWorktree::acquire_for_hooks(context.project)?),
+            none => none.insert(HeldWorktree::acquire_for_hooks(project)?),
         };
         let parents = [ours.0, candidate.tip];
         let staged_merge = NewCommit { tree: merged, parents: &parents, message: "git-proq: before a merge" };
-        worktree.check_out(context.project, staged_merge.write_as_proq(repo, None)?)?;
+        worktree.check_out(project, staged_merge.write_as_proq(repo, None)?)?;
         repo.detach_head(&worktree.dir, ours.0)?;
         let outcome =
             repo.run_pre_merge_hook(&worktree.dir, folder, (candidate.tip, &candidate.lane.kind.branch));
-        let is_intact = worktree.is_intact(context.project);
+        let is_intact = worktree.is_intact(project);
         if is_intact {
-            worktree.detach_head(context.project, ours.0)?;
+            worktree.detach_head(project, ours.0)?;
         }
         let result = match outcome {
             _ if !is_intact => {
@@ -104,20 +101,19 @@ impl HookRefusal {
 }
 
 /// Runs the repository's `prepare-commit-msg` and `commit-msg` hooks, and returns the message that they
-/// leave, or a refusal. `kind` is the message source that git passes to them: `merge` or `squash`.
+/// leave, or a refusal. `kind` is the message source that git passes to them: `merge` or `squash`. Without
+/// `may_refuse`, `commit-msg` is skipped. `scratch` is a folder for the message.
 pub(super) fn run_message_hooks(
-    context: StackContext<'_>,
+    repo: &Repo,
+    scratch: &Path,
     text: &str,
     kind: &str,
+    may_refuse: bool,
 ) -> Result<Result<String, HookRefusal>, Error> {
-    if context.temp_objects.is_some() {
-        return Ok(Ok(text.to_owned()));
-    }
-    let repo = &context.project.repo;
-    let file = context.scratch.join("MERGE_MSG");
+    let file = scratch.join("MERGE_MSG");
     let path = file.to_string_lossy().into_owned();
     let all_calls: &[(&str, &[&str])] = &[("prepare-commit-msg", &[&path, kind]), (COMMIT_MSG, &[&path])];
-    let hook_calls = if context.run_hooks { all_calls } else { &all_calls[..1] };
+    let hook_calls = if may_refuse { all_calls } else { &all_calls[..1] };
     if !hook_calls.iter().any(|(name, _)| repo.may_have_hook(repo.command_dir(), name)) {
         return Ok(Ok(text.to_owned()));
     }

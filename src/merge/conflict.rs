@@ -2,7 +2,7 @@
 //! untouched.
 
 use super::Error;
-use super::stack::{Conflict, Stack};
+use super::lane_stack::{Conflict, Stack};
 use crate::event;
 use crate::git::{self, NewCommit};
 use crate::lane::Operation;

@@ -4,12 +4,15 @@
 use std::path::Path;
 
 use super::Error;
+use super::apply::StackContext;
+use super::candidate::Candidate;
 use super::check_commands::CheckCommands;
+use super::checked_stack::{PendingRef, VerifiedStack};
 use super::commit_hooks::PreMergeCommitHook;
+use super::lane_stack::Stack;
+use super::options::LandingOptions;
 use super::outcome::CheckStatus;
-use super::request::{Candidate, LandingOptions};
-use super::stack::{self, StackContext};
-use super::verify::{PendingRef, VerifiedStack, Verifier};
+use super::verifier::Verifier;
 use super::verify_cache::{self, CheckInput};
 use crate::git::{Oid, TempObjectStore};
 use crate::lane::{self, Operation, Project, operate};
@@ -61,7 +64,7 @@ fn input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckI
         ..stack_context(project, &request, lane, &gate, scratch.path())
     };
     // The status of a lane that cannot be merged is unknown.
-    let Ok(stack) = stack::build(context, base, &[candidate]) else { return Ok(None) };
+    let Ok(stack) = Stack::build(context, base, &[candidate]) else { return Ok(None) };
     Ok(CheckInput::from_stack(project, &stack, Some(&temp_objects))?.pop())
 }
 
@@ -142,7 +145,7 @@ fn check_lane(
     let scratch = project.store.layout().create_scratch()?;
     let merge_hook = PreMergeCommitHook::default();
     let context = stack_context(project, options, lane, &merge_hook, scratch.path());
-    let rebuild = |lanes: &[Candidate]| stack::build(context, base, lanes);
+    let rebuild = |lanes: &[Candidate]| Stack::build(context, base, lanes);
     let candidates = [candidate];
     let stack = rebuild(&candidates)?;
     if stack.applied_lanes.is_empty() {

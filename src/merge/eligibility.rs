@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Error;
-use super::lane_refusal::{adds_conflict_markers, mass_deletion_refusal, unrelated_history_refusal};
-use super::outcome::{LaneOutcome, Verdict};
-use super::pick_refusal::refuse_second_pick;
-use super::queue_turn::{has_branch_and_worktree, removed_lane_outcome};
-use super::request::{Candidate, LandingOptions, PendingCommit};
-use crate::git::{self, Oid, WorktreeList, WorktreeStatus};
-use crate::lane::{
-    self, IDLE_DETAIL, Operation, Project, effective_state, inspect_worktree, is_idle_with_work,
+use super::candidate::{Candidate, PendingCommit};
+use super::lane_examination::LaneExamination;
+use super::lane_refusal::{
+    adds_conflict_markers, mass_deletion_refusal, refuse_second_pick, removed_lane_outcome,
+    unrelated_history_refusal,
 };
-use crate::store::records::{ConflictRecord, FailedCheckRecord, LaneRecord, LaneState};
+use super::options::LandingOptions;
+use super::outcome::{LandingPlan, LaneOutcome, PlannedLane, Verdict};
+use crate::git::{self, Oid, WorktreeList, WorktreeStatus};
+use crate::lane::{self, Operation, Project, inspect_worktree};
+use crate::store::records::{ConflictRecord, LaneRecord, LaneState, MergeStrategy};
 use crate::store::{self, Record};
 
 /// Requested lanes, sorted by whether they may land.
@@ -28,6 +29,23 @@ pub(super) struct ClassifiedLanes {
 }
 
 impl ClassifiedLanes {
+    /// Returns the plan of a landing of these lanes by `strategy`.
+    pub(super) fn plan(&self, strategy: MergeStrategy) -> LandingPlan {
+        let to_land = self.eligible.iter().map(|c| PlannedLane {
+            lane: c.lane.name.clone(),
+            onto: c.onto.clone(),
+            size: Some((c.commits, c.files)),
+            reason: None,
+        });
+        let refused = self.refused.iter().map(|o| PlannedLane {
+            lane: o.lane.clone(),
+            onto: o.onto.clone(),
+            size: None,
+            reason: Some(o.message.clone().unwrap_or_else(|| format!("all of it is on {} already", o.onto))),
+        });
+        LandingPlan { strategy, lanes: to_land.chain(refused).collect() }
+    }
+
     /// Moves lanes whose outcome is already known to the refused ones, with that outcome.
     pub(super) fn set_known_outcomes(&mut self, known_outcomes: &[LaneOutcome]) {
         let is_known = |lane: &str| known_outcomes.iter().any(|outcome| outcome.lane == lane);
@@ -139,20 +157,6 @@ fn skip_batch_lanes(lanes: &mut Vec<LaneRecord>, out: &mut ClassifiedLanes) {
     });
 }
 
-/// Examination of one requested lane: whether it may land, or why not.
-pub(super) struct LaneExamination<'a, 'p> {
-    pub(super) op: &'a Operation<'p>,
-    pub(super) project: &'p Project,
-    pub(super) options: &'a LandingOptions<'a>,
-    pub(super) lane: LaneRecord,
-    /// Branch that the lane would land on.
-    pub(super) onto: String,
-    pub(super) worktrees: &'a WorktreeList,
-    /// Whether the lane's branch or worktree was missing or damaged. Another process may be removing or
-    /// restoring the lane.
-    was_incomplete: AtomicBool,
-}
-
 impl LaneExamination<'_, '_> {
     /// Returns the decision on the lane with this status of its worktree; `as_clean` is the decision for a
     /// clean worktree. A refusal or an error that may be outdated is replaced by a fresh decision. Returns
@@ -238,111 +242,6 @@ impl LaneExamination<'_, '_> {
             part: None,
             pending_commit: would_commit.map(|status| PendingCommit { status, ancestor: from }),
         }))
-    }
-
-    /// Returns the reason why the lane's state forbids a landing; none if it does not.
-    fn state_refusal(&self) -> Result<Option<String>, Error> {
-        let lane = &self.lane;
-        let (state, detail) = effective_state(self.project, lane)?;
-        let suffix = detail.map(|d| format!(": {d}")).unwrap_or_default();
-        Ok(match state {
-            // This is a dry run: the lane is taken as it is now, while its agent continues.
-            state if state.is_busy() && self.options.would_stop() => None,
-            LaneState::Running if is_idle_with_work(self.project, lane)? => {
-                let hint = format!("; git proq merge {} --stop ends its session and lands it", lane.name);
-                let hint = if self.options.all { hint.as_str() } else { "" };
-                Some(format!("it is done, and {IDLE_DETAIL}{hint}"))
-            }
-            LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
-            LaneState::Orphaned => {
-                Some(format!("its agent lives on without a supervisor; git proq stop {} ends it", lane.name))
-            }
-            LaneState::Stopped if self.was_stopped_to_land() => {
-                let is_skipped = self.options.all && !self.has_commits()? && !self.has_uncommitted()?;
-                is_skipped.then(|| "it has no commits yet".into())
-            }
-            LaneState::Failed | LaneState::Stalled | LaneState::Stopped
-                if self.options.all || !self.options.force =>
-            {
-                Some(format!("it {}{suffix}; land it all the same by name with --force", past_tense(state)))
-            }
-            LaneState::NoChange => Some("it changed nothing".into()),
-            LaneState::Idle if self.options.all && !self.has_commits()? => {
-                Some("it has no commits yet".into())
-            }
-            LaneState::Conflict
-                if self.options.all && self.options.resolver.is_none() && self.has_same_conflict()? =>
-            {
-                Some("it conflicts, and neither it nor its base has moved since".into())
-            }
-            LaneState::CheckFailed if self.options.all && !self.is_failed_check_outdated()? => {
-                Some("its checks failed, and neither it nor its base has moved since".into())
-            }
-            _ => None,
-        })
-    }
-
-    /// Returns hints for a lane that may not land because of its state.
-    fn hints(&self) -> Result<Vec<String>, Error> {
-        let (state, _) = effective_state(self.project, &self.lane)?;
-        let action = match is_idle_with_work(self.project, &self.lane)? {
-            true => "end its session and land it",
-            false => "stop it and land what it has committed",
-        };
-        let stop = format!("{action}: git proq merge {} --stop", self.lane.name);
-        Ok(state.is_busy().then_some(stop).into_iter().collect())
-    }
-
-    /// Returns whether `--stop` stopped the lane's agent for this landing, so that its stopped state is no
-    /// reason to refuse it.
-    fn was_stopped_to_land(&self) -> bool {
-        self.options.stop.is_some_and(|stopped| !self.options.all || stopped.contains(&self.lane.name))
-    }
-
-    fn has_uncommitted(&self) -> Result<bool, Error> {
-        let has_worktree = self.project.repo.is_registered_worktree(&self.lane.path);
-        Ok(has_worktree && !git::status(&self.project.repo, &self.lane.path, true)?.is_clean())
-    }
-
-    fn has_commits(&self) -> Result<bool, Error> {
-        let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?;
-        Ok(tip.is_some_and(|tip| tip != self.lane.start))
-    }
-
-    /// Returns whether a merge would meet the same two sides as the recorded conflict.
-    fn has_same_conflict(&self) -> Result<bool, Error> {
-        let path = self.project.store.layout().conflict_record(&self.lane.name);
-        let Some(record) = ConflictRecord::load_if_exists(&path)? else { return Ok(false) };
-        Ok(self.onto == record.onto
-            && lane::is_conflict_current(self.project, &self.lane.kind.branch, &record)?)
-    }
-
-    /// Returns whether the failed check is outdated: the lane or its base has moved, or the command is no
-    /// longer one of the checks.
-    fn is_failed_check_outdated(&self) -> Result<bool, Error> {
-        let path = self.project.store.layout().failed_check_record(&self.lane.name);
-        let Some(record) = FailedCheckRecord::load_if_exists(&path)? else { return Ok(true) };
-        if record.task_lane.is_none() {
-            let base_commands = match self.options.no_checks {
-                true => Vec::new(),
-                false => self.project.landing_checks(&self.onto)?.commands,
-            };
-            if !base_commands
-                .iter()
-                .chain(self.options.extra_checks)
-                .any(|command| *command == record.command)
-            {
-                return Ok(true);
-            }
-        }
-        self.has_moved_since(record.lane_tip, record.base_tip, &record.onto)
-    }
-
-    fn has_moved_since(&self, tip: Oid, base: Oid, onto: &str) -> Result<bool, Error> {
-        let repo = &self.project.repo;
-        Ok(self.onto != onto
-            || repo.branch_tip(&self.lane.kind.branch)? != Some(tip)
-            || repo.branch_tip(&self.onto)? != Some(base))
     }
 
     /// Returns the refusal of a lane whose branch or worktree is missing or damaged, and sets
@@ -452,9 +351,8 @@ struct ExaminedLane {
     to_commit: Option<WorktreeStatus>,
 }
 
-fn past_tense(state: LaneState) -> &'static str {
-    match state {
-        LaneState::Stopped => "was stopped",
-        _ => "failed",
-    }
+/// Returns whether a lane has its branch and its worktree.
+fn has_branch_and_worktree(project: &Project, lane: &LaneRecord) -> bool {
+    lane.path.join(".git").exists()
+        && project.repo.branch_tip(&lane.kind.branch).is_ok_and(|tip| tip.is_some())
 }

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use super::Error;
+use super::candidate::Candidate;
 use super::check_runs::{FailedCommand, RETRY_LINE};
+use super::lane_stack::Stack;
 use super::outcome::{CheckFailure, LaneOutcome, Verdict};
-use super::request::Candidate;
-use super::stack::Stack;
 use crate::event;
 use crate::git::Oid;
 use crate::lane::Operation;

@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use super::commit_hooks::PreMergeCommitHook;
-use super::land::{self, LandAttempt, Reversibility};
+use super::branch_move::{LandAttempt, Reversibility};
+use super::candidate::Candidate;
+use super::checked_stack::{PendingRef, VerifiedStack};
 use super::lane_conflicts::LaneConflict;
+use super::lane_stack::Stack;
 use super::outcome::{LandingReport, LaneOutcome, Verdict};
-use super::prepared_stack::{LocalChangeCheck, PreparedStack};
-use super::request::{Candidate, LandingOptions};
-use super::stack::Stack;
-use super::verify::{PendingRef, VerifiedStack, Verifier};
-use super::{Error, conflict, failed_check, parts};
+use super::prepared_stack::{LandingContext, LocalChangeCheck, PreparedStack};
+use super::{Error, branch_move, conflict, failed_check, landing_proof};
 use crate::event;
 use crate::explain::{Exit, Explain, describe_with_causes};
 use crate::git::{self, RepoPath};
@@ -23,18 +22,7 @@ const MAX_ATTEMPTS: u32 = 5;
 /// Pause before another attempt.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Landing of the lanes of one or more bases within one operation: the state that they share.
-pub(super) struct GroupLanding<'w, 'p> {
-    pub(super) op: &'w Operation<'p>,
-    /// Options of the landing.
-    pub(super) options: &'w LandingOptions<'w>,
-    /// Checks and their results so far.
-    pub(super) verifier: &'w mut Verifier,
-    /// The repository's hook that inspects each merge.
-    pub(super) merge_hook: PreMergeCommitHook,
-}
-
-impl GroupLanding<'_, '_> {
+impl LandingContext<'_, '_> {
     /// Lands the lanes of one base that can land, and adds the outcome of each lane to the report of the
     /// landing.
     ///
@@ -194,7 +182,7 @@ fn move_base(
         Ok(steps)
     };
     if !stack.applied_lanes.is_empty() {
-        return land::land_stack(op, stack, remaining_steps, reversibility);
+        return branch_move::land_stack(op, stack, remaining_steps, reversibility);
     }
     for step in remaining_steps()? {
         drop(op.perform(step)?);
@@ -248,8 +236,8 @@ fn record_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Step
     let mut steps = Vec::new();
     for step in &stack.applied_lanes {
         if let Some(part) = &step.candidate.part {
-            steps.push(parts::proof_step(op, stack, step, part)?);
-            if !parts::decides_lane_state(verified, &step.candidate) {
+            steps.push(landing_proof::proof_step(op, stack, step, part)?);
+            if !verified.decides_lane_state(&step.candidate) {
                 continue;
             }
         }
@@ -274,8 +262,8 @@ fn failure_steps(op: &Operation<'_>, verified: &VerifiedStack) -> Result<Vec<Ste
     // A lane that was removed concurrently has no record to write to.
     let is_recorded = |candidate: &Candidate| {
         Ok::<_, Error>(
-            parts::decides_lane_state(verified, candidate)
-                && land::find_same_lane(op.project, &candidate.lane)?.is_some(),
+            verified.decides_lane_state(candidate)
+                && branch_move::find_same_lane(op.project, &candidate.lane)?.is_some(),
         )
     };
     for conflict in &stack.conflicts {
@@ -307,7 +295,7 @@ fn announce_landing(op: &Operation<'_>, stack: &Stack) {
     if stack.applied_lanes.is_empty() {
         return;
     }
-    if let Err(e) = land::verify_landed(op.project, stack) {
+    if let Err(e) = branch_move::verify_landed(op.project, stack) {
         op.project.listener.warn(format!("'{}' has landed, but not as it should: {e}", stack.onto));
     }
     for step in &stack.applied_lanes {
@@ -317,7 +305,7 @@ fn announce_landing(op: &Operation<'_>, stack: &Stack) {
     }
     let onto = stack.onto.clone();
     op.defer(move |project| {
-        if let Err(e) = land::run_post_merge_hooks(project, &onto) {
+        if let Err(e) = branch_move::run_post_merge_hooks(project, &onto) {
             project.listener.warn(format!("the repository's post-merge hook could not be run: {e}"));
         }
     });

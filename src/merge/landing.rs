@@ -1,19 +1,21 @@
 //! Landing of lanes from the merge queue to the clean-up.
 
 use super::Error;
+use super::candidate::Candidate;
 use super::commit_hooks::PreMergeCommitHook;
 use super::eligibility::{ClassifiedLanes, classify_lanes};
-use super::group_landing::GroupLanding;
+use super::options::{LandingOptions, PushMode};
 use super::outcome::{LandingReport, LaneOutcome, Verdict};
-use super::plan::LandingPlan;
+use super::prepared_stack::LandingContext;
 use super::queue_turn::QueueTurn;
-use super::request::{Candidate, LandingOptions};
+use super::resolver::Resolver;
 use super::stop::{StoppedAgents, stop_agents};
-use super::verify::Verifier;
+use super::verifier::Verifier;
 use super::{push, resolve_agent};
-use crate::explain::describe_with_causes;
+use crate::explain::{Explain, describe_with_causes};
 use crate::lane::{self, Operation, Project, RemovalReason, operate};
 use crate::preview;
+use crate::store::records::MergeStrategy;
 
 /// Lands lanes. The lanes of each base land together; a lane that may not land or conflicts does not hold up
 /// the others.
@@ -45,7 +47,7 @@ pub(crate) fn land_lanes(project: &Project, options: &LandingOptions<'_>) -> Res
     // No lock is held while an agent works; each landing of a resolved lane enters the queue again.
     drop(ticket);
     if let Some(resolver) = options.resolver.as_ref().filter(|_| !options.dry_run) {
-        resolve_agent::resolve_and_land(project, options, resolver, &mut report)?;
+        resolve_and_land(project, options, resolver, &mut report)?;
     }
     push::push_bases(project, options, &mut report);
     Ok(report)
@@ -68,10 +70,10 @@ fn land_by_base(
     if !options.dry_run {
         leave_preview_of_landing(op, &sorted_lanes)?;
     }
-    (options.on_plan)(&LandingPlan::from_lanes(options.strategy(&op.project.settings), &sorted_lanes));
+    (options.on_plan)(&sorted_lanes.plan(options.strategy(&op.project.settings)));
     let ClassifiedLanes { eligible: ready, refused: decided, skipped: left_out } = sorted_lanes;
     let mut report = LandingReport { lanes: decided, skipped: left_out, ..LandingReport::default() };
-    let mut landing = GroupLanding { op, options, verifier, merge_hook: PreMergeCommitHook::default() };
+    let mut landing = LandingContext { op, options, verifier, merge_hook: PreMergeCommitHook::default() };
     let groups = group_by_base(ready);
     if options.atomic {
         landing.land_atomically(&groups, &mut report)?;
@@ -183,6 +185,56 @@ fn kept_message(e: &preview::Error) -> String {
         preview::Error::Lane(lane::Error::RemovalRefused { .. }) => reason,
         _ => format!("the lane was kept: {reason}"),
     }
+}
+
+/// Runs an agent on every lane that a landing found in conflict, and lands the resolved lanes one after the
+/// other. Each lane is resolved against the tip that its base has at that time.
+fn resolve_and_land(
+    project: &Project,
+    options: &LandingOptions<'_>,
+    resolver: &Resolver<'_>,
+    report: &mut LandingReport,
+) -> Result<(), Error> {
+    // A resolution is a merge, which a rebase cannot turn into linear commits.
+    let strategy = match options.strategy(&project.settings) {
+        MergeStrategy::Rebase => MergeStrategy::Squash,
+        other => other,
+    };
+    for outcome in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
+        let lane_record = project.lane(&outcome.lane).ok();
+        let tip = lane_record.and_then(|lane| project.repo.branch_tip(&lane.kind.branch).ok().flatten());
+        let resolved = match resolve_agent::resolve_by_agent(project, &outcome.lane, resolver) {
+            Ok(resolved) => resolved,
+            Err(e) => {
+                crate::interrupt::check()?;
+                outcome.hints = e.hints().iter().map(ToString::to_string).collect();
+                outcome.message = Some(e.to_string());
+                continue;
+            }
+        };
+        if let (true, Some(tip), Some(commit)) = (options.is_automatic, tip, resolved.commit) {
+            let lane = project.lane(&resolved.lane)?;
+            lane::advance_run_tip(project, &lane, tip, commit)?;
+        }
+        let lanes = [resolved.lane];
+        let landing_options = LandingOptions {
+            lanes: &lanes,
+            all: false,
+            resolver: None,
+            push: PushMode::Never,
+            stop: None,
+            strategy: Some(strategy),
+            ..*options
+        };
+        if let Some(mut landed) = land_lanes(project, &landing_options)?.lanes.pop() {
+            if landed.result == Verdict::Landed && resolved.commit.is_some() {
+                landed.result = Verdict::Resolved;
+                landed.conflicted_files = resolved.files;
+            }
+            *outcome = landed;
+        }
+    }
+    Ok(())
 }
 
 /// Deletes expired snapshots, operations and trash.

@@ -2,8 +2,9 @@
 //! not record them.
 
 use super::Error;
+use super::candidate::Candidate;
+use super::lane_stack::{Conflict, Stack};
 use super::outcome::{LaneOutcome, Verdict};
-use super::stack::{Conflict, Stack};
 use crate::git::{self, Oid, TempObjectStore};
 use crate::lane::Project;
 
@@ -42,7 +43,7 @@ impl LaneConflict {
             } else {
                 let position = stack.applied_lanes.iter().position(|step| step.commit == conflict.ours);
                 let below = &stack.applied_lanes[..position.map_or(stack.applied_lanes.len(), |top| top + 1)];
-                let name = |candidate: &super::request::Candidate| candidate.lane.name.clone();
+                let name = |candidate: &Candidate| candidate.lane.name.clone();
                 let candidates_below = below.iter().map(|step| &step.candidate);
                 let mut conflicting_lanes = Vec::new();
                 for candidate in candidates_below.clone() {

@@ -1,12 +1,13 @@
-//! Refusals of a lane that do not depend on its state: unrelated history, mass deletion, and conflict
-//! markers.
+//! Refusals of a lane that do not depend on its state: unrelated history, mass deletion, conflict markers,
+//! another picked attempt, and a removed lane.
 
 use super::Error;
-use super::outcome::LaneOutcome;
+use super::options::LandingOptions;
+use super::outcome::{LaneOutcome, Verdict};
 use crate::explain::shell_quote_path;
 use crate::git::{self, Change, Oid, Repo, TreeFile};
-use crate::lane::contains_conflict;
-use crate::store::records::LaneRecord;
+use crate::lane::{Project, contains_conflict};
+use crate::store::records::{LaneRecord, LaneState};
 
 /// Returns the refusal of a lane whose history has no commit in common with that of the branch `onto`.
 pub(super) fn unrelated_history_refusal(lane: &LaneRecord, onto: &str) -> LaneOutcome {
@@ -45,4 +46,54 @@ pub(super) fn adds_conflict_markers(repo: &Repo, change: &Change) -> bool {
         blob.is_some_and(|text| contains_conflict(&text))
     };
     has_markers(change.new) && !has_markers(change.old)
+}
+
+/// Refuses to pick a lane while another attempt of its group is on the base `onto`. Only attempts that landed
+/// after `lane` was created count. Returns none when the lane may be picked.
+pub(super) fn refuse_second_pick(
+    project: &Project,
+    lane: &LaneRecord,
+    onto: &str,
+) -> Result<Option<LaneOutcome>, Error> {
+    let (Some(group), repo) = (&lane.group, &project.repo) else { return Ok(None) };
+    let removed_lanes = project.past_lanes().into_iter().map(|(_, past)| past);
+    for other in project.lanes()?.into_iter().chain(removed_lanes) {
+        let is_other = other.group.as_ref() == Some(group) && other.name != lane.name;
+        let Some(landed) = other.landed.filter(|landed| is_other && lane.created <= landed.at) else {
+            continue;
+        };
+        let Some(tip) = repo.branch_tip(&landed.onto)? else { continue };
+        if repo.has_object(landed.commit) && repo.is_ancestor(landed.commit, tip)? {
+            let reason =
+                format!("another attempt of '{group}' was picked: '{}' is on {}", other.name, landed.onto);
+            return Ok(Some(LaneOutcome::refused(&lane.name, onto, reason)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the outcome of a lane that was removed while this landing waited or ran.
+pub(super) fn removed_lane_outcome(
+    project: &Project,
+    lane: &LaneRecord,
+    options: &LandingOptions<'_>,
+) -> LaneOutcome {
+    let onto = options.onto.unwrap_or(&lane.base);
+    let removed_lanes = project.past_lanes().into_iter().map(|(_, past)| past);
+    let landed = removed_lanes.filter(|past| past.name == lane.name && past.start == lane.start);
+    let landed = landed.filter(|past| past.state == LaneState::Landed).find_map(|past| past.landed);
+    if landed.is_some_and(|landed| landed.onto == onto) {
+        let message = Some("another landing was faster".to_owned());
+        return LaneOutcome {
+            message,
+            cleaned_up: true,
+            ..LaneOutcome::new(&lane.name, onto, Verdict::AlreadyLanded)
+        };
+    }
+    if options.pick
+        && let Ok(Some(refused)) = refuse_second_pick(project, lane, onto)
+    {
+        return refused;
+    }
+    LaneOutcome::refused(&lane.name, onto, "it was removed before it could land")
 }

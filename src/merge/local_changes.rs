@@ -2,10 +2,10 @@
 //! without them.
 
 use super::Error;
-use super::land::preflight;
+use super::branch_move::preflight;
+use super::candidate::Candidate;
+use super::lane_stack::Stack;
 use super::outcome::LaneOutcome;
-use super::request::Candidate;
-use super::stack::Stack;
 use crate::explain::{Explain, describe_with_causes};
 use crate::git::{self, TempObjectStore};
 use crate::lane::{self, Operation};

@@ -1,7 +1,7 @@
 //! Commit of git-proq itself on top of a branch: notes in the repository's files that lanes have landed.
 
 use super::Error;
-use super::land::{self, BranchMove, LandAttempt, Reversibility};
+use super::branch_move::{self, BranchMove, LandAttempt, Reversibility};
 use crate::git::{self, NewCommit, Oid, TreeEdit};
 use crate::lane::{self, Operation, Project, operate};
 use crate::store::LockName;
@@ -54,7 +54,7 @@ impl NoteCommit<'_> {
             return Ok(LandAttempt::Outdated(None));
         }
         op.set_reflog_message("git-proq: what has landed is noted");
-        let landing = land::move_branch(
+        let landing = branch_move::move_branch(
             op,
             BranchMove { onto: self.onto, from, to },
             Vec::new(),

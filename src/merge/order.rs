@@ -3,33 +3,6 @@
 
 use std::cmp::Reverse;
 
-/// Order in which lanes are stacked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum StackOrder {
-    /// Order in which most lanes land.
-    #[default]
-    Best,
-    /// Order of the arguments; with `--all`, the oldest first.
-    Given,
-    /// Fewest changed files first.
-    FewestFiles,
-    /// Oldest first.
-    Oldest,
-}
-
-impl StackOrder {
-    /// Returns the order with this option value.
-    pub(crate) fn from_name(name: &str) -> Option<StackOrder> {
-        match name {
-            "best" => Some(StackOrder::Best),
-            "given" => Some(StackOrder::Given),
-            "fewest-files" => Some(StackOrder::FewestFiles),
-            "oldest" => Some(StackOrder::Oldest),
-            _ => None,
-        }
-    }
-}
-
 /// Properties that decide a lane's position. The lane's age is its position in the given list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaneWeight {

@@ -1,4 +1,4 @@
-//! Report of a landing, lane by lane.
+//! Plan and report of a landing, lane by lane.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,29 @@ use crate::git::{Oid, RepoPath};
 use crate::process::ExitOutcome;
 use crate::store::path_form;
 use crate::store::records::MergeStrategy;
+
+/// Lanes that a landing will land or refuse, shown to the user before anything moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LandingPlan {
+    /// Strategy by which lanes land.
+    pub(crate) strategy: MergeStrategy,
+    /// Requested lanes: first those that will land, then the refused ones.
+    pub(crate) lanes: Vec<PlannedLane>,
+}
+
+/// Entry of one lane in the plan of a landing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct PlannedLane {
+    pub(crate) lane: String,
+    /// Branch that the lane lands on.
+    pub(crate) onto: String,
+    /// Number of commits that the base lacks, and number of files that they change; none if the lane will not
+    /// land.
+    pub(crate) size: Option<(usize, usize)>,
+    /// Reason why the lane will not land.
+    #[serde(rename = "why")]
+    pub(crate) reason: Option<String>,
+}
 
 /// Result of landing one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,41 +1,20 @@
 //! Landing of parts of lanes: only some commits of a lane land, by one move of the branch, with a proof for
 //! each part.
 
-use serde::{Deserialize, Serialize};
-
 use super::Error;
+use super::candidate::{Candidate, LanePart};
 use super::commit_hooks::PreMergeCommitHook;
-use super::group_landing::GroupLanding;
+use super::landing_proof::LandingProof;
 use super::lane_refusal::{adds_conflict_markers, mass_deletion_refusal, unrelated_history_refusal};
+use super::options::LandingOptions;
 use super::outcome::{LandingReport, LaneOutcome, Verdict};
-use super::request::{Candidate, LandingOptions, LanePart};
-use super::stack::{self, Stack};
-use super::verify::{VerifiedStack, Verifier};
+use super::prepared_stack::LandingContext;
+use super::verifier::Verifier;
 use crate::git::{self, Oid};
-use crate::lane::{self, Operation, Project, operate};
+use crate::lane::{self, Project, operate};
 use crate::process::is_ancestor_process;
-use crate::store::records::{LaneRecord, Step};
-use crate::store::{LandingRequest, Moment, Record, Ticket, WaitLimit, now};
-
-/// Proof that a part has landed. The step that lands the part writes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LandingProof {
-    pub(crate) lane: String,
-    /// Branch that the part landed on.
-    pub(crate) onto: String,
-    /// Commit before the part's first one.
-    pub(crate) from: Oid,
-    /// Last commit of the part.
-    pub(crate) to: Oid,
-    /// Commit with which all of the part was on the branch.
-    pub(crate) commit: Oid,
-    /// Time of the landing.
-    pub(crate) at: Moment,
-}
-
-impl Record for LandingProof {
-    const FORMAT: u32 = 1;
-}
+use crate::store::records::LaneRecord;
+use crate::store::{LandingRequest, Record, Ticket, WaitLimit};
 
 /// Parts to land, and options of the landing.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +83,7 @@ pub(crate) fn land_parts(
     }
     operate(project, "merge", |op| {
         let merge_hook = PreMergeCommitHook::default();
-        let mut landing = GroupLanding { op, options: &options, verifier: &mut verifier, merge_hook };
+        let mut landing = LandingContext { op, options: &options, verifier: &mut verifier, merge_hook };
         landing.land_group(parts_request.onto, &candidates, &mut report)
     })?;
     report.checks = verifier.into_summary();
@@ -157,35 +136,4 @@ fn examine_part(
         part: Some(part.clone()),
         pending_commit: None,
     }))
-}
-
-/// Returns the step that writes the proof of a landed part.
-pub(super) fn proof_step(
-    op: &Operation<'_>,
-    stack: &Stack,
-    step: &stack::AppliedLane,
-    part: &LanePart,
-) -> Result<Step, Error> {
-    let proof = LandingProof {
-        lane: part.lane.clone(),
-        onto: stack.onto.clone(),
-        from: part.start,
-        to: part.end,
-        commit: step.commit,
-        at: now(),
-    };
-    Ok(op.record_step(&part.proof_path, Some(proof.to_toml(&part.proof_path)?))?)
-}
-
-/// Returns whether this part decides the recorded state of its lane, if more than one part of the lane lands.
-/// The first part in conflict decides, or else the first with a failed check, or else the last one.
-pub(super) fn decides_lane_state(verified: &VerifiedStack, candidate: &Candidate) -> bool {
-    if candidate.part.is_none() {
-        return true;
-    }
-    let is_same_lane = |other: &&Candidate| other.lane.name == candidate.lane.name;
-    let conflict = verified.stack.conflicts.iter().map(|conflict| &conflict.candidate).find(is_same_lane);
-    let failed = verified.failed_lanes.iter().map(|failed| &failed.candidate).find(is_same_lane);
-    let step = verified.stack.applied_lanes.iter().rev().map(|step| &step.candidate).find(is_same_lane);
-    conflict.or(failed).or(step).is_some_and(|last| last.is_same_part(candidate))
 }

@@ -1,16 +1,29 @@
 //! Stack of the lanes of one base, checked and ready to land.
 
-use super::group_landing::GroupLanding;
-use super::order::StackOrder;
+use super::apply::StackContext;
+use super::candidate::Candidate;
+use super::checked_stack::{PendingRef, VerifiedStack};
+use super::commit_hooks::PreMergeCommitHook;
+use super::lane_refusal::removed_lane_outcome;
+use super::lane_stack::Stack;
+use super::options::{LandingOptions, StackOrder};
 use super::outcome::LaneOutcome;
-use super::queue_turn::removed_lane_outcome;
-use super::request::{Candidate, LandingOptions};
-use super::stack::{self, Stack, StackContext};
 use super::stack_order::{self, OrderedStack};
-use super::verify::{PendingRef, VerifiedStack, Verifier};
-use super::{Error, git_options, land, local_changes};
+use super::verifier::Verifier;
+use super::{Error, branch_move, git_options, local_changes};
 use crate::git::{Oid, TempObjectStore};
 use crate::lane::{self, Operation, Project};
+
+/// Context of a landing within one operation: what the landings of its bases share.
+pub(super) struct LandingContext<'w, 'p> {
+    pub(super) op: &'w Operation<'p>,
+    /// Options of the landing.
+    pub(super) options: &'w LandingOptions<'w>,
+    /// Checks and their results so far.
+    pub(super) verifier: &'w mut Verifier,
+    /// The repository's hook that inspects each merge.
+    pub(super) merge_hook: PreMergeCommitHook,
+}
 
 /// Lanes of one base, stacked and checked.
 pub(super) struct PreparedStack {
@@ -20,7 +33,7 @@ pub(super) struct PreparedStack {
     pub(super) order_notes: Vec<String>,
 }
 
-impl GroupLanding<'_, '_> {
+impl LandingContext<'_, '_> {
     /// Stacks the lanes that may still land on the current tip of their base, and checks what would land.
     pub(super) fn prepare_stack(
         &mut self,
@@ -69,7 +82,7 @@ impl GroupLanding<'_, '_> {
             return prepare_dry_run(self.op, self.verifier, stack, why, has_alternatives, temp_objects);
         }
         let rebuild = |lanes: &[Candidate]| {
-            let mut stack = stack::build(context, base, lanes)?;
+            let mut stack = Stack::build(context, base, lanes)?;
             stack.decided.extend(dropped.iter().cloned());
             Ok::<_, Error>(stack)
         };
@@ -156,7 +169,7 @@ fn prepare_dry_run(
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<PreparedStack, Error> {
     if !has_alternatives && !stack.applied_lanes.is_empty() {
-        land::preflight(op, &stack, stack.applied_lanes.len(), temp_objects)?;
+        branch_move::preflight(op, &stack, stack.applied_lanes.len(), temp_objects)?;
     }
     verifier.add_tasks_to_summary(&stack);
     Ok(PreparedStack { verified: VerifiedStack { stack, failed_lanes: Vec::new() }, order_notes })
@@ -183,7 +196,7 @@ fn refresh_candidates(
             out.lanes.push(candidate.clone());
             continue;
         }
-        let Some(lane) = land::find_same_lane(project, &candidate.lane)? else {
+        let Some(lane) = branch_move::find_same_lane(project, &candidate.lane)? else {
             out.dropped.push(removed_lane_outcome(project, &candidate.lane, options));
             continue;
         };

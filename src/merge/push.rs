@@ -1,20 +1,9 @@
 //! Push of the bases that lanes have landed on. A failed push does not undo the landing.
 
+use super::options::{LandingOptions, PushMode};
 use super::outcome::{LandingReport, PushReport, Verdict};
-use super::request::LandingOptions;
 use crate::git::PushFailure;
 use crate::lane::Project;
-
-/// Whether bases are pushed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PushMode {
-    /// Bases are not pushed.
-    Never,
-    /// Bases are pushed; git may not prompt.
-    WithoutPrompt,
-    /// Bases are pushed; git may prompt at the terminal, for example for a password.
-    MayPrompt,
-}
 
 /// Pushes each base that a lane landed on; in a dry run, only determines the destination.
 pub(super) fn push_bases(project: &Project, options: &LandingOptions<'_>, report: &mut LandingReport) {

@@ -1,12 +1,11 @@
-//! Turn of a landing in the merge queue, and the outcomes of lanes that were removed while it waited.
+//! Turn of a landing in the merge queue, after waiting for the landings before it.
 
 use super::Error;
-use super::outcome::{LaneOutcome, Verdict};
-use super::pick_refusal::refuse_second_pick;
-use super::request::LandingOptions;
+use super::lane_refusal::removed_lane_outcome;
+use super::options::LandingOptions;
+use super::outcome::LaneOutcome;
 use crate::lane::{self, Project};
 use crate::process::is_ancestor_process;
-use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{LandingRequest, Ticket};
 
 /// Turn of a landing in the merge queue, with the named lanes that still exist then.
@@ -47,36 +46,4 @@ impl QueueTurn {
             ticket: Some(ticket),
         })
     }
-}
-
-/// Returns whether a lane has its branch and its worktree.
-pub(super) fn has_branch_and_worktree(project: &Project, lane: &LaneRecord) -> bool {
-    lane.path.join(".git").exists()
-        && project.repo.branch_tip(&lane.kind.branch).is_ok_and(|tip| tip.is_some())
-}
-
-/// Returns the outcome of a lane that was removed while this landing waited or ran.
-pub(super) fn removed_lane_outcome(
-    project: &Project,
-    lane: &LaneRecord,
-    options: &LandingOptions<'_>,
-) -> LaneOutcome {
-    let onto = options.onto.unwrap_or(&lane.base);
-    let removed_lanes = project.past_lanes().into_iter().map(|(_, past)| past);
-    let landed = removed_lanes.filter(|past| past.name == lane.name && past.start == lane.start);
-    let landed = landed.filter(|past| past.state == LaneState::Landed).find_map(|past| past.landed);
-    if landed.is_some_and(|landed| landed.onto == onto) {
-        let message = Some("another landing was faster".to_owned());
-        return LaneOutcome {
-            message,
-            cleaned_up: true,
-            ..LaneOutcome::new(&lane.name, onto, Verdict::AlreadyLanded)
-        };
-    }
-    if options.pick
-        && let Ok(Some(refused)) = refuse_second_pick(project, lane, onto)
-    {
-        return refused;
-    }
-    LaneOutcome::refused(&lane.name, onto, "it was removed before it could land")
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::Error;
 use super::conflict_regions::{LeftoverMarkers, MarkedText, MergeSide, lines};
+use super::resolver::Allowance;
 use crate::git::{
     self, Change, Repo, RepoPath, TreeFile, TreeMergeOutcome, WorktreeContents, tree_changes, tree_files,
 };
@@ -12,22 +13,6 @@ use crate::store::records::{ConflictedPath, ResolutionRecord};
 
 /// Maximum number of characters of a line that a refusal quotes.
 const MAX_QUOTED_CHARS: usize = 60;
-
-/// Changes in a resolution that the check would refuse and the user allows.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Allowance {
-    /// Paths that are accepted as they are, with all paths below them.
-    pub(crate) paths: Vec<RepoPath>,
-    /// Whether files outside of the conflict may change.
-    pub(crate) other_files: bool,
-}
-
-impl Allowance {
-    /// Returns whether a path is accepted as it is.
-    pub(super) fn covers(&self, path: &RepoPath) -> bool {
-        self.paths.iter().any(|p| p == path || path.parents().any(|parent| parent == *p))
-    }
-}
 
 /// Kind of a path's conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

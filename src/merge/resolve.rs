@@ -3,8 +3,9 @@
 
 use serde::Serialize;
 
-use super::resolution_check::{Allowance, MergeReference, ResolutionCheck};
-use super::resolve_error::{ResolveError, uncommitted_reason};
+use super::resolution_check::{MergeReference, ResolutionCheck};
+use super::resolve_error::ResolveError;
+use super::resolver::Allowance;
 use super::{Error, conflict};
 use crate::event;
 use crate::git::{
@@ -175,7 +176,8 @@ fn update_blocker(project: &Project, lane: &LaneRecord) -> Result<Option<String>
         return Ok(Some(format!("a {operation} is under way in it")));
     }
     let dirty_paths = evidence.dirty_state.paths();
-    Ok((!dirty_paths.is_empty()).then(|| uncommitted_reason(&dirty_paths)))
+    Ok((!dirty_paths.is_empty())
+        .then(|| format!("it has uncommitted work: {}", git::list_paths(&dirty_paths))))
 }
 
 /// Returns the tree of the resolution's worktree, and the reasons to refuse it.

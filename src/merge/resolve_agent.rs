@@ -1,45 +1,24 @@
 //! Resolution of conflicts by an agent: each attempt is a new run, whose prompt lists the reasons why earlier
 //! attempts were refused.
 
-use std::path::Path;
 use std::time::Duration;
 
-use super::outcome::{LandingReport, Verdict};
-use super::push::PushMode;
-use super::request::LandingOptions;
-use super::resolution_check::{Allowance, ConflictKind, MergeReference, conflict_kind};
+use super::resolution_check::{ConflictKind, MergeReference, conflict_kind};
 use super::resolve::{
     self, ResolutionStart, ResolvedConflict, apply_resolution, check_resolution, close_resolution,
     open_resolution, require_open_resolution,
 };
 use super::resolve_error::ResolveError;
+use super::resolver::Resolver;
 use super::{Error, resolve_prompt};
-use crate::agent::{self, AgentCommand, RunOptions};
+use crate::agent::{self, AgentCommand};
 use crate::event::Approvals;
-use crate::explain::Explain;
 use crate::lane::{self, Project, effective_state};
-use crate::store::records::{LaneRecord, LaneState, MergeStrategy, ResolutionRecord, RunRecord};
+use crate::store::records::{LaneRecord, LaneState, ResolutionRecord, RunRecord};
 use crate::store::{LockGuard, Record};
 
 /// Interval at which the run's state and interrupts are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(30);
-
-/// Agent that resolves conflicts, and options of its runs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Resolver<'a> {
-    /// Name of a known agent, or of any program on `PATH`.
-    pub(crate) agent: &'a str,
-    /// Number of attempts after the first one.
-    pub(crate) retries: u32,
-    /// Changes in a resolution that the check would refuse and the user allows.
-    pub(crate) allowance: &'a Allowance,
-    /// Options of the agent's run.
-    pub(crate) run_options: &'a RunOptions,
-    /// Path of the git-proq program.
-    pub(crate) program_path: &'a Path,
-    /// Folder that a relative path to the agent starts from.
-    pub(crate) current_dir: &'a Path,
-}
 
 /// Outcome of one attempt of an agent to resolve a conflict.
 enum AttemptOutcome {
@@ -241,56 +220,6 @@ pub(crate) fn require_agent_approved(project: &Project, agent: &str) -> Result<(
         Some(path) if !command.approved => Err(Error::UnapprovedAgent { path, agent: command.line }),
         _ => Ok(()),
     }
-}
-
-/// Runs an agent on every lane that a landing found in conflict, and lands the resolved lanes one after the
-/// other. Each lane is resolved against the tip that its base has at that time.
-pub(super) fn resolve_and_land(
-    project: &Project,
-    options: &LandingOptions<'_>,
-    resolver: &Resolver<'_>,
-    report: &mut LandingReport,
-) -> Result<(), Error> {
-    // A resolution is a merge, which a rebase cannot turn into linear commits.
-    let strategy = match options.strategy(&project.settings) {
-        MergeStrategy::Rebase => MergeStrategy::Squash,
-        other => other,
-    };
-    for outcome in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
-        let lane_record = project.lane(&outcome.lane).ok();
-        let tip = lane_record.and_then(|lane| project.repo.branch_tip(&lane.kind.branch).ok().flatten());
-        let resolved = match resolve_by_agent(project, &outcome.lane, resolver) {
-            Ok(resolved) => resolved,
-            Err(e) => {
-                crate::interrupt::check()?;
-                outcome.hints = e.hints().iter().map(ToString::to_string).collect();
-                outcome.message = Some(e.to_string());
-                continue;
-            }
-        };
-        if let (true, Some(tip), Some(commit)) = (options.is_automatic, tip, resolved.commit) {
-            let lane = project.lane(&resolved.lane)?;
-            lane::advance_run_tip(project, &lane, tip, commit)?;
-        }
-        let lanes = [resolved.lane];
-        let landing_options = LandingOptions {
-            lanes: &lanes,
-            all: false,
-            resolver: None,
-            push: PushMode::Never,
-            stop: None,
-            strategy: Some(strategy),
-            ..*options
-        };
-        if let Some(mut landed) = super::land_lanes(project, &landing_options)?.lanes.pop() {
-            if landed.result == Verdict::Landed && resolved.commit.is_some() {
-                landed.result = Verdict::Resolved;
-                landed.conflicted_files = resolved.files;
-            }
-            *outcome = landed;
-        }
-    }
-    Ok(())
 }
 
 /// Returns a lane with a recorded conflict and its open resolution, if any, without changing anything.

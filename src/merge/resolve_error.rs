@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::explain::{Exit, Explain, shell_quote_path};
-use crate::git::{self, RepoPath};
 
 /// Error of resolving a conflict.
 #[derive(Debug, thiserror::Error)]
@@ -126,9 +125,4 @@ impl Explain for ResolveError {
             _ => Exit::Refused,
         }
     }
-}
-
-/// Returns the reason why a lane with uncommitted paths cannot be updated.
-pub(super) fn uncommitted_reason(paths: &[RepoPath]) -> String {
-    format!("it has uncommitted work: {}", git::list_paths(paths))
 }

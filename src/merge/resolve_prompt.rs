@@ -2,7 +2,8 @@
 
 use super::Error;
 use super::conflict_regions::{ConflictRegion, lines};
-use super::resolution_check::{Allowance, ConflictKind, MergeReference, conflict_kind};
+use super::resolution_check::{ConflictKind, MergeReference, conflict_kind};
+use super::resolver::Allowance;
 use crate::git::{Repo, RepoPath};
 use crate::store::records::ResolutionRecord;
 

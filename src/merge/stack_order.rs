@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::Error;
-use super::order::{self, LaneWeight, StackOrder};
-use super::request::Candidate;
-use super::stack::{self, Stack, StackContext};
+use super::apply::StackContext;
+use super::candidate::Candidate;
+use super::lane_stack::Stack;
+use super::options::StackOrder;
+use super::order::{self, LaneWeight};
 use crate::git::{self, Oid, TempObjectStore};
 
 /// Lanes stacked on a base in the chosen order.
@@ -36,7 +38,7 @@ pub(super) fn build_ordered(
         StackOrder::Oldest => sorted_indexes(candidates, |c| (0, c.lane.created)),
     };
     let lanes = reorder_candidates(candidates, &default_order);
-    let stack = stack::build(context, base, &lanes)?;
+    let stack = Stack::build(context, base, &lanes)?;
     let without_notes = |stack| Ok(OrderedStack { stack, lanes, order_notes: Vec::new() });
     if order != StackOrder::Best || stack.conflicts.is_empty() || candidates.len() < 2 {
         return without_notes(stack);
@@ -48,7 +50,7 @@ pub(super) fn build_ordered(
         return without_notes(stack);
     }
     let lanes = reorder_candidates(candidates, &best_order);
-    let best_stack = stack::build(context, base, &lanes)?;
+    let best_stack = Stack::build(context, base, &lanes)?;
     if best_stack.conflicts.len() >= stack.conflicts.len() {
         return without_notes(stack);
     }

@@ -1,8 +1,8 @@
 //! Stop of agents that still run in the lanes of a landing, before the lanes are examined.
 
 use super::Error;
+use super::options::LandingOptions;
 use super::outcome::LaneOutcome;
-use super::request::LandingOptions;
 use crate::agent;
 use crate::explain::Explain;
 use crate::lane::{self, Project, effective_state};

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Error;
+use super::branch_move::require_no_operation;
 use super::git_options::requires_signatures;
-use super::land::require_no_operation;
 use super::lane_refusal::{adds_conflict_markers, mass_deletion_refusal};
-use super::request::LandingOptions;
+use super::options::LandingOptions;
 use crate::git::{self, Change, RepoPath, WorktreeList, find_open_operation};
 use crate::lane::{self, Project};
 use crate::store::records::{LaneRecord, MergeStrategy};

@@ -1,13 +1,16 @@
 //! Uncommitted work of a lane that a landing examines. It is refused, committed, or left behind with a
 //! snapshot, as the setting `merge.uncommitted` requires.
 
-use super::eligibility::LaneExamination;
+use std::path::Path;
+
+use super::Error;
+use super::lane_examination::LaneExamination;
 use super::outcome::LaneOutcome;
-use super::{Error, leftover_hints};
 use crate::config::Uncommitted;
-use crate::explain::Explain;
-use crate::git::{self, RepoPath, WorktreeStatus};
+use crate::explain::{Explain, shell_quote_path};
+use crate::git::{self, LocalChangesHint, Repo, RepoPath, WorktreeStatus};
 use crate::lane::{self, RemovalEvidence, commit_leftovers, leftovers_to_commit};
+use crate::store::records::LaneRecord;
 
 impl LaneExamination<'_, '_> {
     /// Handles uncommitted work as the setting `merge.uncommitted` requires. Returns whether a landing would
@@ -47,7 +50,7 @@ impl LaneExamination<'_, '_> {
             Uncommitted::Snapshot if self.options.dry_run => Ok(Ok(false)),
             Uncommitted::Refuse => refused(
                 format!("it has uncommitted work: {names}"),
-                leftover_hints::commit_hints(&project.repo, lane, &evidence.dirty_state),
+                commit_hints(&project.repo, lane, &evidence.dirty_state),
             ),
             // If this landing had been refused before, the landing has already committed what the lane's run
             // left.
@@ -121,4 +124,29 @@ impl LaneExamination<'_, '_> {
             (reason, format!("bring it back to its branch first: {}", off.return_command))
         }))
     }
+}
+
+/// Returns the hints for a lane with uncommitted work. `git add -A` adds nothing that is inside of a
+/// submodule, so each submodule gets its own command.
+fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<String> {
+    if let Some(first) = git::unreadable_paths(&lane.path, &status.paths()).first() {
+        return vec![format!(
+            "make it readable for you first: chmod u+r {}",
+            shell_quote_path(&first.to_fs_path(&lane.path))
+        )];
+    }
+    let sparse_flag = if repo.has_sparse_patterns(&lane.path) { " --sparse" } else { "" };
+    let commit_command =
+        |dir: &Path| format!("git -C {0} add -A{sparse_flag} && git -C {0} commit", shell_quote_path(dir));
+    let lane_commit = commit_command(&lane.path);
+    if let LocalChangesHint::StashInSubmodules(submodules) =
+        LocalChangesHint::detect(repo, &lane.path, &status.paths())
+    {
+        let commands: Vec<String> =
+            submodules.iter().map(|path| commit_command(&path.to_fs_path(&lane.path))).collect();
+        return vec![format!("commit it there: {} && {lane_commit}", commands.join(" && "))];
+    }
+    let merge_hint =
+        format!("or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}", lane.name);
+    vec![format!("commit it there: {lane_commit}"), merge_hint]
 }

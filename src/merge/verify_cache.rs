@@ -2,71 +2,16 @@
 //! that would land and those below them, the form of files, the commands and the environment. Other inputs of
 //! a check (tags, other settings, the network) are not part of it.
 
-use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::Error;
-use super::stack::Stack;
+use super::check_environment::{affects_result, check_environment};
+use super::lane_stack::Stack;
 use crate::git::{Oid, TempObjectStore};
 use crate::lane::{Project, VERIFY_CACHE_LIFETIME};
-use crate::process::{RUN_CONTEXT_VARS, RUN_MARK_VAR, inherited_vars};
 use crate::store::records::VerifyCacheRecord;
 use crate::store::{Record, now};
-
-/// Variables that identify a terminal or session and do not affect a command's result. Checks do not get
-/// them.
-const SESSION_VARIABLES: &[&str] = &[
-    "_",
-    "COLUMNS",
-    "GPG_TTY",
-    "LINES",
-    "OLDPWD",
-    "PWD",
-    "SHLVL",
-    "SSH_CLIENT",
-    "SSH_CONNECTION",
-    "SSH_TTY",
-    "STY",
-    "TMUX",
-    "TMUX_PANE",
-    "VTE_VERSION",
-    "WINDOWID",
-    "WINDOWPATH",
-    "XDG_SEAT",
-    "XDG_SESSION_ID",
-    "XDG_SESSION_PATH",
-    "XDG_VTNR",
-];
-
-/// Prefixes of further session variables.
-const SESSION_PREFIXES: &[&str] =
-    &["ALACRITTY_", "ITERM_", "KITTY_", "KONSOLE_", "TERM_", "WEZTERM_", "XDG_MENU_", "XDG_SEAT_"];
-
-/// Variables that git-proq sets for its child processes and that do not affect a command's result.
-const UNCACHED_VARIABLES: &[&str] = &["PROQ_GIT_HOOK", "PROQ_VERIFY", RUN_MARK_VAR];
-
-/// Prefix of variables that git-proq's own tests set.
-const TEST_VARIABLE_PREFIX: &str = "PROQ_TEST_";
-
-/// Returns the environment variables of this process that a check gets, sorted by name.
-pub(super) fn check_environment() -> Vec<(OsString, OsString)> {
-    let mut env: Vec<_> =
-        inherited_vars(RUN_CONTEXT_VARS).filter(|(name, _)| !is_session_variable(name)).collect();
-    env.sort();
-    env
-}
-
-fn is_session_variable(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    SESSION_VARIABLES.contains(&name.as_ref()) || SESSION_PREFIXES.iter().any(|p| name.starts_with(p))
-}
-
-/// Returns whether a variable of a check can affect its result.
-fn affects_result(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    !UNCACHED_VARIABLES.contains(&name.as_ref()) && !name.starts_with(TEST_VARIABLE_PREFIX)
-}
 
 /// Input of the checks of one state: its files in the form in which git writes them now, the commits that
 /// lead to it, and the contents of variables that git-proq sets. Ports (any free ones) and dates of commits
@@ -145,32 +90,5 @@ pub(super) fn has_passed(project: &Project, input: &CheckInput, commands: &[Stri
 pub(super) fn save_passed(project: &Project, input: &CheckInput, commands: &[String]) {
     if let Some(path) = cache_path(project, input, commands) {
         drop(VerifyCacheRecord { tree: input.tree, commands: commands.to_vec(), at: now() }.save(&path));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn drops_session_variables_and_keys_on_the_rest() {
-        for name in [
-            "PATH",
-            "CI",
-            "DISPLAY",
-            "TERM",
-            "SSH_AUTH_SOCK",
-            "GIT_AUTHOR_NAME",
-            "PROQ_FAST",
-            "XDG_DATA_DIRS",
-        ] {
-            assert!(!is_session_variable(name.as_ref()) && affects_result(name.as_ref()), "{name}");
-        }
-        for name in ["PWD", "SHLVL", "TERM_PROGRAM", "SSH_TTY", "TMUX_PANE", "XDG_SESSION_ID"] {
-            assert!(is_session_variable(name.as_ref()), "{name}");
-        }
-        for name in ["PROQ_RUN", "PROQ_TEST_NOW"] {
-            assert!(!is_session_variable(name.as_ref()) && !affects_result(name.as_ref()), "{name}");
-        }
     }
 }

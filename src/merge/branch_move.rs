@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Error;
-use super::request::Candidate;
-use super::stack::Stack;
+use super::candidate::Candidate;
+use super::lane_stack::Stack;
 use crate::explain::shell_quote_path;
 use crate::git::{self, Oid, RefMove, TempObjectStore, WorktreeList, find_open_operation, run_hook};
 use crate::lane::{self, Operation, Project, effective_state};

@@ -1,5 +1,4 @@
-//! Check of what will land: the commands, the known verdicts by state, and the stack without the lanes with
-//! which commands fail.
+//! Check commands of a landing, and the known verdicts on the states that they were run on.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -8,18 +7,14 @@ use std::time::Duration;
 use super::Error;
 use super::check_commands::{CheckCommands, CommandNumbers};
 use super::check_runs::{CheckResult, CheckRules, CheckRuns, FailedCommand, StateCheck, describe_state};
-use super::checked_stack::CheckedStack;
-use super::culprit_search::{CheckVerdict, remove_culprits};
-use super::failed_check::FailedLane;
+use super::culprit_search::CheckVerdict;
+use super::lane_stack::{AppliedLane, Stack};
+use super::options::LandingOptions;
 use super::outcome::{CheckSummary, TaskChecks};
-use super::request::{Candidate, LandingOptions};
-use super::stack::{self, Stack};
 use super::verify_cache::{self, CheckInput};
 use crate::event::{Approvals, ShellCommand};
 use crate::git::Oid;
-use crate::lane::{Operation, Project};
-use crate::store::new_id;
-use crate::store::records::Step;
+use crate::lane::Project;
 
 /// Check commands of one landing, and the verdicts on stacks known so far.
 #[derive(Debug)]
@@ -32,12 +27,12 @@ pub(super) struct Verifier {
     /// Whether the commands of the settings and of the lanes' tasks are run.
     use_configured: bool,
     dry_run: bool,
-    jobs: usize,
+    pub(super) jobs: usize,
     pub(super) runs: CheckRuns,
     /// Verdicts by state. They depend on the tolerated commands of the current base, and are cleared when
     /// another base changes the tolerated commands.
     pub(super) verdicts: HashMap<CheckState, StateVerdict>,
-    current_base: Option<Oid>,
+    pub(super) current_base: Option<Oid>,
     pub(super) tolerated: Vec<usize>,
     pub(super) summary: CheckSummary,
 }
@@ -74,40 +69,6 @@ impl StateVerdict {
             StateVerdict::Passed => CheckVerdict::Passed,
             StateVerdict::Failed(failure) => CheckVerdict::Failed(failure.command),
         }
-    }
-}
-
-/// Stack on which the commands succeed, and the lanes that were removed for that.
-#[derive(Debug)]
-pub(super) struct VerifiedStack {
-    /// Lanes that may land.
-    pub(super) stack: Stack,
-    /// Lanes that were removed because a check failed with them.
-    pub(super) failed_lanes: Vec<FailedLane>,
-}
-
-/// Ref that holds a stack during its check; no other ref leads to its commits.
-#[derive(Debug, Default)]
-pub(super) struct PendingRef {
-    ref_name: String,
-    tip: Option<Oid>,
-}
-
-impl PendingRef {
-    pub(super) fn point_to(&mut self, op: &Operation<'_>, tip: Oid) -> Result<(), Error> {
-        if self.ref_name.is_empty() {
-            self.ref_name = Step::pending_ref(&new_id());
-        }
-        if self.tip != Some(tip) {
-            drop(op.perform(Step::MoveRef { name: self.ref_name.clone(), old: self.tip, new: Some(tip) })?);
-            self.tip = Some(tip);
-        }
-        Ok(())
-    }
-
-    /// Returns the step that deletes the ref.
-    pub(super) fn delete_step(&self) -> Option<Step> {
-        self.tip.map(|tip| Step::MoveRef { name: self.ref_name.clone(), old: Some(tip), new: None })
     }
 }
 
@@ -212,7 +173,7 @@ impl Verifier {
 
     /// Returns the numbers of the commands that check the base `onto` with the lanes of `steps`. The checks
     /// of the base must be loaded.
-    pub(super) fn command_numbers_on(&mut self, onto: &str, steps: &[stack::AppliedLane]) -> CommandNumbers {
+    pub(super) fn command_numbers_on(&mut self, onto: &str, steps: &[AppliedLane]) -> CommandNumbers {
         let steps = if self.use_configured { steps } else { &[] };
         let base_numbers = self.base_checks.get(onto).map_or_else(Vec::new, |on| on.commands.clone());
         self.commands
@@ -231,52 +192,6 @@ impl Verifier {
     pub(super) fn has_commands_on(&mut self, project: &Project, stack: &Stack) -> Result<bool, Error> {
         self.load_base_checks(project, &stack.onto, Some(stack.base))?;
         Ok(!self.command_numbers_on(&stack.onto, &stack.applied_lanes).is_empty())
-    }
-
-    /// Checks a stack, and removes each lane with which a command fails that succeeds without the lane and on
-    /// the base. `rebuild` builds the stack of the lanes that are left.
-    pub(super) fn verify(
-        &mut self,
-        op: &Operation<'_>,
-        stack: Stack,
-        candidates: &[Candidate],
-        pending: &mut PendingRef,
-        rebuild: &dyn Fn(&[Candidate]) -> Result<Stack, Error>,
-    ) -> Result<VerifiedStack, Error> {
-        if stack.applied_lanes.is_empty() || !self.has_commands_on(op.project, &stack)? {
-            return Ok(VerifiedStack { stack, failed_lanes: Vec::new() });
-        }
-        if self.current_base != Some(stack.base) && !self.tolerated.is_empty() {
-            self.tolerated.clear();
-            self.verdicts.clear();
-        }
-        self.current_base = Some(stack.base);
-        self.add_tasks_to_summary(&stack);
-        let initial_counts = (self.runs.count, stack.applied_lanes.len());
-        let (count, jobs) = (stack.applied_lanes.len(), self.jobs);
-        let candidates = candidates.to_vec();
-        let mut checker = CheckedStack {
-            op,
-            verifier: self,
-            pending,
-            rebuild,
-            candidates,
-            stack,
-            states: Vec::new(),
-            failed_lanes: Vec::new(),
-        };
-        checker.compute_check_states()?;
-        remove_culprits(&mut checker, count, jobs)?;
-        let CheckedStack { stack, failed_lanes: failed, .. } = checker;
-        let runs = match self.runs.count - initial_counts.0 {
-            0 => "known to be good".to_owned(),
-            1 => "1 run".to_owned(),
-            n => format!("{n} runs"),
-        };
-        let lanes =
-            if initial_counts.1 == 1 { "1 lane".to_owned() } else { format!("{} lanes", initial_counts.1) };
-        op.project.listener.step(format!("checked {lanes} on {}: {runs}", stack.onto));
-        Ok(VerifiedStack { stack, failed_lanes: failed })
     }
 
     /// Runs the checks of states that have no verdict yet, and records their verdicts.
