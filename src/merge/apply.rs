@@ -99,7 +99,7 @@ fn apply_by_strategy(
 ) -> Result<ApplyOutcome, Error> {
     let since = part_start.unwrap_or(ours.0);
     let rebase_or_squash = || match apply_rebased(context, ours, candidate, part_start)? {
-        ApplyOutcome::Refused(..) => apply_squashed(context, ours, candidate, (since, merged_tree)),
+        ApplyOutcome::Refused(..) => apply_squashed(context, ours.0, candidate, since, merged_tree),
         outcome => Ok(outcome),
     };
     match context.strategy {
@@ -109,12 +109,12 @@ fn apply_by_strategy(
         // another strategy.
         MergeStrategy::Rebase if candidate.part.is_some() => rebase_or_squash(),
         MergeStrategy::Merge => {
-            let hooked = if context.run_hooks && context.temp_objects.is_none() {
+            let hook_result = if context.run_hooks && context.temp_objects.is_none() {
                 context.merge_hook.run(context.project, ours, candidate, merged_tree)?
             } else {
                 Ok(merged_tree)
             };
-            let tree = match hooked {
+            let tree = match hook_result {
                 Ok(tree) => tree,
                 Err(reason) => {
                     return Ok(ApplyOutcome::Vetoed(reason, vec![commit_hooks::NO_VERIFY_HINT.into()]));
@@ -123,7 +123,7 @@ fn apply_by_strategy(
             let text = message::merge_message(&candidate.lane);
             apply_commit(context, tree, &[ours.0, candidate.tip], &text, "merge")
         }
-        MergeStrategy::Squash => apply_squashed(context, ours, candidate, (since, merged_tree)),
+        MergeStrategy::Squash => apply_squashed(context, ours.0, candidate, since, merged_tree),
         MergeStrategy::Rebase => apply_rebased(context, ours, candidate, None),
     }
 }
@@ -168,14 +168,15 @@ fn separate_part_start(
 /// Applies all commits of the lane after `since` as one commit with the given tree.
 fn apply_squashed(
     context: StackContext<'_>,
-    ours: (Oid, Oid),
+    ours: Oid,
     candidate: &Candidate,
-    (since, tree): (Oid, Oid),
+    since: Oid,
+    tree: Oid,
 ) -> Result<ApplyOutcome, Error> {
     let repo = &context.project.repo;
     let commits = repo.commits_since(since, candidate.tip, context.temp_objects)?;
     let text = message::squash_message(repo, &candidate.lane, &commits)?;
-    apply_commit(context, tree, &[ours.0], &text, "squash")
+    apply_commit(context, tree, &[ours], &text, "squash")
 }
 
 /// Creates one commit; the repository's hooks may change its message or refuse it.
@@ -187,12 +188,12 @@ fn apply_commit(
     kind: &str,
 ) -> Result<ApplyOutcome, Error> {
     let repo = &context.project.repo;
-    let hooked = if context.temp_objects.is_some() {
+    let hook_result = if context.temp_objects.is_some() {
         Ok(text.to_owned())
     } else {
         commit_hooks::run_message_hooks(repo, context.scratch, text, kind, context.run_hooks)?
     };
-    let text = match hooked {
+    let text = match hook_result {
         Ok(text) => text,
         Err(refusal) => return Ok(ApplyOutcome::Vetoed(refusal.reason, vec![refusal.hint])),
     };

@@ -12,13 +12,13 @@ use super::commit_hooks::PreMergeCommitHook;
 use super::lane_stack::Stack;
 use super::options::LandingOptions;
 use super::outcome::CheckStatus;
+use super::queue_turn::wait_in_queue;
 use super::verifier::Verifier;
 use super::verify_cache::{self, CheckInput};
 use crate::git::{Oid, TempObjectStore};
-use crate::lane::{self, Operation, Project, operate};
-use crate::process::is_ancestor_process;
+use crate::lane::{Operation, Project, operate};
 use crate::store::records::{FailedCheckRecord, LaneRecord};
-use crate::store::{LandingRequest, Record, Ticket, WaitLimit};
+use crate::store::{Record, WaitLimit};
 
 /// Returns the cached check status of each lane, without running a command.
 pub(super) fn cached_statuses(project: &Project, lanes: &[LaneRecord]) -> Result<Vec<CheckStatus>, Error> {
@@ -122,11 +122,7 @@ pub(super) fn run_checks(
     let options =
         LandingOptions { no_verify: true, extra_checks, jobs, ..LandingOptions::from_lanes(&names) };
     let mut verifier = Verifier::new(project, &options)?;
-    let landing_request = LandingRequest { lanes: names.clone(), onto: None };
-    let _ticket =
-        Ticket::acquire(project.store.locks(), landing_request, WaitLimit::Forever, is_ancestor_process)?;
-    // A previous process may have crashed in the middle of a landing.
-    lane::recover(project)?;
+    let _ticket = wait_in_queue(project, names.clone(), None, WaitLimit::Forever)?;
     // The ref that holds a stack during the check is removed with the operation, which leaves no entry in the
     // log.
     operate(project, "compare", |op| {

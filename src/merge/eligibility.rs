@@ -226,7 +226,7 @@ impl LaneExamination<'_, '_> {
             })));
         }
         if !self.options.allow_deletions
-            && let Some(refused) = mass_deletion_refusal(repo, &lane.name, (&self.onto, base), &changes)?
+            && let Some(refused) = mass_deletion_refusal(repo, &lane.name, &self.onto, base, &changes)?
         {
             return Ok(Err(Box::new(refused)));
         }

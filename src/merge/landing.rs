@@ -4,6 +4,7 @@ use super::Error;
 use super::candidate::Candidate;
 use super::commit_hooks::PreMergeCommitHook;
 use super::eligibility::{ClassifiedLanes, classify_lanes};
+use super::lane_refusal::removed_lane_outcome;
 use super::options::{LandingOptions, PushMode};
 use super::outcome::{LandingReport, LaneOutcome, Verdict};
 use super::prepared_stack::LandingContext;
@@ -26,7 +27,9 @@ pub(crate) fn land_lanes(project: &Project, options: &LandingOptions<'_>) -> Res
     if !options.dry_run {
         project.run_pre_merge_hooks(options.lanes, options.all, options.onto)?;
     }
-    let QueueTurn { lanes, removed: mut gone, ticket } = QueueTurn::wait(project, options)?;
+    let QueueTurn { lanes, removed, ticket } = QueueTurn::wait(project, options)?;
+    let mut gone: Vec<LaneOutcome> =
+        removed.iter().map(|lane| removed_lane_outcome(project, lane, options)).collect();
     verifier.reload(project)?;
     let options = &LandingOptions { lanes: &lanes, ..*options };
     if let Some(onto) = options.onto

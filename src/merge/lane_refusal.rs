@@ -26,7 +26,8 @@ pub(super) fn unrelated_history_refusal(lane: &LaneRecord, onto: &str) -> LaneOu
 pub(super) fn mass_deletion_refusal(
     repo: &Repo,
     lane: &str,
-    (onto, base): (&str, Oid),
+    onto: &str,
+    base: Oid,
     changes: &[Change],
 ) -> Result<Option<LaneOutcome>, Error> {
     let changed = changes.iter().map(|change| (&change.path, change.new.is_some()));

@@ -9,12 +9,12 @@ use super::lane_refusal::{adds_conflict_markers, mass_deletion_refusal, unrelate
 use super::options::LandingOptions;
 use super::outcome::{LandingReport, LaneOutcome, Verdict};
 use super::prepared_stack::LandingContext;
+use super::queue_turn::wait_in_queue;
 use super::verifier::Verifier;
 use crate::git::{self, Oid};
 use crate::lane::{self, Project, operate};
-use crate::process::is_ancestor_process;
 use crate::store::records::LaneRecord;
-use crate::store::{LandingRequest, Record, Ticket, WaitLimit};
+use crate::store::{Record, WaitLimit};
 
 /// Parts to land, and options of the landing.
 #[derive(Debug, Clone, Copy)]
@@ -50,15 +50,8 @@ pub(crate) fn land_parts(
     };
     let mut verifier = Verifier::new(project, &options)?;
     project.run_pre_merge_hooks(&names, false, Some(parts_request.onto))?;
-    let landing_request = LandingRequest { lanes: names.clone(), onto: Some(parts_request.onto.to_owned()) };
-    let _ticket = Ticket::acquire(
-        project.store.locks(),
-        landing_request,
-        parts_request.queue_wait,
-        is_ancestor_process,
-    )?;
-    // A previous process may have crashed in the middle of a landing.
-    lane::recover(project)?;
+    let onto = Some(parts_request.onto);
+    let _ticket = wait_in_queue(project, names.clone(), onto, parts_request.queue_wait)?;
     let mut report = LandingReport::default();
     let mut candidates = Vec::new();
     let tip = project.repo.branch_tip(parts_request.onto)?;
@@ -119,7 +112,7 @@ fn examine_part(
             ..LaneOutcome::refused(&part.lane, onto, reason)
         });
     }
-    if let Some(refused) = mass_deletion_refusal(repo, &part.lane, (onto, tip), &changes)? {
+    if let Some(refused) = mass_deletion_refusal(repo, &part.lane, onto, tip, &changes)? {
         return not_candidate(refused);
     }
     let lane = project.lane(&part.lane)?;

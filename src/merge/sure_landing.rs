@@ -61,7 +61,7 @@ fn landable_changes(
     // Some strategies refuse commits without changes.
     let is_refused = changes.is_empty()
         || changes.iter().any(|change| adds_conflict_markers(repo, change))
-        || mass_deletion_refusal(repo, &lane.name, (&lane.base, base), &changes)?.is_some();
+        || mass_deletion_refusal(repo, &lane.name, &lane.base, base, &changes)?.is_some();
     Ok((!is_refused).then_some(changes))
 }
 

@@ -3,10 +3,10 @@
 
 use super::Error;
 use super::check_runs::{CheckResult, CheckRules, CheckRuns, StateCheck};
+use super::queue_turn::wait_in_queue;
 use crate::git::Oid;
-use crate::lane::{self, Project};
-use crate::process::is_ancestor_process;
-use crate::store::{LandingRequest, Ticket, WaitLimit};
+use crate::lane::Project;
+use crate::store::WaitLimit;
 
 /// Command to run, and the commit to run it on.
 #[derive(Debug)]
@@ -43,11 +43,7 @@ pub(crate) enum VerifyResult {
 /// # Errors
 /// Fails when the command cannot be run.
 pub(crate) fn verify_command(project: &Project, request: &VerifyRequest<'_>) -> Result<VerifyResult, Error> {
-    let landing_request = LandingRequest { lanes: vec![request.queue_name.to_owned()], onto: None };
-    let _ticket =
-        Ticket::acquire(project.store.locks(), landing_request, WaitLimit::Forever, is_ancestor_process)?;
-    // A previous process may have crashed in the middle of a landing.
-    lane::recover(project)?;
+    let _ticket = wait_in_queue(project, vec![request.queue_name.to_owned()], None, WaitLimit::Forever)?;
     let lines = [request.command.to_owned()];
     let rules =
         CheckRules { command_lines: &lines, tolerated: &[], time_limit: project.settings.verify_timeout };
