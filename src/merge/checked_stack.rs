@@ -27,8 +27,9 @@ pub(super) struct VerifiedStack {
 }
 
 impl VerifiedStack {
-    /// Returns whether a candidate decides the recorded state of its lane, if more than one part of the lane lands.
-    /// The first part in conflict decides, or else the first with a failed check, or else the last one.
+    /// Returns whether a candidate decides the recorded state of its lane, if more than one part of the lane
+    /// lands. The first part in conflict decides, or else the first with a failed check, or else the last
+    /// one.
     pub(super) fn decides_lane_state(&self, candidate: &Candidate) -> bool {
         if candidate.part.is_none() {
             return true;

@@ -55,8 +55,8 @@ impl Stack {
         self.applied_lanes.last().map_or(self.base, |step| step.commit)
     }
 
-    /// Applies the candidates, one after the other, on top of `base`. A part whose required parts are missing is
-    /// left out.
+    /// Applies the candidates, one after the other, on top of `base`. A part whose required parts are missing
+    /// is left out.
     pub(super) fn build(
         context: StackContext<'_>,
         base: Oid,
