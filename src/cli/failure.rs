@@ -32,6 +32,7 @@ shown_as_error!(
     store::Error,
     swarm::DraftError,
     swarm::Error,
+    swarm::PlanError,
     super::UsageError,
     super::pick::PickError,
     super::redispatch::RedispatchError,

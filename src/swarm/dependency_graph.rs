@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::PlanTask;
-use super::{Error, PhaseOrder, Plan};
+use super::{PhaseOrder, Plan, PlanError};
 use crate::explain::closest_match;
 
 /// Dependencies between the tasks of a plan. A task's number is its index in [`Plan::tasks`].
@@ -33,7 +33,7 @@ impl DependencyGraph {
     /// # Errors
     /// Fails for a name that two tasks have; for a need that no task or more than one task matches; for a
     /// cycle of needs; and for a need on a later task.
-    pub(crate) fn from_plan(plan: &Plan) -> Result<DependencyGraph, Error> {
+    pub(crate) fn from_plan(plan: &Plan) -> Result<DependencyGraph, PlanError> {
         let positions: Vec<PlanTask<'_>> = plan.tasks().collect();
         let names = NameIndex::from_positions(&positions)?;
         let mut needs = Vec::new();
@@ -153,7 +153,7 @@ impl DependencyGraph {
 
     /// Fails if needs form a cycle. Searches depth first from each task, without recursion, because a chain
     /// may be as long as the plan.
-    fn require_no_cycle(&self, positions: &[PlanTask<'_>], names: &NameIndex) -> Result<(), Error> {
+    fn require_no_cycle(&self, positions: &[PlanTask<'_>], names: &NameIndex) -> Result<(), PlanError> {
         #[derive(Clone, Copy, PartialEq)]
         enum VisitState {
             Unvisited,
@@ -192,7 +192,7 @@ impl DependencyGraph {
     }
 
     /// Refuses a need on an open task that comes later: in a later phase, or later in the same serial phase.
-    fn require_order(&self, positions: &[PlanTask<'_>], names: &NameIndex) -> Result<(), Error> {
+    fn require_order(&self, positions: &[PlanTask<'_>], names: &NameIndex) -> Result<(), PlanError> {
         for (index, position) in positions.iter().enumerate().filter(|(_, position)| !position.task.done) {
             for need in self.needs[index].iter().copied().filter(|need| !positions[*need].task.done) {
                 let needed = &positions[need];
@@ -206,7 +206,7 @@ impl DependencyGraph {
                 } else {
                     continue;
                 };
-                return Err(Error::NeedsLaterTask {
+                return Err(PlanError::NeedsLaterTask {
                     location: names.need_location(positions, index, need),
                     task: position.task.name(),
                     need: needed.task.name(),
@@ -219,10 +219,10 @@ impl DependencyGraph {
 }
 
 /// Returns the error for a cycle, starting at the cycle's first task in the plan.
-fn cycle_error(positions: &[PlanTask<'_>], names: &NameIndex, tasks: &[usize]) -> Error {
+fn cycle_error(positions: &[PlanTask<'_>], names: &NameIndex, tasks: &[usize]) -> PlanError {
     let first = tasks.iter().enumerate().min_by_key(|(_, task)| **task).map_or(0, |(index, _)| index);
     let closed_cycle: Vec<usize> = tasks.iter().cycle().skip(first).take(tasks.len() + 1).copied().collect();
-    Error::DependencyCycle {
+    PlanError::DependencyCycle {
         location: names.need_location(positions, closed_cycle[0], closed_cycle[1]),
         names: closed_cycle.iter().map(|task| positions[*task].task.name()).collect(),
     }
@@ -237,12 +237,12 @@ struct NameIndex {
 }
 
 impl NameIndex {
-    fn from_positions(positions: &[PlanTask<'_>]) -> Result<NameIndex, Error> {
+    fn from_positions(positions: &[PlanTask<'_>]) -> Result<NameIndex, PlanError> {
         let mut names = NameIndex { by_full_name: BTreeMap::new(), by_id: BTreeMap::new() };
         for (index, position) in positions.iter().enumerate() {
             let task = position.task;
             if let Some(other) = names.by_full_name.insert(name_key(task.area.as_deref(), &task.id), index) {
-                return Err(Error::DuplicateTask {
+                return Err(PlanError::DuplicateTask {
                     name: task.name(),
                     first: positions[other].task.location.clone(),
                     second: task.location.clone(),
@@ -259,16 +259,16 @@ impl NameIndex {
         positions: &[PlanTask<'_>],
         position: &PlanTask<'_>,
         need: &super::plan::Need,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, PlanError> {
         match self.find_by_name(position, &need.name) {
             [only_match] => Ok(*only_match),
-            [] => Err(Error::UnknownNeed {
+            [] => Err(PlanError::UnknownNeed {
                 location: need.location.clone(),
                 task: position.task.name(),
                 need: need.name.clone(),
                 suggestion: suggest_name(positions, position, &need.name),
             }),
-            matches => Err(Error::AmbiguousNeed {
+            matches => Err(PlanError::AmbiguousNeed {
                 location: need.location.clone(),
                 task: position.task.name(),
                 need: need.name.clone(),

@@ -1,16 +1,16 @@
 //! Marks for done tasks in a plan's own file. No other byte of the file changes: the new text is parsed again
 //! and compared with the old plan before it is used.
 
-mod checkboxes;
-mod done_entries;
+mod edits;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::sync::Arc;
+
+use edits::{DoneStyle, TextEdit, tick_box};
 
 use super::roadmap::MilestoneSelector;
 use super::source_node::TextLocator;
-use super::{Error, Plan, PlanFormat, Task, roadmap, stories, toml_plan};
+use super::{Plan, PlanError, PlanFormat, Task, roadmap, stories, toml_plan};
 
 /// The text of a plan's file after marking tasks as done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,23 +32,16 @@ pub(crate) struct PlanFile<'a> {
     pub(crate) milestone: &'a str,
 }
 
-/// A replacement for a range of bytes of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct TextEdit {
-    range: Range<usize>,
-    text: String,
-}
-
 /// Returns the text of a plan's file with tasks marked as done. Each pair in `done` is a name as in
 /// [`Task::name`](super::Task::name), and a title.
 ///
 /// # Errors
 /// Fails when the file is no longer a plan.
-pub(crate) fn mark_done(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile, Error> {
+pub(crate) fn mark_done(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile, PlanError> {
     let plan = match file.parse() {
         Ok(plan) => plan,
         // All items were ticked since, so there is nothing to mark.
-        Err(Error::AllItemsDone { .. }) => {
+        Err(PlanError::AllItemsDone { .. }) => {
             return Ok(MarkedFile { text: file.text.to_owned(), missing: Vec::new() });
         }
         Err(error) => return Err(error),
@@ -92,7 +85,7 @@ pub(crate) fn mark_done(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<Mar
 }
 
 /// Marks tasks one by one, so that a task that cannot be marked does not prevent the others.
-fn mark_each(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile, Error> {
+fn mark_each(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile, PlanError> {
     let mut result = MarkedFile { text: file.text.to_owned(), missing: Vec::new() };
     for name_and_title in done {
         let MarkedFile { text, missing } =
@@ -107,7 +100,7 @@ fn mark_each(file: PlanFile<'_>, done: &[(&str, &str)]) -> Result<MarkedFile, Er
 type TaskEdits = (usize, Option<Vec<TextEdit>>);
 
 impl PlanFile<'_> {
-    fn parse(&self) -> Result<Plan, Error> {
+    fn parse(&self) -> Result<Plan, PlanError> {
         match self.format {
             PlanFormat::Toml | PlanFormat::Draft => toml_plan::read(self.name, self.text),
             PlanFormat::Stories => stories::read(self.name, self.text),
@@ -119,23 +112,21 @@ impl PlanFile<'_> {
     }
 
     /// Returns, for each task in `to_mark`, the edits that mark it as done, where possible.
-    fn task_edits(&self, plan: &Plan, to_mark: &BTreeSet<usize>) -> Result<Vec<TaskEdits>, Error> {
+    fn task_edits(&self, plan: &Plan, to_mark: &BTreeSet<usize>) -> Result<Vec<TaskEdits>, PlanError> {
         let locator = TextLocator::new(self.name, self.text);
         let nodes = match self.format {
             PlanFormat::Toml | PlanFormat::Draft => toml_plan::task_nodes(self.name, self.text)?,
             PlanFormat::Stories => stories::story_nodes(self.name, self.text)?,
             PlanFormat::Roadmap => {
                 let positions: Vec<_> = plan.tasks().collect();
-                let edits_of = |index: &usize| {
-                    (*index, checkboxes::tick_box(&locator, &positions[*index].task.location))
-                };
+                let edits_of = |index: &usize| (*index, tick_box(&locator, &positions[*index].task.location));
                 return Ok(to_mark.iter().map(edits_of).collect());
             }
             PlanFormat::Folders => return Ok(Vec::new()),
         };
         let style = match self.format {
-            PlanFormat::Toml | PlanFormat::Draft => done_entries::DoneStyle::toml(),
-            _ => done_entries::DoneStyle::stories(&nodes),
+            PlanFormat::Toml | PlanFormat::Draft => DoneStyle::toml(),
+            _ => DoneStyle::stories(&nodes),
         };
         let edits_of =
             |index: &usize| (*index, nodes.get(*index).and_then(|node| style.mark_entry(&locator, node)));

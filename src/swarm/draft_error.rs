@@ -76,7 +76,7 @@ pub enum DraftError {
     },
     /// An error of a plan or its tasks.
     #[error(transparent)]
-    Plan(#[from] super::Error),
+    Plan(#[from] super::PlanError),
     /// An error of an agent's run.
     #[error(transparent)]
     Agent(#[from] agent::Error),

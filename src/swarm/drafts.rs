@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::plan_source::LoadedPlan;
-use super::{DraftError, Error, PlanFormat, toml_plan};
+use super::{DraftError, PlanError, PlanFormat, toml_plan};
 use crate::fail_points;
 use crate::lane::{self, LaneName, Project};
 use crate::store::records::{DraftApproval, DraftRecord, RunCosts};
@@ -87,7 +87,7 @@ pub(crate) fn read_draft(project: &Project, name: &str) -> Result<Draft, DraftEr
     Ok(Draft { record, plan })
 }
 
-fn parse_draft_plan(name: &str, text: &str) -> Result<LoadedPlan, Error> {
+fn parse_draft_plan(name: &str, text: &str) -> Result<LoadedPlan, PlanError> {
     let plan = toml_plan::read(&Arc::from(name), text)?;
     LoadedPlan::from_plan(PlanFormat::Draft, plan, || name.to_owned())
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Error, Plan};
-use crate::git::{RepoPath, Scope};
+use super::Plan;
+use crate::git::{self, RepoPath, Scope};
 
 /// Groups of tasks that share a lane. Tasks with files in common run in one lane, one after the other.
 #[derive(Debug, Clone, Default)]
@@ -31,8 +31,8 @@ impl LaneSharing {
     /// Fails if a scope or the list of files cannot be read.
     pub(crate) fn from_plan(
         plan: &Plan,
-        files: impl FnOnce() -> Result<Vec<RepoPath>, Error>,
-    ) -> Result<LaneSharing, Error> {
+        files: impl FnOnce() -> Result<Vec<RepoPath>, git::Error>,
+    ) -> Result<LaneSharing, git::Error> {
         let mut scopes = Vec::new();
         for (index, plan_task) in plan.tasks().enumerate() {
             if !plan_task.task.done && !plan_task.task.scope.is_empty() {

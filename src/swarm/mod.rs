@@ -12,6 +12,8 @@ mod lane_sharing;
 mod plan;
 mod plan_commands;
 mod plan_diff;
+mod plan_error;
+mod plan_format;
 mod plan_marks;
 mod plan_source;
 pub(crate) mod planner;
@@ -20,6 +22,7 @@ mod roadmap;
 mod run;
 mod schedule;
 mod simulation;
+mod source_file;
 mod source_node;
 mod stories;
 mod table_schema;
@@ -34,14 +37,16 @@ pub(crate) use batch::{
 };
 pub(crate) use dependency_graph::{CriticalPath, DependencyGraph};
 pub(crate) use draft_error::DraftError;
-pub(crate) use error::{Error, SourceLocation};
+pub(crate) use error::Error;
 pub(crate) use lane_sharing::{FileOverlap, LaneSharing};
 pub(crate) use plan::{Group, Phase, PhaseOrder, Plan, PlanTask, Progress, Size, Task};
 pub(crate) use plan_commands::{collect_plan_commands, criterion_command};
 pub(crate) use plan_diff::{PlanChange, diff_plans};
+pub(crate) use plan_error::{PlanError, SourceLocation};
+pub(crate) use plan_format::PlanFormat;
 pub(crate) use plan_marks::PlanMarks;
-pub(crate) use plan_source::{LoadedPlan, PlanFormat, PlanRequest, read_plan};
-pub(crate) use proposed_needs::{ProposedEdge, apply_approved, with_proposals};
+pub(crate) use plan_source::{LoadedPlan, PlanRequest, ProposedEdge, read_plan};
+pub(crate) use proposed_needs::{apply_approved, with_proposals};
 pub(crate) use run::{
     BUDGET_SPENT, BatchHistory, BatchProgress, FINISHED_PHRASE, HistoryNote, LandingEvent, LaneProgress,
     LogSummary, Obstacle, TaskAttempt, TaskProgress, UnlandedBatch, batch_of_landing_lane,

@@ -5,7 +5,13 @@ use std::fmt;
 use serde::Serialize;
 
 use super::SourceLocation;
-use super::table_schema::MAX_LINE_CHARS;
+
+/// Maximum number of tasks of a plan.
+pub(super) const MAX_TASKS: usize = 5_000;
+/// Maximum length, in characters, of a text that is shown on one line.
+pub(super) const MAX_LINE_CHARS: usize = 300;
+/// Maximum length of the name of a task or an area.
+pub(super) const MAX_NAME_LEN: usize = 64;
 
 /// Tasks for coding agents and the order in which they run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,6 +113,14 @@ pub(crate) struct Task {
     /// Progress by the checkboxes below the task.
     pub(crate) progress: Option<Progress>,
     pub(crate) location: SourceLocation,
+}
+
+/// Returns whether a text is a valid name of a task or an area.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    text.len() <= MAX_NAME_LEN
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(is_allowed)
 }
 
 /// Returns the first line of a text, cut to the maximum length of a line in a TOML plan.

@@ -1,65 +1,13 @@
 //! Plan sources: detects the format of a source and reads it within size limits.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::plan::{MAX_TASKS, Plan};
 use super::roadmap::MilestoneSelector;
 use super::task_folders::{self, ALL_AREAS, PROMPT_FILE, TaskLayout};
-use super::{DependencyGraph, Error, Plan, ProposedEdge, roadmap, stories, toml_plan};
+use super::{DependencyGraph, PlanError, PlanFormat, roadmap, source_file, stories, toml_plan};
 use crate::terminal_text;
-
-/// Maximum size of a plan's file, in MiB.
-const MAX_FILE_MIB: u64 = 4;
-/// Maximum number of tasks of a plan.
-pub(super) const MAX_TASKS: usize = 5_000;
-
-/// Format of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlanFormat {
-    /// A plan in TOML.
-    Toml,
-    /// A folder for each task.
-    Folders,
-    /// A roadmap in Markdown.
-    Roadmap,
-    /// Stories in YAML.
-    Stories,
-    /// A plan that an agent drafted and that is retained until the user saves it.
-    Draft,
-}
-
-impl PlanFormat {
-    /// Returns the format with this name on the command line; none for `draft`, which cannot be chosen there.
-    pub(crate) fn from_name(name: &str) -> Option<PlanFormat> {
-        [PlanFormat::Toml, PlanFormat::Folders, PlanFormat::Roadmap, PlanFormat::Stories]
-            .into_iter()
-            .find(|format| format.name() == name)
-    }
-
-    /// Returns the name of the format, as on the command line and in batch records.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            PlanFormat::Toml => "toml",
-            PlanFormat::Folders => "folders",
-            PlanFormat::Roadmap => "roadmap",
-            PlanFormat::Stories => "stories",
-            PlanFormat::Draft => "draft",
-        }
-    }
-}
-
-impl fmt::Display for PlanFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PlanFormat::Toml => "TOML",
-            PlanFormat::Folders => "task folders",
-            PlanFormat::Roadmap => "Markdown",
-            PlanFormat::Stories => "YAML",
-            PlanFormat::Draft => "a draft",
-        })
-    }
-}
 
 /// The sources, the format and the milestone of a plan, as the user named them.
 #[derive(Debug)]
@@ -87,21 +35,34 @@ pub(crate) struct LoadedPlan {
     pub(crate) proposed_needs: Vec<ProposedEdge>,
 }
 
+/// A proposed dependency that is in use in a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProposedEdge {
+    /// Index of the task that waits.
+    pub(crate) task: usize,
+    /// Index of the task that it waits for.
+    pub(crate) needed: usize,
+    /// Agent that proposed the dependency.
+    pub(crate) agent: String,
+    /// Reason for the dependency, in one line.
+    pub(crate) reason: String,
+}
+
 /// Reads the plan that a request names.
 ///
 /// # Errors
 /// Fails if there is no such source, or if the plan is invalid.
-pub(crate) fn read_plan(request: &PlanRequest<'_>) -> Result<LoadedPlan, Error> {
+pub(crate) fn read_plan(request: &PlanRequest<'_>) -> Result<LoadedPlan, PlanError> {
     let format = match request.format {
         Some(format) => format,
         None => detect_format(request)?,
     };
     if request.milestone.is_some() && format != PlanFormat::Roadmap {
-        return Err(Error::MilestonesUnsupported { format });
+        return Err(PlanError::MilestonesUnsupported { format });
     }
     let read_single_file = || {
         let file = SinglePlanFile::from_request(request, format)?;
-        Ok::<_, Error>((file.read()?, file.display_name))
+        Ok::<_, PlanError>((file.read()?, file.display_name))
     };
     let selector = request.milestone.map_or(MilestoneSelector::FirstOpen, MilestoneSelector::Matching);
     let plan = match format {
@@ -126,10 +87,10 @@ impl LoadedPlan {
         format: PlanFormat,
         plan: Plan,
         source_name: impl Fn() -> String,
-    ) -> Result<LoadedPlan, Error> {
+    ) -> Result<LoadedPlan, PlanError> {
         match plan.tasks().count() {
-            0 => Err(Error::NoTasks { name: source_name() }),
-            n if n > MAX_TASKS => Err(Error::TooManyTasks { limit: MAX_TASKS }),
+            0 => Err(PlanError::NoTasks { name: source_name() }),
+            n if n > MAX_TASKS => Err(PlanError::TooManyTasks { limit: MAX_TASKS }),
             _ => Ok(LoadedPlan {
                 format,
                 graph: DependencyGraph::from_plan(&plan)?,
@@ -141,9 +102,9 @@ impl LoadedPlan {
 }
 
 /// Detects the format of a request's sources by name.
-fn detect_format(request: &PlanRequest<'_>) -> Result<PlanFormat, Error> {
+fn detect_format(request: &PlanRequest<'_>) -> Result<PlanFormat, PlanError> {
     let Some(name) = request.sources.first() else {
-        return Err(Error::SourceNotFound { name: String::new(), hint: String::new() });
+        return Err(PlanError::SourceNotFound { name: String::new(), hint: String::new() });
     };
     let path = request.base_dir.join(name);
     let is_folder = path.is_dir() || path.file_name().is_some_and(|name| name == PROMPT_FILE);
@@ -156,7 +117,7 @@ fn detect_format(request: &PlanRequest<'_>) -> Result<PlanFormat, Error> {
         Some("toml") => Ok(PlanFormat::Toml),
         Some("md" | "markdown") => Ok(PlanFormat::Roadmap),
         Some("yaml" | "yml") => Ok(PlanFormat::Stories),
-        _ => Err(Error::UnknownFormat { name: name.clone() }),
+        _ => Err(PlanError::UnknownFormat { name: name.clone() }),
     }
 }
 
@@ -169,36 +130,17 @@ struct SinglePlanFile {
 
 impl SinglePlanFile {
     /// Returns the file that a request names. Fails unless it names exactly one.
-    fn from_request(request: &PlanRequest<'_>, format: PlanFormat) -> Result<SinglePlanFile, Error> {
+    fn from_request(request: &PlanRequest<'_>, format: PlanFormat) -> Result<SinglePlanFile, PlanError> {
         match request.sources {
             [name] => Ok(SinglePlanFile {
                 path: request.base_dir.join(name),
                 display_name: Arc::from(terminal_text::escape_line(name)),
             }),
-            sources => Err(Error::TooManySources { format, count: sources.len() }),
+            sources => Err(PlanError::TooManySources { format, count: sources.len() }),
         }
     }
 
-    fn read(&self) -> Result<String, Error> {
-        read_text(&self.path)
+    fn read(&self) -> Result<String, PlanError> {
+        source_file::read_text(&self.path)
     }
-}
-
-/// Reads a UTF-8 file of limited size, without its byte order mark. Fails if the text contains a NUL.
-pub(super) fn read_text(path: &Path) -> Result<String, Error> {
-    let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
-    let max_bytes = MAX_FILE_MIB * 1024 * 1024;
-    let bytes =
-        crate::regular_file::read_user_file(path, max_bytes).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::SourceNotFound { name: path.display().to_string(), hint: String::new() }
-            }
-            std::io::ErrorKind::FileTooLarge => {
-                Error::FileTooLarge { path: path.to_owned(), limit: MAX_FILE_MIB }
-            }
-            _ => unreadable(source),
-        })?;
-    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    let text = text.ok_or_else(|| Error::NotUtf8 { path: path.to_owned() })?;
-    Ok(text.strip_prefix('\u{feff}').map(ToOwned::to_owned).unwrap_or(text))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::plan::Need;
-use super::plan_source::LoadedPlan;
+use super::plan_source::{LoadedPlan, ProposedEdge};
 use super::planner::RawNeed;
 use super::{DependencyGraph, DraftError, Plan, SourceLocation};
 use crate::explain::Explain;
@@ -17,19 +17,6 @@ use crate::terminal_text;
 
 /// Maximum number of proposals that are read from one answer.
 const MAX_PROPOSALS: usize = 500;
-
-/// A proposed dependency that is in use in a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProposedEdge {
-    /// Index of the task that waits.
-    pub(crate) task: usize,
-    /// Index of the task that it waits for.
-    pub(crate) needed: usize,
-    /// Agent that proposed the dependency.
-    pub(crate) agent: String,
-    /// Reason for the dependency, in one line.
-    pub(crate) reason: String,
-}
 
 /// Returns a hash of the content of a plan's tasks. Their progress is not part of it.
 pub(super) fn plan_hash(project: &Project, plan: &Plan) -> Option<String> {

@@ -3,10 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::plan::{SourceNote, first_line};
+use super::plan::{SourceNote, first_line, is_name};
 use super::source_node::TextLocator;
-use super::table_schema::is_name;
-use super::{Error, Group, Plan, Progress, Task};
+use super::{Group, Plan, PlanError, Progress, Task};
 use crate::explain::closest_match;
 use crate::lane::LaneName;
 use crate::markdown::{self, Heading, Item, Line};
@@ -49,7 +48,7 @@ pub(super) enum MilestoneSelector<'a> {
 ///
 /// # Errors
 /// Fails when there is no such milestone, more than one matches, or no task is open.
-pub(super) fn read(file: &Arc<str>, text: &str, selector: MilestoneSelector<'_>) -> Result<Plan, Error> {
+pub(super) fn read(file: &Arc<str>, text: &str, selector: MilestoneSelector<'_>) -> Result<Plan, PlanError> {
     let mut reader = RoadmapReader::new(file, text);
     for line in markdown::lines(text) {
         reader.read_line(line);
@@ -96,7 +95,7 @@ fn make_titles_unique(milestones: &mut [Milestone]) {
 }
 
 /// Returns the index of the milestone with the requested title, or of the only one whose title contains it.
-fn find_by_name(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> Result<usize, Error> {
+fn find_by_name(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> Result<usize, PlanError> {
     let needle = requested.trim().to_lowercase();
     let titles: Vec<String> = milestones.iter().map(|m| m.title.to_lowercase()).collect();
     if let Some(exact) = titles.iter().position(|title| *title == needle) {
@@ -113,7 +112,7 @@ fn find_by_name(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> R
     match candidates.as_slice() {
         [only] => Ok(*only),
         [] => Err(no_milestone_error(file, milestones, requested)),
-        many => Err(Error::AmbiguousMilestone {
+        many => Err(PlanError::AmbiguousMilestone {
             file: file.to_string(),
             milestone: requested.to_owned(),
             all: titles_at(many),
@@ -122,11 +121,11 @@ fn find_by_name(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> R
 }
 
 /// Returns the error for a milestone that does not exist, with the nearest title.
-fn no_milestone_error(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> Error {
+fn no_milestone_error(file: &Arc<str>, milestones: &[Milestone], requested: &str) -> PlanError {
     let titles: Vec<String> = milestones.iter().map(|m| m.title.to_lowercase()).collect();
     let nearest_title = closest_match(&requested.trim().to_lowercase(), titles.iter().map(String::as_str));
     let nearest_index = nearest_title.and_then(|near| titles.iter().position(|title| title == near));
-    Error::UnknownMilestone {
+    PlanError::UnknownMilestone {
         file: file.to_string(),
         milestone: requested.to_owned(),
         suggestion: nearest_index.map(|at| milestones[at].title.clone()),
@@ -135,11 +134,11 @@ fn no_milestone_error(file: &Arc<str>, milestones: &[Milestone], requested: &str
 }
 
 /// Returns the index of the first milestone with an open task.
-fn find_first_open(file: &Arc<str>, milestones: &[Milestone]) -> Result<usize, Error> {
+fn find_first_open(file: &Arc<str>, milestones: &[Milestone]) -> Result<usize, PlanError> {
     let open = milestones.iter().position(|milestone| milestone.tasks().any(|task| !task.done));
     open.ok_or_else(|| match milestones.last() {
-        None => Error::NoTasks { name: file.to_string() },
-        Some(last) => Error::AllItemsDone { file: file.to_string(), last_milestone: last.title.clone() },
+        None => PlanError::NoTasks { name: file.to_string() },
+        Some(last) => PlanError::AllItemsDone { file: file.to_string(), last_milestone: last.title.clone() },
     })
 }
 

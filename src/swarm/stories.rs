@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::plan::{Need, first_line};
+use super::plan::{MAX_NAME_LEN, Need, first_line, is_name};
 use super::source_node::{NodeValue, SourceNode, TableEntry};
-use super::table_schema::{MAX_NAME_LEN, is_name};
-use super::{Error, Group, Plan, Progress, SourceLocation, Task, yaml};
+use super::{Group, Plan, PlanError, Progress, SourceLocation, Task, yaml};
 use crate::explain::closest_match;
 use crate::terminal_text;
 
@@ -42,7 +41,7 @@ const OPEN_STATUSES: &[&str] = &[
 ///
 /// # Errors
 /// Fails with the first error in the file.
-pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
+pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, PlanError> {
     let root = parse_root(file, text)?;
     let summary = match &root.value {
         NodeValue::Table(_) => first_entry(&root, SUMMARY_KEYS).and_then(|entry| entry.node.as_text()),
@@ -57,7 +56,7 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
 ///
 /// # Errors
 /// Fails if there is no list of stories.
-pub(super) fn story_nodes(file: &Arc<str>, text: &str) -> Result<Vec<SourceNode>, Error> {
+pub(super) fn story_nodes(file: &Arc<str>, text: &str) -> Result<Vec<SourceNode>, PlanError> {
     story_items(&parse_root(file, text)?).map(<[SourceNode]>::to_vec)
 }
 
@@ -70,18 +69,18 @@ fn normalize_status(status: &str) -> String {
     status.trim().to_lowercase().replace(['_', ' '], "-")
 }
 
-fn parse_root(file: &Arc<str>, text: &str) -> Result<SourceNode, Error> {
-    yaml::read(file, text)?.ok_or_else(|| Error::NoTasks { name: file.to_string() })
+fn parse_root(file: &Arc<str>, text: &str) -> Result<SourceNode, PlanError> {
+    yaml::read(file, text)?.ok_or_else(|| PlanError::NoTasks { name: file.to_string() })
 }
 
 /// Returns the nodes of the list of stories.
-fn story_items(root: &SourceNode) -> Result<&[SourceNode], Error> {
+fn story_items(root: &SourceNode) -> Result<&[SourceNode], PlanError> {
     let list = match &root.value {
         NodeValue::List(_) => root,
         NodeValue::Table(_) => find_story_list(root)?,
         other => {
             let message = format!("stories are a list, and this is {}", other.describe_kind());
-            return Err(Error::invalid(
+            return Err(PlanError::invalid(
                 &root.location,
                 message,
                 "begin with 'stories:' and '- id: …' below it",
@@ -90,12 +89,12 @@ fn story_items(root: &SourceNode) -> Result<&[SourceNode], Error> {
     };
     let NodeValue::List(items) = &list.value else {
         let message = format!("stories are a list, and this is {}", list.value.describe_kind());
-        return Err(Error::invalid(&list.location, message, "begin each with '- id: …'"));
+        return Err(PlanError::invalid(&list.location, message, "begin each with '- id: …'"));
     };
     Ok(items)
 }
 
-fn find_story_list(root: &SourceNode) -> Result<&SourceNode, Error> {
+fn find_story_list(root: &SourceNode) -> Result<&SourceNode, PlanError> {
     if let Some(entry) = first_entry(root, LIST_KEYS) {
         return Ok(&entry.node);
     }
@@ -107,13 +106,13 @@ fn find_story_list(root: &SourceNode) -> Result<&SourceNode, Error> {
         Some((key, list)) => format!("did you mean '{list}' by '{}'?", terminal_text::escape_line(key)),
         None => "write them below 'stories:', each as '- id: …'".to_owned(),
     };
-    Err(Error::invalid(&root.location, "there is no list of stories in it", hint))
+    Err(PlanError::invalid(&root.location, "there is no list of stories in it", hint))
 }
 
-fn read_story(node: &SourceNode) -> Result<Task, Error> {
+fn read_story(node: &SourceNode) -> Result<Task, PlanError> {
     let NodeValue::Table(_) = node.value else {
         let message = format!("a story is a table, and this is {}", node.value.describe_kind());
-        return Err(Error::invalid(
+        return Err(PlanError::invalid(
             &node.location,
             message,
             "write it with keys: id, title, status, dependsOn, acceptanceCriteria",
@@ -125,7 +124,7 @@ fn read_story(node: &SourceNode) -> Result<Task, Error> {
         let hint = format!(
             "it takes up to {MAX_NAME_LEN} letters, digits, '.', '_' and '-', the first a letter or a digit"
         );
-        return Err(Error::invalid(&location, message, hint));
+        return Err(PlanError::invalid(&location, message, hint));
     }
     let (title, _) = required_text(node, "title")?;
     let mut task = Task::new(id, title.trim().to_owned(), location);
@@ -147,9 +146,9 @@ fn read_story(node: &SourceNode) -> Result<Task, Error> {
 }
 
 /// Returns a required short text. A number counts as its digits.
-fn required_text(node: &SourceNode, key: &'static str) -> Result<(String, SourceLocation), Error> {
+fn required_text(node: &SourceNode, key: &'static str) -> Result<(String, SourceLocation), PlanError> {
     let missing =
-        || Error::invalid(&node.location, format!("a story without '{key}'"), format!("add '{key}: …'"));
+        || PlanError::invalid(&node.location, format!("a story without '{key}'"), format!("add '{key}: …'"));
     let value = node.get(key).ok_or_else(missing)?;
     match &value.value {
         NodeValue::Text(text) if !text.trim().is_empty() => Ok((text.clone(), value.location.clone())),
@@ -157,18 +156,18 @@ fn required_text(node: &SourceNode, key: &'static str) -> Result<(String, Source
         NodeValue::Text(_) | NodeValue::Other("nothing") => Err(missing()),
         other => {
             let message = format!("'{key}' of a story is {}", other.describe_kind());
-            Err(Error::invalid(&value.location, message, "it takes a text"))
+            Err(PlanError::invalid(&value.location, message, "it takes a text"))
         }
     }
 }
 
-fn read_needs(node: &SourceNode) -> Result<Vec<Need>, Error> {
+fn read_needs(node: &SourceNode) -> Result<Vec<Need>, PlanError> {
     let mut out = Vec::new();
     for (name, location) in text_list(node, NEEDS_KEYS)? {
         let name = name.trim().to_owned();
         if !is_name(&name) {
             let message = format!("'{}' cannot be the ID of a story", terminal_text::escape_line(&name));
-            return Err(Error::invalid(
+            return Err(PlanError::invalid(
                 &location,
                 message,
                 "name another story by its ID, as in [US-1, US-2]",
@@ -180,7 +179,7 @@ fn read_needs(node: &SourceNode) -> Result<Vec<Need>, Error> {
 }
 
 /// Returns the texts of the first of these keys that is present: a list of texts, or one text.
-fn text_list(node: &SourceNode, keys: &[&str]) -> Result<Vec<(String, SourceLocation)>, Error> {
+fn text_list(node: &SourceNode, keys: &[&str]) -> Result<Vec<(String, SourceLocation)>, PlanError> {
     let Some(entry) = first_entry(node, keys) else { return Ok(Vec::new()) };
     let items = match &entry.node.value {
         NodeValue::Other("nothing") => return Ok(Vec::new()),
@@ -198,13 +197,13 @@ fn text_list(node: &SourceNode, keys: &[&str]) -> Result<Vec<(String, SourceLoca
     items.iter().map(to_text).collect()
 }
 
-fn not_text_error(entry: &TableEntry, expected: &str) -> Error {
+fn not_text_error(entry: &TableEntry, expected: &str) -> PlanError {
     let message = format!("'{}' of a story is {}", entry.key, entry.node.value.describe_kind());
-    Error::invalid(&entry.node.location, message, format!("it takes {expected}"))
+    PlanError::invalid(&entry.node.location, message, format!("it takes {expected}"))
 }
 
 /// Returns whether a story is done, according to `status` or `passes`.
-fn is_done(node: &SourceNode) -> Result<bool, Error> {
+fn is_done(node: &SourceNode) -> Result<bool, PlanError> {
     let passes = matches!(node.get("passes").map(|node| &node.value), Some(NodeValue::Bool(true)));
     let Some(status) = node.get("status") else { return Ok(passes) };
     let status_word = match &status.value {
@@ -212,7 +211,7 @@ fn is_done(node: &SourceNode) -> Result<bool, Error> {
         NodeValue::Other("nothing") => return Ok(passes),
         other => {
             let message = format!("'status' of a story is {}", other.describe_kind());
-            return Err(Error::invalid(&status.location, message, "it takes a word, as in done or todo"));
+            return Err(PlanError::invalid(&status.location, message, "it takes a word, as in done or todo"));
         }
     };
     let normalized = normalize_status(status_word);
@@ -227,7 +226,7 @@ fn is_done(node: &SourceNode) -> Result<bool, Error> {
         Some(suggestion) => format!("did you mean '{suggestion}'?"),
         None => format!("done is: {}; to be done is: {}", DONE_STATUSES.join(", "), OPEN_STATUSES.join(", ")),
     };
-    Err(Error::invalid(&status.location, message, hint))
+    Err(PlanError::invalid(&status.location, message, hint))
 }
 
 /// Counts the done tasks of a story that lists tasks with a `done` key.

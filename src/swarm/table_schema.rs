@@ -3,15 +3,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::Error;
+use super::PlanError;
+use super::plan::{MAX_LINE_CHARS, MAX_NAME_LEN, is_name};
 use super::source_node::{NodeValue, SourceNode, TableEntry};
 use crate::explain::closest_match;
 use crate::{git, terminal_text};
-
-/// Maximum length, in characters, of a text that is shown on one line.
-pub(super) const MAX_LINE_CHARS: usize = 300;
-/// Maximum length of the name of a task or an area.
-pub(super) const MAX_NAME_LEN: usize = 64;
 
 /// Keys that other tools use, and the key of a plan that has the same meaning.
 const KEY_ALIASES: &[(&str, &str)] = &[
@@ -119,10 +115,10 @@ impl TableSchema {
     ///
     /// # Errors
     /// Fails with the first violation, in the order of the file.
-    pub(super) fn validate(&'static self, node: &SourceNode) -> Result<(), Error> {
+    pub(super) fn validate(&'static self, node: &SourceNode) -> Result<(), PlanError> {
         let NodeValue::Table(entries) = &node.value else {
             let message = format!("{} is a table, and this is {}", self.noun, node.value.describe_kind());
-            return Err(Error::invalid(
+            return Err(PlanError::invalid(
                 &node.location,
                 message,
                 format!("write it with keys: {}", self.key_list()),
@@ -141,7 +137,7 @@ impl TableSchema {
             {
                 let message = format!("{} has '{}' or '{}', not both", self.noun, conflicting.key, field.key);
                 let hint = format!("move all below '{}'", self.exclusive_keys.first().unwrap_or(&""));
-                return Err(Error::invalid(&entry.location, message, hint));
+                return Err(PlanError::invalid(&entry.location, message, hint));
             }
             earlier.push(entry);
         }
@@ -151,7 +147,7 @@ impl TableSchema {
             Some(field) => {
                 let message = format!("{} without '{}'", self.noun, field.key);
                 let hint = format!("add '{}': {}", field.key, field.kind.describe());
-                Err(Error::invalid(&node.location, message, hint))
+                Err(PlanError::invalid(&node.location, message, hint))
             }
         }
     }
@@ -164,7 +160,7 @@ impl TableSchema {
         self.fields.iter().map(|field| field.key).collect::<Vec<_>>().join(", ")
     }
 
-    fn unknown_key_error(&self, entry: &TableEntry) -> Error {
+    fn unknown_key_error(&self, entry: &TableEntry) -> PlanError {
         let message = format!("{} has no '{}'", self.noun, terminal_text::escape_line(&entry.key));
         let known_keys = || self.fields.iter().map(|field| field.key);
         let lower_key = entry.key.to_lowercase();
@@ -174,7 +170,7 @@ impl TableSchema {
             Some(suggestion) => format!("did you mean '{suggestion}'?"),
             None => format!("what there is: {}", self.key_list()),
         };
-        Error::invalid(&entry.location, message, hint)
+        PlanError::invalid(&entry.location, message, hint)
     }
 
     /// Returns the JSON schema of the table. Adds the schemas of nested tables to `definitions`, by name.
@@ -265,10 +261,10 @@ fn kind_schema(kind: ValueKind) -> Json {
 }
 
 /// Validates the value of a field.
-fn validate_value(table: &TableSchema, field: &TableField, node: &SourceNode) -> Result<(), Error> {
+fn validate_value(table: &TableSchema, field: &TableField, node: &SourceNode) -> Result<(), PlanError> {
     let invalid = |node: &SourceNode, reason: &str| {
         let message = format!("'{}' of {} is {reason}", field.key, table.noun);
-        Err(Error::invalid(&node.location, message, format!("it takes {}", field.kind.describe())))
+        Err(PlanError::invalid(&node.location, message, format!("it takes {}", field.kind.describe())))
     };
     match (field.kind, &node.value) {
         (ValueKind::Bool, NodeValue::Bool(_)) => Ok(()),
@@ -335,12 +331,4 @@ fn text_problem(kind: ValueKind, text: &str) -> Option<String> {
         },
         ValueKind::Text | ValueKind::Bool | ValueKind::ExactInteger(_) | ValueKind::TableList(_) => None,
     }
-}
-
-/// Returns whether a text is a valid name of a task or an area.
-pub(super) fn is_name(text: &str) -> bool {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    text.len() <= MAX_NAME_LEN
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.chars().all(is_allowed)
 }

@@ -1,59 +1,30 @@
 //! Plans in the form of task folders, one folder for each task: finding the folders and selecting those that
 //! the sources name.
 
+mod layout;
 mod needs;
 mod prompt_file;
 mod walk;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::plan::SourceNote;
-use super::table_schema::is_name;
-use super::{Error, Group, Plan, SourceLocation, Task};
+use super::{Group, Plan, PlanError, SourceLocation, Task};
 use crate::terminal_text;
 
+pub(crate) use layout::TaskLayout;
+pub(super) use layout::{ALL_AREAS, DONE_MARK, PROMPT_FILE, archive_path};
+use layout::{TaskFolder, display_path};
 use needs::{TaskIndex, TaskSelection};
 use prompt_file::ParsedPrompt;
-pub(crate) use walk::TaskLayout;
 use walk::TaskWalk;
-pub(super) use walk::{DONE_MARK, archive_path};
-
-/// File name of a task's prompt.
-pub(super) const PROMPT_FILE: &str = "PROMPT.md";
-/// Source that names the tasks of all areas.
-pub(super) const ALL_AREAS: &str = "all";
-
-/// The folder of one task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct TaskFolder {
-    /// The task's id, which the folder's name starts with.
-    id: String,
-    /// The task's area; none where the folder lies in the same folder as the areas.
-    area: Option<String>,
-    /// The path of the folder, without links.
-    path: PathBuf,
-    /// Whether the folder is archived or has a mark that the task is done.
-    done: bool,
-    /// Whether the folder lies in an archive. An archived task is no longer part of any plan.
-    archived: bool,
-}
-
-impl TaskFolder {
-    fn task_name(&self) -> String {
-        match &self.area {
-            Some(area) => format!("{area}/{}", self.id),
-            None => self.id.clone(),
-        }
-    }
-}
 
 /// Reads the tasks that `sources` name: `all`, areas, folders and single files.
 ///
 /// # Errors
 /// Fails when a source is none of these, or when a task is not valid.
-pub(super) fn read_plan(dir: &Path, sources: &[String], layout: &TaskLayout<'_>) -> Result<Plan, Error> {
+pub(super) fn read_plan(dir: &Path, sources: &[String], layout: &TaskLayout<'_>) -> Result<Plan, PlanError> {
     let mut walk = TaskWalk::new(layout)?;
     let mut selected: BTreeSet<PathBuf> = BTreeSet::new();
     for source in sources {
@@ -102,26 +73,26 @@ pub(crate) fn read_single_task(
     dir: &Path,
     source: &str,
     layout: &TaskLayout<'_>,
-) -> Result<SingleTask, Error> {
+) -> Result<SingleTask, PlanError> {
     let mut walk = TaskWalk::new(layout)?;
     let paths = walk.resolve_source(dir, source)?;
     let [path] = paths.as_slice() else {
-        return Err(Error::NotSingleTask { name: source.to_owned(), count: paths.len() });
+        return Err(PlanError::NotSingleTask { name: source.to_owned(), count: paths.len() });
     };
     let (folders, _) = walk.finish()?;
     let folder = folders.iter().find(|folder| folder.path == *path);
     let folder =
-        folder.ok_or_else(|| Error::SourceNotFound { name: source.to_owned(), hint: String::new() })?;
+        folder.ok_or_else(|| PlanError::SourceNotFound { name: source.to_owned(), hint: String::new() })?;
     let (parsed, mut task) = read_task(folder, &TaskIndex::from_folders(&folders), layout)?;
     task.area.clone_from(&folder.area);
     let relative = path.strip_prefix(layout.top).ok().and_then(Path::to_str);
-    let relative = relative.ok_or_else(|| Error::OutsideRepository { path: path.clone() })?.to_owned();
+    let relative = relative.ok_or_else(|| PlanError::OutsideRepository { path: path.clone() })?.to_owned();
     let open_needs = TaskIndex::from_folders(&folders).open_needs(folder, &parsed.needs);
     Ok(SingleTask { task, path: path.clone(), relative_path: relative, open_needs, notes: parsed.notes })
 }
 
 /// Returns the error for a source that is neither a file nor an area.
-pub(super) fn source_not_found(source: &str, layout: &TaskLayout<'_>) -> Error {
+pub(super) fn source_not_found(source: &str, layout: &TaskLayout<'_>) -> PlanError {
     match TaskWalk::new(layout) {
         Ok(walk) => walk.source_not_found(source),
         Err(error) => error,
@@ -135,7 +106,7 @@ fn read_task_with_needs(
     selection: &TaskSelection<'_>,
     layout: &TaskLayout<'_>,
     notes: &mut Vec<SourceNote>,
-) -> Result<Task, Error> {
+) -> Result<Task, PlanError> {
     let (parsed, mut task) = read_task(folder, task_index, layout)?;
     notes.extend(parsed.notes);
     for need in parsed.needs {
@@ -151,14 +122,14 @@ fn read_task(
     folder: &TaskFolder,
     task_index: &TaskIndex<'_>,
     layout: &TaskLayout<'_>,
-) -> Result<(ParsedPrompt, Task), Error> {
+) -> Result<(ParsedPrompt, Task), PlanError> {
     let path = folder.path.join(PROMPT_FILE);
     let file = display_path(layout.top, &path);
     let text = layout.read_text(&path)?;
     let mut parsed = prompt_file::parse(&file, &text, task_index)?;
     if let Some((id, location)) = parsed.id.take().filter(|(id, _)| !id.eq_ignore_ascii_case(&folder.id)) {
         let message = format!("the heading says that this is '{id}', and the folder '{}'", folder.id);
-        return Err(Error::invalid(&location, message, "give both the same ID"));
+        return Err(PlanError::invalid(&location, message, "give both the same ID"));
     }
     let progress = match layout.read_optional_text(&folder.path.join("STATUS.md"))? {
         Some(status) => prompt_file::parse_progress(&status),
@@ -175,26 +146,6 @@ fn read_task(
     task.progress = progress;
     task.prompt = text;
     Ok((parsed, task))
-}
-
-/// Returns a path for display, relative to the repository's top where it lies below.
-fn display_path(top: &Path, path: &Path) -> Arc<str> {
-    Arc::from(terminal_text::escape_line(&path.strip_prefix(top).unwrap_or(path).to_string_lossy()))
-}
-
-/// Returns the id that a folder's name starts with, as in `AUTH-014-add-roles`; otherwise the entire name.
-/// None where that is not a valid name.
-fn id_from_folder_name(name: &str) -> Option<&str> {
-    let mut words = name.splitn(3, '-');
-    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let is_number =
-        second.starts_with(|c: char| c.is_ascii_digit()) && second.chars().all(|c| c.is_ascii_alphanumeric());
-    let id = if is_number && first.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        &name[..first.len() + 1 + second.len()]
-    } else {
-        name
-    };
-    is_name(id).then_some(id)
 }
 
 #[cfg(test)]

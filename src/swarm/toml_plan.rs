@@ -10,16 +10,14 @@ use toml::de::{DeTable, DeValue};
 use super::plan::Need;
 use super::source_node::{NodeValue, SourceNode, TableEntry, TextLocator};
 use super::table_schema::{TableField, TableSchema, ValueKind};
-use super::{Error, Group, Phase, PhaseOrder, Plan, Size, Task};
+use super::{Group, Phase, PhaseOrder, Plan, PlanError, Size, Task};
 use crate::terminal_text;
 
+use write::FORMAT_VERSION;
 pub(crate) use write::plan_to_toml;
 
 /// The template that `git proq plan --init` writes.
 pub(crate) const TEMPLATE: &str = include_str!("template.toml");
-
-/// Version of the format.
-const FORMAT_VERSION: i64 = 1;
 
 const fn optional_key(key: &'static str, kind: ValueKind, description: &'static str) -> TableField {
     TableField { key, kind, required: false, description }
@@ -136,7 +134,7 @@ pub(super) fn json_outline() -> String {
 ///
 /// # Errors
 /// Fails with the first error in the file.
-pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
+pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, PlanError> {
     plan_from_node(&parse_root(file, text)?)
 }
 
@@ -144,7 +142,7 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
 ///
 /// # Errors
 /// Fails with the first error in the table.
-pub(super) fn plan_from_node(root: &SourceNode) -> Result<Plan, Error> {
+pub(super) fn plan_from_node(root: &SourceNode) -> Result<Plan, PlanError> {
     PLAN_SCHEMA.validate(root)?;
     let owned_text = |key| root.get_text(key).map(ToOwned::to_owned);
     Ok(Plan {
@@ -162,7 +160,7 @@ pub(super) fn plan_from_node(root: &SourceNode) -> Result<Plan, Error> {
 ///
 /// # Errors
 /// Fails with the first error in the plan.
-pub(super) fn task_nodes(file: &Arc<str>, text: &str) -> Result<Vec<SourceNode>, Error> {
+pub(super) fn task_nodes(file: &Arc<str>, text: &str) -> Result<Vec<SourceNode>, PlanError> {
     let root = parse_root(file, text)?;
     PLAN_SCHEMA.validate(&root)?;
     let groups = phase_nodes(&root).into_iter().flat_map(|phase| match phase.get_list("group") {
@@ -173,12 +171,12 @@ pub(super) fn task_nodes(file: &Arc<str>, text: &str) -> Result<Vec<SourceNode>,
 }
 
 /// Parses a TOML file into nodes with locations.
-fn parse_root(file: &Arc<str>, text: &str) -> Result<SourceNode, Error> {
+fn parse_root(file: &Arc<str>, text: &str) -> Result<SourceNode, PlanError> {
     let locator = TextLocator::new(file, text);
     let table = DeTable::parse(text).map_err(|error| {
         let location = locator.locate(error.span().map_or(0, |span| span.start));
         let message = terminal_text::escape_line(&error.message().trim().replace('\n', ", "));
-        Error::invalid(&location, message, "this is where it stops being TOML: https://toml.io")
+        PlanError::invalid(&location, message, "this is where it stops being TOML: https://toml.io")
     })?;
     Ok(SourceNode { location: locator.locate(0), value: table_value(table.get_ref(), &locator) })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
 use super::source_node::{NodeValue, SourceNode, TableEntry};
-use super::{Error, SourceLocation};
+use super::{PlanError, SourceLocation};
 use crate::terminal_text;
 
 /// Maximum nesting depth of lists and tables.
@@ -35,7 +35,7 @@ impl OpenCollection {
 ///
 /// # Errors
 /// Fails at the first part that is no YAML, or that a plan cannot contain.
-pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, Error> {
+pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, PlanError> {
     let locate = |marker: &Marker| SourceLocation {
         file: file.clone(),
         line: marker.line().max(1),
@@ -63,14 +63,14 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, Er
                 None => continue,
             },
             Event::Alias(_) => {
-                return Err(Error::invalid(
+                return Err(PlanError::invalid(
                     &start,
                     "an alias (*) cannot be used here",
                     "write out what it stands for",
                 ));
             }
             Event::DocumentStart(_) if root.is_some() => {
-                return Err(Error::invalid(
+                return Err(PlanError::invalid(
                     &start,
                     "there is a second document in it",
                     "leave one in each file",
@@ -92,22 +92,22 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, Er
 }
 
 /// Returns the error for text that is no YAML. `info` is the parser's own message.
-fn syntax_error(location: &SourceLocation, info: &str) -> Error {
+fn syntax_error(location: &SourceLocation, info: &str) -> PlanError {
     let message = terminal_text::escape_line(info);
-    Error::invalid(location, message, "this is where it stops being YAML: https://yaml.org")
+    PlanError::invalid(location, message, "this is where it stops being YAML: https://yaml.org")
 }
 
 fn push_collection(
     open_collections: &mut Vec<OpenCollection>,
     collection: OpenCollection,
-) -> Result<(), Error> {
+) -> Result<(), PlanError> {
     if open_collections.len() < MAX_DEPTH {
         open_collections.push(collection);
         return Ok(());
     }
     let (OpenCollection::List(location, _) | OpenCollection::Table(location, ..)) = &collection;
     let message = format!("lists and tables lie in each other more than {MAX_DEPTH} deep");
-    Err(Error::invalid(location, message, "see what a plan looks like: git proq plan --init -"))
+    Err(PlanError::invalid(location, message, "see what a plan looks like: git proq plan --init -"))
 }
 
 /// Adds a node to a table: as a key, or as the value of the pending key.
@@ -115,7 +115,7 @@ fn add_to_table(
     entries: &mut Vec<TableEntry>,
     key: &mut Option<(String, SourceLocation)>,
     node: SourceNode,
-) -> Result<(), Error> {
+) -> Result<(), PlanError> {
     if let Some((key, location)) = key.take() {
         entries.push(TableEntry { key, location, node });
         return Ok(());
@@ -126,7 +126,7 @@ fn add_to_table(
         NodeValue::Bool(flag) => flag.to_string(),
         NodeValue::List(_) | NodeValue::Table(_) | NodeValue::Other(_) => {
             let message = format!("a key is a text, and this is {}", node.value.describe_kind());
-            return Err(Error::invalid(
+            return Err(PlanError::invalid(
                 &node.location,
                 message,
                 "put quotes around it, or write it as a list",
@@ -135,7 +135,7 @@ fn add_to_table(
     };
     if entries.iter().any(|entry| entry.key == text) {
         let message = format!("'{}' is there twice", terminal_text::escape_line(&text));
-        return Err(Error::invalid(&node.location, message, "leave one of them out"));
+        return Err(PlanError::invalid(&node.location, message, "leave one of them out"));
     }
     *key = Some((text, node.location));
     Ok(())

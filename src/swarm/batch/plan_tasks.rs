@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{BatchError, BatchTask, Ledger};
 use crate::swarm::schedule::Phase;
+use crate::swarm::task_folders::PROMPT_FILE;
 use crate::swarm::{Error, LoadedPlan, PhaseOrder, Plan, PlanFormat, PlanTask};
-
-/// File name of the prompt in a task folder.
-const PROMPT_FILE: &str = "PROMPT.md";
 
 /// Default agent and model for tasks that name none, with the folders and the ledger that a batch's tasks are
 /// built with.

@@ -153,7 +153,7 @@ proptest! {
         tasks.extend((size..size + extra).map(|n| build_task(n, &[n - 1])));
         tasks.reverse();
         match DependencyGraph::from_plan(&plan_of_tasks(tasks)) {
-            Err(Error::DependencyCycle { names, .. }) => {
+            Err(PlanError::DependencyCycle { names, .. }) => {
                 prop_assert_eq!(names.len(), size + 1);
                 prop_assert_eq!(&names[0], &names[size]);
             }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::super::plan::first_line;
 use super::super::plan_source::LoadedPlan;
 use super::super::source_node::{NodeValue, SourceNode, TableEntry};
-use super::super::{Error, PlanFormat, SourceLocation, toml_plan};
+use super::super::{PlanError, PlanFormat, SourceLocation, toml_plan};
 use super::json_extract::find_json;
 use crate::explain::Explain;
 use crate::terminal_text;
@@ -51,12 +51,12 @@ pub(crate) fn parse_plan(text: &str) -> Result<LoadedPlan, String> {
     Err(rejection.map_or_else(|| "there is no JSON in it".to_owned(), |(_, message)| message))
 }
 
-fn build_loaded_plan(root: &SourceNode) -> Result<LoadedPlan, Error> {
+fn build_loaded_plan(root: &SourceNode) -> Result<LoadedPlan, PlanError> {
     LoadedPlan::from_plan(PlanFormat::Draft, toml_plan::plan_from_node(root)?, || "it".to_owned())
 }
 
 /// Describes an error and its first hint in one line.
-fn describe_error(error: &Error) -> String {
+fn describe_error(error: &PlanError) -> String {
     let hint = error.hints().first().map(|hint| format!(" ({hint})")).unwrap_or_default();
     terminal_text::escape_line(&format!("{error}{hint}"))
 }

@@ -1,9 +1,9 @@
 //! Prompts for planning agents: to write a plan, change one, correct an unusable answer, find missing
 //! dependencies, or check acceptance criteria.
 
-use super::super::{Error, Plan, plan_to_toml, toml_plan};
+use super::super::{Plan, plan_to_toml, toml_plan};
 use super::repo_context::{self, push_section};
-use crate::git::Oid;
+use crate::git::{self, Oid};
 use crate::lane::Project;
 
 /// Maximum length, in bytes, of the quoted file that a plan is written from, and of new feedback.
@@ -37,7 +37,7 @@ pub(crate) fn goal_prompt(
     commit: Oid,
     goal: &str,
     source_file: Option<&SourceFile>,
-) -> Result<String, Error> {
+) -> Result<String, git::Error> {
     let mut out = format!(
         "{}\n\n# Assignment\n\nWrite a plan for the goal above: tasks for several coding agents, some of which can run in parallel. Inspect \
          the repository as far as you need to, and change nothing in it.\n\n",

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::super::Error;
 use crate::git::{self, Oid, RepoPath};
 use crate::lane::Project;
 
@@ -20,7 +19,7 @@ const MAX_LOG_COMMITS: usize = 30;
 const MAX_LOG_BYTES: usize = 4 * 1024;
 
 /// Describes the repository at `commit` for a prompt, in Markdown.
-pub(super) fn describe_repository(project: &Project, commit: Oid) -> Result<String, Error> {
+pub(super) fn describe_repository(project: &Project, commit: Oid) -> Result<String, git::Error> {
     let repo = &project.repo;
     let files = git::tree_paths(repo, commit)?;
     let mut out = String::new();

@@ -12,9 +12,7 @@ use crate::store::LockGuard;
 use crate::store::records::{LaneRecord, RunTask};
 use crate::swarm::Error;
 use crate::swarm::batch::BatchTask;
-
-/// Name of the prompt file of a task folder.
-const PROMPT_FILE: &str = "PROMPT.md";
+use crate::swarm::task_folders::PROMPT_FILE;
 
 /// Maximum number of times that one attempt is resumed after its supervisor crashed.
 const MAX_CRASH_RESTARTS: usize = 3;

@@ -6,7 +6,7 @@ use super::*;
 use crate::explain::Explain;
 use crate::swarm::DependencyGraph;
 
-fn parse(text: &str) -> Result<Plan, Error> {
+fn parse(text: &str) -> Result<Plan, PlanError> {
     read(&Arc::from("s.yaml"), text)
 }
 

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::super::Error;
+use super::super::PlanError;
 use super::super::plan::Need;
-use super::TaskFolder;
+use super::layout::TaskFolder;
 use crate::explain::closest_match;
 
 /// The tasks that are part of the plan, and the sources that named them.
@@ -59,10 +59,10 @@ impl<'f> TaskIndex<'f> {
         folder: &TaskFolder,
         need: Need,
         selection: &TaskSelection<'_>,
-    ) -> Result<Option<Need>, Error> {
+    ) -> Result<Option<Need>, PlanError> {
         let needed = match self.find_by_name(folder, &need.name).as_slice() {
             [] => {
-                return Err(Error::UnknownNeed {
+                return Err(PlanError::UnknownNeed {
                     location: need.location,
                     task: folder.task_name(),
                     suggestion: self.suggest_name(folder, &need.name),
@@ -71,7 +71,7 @@ impl<'f> TaskIndex<'f> {
             }
             [only_match] => &self.folders[*only_match],
             matches => {
-                return Err(Error::AmbiguousNeed {
+                return Err(PlanError::AmbiguousNeed {
                     location: need.location,
                     task: folder.task_name(),
                     need: need.name,
@@ -82,7 +82,7 @@ impl<'f> TaskIndex<'f> {
         match (selection.selected.contains(&needed.path), needed.done, needed.archived) {
             (_, _, true) | (false, true, _) => Ok(None),
             (true, ..) => Ok(Some(Need { name: needed.task_name(), location: need.location })),
-            (false, false, false) => Err(Error::NeedNotIncluded {
+            (false, false, false) => Err(PlanError::NeedNotIncluded {
                 location: need.location,
                 task: folder.task_name(),
                 need: needed.task_name(),

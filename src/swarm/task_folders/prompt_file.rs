@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::plan::{Need, SourceNote};
+use super::super::plan::{Need, SourceNote, is_name};
 use super::super::source_node::TextLocator;
-use super::super::table_schema::is_name;
-use super::super::{Error, Progress, Size, SourceLocation};
+use super::super::{PlanError, Progress, Size, SourceLocation};
 use super::needs::TaskIndex;
 use crate::agent::TaskProgress;
 use crate::markdown::{self, Item, Line};
@@ -36,7 +35,11 @@ enum Section {
 ///
 /// # Errors
 /// Fails with the first error in the file.
-pub(super) fn parse(file: &Arc<str>, text: &str, task_index: &TaskIndex<'_>) -> Result<ParsedPrompt, Error> {
+pub(super) fn parse(
+    file: &Arc<str>,
+    text: &str,
+    task_index: &TaskIndex<'_>,
+) -> Result<ParsedPrompt, PlanError> {
     let locator = TextLocator::new(file, text);
     let mut out = ParsedPrompt::default();
     let mut section = Section::Other;
@@ -125,7 +128,7 @@ impl ParsedPrompt {
         &mut self,
         line: Line<'_>,
         locate: &dyn Fn(usize) -> SourceLocation,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PlanError> {
         let is_file = |item: &Item<'_>| item.ticked.is_none() && !means_none(item.text);
         let Some(item) = line.item().filter(is_file) else { return Ok(()) };
         let glob = match item.text.split('`').nth(1) {
@@ -141,7 +144,7 @@ impl ParsedPrompt {
         }
         if let Err(git::Error::InvalidGlob { reason: why, .. }) = git::Scope::parse(&[glob.to_owned()]) {
             let message = format!("'{}' is no glob: {why}", terminal_text::escape_line(glob));
-            return Err(Error::invalid(
+            return Err(PlanError::invalid(
                 &locate(item.text_offset),
                 message,
                 "name files of this repository, as in `src/pay/`",
@@ -208,10 +211,10 @@ fn value_after_label<'t>(text: &'t str, label: &str) -> Option<&'t str> {
     text[prefix.len()..].trim_start().strip_prefix(':').map(str::trim)
 }
 
-fn parse_size(text: &str, location: &SourceLocation) -> Result<Size, Error> {
+fn parse_size(text: &str, location: &SourceLocation) -> Result<Size, PlanError> {
     let word = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     Size::parse(word).ok_or_else(|| {
-        Error::invalid(
+        PlanError::invalid(
             location,
             format!("there is no size '{}'", terminal_text::escape_line(text)),
             "write S, M or L",
@@ -219,10 +222,10 @@ fn parse_size(text: &str, location: &SourceLocation) -> Result<Size, Error> {
     })
 }
 
-fn parse_review_level(text: &str, location: &SourceLocation) -> Result<u8, Error> {
+fn parse_review_level(text: &str, location: &SourceLocation) -> Result<u8, PlanError> {
     let word = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     word.parse::<u8>().ok().filter(|level| *level <= 3).ok_or_else(|| {
-        Error::invalid(
+        PlanError::invalid(
             location,
             format!("there is no review level '{}'", terminal_text::escape_line(text)),
             "write 0, 1, 2 or 3",

@@ -28,7 +28,7 @@ impl TestRepo {
         self.dir.path().canonicalize().unwrap().join("repo")
     }
 
-    fn read_plan(&self, sources: &[&str]) -> Result<Plan, Error> {
+    fn read_plan(&self, sources: &[&str]) -> Result<Plan, PlanError> {
         let top = self.top();
         let sources: Vec<String> = sources.iter().map(|s| (*s).to_owned()).collect();
         read_plan(&top, &sources, &TaskLayout { top: &top, tasks_dir: "tasks", areas: &self.areas })

@@ -3,74 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::super::plan::SourceNote;
-use super::super::plan_source::{self, MAX_TASKS};
-use super::super::table_schema::is_name;
-use super::super::{Error, SourceLocation};
-use super::{ALL_AREAS, PROMPT_FILE, TaskFolder, display_path, id_from_folder_name};
+use super::super::plan::{MAX_TASKS, SourceNote, is_name};
+use super::super::{PlanError, SourceLocation};
+use super::layout::{
+    ALL_AREAS, ARCHIVE_FOLDER, DONE_MARK, PROMPT_FILE, TaskFolder, TaskLayout, display_path,
+    id_from_folder_name,
+};
 use crate::explain::closest_match;
-
-/// Name of the folder for done tasks.
-const ARCHIVE_FOLDER: &str = "archive";
-/// File name of the mark in a done task's folder.
-pub(in crate::swarm) const DONE_MARK: &str = ".DONE";
-
-/// Returns the path to which a done task's folder is archived; none for a folder without a parent.
-pub(in crate::swarm) fn archive_path(folder: &Path) -> Option<PathBuf> {
-    Some(folder.parent()?.join(ARCHIVE_FOLDER).join(folder.file_name()?))
-}
-
-/// Folders in which a repository has its tasks.
-#[derive(Debug, Clone)]
-pub(crate) struct TaskLayout<'a> {
-    /// The worktree's top, without links in the path.
-    pub(crate) top: &'a Path,
-    /// The folder whose subfolders are areas, relative to the top.
-    pub(crate) tasks_dir: &'a str,
-    /// Areas in other folders: name and folder.
-    pub(crate) areas: &'a [(String, String)],
-}
-
-impl TaskLayout<'_> {
-    /// Returns whether an area has this name.
-    pub(crate) fn has_area(&self, name: &str) -> bool {
-        let is_folder =
-            || is_name(name) && name != ARCHIVE_FOLDER && self.top.join(self.tasks_dir).join(name).is_dir();
-        self.areas.iter().any(|(area, _)| area == name) || is_folder()
-    }
-
-    /// Reads a text file of the repository.
-    pub(super) fn read_text(&self, path: &Path) -> Result<String, Error> {
-        match self.read_optional_text(path)? {
-            Some(text) => Ok(text),
-            None => Err(Error::SourceNotFound {
-                name: display_path(self.top, path).to_string(),
-                hint: String::new(),
-            }),
-        }
-    }
-
-    /// Reads a text file of the repository; none when there is no file at `path`.
-    pub(super) fn read_optional_text(&self, path: &Path) -> Result<Option<String>, Error> {
-        let Some(real) = self.resolve_inside(path)? else { return Ok(None) };
-        // Read regular files only: a read from a pipe, for example, might never end.
-        if real.is_file() { plan_source::read_text(&real).map(Some) } else { Ok(None) }
-    }
-
-    /// Resolves the links of a path; none where nothing exists there. Fails for a path out of the repository.
-    fn resolve_inside(&self, path: &Path) -> Result<Option<PathBuf>, Error> {
-        let real = match path.canonicalize() {
-            Ok(real) => real,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::Unreadable { path: path.to_owned(), source }),
-        };
-        if real.starts_with(self.top) {
-            Ok(Some(real))
-        } else {
-            Err(Error::OutsideRepository { path: path.to_owned() })
-        }
-    }
-}
 
 /// State of a walk over areas and task folders.
 pub(super) struct TaskWalk<'h> {
@@ -85,7 +24,7 @@ pub(super) struct TaskWalk<'h> {
 
 impl<'h> TaskWalk<'h> {
     /// Scans all areas of the layout.
-    pub(super) fn new(layout: &'h TaskLayout<'h>) -> Result<TaskWalk<'h>, Error> {
+    pub(super) fn new(layout: &'h TaskLayout<'h>) -> Result<TaskWalk<'h>, PlanError> {
         let mut walk = TaskWalk {
             layout,
             areas: BTreeMap::new(),
@@ -121,7 +60,7 @@ impl<'h> TaskWalk<'h> {
     }
 
     /// Returns the task folders that one source names.
-    pub(super) fn resolve_source(&mut self, dir: &Path, source: &str) -> Result<Vec<PathBuf>, Error> {
+    pub(super) fn resolve_source(&mut self, dir: &Path, source: &str) -> Result<Vec<PathBuf>, PlanError> {
         if source == ALL_AREAS {
             return Ok(self.folders.iter().map(|folder| folder.path.clone()).collect());
         }
@@ -147,11 +86,11 @@ impl<'h> TaskWalk<'h> {
             self.scan_area(&name, &folder)?;
         }
         let paths = self.task_paths_in(&folder);
-        if paths.is_empty() { Err(Error::NoTasks { name: source.to_owned() }) } else { Ok(paths) }
+        if paths.is_empty() { Err(PlanError::NoTasks { name: source.to_owned() }) } else { Ok(paths) }
     }
 
     /// Returns all task folders, sorted by area and id, with the notes. Fails when an area has an id twice.
-    pub(super) fn finish(mut self) -> Result<(Vec<TaskFolder>, Vec<SourceNote>), Error> {
+    pub(super) fn finish(mut self) -> Result<(Vec<TaskFolder>, Vec<SourceNote>), PlanError> {
         let key = |f: &TaskFolder| (f.area.as_ref().map(|a| a.to_lowercase()), f.id.to_lowercase());
         self.folders.sort_by_key(|folder| (key(folder), folder.path.clone()));
         let mut pairs = self.folders.windows(2);
@@ -161,7 +100,7 @@ impl<'h> TaskWalk<'h> {
                 line: 1,
                 column: 1,
             };
-            return Err(Error::DuplicateTask {
+            return Err(PlanError::DuplicateTask {
                 name: second.task_name(),
                 first: location(first),
                 second: location(second),
@@ -177,7 +116,7 @@ impl<'h> TaskWalk<'h> {
 
     /// Adds a task that was named by its own folder. Its parent folder counts as its area, although the
     /// layout does not name it.
-    fn scan_single_task(&mut self, folder: &Path) -> Result<(), Error> {
+    fn scan_single_task(&mut self, folder: &Path) -> Result<(), PlanError> {
         if self.folders.iter().any(|scanned_folder| scanned_folder.path == folder) {
             return Ok(());
         }
@@ -192,7 +131,7 @@ impl<'h> TaskWalk<'h> {
     }
 
     /// Scans the folder of an area, once.
-    fn scan_area(&mut self, name: &str, path: &Path) -> Result<(), Error> {
+    fn scan_area(&mut self, name: &str, path: &Path) -> Result<(), PlanError> {
         if !self.scanned.insert(path.to_owned()) {
             return Ok(());
         }
@@ -204,7 +143,7 @@ impl<'h> TaskWalk<'h> {
         self.scan_archive(Some(name), path)
     }
 
-    fn scan_archive(&mut self, area: Option<&str>, path: &Path) -> Result<(), Error> {
+    fn scan_archive(&mut self, area: Option<&str>, path: &Path) -> Result<(), PlanError> {
         let Some(archive) =
             self.layout.resolve_inside(&path.join(ARCHIVE_FOLDER))?.filter(|archive| archive.is_dir())
         else {
@@ -222,13 +161,13 @@ impl<'h> TaskWalk<'h> {
         name: &str,
         path: PathBuf,
         archived: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PlanError> {
         let Some(id) = id_from_folder_name(name) else {
             self.add_note(&path, "this cannot be the name of a task, so it was passed over");
             return Ok(());
         };
         if self.folders.len() >= MAX_TASKS {
-            return Err(Error::TooManyTasks { limit: MAX_TASKS });
+            return Err(PlanError::TooManyTasks { limit: MAX_TASKS });
         }
         let done = archived || self.layout.resolve_inside(&path.join(DONE_MARK))?.is_some();
         self.folders.push(TaskFolder {
@@ -242,8 +181,8 @@ impl<'h> TaskWalk<'h> {
     }
 
     /// Returns the subfolders of a folder, sorted by name, without hidden ones.
-    fn list_subfolders(&mut self, folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
-        let unreadable = |source| Error::Unreadable { path: folder.to_owned(), source };
+    fn list_subfolders(&mut self, folder: &Path) -> Result<Vec<(String, PathBuf)>, PlanError> {
+        let unreadable = |source| PlanError::Unreadable { path: folder.to_owned(), source };
         let mut out = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(unreadable)?.take(2 * MAX_TASKS) {
             let entry = entry.map_err(unreadable)?;
@@ -255,7 +194,7 @@ impl<'h> TaskWalk<'h> {
             match self.layout.resolve_inside(&path) {
                 Ok(Some(real)) => out.push((name, real)),
                 Ok(None) => {}
-                Err(Error::OutsideRepository { .. }) => {
+                Err(PlanError::OutsideRepository { .. }) => {
                     self.add_note(&path, "this is a link out of the repository, so it was passed over");
                 }
                 Err(error) => return Err(error),
@@ -271,14 +210,14 @@ impl<'h> TaskWalk<'h> {
     }
 
     /// Returns the error for a source that is no area, folder or file, with a hint.
-    pub(super) fn source_not_found(&self, source: &str) -> Error {
+    pub(super) fn source_not_found(&self, source: &str) -> PlanError {
         let areas: Vec<&str> = self.areas.keys().map(String::as_str).collect();
         let hint = match closest_match(source, areas.iter().copied()) {
             Some(suggestion) => format!("did you mean '{suggestion}'?"),
             None if areas.is_empty() => String::new(),
             None => format!("the areas are: {}", areas.join(", ")),
         };
-        Error::SourceNotFound { name: source.to_owned(), hint }
+        PlanError::SourceNotFound { name: source.to_owned(), hint }
     }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::explain::Explain;
 use crate::swarm::{DependencyGraph, SourceLocation};
 
-fn parse(text: &str) -> Result<Plan, Error> {
+fn parse(text: &str) -> Result<Plan, PlanError> {
     read(&Arc::from("plan.toml"), text)
 }
 

@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use super::super::{Group, Phase, PhaseOrder, Plan, Size, Task};
-use super::FORMAT_VERSION;
+
+/// Version of the format.
+pub(super) const FORMAT_VERSION: i64 = 1;
 
 #[derive(Serialize)]
 struct TomlPlan<'p> {

@@ -1,8 +1,17 @@
-//! Marking a task entry as done in TOML and YAML.
+//! Edits of a plan's file that mark a task as done: entries in TOML and YAML, checkboxes in Markdown.
+
+use std::ops::Range;
 
 use super::super::source_node::{NodeValue, SourceNode, TableEntry, TextLocator};
-use super::super::stories;
-use super::TextEdit;
+use super::super::{SourceLocation, stories};
+use crate::markdown::Line;
+
+/// A replacement for a range of bytes of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TextEdit {
+    pub(super) range: Range<usize>,
+    pub(super) text: String,
+}
 
 /// The way in which a file marks an entry as done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,4 +123,18 @@ impl DoneStyle {
         };
         Some(TextEdit { range: insert_at..insert_at, text: format!("{newline}{indent}{pair}") })
     }
+}
+
+/// Box of an item that is not done.
+const UNTICKED_BOX: &str = "[ ]";
+
+/// Returns the edit that ticks the box of the item whose text starts at `location`; none where that is no
+/// unticked item.
+pub(super) fn tick_box(locator: &TextLocator<'_>, location: &SourceLocation) -> Option<Vec<TextEdit>> {
+    let line_start = locator.byte_offset(&SourceLocation { column: 1, ..location.clone() });
+    let text = locator.text().get(line_start..)?.split('\n').next().unwrap_or_default();
+    let item = Line { offset: line_start, text }.item().filter(|item| item.ticked == Some(false))?;
+    // No bracket comes before the box, because the mark of an item is a dash or a number.
+    let tick_offset = line_start + text.get(..item.text_offset)?.find(UNTICKED_BOX)? + 1;
+    Some(vec![TextEdit { range: tick_offset..tick_offset + 1, text: "x".to_owned() }])
 }
