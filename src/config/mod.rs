@@ -1,6 +1,7 @@
 //! Configuration: the table of settings, and the layers that each value can come from.
 
 mod key;
+mod keys;
 mod lane_checkout;
 mod layers;
 mod notifications;
@@ -9,7 +10,8 @@ mod set_up;
 mod settings;
 mod value_format;
 
-pub(crate) use key::{KEYS, Key};
+pub(crate) use key::Key;
+pub(crate) use keys::KEYS;
 pub(crate) use lane_checkout::{CheckoutSettings, DEFAULT_LANE_LOCATION, SubmoduleMode};
 pub(crate) use layers::{Error, Layers, Origin};
 pub(crate) use notifications::{DesktopNotifier, EventLogLimits, NotifySettings, mask_url};

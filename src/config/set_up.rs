@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::value_format::parse_duration;
+use super::value_format::{non_empty_lines, parse_duration};
 
 /// Files and commands that set up a new lane, in addition to the files of its commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl SetUpSettings {
             copy_patterns: patterns("lane.copy"),
             link_patterns: patterns("lane.link"),
             env_file: non_empty("lane.env"),
-            commands: super::settings::non_empty_lines(&value_of("lane.setup")),
+            commands: non_empty_lines(&value_of("lane.setup")),
             time_limit: parse_duration(&value_of("lane.setup_limit")).filter(|limit| !limit.is_zero()),
             lock_name: non_empty("lane.setup_lock"),
         }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::value_format::{parse_area, parse_duration, parse_nano_dollars, parse_port_range};
+use super::value_format::{
+    non_empty_lines, parse_area, parse_duration, parse_nano_dollars, parse_port_range,
+};
 use super::{
     CheckoutSettings, EventLogLimits, Key, Layers, NotifySettings, Origin, PoolSettings, SetUpSettings,
 };
@@ -285,11 +287,6 @@ impl Settings {
             verify_timeout: Duration::from_secs(count("verify.timeout")),
         }
     }
-}
-
-/// Returns the non-empty lines of a text, trimmed.
-pub(super) fn non_empty_lines(text: &str) -> Vec<String> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
 }
 
 /// Parses the value of `swarm.areas` into area names and folders.

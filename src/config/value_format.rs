@@ -208,3 +208,8 @@ fn is_branch_prefix(prefix: &str) -> bool {
         && !prefix.contains(is_forbidden)
         && prefix.split('/').all(is_valid_component)
 }
+
+/// Returns the non-empty lines of a text, trimmed.
+pub(super) fn non_empty_lines(text: &str) -> Vec<String> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
+}

@@ -1,7 +1,7 @@
-//! Lookup of settings by name, and their spellings in git's configuration and the environment.
+//! Lookup of settings by name.
 
-use super::super::{ValueFormat, mask_url};
-use super::{KEYS, Key};
+use super::super::{Key, ValueFormat, mask_url};
+use super::KEYS;
 use crate::explain::closest_match_above;
 
 /// Minimum similarity (0 to 1) at which a setting is suggested for an unknown name. It is high because many
@@ -32,26 +32,8 @@ impl Key {
         }
     }
 
-    /// Returns the camel-case name for `git config`, without the prefix `proq.`: git's keys cannot contain
-    /// `_`.
-    pub(crate) fn git_name(&self) -> String {
-        let mut words = self.name.split('_');
-        let mut out = words.next().unwrap_or_default().to_owned();
-        for word in words {
-            let (initial, tail) = word.split_at(word.len().min(1));
-            out.push_str(&initial.to_uppercase());
-            out.push_str(tail);
-        }
-        out
-    }
-
     /// Returns a value as it may be displayed: a secret URL is masked.
     pub(crate) fn display_value(&self, value: &str) -> String {
         if self.format == ValueFormat::SecretUrl { mask_url(value) } else { value.to_owned() }
-    }
-
-    /// Returns the name of the environment variable that sets this key, such as `PROQ_LOCK_TIMEOUT`.
-    pub(crate) fn env_var(&self) -> String {
-        format!("PROQ_{}", self.name.replace('.', "_").to_uppercase())
     }
 }

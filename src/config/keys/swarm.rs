@@ -1,6 +1,6 @@
 //! Definitions of the settings of plans and batches, `swarm.*`.
 
-use super::{Key, ValueFormat};
+use super::super::{Key, ValueFormat};
 
 /// Settings of the group `swarm`, sorted by name.
 pub(super) const SWARM_KEYS: &[Key] = &[

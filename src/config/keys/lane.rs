@@ -1,7 +1,7 @@
 //! Definitions of the settings of lanes, `lane.*`.
 
 use super::super::lane_checkout::DEFAULT_LANE_LOCATION;
-use super::{Key, ValueFormat};
+use super::super::{Key, ValueFormat};
 
 /// Settings of the group `lane`, sorted by name.
 pub(super) const LANE_KEYS: &[Key] = &[
