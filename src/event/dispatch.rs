@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::hook::{self, Hook, HookContext};
 use super::notify::LocalNotifier;
-use super::trigger::is_executable_file;
+use super::sink::{Hooks, Sink};
 use super::webhook::WebhookSink;
-use super::{Approvals, DispatchCursor, Event, EventReader, ShellCommand, last_event_number};
+use super::{Approvals, DispatchCursor, EventReader, last_event_number};
 use crate::config::{Layers, Settings};
 use crate::diagnostics::Listener;
 use crate::fail_points;
@@ -29,15 +28,6 @@ const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Names of all sinks in the cursor. The settings at the time of delivery decide which sinks want an event.
 const SINK_NAMES: [&str; 4] = ["hooks", "notify", "webhook", "slack"];
-
-/// Receiver of events.
-pub(super) trait Sink {
-    /// Returns the name of the sink in the cursor, one of [`SINK_NAMES`].
-    fn name(&self) -> &'static str;
-
-    /// Delivers an event, if the sink wants it.
-    fn deliver(&self, store: &Store, event: &Event);
-}
 
 /// Repository with its current settings.
 pub(crate) struct OpenedRepo {
@@ -212,69 +202,5 @@ impl<E> DispatchRound<'_, E> {
         }
         cursor.advance(sink_name, number, &SINK_NAMES);
         cursor.save(&self.path)
-    }
-}
-
-/// Hooks of events: commands from the settings, then the executable in `proq/hooks/`.
-pub(crate) struct Hooks {
-    folder: PathBuf,
-    commands_by_event: Vec<(String, Vec<ShellCommand>)>,
-    working_dir: PathBuf,
-    timeout: Duration,
-}
-
-impl Hooks {
-    /// Loads all hooks of a repository.
-    pub(crate) fn load(
-        repo: &Repo,
-        store: &Store,
-        approvals: &Approvals<'_>,
-        layers: &Layers,
-        settings: &Settings,
-    ) -> Hooks {
-        let lines =
-            layers.hook_events().map(|event| (event.to_owned(), approvals.hook_commands(layers, event)));
-        Hooks {
-            folder: store.layout().hooks(),
-            commands_by_event: lines.collect(),
-            working_dir: repo.command_dir().to_owned(),
-            timeout: settings.hook_timeout,
-        }
-    }
-
-    /// Returns the hooks of one event, in order.
-    pub(crate) fn hooks_for(&self, event: &str) -> Vec<Hook> {
-        let lines =
-            self.commands_by_event.iter().filter(|(name, _)| name == event).flat_map(|(_, lines)| lines);
-        let executable = self.folder.join(event);
-        lines
-            .cloned()
-            .map(Hook::Shell)
-            .chain(is_executable_file(&executable).then_some(Hook::Executable(executable)))
-            .collect()
-    }
-}
-
-impl Sink for Hooks {
-    fn name(&self) -> &'static str {
-        "hooks"
-    }
-
-    fn deliver(&self, store: &Store, event: &Event) {
-        let name = event.name.to_text();
-        let event_label = format!("{} {name}", event.n);
-        for hook in self.hooks_for(&name) {
-            if let Hook::Shell(ShellCommand { approved: false, line, .. }) = &hook {
-                hook::log(store, &event_label, line, "not run: git proq approve has not allowed it", "");
-                continue;
-            }
-            let result = hook::run(
-                &hook,
-                &HookContext::for_event(store, event, &self.working_dir),
-                self.timeout,
-                &|| false,
-            );
-            hook::log(store, &event_label, &hook.label(), &result.exit_text(), result.output());
-        }
     }
 }

@@ -151,3 +151,9 @@ pub(crate) fn log(store: &Store, event_label: &str, hook_label: &str, outcome: &
     // The log only helps the user to find a reason; a failed write must not delay an event.
     drop(file.and_then(|mut file| file.write_all(text.as_bytes())));
 }
+
+/// Returns whether a file exists and is executable.
+pub(super) fn is_executable_file(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

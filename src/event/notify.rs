@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Event;
-use super::dispatch::Sink;
 use super::hook::{self, Hook, HookContext};
+use super::sink::Sink;
 use crate::config::{DesktopNotifier, NotifySettings};
 use crate::process;
 use crate::store::Store;

@@ -1,35 +1,15 @@
 //! Start of the event dispatcher, and the check whether an event is due. Where no sink is enabled, this costs
 //! one check for a file.
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::Path;
 
+use super::hook::is_executable_file;
 use super::notify::LocalNotifier;
+use super::program_info::{are_hooks_disabled, program_path};
 use super::{DispatchCursor, Event, EventName};
 use crate::config::{Layers, NotifySettings};
 use crate::process::{CommandBuilder, RUN_CONTEXT_VARS};
 use crate::store::{LockName, Store};
-
-/// Path of the running program, and whether its hooks are disabled.
-static PROGRAM_INFO: OnceLock<ProgramInfo> = OnceLock::new();
-
-struct ProgramInfo {
-    program_path: Option<PathBuf>,
-    hooks_disabled: bool,
-}
-
-/// Sets the path of this program and whether hooks are disabled. Without a path, as in a program that only
-/// links git-proq, events stay due until git-proq is next started.
-pub(crate) fn set_program_info(program_path: Option<PathBuf>, hooks_disabled: bool) {
-    drop(PROGRAM_INFO.set(ProgramInfo { program_path, hooks_disabled }));
-}
-
-/// Returns whether hooks are disabled: by `--no-hooks`, or by `PROQ_NO_HOOKS`, which is set for hooks.
-pub(crate) fn are_hooks_disabled() -> bool {
-    let is_disabled_by_env =
-        std::env::var_os("PROQ_NO_HOOKS").is_some_and(|value| !value.is_empty() && value != "0");
-    is_disabled_by_env || PROGRAM_INFO.get().is_some_and(|program| program.hooks_disabled)
-}
 
 /// Hooks that run before an action and can refuse it.
 const PRE_HOOKS: &[&str] = &["pre-merge", "pre-remove", "pre-spawn"];
@@ -42,12 +22,6 @@ pub(crate) fn is_hook_event(event: &str) -> bool {
 /// Returns whether a hook is set for an event, or for an action without an event (`pre-…`).
 pub(crate) fn has_hook(store: &Store, layers: &Layers, event: &str) -> bool {
     layers.hook_commands(event).is_some() || is_executable_file(&store.layout().hook(event))
-}
-
-/// Returns whether a file exists and is executable.
-pub(super) fn is_executable_file(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// Returns whether any sink wants an event.
@@ -63,11 +37,11 @@ pub(crate) fn is_due(store: &Store, layers: &Layers, notify: &NotifySettings, ev
 /// Starts the dispatcher, if an event is due and no dispatcher runs. The caller does not wait for it. Events
 /// that cannot be delivered now stay due.
 pub(crate) fn start_dispatcher(store: &Store, working_dir: &Path) {
-    let Some(ProgramInfo { program_path: Some(exe), .. }) = PROGRAM_INFO.get() else { return };
+    let Some(program_path) = program_path() else { return };
     let is_free = || store.locks().is_held(&LockName::Dispatch).is_ok_and(|held| !held);
     if !are_hooks_disabled() && DispatchCursor::exists(store) && is_free() {
         drop(
-            CommandBuilder::new(exe, working_dir)
+            CommandBuilder::new(program_path, working_dir)
                 .args(["_dispatch"])
                 .without_vars(RUN_CONTEXT_VARS)
                 .spawn_detached(),

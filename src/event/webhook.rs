@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Event;
-use super::dispatch::Sink;
 use super::hook::{self, event_json};
+use super::sink::Sink;
 use crate::config::{NotifySettings, mask_url};
 use crate::store::Store;
 
