@@ -33,6 +33,7 @@ mod preview;
 pub mod probe;
 mod process;
 mod regular_file;
+mod run_class;
 mod store;
 mod swarm;
 mod terminal_text;

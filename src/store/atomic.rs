@@ -1,16 +1,42 @@
-//! Atomic file replacement: a reader, or a power cut, sees either the old file or the new one.
+//! Private folders and atomic file replacement: a reader, or a power cut, sees the old file or the new one.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use super::{Error, layout};
+use super::Error;
+use super::id::new_id;
+use super::layout::STORE_DIR;
 use crate::fail_points;
+
+/// Creates a folder that only its owner can read, because logs, prompts and parked files are private. Missing
+/// parents are created too, but never the repository. A process that still writes after the repository was
+/// removed gets an error.
+pub(crate) fn create_private_dir(dir: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::DirBuilderExt;
+    let create = || std::fs::DirBuilder::new().mode(0o700).create(dir);
+    let created = match create() {
+        Err(e)
+            if e.kind() == std::io::ErrorKind::NotFound && dir.file_name() != Some(OsStr::new(STORE_DIR)) =>
+        {
+            if let Some(parent) = dir.parent() {
+                create_private_dir(parent)?;
+            }
+            create()
+        }
+        created => created,
+    };
+    match created {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        created => created.map_err(Error::io("create", dir)),
+    }
+}
 
 /// Writes `bytes` to a temporary file next to `path`, syncs it and renames it into place. Creates the parent
 /// folder if it is missing.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    layout::create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
+    create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
     write_in_existing_dir(path, bytes)
 }
 
@@ -24,14 +50,14 @@ pub(crate) fn write_in_existing_dir(path: &Path, bytes: &[u8]) -> Result<(), Err
 /// Replaces a file like [`write()`], without syncing its folder. The new name becomes durable with the last
 /// file of the folder; until then a power cut may leave the old file.
 pub(crate) fn write_without_dir_sync(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    layout::create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
+    create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
     replace(path, bytes)
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temp_path = parent.join(format!(".{name}.{}", layout::new_id()));
+    let temp_path = parent.join(format!(".{name}.{}", new_id()));
     let written = File::create_new(&temp_path).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
@@ -51,9 +77,9 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// the readers detect.
 pub(crate) fn write_cache(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new("."));
-    layout::create_private_dir(parent)?;
+    create_private_dir(parent)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temp_path = parent.join(format!(".{name}.{}", layout::new_id()));
+    let temp_path = parent.join(format!(".{name}.{}", new_id()));
     let written = std::fs::write(&temp_path, bytes).and_then(|()| std::fs::rename(&temp_path, path));
     written.map_err(|e| {
         drop(std::fs::remove_file(&temp_path));
@@ -109,6 +135,7 @@ pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Layout;
     use super::*;
 
     #[test]
@@ -127,5 +154,20 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"3");
         assert!(write_without_dir_sync(&path, b"x").is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn private_dir_needs_existing_repository() {
+        let dir = tempfile::tempdir().unwrap();
+        let gone = Layout::new(&dir.path().join("gone/.git"));
+        assert!(create_private_dir(&gone.lane("x")).is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let there = Layout::new(dir.path());
+        create_private_dir(&there.lane("x")).unwrap();
+        create_private_dir(&there.lane("x")).unwrap();
+        create_private_dir(&dir.path().join("a/b/c")).unwrap();
+        assert!(there.lane("x").is_dir() && dir.path().join("a/b/c").is_dir());
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert!(create_private_dir(&dir.path().join("file")).is_err());
     }
 }

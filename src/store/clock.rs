@@ -1,4 +1,4 @@
-//! Current time, with the environment variable that lets a test set it.
+//! Moments and the current time, which never goes back, with the environment variable that lets a test set it.
 
 use std::fmt;
 use std::sync::{OnceLock, RwLock};
@@ -7,8 +7,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
-
-use super::Record;
 
 /// Environment variable that replaces the system clock in tests.
 const TEST_CLOCK_ENV: &str = "PROQ_TEST_NOW";
@@ -27,7 +25,7 @@ pub(crate) fn now() -> Moment {
 }
 
 /// Returns the time of the system clock, or of the variable that replaces it in tests.
-fn system_time() -> Moment {
+pub(super) fn system_time() -> Moment {
     let test_time = std::env::var(TEST_CLOCK_ENV).ok().and_then(|text| text.parse().ok());
     Moment(test_time.unwrap_or_else(Timestamp::now))
 }
@@ -52,10 +50,6 @@ pub(super) struct ClockHistory {
     jumps: Vec<ClockJump>,
 }
 
-impl Record for ClockHistory {
-    const FORMAT: u32 = 1;
-}
-
 /// Forward jump of the clock between one command and the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct ClockJump {
@@ -70,9 +64,16 @@ fn loaded_history() -> Option<ClockHistory> {
     CLOCK_HISTORY.read().ok()?.clone()
 }
 
+/// Sets the clock history of the repository that this process works in.
+pub(super) fn set_clock_history(history: Option<ClockHistory>) {
+    if let Ok(mut known) = CLOCK_HISTORY.write() {
+        *known = history;
+    }
+}
+
 impl ClockHistory {
     /// Adds an observed system time. Returns the new history, or none where nothing has to be saved.
-    fn observe(&self, shown: Moment) -> Option<ClockHistory> {
+    pub(super) fn observe(&self, shown: Moment) -> Option<ClockHistory> {
         let Some(newest) = self.newest else {
             return Some(ClockHistory { newest: Some(shown), jumps: self.jumps.clone() });
         };
@@ -103,33 +104,6 @@ impl ClockHistory {
         let excess =
             |leap: &ClockJump| leap.to.duration_since(leap.from.max(at)).saturating_sub(MAX_COUNTED_GAP);
         now.duration_since(at).saturating_sub(self.jumps.iter().map(excess).sum())
-    }
-}
-
-impl super::Store {
-    /// Loads the repository's clock history for this process. An unreadable file counts as an empty history.
-    pub(crate) fn load_clock_history(&self) {
-        let loaded = ClockHistory::load_if_exists(&self.layout.clock_record()).ok().flatten();
-        if let Ok(mut known) = CLOCK_HISTORY.write() {
-            // The current system time counts for read-only commands too.
-            *known = loaded.map(|times| times.observe(system_time()).unwrap_or(times));
-        }
-    }
-
-    /// Saves the current system time in the clock history, if it adds anything. Called before a command
-    /// changes something.
-    pub(crate) fn record_clock(&self) {
-        if !self.layout.root().exists() {
-            return;
-        }
-        let file = self.layout.clock_record();
-        let times = ClockHistory::load_if_exists(&file).ok().flatten().unwrap_or_default();
-        let Some(times) = times.observe(system_time()) else { return };
-        // In a repository that is not writable, no record is written either, so a failure does not matter.
-        drop(times.save(&file));
-        if let Ok(mut known) = CLOCK_HISTORY.write() {
-            *known = Some(times);
-        }
     }
 }
 

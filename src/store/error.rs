@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use super::file_access::first_inaccessible;
+use super::layout::JOURNAL_FILE;
 use crate::explain::{Exit, Explain, rename_command, shell_quote_path};
 use crate::interrupt::Interrupted;
 
@@ -100,7 +102,7 @@ impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::Io { source, path, .. } => match source.kind() {
-                std::io::ErrorKind::PermissionDenied if let Some(dir) = super::first_inaccessible(path) => {
+                std::io::ErrorKind::PermissionDenied if let Some(dir) = first_inaccessible(path) => {
                     vec![format!("make it readable for you: chmod u+rwX {}", shell_quote_path(&dir)).into()]
                 }
                 std::io::ErrorKind::StorageFull => {
@@ -143,7 +145,7 @@ impl Explain for Error {
 
 /// Returns whether `path` is the journal of an operation that has not finished.
 fn is_active_journal(path: &Path) -> bool {
-    path.parent().is_some_and(|dir| super::Journal::path_in(dir) == path)
+    path.file_name().is_some_and(|name| name == JOURNAL_FILE)
 }
 
 /// Returns the hint for a broken journal. It moves the entire folder: files parked by the operation are next

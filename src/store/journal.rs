@@ -11,6 +11,7 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::layout::JOURNAL_FILE;
 use super::operation_entry::{JournalLine, OperationEntry, OperationHeader, PlannedStep, store_root_above};
 use super::{Error, Moment, ScratchDir, atomic};
 use crate::fail_points;
@@ -38,7 +39,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Returns the path of the journal in a scratch folder.
     pub(crate) fn path_in(scratch: &Path) -> PathBuf {
-        scratch.join("journal")
+        scratch.join(JOURNAL_FILE)
     }
 
     /// Creates a journal with its first steps. They are on disk when this returns.

@@ -1,13 +1,14 @@
 //! Paths of everything below `proq/`. Only this module and its extensions join these paths.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Error, now};
+use super::file_access::may_exist;
 
 /// Name of the store's folder in the common git directory.
 pub(super) const STORE_DIR: &str = "proq";
+
+/// File name of a journal in a scratch folder.
+pub(super) const JOURNAL_FILE: &str = "journal";
 
 /// Paths of one repository's store.
 #[derive(Debug, Clone)]
@@ -43,7 +44,7 @@ impl Layout {
 
     /// Returns whether a lane of this name has a record. Also true where permissions prevent the check.
     pub(crate) fn has_lane_record(&self, name: &str) -> bool {
-        super::may_exist(&self.lane_record(name))
+        may_exist(&self.lane_record(name))
     }
 
     /// Returns the path of the prompt of a lane's task.
@@ -350,36 +351,3 @@ impl Layout {
         self.root.join("snaps")
     }
 }
-
-/// Creates a folder that only its owner can read, because logs, prompts and parked files are private. Missing
-/// parents are created too, but never the repository. A process that still writes after the repository was
-/// removed gets an error.
-pub(crate) fn create_private_dir(dir: &Path) -> Result<(), Error> {
-    use std::os::unix::fs::DirBuilderExt;
-    let create = || std::fs::DirBuilder::new().mode(0o700).create(dir);
-    let created = match create() {
-        Err(e)
-            if e.kind() == std::io::ErrorKind::NotFound && dir.file_name() != Some(OsStr::new(STORE_DIR)) =>
-        {
-            if let Some(parent) = dir.parent() {
-                create_private_dir(parent)?;
-            }
-            create()
-        }
-        created => created,
-    };
-    match created {
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
-        created => created.map_err(Error::io("create", dir)),
-    }
-}
-
-/// Returns an id that sorts by time and that no other process creates: time, process id, counter.
-pub(crate) fn new_id() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{}-{}-{count}", now().to_compact(), std::process::id())
-}
-
-#[cfg(test)]
-mod tests;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::lock_wait::{WaitOutcome, block_until_free, wait_for_release};
-use super::{Error, LockHolder, layout};
+use super::{Error, LockHolder, create_private_dir};
 use crate::diagnostics::Listener;
 
 /// Time after which a wait is reported to the user.
@@ -315,7 +315,7 @@ fn open_or_create(path: &Path) -> Result<File, Error> {
     let options = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     match options() {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            layout::create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
+            create_private_dir(path.parent().unwrap_or(Path::new(".")))?;
             options().map_err(Error::io("create", path))
         }
         result => result.map_err(Error::io("open", path)),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lock::WAIT_NOTICE_DELAY;
 use super::lock_wait::{WaitOutcome, wait_for_release};
-use super::{Error, LockHolder, LockName, Locks, Record, WaitLimit, layout};
+use super::{Error, LockHolder, LockName, Locks, Record, WaitLimit, create_private_dir};
 use crate::fail_points;
 
 /// Name of a ticket's file until the ticket is complete. Only the holder of the store's lock creates one.
@@ -99,7 +99,7 @@ impl Ticket {
     /// therefore complete, and if it is not locked, its process is dead.
     fn enqueue(locks: &Locks, request: LandingRequest) -> Result<Ticket, Error> {
         let dir = locks.tickets_dir();
-        layout::create_private_dir(&dir)?;
+        create_private_dir(&dir)?;
         let temp_path = dir.join(UNNUMBERED_TICKET);
         let text = QueueEntry { request, holder: LockHolder::this_process() }.to_toml(&temp_path)?;
         let _store = locks.acquire(&LockName::Store)?;

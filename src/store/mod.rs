@@ -4,10 +4,14 @@ mod atomic;
 mod batch_files;
 mod change_watcher;
 mod clock;
+mod clock_record;
 mod delete;
 mod error;
 mod event_files;
+mod file_access;
+mod file_tree;
 mod holder;
+mod id;
 mod journal;
 mod layout;
 mod lock;
@@ -25,22 +29,22 @@ mod set_up_files;
 mod wait_many;
 
 pub(crate) use atomic::{
-    exchange_files, remove_temp_files, rename_no_replace, sync_dir, write as write_atomically, write_cache,
-    write_in_existing_dir, write_without_dir_sync,
+    create_private_dir, exchange_files, remove_temp_files, rename_no_replace, sync_dir,
+    write as write_atomically, write_cache, write_in_existing_dir, write_without_dir_sync,
 };
 pub(crate) use change_watcher::{DirWatcher, FileWatcher};
 pub(crate) use clock::{Moment, now};
-pub(crate) use delete::{remove_tree, size_on_disk};
 pub(crate) use error::Error;
+pub(crate) use file_access::first_inaccessible;
+pub(crate) use file_tree::{remove_tree, size_on_disk};
 pub(crate) use holder::LockHolder;
+pub(crate) use id::{id_created_at, id_process, new_id};
 pub(crate) use journal::Journal;
-pub(crate) use layout::{Layout, create_private_dir, new_id};
+pub(crate) use layout::Layout;
 pub(crate) use lock::{LockGuard, LockName, Locks, WaitLimit};
 pub(crate) use merge_queue::{LandingRequest, QueueEntry, Ticket, queued_landings, remove_stale_tickets};
 pub(crate) use operation_entry::{JournalLine, OperationEntry, OperationHeader, PlannedStep, StepStatus};
-pub(crate) use probe::{
-    first_inaccessible, free_space, id_created_at, id_process, may_exist, probe_file_system,
-};
+pub(crate) use probe::{free_space, probe_file_system};
 pub(crate) use record::Record;
 pub(crate) use repositories::{RepositoryList, is_gone as is_repository_gone};
 pub(crate) use scratch::ScratchDir;

@@ -1,15 +1,13 @@
-//! Probes of the store for the health check: names, unfinished files, permissions and file system features.
+//! Probes of the store for the health check: entries, unfinished files, permissions and file system features.
 
 use std::fs::{File, TryLockError};
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access as Rights, CWD, RenameFlags, access, renameat_with, statvfs};
-use rustix::io::Errno;
+use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 
-use super::layout::new_id;
-use super::{Error, Layout, LockName, Locks, Moment};
+use super::id::{id_process, new_id};
+use super::{Error, Layout, LockName, Locks};
 
 /// Folder in the trash for unfinished files. The leading dot keeps it out of the trash's own entries.
 const UNFINISHED_DIR: &str = ".unfinished";
@@ -30,26 +28,6 @@ pub(crate) struct FileSystemFeatures {
     pub(crate) ignores_case: bool,
     /// Whether a name with a combining accent and the same name with a precomposed letter are the same file.
     pub(crate) normalizes_accents: bool,
-}
-
-/// Returns whether `path` exists or may exist: false only if it certainly does not exist.
-pub(crate) fn may_exist(path: &Path) -> bool {
-    let is_absent = |e: std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-    !path.symlink_metadata().is_err_and(is_absent)
-}
-
-/// Returns the path that prevents this user from reading the file or folder at `path`: the topmost ancestor
-/// that cannot be entered, or `path` itself. None where `path` is readable or certainly absent.
-pub(crate) fn first_inaccessible(path: &Path) -> Option<PathBuf> {
-    let is_dir = path.symlink_metadata().map_or(true, |meta| meta.is_dir());
-    let required_rights = if is_dir { Rights::READ_OK | Rights::EXEC_OK } else { Rights::READ_OK };
-    if access(path, required_rights) != Err(Errno::ACCESS) {
-        return None;
-    }
-    let ancestors: Vec<&Path> = path.ancestors().skip(1).collect();
-    let closed_dir =
-        ancestors.into_iter().rev().find(|dir| access(*dir, Rights::EXEC_OK) == Err(Errno::ACCESS));
-    Some(closed_dir.unwrap_or(path).to_owned())
 }
 
 /// Ownership and privacy of the store.
@@ -148,25 +126,6 @@ fn collect_unfinished(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Parses the process id from an id of the form `time-process-count`.
-pub(crate) fn id_process(id: &str) -> Option<u32> {
-    parse_id(id).map(|(_, process)| process)
-}
-
-/// Parses the creation time from an id of the form `time-process-count`.
-pub(crate) fn id_created_at(id: &str) -> Option<Moment> {
-    parse_id(id).map(|(at, _)| at)
-}
-
-fn parse_id(id: &str) -> Option<(Moment, u32)> {
-    let mut parts = id.rsplitn(3, '-');
-    parts.next()?.parse::<u32>().ok()?;
-    let process = parts.next()?.parse().ok()?;
-    let prefix = parts.next()?;
-    let time = prefix.get(prefix.len().checked_sub("20260102-030405".len())?..)?;
-    Some((Moment::from_compact(time)?, process))
-}
-
 impl Locks {
     /// Returns whether a command is running right now: it holds one of the locks that are held for a short
     /// time. Tickets do not count, because landings and waiting processes hold them for long.
@@ -222,17 +181,6 @@ pub(crate) fn free_space(dir: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn id_names_its_process() {
-        assert_eq!(id_process(".lane.toml.20260102-030405-123-0"), Some(123));
-        assert_eq!(id_process(&new_id()), Some(std::process::id()));
-        let created_at = id_created_at(&format!("some-lane-{}", new_id())).unwrap();
-        assert!(super::super::now().duration_since(created_at).as_secs() < 60);
-        for text in ["", ".gitignore", "lane-1-2", "20260102-030405-x-0", "a-b-c"] {
-            assert_eq!(id_process(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn probe_leaves_no_files() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Error, Layout, layout, new_id, remove_tree};
+use super::{Error, Layout, create_private_dir, new_id, remove_tree};
 
 /// Number of attempts to create a folder that another process removes before it is locked.
 const MAX_CREATE_ATTEMPTS: u32 = 10;
@@ -29,7 +29,7 @@ pub(crate) struct ScratchDir {
 impl Layout {
     /// Creates an empty scratch folder and locks it.
     pub(crate) fn create_scratch(&self) -> Result<ScratchDir, Error> {
-        layout::create_private_dir(&self.work_dir())?;
+        create_private_dir(&self.work_dir())?;
         for _ in 1..MAX_CREATE_ATTEMPTS {
             let dir = self.work_dir().join(new_id());
             std::fs::create_dir(&dir).map_err(Error::io("create", &dir))?;

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use source_code::{all_sources, crate_paths, root, sources};
 
 /// Modules that each top-level module may name. All modules may name `copy`, `explain`, `diagnostics`,
-/// `fail_points`, `terminal_text`, `markdown`, `regular_file` and `usage`; `store` may use git's plain types in its
-/// records, and `interrupt` and `store` know each other's errors.
+/// `fail_points`, `terminal_text`, `markdown`, `regular_file`, `usage` and `run_class`; `store` may use
+/// git's plain types in its records, and `interrupt` and `store` know each other's errors.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     (
         "cli",
@@ -66,6 +66,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("markdown", &[]),
     ("regular_file", &[]),
     ("usage", &[]),
+    ("run_class", &[]),
     ("interrupt", &[]),
 ];
 
@@ -104,6 +105,7 @@ fn modules_name_only_lower_layers() {
                     "markdown",
                     "regular_file",
                     "usage",
+                    "run_class",
                 ]
                 .contains(&first);
             let is_allowed = allowed.iter().any(|b| path == *b || path.starts_with(&format!("{b}::")));

@@ -337,7 +337,7 @@ impl LogTail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::records::RunClass;
+    use crate::run_class::RunClass;
     use crate::swarm::schedule::TaskRunEnd;
 
     #[test]

@@ -22,6 +22,7 @@ mod control_request;
 mod create;
 mod criteria_report;
 mod error;
+mod lanes;
 mod ledger;
 mod log;
 mod plan_tasks;
@@ -33,6 +34,7 @@ pub(crate) use control_request::{ControlRequest, ControlRequestKind, pending_req
 pub(crate) use create::{NewBatch, create_batch, find_batch, list_batches};
 pub(crate) use criteria_report::{CriteriaReport, CriterionStatus};
 pub(crate) use error::BatchError;
+pub(crate) use lanes::{batch_lanes, find_batch_lane};
 pub(crate) use ledger::{Ledger, TaskKey};
 pub(crate) use log::{BatchLog, EventEntry, EventFacts, LogLine, LogTail, TaskLanding, read_log};
 pub(crate) use plan_tasks::{TaskDefaults, batch_tasks, schedule_phases, task_file_path};

@@ -1,15 +1,37 @@
-//! Runs in which an agent answers with JSON: started in a detached lane, continued with follow-up messages,
-//! and read once they have finished.
+//! Runs in which an agent answers with JSON: choice of the agent, start in a detached lane, follow-up messages
+//! and answer.
 
 use std::path::Path;
 
 use super::super::DraftError;
-use super::is_conversation_lane;
-use crate::agent::{self, AgentCommand, MAX_ANSWER_LEN, RunOptions};
+use crate::agent::{self, AgentCommand, MAX_ANSWER_LEN, Profile, RunOptions};
 use crate::lane::{self, GuestLanePlan, GuestLaneRequest, LaneName, Project, ReadLocation};
 use crate::store::Moment;
 use crate::store::Record;
 use crate::store::records::{AnyLane, LanePurpose, LaneState, RunRecord};
+
+/// Returns the requested agent, or the first installed one by name that can be restricted to reading. An
+/// agent that can resume a conversation is preferred.
+///
+/// # Errors
+/// Fails with [`DraftError::NoAgent`] when no such agent is installed.
+pub(crate) fn choose_agent(project: &Project, requested: Option<&str>) -> Result<String, DraftError> {
+    if let Some(named) = requested {
+        return Ok(named.to_owned());
+    }
+    let dir = project.repo.command_dir();
+    let can_read_only = |profile: &Profile| profile.permission.read.is_some() && !profile.program.is_empty();
+    let profiles = agent::load_profiles(&project.layers)?;
+    let capable: Vec<(String, Profile)> =
+        profiles.into_iter().filter(|(_, profile)| can_read_only(profile)).collect();
+    let installed: Vec<&(String, Profile)> =
+        capable.iter().filter(|(_, profile)| profile.find_program(dir).is_ok()).collect();
+    let chosen = installed.iter().find(|(_, profile)| profile.can_resume()).or(installed.first());
+    match chosen {
+        Some((name, _)) => Ok(name.clone()),
+        None => Err(DraftError::NoAgent { supported: capable.into_iter().map(|(name, _)| name).collect() }),
+    }
+}
 
 /// A request to a read-only agent: which agent answers, for which purpose, on which commit.
 #[derive(Clone, Copy)]
@@ -143,7 +165,7 @@ pub(super) fn find_lane(
     created: Option<Moment>,
 ) -> Result<Option<AnyLane>, lane::Error> {
     let candidate = AnyLane::load_if_exists(&project.store.layout().lane_record(name))?;
-    Ok(candidate.filter(|lane| created.is_some_and(|moment| is_conversation_lane(lane, moment))))
+    Ok(candidate.filter(|lane| created.is_some_and(|moment| lane.created == moment && lane.is_detached())))
 }
 
 /// Reads the result of a lane's last run, which must have finished.
@@ -176,7 +198,7 @@ pub(crate) fn failed_to_resume(project: &Project, lane: &AnyLane) -> bool {
         .ok()
         .flatten();
     run.is_some_and(|run| {
-        use crate::store::records::RunClass::{Crashed, Failed};
+        use crate::run_class::RunClass::{Crashed, Failed};
         run.resumed && matches!(run.class, Some(Failed | Crashed)) && run.summary.tool_calls == 0
     })
 }

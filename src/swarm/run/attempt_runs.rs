@@ -2,7 +2,8 @@
 
 use crate::git::Oid;
 use crate::lane::{Project, effective_state};
-use crate::store::records::{Cost, LaneRecord, LaneState, RunClass, RunRecord, Tokens};
+use crate::run_class::RunClass;
+use crate::store::records::{Cost, LaneRecord, LaneState, RunRecord, Tokens};
 use crate::store::{Moment, Record};
 use crate::swarm::Error;
 use crate::swarm::schedule::TaskRunEnd;
@@ -28,18 +29,6 @@ pub(super) struct AttemptResult {
     pub(super) tip: Option<Oid>,
     /// Details, in one line.
     pub(super) detail: Option<String>,
-}
-
-/// Returns the lanes of a batch with their numbers, sorted by number. Two lanes with one number should not
-/// exist; if they do, the younger one comes last and counts.
-pub(super) fn batch_lanes(project: &Project, batch: &str) -> Result<Vec<(usize, LaneRecord)>, Error> {
-    let mut out: Vec<(usize, LaneRecord)> = Vec::new();
-    for lane in project.lanes()? {
-        let Some(membership) = lane.batch.as_ref().filter(|place| place.batch == batch) else { continue };
-        out.push((membership.lane, lane.clone()));
-    }
-    out.sort_by_key(|(number, lane)| (*number, lane.created));
-    Ok(out)
 }
 
 /// Returns the runs of one attempt in a lane; none if it was never started there. A run whose supervisor

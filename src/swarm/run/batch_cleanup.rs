@@ -5,11 +5,10 @@ use crate::lane::{self, Operation, Project, RemovalReason, effective_state, oper
 use crate::preview;
 use crate::store::records::LaneRecord;
 use crate::store::{LockName, new_id, now};
-use crate::swarm::batch::{Batch, BatchRecord};
+use crate::swarm::batch::{Batch, BatchRecord, batch_lanes};
 use crate::swarm::schedule::TaskOutcome;
 use crate::swarm::{BatchError, Error, Ledger};
 
-use super::attempt_runs::batch_lanes;
 use super::batch_landing::{find_landed_branch, landing_hint, landing_lane_name, last_known_tip};
 
 /// Result of cleaning up a batch.

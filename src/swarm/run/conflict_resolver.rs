@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::initial_checks::InitialChecks;
 use super::log_summary::TaskCommits;
-use super::runner::{Runner, RunnerEvent};
+use super::runner::Runner;
+use super::runner_event::RunnerEvent;
 use crate::agent::{self, RunOptions};
 use crate::diagnostics::Listener;
 use crate::git::Oid;

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::runner::{Runner, RunnerEvent};
+use super::runner::Runner;
+use super::runner_event::RunnerEvent;
 use crate::git::Scope;
 use crate::interrupt;
 use crate::lane::{self, Project};

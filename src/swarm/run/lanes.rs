@@ -1,8 +1,7 @@
 //! Lanes of a batch: creating them, moving them to a task's starting commit, and removing them.
 
 use super::attempt_runs::find_run_chain;
-use super::runner::Runner;
-use super::task_runs::RunStart;
+use super::runner::{RunStart, Runner};
 use crate::git::{self, Oid};
 use crate::lane::{self, Base as LaneBase, NewLane, RemovalReason, SetUpLevel, operate};
 use crate::preview;

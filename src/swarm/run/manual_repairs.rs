@@ -2,14 +2,12 @@
 //! landing of those lanes.
 
 use super::log_summary::{LogSummary, TaskCommits};
-use super::runner::find_batch_lane;
-use super::task_landing::find_manual_landing;
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::records::{ConflictRecord, LaneRecord, LaneState};
 use crate::store::{LockName, Record};
 use crate::swarm::Error;
-use crate::swarm::batch::Batch;
+use crate::swarm::batch::{Batch, find_batch_lane};
 use crate::swarm::schedule::{FailureReason, State, TaskOutcome, TaskStatus};
 
 /// What the user did about a task that could not land or whose run failed.
@@ -123,4 +121,28 @@ fn find_rewritten_start(
         return Ok(Some(work.base));
     }
     Ok(repo.merge_base(branch, tip)?)
+}
+
+/// Finds the commit with which the user landed a task's work on the batch's branch, with `git proq merge
+/// LANE`.
+pub(super) fn find_manual_landing(
+    project: &Project,
+    (batch, branch): (&str, &str),
+    lane: &str,
+    work_tip: Oid,
+) -> Result<Option<Oid>, Error> {
+    let past_lanes = project.past_lanes().into_iter().map(|(_, lane)| lane);
+    let is_own = |it: &LaneRecord| {
+        it.name == lane && it.batch.as_ref().is_some_and(|in_batch| in_batch.batch == batch)
+    };
+    let candidates = find_batch_lane(project, batch, lane)?.into_iter().chain(past_lanes.filter(is_own));
+    let landings = candidates.filter_map(|lane| lane.landed).filter(|landed| landed.onto == branch);
+    let Some(tip) = project.repo.branch_tip(branch)? else { return Ok(None) };
+    for landing in landings {
+        let contains_work = project.repo.is_ancestor(work_tip, landing.tip)?;
+        if contains_work && project.repo.is_ancestor(landing.commit, tip)? {
+            return Ok(Some(landing.commit));
+        }
+    }
+    Ok(None)
 }

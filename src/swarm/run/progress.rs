@@ -8,14 +8,13 @@ use serde::Serialize;
 use super::batch_landing::find_landed_branch;
 use super::log_summary::LogSummary;
 use super::manual_repairs::{ManualRepair, find_repair};
-use super::runner::Runner;
 use super::undone_landings::apply_undone_landings;
 use crate::agent::{LoopStatus, read_live_summary, read_loop_status};
 use crate::lane::{Project, effective_state};
 use crate::store::records::{LaneRecord, LaneState, RunRecord, Tokens};
 use crate::store::{Moment, Record, now, write_cache};
 use crate::swarm::Progress;
-use crate::swarm::batch::{Batch, CriteriaReport, LogLine};
+use crate::swarm::batch::{Batch, CriteriaReport, LogLine, batch_lanes};
 use crate::swarm::schedule::{
     BatchOutcome, FailureReason, PauseReason, State, TaskOutcome, TaskStatus, UnfinishedPhase,
 };
@@ -341,7 +340,7 @@ fn describe_waiting(
 }
 
 fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
-    let lanes = super::attempt_runs::batch_lanes(project, batch.id()).unwrap_or_default();
+    let lanes = batch_lanes(project, batch.id()).unwrap_or_default();
     let mut out = Vec::new();
     for (_, lane) in lanes.into_iter().filter(|(_, lane)| lane.state.is_claimed()) {
         let Ok((state, hook_activity)) = effective_state(project, &lane) else { continue };
@@ -388,17 +387,8 @@ fn last_line(log: &Path) -> Option<String> {
     Some(crate::terminal_text::escape_line(line))
 }
 
-impl Runner<'_> {
-    /// Writes the progress file that the user requested for the batch. Nothing depends on that file.
-    pub(super) fn write_progress_file(&self) {
-        let Some(path) = &self.batch.record.progress_file else { return };
-        let progress =
-            BatchProgress::from_state(self.project, &self.batch, &self.state, &self.log_summary, true);
-        write_progress(path, &progress);
-    }
-}
-
-fn write_progress(path: &Path, progress: &BatchProgress) {
+/// Writes the progress file that the user requested for a batch. Nothing depends on that file.
+pub(super) fn write_progress(path: &Path, progress: &BatchProgress) {
     #[derive(Serialize)]
     struct ProgressFile<'a> {
         schema: u32,

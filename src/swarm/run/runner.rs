@@ -9,19 +9,21 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use super::attempt_runs::batch_lanes;
 use super::batch_events::emit_batch_event;
 use super::initial_checks::InitialChecks;
 use super::landed_marks::mark_landed;
+use super::landing_thread::LandingThread;
 use super::log_summary::LogSummary;
-use super::task_landing::{LandingResult, LandingThread};
-use super::task_runs::RunStart;
+use super::progress::{BatchProgress, write_progress};
+use super::runner_event::RunnerEvent;
 use crate::lane::{self, Project};
 use crate::process;
 use crate::store::records::LaneRecord;
 use crate::store::{LockGuard, Record};
-use crate::swarm::batch::{Batch, BatchLog, EventFacts, SchedulerRecord, wake_other_schedulers};
-use crate::swarm::schedule::{Action, ScheduleEvent, State, TaskOutcome};
+use crate::swarm::batch::{
+    Batch, BatchLog, EventFacts, SchedulerRecord, batch_lanes, find_batch_lane, wake_other_schedulers,
+};
+use crate::swarm::schedule::{Action, RunBase, ScheduleEvent, State, TaskOutcome};
 use crate::swarm::{Error, Ledger};
 use crate::{fail_points, interrupt};
 
@@ -31,20 +33,13 @@ const LOG_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Interval at which capacity is checked without an event, since runs outside of batches end without one.
 const CAPACITY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Message to the main loop, from its threads or from a signal.
-pub(super) enum RunnerEvent {
-    /// A control request may be pending, or capacity may be free.
-    Woken,
-    /// The lock of a run is free: task and attempt.
-    RunFinished(usize, u32),
-    /// A landing has finished.
-    LandingFinished(LandingResult),
-    /// A landing of these tasks could not be tried for this reason; it is retried.
-    LandingDelayed(Vec<usize>, String),
-    /// The set-up of a lane has finished; the text is the reason if it failed.
-    SetUpFinished(usize, Option<String>),
-    /// A task's conflict was resolved or given up.
-    ConflictFinished(usize, ScheduleEvent, Box<EventFacts>),
+/// A run that the scheduler wants to start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunStart {
+    pub(super) task: usize,
+    pub(super) lane: usize,
+    pub(super) attempt: u32,
+    pub(super) base: RunBase,
 }
 
 /// Process state of one running batch.
@@ -380,6 +375,14 @@ impl Runner<'_> {
         }
     }
 
+    /// Writes the progress file that the user requested for the batch.
+    fn write_progress_file(&self) {
+        let Some(path) = &self.batch.record.progress_file else { return };
+        let progress =
+            BatchProgress::from_state(self.project, &self.batch, &self.state, &self.log_summary, true);
+        write_progress(path, &progress);
+    }
+
     /// Returns the record of the lane with this number, if the lane exists.
     pub(super) fn find_lane(&self, number: usize) -> Result<Option<LaneRecord>, Error> {
         let Some(name) = self.lane_names.get(&number) else { return Ok(None) };
@@ -390,19 +393,5 @@ impl Runner<'_> {
     /// another lane by now.
     pub(super) fn find_lane_by_name(&self, name: &str) -> Result<Option<LaneRecord>, Error> {
         find_batch_lane(self.project, self.batch.id(), name)
-    }
-}
-
-/// Returns the record of the lane with this name, if the lane exists and belongs to this batch.
-pub(super) fn find_batch_lane(
-    project: &Project,
-    batch: &str,
-    name: &str,
-) -> Result<Option<LaneRecord>, Error> {
-    let is_own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|in_batch| in_batch.batch == batch);
-    match project.lane(name) {
-        Ok(lane) => Ok(Some(lane).filter(is_own)),
-        Err(lane::Error::UnknownLane { .. } | lane::Error::NoLaneBranch { .. }) => Ok(None),
-        Err(e) => Err(e.into()),
     }
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::attempt_runs::RunChain;
-use super::runner::Runner;
-use super::task_runs::{LaunchResult, RunStart};
+use super::runner::{RunStart, Runner};
+use super::task_runs::LaunchResult;
 use crate::agent::{self, AgentCommand, FolderTask, LoopStart};
 use crate::git::Oid;
 use crate::lane::Project;

@@ -1,25 +1,18 @@
 //! Runs of a batch's tasks: each is started once, watched until it finishes, and stopped on request.
 
-use super::attempt_runs::{RunChain, batch_lanes, find_run_chain};
-use super::runner::{Runner, RunnerEvent};
+use super::attempt_runs::{RunChain, find_run_chain};
+use super::runner::{RunStart, Runner};
+use super::runner_event::RunnerEvent;
 use crate::agent::{self, AgentCommand, RunOptions};
 use crate::diagnostics::Listener;
 use crate::git::Oid;
 use crate::lane::{self, Project};
+use crate::run_class::RunClass;
 use crate::store::LockName;
-use crate::store::records::{LaneState, RunClass};
+use crate::store::records::LaneState;
 use crate::swarm::Error;
-use crate::swarm::batch::{Batch, EventFacts};
-use crate::swarm::schedule::{RunBase, ScheduleEvent, TaskRunEnd};
-
-/// A run that the scheduler wants to start.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RunStart {
-    pub(super) task: usize,
-    pub(super) lane: usize,
-    pub(super) attempt: u32,
-    pub(super) base: RunBase,
-}
+use crate::swarm::batch::{Batch, EventFacts, batch_lanes, wake_other_schedulers};
+use crate::swarm::schedule::{ScheduleEvent, TaskRunEnd};
 
 /// Result of launching a run.
 pub(super) struct LaunchResult {
@@ -250,7 +243,7 @@ impl Runner<'_> {
     fn start_freed_runs(&mut self) -> Result<(), Error> {
         self.process_pending_events()?;
         if self.project.settings.max_running.is_some() {
-            crate::swarm::batch::wake_other_schedulers(self.project, self.batch.id());
+            wake_other_schedulers(self.project, self.batch.id());
             self.start_waiting_runs()?;
         }
         Ok(())

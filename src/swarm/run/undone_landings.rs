@@ -1,17 +1,16 @@
 //! Detection of tasks whose landings were undone, by an undo or by a user who moved the batch's branch.
 
-use super::log_summary::{LogSummary, event_task};
-use super::runner::{Runner, find_batch_lane};
+use super::log_summary::LogSummary;
 use crate::git::Oid;
 use crate::lane::{self, Project};
 use crate::store::now;
 use crate::swarm::Error;
-use crate::swarm::batch::{Batch, EventEntry, EventFacts, LogLine};
+use crate::swarm::batch::{Batch, EventEntry, EventFacts, LogLine, find_batch_lane};
 use crate::swarm::schedule::{ScheduleEvent, State, TaskOutcome};
 
 /// Returns an event for each task that landed according to the log and is not on the branch. No task in the
 /// returned order builds on a later one.
-fn find_undone_landings(
+pub(super) fn find_undone_landings(
     project: &Project,
     batch: &Batch,
     state: &State,
@@ -96,26 +95,5 @@ pub(super) fn apply_undone_landings(
     for (event, facts) in find_undone_landings(project, batch, state, known).unwrap_or_default() {
         state.apply_without_actions(&event);
         known.apply_line(&LogLine::Entry(Box::new(EventEntry { n: 0, at: now(), event, facts })));
-    }
-}
-
-impl Runner<'_> {
-    /// Logs the landings that were undone while no process ran the batch. The take-over that follows returns
-    /// the actions that are due because of them.
-    pub(super) fn log_undone_landings(&mut self) -> Result<(), Error> {
-        for (event, facts) in find_undone_landings(self.project, &self.batch, &self.state, &self.log_summary)?
-        {
-            drop(self.log_and_apply(&event, &facts)?);
-        }
-        Ok(())
-    }
-
-    /// Continues the tasks whose landings were undone, as far as no other batch has claimed them.
-    pub(super) fn continue_undone_tasks(&mut self) -> Result<(), Error> {
-        let undone = find_undone_landings(self.project, &self.batch, &self.state, &self.log_summary)?;
-        let tasks: Vec<usize> = undone.iter().filter_map(|(event, _)| event_task(event)).collect();
-        self.claim_tasks(&tasks)?;
-        self.pending_events.extend(undone);
-        self.process_pending_events()
     }
 }

@@ -1,30 +1,8 @@
 //! Status of a batch as a whole: starting, pausing, stopping and finishing it.
 
 use super::action::{Action, BatchOutcome, PauseReason};
-use super::state::State;
+use super::state::{BatchStatus, State};
 use super::task_phase::TaskPhase;
-
-/// Status of a batch. A weaker request never replaces a stronger one that came before. Only a resume, which
-/// the user requests, cancels any of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BatchStatus {
-    NotStarted,
-    Running,
-    /// Nothing new starts; running tasks finish and land.
-    Pausing(PauseReason),
-    /// The batch is paused and nothing is under way.
-    Paused(PauseReason),
-    /// Nothing new starts; the batch finishes once the running tasks have finished and landed.
-    WindingDown,
-    /// Running agents are stopped, and nothing more lands.
-    Stopping {
-        /// Outcome that the batch gets once everything has stopped.
-        outcome: BatchOutcome,
-        /// Whether runs are stopped at once, without time to wrap up.
-        hard: bool,
-    },
-    Finished(BatchOutcome),
-}
 
 impl State {
     pub(super) fn start_batch(&mut self) {

@@ -24,12 +24,11 @@
 mod action;
 mod batch_status;
 mod counters;
-mod dependency_graph;
 mod event;
 mod landing;
-mod landing_undone;
 mod lane;
 mod lane_choice;
+mod lane_release;
 mod layout;
 mod options;
 mod run_end;

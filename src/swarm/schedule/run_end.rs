@@ -1,13 +1,12 @@
 //! Effects of the end of a run on its task and on other tasks.
 
 use super::action::{Action, BatchOutcome};
-use super::batch_status::BatchStatus;
 use super::event::TaskRunEnd;
 use super::lane::LaneUse;
 use super::options::{LandingFailurePolicy, TaskFailurePolicy};
-use super::state::State;
+use super::state::{BatchStatus, State};
 use super::task_phase::{FailureReason, TaskPhase};
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 
 /// Number of consecutive start failures with which a task fails.
 const MAX_START_FAILURES: u32 = 3;

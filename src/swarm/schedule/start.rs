@@ -1,10 +1,9 @@
 //! Starting of runs: in the order of their ranks, as many as capacity allows.
 
 use super::action::{Action, RunBase};
-use super::batch_status::BatchStatus;
 use super::lane::{LaneUse, ScheduledLane};
 use super::lane_choice::LaneChoice;
-use super::state::State;
+use super::state::{BatchStatus, State};
 use super::task_phase::{FailureReason, TaskPhase};
 
 impl State {

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::action::{Action, RunBase};
-use super::batch_status::BatchStatus;
+use super::action::{Action, BatchOutcome, PauseReason, RunBase};
 use super::counters::{Counters, TaskMembership};
 use super::event::ScheduleEvent;
 use super::lane::{LaneUse, ScheduledLane};
@@ -49,6 +48,28 @@ pub(crate) struct State {
     pub(super) touched_lanes: BTreeSet<usize>,
     /// Actions that the current event has requested so far.
     pub(super) actions: Vec<Action>,
+}
+
+/// Status of a batch. A weaker request never replaces a stronger one that came before. Only a resume, which
+/// the user requests, cancels any of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BatchStatus {
+    NotStarted,
+    Running,
+    /// Nothing new starts; running tasks finish and land.
+    Pausing(PauseReason),
+    /// The batch is paused and nothing is under way.
+    Paused(PauseReason),
+    /// Nothing new starts; the batch finishes once the running tasks have finished and landed.
+    WindingDown,
+    /// Running agents are stopped, and nothing more lands.
+    Stopping {
+        /// Outcome that the batch gets once everything has stopped.
+        outcome: BatchOutcome,
+        /// Whether runs are stopped at once, without time to wrap up.
+        hard: bool,
+    },
+    Finished(BatchOutcome),
 }
 
 /// State of one task of a batch.
@@ -187,9 +208,9 @@ impl State {
             ScheduleEvent::CheckFailed { task } => {
                 self.on_not_landed(*task, Some(super::FailureReason::CheckFailed));
             }
-            ScheduleEvent::Pause => self.pause(super::PauseReason::Requested),
+            ScheduleEvent::Pause => self.pause(PauseReason::Requested),
             ScheduleEvent::Resume => self.resume(),
-            ScheduleEvent::Abort { hard } => self.abort(super::BatchOutcome::Aborted, *hard),
+            ScheduleEvent::Abort { hard } => self.abort(BatchOutcome::Aborted, *hard),
             ScheduleEvent::CapacityChanged { capacity: room } => self.capacity = *room,
             ScheduleEvent::CostReported { total } => self.spent_nanos = *total,
             ScheduleEvent::BudgetSet { limit: most } => self.options.budget_nanos = *most,

@@ -1,9 +1,8 @@
 //! Queries about the current status of a batch and its tasks.
 
 use super::action::{BatchOutcome, PauseReason};
-use super::batch_status::BatchStatus;
 use super::lane::LaneUse;
-use super::state::State;
+use super::state::{BatchStatus, State};
 use super::task_phase::{TaskOutcome, TaskPhase, UnfinishedPhase};
 
 /// Current status of a task, for reports.

@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::action::Action;
-use super::batch_status::BatchStatus;
 use super::event::TaskRunEnd;
 use super::lane::LaneUse;
-use super::state::State;
+use super::state::{BatchStatus, State};
 use super::task_phase::TaskPhase;
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 
 impl State {
     /// Requests every action again that was requested and may not have been carried out. `runs` lists the

@@ -1,6 +1,6 @@
 //! Phase of a task in the scheduler, and its outcome.
 
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 
 /// Reason for which a task has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

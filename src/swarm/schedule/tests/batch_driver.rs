@@ -1,6 +1,6 @@
 //! Driver for scheduler tests: feeds events to a batch and describes the requested actions in short lines.
 
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 use crate::swarm::schedule::{
     Action, BatchOptions, Phase, RunBase, ScheduleEvent, ScheduledTask, State, TaskRunEnd, Workload,
 };

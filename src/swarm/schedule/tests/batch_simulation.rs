@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::batch_case::{BatchCase, SeededRng, fixed_percent};
 use super::reference_model::ReferenceModel;
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 use crate::swarm::schedule::{Action, PauseReason, ScheduleEvent, State, TaskRunEnd, Workload};
 
 /// Result of one attempt to land a task.

@@ -1,7 +1,7 @@
 //! Scheduler tests for failures: their effect on other tasks, and when a task is retried.
 
 use super::batch_driver::{BatchDriver, build_tasks};
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 use crate::swarm::schedule::{
     BatchOptions, FailureReason, LandingFailurePolicy, LandingMode, ScheduleEvent, TaskFailurePolicy,
     TaskOutcome, TaskRunEnd,

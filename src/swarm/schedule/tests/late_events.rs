@@ -1,7 +1,7 @@
 //! Scheduler tests for late events: conflicts resolved and tasks retried after other tasks have continued.
 
 use super::batch_driver::{BatchDriver, build_phase, build_tasks};
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 use crate::swarm::schedule::{BatchOptions, LandingMode, LaneAssignment, ScheduleEvent, TaskRunEnd};
 
 /// Runs two waves, tasks 0 and 2, then 1 and 3, where 3 depends on 0 and 2. Task 0 has a conflict and lands

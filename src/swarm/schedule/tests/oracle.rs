@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::batch_case::BatchCase;
 use super::batch_simulation::{LandingVerdict, planned_run_end, planned_verdict, resolves_conflict};
 use super::plan_stages::{expected_stages, transitive_dependencies};
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 use crate::swarm::schedule::{FailureReason, LandingMode, TaskOutcome, TaskRunEnd, Workload};
 
 /// Returns the possible outcomes of each task. There is one outcome, or two where the task builds on work in

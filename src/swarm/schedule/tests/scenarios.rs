@@ -1,7 +1,7 @@
 //! Scheduler tests for landing modes, lanes, limits and user requests, as scenarios written by hand.
 
 use super::batch_driver::{BatchDriver, build_phase, build_tasks};
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 use crate::swarm::schedule::{
     BatchOptions, BatchOutcome, LandingMode, LaneAssignment, PauseReason, ScheduleEvent, ScheduledTask,
     State, TaskOutcome, TaskRunEnd, UnfinishedPhase, Workload, WorkloadError,

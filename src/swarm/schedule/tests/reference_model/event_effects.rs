@@ -1,7 +1,7 @@
 //! Effects of the scheduler's events on the reference model.
 
 use super::{ReferenceModel, blocks_dependents};
-use crate::store::records::RunClass;
+use crate::run_class::RunClass;
 use crate::swarm::schedule::{
     FailureReason, LandingFailurePolicy, ScheduleEvent, TaskFailurePolicy, TaskOutcome, TaskRunEnd,
 };

@@ -1,4 +1,4 @@
-//! Record of an agent's activity during a run, as its hooks reported it last.
+//! Records about agents: activity and report of a lane's agent, and the session of the supervising agent.
 
 use std::fmt;
 
@@ -50,5 +50,42 @@ pub(crate) struct ActivityRecord {
 }
 
 impl Record for ActivityRecord {
+    const FORMAT: u32 = 1;
+}
+
+/// Last report of a lane's agent about its task. It is informational: git-proq decides nothing by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReportRecord {
+    /// Run of the lane that reported; zero before the first.
+    pub(crate) run: u32,
+    /// Time of the report.
+    pub(crate) at: Moment,
+    /// Status of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<String>,
+    /// Findings of the agent.
+    #[serde(default)]
+    pub(crate) findings: Vec<String>,
+    /// Steps that only the user can do.
+    #[serde(default)]
+    pub(crate) human_steps: Vec<String>,
+}
+
+impl Record for ReportRecord {
+    const FORMAT: u32 = 1;
+}
+
+/// Supervising agent that was started last, and its session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OverseerRecord {
+    /// Kind of agent.
+    pub(crate) agent: String,
+    /// Session id.
+    pub(crate) session: String,
+    /// Time of the start.
+    pub(crate) started: Moment,
+}
+
+impl Record for OverseerRecord {
     const FORMAT: u32 = 1;
 }
