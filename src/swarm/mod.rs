@@ -6,7 +6,6 @@ mod dependency_graph;
 mod done_marks;
 mod draft_error;
 pub(crate) mod drafts;
-mod error;
 mod file_replacement;
 mod lane_sharing;
 mod plan;
@@ -31,13 +30,12 @@ mod toml_plan;
 mod yaml;
 
 pub(crate) use batch::{
-    Batch, BatchError, BatchRecord, BatchTask, ControlRequestKind, CriteriaReport, EventEntry, Ledger,
+    Batch, BatchError, BatchRecord, BatchTask, ControlRequestKind, CriteriaReport, Error, EventEntry, Ledger,
     LogLine, LogTail, NewBatch, TaskDefaults, batch_tasks, create_batch, find_batch, is_running as is_run,
     list_batches as batches, schedule_phases,
 };
 pub(crate) use dependency_graph::{CriticalPath, DependencyGraph};
 pub(crate) use draft_error::DraftError;
-pub(crate) use error::Error;
 pub(crate) use lane_sharing::{FileOverlap, LaneSharing};
 pub(crate) use plan::{Group, Phase, PhaseOrder, Plan, PlanTask, Progress, Size, Task};
 pub(crate) use plan_commands::{collect_plan_commands, criterion_command};

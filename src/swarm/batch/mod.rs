@@ -33,7 +33,7 @@ mod task;
 pub(crate) use control_request::{ControlRequest, ControlRequestKind, pending_requests};
 pub(crate) use create::{NewBatch, create_batch, find_batch, list_batches};
 pub(crate) use criteria_report::{CriteriaReport, CriterionStatus};
-pub(crate) use error::BatchError;
+pub(crate) use error::{BatchError, Error};
 pub(crate) use lanes::{batch_lanes, find_batch_lane};
 pub(crate) use ledger::{Ledger, TaskKey};
 pub(crate) use log::{BatchLog, EventEntry, EventFacts, LogLine, LogTail, TaskLanding, read_log};

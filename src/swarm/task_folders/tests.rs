@@ -1,8 +1,11 @@
 //! Tests of task folders: parsing, each error, and links out of the repository.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::super::{Progress, Size};
+use super::layout::id_from_folder_name;
 use super::*;
 use crate::explain::Explain;
 use crate::swarm::DependencyGraph;
