@@ -44,7 +44,7 @@ pub(crate) struct OperationHeader {
     pub(crate) command_group: Option<String>,
     /// Path of the `proq` folder at that time. A repository that is moved or copied keeps its operations, so
     /// their paths must be adapted.
-    #[serde(default, with = "super::path_form::option", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::store::path_form::option", skip_serializing_if = "Option::is_none")]
     pub(crate) root: Option<PathBuf>,
 }
 

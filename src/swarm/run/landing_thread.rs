@@ -1,5 +1,4 @@
-//! Landing of tasks, by a separate thread, one landing after the other. A landing that cannot be tried now is
-//! retried later and does not delay others.
+//! The thread that lands a batch's tasks, one landing after the other, and retries those that cannot land yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

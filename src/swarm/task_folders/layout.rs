@@ -8,13 +8,13 @@ use super::super::{PlanError, source_file};
 use crate::terminal_text;
 
 /// File name of a task's prompt.
-pub(in crate::swarm) const PROMPT_FILE: &str = "PROMPT.md";
+pub(crate) const PROMPT_FILE: &str = "PROMPT.md";
 /// Source that names the tasks of all areas.
-pub(in crate::swarm) const ALL_AREAS: &str = "all";
+pub(crate) const ALL_AREAS: &str = "all";
 /// Name of the folder for done tasks.
 pub(super) const ARCHIVE_FOLDER: &str = "archive";
 /// File name of the mark in a done task's folder.
-pub(in crate::swarm) const DONE_MARK: &str = ".DONE";
+pub(crate) const DONE_MARK: &str = ".DONE";
 
 /// The folder of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl TaskLayout<'_> {
 }
 
 /// Returns the path to which a done task's folder is archived; none for a folder without a parent.
-pub(in crate::swarm) fn archive_path(folder: &Path) -> Option<PathBuf> {
+pub(crate) fn archive_path(folder: &Path) -> Option<PathBuf> {
     Some(folder.parent()?.join(ARCHIVE_FOLDER).join(folder.file_name()?))
 }
 
