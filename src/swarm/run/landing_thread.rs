@@ -1,4 +1,4 @@
-//! The thread that lands a batch's tasks, one landing after the other, and retries those that cannot land yet.
+//! The thread that lands a batch's tasks, one landing after the other, with retries of those that must wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
