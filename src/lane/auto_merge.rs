@@ -2,7 +2,7 @@
 //! auto-merge is turned off.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Error, Inbox, Operation, Project, effective_state, pending_messages_text};
 use crate::event;
@@ -61,26 +61,6 @@ fn unlocked_auto_merge_lanes(
         .filter(move |lane| is_free(lane))
         .filter_map(move |lane| Some((auto_merge_status(project, &lane).ok()?, lane)))
         .map(|(status, lane)| (lane, status))
-}
-
-/// Returns the present record of a lane, or the last one if the lane was removed, with the folder of its
-/// records. A lane with auto-merge may be removed as soon as its run is finished.
-///
-/// # Errors
-/// [`Error::UnknownLane`] when no record of the lane is left.
-pub(crate) fn load_present_or_past_lane<P>(
-    project: &Project,
-    lane: &LaneRecord<P>,
-) -> Result<(PathBuf, AnyLane), Error> {
-    let layout = project.store.layout();
-    let record = AnyLane::load_if_exists(&layout.lane_record(&lane.name))?
-        .map(|lane| project.with_current_location(lane));
-    if let Some(present) = record.filter(|now| now.is_same_lane(lane)) {
-        return Ok((layout.lane(&present.name), present));
-    }
-    let past = project.all_past_lanes().into_iter().rfind(|(_, past)| past.is_same_lane(lane));
-    let past = past.map(|(name, past)| (layout.history().join(name), past));
-    past.ok_or_else(|| Error::UnknownLane { name: lane.name.clone(), similar: None })
 }
 
 /// Result of the check whether a lane can land automatically now.

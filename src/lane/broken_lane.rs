@@ -1,36 +1,8 @@
 //! Refusal to work in a lane whose worktree lacks what git needs to detect changes in it.
 
-use std::borrow::Cow;
-
-use super::{Error, Project, find_folder_fault};
-use crate::explain::{Exit, Explain};
+use super::{BrokenLane, Error, Project, find_folder_fault};
 use crate::git::WorktreeDefect;
 use crate::store::records::AnyLane;
-
-/// A lane whose worktree is too damaged for an agent to work in it.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot start an agent in lane '{name}': {reason}")]
-pub struct BrokenLane {
-    name: String,
-    reason: String,
-    repair_command: Option<String>,
-}
-
-impl Explain for BrokenLane {
-    fn is_decision(&self) -> bool {
-        true
-    }
-
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        let repair = self.repair_command.as_ref().map(|command| format!("make it whole: {command}"));
-        let remove = format!("or remove it, saving everything first: git proq discard --force {}", self.name);
-        repair.into_iter().chain([remove]).map(Cow::from).collect()
-    }
-
-    fn exit(&self) -> Exit {
-        Exit::Refused
-    }
-}
 
 /// Returns which part of git's data the worktree of a lane lacks; none for a lane without its own worktree,
 /// and for one whose folder is missing.

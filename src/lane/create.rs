@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::populate_lanes::{self, EmptyWorktree, PopulateOutcome};
+use super::ports::reserved_ports;
 use super::remove::remove_locked;
-use super::set_up::{LaneSetUp, reserved_ports};
+use super::set_up::LaneSetUp;
 use super::{
     Base, Error, LaneName, LockedWorktree, Operation, Project, RemovalReason, RemovedLane, SetUpLevel,
     checkout_mode, lanes_folder, operate, require_set_up_approved, rollback_create,

@@ -61,7 +61,7 @@ pub enum Error {
         similar: Option<String>,
     },
     /// The command needs a branch, and the lane has none.
-    #[error("lane '{name}' has no branch and no changes of its own: it is {}", super::read_only::purpose_phrase(*purpose))]
+    #[error("lane '{name}' has no branch and no changes of its own: it is {}", purpose_phrase(*purpose))]
     NoLaneBranch {
         /// Name of the lane.
         name: String,
@@ -166,7 +166,7 @@ pub enum Error {
         branch: String,
     },
     /// The working directory of the process is in no lane.
-    #[error("this is no lane: {}{}", dir.display(), super::report::describe_claimed_lane(claimed.as_deref()))]
+    #[error("this is no lane: {}{}", dir.display(), describe_claimed_lane(claimed.as_deref()))]
     NoLaneHere {
         /// Working directory of the process.
         dir: PathBuf,
@@ -266,6 +266,19 @@ pub enum Error {
     /// A step could be neither finished nor undone.
     #[error("something could neither be ended nor be taken back; nothing more was begun")]
     StuckStep,
+    /// An operation cannot be undone, for the reason in `source`.
+    #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), without_assurance(source))]
+    CannotUndo {
+        /// Number of the operation.
+        number: u64,
+        /// Whether the operation is an undo that was to be redone.
+        redo: bool,
+        /// Command that undoes exactly the same operations with force; `None` if there is no such command.
+        forced_command: Option<String>,
+        /// Reason for the refusal.
+        #[source]
+        source: Box<Error>,
+    },
     /// Error from the set-up of a lane.
     #[error(transparent)]
     SetUp(#[from] SetUpError),
@@ -335,4 +348,33 @@ impl Error {
             _ => false,
         }
     }
+}
+
+/// Returns the purpose as a noun phrase with its article, for use in a sentence.
+pub(crate) fn purpose_phrase(purpose: LanePurpose) -> &'static str {
+    match purpose {
+        LanePurpose::Plan => "a plan",
+        LanePurpose::Answer => "an answer",
+        LanePurpose::InPlace => "work in the main checkout",
+    }
+}
+
+/// Returns the clause that names the lane claimed by the environment, for an error outside of any lane; empty
+/// without a claim.
+fn describe_claimed_lane(claimed: Option<&str>) -> String {
+    claimed.map(|lane| format!(", though PROQ_LANE says '{lane}'")).unwrap_or_default()
+}
+
+/// Returns the clause that an operation cannot be undone or redone.
+fn refusal_clause(redo: bool) -> &'static str {
+    if redo { ", an undo, cannot be taken back" } else { " cannot be undone" }
+}
+
+/// Returns an error's text without its "nothing was changed", which the outer error states for the entire
+/// undo.
+fn without_assurance(e: &Error) -> String {
+    let text = e.to_string();
+    let trimmed =
+        text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was made"));
+    trimmed.unwrap_or(&text).to_owned()
 }

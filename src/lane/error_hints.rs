@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Error;
+use super::{Error, UndoError};
 use crate::explain::{Exit, Explain};
 use crate::git;
 use crate::store::records::LanePurpose;
@@ -32,6 +32,9 @@ impl Error {
             }
             Error::SetUp(e) => e.hints(),
             Error::Undo(e) => e.hints(),
+            Error::CannotUndo { number, forced_command, source, .. } => {
+                refusal_hints(*number, forced_command.as_deref(), source)
+            }
             Error::SymbolicBranch(e) => e.hints(),
             Error::Broken(e) => e.hints(),
             Error::Location(e) => e.hints(),
@@ -159,7 +162,7 @@ impl Explain for Error {
     fn exit(&self) -> Exit {
         match self {
             Error::InvalidName { .. } | Error::NeedsOnto { .. } | Error::NoLaneBranch { .. } => Exit::Usage,
-            Error::RecoveryFailed { source, .. } => source.exit(),
+            Error::RecoveryFailed { source, .. } | Error::CannotUndo { source, .. } => source.exit(),
             Error::SetUp(e) => e.exit(),
             Error::Undo(e) => e.exit(),
             Error::Location(e) => e.exit(),
@@ -169,5 +172,33 @@ impl Explain for Error {
             Error::Process(e) => e.exit(),
             _ => Exit::Refused,
         }
+    }
+}
+
+/// Returns the hints for an operation that cannot be undone for the reason in `source`. `forced_command`
+/// undoes it with force.
+fn refusal_hints(number: u64, forced_command: Option<&str>, source: &Error) -> Vec<Cow<'static, str>> {
+    match (source, forced_command) {
+        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
+            vec![
+                format!("undo it all the same, keeping what came after under a ref: {forced_command}").into(),
+            ]
+        }
+        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
+            vec![format!("see what it did: git proq op show {number}").into()]
+        }
+        (Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. }, Some(forced_command)) => {
+            let forced_hint =
+                format!("remove the lane all the same, saving everything first: {forced_command}");
+            help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
+        }
+        // A commit would build on the commits to undo, so only a stash is suggested.
+        (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
+            vec![remedy.stash_hint(dir)]
+        }
+        (Error::PathMissing { .. }, _) => {
+            vec![format!("see what of it is still there: git proq op show {number}").into()]
+        }
+        (other, _) => other.hints(),
     }
 }

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::crash_reason::describe_crash;
+use super::lane_state::{RESULT_PENDING_DETAIL, effective_state};
 use super::status_cache::StatusCache;
-use super::{Error, Inbox, Project, conflict_validity, last_activity, load_present_or_past_lane};
-use crate::fail_points;
+use super::{Error, Inbox, Project, conflict_validity, last_activity};
 use crate::git::{
     Distance, Oid, ScanRequest, WorktreeDefect, WorktreeList, WorktreeStatus,
     scan_statuses as scan_all_statuses,
@@ -39,53 +38,6 @@ pub(crate) struct LaneView {
     pub(crate) pending_messages: usize,
     /// Uncommitted changes of the worktree, or `None` if they could not be determined.
     pub(crate) dirty: Option<WorktreeStatus>,
-}
-
-/// State detail between the exit of an agent and the write of its result, which a full disk may delay.
-const RESULT_PENDING_DETAIL: &str = "its agent has ended; what came of it is being written";
-
-/// Returns a lane's state, checked against its locks, and the detail of that state.
-pub(crate) fn effective_state<P>(
-    project: &Project,
-    lane: &LaneRecord<P>,
-) -> Result<(LaneState, Option<String>), Error> {
-    let is_claimed = lane.state.is_claimed();
-    let locks = project.store.locks();
-    if !is_claimed {
-        // A process that the agent started may outlive it.
-        if lane.attempt > 0 && locks.is_held(&LockName::AgentAlive(lane.name.clone()))? {
-            return Ok((LaneState::Orphaned, Some("a process of its agent lives on".into())));
-        }
-        return Ok((lane.state, lane.detail.clone()));
-    }
-    fail_points::hit("state.claimed");
-    let alive = LockName::AgentAlive(lane.name.clone());
-    if locks.is_held(&LockName::Run(lane.name.clone()))? {
-        let detail = match lane.state == LaneState::Running && !locks.is_held(&alive)? {
-            true => lane.detail.clone().or_else(|| Some(RESULT_PENDING_DETAIL.to_owned())),
-            false => super::agent_activity::describe_activity(project, lane).or_else(|| lane.detail.clone()),
-        };
-        return Ok((lane.state, detail));
-    }
-    fail_points::hit("state.free");
-    // The supervisor writes the final state before it releases the lock, so the record is read again.
-    match load_present_or_past_lane(project, lane) {
-        Ok((_, current)) if !current.state.is_claimed() => return Ok((current.state, current.detail)),
-        // That run has finished, and another one has started since the lock was checked.
-        Ok((_, current)) if current.attempt != lane.attempt => return effective_state(project, &current),
-        _ => {}
-    }
-    if locks.is_held(&alive)? {
-        return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
-    }
-    Ok((state_after_run(project, &lane.name, LaneState::Failed), Some(describe_crash(project, &lane.name))))
-}
-
-/// Returns a lane's state after a run that finished in `state`. After a run that resolves a conflict, the
-/// lane is still in conflict while the record of the resolution exists.
-pub(crate) fn state_after_run(project: &Project, lane: &str, state: LaneState) -> LaneState {
-    // An unreadable record still means a conflict.
-    if project.store.layout().resolution_record(lane).exists() { LaneState::Conflict } else { state }
 }
 
 /// Partial result of [`lane_views_with_progress`], reported while the rest is computed.

@@ -1,57 +1,17 @@
 //! Location of lanes' worktrees: the setting `lane.location`, and the paths that it must not lead to.
 
-use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use super::{Error, LaneName, Project};
+use super::{Error, LaneName, LocationError, Project};
 use crate::config::DEFAULT_LANE_LOCATION;
-use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
 
 /// Placeholder for the lane's name.
 const LANE_PLACEHOLDER: &str = "{lane}";
 /// Placeholder for the name of the main checkout's folder.
 const REPO_PLACEHOLDER: &str = "{repo}";
-
-/// Error about a setting `lane.location` that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LocationError {
-    /// The location is in a git directory.
-    #[error("lane.location leads to {}, which is in a git directory; nothing was made", folder.display())]
-    InGitDirectory {
-        /// Folder that would contain the lanes.
-        folder: PathBuf,
-    },
-    /// The location is in a checkout, where git would take lanes for its own files.
-    #[error("lane.location leads to {}, which is in the checkout {}; nothing was made", folder.display(), checkout.display())]
-    InCheckout {
-        /// Folder that would contain the lanes.
-        folder: PathBuf,
-        /// Top folder of the checkout.
-        checkout: PathBuf,
-    },
-    /// The location starts with `~`, and the home folder is unknown.
-    #[error("lane.location begins with ~, and there is no home folder; nothing was made")]
-    NoHome,
-}
-
-impl Explain for LocationError {
-    fn hints(&self) -> Vec<Cow<'static, str>> {
-        vec![
-            "beside the main checkout: git config proq.lane.location '../{repo}.{lane}'".into(),
-            format!(
-                "or in it, where git leaves it alone: git config proq.lane.location '{DEFAULT_LANE_LOCATION}'"
-            )
-            .into(),
-        ]
-    }
-
-    fn exit(&self) -> Exit {
-        Exit::Refused
-    }
-}
 
 /// Folder that contains lanes' worktrees, and the naming scheme of the worktree folders in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Lanes: names, states, creation and removal, worktree set-up, snapshots, trash, and the operations that
 //! change them.
 
-mod agent_activity;
 mod attachments;
 mod attempts;
 mod auto_merge;
 mod auto_snapshot;
 mod base;
 mod broken_lane;
+mod broken_lane_error;
 mod checkout_mode;
 mod checks_dir;
 mod commit_graph;
@@ -31,10 +31,13 @@ mod in_place_finish;
 mod inbox;
 mod landing_checks;
 mod lane_costs;
+mod lane_records;
+mod lane_state;
 mod lanes_folder;
 mod leftovers;
 mod list;
 mod location;
+mod location_error;
 mod locked_worktree;
 mod lost_changes;
 mod misplaced;
@@ -59,9 +62,11 @@ mod resolve_worktree;
 mod revert;
 mod rewind;
 mod rollback_create;
+mod run_lock;
 mod saved_refs;
 mod scope_overlap;
 mod set_up;
+mod set_up_error;
 mod shared_settings;
 mod snap_restore;
 mod snap_view;
@@ -71,6 +76,7 @@ mod snapshot_store;
 mod status_cache;
 mod steps;
 mod symbolic_branch;
+mod symbolic_branch_error;
 mod temp_cleanup;
 mod trash;
 mod undo;
@@ -82,17 +88,16 @@ mod unrecorded_worktree;
 mod verify_cache_expiry;
 mod veto_hooks;
 
-pub(crate) use agent_activity::last_activity;
 pub(crate) use attachments::{MessageFiles, attach, attachments, format_file_list, past_attachments};
 pub(crate) use attempts::{any_lanes_by_name, group_attempts, group_sort_key, lanes_by_name};
 pub(crate) use auto_merge::{
     AutoMergeStatus, advance_run_tip, auto_merge_status, hold_auto_merge, lanes_waiting_to_land,
-    load_present_or_past_lane, moved_since_run, record_refused_merge, refuse_moved_lanes, undelivered_reason,
+    moved_since_run, record_refused_merge, refuse_moved_lanes, undelivered_reason,
 };
 pub(crate) use auto_snapshot::{is_any_agent_running, run_auto_snapshots};
 pub(crate) use base::{Base, resolve as resolve_base};
-pub use broken_lane::BrokenLane;
 pub(crate) use broken_lane::{missing_git_data, require_intact_worktree};
+pub use broken_lane_error::BrokenLane;
 pub(crate) use checkout_mode::{is_sparse_by_scope, widen_sparse_cone};
 pub(crate) use commit_graph::start_commit_graph_if_due;
 pub(crate) use conflict_validity::is_conflict_current;
@@ -101,7 +106,7 @@ pub(crate) use create::{Created, LanePlan, NewLane, clean_title, create_lane, pl
 pub(crate) use create_many::{create_attempts, create_lanes, plan_attempts};
 pub(crate) use delivered_messages::read_delivered;
 pub(crate) use detached_worktree::{close_detached_worktree, open_detached_worktree};
-pub(crate) use error::Error;
+pub(crate) use error::{Error, purpose_phrase};
 pub(crate) use evidence::{
     RemovalEvidence, gather as gather_evidence, inspect_worktree, is_contained, lost_commit,
 };
@@ -124,16 +129,17 @@ pub(crate) use inbox::{
 };
 pub(crate) use landing_checks::current_layers;
 pub(crate) use lane_costs::total_costs;
+pub(crate) use lane_records::load_present_or_past_lane;
+pub(crate) use lane_state::{effective_state, last_activity, state_after_run};
 pub(crate) use lanes_folder::{create_lanes_folder, exclude_patterns, files_missing_exclude};
 pub(crate) use leftovers::{
     LeftoversOutcome, commit_leftovers, contains_conflict, leftovers_to_commit, move_nested_repo_command,
     snapshot_leftovers,
 };
 pub(crate) use list::{
-    LaneView, LaneViewProgress, effective_state, lane_views, lane_views_with_progress, state_after_run,
-    unrecorded_worktrees,
+    LaneView, LaneViewProgress, lane_views, lane_views_with_progress, unrecorded_worktrees,
 };
-pub use location::LocationError;
+pub use location_error::LocationError;
 pub(crate) use locked_worktree::LockedWorktree;
 pub(crate) use misplaced::{LaneFolderFault, find_folder_fault};
 pub(crate) use name::LaneName;
@@ -148,8 +154,7 @@ pub(crate) use preview_return::{existing_worktree_on_branch, origin_branch_elsew
 pub(crate) use project::Project;
 pub(crate) use read_only::{
     GuestLanePlan, GuestLaneRequest, ReadLocation, create_guest_lane, current_read_target,
-    forget_unstarted_lane, last_answer, plan_guest_lane, purpose_phrase, remove_guest_lane, require_not_busy,
-    run_answer,
+    forget_unstarted_lane, last_answer, plan_guest_lane, remove_guest_lane, require_not_busy, run_answer,
 };
 pub(crate) use recover::{StuckOperation, recover, stuck_operations};
 pub(crate) use remove::{RemovalReason, RemovedLane, refuse_removal, removal_command, remove};
@@ -159,16 +164,16 @@ pub(crate) use report::{
 pub(crate) use resolve_worktree::{ClosedResolution, close_resolution, open_resolution};
 pub(crate) use rewind::{LaneFingerprint, rewind_lane};
 pub(crate) use scope_overlap::{OverlappingLane, ScopeOverlap, overlapping_lanes};
-pub use set_up::SetUpError;
 pub(crate) use set_up::{
     SetUpLevel, SyncPlan, plan_sync, refresh_env_file, require_set_up_approved, run_skipped_commands, sync,
 };
+pub use set_up_error::SetUpError;
 pub(crate) use shared_settings::{changed_settings, list_names, shared_settings};
 pub(crate) use snap_restore::{RestoreReport, choose_stash_method, restore_snapshot};
 pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, restore_folder_command, snap_views};
 pub use snapshot_error::SnapshotError;
-pub use symbolic_branch::SymbolicBranch;
 pub(crate) use symbolic_branch::find_symbolic_branch;
+pub use symbolic_branch_error::SymbolicBranch;
 pub(crate) use trash::{TrashUsage, describe_unreadable, describe_waiting_folders, trash_usage};
 pub(crate) use undo::{
     UndoPlan, UndoTarget, check_undoable as check_undo_possible, plan as plan_undo, undo,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::operation::Operation;
 use super::steps::preview_ignored_files;
-use super::{Error, SnapshotError, snapshot_store};
+use super::{Error, snapshot_store};
 use crate::fail_points;
 use crate::git::{Oid, RepoPath, RestoreOutcome, Snapshot, WorktreeScan};
 use crate::store::records::{PreRestoreState, SnapshotRecord, Step};
@@ -141,7 +141,7 @@ impl Operation<'_> {
             return Ok(snapshot.clone());
         }
         let snap = self.project.load_snap(id)?;
-        SnapshotError::refuse_lost(self.project, &snap)?;
+        self.project.require_snap_commit(&snap)?;
         Ok(snap.snapshot)
     }
 

@@ -6,10 +6,9 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use super::set_up::reserved_ports;
 use super::{Error, Project};
 use crate::config::LANE_PORT_COUNT;
-use crate::store::records::{AnyLane, PORT_COUNT, Ports};
+use crate::store::records::{AnyLane, PORT_COUNT, Ports, SetUpRecord};
 use crate::store::{LockName, Record};
 
 // The port range of a setting is divided into blocks of the size that a record has.
@@ -87,6 +86,11 @@ fn is_free(port: u16) -> bool {
     });
     // On some systems a listener on all addresses does not prevent a bind to one of them.
     !is_bound && TcpStream::connect_timeout(&SocketAddr::new(local[0], port), CONNECT_TIMEOUT).is_err()
+}
+
+/// Returns the ports that are reserved for a lane without a record yet.
+pub(super) fn reserved_ports(project: &Project, name: &str) -> Option<Ports> {
+    SetUpRecord::load_if_exists(&project.store.layout().set_up_record(name)).ok().flatten()?.ports
 }
 
 #[cfg(test)]

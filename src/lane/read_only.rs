@@ -7,7 +7,7 @@ use super::create::{choose_name, lock_name, title_from_prompt};
 use super::detached_worktree::close_detached_worktree;
 use super::in_place::require_in_place_possible;
 use super::remove::move_to_history;
-use super::{Error, LaneName, Operation, Project, RemovalReason, effective_state, ports};
+use super::{Error, LaneName, Operation, Project, RemovalReason, effective_state, ports, purpose_phrase};
 use crate::event;
 use crate::fail_points;
 use crate::git::{Oid, WorktreeList};
@@ -174,15 +174,6 @@ fn new_record(project: &Project, name: &LaneName, plan: &GuestLanePlan<'_>) -> A
     let title = title_from_prompt(request.prompt).unwrap_or_else(|| name.to_string());
     let port = ports::choose_ports(project, name.as_str());
     LaneRecord { title, agent: Some(request.agent.clone()), ports: port, ..lane }
-}
-
-/// Returns the purpose as a noun phrase with its article, for use in a sentence.
-pub(crate) fn purpose_phrase(purpose: LanePurpose) -> &'static str {
-    match purpose {
-        LanePurpose::Plan => "a plan",
-        LanePurpose::Answer => "an answer",
-        LanePurpose::InPlace => "work in the main checkout",
-    }
 }
 
 /// Removes a guest lane. Its prompts and answers are retained in the history, under the returned name.

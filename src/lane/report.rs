@@ -151,12 +151,6 @@ pub(crate) fn validate(report: AgentReport) -> Result<AgentReport, Error> {
     Ok(report)
 }
 
-/// Returns the clause that names the lane claimed by the environment, for an error outside of any lane; empty
-/// without a claim.
-pub(super) fn describe_claimed_lane(claimed: Option<&str>) -> String {
-    claimed.map(|lane| format!(", though PROQ_LANE says '{lane}'")).unwrap_or_default()
-}
-
 fn summarize(lane: &str, report: &ReportRecord) -> String {
     let count =
         |n: usize, noun: &str| (n > 0).then(|| format!("{n} {noun}{}", if n == 1 { "" } else { "s" }));

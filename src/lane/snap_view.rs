@@ -1,6 +1,6 @@
 //! View of each snapshot for the user: state, files, and lookup by id.
 
-use super::{Error, Project, SnapshotError};
+use super::{Error, Project};
 use crate::git::{self, Oid, RepoPath, UncapturedPath, tree_changes};
 use crate::store::Record;
 use crate::store::records::{AutomaticInfo, LaneRecord, PreviewRecord, SnapshotRecord};
@@ -74,7 +74,7 @@ pub(crate) fn find_snap(project: &Project, prefix: &str) -> Result<SnapView, Err
         [] => Err(Error::UnknownSnapshot { id: shortened() }),
         [id] => {
             let record = project.load_snap(id)?;
-            SnapshotError::refuse_lost(project, &record)?;
+            project.require_snap_commit(&record)?;
             Ok(SnapView { state: Waiters::load(project)?.state(&record), record })
         }
         _ => Err(Error::AmbiguousSnapshot { id: shortened(), ids }),

@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::Project;
 use crate::explain::{Explain, shell_quote_path};
 use crate::git::{LocalChangesHint, Oid, RepoPath, list_paths};
-use crate::store::records::SnapshotRecord;
 
 /// Error about a single snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -43,17 +41,6 @@ pub enum SnapshotError {
         /// Commands that move the staged changes out of the way.
         remedy: Box<LocalChangesHint>,
     },
-}
-
-impl SnapshotError {
-    /// Fails if the commit of a snapshot is lost.
-    pub(super) fn refuse_lost(project: &Project, snap: &SnapshotRecord) -> Result<(), SnapshotError> {
-        let (id, commit) = (snap.id.clone(), snap.snapshot.commit);
-        if !project.is_snap_lost(snap) {
-            return Ok(());
-        }
-        Err(SnapshotError::CommitLost { folder: project.store.layout().snapshot(&id), id, commit })
-    }
 }
 
 impl Explain for SnapshotError {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::expire::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
 use super::in_place::is_snap_needed_in_place;
-use super::{Error, Project};
+use super::{Error, Project, SnapshotError};
 use crate::fail_points;
 use crate::git::{self, Oid};
 use crate::store::records::SnapshotRecord;
@@ -101,6 +101,15 @@ impl Project {
     /// Returns whether git has lost the commit of a snapshot, because no ref kept it.
     pub(crate) fn is_snap_lost(&self, snap: &SnapshotRecord) -> bool {
         !self.repo.has_object(snap.snapshot.commit)
+    }
+
+    /// Fails if git has lost the commit of a snapshot.
+    pub(super) fn require_snap_commit(&self, snap: &SnapshotRecord) -> Result<(), SnapshotError> {
+        let (id, commit) = (snap.id.clone(), snap.snapshot.commit);
+        if !self.is_snap_lost(snap) {
+            return Ok(());
+        }
+        Err(SnapshotError::CommitLost { folder: self.store.layout().snapshot(&id), id, commit })
     }
 
     /// Returns the commit of a snapshot without a record, for example because its folder was deleted. Only

@@ -108,7 +108,7 @@ impl UndoPlan {
     /// Wraps the reason why operation `number` cannot be undone, with the command that would force it.
     fn refusal(&self, number: u64, source: Error) -> Error {
         let (source, redo) = (Box::new(source), self.target == UndoTarget::LastUndo);
-        UndoError::CannotUndo { number, redo, forced_command: self.forced_command(), source }.into()
+        Error::CannotUndo { number, redo, forced_command: self.forced_command(), source }
     }
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn check_undoable(project: &Project, planned: &UndoPlan, force: bool)
 /// then keeps those commits. Uncommitted changes in the way always refuse the undo.
 ///
 /// # Errors
-/// [`UndoError::CannotUndo`] with the reason; then nothing was changed.
+/// [`Error::CannotUndo`] with the reason; then nothing was changed.
 pub(crate) fn undo(project: &Project, planned: &UndoPlan, force: bool) -> Result<(), Error> {
     let mut header = OperationHeader::new(match planned.target {
         UndoTarget::Last(_) => "undo",

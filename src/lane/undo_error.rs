@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Error;
-use crate::explain::{Exit, Explain, shell_quote_path};
+use crate::explain::{Explain, shell_quote_path};
 use crate::git;
 
 /// Reason why operations cannot be undone.
@@ -28,19 +27,6 @@ pub enum UndoError {
         requested: u64,
         /// Number of the last operation in effect; `None` if there is none.
         last: Option<u64>,
-    },
-    /// An operation cannot be undone, for the reason in `source`.
-    #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), without_assurance(source))]
-    CannotUndo {
-        /// Number of the operation.
-        number: u64,
-        /// Whether the operation is an undo that was to be redone.
-        redo: bool,
-        /// Command that undoes exactly the same operations with force; `None` if there is no such command.
-        forced_command: Option<String>,
-        /// Reason for the refusal.
-        #[source]
-        source: Box<Error>,
     },
     /// The branch has new commits on top of those to undo.
     #[error("'{branch}' has moved on to {} since", tip.short())]
@@ -142,20 +128,6 @@ fn single_hint(text: String) -> Vec<Cow<'static, str>> {
     vec![text.into()]
 }
 
-/// Returns the clause that an operation cannot be undone or redone.
-fn refusal_clause(redo: bool) -> &'static str {
-    if redo { ", an undo, cannot be taken back" } else { " cannot be undone" }
-}
-
-/// Returns an error's text without its "nothing was changed", which the outer error states for the entire
-/// undo.
-fn without_assurance(e: &Error) -> String {
-    let text = e.to_string();
-    let trimmed =
-        text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was made"));
-    trimmed.unwrap_or(&text).to_owned()
-}
-
 impl Explain for UndoError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -168,9 +140,6 @@ impl Explain for UndoError {
                     )
                     .into(),
                 ]
-            }
-            UndoError::CannotUndo { number, forced_command, source, .. } => {
-                refusal_hints(*number, forced_command.as_deref(), source)
             }
             UndoError::WorktreeEdits { flag_remedy: Some(remedy), dir, .. } => vec![remedy.stash_hint(dir)],
             UndoError::WorktreeEdits { in_preview: true, .. } => {
@@ -204,13 +173,6 @@ impl Explain for UndoError {
             UndoError::NothingToUndo { .. } | UndoError::BuiltOn { .. } | UndoError::Pushed { .. } => vec![],
         }
     }
-
-    fn exit(&self) -> Exit {
-        match self {
-            UndoError::CannotUndo { source, .. } => source.exit(),
-            _ => Exit::Refused,
-        }
-    }
 }
 
 /// Returns the hint that switches a worktree to a branch. A branch that is gone is created again at
@@ -220,33 +182,5 @@ fn switch_hint(dir: &std::path::Path, branch: &str, gone_tip: Option<git::Oid>) 
     match gone_tip {
         None => format!("go back there first: {git_command} switch {branch}"),
         Some(tip) => format!("make it again and go there first: {git_command} switch -c {branch} {tip}"),
-    }
-}
-
-/// Returns the hints for an operation that cannot be undone for the reason in `source`. `forced_command`
-/// undoes it with force.
-fn refusal_hints(number: u64, forced_command: Option<&str>, source: &Error) -> Vec<Cow<'static, str>> {
-    match (source, forced_command) {
-        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced_command)) => {
-            vec![
-                format!("undo it all the same, keeping what came after under a ref: {forced_command}").into(),
-            ]
-        }
-        (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
-            vec![format!("see what it did: git proq op show {number}").into()]
-        }
-        (Error::RemovalRefused { force_helps: true, busy: false, hint: help, .. }, Some(forced_command)) => {
-            let forced_hint =
-                format!("remove the lane all the same, saving everything first: {forced_command}");
-            help.clone().into_iter().chain([forced_hint]).map(Cow::from).collect()
-        }
-        // A commit would build on the commits to undo, so only a stash is suggested.
-        (Error::Git(git::Error::LocalChanges { dir, hint: remedy, .. }), _) => {
-            vec![remedy.stash_hint(dir)]
-        }
-        (Error::PathMissing { .. }, _) => {
-            vec![format!("see what of it is still there: git proq op show {number}").into()]
-        }
-        (other, _) => other.hints(),
     }
 }

@@ -7,15 +7,26 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::env::{LaneEnv, refresh_env_file};
-use super::{SetUpError, SetUpLevel};
 use crate::event::Approvals;
 use crate::fail_points;
-use crate::lane::{Error, Project};
+use crate::lane::{Error, Project, SetUpError};
 use crate::process::{
     self, CommandBuilder, ExitOutcome, RUN_CONTEXT_VARS, is_same_process, stop_group, stop_marked_processes,
 };
 use crate::store::records::{LaneRecord, SetUpRecord};
 use crate::store::{self, LockGuard, LockName, Record, WaitLimit, create_private_dir, new_id};
+
+/// Extent of a lane's set-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum SetUpLevel {
+    /// Ports, files, environment file and commands.
+    #[default]
+    Full,
+    /// Everything except the commands.
+    NoCommands,
+    /// Ports only, for a lane in which no agent works.
+    PortsOnly,
+}
 
 /// Intervals at which a running command is polled and its progress line is renewed.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -4,16 +4,14 @@
 mod commands;
 mod copy;
 mod env;
-mod error;
 mod files;
 mod sync;
 
 use std::path::Path;
 
 pub(super) use commands::stop_leftover_commands;
-pub(crate) use commands::{require_set_up_approved, run_skipped_commands};
+pub(crate) use commands::{SetUpLevel, require_set_up_approved, run_skipped_commands};
 pub(crate) use env::refresh_env_file;
-pub use error::SetUpError;
 pub(crate) use sync::{SyncPlan, plan as plan_sync, sync};
 
 use self::commands::CommandRunner;
@@ -24,18 +22,6 @@ use crate::fail_points;
 use crate::git::RepoPath;
 use crate::store::records::{Ports, SetUpRecord};
 use crate::store::{LockName, Record};
-
-/// Extent of a lane's set-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum SetUpLevel {
-    /// Ports, files, environment file and commands.
-    #[default]
-    Full,
-    /// Everything except the commands.
-    NoCommands,
-    /// Ports only, for a lane in which no agent works.
-    PortsOnly,
-}
 
 /// Set-up of a lane that is checked out and has no record yet.
 pub(super) struct LaneSetUp<'a> {
@@ -56,7 +42,7 @@ impl LaneSetUp<'_> {
     /// Sets the lane up. The lane's folder in the store must exist.
     ///
     /// # Errors
-    /// [`SetUpError::Failed`] if a command fails, or the error that prevents files from being copied. The
+    /// [`SetUpError::Failed`](super::SetUpError::Failed) if a command fails, or the error that prevents files from being copied. The
     /// set-up is incomplete in both cases.
     pub(super) fn run(&self, level: SetUpLevel) -> Result<(), Error> {
         // A log left by an earlier lane of this name does not concern this lane.
@@ -126,9 +112,4 @@ impl LaneSetUp<'_> {
         record.save_unsynced(&self.project.store.layout().set_up_record(self.name))?;
         Ok(port)
     }
-}
-
-/// Returns the ports that are reserved for a lane without a record yet.
-pub(super) fn reserved_ports(project: &Project, name: &str) -> Option<Ports> {
-    SetUpRecord::load_if_exists(&project.store.layout().set_up_record(name)).ok().flatten()?.ports
 }
