@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::ignored_files::IgnoredFiles;
-use super::in_place::lane_running_in_place;
+use super::in_place_guard::lane_running_in_place;
 use super::{
     Error, LockedWorktree, Project, changed_settings, effective_state, last_finished_operation, recover,
     shared_settings, snapshot_store, worktrees_parked_since,

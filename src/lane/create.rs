@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::populate_lanes::{self, EmptyWorktree, PopulateOutcome};
+use super::populate::EmptyWorktree;
+use super::populate_lanes::{self, PopulateOutcome};
 use super::ports::reserved_ports;
 use super::remove::remove_locked;
 use super::set_up::LaneSetUp;

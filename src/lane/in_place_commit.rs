@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::Error;
-use super::in_place::checked_out_branch;
 use super::in_place_finish::InPlaceFinisher;
+use super::in_place_guard::checked_out_branch;
 use super::leftovers::uncommittable_reason;
 use crate::fail_points;
 use crate::git::{self, Oid, RepoPath, StagedEntries, StatusEntry, StatusKind, WorktreeStatus};

@@ -4,9 +4,9 @@
 //! The commit uses the existing index and the git program, as a user would. A kill at any moment leaves what
 //! a user's git command would leave: staged files, or a commit.
 
-use super::in_place::checked_out_branch;
 use super::in_place_baseline::UserFiles;
-use super::operation::operate_with_header;
+use super::in_place_guard::checked_out_branch;
+use super::operate::operate_with_header;
 use super::{Error, Project};
 use crate::fail_points;
 use crate::git::{self, Oid, RepoPath, WorktreeStatus};

@@ -4,13 +4,12 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Project, recover, snapshot_store};
+use super::{Error, Project};
 use crate::git::{
     self, LocalState, NewCommit, Oid, RepoPath, RestoreOutcome, Snapshot, TempObjectStore, WorktreeContext,
     WorktreeScan,
 };
-use crate::store::records::SnapshotRecord;
-use crate::store::{LockGuard, LockName, ScratchDir};
+use crate::store::{LockGuard, ScratchDir};
 
 /// A worktree that no other git-proq process changes while this value exists.
 #[must_use]
@@ -23,20 +22,14 @@ pub(crate) struct LockedWorktree<'a> {
 }
 
 impl<'a> LockedWorktree<'a> {
-    /// Takes the transition lock of the worktree at `dir`. First recovers operations that a crashed process
-    /// left unfinished in that worktree.
-    pub(crate) fn lock(project: &'a Project, dir: &Path) -> Result<LockedWorktree<'a>, Error> {
-        let git_dir = project.repo.worktree_git_dir(dir)?;
-        let id = match git_dir.file_name() {
-            Some(name) if git_dir != project.repo.common_dir() => name.to_string_lossy().into_owned(),
-            // A linked worktree may be called "main" too.
-            _ => "@main".to_owned(),
-        };
-        let lock = recover::lock_after_recovery(project, &LockName::Worktree(id), |step| {
-            step.changed_worktree() == Some(dir)
-        })?;
-        let (dir, scratch) = (dir.to_owned(), OnceCell::new());
-        Ok(LockedWorktree { project, dir, git_dir, scratch, _lock: lock })
+    /// Creates the value for the worktree at `dir`, whose transition lock is `lock`.
+    pub(super) fn new(
+        project: &'a Project,
+        dir: &Path,
+        git_dir: PathBuf,
+        lock: LockGuard,
+    ) -> LockedWorktree<'a> {
+        LockedWorktree { project, dir: dir.to_owned(), git_dir, scratch: OnceCell::new(), _lock: lock }
     }
 
     /// Returns the top folder of the worktree.
@@ -166,11 +159,14 @@ impl<'a> LockedWorktree<'a> {
         })
     }
 
-    /// Returns a new snapshot that also includes later writes to the parked files of `snapshot`; none when
-    /// nothing was written.
-    pub(super) fn renew_snapshot(&self, snapshot: &Snapshot, id: &str) -> Result<Option<Snapshot>, Error> {
-        let parked_dir = snapshot_store::parked_dir(self.project, id)?;
-        self.with_temp_context("renew", |tree| Ok(git::capture_late_writes(tree, snapshot, &parked_dir)?))
+    /// Returns a new snapshot that also includes later writes to the files of `snapshot` that are parked in
+    /// `parked_dir`; none when nothing was written.
+    pub(super) fn renew_snapshot(
+        &self,
+        snapshot: &Snapshot,
+        parked_dir: &Path,
+    ) -> Result<Option<Snapshot>, Error> {
+        self.with_temp_context("renew", |tree| Ok(git::capture_late_writes(tree, snapshot, parked_dir)?))
     }
 
     /// Passes a copy of an index file to `save`.
@@ -241,12 +237,17 @@ impl<'a> LockedWorktree<'a> {
         }
     }
 
-    /// Forecasts how a snapshot would be restored, without changing anything.
-    pub(crate) fn forecast_restore(&self, snap: &SnapshotRecord, head: Oid) -> Result<RestoreOutcome, Error> {
-        let raw_index = self.project.saved_index_path(&self.dir, &snap.id);
-        let parked_dir = snapshot_store::parked_dir(self.project, &snap.id)?;
+    /// Forecasts how a snapshot with the index `raw_index` and the files in `parked_dir` would be restored,
+    /// without changing anything.
+    pub(super) fn forecast_restore(
+        &self,
+        snapshot: &Snapshot,
+        head: Oid,
+        parked_dir: &Path,
+        raw_index: &Path,
+    ) -> Result<RestoreOutcome, Error> {
         self.with_temp_context("foresee", |tree| {
-            Ok(git::forecast_restore(tree, &snap.snapshot, head, &parked_dir, &raw_index)?)
+            Ok(git::forecast_restore(tree, snapshot, head, parked_dir, raw_index)?)
         })
     }
 

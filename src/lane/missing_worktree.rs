@@ -5,16 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::operation::Operation;
 use super::{Error, Project};
-use crate::git::{self, RefMove, Repo, WorktreeId};
+use crate::git::{self, RefMove};
 use crate::store::records::Step;
 use crate::store::{Journal, PlannedStep};
-
-/// Returns the id of the linked worktree that each of `steps` changes, for the journal; empty when no step
-/// changes one.
-pub(super) fn step_worktree_ids(repo: &Repo, steps: &[Step]) -> Vec<Option<WorktreeId>> {
-    let ids: Vec<_> = steps.iter().map(|step| repo.worktree_id(step.changed_worktree()?)).collect();
-    if ids.iter().all(Option::is_none) { Vec::new() } else { ids }
-}
 
 /// Updates the steps of a crashed process with the folders to which their worktrees were moved since, and
 /// marks missing worktrees.

@@ -21,6 +21,7 @@ mod error;
 mod error_hints;
 mod evidence;
 mod expire;
+mod expiry_item;
 mod head_ownership;
 mod idle_lane;
 mod ignored_files;
@@ -28,6 +29,7 @@ mod in_place;
 mod in_place_baseline;
 mod in_place_commit;
 mod in_place_finish;
+mod in_place_guard;
 mod inbox;
 mod landing_checks;
 mod lane_costs;
@@ -45,6 +47,7 @@ mod missing_worktree;
 mod name;
 mod op_log_expiry;
 mod op_log_view;
+mod operate;
 mod operation;
 mod park_changes;
 mod pool;
@@ -58,6 +61,7 @@ mod record_steps;
 mod recover;
 mod remove;
 mod report;
+mod resident_processes;
 mod resolve_worktree;
 mod revert;
 mod rewind;
@@ -74,11 +78,13 @@ mod snapshot_error;
 mod snapshot_match;
 mod snapshot_store;
 mod status_cache;
+mod step_plans;
 mod steps;
 mod symbolic_branch;
 mod symbolic_branch_error;
 mod temp_cleanup;
 mod trash;
+mod trash_usage;
 mod undo;
 mod undo_error;
 mod undo_forecast;
@@ -110,7 +116,8 @@ pub(crate) use error::{Error, purpose_phrase};
 pub(crate) use evidence::{
     RemovalEvidence, gather as gather_evidence, inspect_worktree, is_contained, lost_commit,
 };
-pub(crate) use expire::{ExpiredItem, ExpiryKind, ExpiryScan, RetainedItem, delete_expired, find_expired};
+pub(crate) use expire::{delete_expired, find_expired};
+pub(crate) use expiry_item::{ExpiredItem, ExpiryKind, ExpiryScan, RetainedItem};
 pub(crate) use head_ownership::{
     find_off_branch, find_renamed_branch, foreign_head_reason, last_branch_commit, move_branch_to_head,
     recreate_branch_command, save_last_commit,
@@ -118,11 +125,11 @@ pub(crate) use head_ownership::{
 pub(crate) use idle_lane::{
     IDLE_DETAIL, displayed_state, has_committed_work, is_agent_idle, is_idle_with_work, is_interactive,
 };
-pub(crate) use in_place::{
-    continue_in_place_run, lane_running_in_place, require_branch_not_in_place, require_in_place_possible,
-    require_no_in_place_run, start_in_place_run,
-};
+pub(crate) use in_place::{continue_in_place_run, require_in_place_possible, start_in_place_run};
 pub(crate) use in_place_finish::{finish_in_place_run, has_in_place_changes};
+pub(crate) use in_place_guard::{
+    lane_running_in_place, require_branch_not_in_place, require_no_in_place_run,
+};
 pub(crate) use inbox::{
     ClaimedMessages, Inbox, InboxMessage, join_texts as join_message_texts, pending_messages,
     pending_text as pending_messages_text,
@@ -147,7 +154,8 @@ pub(crate) use op_log_view::{
     BranchMoves, LoggedOperation, OpLog, branches_moved_since, last_finished_operation,
     require as require_operation, summarize_entry, worktrees_parked_since,
 };
-pub(crate) use operation::{Operation, operate};
+pub(crate) use operate::operate;
+pub(crate) use operation::Operation;
 pub(crate) use pool::{PoolForecast, pool_forecast};
 pub(crate) use ports::{ensure_ports, extra_ports};
 pub(crate) use preview_return::{existing_worktree_on_branch, origin_branch_elsewhere};
@@ -174,7 +182,8 @@ pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, restore_fol
 pub use snapshot_error::SnapshotError;
 pub(crate) use symbolic_branch::find_symbolic_branch;
 pub use symbolic_branch_error::SymbolicBranch;
-pub(crate) use trash::{TrashUsage, describe_unreadable, describe_waiting_folders, trash_usage};
+pub(crate) use trash::describe_unreadable;
+pub(crate) use trash_usage::{TrashUsage, describe_waiting_folders, trash_usage};
 pub(crate) use undo::{
     UndoPlan, UndoTarget, check_undoable as check_undo_possible, plan as plan_undo, undo,
     written_records as records_written_by_undo,

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::expire::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
+use super::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
 use super::{Error, Project};
 use crate::explain::shell_quote_path;
 use crate::git::Oid;

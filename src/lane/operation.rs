@@ -6,12 +6,46 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::steps::{self, StepOutcome};
-use super::{Error, LockedWorktree, Project, in_place, missing_worktree};
-use crate::git::{Oid, RefMove, RestoreOutcome, Snapshot};
+use super::{Error, LockedWorktree, Project};
+use crate::git::{RefMove, RestoreOutcome, Snapshot, WorktreeId};
 use crate::store::records::{LaneRecord, Step};
 use crate::store::{Journal, JournalLine, LockGuard, OperationEntry, OperationHeader, StepStatus, now};
 use crate::{event, fail_points};
+
+/// Outcome of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum StepOutcome {
+    /// The step was executed.
+    Done,
+    /// The step restored a snapshot, or found that it conflicts.
+    Restored(RestoreOutcome),
+}
+
+impl StepOutcome {
+    /// Returns how a snapshot was restored.
+    pub(super) fn into_restored(self) -> RestoreOutcome {
+        match self {
+            StepOutcome::Restored(restored) => restored,
+            StepOutcome::Done => RestoreOutcome::Exact,
+        }
+    }
+}
+
+/// Functions for the steps of an operation. The code that knows what each kind of step changes passes them
+/// in; the operation plans, journals and orders the steps.
+pub(super) struct StepFunctions {
+    /// Locks a worktree, after recovering what a crashed process left unfinished in it.
+    pub(super) lock_worktree: for<'p> fn(&'p Project, &Path) -> Result<LockedWorktree<'p>, Error>,
+    /// Refuses to start a step.
+    pub(super) check: fn(&Operation<'_>, &Step) -> Result<(), Error>,
+    /// Applies a step. If it fails, nothing has changed.
+    pub(super) apply: fn(&Operation<'_>, &Step, &Path) -> Result<StepOutcome, Error>,
+    /// Reverts a step that has happened, by new steps.
+    pub(super) invert: fn(&Operation<'_>, &Step) -> Result<(), Error>,
+    /// Recovers a step that a crashed process left open, and returns whether the step has happened.
+    pub(super) recover: fn(&Operation<'_>, &Step, &Path) -> Result<bool, Error>,
+}
 
 /// Action to run after an operation has succeeded.
 type DeferredAction<'p> = Box<dyn FnOnce(&Project) + 'p>;
@@ -21,7 +55,8 @@ type DeferredAction<'p> = Box<dyn FnOnce(&Project) + 'p>;
 pub(crate) struct Operation<'p> {
     /// Repository that the operation changes.
     pub(crate) project: &'p Project,
-    header: RefCell<OperationHeader>,
+    functions: &'static StepFunctions,
+    pub(super) header: RefCell<OperationHeader>,
     /// Reflog message of ref changes whose step has none.
     reflog_message: RefCell<Option<String>>,
     journal: RefCell<Option<Journal>>,
@@ -36,56 +71,13 @@ pub(crate) struct Operation<'p> {
     /// Locks that are held until the operation ends.
     held_locks: RefCell<Vec<LockGuard>>,
     /// Actions to run after the operation has succeeded and released its locks.
-    deferred_actions: RefCell<Vec<DeferredAction<'p>>>,
-}
-
-/// Runs `work` as an operation. If it succeeds, the operation is added to the operation log. If it fails, all
-/// its changes are reverted.
-pub(crate) fn operate<'p, T, E: From<Error>>(
-    project: &'p Project,
-    kind: &str,
-    work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
-) -> Result<T, E> {
-    operate_with_header(
-        project,
-        OperationHeader { command_group: project.undo_group.clone(), ..OperationHeader::new(kind) },
-        work,
-    )
-}
-
-/// Runs `work` as an operation with the given journal header.
-pub(super) fn operate_with_header<'p, T, E: From<Error>>(
-    project: &'p Project,
-    header: OperationHeader,
-    work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
-) -> Result<T, E> {
-    project.repo.require_writable().map_err(Error::from)?;
-    let op = Operation::new(project, header, None);
-    match work(&op) {
-        Ok(output) => match op.finish(false) {
-            Ok(_) => {
-                let actions = op.deferred_actions.take();
-                drop(op);
-                for action in actions {
-                    action(project);
-                }
-                Ok(output)
-            }
-            Err(e) => {
-                op.revert_and_end();
-                Err(e.into())
-            }
-        },
-        Err(e) => {
-            op.revert_and_end();
-            Err(e)
-        }
-    }
+    pub(super) deferred_actions: RefCell<Vec<DeferredAction<'p>>>,
 }
 
 impl<'p> Operation<'p> {
     pub(super) fn new(
         project: &'p Project,
+        functions: &'static StepFunctions,
         header: OperationHeader,
         journal: Option<Journal>,
     ) -> Operation<'p> {
@@ -94,6 +86,7 @@ impl<'p> Operation<'p> {
         }
         Operation {
             project,
+            functions,
             header: RefCell::new(header),
             reflog_message: RefCell::default(),
             journal: RefCell::new(journal),
@@ -122,7 +115,7 @@ impl<'p> Operation<'p> {
         if let Some(known) = self.checkouts.borrow().iter().find(|c| c.dir() == dir) {
             return Ok(Rc::clone(known));
         }
-        let checkout = Rc::new(LockedWorktree::lock(self.project, dir)?);
+        let checkout = Rc::new((self.functions.lock_worktree)(self.project, dir)?);
         self.checkouts.borrow_mut().push(Rc::clone(&checkout));
         Ok(checkout)
     }
@@ -138,7 +131,7 @@ impl<'p> Operation<'p> {
         if let Some(known) = known {
             inspect(&known)
         } else {
-            inspect(&LockedWorktree::lock(self.project, dir)?)
+            inspect(&(self.functions.lock_worktree)(self.project, dir)?)
         }
     }
 
@@ -152,42 +145,10 @@ impl<'p> Operation<'p> {
         self.reflog_message.borrow().clone().unwrap_or_else(default_message)
     }
 
-    /// Creates a ref that must not exist yet.
-    pub(crate) fn create_ref(&self, name: &str, new: Oid) -> Result<(), Error> {
-        self.perform(Step::MoveRef { name: name.to_owned(), old: None, new: Some(new) }).map(drop)
-    }
-
-    /// Deletes a ref that must be at `old`.
-    pub(crate) fn delete_ref(&self, name: &str, old: Oid) -> Result<(), Error> {
-        self.perform(Step::MoveRef { name: name.to_owned(), old: Some(old), new: None }).map(drop)
-    }
-
-    /// Creates a ref that keeps a commit from garbage collection, and that stays even if the operation is
-    /// reverted.
-    pub(crate) fn anchor(&self, name: &str, new: Oid) -> Result<(), Error> {
-        self.perform(Step::KeepRef { name: name.to_owned(), new }).map(drop)
-    }
-
-    /// Keeps a commit from garbage collection for as long as this operation is in the log.
-    pub(crate) fn retain_commit(&self, commit: Oid) -> Result<(), Error> {
-        let name = format!("refs/proq/op/{}-{}", self.header.borrow().id, self.step_count());
-        self.anchor(&name, commit)
-    }
-
     /// Returns whether this operation is reverting its own steps, rather than undoing an operation of the
     /// log.
     pub(super) fn is_reverting(&self) -> bool {
         self.reverted_step.get().is_some()
-    }
-
-    /// Switches a worktree from one commit to another, and moves the ref.
-    pub(crate) fn transition(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Result<(), Error> {
-        self.perform(self.transition_step(dir, from, to, mv)).map(drop)
-    }
-
-    /// Moves a file or folder to another path.
-    pub(crate) fn move_path(&self, from: &Path, to: &Path) -> Result<(), Error> {
-        self.perform(Step::MovePath { from: from.to_owned(), to: to.to_owned() }).map(drop)
     }
 
     /// Emits an event after the operation has succeeded.
@@ -205,7 +166,7 @@ impl<'p> Operation<'p> {
     pub(crate) fn perform(&self, step: Step) -> Result<StepOutcome, Error> {
         self.require_can_start(std::slice::from_ref(&step))?;
         let n = self.plan_steps(vec![step], false)?;
-        self.run_step(n, |step, scratch| steps::apply(self, step, scratch))
+        self.run_step(n, |step, scratch| (self.functions.apply)(self, step, scratch))
     }
 
     /// Plans one step and runs it with `work`, for steps whose data does not describe all of the work.
@@ -219,8 +180,8 @@ impl<'p> Operation<'p> {
         self.run_step(n, |_, scratch| work(scratch).map(|()| StepOutcome::Done)).map(drop)
     }
 
-    /// Refuses to start steps after an interrupt, after a step that could not be completed, or if they change
-    /// files of the main checkout while an agent runs there. Ctrl-C takes effect between steps, and the error
+    /// Refuses to start steps after an interrupt, after a step that could not be completed, or if one of them
+    /// must not start now. Ctrl-C takes effect between steps, and the error
     /// reverts the operation. Nothing stops a revert.
     fn require_can_start(&self, steps: &[Step]) -> Result<(), Error> {
         if self.is_reverting() {
@@ -228,8 +189,7 @@ impl<'p> Operation<'p> {
         }
         crate::interrupt::check()?;
         for step in steps {
-            in_place::require_step_not_in_place(self, step)?;
-            missing_worktree::refuse_missing_worktree(self.project, step)?;
+            (self.functions.check)(self, step)?;
         }
         // Recovery of that step will also revert everything after it.
         if self.has_open_step() { Err(Error::StuckStep) } else { Ok(()) }
@@ -248,7 +208,7 @@ impl<'p> Operation<'p> {
         self.require_can_start(&steps)?;
         let count = steps.len();
         let first = self.plan_steps(steps, true)?;
-        let outcome = self.run_step(first, |step, scratch| steps::apply(self, step, scratch));
+        let outcome = self.run_step(first, |step, scratch| (self.functions.apply)(self, step, scratch));
         for n in first + 1..first + count {
             match self.step_status(first) {
                 Some(StepStatus::Done) => self.apply_following_step(n, false),
@@ -262,8 +222,22 @@ impl<'p> Operation<'p> {
         outcome
     }
 
+    /// Applies step `n`, which follows from a step that has already happened. A failure is a warning, except
+    /// for a worktree that follows its branch: a landing checks those once more. If the operation is
+    /// `recovered` after a crash, such a failure is a warning too.
+    pub(super) fn apply_following_step(&self, n: usize, recovered: bool) {
+        let apply_step = || self.run_step(n, |step, scratch| (self.functions.apply)(self, step, scratch));
+        // The step cannot be undone any more, so it gets a second attempt.
+        let Err(e) = apply_step().or_else(|_| apply_step()) else { return };
+        let is_worktree_update =
+            |step: &Step| matches!(step, Step::Checkout { ref_move: RefMove::Nothing, .. });
+        if recovered || !self.step_and_scratch(n).is_some_and(|(step, _)| is_worktree_update(&step)) {
+            self.project.listener.warn(format!("not everything could be written down: {e}"));
+        }
+    }
+
     fn plan_steps(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {
-        let worktrees = missing_worktree::step_worktree_ids(&self.project.repo, &steps);
+        let worktrees = self.step_worktree_ids(&steps);
         let line =
             JournalLine::Plan { steps, worktrees, roll_forward: forward, reverts: self.reverted_step.get() };
         let mut journal = self.journal.borrow_mut();
@@ -277,6 +251,14 @@ impl<'p> Operation<'p> {
         self.project.repo.set_inherited_file(Some(started.file()));
         *journal = Some(started);
         Ok(0)
+    }
+
+    /// Returns the id of the linked worktree that each of `steps` changes, for the journal; empty when no step
+    /// changes one.
+    fn step_worktree_ids(&self, steps: &[Step]) -> Vec<Option<WorktreeId>> {
+        let repo = &self.project.repo;
+        let ids: Vec<_> = steps.iter().map(|step| repo.worktree_id(step.changed_worktree()?)).collect();
+        if ids.iter().all(Option::is_none) { Vec::new() } else { ids }
     }
 
     /// Runs `work` for the planned step `n` and records its result.
@@ -297,7 +279,7 @@ impl<'p> Operation<'p> {
             Ok(_) => true,
             // A failed step may have left traces, or may have happened nevertheless. It is classified like a
             // step of a crashed process.
-            Err(_) => match steps::recover_step(self, &step, &scratch) {
+            Err(_) => match (self.functions.recover)(self, &step, &scratch) {
                 Ok(happened) => happened,
                 Err(_) => return outcome,
             },
@@ -330,7 +312,7 @@ impl<'p> Operation<'p> {
     }
 
     /// Returns the number of planned steps.
-    fn step_count(&self) -> usize {
+    pub(super) fn step_count(&self) -> usize {
         self.journal.borrow().as_ref().map_or(0, |j| j.entry().steps.len())
     }
 
@@ -376,8 +358,40 @@ impl<'p> Operation<'p> {
         Ok(end_result.map(Some)?)
     }
 
+    /// Reverts the steps from number `since` on that `is_selected` accepts, newest first, back to the point
+    /// of no return.
+    pub(super) fn revert_steps(
+        &self,
+        since: usize,
+        is_selected: impl Fn(&Step) -> bool,
+    ) -> Result<(), Error> {
+        let Some(entry) = self.journal_entry() else { return Ok(()) };
+        let from = since.max(first_revertible_step(&entry));
+        for n in (from..entry.steps.len()).rev() {
+            let planned = &entry.steps[n];
+            if planned.status == StepStatus::Done && planned.reverts.is_none() && is_selected(&planned.step) {
+                self.run_as_inverse_of(n, || self.invert(&planned.step))?;
+                let _ = self.record_line(JournalLine::Undone(n));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reverts a step that has happened, by new steps.
+    pub(super) fn invert(&self, step: &Step) -> Result<(), Error> {
+        (self.functions.invert)(self, step)
+    }
+
+    /// Runs `work`; the steps that it performs are recorded as inverses of step `n`.
+    pub(super) fn run_as_inverse_of<T>(&self, n: usize, work: impl FnOnce() -> T) -> T {
+        self.reverted_step.set(Some(n));
+        let result = work();
+        self.reverted_step.set(None);
+        result
+    }
+
     /// Ends the operation by reverting it, except for the steps that cannot be reverted.
-    fn revert_and_end(&self) {
+    pub(super) fn revert_and_end(&self) {
         if self.has_open_step() {
             self.project
                 .listener

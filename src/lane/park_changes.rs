@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use super::operation::Operation;
-use super::steps::preview_ignored_files;
-use super::{Error, snapshot_store};
+use super::{Error, Project, snapshot_store};
 use crate::fail_points;
 use crate::git::{Oid, RepoPath, RestoreOutcome, Snapshot, WorktreeScan};
-use crate::store::records::{PreRestoreState, SnapshotRecord, Step};
+use crate::store::records::{PreRestoreState, PreviewRecord, SnapshotRecord, Step};
 use crate::store::{Record, new_id, now};
 
 impl Operation<'_> {
@@ -263,7 +262,10 @@ impl Operation<'_> {
     fn renew_snapshot(&self, dir: &Path, id: &str) -> Result<String, Error> {
         let old = self.project.load_snap(id)?;
         let checkout = self.checkout(dir)?;
-        let Some(snapshot) = checkout.renew_snapshot(&old.snapshot, id)? else { return Ok(id.to_owned()) };
+        let parked_dir = snapshot_store::parked_dir(self.project, id)?;
+        let Some(snapshot) = checkout.renew_snapshot(&old.snapshot, &parked_dir)? else {
+            return Ok(id.to_owned());
+        };
         let files_in = Some(old.parked_files_in.clone().unwrap_or_else(|| id.to_owned()));
         let record = SnapshotRecord {
             id: new_id(),
@@ -316,4 +318,14 @@ impl Operation<'_> {
 /// Returns a record like `old` for another snapshot; the caller sets its id and time.
 pub(super) fn derived_record(old: &SnapshotRecord, snapshot: Snapshot) -> SnapshotRecord {
     SnapshotRecord { parked_files_in: None, replaces: None, is_copy: false, snapshot, ..old.clone() }
+}
+
+/// Returns the files of the main checkout that were ignored when its preview was opened. Under a lane's
+/// ignore rules they could pass for edits of the user.
+pub(super) fn preview_ignored_files(project: &Project, dir: &Path) -> Result<Vec<RepoPath>, Error> {
+    if project.repo.main_worktree() != Some(dir) {
+        return Ok(Vec::new());
+    }
+    let open = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
+    Ok(open.map(|open| open.ignored).unwrap_or_default())
 }

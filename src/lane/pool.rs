@@ -9,9 +9,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::evidence::processes_in_dir;
-use super::populate::with_progress;
-use super::populate_lanes::EmptyWorktree;
+use super::populate::{EmptyWorktree, with_progress};
+use super::resident_processes::processes_in_dir;
+use super::trash::PARKED_FOLDER;
 use super::{Error, Operation, Project, trash};
 use crate::fail_points;
 use crate::git::{
@@ -22,9 +22,6 @@ use crate::store::{LockName, Record, id_created_at, now, remove_temp_files, rena
 
 /// Record in a trash entry that names the lane which got the folder.
 const GIVEN_RECORD_FILE: &str = "given.toml";
-/// Folder in a trash entry for parked files, which were in the worktree besides its commit and are not
-/// reused.
-pub(super) const PARKED_FOLDER: &str = "aside";
 /// Saved `.git` file of the landed lane's worktree.
 const SAVED_GITFILE: &str = "gitlink";
 /// Worktree folder in a trash entry, before it is reused and after it is recreated.

@@ -76,6 +76,17 @@ fn group_thousands(number: usize) -> String {
     out
 }
 
+/// A lane's worktree that git has on record and that has no files yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EmptyWorktree<'a> {
+    /// Name of the lane.
+    pub(super) name: &'a str,
+    /// Path of the worktree.
+    pub(super) dir: &'a Path,
+    /// Commit that the worktree is at.
+    pub(super) start: Oid,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

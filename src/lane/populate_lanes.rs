@@ -3,21 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::populate::populate_worktrees as make;
+use super::populate::{EmptyWorktree, populate_worktrees};
 use super::{Error, Operation, pool};
 use crate::fail_points;
-use crate::git::{Oid, RepoPath};
-
-/// A lane's worktree that git has on record and that has no files yet.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct EmptyWorktree<'a> {
-    /// Name of the lane.
-    pub(super) name: &'a str,
-    /// Path of the worktree.
-    pub(super) dir: &'a Path,
-    /// Commit that the worktree is at.
-    pub(super) start: Oid,
-}
+use crate::git::RepoPath;
 
 /// Result of populating new worktrees.
 pub(super) struct PopulateOutcome {
@@ -54,7 +43,7 @@ pub(super) fn populate_lanes(
     for lanes in remaining.chunk_by(|a, b| a.start == b.start) {
         let dirs: Vec<&Path> = lanes.iter().map(|lane| lane.dir).collect();
         crate::interrupt::check()?;
-        let populated = make(project, &dirs, lanes[0].start)?;
+        let populated = populate_worktrees(project, &dirs, lanes[0].start)?;
         project.listener.detail(format!("files: {}", populated.describe()));
         fail_points::hit("worktree.filled");
         unchanged = populated.clean_source;

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::operation::{Operation, first_revertible_step};
+use super::operation::{Operation, StepFunctions, first_revertible_step};
 use super::revert::{delete_redundant_snapshots, mark_reverted};
-use super::{Error, Project, checks_dir, detached_worktree, missing_worktree, op_log_view, steps};
+use super::{
+    Error, LockedWorktree, Project, checks_dir, detached_worktree, missing_worktree, op_log_view, steps,
+};
 use crate::git::{self, WorktreeContext, WorktreeStep};
 use crate::store::records::Step;
 use crate::store::{
@@ -14,6 +16,32 @@ use crate::store::{
     ScratchDir, StepStatus,
 };
 use crate::{fail_points, process};
+
+/// Functions for the steps of all operations.
+pub(super) static STEP_FUNCTIONS: StepFunctions = StepFunctions {
+    lock_worktree: |project, dir| LockedWorktree::lock(project, dir),
+    check: steps::check,
+    apply: steps::apply,
+    invert: steps::invert,
+    recover: steps::recover_step,
+};
+
+impl<'a> LockedWorktree<'a> {
+    /// Takes the transition lock of the worktree at `dir`. First recovers operations that a crashed process
+    /// left unfinished in that worktree.
+    pub(crate) fn lock(project: &'a Project, dir: &Path) -> Result<LockedWorktree<'a>, Error> {
+        let git_dir = project.repo.worktree_git_dir(dir)?;
+        let id = match git_dir.file_name() {
+            Some(name) if git_dir != project.repo.common_dir() => name.to_string_lossy().into_owned(),
+            // A linked worktree may be called "main" too.
+            _ => "@main".to_owned(),
+        };
+        let lock = lock_after_recovery(project, &LockName::Worktree(id), |step| {
+            step.changed_worktree() == Some(dir)
+        })?;
+        Ok(LockedWorktree::new(project, dir, git_dir, lock))
+    }
+}
 
 /// Recovers everything that crashed processes left. Costs a listing of two folders if there is nothing.
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
@@ -160,7 +188,7 @@ fn running_operations(
 fn recover_operation(project: &Project, journal: Journal) -> Result<(), Error> {
     let header = journal.entry().header.clone();
     let has_ended = journal.entry().finished.is_some();
-    let op = Operation::new(project, header, Some(journal));
+    let op = Operation::new(project, &STEP_FUNCTIONS, header, Some(journal));
     let mut unmoved = Vec::new();
     // An operation that has ended only lacks its entry in the log.
     if !has_ended && let Err(e) = classify_and_revert(&op, &mut unmoved) {
@@ -274,7 +302,12 @@ fn finish_forward_steps(op: &Operation<'_>) {
     for (n, planned) in entry.steps.iter().enumerate().take(first_revertible_step(&entry)) {
         let is_done = |first: usize| entry.steps[first].status == StepStatus::Done;
         if planned.status != StepStatus::Done && planned.roll_forward_start.is_some_and(is_done) {
-            op.apply_following_step(n, true);
+            match op.step_and_scratch(n) {
+                Some((step, _)) if missing_worktree::is_follower_missing(op, &step) => {
+                    let _ = op.record_line(JournalLine::Undone(n));
+                }
+                _ => op.apply_following_step(n, true),
+            }
         }
     }
 }

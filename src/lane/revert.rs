@@ -1,41 +1,13 @@
-//! Reversal of the steps of an operation.
+//! Recovery of an interrupted reversal: steps that are already reverted, and snapshots that it left.
 
 use std::path::PathBuf;
 
-use super::operation::{Operation, first_revertible_step};
-use super::{Error, steps};
+use super::{Error, Operation, steps};
 use crate::git::{self, RepoPath, Snapshot};
 use crate::store::records::{PreRestoreState, SnapshotRecord, Step};
 use crate::store::{JournalLine, StepStatus};
 
 impl Operation<'_> {
-    /// Reverts the steps from number `since` on that `is_selected` accepts, newest first, back to the point
-    /// of no return.
-    pub(super) fn revert_steps(
-        &self,
-        since: usize,
-        is_selected: impl Fn(&Step) -> bool,
-    ) -> Result<(), Error> {
-        let Some(entry) = self.journal_entry() else { return Ok(()) };
-        let from = since.max(first_revertible_step(&entry));
-        for n in (from..entry.steps.len()).rev() {
-            let planned = &entry.steps[n];
-            if planned.status == StepStatus::Done && planned.reverts.is_none() && is_selected(&planned.step) {
-                self.run_as_inverse_of(n, || steps::invert(self, &planned.step))?;
-                let _ = self.record_line(JournalLine::Undone(n));
-            }
-        }
-        Ok(())
-    }
-
-    /// Runs `work`; the steps that it performs are recorded as inverses of step `n`.
-    pub(super) fn run_as_inverse_of<T>(&self, n: usize, work: impl FnOnce() -> T) -> T {
-        self.reverted_step.set(Some(n));
-        let result = work();
-        self.reverted_step.set(None);
-        result
-    }
-
     /// Returns whether snapshot `id` is redundant. It was taken while the restore of another snapshot was
     /// reverted. It is redundant if it holds no file and no flag beyond that snapshot and the state before
     /// it, and nothing waits for it.

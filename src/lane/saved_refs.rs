@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::expire::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
+use super::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
 use super::{Error, Project, trash};
 use crate::git::Oid;
 use crate::store::id_created_at;

@@ -109,7 +109,10 @@ fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> R
         return Err(staged_error(project, &dir, id, intent_to_add));
     }
     let outcome = if dry_run {
-        checkout.forecast_restore(&view.record, head)
+        let raw_index = project.saved_index_path(&dir, id);
+        snapshot_store::parked_dir(project, id).and_then(|parked_dir| {
+            checkout.forecast_restore(&view.record.snapshot, head, &parked_dir, &raw_index)
+        })
     } else {
         apply_snapshot(op, &dir, view, head)
     };

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::expire::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
-use super::in_place::is_snap_needed_in_place;
+use super::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
+use super::in_place_guard::is_snap_needed_in_place;
 use super::{Error, Project, SnapshotError};
 use crate::fail_points;
 use crate::git::{self, Oid};

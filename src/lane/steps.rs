@@ -1,96 +1,40 @@
-//! Steps of an operation: execution, inverse, and recovery of a step that a crashed process left open.
+//! Kinds of steps: execution, inverse, and recovery of a step that a crashed process left open.
 
 use std::path::Path;
 
 use super::missing_worktree;
-use super::operation::Operation;
+use super::operation::{Operation, StepOutcome};
+use super::park_changes::preview_ignored_files;
 use super::record_steps::{recover_record, write_record};
 use super::symbolic_branch::refuse_symbolic_branch;
 use super::undo_restore::restore_previous_state;
-use super::{Error, LockedWorktree, Project, pool, resolve_worktree, rollback_create, snapshot_store};
+use super::{
+    Error, LockedWorktree, Project, pool, require_no_in_place_run, resolve_worktree, rollback_create,
+    snapshot_store,
+};
 use crate::fail_points;
-use crate::git::{self, LocalState, Oid, RecoveredStep, RefMove, RepoPath, RestoreOutcome, WorktreeList};
+use crate::git::{self, Oid, RecoveredStep, RefMove, RestoreOutcome, WorktreeList};
 use crate::store::records::{PreRestoreState, PreviewRecord, SnapshotRecord, Step};
-use crate::store::{JournalLine, Record, new_id};
+use crate::store::{Record, new_id};
 
-/// Outcome of a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum StepOutcome {
-    /// The step was executed.
-    Done,
-    /// The step restored a snapshot, or found that it conflicts.
-    Restored(RestoreOutcome),
+/// Refuses a step that changes the files of the main checkout while an agent runs there, or whose worktree is
+/// missing.
+pub(super) fn check(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    require_step_not_in_place(op, step)?;
+    missing_worktree::refuse_missing_worktree(op.project, step)
 }
 
-impl StepOutcome {
-    /// Returns how a snapshot was restored.
-    pub(super) fn into_restored(self) -> RestoreOutcome {
-        match self {
-            StepOutcome::Restored(restored) => restored,
-            StepOutcome::Done => RestoreOutcome::Exact,
-        }
-    }
-}
-
-impl Operation<'_> {
-    /// Creates the step that moves a worktree from one commit to another. It includes the local state that
-    /// reverting the step must restore.
-    pub(crate) fn transition_step(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Step {
-        // If the local state cannot be read now, the step will fail.
-        let repo = &self.project.repo;
-        let mut drops = LocalState::lost_on_switch(repo, dir, from, to).unwrap_or_default();
-        if matches!(mv, RefMove::Switch { .. }) {
-            drops = drops.with_flags(LocalState::read_manual_flags(repo, dir, None).unwrap_or_default());
-        }
-        Step::Checkout {
-            dir: dir.to_owned(),
-            from,
-            to,
-            ref_move: mv,
-            dropped_state: drops,
-            restored_state: LocalState::default(),
-        }
-    }
-
-    /// Applies step `n`, which follows from a step that has already happened. A failure is a warning, except
-    /// for a worktree that follows its branch: a landing checks those once more. If the operation is
-    /// `recovered` after a crash, such a failure is a warning too.
-    pub(super) fn apply_following_step(&self, n: usize, recovered: bool) {
-        if recovered
-            && self
-                .step_and_scratch(n)
-                .is_some_and(|(step, _)| missing_worktree::is_follower_missing(self, &step))
+fn require_step_not_in_place(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    match step {
+        Step::Checkout { dir, .. } | Step::ClearWorktree { dir, .. } | Step::RestoreSnapshot { dir, .. }
+            if op.project.repo.main_worktree() == Some(dir) =>
         {
-            let _ = self.record_line(JournalLine::Undone(n));
-            return;
+            // The checkout's lock is held until the operation ends, so that no in-place run can start before
+            // that.
+            op.checkout(dir)?;
+            require_no_in_place_run(op.project)
         }
-        let apply_step = || self.run_step(n, |step, scratch| apply(self, step, scratch));
-        // The step cannot be undone any more, so it gets a second attempt.
-        let Err(e) = apply_step().or_else(|_| apply_step()) else { return };
-        let is_worktree_update =
-            |step: &Step| matches!(step, Step::Checkout { ref_move: RefMove::Nothing, .. });
-        if recovered || !self.step_and_scratch(n).is_some_and(|(step, _)| is_worktree_update(&step)) {
-            self.project.listener.warn(format!("not everything could be written down: {e}"));
-        }
-    }
-
-    /// Moves a worktree back to a commit, where it had the local state `local_state`. `dropped_dirs` are empty
-    /// folders that disappear with the current contents; reverting the step restores them.
-    pub(crate) fn revert_transition(
-        &self,
-        dir: &Path,
-        (from, to): (Oid, Oid),
-        mv: RefMove,
-        local_state: &LocalState,
-        dropped_dirs: &[RepoPath],
-    ) -> Result<(), Error> {
-        let mut step = self.transition_step(dir, from, to, mv);
-        if let Step::Checkout { restored_state: step_restored_state, dropped_state: drops, .. } = &mut step {
-            step_restored_state.clone_from(local_state);
-            drops.empty_dirs.extend_from_slice(dropped_dirs);
-        }
-        self.perform(step).map(drop)
+        _ => Ok(()),
     }
 }
 
@@ -303,16 +247,6 @@ fn restore_preview_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), 
     };
     op.checkout(main)?.create_folders(&record.empty_dirs);
     Ok(())
-}
-
-/// Returns the files of the main checkout that were ignored when its preview was opened. Under a lane's
-/// ignore rules they could pass for edits of the user.
-pub(super) fn preview_ignored_files(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
-    if project.repo.main_worktree() != Some(dir) {
-        return Ok(Vec::new());
-    }
-    let open = PreviewRecord::load_if_exists(&project.store.layout().preview_record())?;
-    Ok(open.map(|open| open.ignored).unwrap_or_default())
 }
 
 /// Deletes a snapshot whose files never left their places, or were restored to them. A snapshot that still

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Project;
-use super::expire::{ExpiredItem, ExpiryScan, ItemSource};
+use super::expiry_item::{ExpiredItem, ExpiryScan, ItemSource};
+use super::trash::has_only_folders;
 use crate::process::start_time_of;
 use crate::store::{Moment, id_created_at, id_process};
 
@@ -62,13 +63,4 @@ fn is_unfinished_snapshot(dir: &Path) -> bool {
     let is_copy = |name: &std::ffi::OsStr| name == "ignored" || name == "index";
     std::fs::read_dir(dir)
         .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|e| is_copy(&e.file_name()))))
-}
-
-/// Returns whether a folder contains only folders, at every depth.
-pub(super) fn has_only_folders(dir: &Path) -> bool {
-    std::fs::read_dir(dir).is_ok_and(|mut entries| {
-        entries.all(|entry| {
-            entry.is_ok_and(|e| e.file_type().is_ok_and(|kind| kind.is_dir()) && has_only_folders(&e.path()))
-        })
-    })
 }

@@ -5,18 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
-use super::expire::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
-use super::temp_cleanup::has_only_folders;
-use super::{Error, Operation, Project, pool};
+use super::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
+use super::{Error, Operation, Project};
 use crate::explain::shell_quote_path;
 use crate::fail_points;
 use crate::git::{NestedRepo, RepoPath, list_paths};
 use crate::store::records::{LaneRecord, TrashRecord};
 use crate::store::{
     LockName, Record, ScratchDir, create_private_dir, id_created_at, new_id, now, remove_temp_files,
-    remove_tree, size_on_disk,
+    remove_tree,
 };
 
 /// Moves a worktree and git's admin folder for it to a new trash entry, as a pair. A folder that `is_foreign`
@@ -158,6 +155,9 @@ impl FileExchange {
     }
 }
 
+/// Folder in a trash entry for parked files, which were in the worktree besides its commit and are not
+/// reused.
+pub(super) const PARKED_FOLDER: &str = "aside";
 /// Name of an entry that is not in the trash yet.
 const DRAFT_ENTRY_NAME: &str = "entry";
 
@@ -303,7 +303,7 @@ fn retained_for_nested_repo(project: &Project, dir: &Path, worktree: Option<&Pat
     let found = noted_repo.and_then(|path| repo.nested_repo_with_work(&path, &admin)).or_else(|| {
         let worktree = outside.map_or_else(|| dir.join("worktree"), Path::to_owned);
         // The second folder holds files that were in no commit when another lane reused the folder.
-        let search_roots = [worktree, dir.join(pool::PARKED_FOLDER)];
+        let search_roots = [worktree, dir.join(PARKED_FOLDER)];
         let found = search_roots.iter().find_map(|top| repo.find_nested_work(top, &admin))?;
         // If writing the note fails, the next search takes as long as this one.
         drop(std::fs::write(&note_path, found.folder.as_os_str().as_bytes()));
@@ -320,41 +320,6 @@ fn retained_for_nested_repo(project: &Project, dir: &Path, worktree: Option<&Pat
         reason: format!("{} is a repository with work that is nowhere else{commits}", folder.display()),
         command: Some(move_out_command(project, entry_path)),
     })
-}
-
-/// Contents and size of the trash.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct TrashUsage {
-    /// Number of entries.
-    pub(crate) count: usize,
-    /// Disk usage of the entries, in bytes.
-    pub(crate) bytes: u64,
-    /// Lanes whose folders wait to be reused by new lanes.
-    pub(crate) waiting: Vec<String>,
-}
-
-/// Returns the contents and size of the trash, without the entries named in `except`.
-///
-/// # Errors
-/// Fails if the trash cannot be read.
-pub(crate) fn trash_usage(project: &Project, except: &[String]) -> Result<TrashUsage, Error> {
-    let (mut out, mut dirs) = (TrashUsage::default(), list_entries(project)?);
-    dirs.retain(|dir| !except.contains(&entry_name(dir)));
-    for dir in &dirs {
-        let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok().flatten();
-        let outside = record.and_then(|record| record.worktree).filter(|w| !is_part_of_entry(w, dir));
-        out.bytes += size_on_disk(dir) + outside.as_deref().map_or(0, size_on_disk);
-    }
-    Ok(TrashUsage { count: dirs.len(), waiting: pool::available_lanes(project)?, ..out })
-}
-
-/// Returns a clause that names the lanes whose folders wait for reuse; empty without any.
-pub(crate) fn describe_waiting_folders(waiting: &[String]) -> String {
-    match waiting {
-        [] => String::new(),
-        [lane] => format!("; the folder of '{lane}' waits for a new lane"),
-        lanes => format!("; the folders of '{}' wait for new lanes", lanes.join("', '")),
-    }
 }
 
 /// Returns the paths of all entries. Folders whose names start with a dot are not entries.
@@ -430,6 +395,16 @@ pub(super) fn saved_refs_in_use(project: &Project) -> Result<Vec<String>, Error>
     Ok(retained.into_iter().filter_map(saved_ref).collect())
 }
 
-fn entry_name(path: &Path) -> String {
+/// Returns the name of an entry.
+pub(super) fn entry_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Returns whether a folder contains only folders, at every depth.
+pub(super) fn has_only_folders(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|mut entries| {
+        entries.all(|entry| {
+            entry.is_ok_and(|e| e.file_type().is_ok_and(|kind| kind.is_dir()) && has_only_folders(&e.path()))
+        })
+    })
 }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::auto_merge;
 use super::op_log_view::{self, OpLog, moved_branch};
-use super::operation::{Operation, operate, operate_with_header};
+use super::operate::{operate, operate_with_header};
+use super::operation::Operation;
 use super::remove::remove_locked;
 use super::symbolic_branch::branch_to_move;
 use super::undo_forecast::UndoForecast;
 use super::{
     Error, Project, RemovalEvidence, RemovalReason, UndoError, gather_evidence, recover, refuse_removal,
-    steps,
 };
 use crate::fail_points;
 use crate::git::{Head, LocalState, Oid, RefMove, WorktreeList};
@@ -263,10 +263,10 @@ impl EntryRevert<'_, '_> {
                     })?;
                     // The user may have switched back by hand.
                     if !self.has_head(dir, from)? {
-                        steps::invert(self.op, step)?;
+                        self.op.invert(step)?;
                     }
                 }
-                _ => steps::invert(self.op, step)?,
+                _ => self.op.invert(step)?,
             }
         }
         Ok(())

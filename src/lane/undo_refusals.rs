@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::park_changes::preview_ignored_files;
 use super::undo::EntryRevert;
-use super::{Error, UndoError, steps};
+use super::{Error, UndoError};
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{LaneRecord, Step};
 
@@ -45,7 +46,7 @@ impl EntryRevert<'_, '_> {
     /// restored changes.
     pub(super) fn refuse_edits(&self, dir: &Path) -> Result<(), Error> {
         let project = self.op.project;
-        let ignored_files = steps::preview_ignored_files(project, dir)?;
+        let ignored_files = preview_ignored_files(project, dir)?;
         let is_ignored = |path: &RepoPath| {
             ignored_files.contains(path) || path.parents().any(|up| ignored_files.contains(&up))
         };

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Project;
-use super::expire::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
+use super::expiry_item::{ExpiredItem, ExpiryScan, ItemSource, RetainedItem};
 use crate::store::Record;
 use crate::store::records::VerifyCacheRecord;
 
