@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::operation::Operation;
+use super::journaled_operation::Operation;
 use super::{Error, Project};
 use crate::git::{self, RefMove};
 use crate::store::records::Step;

@@ -17,6 +17,7 @@ mod create;
 mod create_many;
 mod delivered_messages;
 mod detached_worktree;
+mod entry_revert;
 mod error;
 mod error_hints;
 mod evidence;
@@ -31,6 +32,8 @@ mod in_place_commit;
 mod in_place_finish;
 mod in_place_guard;
 mod inbox;
+mod interrupted_revert;
+mod journaled_operation;
 mod landing_checks;
 mod lane_costs;
 mod lane_records;
@@ -48,7 +51,6 @@ mod name;
 mod op_log_expiry;
 mod op_log_view;
 mod operate;
-mod operation;
 mod park_changes;
 mod pool;
 mod populate;
@@ -63,7 +65,6 @@ mod remove;
 mod report;
 mod resident_processes;
 mod resolve_worktree;
-mod revert;
 mod rewind;
 mod rollback_create;
 mod run_lock;
@@ -82,12 +83,14 @@ mod step_plans;
 mod steps;
 mod symbolic_branch;
 mod symbolic_branch_error;
+mod sync;
 mod temp_cleanup;
 mod trash;
 mod trash_usage;
-mod undo;
 mod undo_error;
 mod undo_forecast;
+mod undo_operations;
+mod undo_plan;
 mod undo_refusals;
 mod undo_restore;
 mod unrecorded_worktree;
@@ -134,6 +137,7 @@ pub(crate) use inbox::{
     ClaimedMessages, Inbox, InboxMessage, join_texts as join_message_texts, pending_messages,
     pending_text as pending_messages_text,
 };
+pub(crate) use journaled_operation::Operation;
 pub(crate) use landing_checks::current_layers;
 pub(crate) use lane_costs::total_costs;
 pub(crate) use lane_records::load_present_or_past_lane;
@@ -155,7 +159,6 @@ pub(crate) use op_log_view::{
     require as require_operation, summarize_entry, worktrees_parked_since,
 };
 pub(crate) use operate::operate;
-pub(crate) use operation::Operation;
 pub(crate) use pool::{PoolForecast, pool_forecast};
 pub(crate) use ports::{ensure_ports, extra_ports};
 pub(crate) use preview_return::{existing_worktree_on_branch, origin_branch_elsewhere};
@@ -172,9 +175,7 @@ pub(crate) use report::{
 pub(crate) use resolve_worktree::{ClosedResolution, close_resolution, open_resolution};
 pub(crate) use rewind::{LaneFingerprint, rewind_lane};
 pub(crate) use scope_overlap::{OverlappingLane, ScopeOverlap, overlapping_lanes};
-pub(crate) use set_up::{
-    SetUpLevel, SyncPlan, plan_sync, refresh_env_file, require_set_up_approved, run_skipped_commands, sync,
-};
+pub(crate) use set_up::{SetUpLevel, refresh_env_file, require_set_up_approved, run_skipped_commands};
 pub use set_up_error::SetUpError;
 pub(crate) use shared_settings::{changed_settings, list_names, shared_settings};
 pub(crate) use snap_restore::{RestoreReport, choose_stash_method, restore_snapshot};
@@ -182,12 +183,13 @@ pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, restore_fol
 pub use snapshot_error::SnapshotError;
 pub(crate) use symbolic_branch::find_symbolic_branch;
 pub use symbolic_branch_error::SymbolicBranch;
+pub(crate) use sync::{SyncPlan, plan as plan_sync, sync};
 pub(crate) use trash::describe_unreadable;
 pub(crate) use trash_usage::{TrashUsage, describe_waiting_folders, trash_usage};
-pub(crate) use undo::{
-    UndoPlan, UndoTarget, check_undoable as check_undo_possible, plan as plan_undo, undo,
-    written_records as records_written_by_undo,
-};
 pub(crate) use undo_error::UndoError;
+pub(crate) use undo_operations::{check_undoable as check_undo_possible, undo};
+pub(crate) use undo_plan::{
+    UndoPlan, UndoTarget, plan as plan_undo, written_records as records_written_by_undo,
+};
 pub(crate) use unrecorded_worktree::{remove_unrecorded, trash_registration};
 pub(crate) use verify_cache_expiry::VERIFY_CACHE_LIFETIME;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::operation::Operation;
+use super::journaled_operation::Operation;
 use super::{Error, Project, snapshot_store};
 use crate::fail_points;
 use crate::git::{Oid, RepoPath, RestoreOutcome, Snapshot, WorktreeScan};

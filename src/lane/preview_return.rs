@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::undo::EntryRevert;
+use super::entry_revert::EntryRevert;
 use super::{Error, Project, UndoError};
 use crate::git::{Head, RefMove, WorktreeList};
 use crate::store::Record;

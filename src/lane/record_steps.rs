@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use super::operation::Operation;
+use super::journaled_operation::Operation;
 use super::{Error, Project};
 use crate::fail_points;
 use crate::store::records::{AnyLane, Step};

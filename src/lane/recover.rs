@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::operation::{Operation, StepFunctions, first_revertible_step};
-use super::revert::{delete_redundant_snapshots, mark_reverted};
+use super::interrupted_revert::{delete_redundant_snapshots, mark_reverted};
+use super::journaled_operation::{Operation, StepFunctions, first_revertible_step};
 use super::{
     Error, LockedWorktree, Project, checks_dir, detached_worktree, missing_worktree, op_log_view, steps,
 };

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::operation::Operation;
+use super::journaled_operation::Operation;
 use super::populate::populate_worktrees;
 use super::{Error, Project, effective_state, lanes_folder, rollback_create, trash};
 use crate::fail_points;

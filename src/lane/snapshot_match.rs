@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::operation::Operation;
+use super::journaled_operation::Operation;
 use super::{Error, snapshot_store};
 use crate::git::{self, Oid, Snapshot, merge_trees};
 use crate::store::StepStatus;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::journaled_operation::{Operation, StepOutcome};
 use super::missing_worktree;
-use super::operation::{Operation, StepOutcome};
 use super::park_changes::preview_ignored_files;
 use super::record_steps::{recover_record, write_record};
 use super::symbolic_branch::refuse_symbolic_branch;

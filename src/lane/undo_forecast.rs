@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::entry_revert::{EntryRevert, count_steps_before_creation};
 use super::evidence::count_unlanded;
 use super::missing_worktree::refuse_missing_worktree;
 use super::op_log_view::moved_branch;
 use super::symbolic_branch::branch_to_move;
-use super::undo::{EntryRevert, count_steps_before_creation};
 use super::{Error, Project, RemovalEvidence, UndoError, find_snap, gather_evidence, refuse_removal};
 use crate::git::{self, Head, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::Record;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::entry_revert::EntryRevert;
 use super::park_changes::preview_ignored_files;
-use super::undo::EntryRevert;
 use super::{Error, UndoError};
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{LaneRecord, Step};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::operation::Operation;
+use super::journaled_operation::Operation;
 use super::park_changes::derived_record;
 use super::{Error, snapshot_store};
 use crate::fail_points;

@@ -30,11 +30,11 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Copied files and skipped paths.
 #[derive(Debug, Default)]
-pub(super) struct CopyResult {
+pub(crate) struct CopyResult {
     /// Copied files, each with its stamp at that moment.
-    pub(super) files: Vec<(RepoPath, FileStamp)>,
+    pub(crate) files: Vec<(RepoPath, FileStamp)>,
     /// Skipped paths, each with a short reason.
-    pub(super) skipped: Vec<(RepoPath, String)>,
+    pub(crate) skipped: Vec<(RepoPath, String)>,
 }
 
 /// Reason why an entry was not copied.
@@ -73,7 +73,7 @@ impl From<CopyError> for CopyFailure {
 }
 
 /// Copier of included files from the main checkout to a lane.
-pub(super) struct Copier<'a> {
+pub(crate) struct Copier<'a> {
     listener: &'a Listener,
     /// Predicate on path and "is a folder" for entries that are never copied, even inside a copied folder.
     is_excluded: &'a dyn Fn(&RepoPath, bool) -> bool,
@@ -89,7 +89,7 @@ pub(super) struct Copier<'a> {
 
 impl<'a> Copier<'a> {
     /// Creates a copier from the top folder `from` to the top folder `to`.
-    pub(super) fn new(
+    pub(crate) fn new(
         from: &Path,
         to: &Path,
         listener: &'a Listener,
@@ -117,7 +117,7 @@ impl<'a> Copier<'a> {
     ///
     /// # Errors
     /// Fails if the user interrupts it or the disk is full. The paths copied until then stay.
-    pub(super) fn copy(mut self, all: &[IncludedPath]) -> Result<CopyResult, Error> {
+    pub(crate) fn copy(mut self, all: &[IncludedPath]) -> Result<CopyResult, Error> {
         for included in all {
             self.copy_path(&included.path)?;
         }

@@ -104,7 +104,7 @@ fn write_into_lane(project: &Project, name: &str, dir: &Path, text: &[u8]) -> Re
 }
 
 /// Makes git ignore a path of a worktree, if it does not already. Git has one exclude file for all worktrees.
-pub(super) fn exclude_path(project: &Project, dir: &Path, path: &RepoPath) -> Result<(), Error> {
+pub(crate) fn exclude_path(project: &Project, dir: &Path, path: &RepoPath) -> Result<(), Error> {
     if git::is_ignored(&project.repo, dir, path)? {
         return Ok(());
     }

@@ -18,18 +18,18 @@ const INCLUDE_FILE: &str = ".worktreeinclude";
 const MAX_NAMES_LISTED: usize = 5;
 
 /// Patterns of the files that lanes get from the main checkout.
-pub(super) struct WantedFilePatterns {
+pub(crate) struct WantedFilePatterns {
     /// Patterns of the files to copy.
-    pub(super) copies: IncludePatterns,
+    pub(crate) copies: IncludePatterns,
     /// Patterns of the files to link.
-    pub(super) links: IncludePatterns,
+    pub(crate) links: IncludePatterns,
     /// Number of lines of `copies` that come from [`INCLUDE_FILE`]; the others come from `lane.copy`.
     include_line_count: usize,
 }
 
 impl WantedFilePatterns {
     /// Reads the patterns from the main checkout and the settings.
-    pub(super) fn read(project: &Project, main: &Path) -> Result<WantedFilePatterns, Error> {
+    pub(crate) fn read(project: &Project, main: &Path) -> Result<WantedFilePatterns, Error> {
         let include_file = main.join(INCLUDE_FILE);
         let mut text = match include_file.symlink_metadata() {
             Ok(meta) if meta.is_file() => {
@@ -51,7 +51,7 @@ impl WantedFilePatterns {
     }
 
     /// Describes the patterns that match nothing, after all of them were searched for.
-    pub(super) fn describe_unused_patterns(&self, includes: &IncludeSource<'_>) -> Vec<String> {
+    pub(crate) fn describe_unused_patterns(&self, includes: &IncludeSource<'_>) -> Vec<String> {
         let copy_origin =
             |index: usize| if index < self.include_line_count { INCLUDE_FILE } else { "lane.copy" };
         let copies = includes
@@ -76,14 +76,14 @@ impl WantedFilePatterns {
     }
 
     /// Returns whether there are no patterns of files to copy or link.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.copies.is_empty() && self.links.is_empty()
     }
 }
 
 /// Opens the main checkout as the source of files for a lane. Other worktrees and the lanes' folder are off
 /// limits.
-pub(super) fn open_include_source<'a>(
+pub(crate) fn open_include_source<'a>(
     project: &Project,
     main: &'a Path,
     dir: &'a Path,
@@ -97,7 +97,7 @@ pub(super) fn open_include_source<'a>(
 /// Copies and links files of the main checkout into a lane that is already checked out.
 ///
 /// The paths in `retained` come from the previous lane of a reused folder and stay as they are.
-pub(super) fn copy_and_link(
+pub(crate) fn copy_and_link(
     project: &Project,
     name: &str,
     dir: &Path,
@@ -143,7 +143,7 @@ pub(super) fn copy_and_link(
 }
 
 /// Creates the symbolic links that are missing. Returns all linked paths, the existing ones included.
-pub(super) fn create_missing_links(
+pub(crate) fn create_missing_links(
     project: &Project,
     includes: &IncludeSource<'_>,
     wanted: &WantedFilePatterns,
@@ -179,7 +179,7 @@ pub(super) fn create_missing_links(
 }
 
 /// Creates the parent folders of a path. Fails if the path exists or a parent is not a folder.
-pub(super) fn create_parent_folders(dir: &Path, path: &RepoPath) -> Result<(), String> {
+pub(crate) fn create_parent_folders(dir: &Path, path: &RepoPath) -> Result<(), String> {
     for folder in path.parents() {
         let location = folder.to_fs_path(dir);
         match location.symlink_metadata() {
@@ -195,7 +195,7 @@ pub(super) fn create_parent_folders(dir: &Path, path: &RepoPath) -> Result<(), S
 }
 
 /// Returns the entries that are neither linked nor inside a linked folder.
-pub(super) fn exclude_linked(all: Vec<IncludedPath>, linked: &[RepoPath]) -> Vec<IncludedPath> {
+pub(crate) fn exclude_linked(all: Vec<IncludedPath>, linked: &[RepoPath]) -> Vec<IncludedPath> {
     let is_linked = |included: &IncludedPath| {
         linked.contains(&included.path) || included.path.parents().any(|folder| linked.contains(&folder))
     };
@@ -211,7 +211,7 @@ fn report_given(project: &Project, verb: &str, paths: &[RepoPath]) {
 
 /// Warns about files that git does not ignore in the lane. They would show up as untracked and would be
 /// committed there.
-pub(super) fn warn_unignored(project: &Project, verb: &str, paths: &[RepoPath]) {
+pub(crate) fn warn_unignored(project: &Project, verb: &str, paths: &[RepoPath]) {
     if !paths.is_empty() {
         project.listener.warn(format!(
             "not {verb}, since git does not ignore it in the lane and it would be committed there: {}",
@@ -221,7 +221,7 @@ pub(super) fn warn_unignored(project: &Project, verb: &str, paths: &[RepoPath]) 
 }
 
 /// Warns about the files that were not copied.
-pub(super) fn warn_skipped(project: &Project, copied: &CopyResult) {
+pub(crate) fn warn_skipped(project: &Project, copied: &CopyResult) {
     let skipped = &copied.skipped;
     for (path, reason) in skipped.iter().take(MAX_NAMES_LISTED) {
         project.listener.warn(format!("not copied: {path}: {reason}"));

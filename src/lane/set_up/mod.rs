@@ -2,17 +2,15 @@
 //! commands.
 
 mod commands;
-mod copy;
-mod env;
-mod files;
-mod sync;
+pub(super) mod copy;
+pub(super) mod env;
+pub(super) mod files;
 
 use std::path::Path;
 
 pub(super) use commands::stop_leftover_commands;
 pub(crate) use commands::{SetUpLevel, require_set_up_approved, run_skipped_commands};
 pub(crate) use env::refresh_env_file;
-pub(crate) use sync::{SyncPlan, plan as plan_sync, sync};
 
 use self::commands::CommandRunner;
 use self::env::LaneEnv;
@@ -42,8 +40,8 @@ impl LaneSetUp<'_> {
     /// Sets the lane up. The lane's folder in the store must exist.
     ///
     /// # Errors
-    /// [`SetUpError::Failed`](super::SetUpError::Failed) if a command fails, or the error that prevents files from being copied. The
-    /// set-up is incomplete in both cases.
+    /// [`SetUpError::Failed`](super::SetUpError::Failed) if a command fails, or the error that prevents files
+    /// from being copied. The set-up is incomplete in both cases.
     pub(super) fn run(&self, level: SetUpLevel) -> Result<(), Error> {
         // A log left by an earlier lane of this name does not concern this lane.
         drop(std::fs::remove_file(self.project.store.layout().failed_set_up_log(self.name)));

@@ -8,16 +8,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::copy::Copier;
-use super::env::{exclude_path, refresh_env_file};
-use super::files::{
+use super::set_up::copy::Copier;
+use super::set_up::env::{exclude_path, refresh_env_file};
+use super::set_up::files::{
     WantedFilePatterns, create_parent_folders, exclude_linked, open_include_source, warn_skipped,
     warn_unignored,
 };
+use super::{Error, Project, operate, trash};
 use crate::copy::FileStamp;
 use crate::fail_points;
 use crate::git::{IncludeSource, IncludedPath, RepoPath};
-use crate::lane::{Error, Project, operate, trash};
 use crate::store::LockGuard;
 use crate::store::records::LaneRecord;
 
