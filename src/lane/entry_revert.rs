@@ -10,6 +10,7 @@ use crate::git::{Head, LocalState, Oid};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
 use crate::store::{LockGuard, OperationEntry, Record};
 
+/// Reversal of one logged operation, as part of an undo.
 pub(super) struct EntryRevert<'a, 'p> {
     pub(super) op: &'a Operation<'p>,
     pub(super) entry: &'a OperationEntry,
