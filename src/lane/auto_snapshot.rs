@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::ignored_files::IgnoredFiles;
 use super::in_place_guard::lane_running_in_place;
 use super::{
-    Error, LockedWorktree, Project, changed_settings, effective_state, last_finished_operation, recover,
+    Error, LockedWorktree, Project, changed_settings, effective_state, last_finished_operation, recovery,
     shared_settings, snapshot_store, worktrees_parked_since,
 };
 use crate::event::{Event, EventName};
@@ -185,7 +185,7 @@ impl ParkedChanges {
         // Checks operations that started later: running ones first, then finished ones. In the other order,
         // one could finish between the two checks.
         let is_parked_since = || {
-            recover::is_operation_running(project, |step| match step {
+            recovery::is_operation_running(project, |step| match step {
                 Step::ClearWorktree { dir: changed_dir, .. }
                 | Step::RestoreSnapshot { dir: changed_dir, .. } => changed_dir == dir,
                 _ => false,
@@ -378,7 +378,7 @@ impl WatchedWorktree<'_> {
         let Some(lane) = self.lane else { return false };
         let moves_worktree = |step: &Step| matches!(step, Step::MovePath { from, .. } if *from == lane.path);
         let is_removed = project.lane(&lane.name).map_or(true, |now| now.created != lane.created);
-        is_removed || recover::is_operation_running(project, moves_worktree)
+        is_removed || recovery::is_operation_running(project, moves_worktree)
     }
 
     /// Scans the worktree; none while git works in it, because its files may be half written.

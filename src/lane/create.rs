@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::populate::EmptyWorktree;
 use super::populate_lanes::{self, PopulateOutcome};
 use super::ports::reserved_ports;
-use super::remove::remove_locked;
+use super::remove_lane::remove_locked;
 use super::set_up::LaneSetUp;
 use super::{
     Base, Error, LaneName, LockedWorktree, Operation, Project, RemovalReason, RemovedLane, SetUpLevel,

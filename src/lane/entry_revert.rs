@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::op_log_view::moved_branch;
-use super::{Error, Operation, RemovalEvidence, UndoError, recover};
+use super::{Error, Operation, RemovalEvidence, UndoError, recovery};
 use crate::git::{Head, LocalState, Oid};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
 use crate::store::{LockGuard, OperationEntry, Record};
@@ -34,7 +34,7 @@ impl EntryRevert<'_, '_> {
     pub(super) fn lock_moved_lanes(&self) -> Result<(), Error> {
         for name in self.moved_lanes() {
             if !self.run_locks.borrow().contains_key(&name) {
-                let lock = recover::run_lock_after_recovery(self.op.project, &name, None)?;
+                let lock = recovery::run_lock_after_recovery(self.op.project, &name, None)?;
                 self.run_locks.borrow_mut().insert(name, lock);
             }
         }

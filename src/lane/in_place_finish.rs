@@ -6,7 +6,7 @@
 
 use super::in_place_baseline::UserFiles;
 use super::in_place_guard::checked_out_branch;
-use super::operate::operate_with_header;
+use super::run_operation::operate_with_header;
 use super::{Error, Project};
 use crate::fail_points;
 use crate::git::{self, Oid, RepoPath, WorktreeStatus};

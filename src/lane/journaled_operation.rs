@@ -253,8 +253,8 @@ impl<'p> Operation<'p> {
         Ok(0)
     }
 
-    /// Returns the id of the linked worktree that each of `steps` changes, for the journal; empty when no step
-    /// changes one.
+    /// Returns the id of the linked worktree that each of `steps` changes, for the journal; empty when no
+    /// step changes one.
     fn step_worktree_ids(&self, steps: &[Step]) -> Vec<Option<WorktreeId>> {
         let repo = &self.project.repo;
         let ids: Vec<_> = steps.iter().map(|step| repo.worktree_id(step.changed_worktree()?)).collect();

@@ -1,7 +1,7 @@
 //! Lanes: names, states, creation and removal, worktree set-up, snapshots, trash, and the operations that
 //! change them.
 
-mod attachments;
+mod attached_files;
 mod attempts;
 mod auto_merge;
 mod auto_snapshot;
@@ -50,7 +50,6 @@ mod missing_worktree;
 mod name;
 mod op_log_expiry;
 mod op_log_view;
-mod operate;
 mod park_changes;
 mod pool;
 mod populate;
@@ -60,19 +59,20 @@ mod preview_return;
 mod project;
 mod read_only;
 mod record_steps;
-mod recover;
-mod remove;
+mod recovery;
+mod remove_lane;
 mod report;
 mod resident_processes;
 mod resolve_worktree;
 mod rewind;
 mod rollback_create;
 mod run_lock;
+mod run_operation;
 mod saved_refs;
 mod scope_overlap;
 mod set_up;
 mod set_up_error;
-mod shared_settings;
+mod shared_state;
 mod snap_restore;
 mod snap_view;
 mod snapshot_error;
@@ -83,10 +83,10 @@ mod step_plans;
 mod steps;
 mod symbolic_branch;
 mod symbolic_branch_error;
-mod sync;
+mod sync_files;
 mod temp_cleanup;
 mod trash;
-mod trash_usage;
+mod trash_contents;
 mod undo_error;
 mod undo_forecast;
 mod undo_operations;
@@ -97,7 +97,7 @@ mod unrecorded_worktree;
 mod verify_cache_expiry;
 mod veto_hooks;
 
-pub(crate) use attachments::{MessageFiles, attach, attachments, format_file_list, past_attachments};
+pub(crate) use attached_files::{MessageFiles, attach, attachments, format_file_list, past_attachments};
 pub(crate) use attempts::{any_lanes_by_name, group_attempts, group_sort_key, lanes_by_name};
 pub(crate) use auto_merge::{
     AutoMergeStatus, advance_run_tip, auto_merge_status, hold_auto_merge, lanes_waiting_to_land,
@@ -158,7 +158,6 @@ pub(crate) use op_log_view::{
     BranchMoves, LoggedOperation, OpLog, branches_moved_since, last_finished_operation,
     require as require_operation, summarize_entry, worktrees_parked_since,
 };
-pub(crate) use operate::operate;
 pub(crate) use pool::{PoolForecast, pool_forecast};
 pub(crate) use ports::{ensure_ports, extra_ports};
 pub(crate) use preview_return::{existing_worktree_on_branch, origin_branch_elsewhere};
@@ -167,25 +166,26 @@ pub(crate) use read_only::{
     GuestLanePlan, GuestLaneRequest, ReadLocation, create_guest_lane, current_read_target,
     forget_unstarted_lane, last_answer, plan_guest_lane, remove_guest_lane, require_not_busy, run_answer,
 };
-pub(crate) use recover::{StuckOperation, recover, stuck_operations};
-pub(crate) use remove::{RemovalReason, RemovedLane, refuse_removal, removal_command, remove};
+pub(crate) use recovery::{StuckOperation, recover, stuck_operations};
+pub(crate) use remove_lane::{RemovalReason, RemovedLane, refuse_removal, removal_command, remove};
 pub(crate) use report::{
     AgentReport, CurrentLane, find_current_lane, save_report, validate as validate_report,
 };
 pub(crate) use resolve_worktree::{ClosedResolution, close_resolution, open_resolution};
 pub(crate) use rewind::{LaneFingerprint, rewind_lane};
+pub(crate) use run_operation::operate;
 pub(crate) use scope_overlap::{OverlappingLane, ScopeOverlap, overlapping_lanes};
 pub(crate) use set_up::{SetUpLevel, refresh_env_file, require_set_up_approved, run_skipped_commands};
 pub use set_up_error::SetUpError;
-pub(crate) use shared_settings::{changed_settings, list_names, shared_settings};
+pub(crate) use shared_state::{changed_settings, list_names, shared_settings};
 pub(crate) use snap_restore::{RestoreReport, choose_stash_method, restore_snapshot};
 pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, restore_folder_command, snap_views};
 pub use snapshot_error::SnapshotError;
 pub(crate) use symbolic_branch::find_symbolic_branch;
 pub use symbolic_branch_error::SymbolicBranch;
-pub(crate) use sync::{SyncPlan, plan as plan_sync, sync};
+pub(crate) use sync_files::{SyncPlan, plan as plan_sync, sync};
 pub(crate) use trash::describe_unreadable;
-pub(crate) use trash_usage::{TrashUsage, describe_waiting_folders, trash_usage};
+pub(crate) use trash_contents::{TrashUsage, describe_waiting_folders, trash_usage};
 pub(crate) use undo_error::UndoError;
 pub(crate) use undo_operations::{check_undoable as check_undo_possible, undo};
 pub(crate) use undo_plan::{

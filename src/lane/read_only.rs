@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::create::{choose_name, lock_name, title_from_prompt};
 use super::detached_worktree::close_detached_worktree;
 use super::in_place::require_in_place_possible;
-use super::remove::move_to_history;
+use super::remove_lane::move_to_history;
 use super::{Error, LaneName, Operation, Project, RemovalReason, effective_state, ports, purpose_phrase};
 use crate::event;
 use crate::fail_points;
@@ -153,7 +153,7 @@ pub(crate) fn create_guest_lane(
     let draft = scratch.path().join("lane");
     create_private_dir(&draft)?;
     write_atomically(&draft.join("task.md"), request.prompt.as_bytes())?;
-    super::attachments::copy_into(&draft.join("attachments"), files)?;
+    super::attached_files::copy_into(&draft.join("attachments"), files)?;
     lane.save(&draft.join("lane.toml"))?;
     fail_points::hit("look.drafted");
     let lane_dir = layout.lane(name.as_str());

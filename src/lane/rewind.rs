@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use super::operate::operate;
+use super::run_operation::operate;
 use super::{Error, Project};
 use crate::git::{Oid, RefMove, RepoPath, WorktreeList, status};
 use crate::store::new_id;

@@ -2,7 +2,7 @@
 
 use super::crash_reason::describe_crash;
 use super::lane_state::{effective_state, state_after_run};
-use super::{Error, Project, recover};
+use super::{Error, Project, recovery};
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{LockGuard, LockName, Record, now};
 
@@ -34,7 +34,7 @@ impl Project {
     pub(crate) fn lock_any_idle_lane(&self, name_or_branch: &str) -> Result<(AnyLane, LockGuard), Error> {
         let lane = self.any_lane(name_or_branch)?;
         self.require_idle(&lane)?;
-        let lock = recover::run_lock_after_recovery(self, &lane.name, Some(&lane.path))?;
+        let lock = recovery::run_lock_after_recovery(self, &lane.name, Some(&lane.path))?;
         if self.store.locks().is_held(&LockName::AgentAlive(lane.name.clone()))? {
             return Err(Error::Busy { name: lane.name });
         }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::entry_revert::{EntryRevert, count_steps_before_creation};
 use super::journaled_operation::Operation;
 use super::op_log_view::{OpLog, moved_branch};
-use super::operate::{operate, operate_with_header};
-use super::remove::remove_locked;
+use super::remove_lane::remove_locked;
+use super::run_operation::{operate, operate_with_header};
 use super::symbolic_branch::branch_to_move;
 use super::undo_forecast::UndoForecast;
 use super::{

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{
-    Base, Error, Project, RemovalReason, gather_evidence, operate, recover, refuse_removal, remove, trash,
+    Base, Error, Project, RemovalReason, gather_evidence, operate, recovery, refuse_removal, remove, trash,
 };
 use crate::git::WorktreeList;
 use crate::store::records::{LaneRecord, LaneState, LaneWorktree, TrashRecord};
@@ -22,7 +22,7 @@ pub(crate) fn remove_unrecorded(project: &Project, path: &Path, dry_run: bool) -
     let Some(name) = lane_name_in(&WorktreeList::read(&project.repo)?) else { return Ok(false) };
     // An unfinished creation by a killed process is rolled back by recovery while the lock is taken, so it is
     // not unrecorded.
-    let lock = recover::run_lock_after_recovery(project, name.as_str(), Some(path))?;
+    let lock = recovery::run_lock_after_recovery(project, name.as_str(), Some(path))?;
     if project.store.layout().has_lane_record(name.as_str()) {
         // There is a record by now, readable or not. This function must not replace it.
         return Ok(false);

@@ -95,7 +95,7 @@ pub(crate) fn run_skipped_commands(
 }
 
 /// Stops the set-up commands that a crashed process had started in a lane that it was creating.
-pub(in crate::lane) fn stop_leftover_commands(project: &Project, name: &str) {
+pub(crate) fn stop_leftover_commands(project: &Project, name: &str) {
     let Ok(Some(record)) = SetUpRecord::load_if_exists(&project.store.layout().set_up_record(name)) else {
         return;
     };

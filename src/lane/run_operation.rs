@@ -1,6 +1,6 @@
 //! Operations of commands: all changes of the work are in effect at the end, or none.
 
-use super::recover::STEP_FUNCTIONS;
+use super::recovery::STEP_FUNCTIONS;
 use super::{Error, Operation, Project};
 use crate::store::OperationHeader;
 
