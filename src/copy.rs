@@ -404,6 +404,7 @@ mod tests {
         copy_prefix(&source, &unwritable, 1, &mut Vec::new()).unwrap_err();
     }
 
+    /// Promise: new-lane/set-up-inside-lane
     #[test]
     fn keeps_existing_target_and_follows_no_link() {
         let dir = temp_dir();
@@ -439,6 +440,7 @@ mod tests {
         assert!(!sparse || meta.blocks() * STAT_BLOCK_SIZE < 1 << 20, "{} blocks", meta.blocks());
     }
 
+    /// Promise: new-lane/copy-consistent
     #[test]
     fn fails_when_source_changes_during_copy() {
         let dir = temp_dir();
@@ -464,6 +466,7 @@ mod tests {
         assert!(matches!(stopped, Err(CopyError::Canceled)) && to.symlink_metadata().is_err());
     }
 
+    /// Promise: new-lane/copy-consistent
     #[test]
     fn does_not_wait_for_pipe() {
         let dir = temp_dir();

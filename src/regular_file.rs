@@ -206,6 +206,7 @@ mod tests {
         read(path, 8, links).unwrap_err().to_string()
     }
 
+    /// Promise: strangers/irregular-files
     #[test]
     fn reads_only_regular_files_within_size_limit() {
         let dir = tempfile::tempdir().unwrap();
@@ -226,6 +227,7 @@ mod tests {
         assert_eq!(read_error(&pipe, LinkPolicy::Follow), "it is a pipe, not a regular file");
     }
 
+    /// Promise: strangers/irregular-files
     #[test]
     fn follows_links_only_where_allowed() {
         let dir = tempfile::tempdir().unwrap();

@@ -115,6 +115,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<serde_json::Value>(shown.as_str()).unwrap(), value);
     }
 
+    /// Promise: agent-requests/report-escapes
     #[test]
     fn escapes_control_and_invisible_characters() {
         assert_eq!(

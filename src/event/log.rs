@@ -442,6 +442,7 @@ mod tests {
     /// Environment variable that makes a process of the next test a writer, with the folder to write in.
     const WRITER_DIR_ENV: &str = "PROQ_TEST_WRITE_EVENTS";
 
+    /// Promise: concurrency/no-lost-record
     #[test]
     fn many_writers_and_full_files_lose_no_event() {
         const SMALL_LIMITS: EventLogLimits = EventLogLimits { max_file_size: 2000, max_full_files: 10_000 };

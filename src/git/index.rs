@@ -411,6 +411,7 @@ impl Drop for IndexLock {
 mod tests {
     use super::*;
 
+    /// Promise: worktree/replaced-index
     #[test]
     fn refuses_install_over_foreign_lock() {
         let dir = tempfile::tempdir().unwrap();
@@ -425,6 +426,7 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join("index.lock")).unwrap(), b"theirs");
     }
 
+    /// Promise: worktree/replaced-index
     #[test]
     fn refuses_install_over_replaced_index() {
         let dir = tempfile::tempdir().unwrap();
@@ -472,6 +474,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&index).unwrap().modified().unwrap(), past);
     }
 
+    /// Promise: operations/stuck-step
     #[test]
     fn recovers_forced_install_that_failed() {
         let dir = tempfile::tempdir().unwrap();

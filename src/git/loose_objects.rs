@@ -201,6 +201,7 @@ mod tests {
     }
 
     /// Simulates a concurrent `git gc`: a thread removes each object folder whenever it is empty.
+    /// Promise: operations/object-folders
     #[test]
     fn recreates_folder_removed_by_gc() {
         use std::sync::atomic::{AtomicBool, Ordering};

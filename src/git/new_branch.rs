@@ -164,6 +164,7 @@ mod tests {
         }
     }
 
+    /// Promise: new-lane/native-creation
     #[test]
     fn creates_same_branch_as_git() {
         let fixture = BranchFixture::new();
@@ -184,6 +185,7 @@ mod tests {
         fixture.git("branch -d lanes/one");
     }
 
+    /// Promise: new-lane/native-creation
     #[test]
     fn leaves_taken_name_to_git() {
         let fixture = BranchFixture::new();
@@ -240,6 +242,7 @@ mod tests {
         assert_eq!(std::fs::read(&log).unwrap(), b"one\ntwo\n");
     }
 
+    /// Promise: new-lane/native-creation
     #[test]
     fn leaves_unsupported_cases_to_git() {
         let fixture = BranchFixture::new();

@@ -194,6 +194,7 @@ mod tests {
         }
     }
 
+    /// Promise: new-lane/native-creation
     #[test]
     fn adds_same_worktree_as_git() {
         let fixture = WorktreeFixture::new();
@@ -225,6 +226,7 @@ mod tests {
         fixture.git("fsck");
     }
 
+    /// Promise: new-lane/native-creation
     #[test]
     fn leaves_unsupported_cases_to_git() {
         let fixture = WorktreeFixture::new();

@@ -115,6 +115,7 @@ mod tests {
         out
     }
 
+    /// Promise: removal/exact-patch-id
     #[test]
     fn equal_only_for_same_lines_and_context() {
         let sample = |head: &str, mid: &str| format!("{head}1\n2\n3\n{mid}4\n5\n6\n7\n8\n9\n");

@@ -184,6 +184,7 @@ mod tests {
         }
     }
 
+    /// Promise: operations/truncated-list
     #[test]
     fn ignores_name_without_terminator() {
         let dir = tempfile::tempdir().unwrap();

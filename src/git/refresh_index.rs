@@ -329,6 +329,7 @@ mod tests {
         }
     }
 
+    /// Promise: worktree/native-index
     #[test]
     fn refreshes_entries_as_git_does() {
         for (change, is_supported) in CHANGES {
@@ -350,6 +351,7 @@ mod tests {
         }
     }
 
+    /// Promise: worktree/native-index
     #[test]
     fn keeps_racy_edit_visible_in_next_index() {
         let fixture = IndexFixture::new();
@@ -364,6 +366,7 @@ mod tests {
         assert_eq!(fixture.test_repo.run_script("repo", "git diff-files --name-only"), "a");
     }
 
+    /// Promise: worktree/native-index
     #[test]
     fn index_time_is_start_of_comparison() {
         let fixture = IndexFixture::new();

@@ -201,6 +201,7 @@ mod tests {
         paths
     }
 
+    /// Promise: worktree/status-scan
     #[test]
     fn scan_agrees_with_git() {
         for (change, is_certain) in WORKTREE_CHANGES {
@@ -240,6 +241,7 @@ mod tests {
         }
     }
 
+    /// Promise: worktree/status-scan
     #[test]
     fn applies_only_to_scanned_index_and_commit() {
         let test_repo = TestRepo::new();

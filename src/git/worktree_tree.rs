@@ -91,6 +91,7 @@ mod tests {
         ("echo n >d/.Git.x", true),
     ];
 
+    /// Promise: worktree/native-park
     #[test]
     fn builds_same_tree_as_git_or_leaves_it() {
         for (deed, is_built) in WORKTREE_SCRIPTS {

@@ -299,6 +299,7 @@ mod tests {
         assert_eq!(MarkedText::parse(odd, "aa", "bb").unwrap().regions[0].base, None);
     }
 
+    /// Promise: resolution/outside-conflict
     #[test]
     fn requires_unconflicted_lines_complete_and_in_order() {
         assert_eq!(check_result("top\nlane main\nmiddle\none\ntwo\nend\n"), Ok(vec![]));
@@ -310,6 +311,7 @@ mod tests {
         assert_eq!(check_result("top\nend\n"), Err("middle".into()));
     }
 
+    /// Promise: resolution/no-dropped-side
     #[test]
     fn side_without_remaining_word_counts_as_dropped() {
         assert_eq!(check_result("top\nlane(x)\nmiddle\none\ntwo\nend\n"), Ok(vec![(0, MergeSide::Theirs)]));
@@ -327,6 +329,7 @@ mod tests {
         marked.dropped_sides(result, &places)
     }
 
+    /// Promise: resolution/no-dropped-side
     #[test]
     fn reverted_removal_counts_as_dropped() {
         let text = b"<<<<<<< aa\n||||||| 1\nold(a)\n=======\nold(a, more)\n>>>>>>> bb\n";

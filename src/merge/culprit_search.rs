@@ -246,6 +246,7 @@ mod tests {
         assert_eq!((stack.prefix_checks, stack.base_checks, stack.removed.len()), (1, 0, 0));
     }
 
+    /// Promise: checks/failing-sets
     #[test]
     fn removes_upper_lane_of_each_failing_set_within_bound() {
         let stack = FakeStack::new(30, &[&[2, 11], &[5, 29], &[12, 20]]).run(1);
@@ -266,6 +267,7 @@ mod tests {
         assert_eq!(stack.base_checks, 3);
     }
 
+    /// Promise: checks/task-check-scope
     #[test]
     fn blames_task_failures_without_checking_base() {
         let mut stack = FakeStack::new(30, &[]);
@@ -275,6 +277,7 @@ mod tests {
         assert!(stack.prefix_checks <= 4 * 5 + 4 + 1, "{}", stack.prefix_checks);
     }
 
+    /// Promise: checks/blame
     #[test]
     fn removes_every_lane_if_all_fail() {
         let bad: Vec<Vec<usize>> = (0..7).map(|lane| vec![lane]).collect();

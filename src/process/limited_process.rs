@@ -195,6 +195,7 @@ mod tests {
         assert!(!super::super::is_group_alive(group));
     }
 
+    /// Promise: checks/time-limit
     #[test]
     fn stops_processes_left_in_group() {
         let process = shell("sleep 600 & exit 3", Duration::from_mins(1));

@@ -147,6 +147,7 @@ mod tests {
         assert!(to_pid(2).is_some());
     }
 
+    /// Promise: concurrency/lock-openers
     #[test]
     fn stops_lock_holders_but_not_openers() {
         let dir = tempfile::tempdir().unwrap();

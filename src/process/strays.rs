@@ -208,6 +208,7 @@ mod tests {
         }
     }
 
+    /// Promise: concurrency/independent-process
     #[test]
     fn lanes_started_by_agent_are_not_strays() {
         let info = |parent, marked| ProcessInfo { parent, marked };

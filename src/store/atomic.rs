@@ -138,6 +138,7 @@ mod tests {
     use super::super::Layout;
     use super::*;
 
+    /// Promise: operations/full-disk
     #[test]
     fn failed_write_leaves_no_temp_file() {
         let dir = tempfile::tempdir().unwrap();

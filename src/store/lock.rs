@@ -374,6 +374,7 @@ mod tests {
         Locks::new(dir.to_owned(), Listener::silent())
     }
 
+    /// Promise: concurrency/lock-holder-named
     #[test]
     fn held_lock_is_reported_and_times_out() {
         let dir = tempfile::tempdir().unwrap();

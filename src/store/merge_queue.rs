@@ -305,6 +305,7 @@ mod tests {
         LandingRequest { lanes: lanes.iter().map(ToString::to_string).collect(), onto: None }
     }
 
+    /// Promise: concurrency/queue-order
     #[test]
     fn tickets_are_served_in_order() {
         let dir = tempfile::tempdir().unwrap();
@@ -335,6 +336,7 @@ mod tests {
         assert_eq!(ticket_files(&locks.tickets_dir()).unwrap(), std::slice::from_ref(&first.path));
     }
 
+    /// Promise: concurrency/ended-landing
     #[test]
     fn dead_tickets_are_skipped_and_removed() {
         let dir = tempfile::tempdir().unwrap();
@@ -352,6 +354,7 @@ mod tests {
         assert_eq!(ticket_files(&locks.tickets_dir()).unwrap(), [living]);
     }
 
+    /// Promise: concurrency/queue-order
     #[test]
     fn concurrent_tickets_are_served_one_by_one() {
         const THREAD_COUNT: usize = 64;

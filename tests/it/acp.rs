@@ -175,6 +175,7 @@ fn permission_answers(sandbox: &Sandbox, level: &str, requests: &[&str]) -> Stri
     std::mem::take(&mut sandbox.agent_record("leave"))
 }
 
+/// Promise: agent-requests/permission-requests
 #[test]
 fn permission_level_limits_acp_requests_to_lane() {
     let requests = [
@@ -211,6 +212,7 @@ fn permission_level_limits_acp_requests_to_lane() {
     ");
 }
 
+/// Promise: agent-requests/permission-requests
 #[test]
 fn allows_only_git_and_checks_and_logs_refusals() {
     let sandbox = with_speaker("");

@@ -36,6 +36,7 @@ fn inbox_text(sandbox: &Sandbox) -> String {
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn message_reaches_same_process_after_its_turn() {
     let sandbox = start_held_run("", "hold a\nwrite one");
@@ -76,6 +77,7 @@ fn message_reaches_same_process_after_its_turn() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn killed_client_does_not_resend_delivered_message() {
     let sandbox = start_held_run("", "hold a");
@@ -92,6 +94,7 @@ fn killed_client_does_not_resend_delivered_message() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn killed_client_resends_unconfirmed_message() {
     let sandbox = start_held_run("", "hold a");
@@ -113,6 +116,7 @@ fn killed_client_resends_unconfirmed_message() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[cfg(debug_assertions)]
 #[test]
 fn client_crash_leaves_message_delivered_or_waiting() {
@@ -135,6 +139,7 @@ fn client_crash_leaves_message_delivered_or_waiting() {
     }
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn message_stays_with_its_conversation() {
     let sandbox = start_held_run("", "hold a\nwrite one");
@@ -154,6 +159,7 @@ fn message_stays_with_its_conversation() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn retried_run_resends_delivered_messages() {
     let sandbox = start_held_run("", "hold a\nwrite one");
@@ -178,6 +184,7 @@ fn retried_run_resends_delivered_messages() {
     assert_eq!(inbox_text(&sandbox), "");
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn orphan_finishes_turn_without_new_messages() {
     let sandbox = start_held_run("", "hold a\nwrite one");

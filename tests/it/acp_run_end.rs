@@ -50,6 +50,7 @@ fn startup_failure_records_reason() {
     );
 }
 
+/// Promise: agent-requests/log-lines
 #[test]
 fn forged_client_lines_stay_agent_output() {
     let sandbox = with_speaker("");

@@ -42,6 +42,7 @@ fn autocommit_can_be_always_or_never() {
     assert_eq!((&row["state"], &row["ahead"], &row["uncommitted"]), (&"done".into(), &0.into(), &1.into()));
 }
 
+/// Promise: snapshots/ignored-files
 #[test]
 fn ignored_files_count_as_no_change() {
     let sandbox = Sandbox::new();
@@ -52,6 +53,7 @@ fn ignored_files_count_as_no_change() {
     assert!(sandbox.lane_path("x").join("build.log").exists());
 }
 
+/// Promise: snapshots/ignored-files
 #[test]
 fn ignored_files_never_enter_object_database() {
     let sandbox = Sandbox::new();
@@ -71,6 +73,7 @@ fn ignored_files_never_enter_object_database() {
     assert!(!objects.contains(&sandbox.git(&["hash-object", "noise.probe"])));
 }
 
+/// Promise: removal/git-clean
 #[test]
 fn failed_copy_of_work_is_reported_with_run() {
     let sandbox = Sandbox::new();
@@ -85,6 +88,7 @@ fn failed_copy_of_work_is_reported_with_run() {
     assert!(sandbox.lane_path("x").join("half.odd").exists());
 }
 
+/// Promise: removal/leftover-work
 #[test]
 fn conflict_markers_are_never_committed() {
     let sandbox = Sandbox::new();
@@ -98,6 +102,7 @@ fn conflict_markers_are_never_committed() {
     assert_eq!(sandbox.row("x")["uncommitted"], 2);
 }
 
+/// Promise: removal/leftover-work
 #[test]
 fn unresolved_merge_is_never_committed() {
     let sandbox = Sandbox::new();
@@ -113,6 +118,7 @@ fn unresolved_merge_is_never_committed() {
     assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "mine");
 }
 
+/// Promise: removal/leftover-work
 #[test]
 fn embedded_repository_is_never_committed() {
     let sandbox = Sandbox::new();
@@ -124,6 +130,7 @@ fn embedded_repository_is_never_committed() {
     assert_eq!((&row["state"], &row["ahead"]), (&"done".into(), &0.into()));
 }
 
+/// Promise: removal/detached-commits
 #[test]
 fn branch_follows_descending_detached_commits() {
     let sandbox = Sandbox::new();
@@ -150,6 +157,7 @@ fn branch_follows_descending_agent_branch() {
     assert_eq!(sandbox.row("x")["state"], "done");
 }
 
+/// Promise: removal/detached-commits
 #[test]
 fn non_descending_commits_fail_the_run() {
     let sandbox = Sandbox::new();
@@ -236,6 +244,7 @@ fn kills_processes_left_by_agent() {
     assert_eq!(sandbox.row("x")["state"], "done");
 }
 
+/// Promise: removal/git-clean
 #[test]
 fn snapshot_of_uncommitted_work_survives_git_clean() {
     let sandbox = Sandbox::new();
@@ -271,6 +280,7 @@ fn no_snapshot_of_clean_lane_or_open_conflict() {
     assert_eq!(sandbox.row("clean")["state"], "done");
 }
 
+/// Promise: removal/foreign-branch
 #[test]
 fn leftover_work_on_foreign_branch_not_committed() {
     let sandbox = Sandbox::new();
@@ -301,6 +311,7 @@ fn leftover_work_on_agent_branch_joins_lane() {
     assert_eq!(sandbox.row("x")["state"], "done");
 }
 
+/// Promise: removal/foreign-branch
 #[test]
 fn foreign_commits_are_not_the_lanes_work() {
     let sandbox = Sandbox::new();

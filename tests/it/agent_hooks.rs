@@ -91,6 +91,7 @@ fn show_reports_pending_approval_during_run() {
     assert!(!shown.contains("approval"), "{shown}");
 }
 
+/// Promise: checks/stop-gate
 #[test]
 fn invalid_hook_calls_exit_zero_silently() {
     let sandbox = finished_claude_lane(&[]);
@@ -145,6 +146,7 @@ fn gate_ends_turn_only_when_checks_pass() {
     assert_eq!(state_messages(&sandbox), ["lane 'x': idle", "lane 'x': working", "lane 'x': idle"]);
 }
 
+/// Promise: checks/stop-gate
 #[test]
 fn gate_gives_up_after_configured_rounds() {
     let sandbox = finished_claude_lane(&["--check", "false"]);
@@ -163,6 +165,7 @@ fn gate_gives_up_after_configured_rounds() {
     assert!(block_reason(&run_hook(&sandbox, "Stop", "{}")).contains("The command printed no output."));
 }
 
+/// Promise: checks/stop-gate
 #[test]
 fn gate_skips_unapproved_repository_checks() {
     let sandbox = finished_claude_lane(&[]);

@@ -15,6 +15,7 @@ fn install_aider(sandbox: &Sandbox, script: &str) {
     sandbox.program("aider", &format!("{first}\n{script}"));
 }
 
+/// Promise: agent-git/agent-caches
 #[test]
 fn cache_folder_is_never_committed() {
     let sandbox = Sandbox::new();
@@ -66,6 +67,7 @@ fn retries_run_after_provider_error() {
     assert_eq!((&run["attempt"], &run["class"]), (&json!(2), &json!("done")));
 }
 
+/// Promise: agent-requests/prompt-is-no-command
 #[test]
 fn prefixes_prompts_that_parse_as_commands() {
     let sandbox = Sandbox::new();

@@ -65,6 +65,7 @@ fn hinted_command(output: &str) -> &str {
     output.lines().find_map(|line| line.split_once("approve them as they are: ")).unwrap().1
 }
 
+/// Promise: checks/approval
 #[test]
 fn noninteractive_hint_approves_only_named_commands() {
     let sandbox = Sandbox::new();
@@ -119,6 +120,7 @@ fn agent_cannot_approve_commands() {
     assert!(approved_kinds(&sandbox).is_empty());
 }
 
+/// Promise: agent-requests/no-discard-no-full
 #[test]
 fn agent_cannot_discard_others_or_raise_permission() {
     let sandbox = Sandbox::new();

@@ -95,6 +95,7 @@ fn dry_run_lists_attempts_and_creates_nothing() {
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
 }
 
+/// Promise: concurrency/attempts-atomic
 #[test]
 fn creates_nothing_when_one_attempt_is_invalid() {
     let sandbox = with_robot();
@@ -160,6 +161,7 @@ fn lasting_traces(sandbox: &Sandbox) -> Vec<String> {
     sandbox.lane_leftovers().into_iter().filter(|t| !t.starts_with("refs/proq/")).collect()
 }
 
+/// Promise: concurrency/attempts-atomic
 #[test]
 fn one_undo_removes_all_attempts_or_none() {
     let sandbox = with_robot();
@@ -185,6 +187,7 @@ fn one_undo_removes_all_attempts_or_none() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/attempts-atomic
 #[cfg(debug_assertions)]
 #[test]
 fn kill_during_creation_leaves_no_attempt() {
@@ -243,6 +246,7 @@ fn list_groups_attempts_and_shows_title_once() {
     assert!(!out.stderr.contains("merge --all"), "{}", out.stderr);
 }
 
+/// Promise: concurrency/attempts-choice
 #[test]
 fn merge_all_leaves_out_rival_attempts() {
     let sandbox = with_robot();

@@ -102,6 +102,7 @@ fn only_successful_runs_land() {
     assert!(!sandbox.repo.join(".git/proq/locks/lanes/failed.landing.lock").exists());
 }
 
+/// Promise: concurrency/auto-merge-retried
 #[test]
 fn refused_lane_lands_after_next_landing() {
     let sandbox = with_refused_lane("late");
@@ -109,19 +110,15 @@ fn refused_lane_lands_after_next_landing() {
     assert_eq!((&row["state"], sandbox.read("a.txt").as_str()), (&"done".into(), "mine\n"));
     let all = sandbox.proq(&["events", "--json", "--last", "1"]).json();
     let last = &all["events"][0];
-    assert_eq!(
-        (&last["event"], &last["lane"], &last["state"]),
-        (&"merge.refused".into(), &"late".into(), &"done".into())
-    );
+    assert_eq!(last["event"], "merge.refused");
+    assert_eq!(last["lane"], "late");
+    assert_eq!(last["state"], "done");
     let reason =
         last["message"].as_str().unwrap().strip_prefix("lane 'late' did not land by itself: ").unwrap();
     assert!(reason.contains("a.txt"), "{reason}");
     let shown = sandbox.proq(&["show", "late"]).ok();
-    assert!(
-        shown
-            .contains(&format!("by itself  refused: {reason}; tried again after the next landing on main\n")),
-        "{shown}"
-    );
+    let line = format!("by itself  refused: {reason}; tried again after the next landing on main\n");
+    assert!(shown.contains(&line), "{shown}");
     assert!(sandbox.proq(&["logs", "late", "--merge"]).ok().contains(reason));
     // Neither a landing on another base nor a dry run triggers the retry.
     sandbox.git(&["checkout", "-q", "--", "a.txt"]);
@@ -163,6 +160,7 @@ fn retry_does_not_trigger_another_retry() {
     assert_eq!(sandbox.row("again-two")["state"], "done");
 }
 
+/// Promise: concurrency/auto-merge-retried
 #[test]
 fn lanes_finished_concurrently_all_land() {
     let sandbox = Sandbox::new();
@@ -243,6 +241,7 @@ fn conflict_resolver_defaults_to_lanes_own_agent() {
     }
 }
 
+/// Promise: concurrency/auto-merge-undo
 #[test]
 fn previewed_lane_does_not_auto_merge() {
     let sandbox = Sandbox::new();
@@ -264,6 +263,7 @@ fn previewed_lane_does_not_auto_merge() {
     assert!(has_file(&sandbox, "one"));
 }
 
+/// Promise: concurrency/auto-merge-undo
 #[test]
 fn undo_disables_auto_merge() {
     let sandbox = Sandbox::new();
@@ -283,6 +283,7 @@ fn undo_disables_auto_merge() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/auto-merge-wait
 #[test]
 fn surviving_agent_process_blocks_auto_merge() {
     let sandbox = sandbox_with_claude(
@@ -304,6 +305,7 @@ fn surviving_agent_process_blocks_auto_merge() {
     sandbox.wait_for_events("merge.landed", "x", 1);
 }
 
+/// Promise: concurrency/auto-merge-retried
 #[cfg(debug_assertions)]
 #[test]
 fn killed_auto_merge_lands_with_next_landing() {
@@ -450,6 +452,7 @@ fn unknown_changes_outside_lane_block_auto_merge() {
 }
 
 /// An agent cannot land by changing the settings that its landing must satisfy.
+/// Promise: concurrency/auto-merge-settings
 #[test]
 fn settings_changed_by_run_block_its_own_lane() {
     let sandbox = Sandbox::new();
@@ -474,10 +477,8 @@ fn settings_changed_by_run_block_its_own_lane() {
         assert_eq!(sandbox.git(&["rev-parse", "main"]), before, "{name}");
         assert_eq!(sandbox.row(name)["state"], "done");
         let reason = refusals(&sandbox).pop().unwrap();
-        assert!(
-            reason.contains(changed_item) && reason.ends_with(&format!("; git proq merge {name} lands it")),
-            "{reason}"
-        );
+        let hint = format!("; git proq merge {name} lands it");
+        assert!(reason.contains(changed_item) && reason.ends_with(&hint), "{reason}");
         let shown = sandbox.proq(&["show", name]).ok();
         let line = shown.lines().find(|line| line.trim_start().starts_with("by itself")).unwrap();
         assert!(line.contains(changed_item) && !line.contains("tried again"), "{line}");

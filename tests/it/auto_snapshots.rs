@@ -89,6 +89,7 @@ fn restore_commands(sandbox: &Sandbox, times: usize) -> Vec<String> {
     all.iter().map(command).collect()
 }
 
+/// Promise: worktree/auto-snapshots
 #[test]
 fn event_command_restores_files_deleted_elsewhere() {
     let sandbox = with_changes();
@@ -117,6 +118,7 @@ fn event_command_restores_files_deleted_elsewhere() {
     assert_eq!(sandbox.events("changes.lost").len(), 2, "what git-proq brought back is not lost");
 }
 
+/// Promise: worktree/auto-snapshots
 #[test]
 fn restores_files_deleted_right_after_start() {
     let sandbox = with_changes();
@@ -136,6 +138,7 @@ fn restores_files_deleted_right_after_start() {
     wait_until_unlocked(&sandbox.repo.join(".git/proq/locks/supervisor/snapshots.lock"));
 }
 
+/// Promise: worktree/auto-snapshots
 #[test]
 fn restores_files_after_reset_or_clean_elsewhere() {
     for (script, worktree, files) in [
@@ -159,6 +162,7 @@ fn restores_files_after_reset_or_clean_elsewhere() {
     }
 }
 
+/// Promise: worktree/running-lane-copies
 #[test]
 fn restores_deleted_worktree_of_running_lane() {
     for (writes, removes) in [
@@ -199,6 +203,7 @@ fn restores_deleted_worktree_of_running_lane() {
     }
 }
 
+/// Promise: worktree/running-lane-copies
 #[test]
 fn committed_changes_are_not_lost_with_the_folder() {
     let sandbox = Sandbox::new();
@@ -222,6 +227,7 @@ fn committed_changes_are_not_lost_with_the_folder() {
     assert_eq!(sandbox.events("changes.lost"), [""; 0]);
 }
 
+/// Promise: agent-git/changed-settings-named
 #[test]
 fn repository_changes_emit_events_during_run() {
     let sandbox = Sandbox::new();
@@ -254,6 +260,7 @@ fn repository_changes_emit_events_during_run() {
     finish_agent(&sandbox);
 }
 
+/// Promise: worktree/auto-snapshots
 #[test]
 fn reports_deletion_despite_other_operation() {
     let sandbox = with_changes();
@@ -271,6 +278,7 @@ fn reports_deletion_despite_other_operation() {
     finish_agent(&sandbox);
 }
 
+/// Promise: worktree/auto-snapshots
 #[test]
 fn committed_stashed_or_parked_changes_not_lost() {
     let sandbox = with_changes();
@@ -290,6 +298,7 @@ fn committed_stashed_or_parked_changes_not_lost() {
     assert_eq!(sandbox.events("changes.lost"), [Value::Null; 0]);
 }
 
+/// Promise: worktree/auto-snapshots
 #[test]
 fn names_large_ignored_files_and_can_be_disabled() {
     let sandbox = with_changes();
@@ -311,6 +320,7 @@ fn names_large_ignored_files_and_can_be_disabled() {
     assert!(!other.repo.join(".git/proq/locks/supervisor/snapshots.lock").exists());
 }
 
+/// Promise: worktree/auto-snapshots
 #[test]
 fn restored_snapshot_is_kept_for_undo() {
     let sandbox = with_changes();
@@ -380,6 +390,7 @@ fn lost_paths(sandbox: &Sandbox) -> Vec<String> {
     paths
 }
 
+/// Promise: worktree/copies-continue
 #[test]
 fn restores_files_deleted_during_merge() {
     let sandbox = with_changes();
@@ -399,6 +410,7 @@ fn restores_files_deleted_during_merge() {
     sandbox.assert_healthy();
 }
 
+/// Promise: worktree/copies-continue
 #[test]
 fn resolved_and_committed_conflicts_not_lost() {
     let sandbox = with_changes();
@@ -413,6 +425,7 @@ fn resolved_and_committed_conflicts_not_lost() {
     assert_eq!(sandbox.events("changes.lost"), [Value::Null; 0]);
 }
 
+/// Promise: worktree/copies-continue
 #[test]
 fn snapshots_survive_stale_lock_and_kill() {
     let sandbox = with_changes();
@@ -428,6 +441,7 @@ fn snapshots_survive_stale_lock_and_kill() {
     finish_agent(&sandbox);
 }
 
+/// Promise: worktree/auto-snapshots
 #[test]
 fn reports_lost_index_content_and_replaced_files() {
     let sandbox = with_changes();

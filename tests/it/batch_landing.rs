@@ -35,6 +35,7 @@ fn hint_command(output: &str, start: &str) -> String {
     line.unwrap_or_else(|| panic!("no `{start}` in: {output}")).to_owned()
 }
 
+/// Promise: concurrency/batch-landing
 #[test]
 fn dry_run_changes_nothing_and_keeps_redo() {
     let sandbox = finished_batch();
@@ -48,6 +49,7 @@ fn dry_run_changes_nothing_and_keeps_redo() {
     assert_eq!(sandbox.read("other.txt"), "other\n");
 }
 
+/// Promise: concurrency/batch-landing
 #[test]
 fn one_undo_reverts_landing_and_status_mark() {
     let sandbox = finished_batch();
@@ -75,6 +77,7 @@ fn one_undo_reverts_landing_and_status_mark() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/batch-landing
 #[test]
 fn refused_landing_leaves_no_lane() {
     let sandbox = finished_batch();
@@ -97,6 +100,7 @@ fn refused_landing_leaves_no_lane() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/batch-branch
 #[test]
 fn hint_lands_batch_of_renamed_base() {
     let sandbox = finished_batch();
@@ -128,6 +132,7 @@ fn hint_lands_batch_of_renamed_base() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/batch-branch
 #[test]
 fn hint_restores_deleted_batch_branch() {
     let sandbox = finished_batch();
@@ -160,6 +165,7 @@ fn hint_restores_deleted_batch_branch() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/batch-branch
 #[test]
 fn recreates_batch_branch_deleted_during_run() {
     let sandbox = repo_with_plan(&format!("{ONE_TASK_PLAN}[[task]]\nid = \"z\"\ntitle = \"Z\"\n"));

@@ -66,6 +66,7 @@ fn assert_discard_and_undo(sandbox: &Sandbox) {
     assert_eq!((files(), sandbox.git(&["rev-parse", "proq/x"])), (before, tip));
 }
 
+/// Promise: new-lane/broken-lane
 #[test]
 fn refuses_lane_without_index_until_repaired() {
     let sandbox = with_lane();
@@ -87,6 +88,7 @@ fn refuses_lane_without_index_until_repaired() {
     assert_eq!(sandbox.git(&["ls-files"]), "a.txt\nb.txt\nd/c.txt\nown.txt");
 }
 
+/// Promise: new-lane/broken-lane
 #[test]
 fn refuses_lane_with_empty_index_or_no_files() {
     let sandbox = with_lane();
@@ -104,6 +106,7 @@ fn refuses_lane_with_empty_index_or_no_files() {
     let _ = sandbox.proq(&["merge", "x"]).ok();
 }
 
+/// Promise: new-lane/broken-lane
 #[test]
 fn refuses_lane_with_empty_head() {
     let sandbox = with_lane();
@@ -114,6 +117,7 @@ fn refuses_lane_with_empty_head() {
     assert_eq!(sandbox.git_in(&sandbox.lane_path("x"), &["status", "--porcelain"]), "");
 }
 
+/// Promise: new-lane/broken-lane
 #[test]
 fn leftover_work_in_broken_lane_not_committed() {
     let sandbox = Sandbox::new();
@@ -134,6 +138,7 @@ fn lands_lane_that_renames_its_only_file() {
     assert_eq!(sandbox.git(&["ls-files"]), "z.txt");
 }
 
+/// Promise: new-lane/half-created-lane
 #[test]
 fn cleanup_saves_broken_unrecorded_worktree() {
     let sandbox = with_lane();

@@ -107,6 +107,7 @@ fn carry_commits_changes_and_keeps_originals() {
     assert_eq!(sandbox.row("x")["ahead"], 1);
 }
 
+/// Promise: worktree/carry-hidden-edits
 #[test]
 fn carry_leaves_edits_hidden_from_git_status() {
     let sandbox = Sandbox::new();
@@ -131,6 +132,7 @@ fn carry_leaves_edits_hidden_from_git_status() {
     assert_eq!(sandbox.git(&["show", "proq/y:conf"]), "staged");
 }
 
+/// Promise: worktree/carry-hidden-edits
 #[test]
 fn carries_files_outside_sparse_patterns() {
     let sandbox = Sandbox::new();

@@ -41,6 +41,7 @@ fn escape_messages(sandbox: &Sandbox) -> Vec<String> {
     sandbox.events("lane.escape").iter().map(text).collect()
 }
 
+/// Promise: agent-git/read-only-refs
 #[test]
 fn read_only_run_cannot_write_refs() {
     let sandbox = sandbox_with_user_refs();
@@ -59,6 +60,7 @@ fn read_only_run_cannot_write_refs() {
     assert_eq!(refs(&sandbox), before);
 }
 
+/// Promise: agent-git/deleted-refs
 #[test]
 fn keeps_user_branches_and_tags_lost_by_an_agent() {
     let sandbox = sandbox_with_user_refs();
@@ -89,6 +91,7 @@ fn keeps_user_branches_and_tags_lost_by_an_agent() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-git/changed-settings-named
 #[test]
 fn names_changes_that_affect_all_worktrees() {
     let sandbox = Sandbox::new();
@@ -129,6 +132,7 @@ fn worktree_missing_before_the_run_is_not_reported() {
     assert_eq!((removal_count(), &sandbox.row("y")["detail"]), (1, &serde_json::Value::Null));
 }
 
+/// Promise: agent-requests/no-commands-on-others
 #[test]
 fn agent_cannot_run_commands_that_affect_others() {
     let sandbox = Sandbox::new();
@@ -207,6 +211,7 @@ fn failed_run_detail_quotes_its_last_error_line() {
     assert_eq!(sandbox.row("slow")["detail"], expected);
 }
 
+/// Promise: agent-git/lost-commits
 #[test]
 fn keeps_lost_refs_when_hooks_are_bypassed() {
     let sandbox = sandbox_with_user_refs();
@@ -244,6 +249,7 @@ fn keeps_lost_refs_when_hooks_are_bypassed() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-git/moved-base
 #[test]
 fn names_base_moved_other_than_by_a_landing() {
     let sandbox = Sandbox::new();
@@ -264,6 +270,7 @@ fn names_base_moved_other_than_by_a_landing() {
     assert!(messages.len() == 1 && messages[0].starts_with(prefix), "{messages:?}");
 }
 
+/// Promise: agent-git/lost-commits
 #[test]
 #[ignore = "needs git 2.46"]
 fn keeps_lost_refs_in_reftable_repository() {
@@ -294,6 +301,7 @@ fn keeps_lost_refs_in_reftable_repository() {
     assert!(saved_ids().contains(&tip));
 }
 
+/// Promise: agent-git/deleted-refs
 #[test]
 fn restore_command_works_for_any_branch_name() {
     let sandbox = Sandbox::new();
@@ -318,6 +326,7 @@ fn restore_command_works_for_any_branch_name() {
     assert!(!sandbox.repo.join("pwned").exists());
 }
 
+/// Promise: agent-git/deleted-refs
 #[test]
 fn refused_ref_transaction_keeps_and_reports_nothing() {
     let sandbox = sandbox_with_user_refs();
@@ -330,6 +339,7 @@ fn refused_ref_transaction_keeps_and_reports_nothing() {
     assert_eq!(escape_messages(&sandbox), [""; 0]);
 }
 
+/// Promise: agent-git/deleted-refs
 #[test]
 fn keeps_a_branch_each_time_it_is_deleted() {
     let sandbox = sandbox_with_user_refs();
@@ -354,6 +364,7 @@ fn keeps_a_branch_each_time_it_is_deleted() {
     assert_eq!(escape_messages(&sandbox).len(), 3);
 }
 
+/// Promise: agent-git/lost-commits
 #[test]
 fn keeps_lost_refs_beside_a_broken_ref() {
     let sandbox = sandbox_with_user_refs();
@@ -366,6 +377,7 @@ fn keeps_lost_refs_beside_a_broken_ref() {
     assert!(saved.contains(&gone_tip) && saved.contains(&entry), "{saved}");
 }
 
+/// Promise: agent-git/lost-commits
 #[test]
 fn keeps_landed_commits_replaced_by_branch_copy() {
     let sandbox = Sandbox::new();
@@ -391,6 +403,7 @@ fn keeps_landed_commits_replaced_by_branch_copy() {
     assert!(messages.len() == 1 && messages[0].contains("moved branch feature to "), "{messages:?}");
 }
 
+/// Promise: agent-git/lost-commits
 #[test]
 fn keeps_detached_commits_of_removed_worktrees() {
     let sandbox = Sandbox::new();
@@ -414,6 +427,7 @@ fn keeps_detached_commits_of_removed_worktrees() {
     assert!(tips.iter().all(|tip| saved.contains(tip)), "{saved}");
 }
 
+/// Promise: agent-git/lost-commits
 #[test]
 fn keeps_notes_and_object_tags_but_no_rebased_commits() {
     let sandbox = sandbox_with_user_refs();

@@ -62,6 +62,7 @@ fn assert_next_check_unaffected(sandbox: &Sandbox, left: &[&str]) {
     sandbox.assert_healthy();
 }
 
+/// Promise: checks/isolation
 #[test]
 fn next_check_gets_a_clean_worktree() {
     assert_next_check_unaffected(
@@ -89,6 +90,7 @@ fn next_check_gets_a_clean_worktree() {
     );
 }
 
+/// Promise: checks/isolation
 #[test]
 fn next_check_gets_a_clean_worktree_with_reftable() {
     if Sandbox::new().git_version() < (2, 45) {
@@ -108,6 +110,7 @@ fn next_check_gets_a_clean_worktree_with_reftable() {
     assert_eq!(without_build_lines(&list_in_check(&sandbox, 21)), without_build_lines(&fresh));
 }
 
+/// Promise: checks/isolation
 #[test]
 fn sparse_check_hides_no_file_from_next_check() {
     let sandbox = repo_with_lane("files");
@@ -119,6 +122,7 @@ fn sparse_check_hides_no_file_from_next_check() {
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
 }
 
+/// Promise: checks/isolation
 #[test]
 fn submodule_of_one_check_is_empty_for_the_next() {
     let sandbox = Sandbox::new();
@@ -144,6 +148,7 @@ fn submodule_of_one_check_is_empty_for_the_next() {
     let _ = sandbox.proq(&["merge", "gone", "--verify", "test ! -e sub"]).ok();
 }
 
+/// Promise: checks/isolation
 #[test]
 fn symlink_above_submodule_is_not_followed() {
     let sandbox = Sandbox::new();
@@ -160,6 +165,7 @@ fn symlink_above_submodule_is_not_followed() {
     assert_eq!(std::fs::read_to_string(sandbox.root().join("mine/sub/file")).unwrap(), "mine\n");
 }
 
+/// Promise: checks/line-endings
 #[test]
 fn eol_changes_rewrite_files_before_the_check() {
     let sandbox = repo_with_lane("files");
@@ -174,6 +180,7 @@ fn eol_changes_rewrite_files_before_the_check() {
     let _ = sandbox.proq(&["merge", "y", "--verify", "grep -q $(printf '\\r') a.txt"]).ok();
 }
 
+/// Promise: checks/line-endings
 #[test]
 fn unchanged_files_are_not_rewritten() {
     let sandbox = repo_with_lane("files");
@@ -189,6 +196,7 @@ fn unchanged_files_are_not_rewritten() {
     assert!(lines.len() <= 2, "{inodes}");
 }
 
+/// Promise: checks/next-check-runs
 #[test]
 fn fifo_in_place_of_git_file_does_not_block() {
     assert_next_check_unaffected(
@@ -210,6 +218,7 @@ fn fifo_in_place_of_git_file_does_not_block() {
     let _ = sandbox.proq(&["merge", "n", "--verify", "test ! -e n/.gitattributes -a -e out/build/out"]).ok();
 }
 
+/// Promise: checks/isolation
 #[test]
 fn untracked_rules_do_not_affect_next_check() {
     let sandbox = repo_with_lane("files");
@@ -230,6 +239,7 @@ fn untracked_rules_do_not_affect_next_check() {
         sandbox.proq(&["merge", "y", "--verify", "test -e build/in/.gitignore -a -e .cache/.gitignore"]).ok();
 }
 
+/// Promise: checks/isolation
 #[test]
 fn file_modes_are_reset_for_next_check() {
     let sandbox = repo_with_lane("files");
@@ -244,6 +254,7 @@ fn file_modes_are_reset_for_next_check() {
     }
 }
 
+/// Promise: checks/next-check-runs
 #[test]
 fn files_beside_check_worktree_stop_no_check() {
     let sandbox = repo_with_lane("files");
@@ -256,6 +267,7 @@ fn files_beside_check_worktree_stop_no_check() {
     assert!(!check_worktree(&sandbox).with_extension("mode").exists());
 }
 
+/// Promise: checks/redirected-worktree
 #[test]
 fn redirected_git_file_moves_no_other_head() {
     let sandbox = repo_with_lane("files");
@@ -272,6 +284,7 @@ fn redirected_git_file_moves_no_other_head() {
     sandbox.assert_healthy();
 }
 
+/// Promise: checks/redirected-worktree
 #[test]
 fn changed_core_worktree_redirects_no_reset() {
     let sandbox = repo_with_lane("files");

@@ -43,11 +43,13 @@ fn check_generated_previews(chunk: usize, leave: impl Fn(&Sandbox)) {
     assert!(entered_count > STATES_PER_TEST / 2, "{entered_count} of {STATES_PER_TEST}");
 }
 
+/// Promise: worktree/any-start-state
 #[test]
 fn back_restores_generated_states() {
     check_generated_previews(4, |sandbox| drop(sandbox.proq(&["preview", "--back"]).ok()));
 }
 
+/// Promise: worktree/any-start-state
 #[test]
 fn manual_switch_and_back_restore_generated_states() {
     check_generated_previews(9, |sandbox| {
@@ -57,6 +59,7 @@ fn manual_switch_and_back_restore_generated_states() {
     });
 }
 
+/// Promise: worktree/any-start-state
 #[test]
 fn undo_and_redo_preview_of_generated_states() {
     check_generated_previews(12, |sandbox| {
@@ -81,6 +84,7 @@ pub(super) fn sandbox_with_sparse_checkout(lane: &str, dirty: &str) -> Sandbox {
     sandbox
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn keeps_restored_files_outside_sparse_checkout() {
     let restore_files = "mkdir out; git show main:out/a >out/a; git show main:out/b >out/b";
@@ -103,6 +107,7 @@ fn keeps_restored_files_outside_sparse_checkout() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn keeps_ignored_entry_over_sparse_folder() {
     for script in ["ln -s in out", ": >out", "echo mine >out"] {
@@ -149,6 +154,7 @@ fn keeps_ignored_entry_over_new_sparse_folder() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn refuses_ignored_entry_over_new_sparse_file() {
     for (script, expected) in [
@@ -169,6 +175,7 @@ fn refuses_ignored_entry_over_new_sparse_file() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn restores_symlink_over_skipped_folder_after_switch() {
     let sandbox = sandbox_with_sparse_checkout(
@@ -183,6 +190,7 @@ fn restores_symlink_over_skipped_folder_after_switch() {
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn parks_and_restores_ignored_entry_over_skipped_folder() {
     let cases: [(&str, &str, &[&[&str]]); 6] = [
@@ -221,6 +229,7 @@ fn parks_and_restores_ignored_entry_over_skipped_folder() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn refuses_named_pipe_over_skipped_folder() {
     let skip = "git update-index --skip-worktree in/c; rm -r in; mkfifo in";
@@ -233,6 +242,7 @@ fn refuses_named_pipe_over_skipped_folder() {
     assert_eq!(status_and_index(), before);
 }
 
+/// Promise: snapshots/undo-landing
 #[test]
 fn undo_of_landing_restores_empty_folders() {
     for lane in ["echo l >f", "ln -s x f", "mkdir f; echo l >f/l", "mkdir -p f/in; ln -s x f/in/l"] {
@@ -258,6 +268,7 @@ fn undo_of_landing_restores_empty_folders() {
     }
 }
 
+/// Promise: worktree/staged-file-over-folder
 #[test]
 fn refuses_staged_file_where_landing_needs_a_folder() {
     for script in ["rm f", "rm f; mkdir -p f/in", "rm f; mkdir f; echo own >f/own"] {
@@ -290,6 +301,7 @@ fn leaves_preview_with_staged_skipped_missing_file() {
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn restores_preview_edits_against_sparse_patterns() {
     for edit in [
@@ -316,6 +328,7 @@ fn restores_preview_edits_against_sparse_patterns() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn removes_lane_file_over_sparse_folder_on_return() {
     let sandbox = sandbox_with_sparse_checkout("git rm -qr out; echo l >out", "true");
@@ -413,6 +426,7 @@ fn removes_empty_folders_made_in_a_preview() {
     assert!(!sandbox.lane_path("one").exists());
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn undo_of_snapshot_restore_in_sparse_checkout() {
     let sandbox = sandbox_with_sparse_checkout(

@@ -21,6 +21,7 @@ fn follow_hint(sandbox: &Sandbox, text: &str) {
     sandbox.sh(hint.split_once(": ").unwrap().1);
 }
 
+/// Promise: snapshots/failing-clean-filter
 #[test]
 fn keeps_lane_and_names_file_with_failing_filter() {
     let commands: [&[&str]; 3] =

@@ -2,6 +2,7 @@
 
 use super::support::Sandbox;
 
+/// Promise: removal/only-landed
 #[test]
 fn removes_only_landed_lanes_by_default() {
     let sandbox = Sandbox::new();
@@ -50,6 +51,7 @@ fn removes_only_landed_lanes_by_default() {
     ");
 }
 
+/// Promise: removal/only-landed
 #[test]
 fn keeps_landed_lane_with_later_work() {
     let sandbox = Sandbox::new();
@@ -92,6 +94,7 @@ fn rebased_lane_counts_as_landed() {
     let _ = sandbox.proq(&["cleanup", "x"]).ok();
 }
 
+/// Promise: removal/exact-content
 #[test]
 fn whitespace_difference_is_not_landed() {
     let sandbox = Sandbox::new();
@@ -109,6 +112,7 @@ fn whitespace_difference_is_not_landed() {
     assert!(sandbox.lane_path("x").exists());
 }
 
+/// Promise: removal/exact-content
 #[test]
 fn reverted_change_is_not_landed() {
     let sandbox = Sandbox::new();
@@ -187,6 +191,7 @@ fn keeps_lane_with_unreadable_record() {
     assert!(sandbox.lane_path("x").exists());
 }
 
+/// Promise: removal/user-worktrees
 #[test]
 fn never_touches_user_worktrees() {
     let sandbox = Sandbox::new();

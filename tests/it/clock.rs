@@ -48,6 +48,7 @@ fn assert_kept_and_restorable(sandbox: &Sandbox, time: &str, number: &str) {
     let _ = run_at(sandbox, time, &["op", "redo"]).ok();
 }
 
+/// Promise: snapshots/wrong-clock
 #[test]
 fn clock_set_back_does_not_age_trash() {
     let sandbox = repo_ignoring_env();
@@ -58,6 +59,7 @@ fn clock_set_back_does_not_age_trash() {
     assert!(gc_eventually_frees_trash(&sandbox));
 }
 
+/// Promise: snapshots/wrong-clock
 #[test]
 fn clock_wrong_from_start_does_not_age_trash() {
     let sandbox = repo_ignoring_env();
@@ -68,6 +70,7 @@ fn clock_wrong_from_start_does_not_age_trash() {
     assert!(gc_eventually_frees_trash(&sandbox));
 }
 
+/// Promise: snapshots/wrong-clock
 #[test]
 fn clock_months_behind_does_not_age_trash() {
     for (wrong, start_time) in
@@ -88,6 +91,7 @@ fn clock_months_behind_does_not_age_trash() {
     }
 }
 
+/// Promise: snapshots/wrong-clock
 #[test]
 fn landing_keeps_trash_of_a_wrong_clock() {
     let sandbox = repo_ignoring_env();
@@ -99,6 +103,7 @@ fn landing_keeps_trash_of_a_wrong_clock() {
     assert!(gc_eventually_frees_trash(&sandbox));
 }
 
+/// Promise: snapshots/wrong-clock
 #[test]
 fn weekly_use_frees_trash_eventually() {
     let sandbox = Sandbox::new();
@@ -111,6 +116,7 @@ fn weekly_use_frees_trash_eventually() {
     assert_eq!(gc_freed_kinds(&sandbox, "2026-02-20T03:04:05Z"), ["trash"]);
 }
 
+/// Promise: snapshots/wrong-clock
 #[test]
 fn clock_far_ahead_frees_nothing() {
     let sandbox = repo_ignoring_env();

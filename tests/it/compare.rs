@@ -149,6 +149,7 @@ fn landing_state(sandbox: &Sandbox) -> String {
     sandbox.sh("git for-each-ref; git proq op log --json; git status --short; cat .git/proq/lanes/*/lane.toml; ls .git/proq/work")
 }
 
+/// Promise: concurrency/compare
 #[test]
 fn check_verifies_landing_result_without_landing() {
     let sandbox = with_three_attempts();

@@ -26,6 +26,7 @@ fn failures(children: Vec<Child>) -> Vec<String> {
     out
 }
 
+/// Promise: concurrency/no-lost-record
 #[test]
 fn concurrent_processes_lose_no_record() {
     let sandbox = Sandbox::new();
@@ -76,6 +77,7 @@ fn assert_only_lanes(sandbox: &Sandbox, lanes: &[String]) {
     assert_eq!(found, wanted);
 }
 
+/// Promise: concurrency/unique-names
 #[test]
 fn concurrent_spawns_of_one_prompt_get_unique_names() {
     let sandbox = Sandbox::new();
@@ -87,6 +89,7 @@ fn concurrent_spawns_of_one_prompt_get_unique_names() {
     assert_eq!(names.len(), 12, "{names:?}");
 }
 
+/// Promise: concurrency/no-lost-record
 #[test]
 fn events_of_concurrent_processes_have_no_gap() {
     let sandbox = Sandbox::new();
@@ -101,6 +104,7 @@ fn events_of_concurrent_processes_have_no_gap() {
 }
 
 /// Agents commit while other lanes are created, whose files are copied from existing worktrees.
+/// Promise: new-lane/concurrent-commits
 #[test]
 fn lanes_created_during_commits_are_complete() {
     const LANES: usize = 24;
@@ -124,6 +128,7 @@ fn lanes_created_during_commits_are_complete() {
 }
 
 /// Simulates a concurrent `git gc`, which removes empty object folders at any moment.
+/// Promise: operations/object-folders
 #[test]
 fn landings_survive_removal_of_object_folders() {
     let sandbox = Sandbox::new();

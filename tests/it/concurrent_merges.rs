@@ -181,6 +181,7 @@ fn run_merges(base: Base, merge_all: bool) {
     assert_nothing_left(&sandbox);
 }
 
+/// Promise: concurrency/concurrent-merges
 #[test]
 fn single_merges_onto_base_in_other_worktree() {
     run_merges(Base::OtherWorktree, false);
@@ -196,11 +197,13 @@ fn single_merges_onto_base_in_main_checkout() {
     run_merges(Base::MainCheckout, false);
 }
 
+/// Promise: concurrency/concurrent-merges
 #[test]
 fn single_merges_keep_unrelated_edits() {
     run_merges(Base::UnrelatedEdits, false);
 }
 
+/// Promise: concurrency/concurrent-merges
 #[test]
 fn single_merges_refuse_lane_over_user_edits() {
     run_merges(Base::ClashingEdits, false);
@@ -216,6 +219,7 @@ fn merge_all_onto_base_not_checked_out() {
     run_merges(Base::NotCheckedOut, true);
 }
 
+/// Promise: concurrency/concurrent-merges
 #[test]
 fn merge_all_onto_base_in_main_checkout() {
     run_merges(Base::MainCheckout, true);

@@ -50,6 +50,7 @@ fn flags_override_and_disable_the_settings() {
     assert!(text.contains("--conflict-agent"), "{text}");
 }
 
+/// Promise: checks/approval
 #[test]
 fn repository_conflict_agent_needs_approval() {
     let sandbox = sandbox_with_conflict();

@@ -24,6 +24,7 @@ fn command_after(text: &str, begins: &str) -> String {
     line.unwrap_or_else(|| panic!("no command after '{begins}': {text}")).1.to_owned()
 }
 
+/// Promise: operations/recovery-blocked
 #[test]
 fn failed_undo_of_broken_branch_blocks_no_command() {
     let sandbox = fixtures::two_lanes();
@@ -44,6 +45,7 @@ fn failed_undo_of_broken_branch_blocks_no_command() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/broken-branch
 #[test]
 fn undo_blocked_by_nested_branch_gives_hint() {
     let sandbox = fixtures::two_lanes();
@@ -55,6 +57,7 @@ fn undo_blocked_by_nested_branch_gives_hint() {
     assert_eq!(sandbox.git(&["show", "proq/one:one.txt"]), "one");
 }
 
+/// Promise: operations/broken-branch
 #[test]
 fn broken_branch_counts_as_missing_and_hides_no_lane() {
     let around: &[u8] = b"ref: refs/heads/proq/one\n";
@@ -78,6 +81,7 @@ fn broken_branch_counts_as_missing_and_hides_no_lane() {
     }
 }
 
+/// Promise: operations/recovery-blocked
 #[test]
 fn pipe_in_place_of_file_blocks_no_other_lane() {
     let sandbox = fixtures::preview_over_dirty();
@@ -90,6 +94,7 @@ fn pipe_in_place_of_file_blocks_no_other_lane() {
     assert_eq!(sandbox.git(&["show", "main:two.txt"]), "two");
 }
 
+/// Promise: operations/pipes-and-links
 #[test]
 fn recovery_does_not_wait_for_pipes() {
     let check_recovery = |prepare: &str, args: &[&str], at: &str, after_kill: &str| {
@@ -106,6 +111,7 @@ fn recovery_does_not_wait_for_pipes() {
     check_recovery("true", &["merge", "one"], "transition.moved", "rm one.txt; mkfifo one.txt");
 }
 
+/// Promise: operations/unreadable-parked
 #[test]
 #[ignore = "needs an account other than root"]
 fn unreadable_parked_files_do_not_count_as_restored() {
@@ -120,6 +126,7 @@ fn unreadable_parked_files_do_not_count_as_restored() {
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
 }
 
+/// Promise: preview/damaged-snapshot
 #[test]
 fn changes_are_restored_with_broken_saved_index() {
     for bytes in [None, Some(&b""[..]), Some(b"garbage"), Some(b"DIRC\0\0\0\x02")] {
@@ -155,6 +162,7 @@ fn saved_index_is_kept_when_git_cannot_read_it() {
     assert!(sandbox.read("a.txt").ends_with("mine\n"));
 }
 
+/// Promise: preview/damaged-snapshot
 #[test]
 fn preview_ends_though_parked_objects_are_lost() {
     let damages = [

@@ -48,6 +48,7 @@ fn commit_in_lane(sandbox: &Sandbox, name: &str, script: &str) {
     sandbox.run_lane(name, &format!("{script}\ngit add -A; git commit -qm {name}"));
 }
 
+/// Promise: worktree/late-writes-restored
 #[test]
 fn writes_to_open_parked_file_are_restored() {
     for tracked in [false, true] {
@@ -67,6 +68,7 @@ fn writes_to_open_parked_file_are_restored() {
     }
 }
 
+/// Promise: worktree/appearing-files
 #[test]
 fn file_appearing_at_lane_path_is_kept() {
     let sandbox = Sandbox::new();
@@ -79,6 +81,7 @@ fn file_appearing_at_lane_path_is_kept() {
     assert_eq!(sandbox.git(&["status", "--short"]), "?? n");
 }
 
+/// Promise: worktree/replaced-index
 #[test]
 fn deleted_index_lock_leaves_no_partial_state() {
     let sandbox = Sandbox::new();
@@ -96,6 +99,7 @@ fn deleted_index_lock_leaves_no_partial_state() {
     assert_eq!(sandbox.git(&["status", "--short"]), "?? mine.txt");
 }
 
+/// Promise: worktree/ref-failure
 #[test]
 fn deleted_head_lock_undoes_everything() {
     let sandbox = Sandbox::new();
@@ -113,6 +117,7 @@ fn deleted_head_lock_undoes_everything() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
 }
 
+/// Promise: removal/trash-during-undo
 #[test]
 fn gc_during_undo_keeps_restored_lane() {
     let sandbox = Sandbox::new();
@@ -164,6 +169,7 @@ fn unreadable_snapshot_does_not_count_as_restored() {
     assert_eq!(sandbox.read("a.txt"), "dirty\n");
 }
 
+/// Promise: worktree/no-commit-slips-in
 #[test]
 fn commit_during_preview_start_is_kept() {
     let sandbox = Sandbox::new();
@@ -176,6 +182,7 @@ fn commit_during_preview_start_is_kept() {
     assert_eq!((sandbox.read("a.txt"), sandbox.read("other")), ("dirty\n".into(), "o\n".into()));
 }
 
+/// Promise: worktree/base-worktrees-follow
 #[test]
 fn merge_skips_checkout_that_left_the_base() {
     let sandbox = Sandbox::new();
@@ -189,6 +196,7 @@ fn merge_skips_checkout_that_left_the_base() {
     assert_eq!(sandbox.git(&["show", "main:n"]), "lane");
 }
 
+/// Promise: worktree/base-worktrees-follow
 #[test]
 fn every_worktree_on_base_follows_merge() {
     let sandbox = Sandbox::new();
@@ -216,6 +224,7 @@ fn preview_restores_folder_modes() {
     assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
+/// Promise: worktree/lane-in-lanes-folder
 #[test]
 fn lane_writing_to_lanes_folder_is_not_previewed() {
     let sandbox = Sandbox::new();
@@ -240,6 +249,7 @@ fn rollback_keeps_what_others_created() {
     assert_eq!(sandbox.git(&["branch", "--list", "proq/y"]), "");
 }
 
+/// Promise: removal/unregistered-folder
 #[test]
 fn lane_without_git_file_is_not_main_checkout() {
     let sandbox = Sandbox::new();
@@ -259,6 +269,7 @@ fn lane_without_git_file_is_not_main_checkout() {
     assert_eq!(sandbox.git(&["rev-list", "--count", "--all"]), "1");
 }
 
+/// Promise: concurrency/detached-process
 #[test]
 fn stray_process_in_own_session_keeps_lane() {
     let sandbox = Sandbox::new();
@@ -295,6 +306,7 @@ fn mismatched_git_dir_and_work_tree_are_refused() {
     }
 }
 
+/// Promise: new-lane/submodule-work, removal/submodule-commits
 #[test]
 fn unpushed_submodule_commits_keep_lane() {
     let sandbox = Sandbox::new();
@@ -341,6 +353,7 @@ fn preview_during_merge_does_not_claim_landed_changes() {
 }
 
 /// An agent that deletes its own branch leaves commits that only the reflog of its HEAD reaches.
+/// Promise: concurrency/deleted-branch
 #[test]
 fn lane_with_deleted_branch_fails_and_can_recover() {
     let sandbox = Sandbox::new();

@@ -37,6 +37,7 @@ fn pair(task: &str, needs: &str) -> (String, String) {
     (task.to_owned(), needs.to_owned())
 }
 
+/// Promise: strangers/agent-dependencies
 #[test]
 fn proposed_dependency_is_used_once_approved() {
     let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);
@@ -121,6 +122,7 @@ fn approved_dependency_is_marked_in_every_output() {
     assert_eq!(answer["edges"][1], edge);
 }
 
+/// Promise: strangers/agent-dependencies
 #[test]
 fn dependencies_hold_while_tasks_are_unchanged() {
     let sandbox = planner_with_tasks(PROPOSED_DEPENDENCIES);

@@ -42,6 +42,7 @@ fn discards_lane_without_work() {
     assert_eq!(sandbox.row("x@2")["state"], "discarded");
 }
 
+/// Promise: removal/only-landed
 #[test]
 fn keeps_lane_with_any_kind_of_work() {
     let sandbox = Sandbox::new();
@@ -113,6 +114,7 @@ fn keeps_running_lane_and_force_stops_it() {
     assert_eq!(sandbox.read("one"), "1\n");
 }
 
+/// Promise: removal/locked-worktree
 #[test]
 fn force_keeps_locked_worktree() {
     let sandbox = Sandbox::new();
@@ -127,6 +129,7 @@ fn force_keeps_locked_worktree() {
     let _ = sandbox.proq(&["discard", "x"]).ok();
 }
 
+/// Promise: removal/unregistered-folder
 #[test]
 fn force_keeps_folder_that_is_not_the_worktree() {
     let sandbox = Sandbox::new();
@@ -154,6 +157,7 @@ fn force_keeps_folder_that_is_not_the_worktree() {
     assert!(sandbox.lane_path("x").join("a.txt").exists());
 }
 
+/// Promise: removal/folder-and-registration
 #[test]
 fn printed_commands_restore_forced_discard() {
     let sandbox = Sandbox::new();
@@ -180,6 +184,7 @@ fn printed_commands_restore_forced_discard() {
     assert_eq!(std::fs::read_to_string(entry.join("worktree/build.log")).unwrap(), "noise\n");
 }
 
+/// Promise: removal/detached-commits
 #[test]
 fn saves_commits_outside_the_lane_branch() {
     let sandbox = Sandbox::new();
@@ -245,6 +250,7 @@ fn keeps_lane_that_a_process_is_in() {
     let _ = sandbox.proq_in(&sandbox.lane_path("x"), &["discard", "x"]).ok();
 }
 
+/// Promise: removal/unreferenced-objects
 #[test]
 fn saves_objects_of_reflog_rebase_and_index() {
     let sandbox = Sandbox::new();
@@ -275,6 +281,7 @@ fn saves_objects_of_reflog_rebase_and_index() {
     }
 }
 
+/// Promise: removal/folder-and-registration
 #[test]
 #[ignore = "needs a second file system"]
 fn undo_restores_lane_from_another_disk() {
@@ -349,6 +356,7 @@ fn is_saved(sandbox: &Sandbox, text: &str) -> bool {
     all.lines().any(|line| line.starts_with(&id))
 }
 
+/// Promise: removal/unfinished-work-saved
 #[test]
 fn saves_files_of_an_open_merge() {
     let sandbox = Sandbox::new();
@@ -365,6 +373,7 @@ fn saves_files_of_an_open_merge() {
     }
 }
 
+/// Promise: removal/unfinished-work-saved
 #[test]
 fn saves_edits_hidden_by_index_flags() {
     for flag in ["--skip-worktree", "--assume-unchanged"] {

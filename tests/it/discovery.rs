@@ -65,6 +65,7 @@ fn honors_git_dir_and_work_tree_variables() {
     ");
 }
 
+/// Promise: worktree/git-environment
 #[test]
 fn ignores_other_git_variables() {
     let sandbox = Sandbox::new();
@@ -97,6 +98,7 @@ fn ignores_other_git_variables() {
     }
 }
 
+/// Promise: worktree/git-environment
 #[test]
 fn gitoxide_settings_hide_no_branch() {
     let sandbox = Sandbox::new();
@@ -118,6 +120,7 @@ fn follow_hint(sandbox: &Sandbox, text: &str) {
     let _ = sandbox.sh(&command.replace("[ROOT]", "$ROOT").replace('\'', "\""));
 }
 
+/// Promise: worktree/hidden-checkout
 #[test]
 fn refuses_checkout_hidden_by_core_bare() {
     let sandbox = Sandbox::new();
@@ -147,6 +150,7 @@ fn refuses_checkout_hidden_by_core_bare() {
     assert_eq!(sandbox.read("one"), "1\n");
 }
 
+/// Promise: worktree/hidden-checkout
 #[test]
 fn auto_merge_refuses_checkout_hidden_by_agent() {
     let sandbox = Sandbox::new();
@@ -159,6 +163,7 @@ fn auto_merge_refuses_checkout_hidden_by_agent() {
     assert_eq!(sandbox.read("one"), "1\n");
 }
 
+/// Promise: worktree/hidden-checkout
 #[test]
 fn refuses_core_worktree_without_git_link() {
     let sandbox = Sandbox::new();
@@ -188,6 +193,7 @@ fn refuses_core_worktree_without_git_link() {
     assert_eq!(std::fs::read_to_string(elsewhere.join("one")).unwrap(), "1\n");
 }
 
+/// Promise: worktree/hidden-checkout
 #[test]
 fn refuses_core_worktree_shared_by_worktrees() {
     let sandbox = Sandbox::new();

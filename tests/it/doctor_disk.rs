@@ -44,6 +44,7 @@ fn moves_old_partial_records_to_the_trash() {
     sandbox.assert_healthy();
 }
 
+/// Promise: removal/private-trash
 #[test]
 fn repairs_permissions_and_ignore_rules() {
     let sandbox = with_lane();

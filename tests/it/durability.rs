@@ -48,6 +48,7 @@ fn assert_head_synced_before_journal(calls: &[String]) {
     assert!(folder < journal, "the journal went on before HEAD's folder was synced: {calls:#?}");
 }
 
+/// Promise: operations/sync-before-journal
 #[test]
 #[ignore = "needs strace"]
 fn syncs_head_before_the_journal_continues() {
@@ -57,6 +58,7 @@ fn syncs_head_before_the_journal_continues() {
     assert_head_synced_before_journal(&traced_calls(&sandbox, &["preview", "--back"]));
 }
 
+/// Promise: operations/sync-before-journal
 #[test]
 #[ignore = "needs strace"]
 fn syncs_new_worktree_before_its_record() {
@@ -96,6 +98,7 @@ fn syncs_new_worktree_before_its_record() {
     }
 }
 
+/// Promise: operations/sync-move-list
 #[test]
 #[ignore = "needs strace"]
 fn syncs_list_of_moves_before_moving_files() {
@@ -109,6 +112,7 @@ fn syncs_list_of_moves_before_moving_files() {
     assert!(listed < moved, "a file moved before it was synced which ones do: {calls:#?}");
 }
 
+/// Promise: operations/sync-recreated-folder
 #[test]
 #[ignore = "needs strace"]
 fn syncs_recreated_folder_before_renaming_it() {
@@ -123,6 +127,7 @@ fn syncs_recreated_folder_before_renaming_it() {
 }
 
 /// git does not sync the objects of a commit it creates.
+/// Promise: operations/sync-before-ref
 #[test]
 #[ignore = "needs strace"]
 fn syncs_new_commits_before_moving_a_branch() {
@@ -145,6 +150,7 @@ fn syncs_new_commits_before_moving_a_branch() {
 }
 
 /// git syncs a table of refs before it writes its last bytes.
+/// Promise: operations/sync-ref-tables
 #[test]
 #[ignore = "needs strace and git 2.46"]
 fn syncs_ref_tables_before_the_journal_continues() {
@@ -165,6 +171,7 @@ fn syncs_ref_tables_before_the_journal_continues() {
 }
 
 /// A copy on another disk must have its name on disk before the source is removed.
+/// Promise: operations/sync-other-disk
 #[test]
 #[ignore = "needs strace and a second file system"]
 fn syncs_files_from_another_disk_before_removing_them() {
@@ -198,6 +205,7 @@ fn assert_synced_before_snapshot_removal(sandbox: &Sandbox, point: &str, args: &
     }
 }
 
+/// Promise: operations/sync-recovered
 #[test]
 #[ignore = "needs strace"]
 fn syncs_recovered_files_before_removing_snapshot() {
@@ -211,6 +219,7 @@ fn syncs_recovered_files_before_removing_snapshot() {
 }
 
 /// A preview with a new commit is restored in other steps, and its snapshot is not removed first.
+/// Promise: operations/sync-recovered
 #[test]
 #[ignore = "needs strace"]
 fn syncs_files_recovered_by_back_before_snapshot_removal() {

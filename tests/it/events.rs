@@ -143,6 +143,7 @@ impl FollowProcess {
     }
 }
 
+/// Promise: concurrency/event-numbers
 #[test]
 fn since_and_last_span_rotated_files() {
     let sandbox = Sandbox::new();
@@ -169,6 +170,7 @@ fn since_and_last_span_rotated_files() {
     ");
 }
 
+/// Promise: concurrency/event-numbers
 #[test]
 fn killed_rotation_keeps_numbers_consecutive() {
     for point in ["events.full", "events.renamed", "events.opened", "events.written"] {

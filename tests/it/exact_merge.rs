@@ -53,6 +53,7 @@ fn file_changed_on_both_sides_uses_git() {
     assert!(landing_runs_git_merge(&sandbox));
 }
 
+/// Promise: operations/same-tree-as-git
 #[test]
 fn file_removed_on_both_sides_uses_git() {
     let sandbox = with_lane_and_moved_base("git rm -q d/two; echo lane > new", "git rm -q d/two");

@@ -5,6 +5,7 @@ use super::preview_round_trip::assert_same_image;
 use super::snap::snapshot_ids;
 use super::support::{Sandbox, WorktreeState};
 
+/// Promise: worktree/sparse-index-folders
 #[test]
 fn sparse_index_folders_stay_collapsed() {
     let edit = "mkdir b; git show main:b/f >b/f; echo stray >>b/f";
@@ -31,6 +32,7 @@ fn sparse_index_folders_stay_collapsed() {
     }
 }
 
+/// Promise: snapshots/absent-disk
 #[test]
 fn missing_disk_blocks_only_landings_on_its_base() {
     let sandbox = Sandbox::new();
@@ -62,6 +64,7 @@ fn missing_disk_blocks_only_landings_on_its_base() {
     assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
 }
 
+/// Promise: worktree/unmerged-index
 #[test]
 fn unmerged_paths_refuse_landing_and_undo() {
     let sandbox = Sandbox::new();
@@ -84,6 +87,7 @@ fn unmerged_paths_refuse_landing_and_undo() {
     assert!(refused.contains("has unmerged paths: a.txt"), "{refused}");
 }
 
+/// Promise: snapshots/undo-gone-branch
 #[test]
 fn undo_hint_recreates_a_missing_branch() {
     let sandbox = Sandbox::new();
@@ -126,6 +130,7 @@ fn undo_hint_recreates_a_missing_branch() {
     assert_eq!(sandbox.git(&["status", "--branch", "--porcelain"]), "## main");
 }
 
+/// Promise: snapshots/undo-gone-branch
 #[test]
 fn undo_of_abandoned_preview_hints_the_switch_back() {
     let sandbox = Sandbox::new();
@@ -141,6 +146,7 @@ fn undo_of_abandoned_preview_hints_the_switch_back() {
     assert_eq!(sandbox.git(&["status", "--branch", "--porcelain"]), "## main");
 }
 
+/// Promise: snapshots/undo-gone-branch
 #[test]
 fn undo_on_renamed_branch_hints_recreate_and_switch() {
     let sandbox = Sandbox::new();

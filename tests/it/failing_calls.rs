@@ -9,6 +9,7 @@ fn run_with_git_script(sandbox: &Sandbox, call_args: &str, script: &str, args: &
     sandbox.output(with_git_wrapper(sandbox, call_args, script, args))
 }
 
+/// Promise: worktree/silent-git-leftovers
 #[test]
 fn removes_file_and_folder_that_git_left() {
     let script = "$REAL \"$@\" || exit; mkdir -p deep; ln \"$ROOT/second\" deep/lane.txt; : > \"$ROOT/happened\"; exit 0";
@@ -23,6 +24,7 @@ fn removes_file_and_folder_that_git_left() {
     assert_eq!(before.files, WorktreeState::capture(&sandbox, &sandbox.repo).files);
 }
 
+/// Promise: worktree/silent-git-leftovers
 #[test]
 fn removes_folder_that_git_left() {
     let script = "$REAL \"$@\" || exit; mkdir -p deep/er; : > \"$ROOT/happened\"; exit 0";
@@ -72,6 +74,7 @@ fn failed_cleanup_exits_nonzero() {
     let _ = sandbox.proq(&["cleanup"]).ok();
 }
 
+/// Promise: operations/stuck-step
 #[test]
 fn next_command_recovers_a_stuck_step() {
     // The branch moves, but a folder is then in the place of the lane's index.
@@ -97,6 +100,7 @@ fn next_command_recovers_a_stuck_step() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/git-errors-verified
 #[test]
 fn completed_ref_update_stands_despite_git_error() {
     let script = "$REAL \"$@\" | while read -r line; do \
@@ -133,6 +137,7 @@ fn removes_head_lock_of_killed_git() {
     sandbox.sh("echo more > a.txt; git commit -qam more");
 }
 
+/// Promise: operations/landing-commit-kept
 #[test]
 fn removes_packed_refs_lock_of_killed_git() {
     let script = "n=0; $REAL \"$@\" | while read -r line; do echo \"$line\"; \
@@ -147,6 +152,7 @@ fn removes_packed_refs_lock_of_killed_git() {
     assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/op"]), "");
 }
 
+/// Promise: operations/landing-commit-kept
 #[test]
 fn landing_continues_when_hook_refuses_step_ref() {
     let sandbox = Sandbox::new();
@@ -156,6 +162,7 @@ fn landing_continues_when_hook_refuses_step_ref() {
     assert_eq!(sandbox.read("lane.txt"), "lane\n");
 }
 
+/// Promise: operations/git-errors-verified
 #[test]
 fn reverts_ref_created_before_git_failed() {
     let script = "$REAL \"$@\"; echo 'fatal: input/output error' >&2; exit 128";

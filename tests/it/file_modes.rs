@@ -43,6 +43,7 @@ fn sandbox_with_lanes() -> Sandbox {
     sandbox
 }
 
+/// Promise: worktree/permission-bits
 #[test]
 fn preview_and_merge_undo_restore_permission_bits() {
     let sandbox = sandbox_with_lanes();
@@ -66,6 +67,7 @@ fn preview_and_merge_undo_restore_permission_bits() {
     }
 }
 
+/// Promise: worktree/permission-bits-swapped
 #[test]
 fn swapped_files_and_folders_get_default_bits() {
     for ways in [
@@ -97,6 +99,7 @@ fn swapped_files_and_folders_get_default_bits() {
     }
 }
 
+/// Promise: worktree/permission-bits
 #[test]
 fn preview_refresh_restores_permission_bits() {
     let sandbox = sandbox_with_lanes();
@@ -108,6 +111,7 @@ fn preview_refresh_restores_permission_bits() {
     assert_eq!(modes(&sandbox), before);
 }
 
+/// Promise: worktree/permission-bits
 #[test]
 fn snapshot_restore_restores_permission_bits() {
     let sandbox = sandbox_with_lanes();
@@ -151,6 +155,7 @@ fn keeps_new_executable_bit_from_base() {
 }
 
 /// A file with default bits gets default bits again; under a stricter umask it is open to fewer.
+/// Promise: worktree/permission-bits
 #[test]
 fn restores_permission_bits_under_any_umask() {
     for (there, back) in [("077", "022"), ("002", "022"), ("027", "002")] {
@@ -171,6 +176,7 @@ fn restores_permission_bits_under_any_umask() {
     }
 }
 
+/// Promise: worktree/permission-bits
 #[test]
 fn executable_secret_stays_private() {
     let sandbox = Sandbox::new();
@@ -184,6 +190,7 @@ fn executable_secret_stays_private() {
     assert!(modes(&sandbox).contains(&"600 secret".to_owned()), "{:?}", modes(&sandbox));
 }
 
+/// Promise: worktree/permission-bits
 #[test]
 fn restores_setgid_bits_of_folders() {
     for shared in ["false", "group"] {

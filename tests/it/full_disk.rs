@@ -47,6 +47,7 @@ fn has_read(pid: &str, file: &Path) -> bool {
     })
 }
 
+/// Promise: operations/supervisor-full-disk
 #[test]
 fn retries_failed_record_write_during_run() {
     let sandbox = sandbox_with_claude(&format!(
@@ -69,6 +70,7 @@ fn retries_failed_record_write_during_run() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/supervisor-full-disk
 #[test]
 fn writes_run_result_once_space_is_free() {
     let sandbox =
@@ -87,6 +89,7 @@ fn writes_run_result_once_space_is_free() {
     let _ = sandbox.proq(&["merge", "x"]).ok();
 }
 
+/// Promise: operations/supervisor-full-disk
 #[test]
 fn stop_ends_supervisor_waiting_for_space() {
     let sandbox =
@@ -123,6 +126,7 @@ fn stop_does_not_wait_for_agent_on_full_disk() {
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("x").join("n")).unwrap(), "new\n");
 }
 
+/// Promise: operations/supervisor-full-disk
 #[test]
 fn undelivered_message_is_reported_and_kept() {
     let sandbox = sandbox_with_claude(

@@ -189,6 +189,7 @@ fn cleanup_and_merge_free_old_operations() {
     }
 }
 
+/// Promise: snapshots/clock-jump
 #[test]
 fn clock_jump_frees_nothing() {
     let sandbox = used_sandbox();

@@ -14,6 +14,7 @@ mod merging;
 /// How many merges there are: four repositories, each with its own setup.
 const COUNT: usize = 4 * merging::CHUNK;
 
+/// Promise: operations/same-tree-as-git
 #[test]
 fn generated_merges_match_git() {
     let seed = support::random_seed();

@@ -28,6 +28,7 @@ fn spawn(sandbox: &Sandbox, full: &str) -> Output {
     sandbox.output(command)
 }
 
+/// Promise: operations/full-disk
 #[test]
 fn full_disk_during_checkout_leaves_nothing() {
     let sandbox = full_disk_at("read-tree");
@@ -97,6 +98,7 @@ fn uncreatable_worktree_folder_leaves_nothing() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
 }
 
+/// Promise: operations/full-disk
 #[test]
 fn unwritable_lane_record_leaves_nothing() {
     let sandbox = Sandbox::new();

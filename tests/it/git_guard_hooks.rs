@@ -57,6 +57,7 @@ fn assert_all_hooks_ran(sandbox: &Sandbox, first: &str) {
     assert!(pushed.starts_with("[ROOT]/far HEAD ") && pushed.contains("refs/heads/there"), "{pushed}");
 }
 
+/// Promise: agent-git/repository-hooks
 #[test]
 fn repository_hooks_get_arguments_and_input() {
     let sandbox = Sandbox::new();
@@ -65,6 +66,7 @@ fn repository_hooks_get_arguments_and_input() {
     assert_all_hooks_ran(&sandbox, "[ROOT]/repo/.git/hooks/pre-commit");
 }
 
+/// Promise: agent-git/repository-hooks
 #[test]
 fn repository_ref_hook_runs_after_the_guard() {
     let sandbox = Sandbox::new();
@@ -89,6 +91,7 @@ fn repository_ref_hook_runs_after_the_guard() {
     assert_eq!(sandbox.git(&["for-each-ref", "refs/heads/refused"]), "");
 }
 
+/// Promise: agent-git/repository-hooks
 #[test]
 fn unstartable_repository_hook_refuses() {
     for (name, command) in [
@@ -109,6 +112,7 @@ fn unstartable_repository_hook_refuses() {
     }
 }
 
+/// Promise: agent-git/repository-hooks
 #[test]
 fn hooks_in_worktree_folder_created_later_run() {
     let sandbox = Sandbox::new();
@@ -124,6 +128,7 @@ fn hooks_in_worktree_folder_created_later_run() {
     assert_eq!(sandbox.git(&["log", "-1", "--format=%B", "proq/y"]), "none");
 }
 
+/// Promise: agent-git/repository-hooks
 #[test]
 fn hooks_outside_the_repository_run() {
     let sandbox = Sandbox::new();
@@ -134,6 +139,7 @@ fn hooks_outside_the_repository_run() {
     assert_all_hooks_ran(&sandbox, "[ROOT]/it's a folder/pre-commit");
 }
 
+/// Promise: agent-git/guard-temporary
 #[test]
 fn guard_hooks_are_read_only_and_temporary() {
     let sandbox = Sandbox::new();
@@ -151,6 +157,7 @@ fn guard_hooks_are_read_only_and_temporary() {
     assert_eq!(sandbox.git(&["config", "--list", "--local"]).matches("hookspath").count(), 0);
 }
 
+/// Promise: agent-git/guard-temporary
 #[test]
 fn next_run_removes_guard_of_killed_supervisor() {
     let sandbox = Sandbox::new();
@@ -166,6 +173,7 @@ fn next_run_removes_guard_of_killed_supervisor() {
     assert!(other.exists());
 }
 
+/// Promise: agent-git/shell-variables
 #[test]
 fn works_when_shell_unsets_key_variables() {
     let sandbox = Sandbox::new();
@@ -177,6 +185,7 @@ fn works_when_shell_unsets_key_variables() {
     assert_eq!(sandbox.git(&["log", "-1", "--format=%B", "proq/x"]), "one\ntrailer");
 }
 
+/// Promise: agent-git/shell-variables
 #[test]
 fn keeps_git_settings_from_user_environment() {
     let sandbox = Sandbox::new();
@@ -189,6 +198,7 @@ fn keeps_git_settings_from_user_environment() {
     assert!(run_log(&sandbox, "x").starts_with("Z\n"));
 }
 
+/// Promise: agent-git/repository-hooks
 #[test]
 fn hooks_run_in_unusual_repository_paths() {
     let sandbox = Sandbox::new();
@@ -205,6 +215,7 @@ fn hooks_run_in_unusual_repository_paths() {
     }
 }
 
+/// Promise: agent-git/other-repositories
 #[test]
 fn other_repository_runs_only_its_own_hooks() {
     let sandbox = Sandbox::new();
@@ -220,6 +231,7 @@ fn other_repository_runs_only_its_own_hooks() {
     assert_eq!(sandbox.events("lane.committed").len(), 0);
 }
 
+/// Promise: agent-git/guard-outlives-program
 #[test]
 fn guard_works_after_program_was_deleted() {
     let sandbox = Sandbox::new();

@@ -169,6 +169,7 @@ fn only_cli_prints_reads_arguments_or_exits() {
     assert_eq!(matching_lines(args, &["env::args"]), [""; 0]);
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn raw_terminal_output_is_limited_to_few_files() {
     // Everything else goes through `ui`, which prints only `Printable`.

@@ -45,6 +45,7 @@ fn check_histories(part: usize) {
     }
 }
 
+/// Promise: operations/random-histories
 #[test]
 fn random_histories_match_model_1() {
     check_histories(0);

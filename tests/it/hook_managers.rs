@@ -44,6 +44,7 @@ const LEFTHOOK_PROGRAM: &str = r#"
     commit-msg) echo trailer >> "$1" ;;
     esac"#;
 
+/// Promise: agent-git/hook-managers
 #[test]
 fn lefthook_hooks_run_in_lanes_and_use_stash() {
     let sandbox = Sandbox::new();
@@ -98,6 +99,7 @@ exit $c
 END
 "#;
 
+/// Promise: agent-git/hook-managers
 #[test]
 fn husky_scripts_run_in_lane_with_its_folder() {
     let sandbox = Sandbox::new();

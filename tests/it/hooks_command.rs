@@ -51,6 +51,7 @@ fn installed_hook_counts_commits_and_runs_existing_hook() {
     assert!(hook.with_file_name("post-commit.before-git-proq").exists());
 }
 
+/// Promise: agent-git/hooks-install
 #[test]
 fn uninstall_restores_existing_hook() {
     for (text, mode) in [("#!/bin/sh\n\0\r\n", 0o754), ("not run", 0o600)] {
@@ -73,6 +74,7 @@ fn uninstall_restores_existing_hook() {
     }
 }
 
+/// Promise: agent-git/hooks-install
 #[test]
 fn uninstall_restores_link_and_empty_folder() {
     let sandbox = Sandbox::new();
@@ -93,6 +95,7 @@ fn uninstall_restores_link_and_empty_folder() {
     assert_eq!(image(&folder), before);
 }
 
+/// Promise: agent-git/hooks-install
 #[test]
 fn interrupted_install_can_be_completed_or_undone() {
     for link in [false, true] {
@@ -123,6 +126,7 @@ fn interrupted_install_can_be_completed_or_undone() {
     }
 }
 
+/// Promise: agent-git/hooks-install
 #[test]
 fn refuses_to_overwrite_changed_hooks() {
     let (sandbox, hook) = with_hook("#!/bin/sh\n", 0o755);
@@ -148,6 +152,7 @@ fn refuses_to_overwrite_changed_hooks() {
     let _ = sandbox.proq(&["hooks", "uninstall"]).ok();
 }
 
+/// Promise: agent-git/hooks-install
 #[test]
 fn refuses_hooks_folder_in_worktree() {
     let sandbox = Sandbox::new();
@@ -165,6 +170,7 @@ fn refuses_hooks_folder_in_worktree() {
     assert!(sandbox.repo.join(".git/hooks/post-commit").exists());
 }
 
+/// Promise: agent-git/hooks-install
 #[test]
 fn refuses_shared_hooks_folder() {
     let sandbox = Sandbox::new();

@@ -244,31 +244,37 @@ fn toml_escaped(text: &str) -> String {
     text.chars().fold(String::new(), |all, c| format!("{all}\\U{:08x}", u32::from(c)))
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn escapes_do_not_set_clipboard() {
     assert_no_escape_passes("clipboard");
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn escapes_do_not_clear_screen_or_hide_text() {
     assert_no_escape_passes("screen");
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn escapes_do_not_change_text_direction() {
     assert_no_escape_passes("direction");
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn escapes_do_not_overwrite_lines() {
     assert_no_escape_passes("line");
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn c1_control_characters_are_not_printed() {
     assert_no_escape_passes("one-byte");
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn escapes_do_not_set_title_or_make_links() {
     assert_no_escape_passes("title");
@@ -329,6 +335,7 @@ fn remove_path(path: &Path) {
     }
 }
 
+/// Promise: strangers/irregular-files
 #[test]
 fn irregular_files_are_refused_without_waiting() {
     let sandbox = Sandbox::new();
@@ -375,6 +382,7 @@ fn irregular_files_are_refused_without_waiting() {
     assert_eq!(std::fs::read_to_string(sandbox.root().join("secret")).unwrap(), "SECRET-OF-MINE = 1\n");
 }
 
+/// Promise: strangers/irregular-files
 #[test]
 fn symlinked_store_is_neither_read_nor_written() {
     let sandbox = Sandbox::new();
@@ -408,6 +416,7 @@ fn symlinked_store_is_neither_read_nor_written() {
     sandbox.assert_healthy();
 }
 
+/// Promise: strangers/bounded-output
 #[test]
 fn repeated_warnings_are_limited() {
     let sandbox = Sandbox::new();
@@ -428,6 +437,7 @@ fn repeated_warnings_are_limited() {
     assert!(out.stderr.lines().count() < 30, "{}", out.stderr);
 }
 
+/// Promise: strangers/bounded-output
 #[test]
 fn large_dependency_tree_output_stays_small() {
     let sandbox = Sandbox::new();

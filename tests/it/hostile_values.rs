@@ -92,6 +92,7 @@ fn tables_have_at_least_six_hundred_pairs() {
     assert!(all >= 600, "{all}");
 }
 
+/// Promise: strangers/names-are-data
 #[test]
 fn shell_metacharacters_are_plain_names() {
     let mut wrong = Vec::new();
@@ -167,6 +168,7 @@ const ENV_VARIABLES: &[&str] = &[
     "GIT_NAMESPACE",
 ];
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn variables_print_no_escapes_and_run_nothing() {
     let sandbox = Sandbox::new();
@@ -198,6 +200,7 @@ fn variables_print_no_escapes_and_run_nothing() {
     sandbox.assert_healthy();
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn output_of_hooks_and_checks_is_escaped() {
     let mut wrong = Vec::new();
@@ -241,6 +244,7 @@ fn output_of_hooks_and_checks_is_escaped() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Promise: strangers/terminal-escapes
 #[test]
 fn refused_settings_are_named_without_escapes() {
     const LINES: &[&str] =
@@ -309,6 +313,7 @@ fn malformed_requests() -> Vec<Vec<u8>> {
     out
 }
 
+/// Promise: strangers/names-are-data
 #[test]
 fn mcp_server_answers_after_malformed_requests() {
     let sandbox = sandbox_with_escapes(ESCAPES[0].1);

@@ -55,6 +55,7 @@ pub fn operation_count(sandbox: &Sandbox) -> usize {
     sandbox.proq(&["op", "log", "--json"]).json()["operations"].as_array().unwrap().len()
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn commits_agent_changes_but_not_user_changes() {
     let sandbox = sandbox_with_user_changes();
@@ -81,6 +82,7 @@ fn commits_agent_changes_but_not_user_changes() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn file_changed_by_both_stays_uncommitted_and_is_saved() {
     let sandbox = sandbox_with_user_changes();
@@ -195,6 +197,7 @@ fn run_that_leaves_branch_is_not_committed() {
     assert!(output.contains("claude") || output.contains("lane 'x' works on 'main'"), "{output}");
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn staged_user_changes_prevent_commit() {
     let sandbox = sandbox_with_user_changes();
@@ -214,6 +217,7 @@ fn staged_user_changes_prevent_commit() {
     assert!(out.starts_with("x: done (files that had changes of yours before are staged now"), "{out}");
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn committed_user_changes_are_reported_without_undo() {
     let sandbox = sandbox_with_user_changes();
@@ -240,6 +244,7 @@ fn committed_user_changes_are_reported_without_undo() {
     assert!(out.contains("changes of yours were committed: .env; no undo"), "{out}");
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn renamed_user_files_are_not_committed() {
     let sandbox = sandbox_with_user_changes();
@@ -284,6 +289,7 @@ fn undo_refuses_to_overwrite_user_edits() {
     assert_user_changes_untouched(&sandbox);
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn commits_dropped_from_branch_are_saved() {
     let sandbox = Sandbox::new();
@@ -318,6 +324,7 @@ fn agent_may_write_only_its_own_branch() {
     assert_eq!(sandbox.events("lane.escape").len(), 0);
 }
 
+/// Promise: agent-git/in-place-crash
 #[test]
 fn refused_commit_changes_nothing() {
     // The hook refuses; it is killed; git is killed with it.
@@ -381,6 +388,7 @@ fn commits_submodule_commit_but_not_its_files() {
     assert!(sandbox.repo.join("sub/in").exists());
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn special_file_names_are_plain_names() {
     let sandbox = sandbox_with_user_changes();

@@ -32,6 +32,7 @@ fn finish_run(sandbox: &Sandbox) -> String {
     sandbox.proq(&["wait", "x"]).ok()
 }
 
+/// Promise: agent-git/in-place-alone
 #[test]
 fn allows_only_one_run_and_none_during_preview() {
     let sandbox = Sandbox::new();
@@ -61,6 +62,7 @@ fn allows_only_one_run_and_none_during_preview() {
     let _ = sandbox.proq(&["preview", "y"]).ok();
 }
 
+/// Promise: agent-git/in-place-alone
 #[test]
 fn refuses_detached_or_unfinished_checkout() {
     let sandbox = Sandbox::new();
@@ -114,6 +116,7 @@ fn refuses_detached_or_unfinished_checkout() {
     assert!(output.contains("bare"), "{output}");
 }
 
+/// Promise: agent-git/in-place-alone
 #[test]
 fn refuses_commands_that_change_checkout() {
     let sandbox = sandbox_with_user_changes();
@@ -175,6 +178,7 @@ fn auto_merge_lands_after_in_place_run() {
     assert_user_changes_untouched(&sandbox);
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn user_actions_during_run_are_kept() {
     // Each script with what the run commits, and what is uncommitted at the end.
@@ -220,6 +224,7 @@ fn open_revert_prevents_commit() {
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "d");
 }
 
+/// Promise: agent-git/in-place-commit
 #[test]
 fn gc_keeps_snapshot_while_run_is_active() {
     let sandbox = sandbox_with_user_changes();
@@ -306,6 +311,7 @@ fn changes_before_follow_up_run_belong_to_agent() {
     assert_eq!(status(&sandbox), "?? file\n?? loose");
 }
 
+/// Promise: agent-git/in-place-alone
 #[test]
 fn attempt_that_changed_files_is_not_retried() {
     let sandbox = with_lingering_claude(

@@ -32,6 +32,7 @@ fn assert_recoverable(sandbox: &Sandbox, when: &str) {
     assert_user_changes_untouched(sandbox);
 }
 
+/// Promise: agent-git/in-place-crash
 #[test]
 fn killed_start_changes_nothing() {
     for point in
@@ -46,6 +47,7 @@ fn killed_start_changes_nothing() {
     }
 }
 
+/// Promise: agent-git/in-place-crash
 #[test]
 fn killed_finish_leaves_files_or_commit() {
     // Each with the status that git prints afterwards.
@@ -76,6 +78,7 @@ fn killed_finish_leaves_files_or_commit() {
     }
 }
 
+/// Promise: agent-git/in-place-crash
 #[test]
 fn supervisor_killed_in_hook_leaves_full_commit_or_none() {
     let sandbox = sandbox_with_user_changes();
@@ -149,6 +152,7 @@ fn lane_continues_after_crash() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-git/in-place-alone
 #[test]
 fn only_one_of_two_concurrent_starts_succeeds() {
     let sandbox = sandbox_with_user_changes();

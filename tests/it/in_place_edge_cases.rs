@@ -17,6 +17,7 @@ fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// Promise: agent-git/in-place-missing-entries
 #[test]
 fn missing_index_commits_nothing() {
     let sandbox = Sandbox::new();
@@ -32,6 +33,7 @@ fn missing_index_commits_nothing() {
     assert_eq!(status(&sandbox), "?? new");
 }
 
+/// Promise: agent-git/in-place-missing-entries
 #[test]
 fn existing_files_removed_from_index_stay_in_git() {
     let sandbox = Sandbox::new();
@@ -41,6 +43,7 @@ fn existing_files_removed_from_index_stay_in_git() {
     assert_eq!((status(&sandbox), sandbox.read("b")), (String::new(), "b\n".into()));
 }
 
+/// Promise: agent-git/in-place-crash
 #[test]
 fn stopping_run_ends_hanging_hook() {
     let sandbox = sandbox_with_user_changes();
@@ -62,6 +65,7 @@ fn stopping_run_ends_hanging_hook() {
     );
 }
 
+/// Promise: agent-git/in-place-crash
 #[test]
 fn files_staged_during_hook_stay_staged() {
     let sandbox = sandbox_with_user_changes();
@@ -100,6 +104,7 @@ fn branch_switch_during_commit_is_reported() {
     assert_user_changes_untouched(&sandbox);
 }
 
+/// Promise: agent-git/in-place-missing-entries
 #[test]
 fn landing_is_refused_while_run_is_detached() {
     let sandbox = sandbox_with_user_changes();
@@ -149,6 +154,7 @@ fn vanishing_files_do_not_prevent_commit() {
     assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "M\tb");
 }
 
+/// Promise: agent-git/in-place-missing-entries
 #[test]
 fn amended_commit_is_saved_though_hook_cannot_create_ref() {
     let sandbox = sandbox_with_user_changes();
@@ -174,6 +180,7 @@ fn op_restore_undoes_two_operations_of_one_lane() {
     assert_ne!(out.code, 5, "{}", out.to_text());
 }
 
+/// Promise: agent-git/symbolic-lane-branch
 #[test]
 fn commits_nothing_through_symbolic_branch() {
     let sandbox = Sandbox::new();

@@ -4,6 +4,7 @@
 use super::preview_round_trip::assert_same_image;
 use super::support::{Sandbox, WorktreeState};
 
+/// Promise: worktree/any-start-state
 #[test]
 fn preview_restores_folder_over_intent_to_add_file() {
     let sandbox = Sandbox::new();
@@ -21,6 +22,7 @@ fn preview_restores_folder_over_intent_to_add_file() {
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: worktree/staged-file-over-folder
 #[test]
 fn missing_intent_to_add_file_blocks_merge_not_preview() {
     for lane in ["echo l >f", "mkdir f; echo l >f/l"] {
@@ -48,6 +50,7 @@ fn missing_intent_to_add_file_blocks_merge_not_preview() {
     }
 }
 
+/// Promise: snapshots/undo-landing
 #[test]
 fn undo_of_merge_restores_flags_of_removed_files() {
     for (flag, letter) in [("--assume-unchanged", "h"), ("--skip-worktree", "S")] {
@@ -79,6 +82,7 @@ fn undo_of_merge_restores_flags_of_removed_files() {
     }
 }
 
+/// Promise: worktree/staged-file-over-folder
 #[test]
 fn deletion_hidden_by_flag_blocks_merge() {
     for flag in ["--skip-worktree", "--assume-unchanged"] {
@@ -124,6 +128,7 @@ fn preview_over_moved_base(own: &str, two: &str) -> (Sandbox, String) {
     (sandbox, shown)
 }
 
+/// Promise: preview/flags-on-moved-base
 #[test]
 fn intent_to_add_yields_to_new_base_files() {
     for (own, two) in [
@@ -137,6 +142,7 @@ fn intent_to_add_yields_to_new_base_files() {
     }
 }
 
+/// Promise: preview/flags-on-moved-base
 #[test]
 fn intent_to_add_keeps_mode_on_moved_base() {
     for (own, mode) in [
@@ -171,6 +177,7 @@ fn snap_restore_works_over_intent_to_add_file() {
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: worktree/any-start-state
 #[test]
 fn preview_restores_flags_of_removed_files() {
     for flag in ["--assume-unchanged", "--skip-worktree"] {
@@ -199,6 +206,7 @@ fn preview_restores_flags_of_removed_files() {
     }
 }
 
+/// Promise: preview/flags-on-moved-base
 #[test]
 fn flags_of_remaining_files_survive_moved_base() {
     for (flag, letter) in [("--assume-unchanged", "h"), ("--skip-worktree", "S")] {
@@ -209,6 +217,7 @@ fn flags_of_remaining_files_survive_moved_base() {
     }
 }
 
+/// Promise: snapshots/undo-landing
 #[test]
 fn undo_restores_flag_after_sparse_checkout_disable() {
     let sandbox = Sandbox::new();

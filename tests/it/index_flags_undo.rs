@@ -49,6 +49,7 @@ fn image(sandbox: &Sandbox) -> WorktreeState {
     WorktreeState::capture(sandbox, &sandbox.repo)
 }
 
+/// Promise: snapshots/undo-restore
 #[test]
 fn undo_of_snap_restore_removes_flags() {
     for (flag, _) in FLAGS {
@@ -72,6 +73,7 @@ fn undo_of_snap_restore_removes_flags() {
     }
 }
 
+/// Promise: snapshots/undo-restore
 #[test]
 fn killed_snap_restore_removes_flags() {
     for (flag, _) in FLAGS {
@@ -107,6 +109,7 @@ fn killed_recovery_leaves_no_extra_snapshot() {
     }
 }
 
+/// Promise: snapshots/undo-restore
 #[test]
 fn undo_of_snap_restore_restores_own_flags() {
     for (flag, letter) in FLAGS {
@@ -132,6 +135,7 @@ fn preview_edits(flag: &str) -> [String; 4] {
     ]
 }
 
+/// Promise: snapshots/preview-flags
 #[test]
 fn flags_set_in_preview_do_not_reach_base() {
     for (flag, _) in FLAGS {
@@ -160,6 +164,7 @@ fn flags_set_in_preview_do_not_reach_base() {
     }
 }
 
+/// Promise: snapshots/preview-flags
 #[test]
 fn killed_preview_back_keeps_flags_consistent() {
     for at in ["transition.staged", "transition.moved", "transition.installed", "restore.installed"] {
@@ -178,6 +183,7 @@ fn killed_preview_back_keeps_flags_consistent() {
     }
 }
 
+/// Promise: snapshots/preview-flags
 #[test]
 fn flags_do_not_carry_to_next_preview() {
     for (flag, _) in FLAGS {
@@ -224,6 +230,7 @@ fn flags_survive_preview_refresh_and_undo() {
     }
 }
 
+/// Promise: snapshots/preview-flags
 #[test]
 fn preview_flags_do_not_reach_moved_base() {
     for (flag, _) in FLAGS {
@@ -239,6 +246,7 @@ fn preview_flags_do_not_reach_moved_base() {
     }
 }
 
+/// Promise: snapshots/preview-flags
 #[test]
 fn undo_of_preview_drops_flags_but_not_hidden_edits() {
     for (flag, _) in FLAGS {
@@ -360,6 +368,7 @@ fn discard_of_previewed_lane_drops_its_flags_until_undo() {
     }
 }
 
+/// Promise: snapshots/undo-landing-in-preview
 #[test]
 fn undo_of_merge_restores_flags_and_ignored_files() {
     const SPARSE: &str = "git sparse-checkout set --no-cone '/*' '!in' && git archive HEAD in | tar -x";

@@ -202,6 +202,7 @@ fn taken_name_error_names_what_takes_it() {
     assert_eq!(sandbox.read(".proq-worktrees/folder/mine"), "mine\n");
 }
 
+/// Promise: preview/blocking-branch
 #[test]
 fn names_branch_that_blocks_lane_prefix() {
     let sandbox = Sandbox::new();
@@ -297,6 +298,7 @@ fn open_merge_blocks_preview_and_carry_only() {
     sandbox.git(&["merge", "--abort"]);
 }
 
+/// Promise: worktree/base-mid-rebase
 #[test]
 fn refuses_to_land_during_rebase_of_base() {
     let sandbox = Sandbox::new();
@@ -323,6 +325,7 @@ fn refuses_to_land_during_rebase_of_base() {
     ");
 }
 
+/// Promise: concurrency/unique-names
 #[test]
 fn one_of_concurrent_spawns_gets_the_name() {
     let sandbox = Sandbox::new();

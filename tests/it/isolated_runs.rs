@@ -31,6 +31,7 @@ fn assert_worktree_removed(sandbox: &Sandbox) {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-git/isolated-run
 #[test]
 fn isolated_run_reads_commit_and_leaves_no_worktree() {
     let sandbox = with_claude("say \"$(cat a.txt) in $(pwd)\"");
@@ -61,6 +62,7 @@ fn isolated_run_reads_commit_and_leaves_no_worktree() {
     assert!(escape_messages(&sandbox).is_empty());
 }
 
+/// Promise: agent-git/isolated-run
 #[test]
 fn writes_of_isolated_run_are_saved_and_reported() {
     let sandbox = with_claude(
@@ -84,6 +86,7 @@ fn writes_of_isolated_run_are_saved_and_reported() {
     );
 }
 
+/// Promise: agent-git/isolated-run
 #[test]
 fn next_command_removes_worktree_of_killed_run() {
     // Killed while the worktree is created, and while the agent runs in it.

@@ -172,16 +172,19 @@ fn assert_recovers_after_kill(location: AgentLocation, victim: Victim, state: &s
 const ORPHANED: &str = "its supervisor is gone, its agent lives on";
 const SUPERVISOR_VANISHED: &str = "its supervisor ended without a word";
 
+/// Promise: concurrency/killed-processes
 #[test]
 fn killed_supervisor_orphans_the_agent() {
     assert_recovers_after_kill(AgentLocation::Headless, Victim::Supervisor, "orphaned", ORPHANED);
 }
 
+/// Promise: concurrency/killed-processes
 #[test]
 fn killed_supervisor_orphans_agent_in_window() {
     assert_recovers_after_kill(AgentLocation::Window, Victim::Supervisor, "orphaned", ORPHANED);
 }
 
+/// Promise: concurrency/killed-processes
 #[test]
 fn killed_agent_fails_the_run() {
     assert_recovers_after_kill(
@@ -192,26 +195,31 @@ fn killed_agent_fails_the_run() {
     );
 }
 
+/// Promise: concurrency/killed-processes
 #[test]
 fn killed_agent_in_window_fails_the_run() {
     assert_recovers_after_kill(AgentLocation::Window, Victim::Agent, "failed", "killed by signal 9");
 }
 
+/// Promise: concurrency/killed-processes
 #[test]
 fn killed_tmux_server_fails_the_run() {
     assert_recovers_after_kill(AgentLocation::Window, Victim::TmuxServer, "failed", "its window was closed");
 }
 
+/// Promise: concurrency/killed-processes
 #[test]
 fn killed_pane_process_fails_the_run() {
     assert_recovers_after_kill(AgentLocation::Window, Victim::PaneProcess, "failed", "its window was closed");
 }
 
+/// Promise: concurrency/killed-processes
 #[test]
 fn killing_all_processes_fails_the_run() {
     assert_recovers_after_kill(AgentLocation::Headless, Victim::All, "failed", SUPERVISOR_VANISHED);
 }
 
+/// Promise: concurrency/killed-processes
 #[test]
 fn killing_all_processes_and_tmux_fails_the_run() {
     assert_recovers_after_kill(AgentLocation::Window, Victim::All, "failed", SUPERVISOR_VANISHED);

@@ -35,6 +35,7 @@ fn configured_checks(sandbox: &Sandbox) -> (String, String) {
     (text("value"), text("origin"))
 }
 
+/// Promise: checks/base-checks
 #[test]
 fn base_checks_apply_without_checked_out_file() {
     for hide in [
@@ -64,6 +65,7 @@ fn base_checks_apply_without_checked_out_file() {
     }
 }
 
+/// Promise: checks/base-checks
 #[test]
 fn checks_count_in_a_bare_repository() {
     let sandbox = sandbox_with_check();
@@ -89,6 +91,7 @@ fn checks_count_in_a_bare_repository() {
 }
 
 /// One lane cannot remove the checks of another.
+/// Promise: checks/base-checks
 #[test]
 fn base_checks_apply_during_preview() {
     let sandbox = sandbox_with_check();
@@ -134,6 +137,7 @@ fn uncommitted_settings_apply_during_preview() {
     assert_checked(&sandbox);
 }
 
+/// Promise: checks/base-checks
 #[test]
 fn checks_are_per_base_and_user_setting_overrides() {
     let sandbox = sandbox_with_check();
@@ -162,6 +166,7 @@ fn checks_are_per_base_and_user_setting_overrides() {
     let _ = sandbox.proq(&["merge", "bad", "late"]).ok();
 }
 
+/// Promise: checks/base-checks
 #[test]
 fn unusable_settings_file_in_commit_refuses_landing() {
     let sandbox = sandbox_with_check();
@@ -185,6 +190,7 @@ fn unusable_settings_file_in_commit_refuses_landing() {
 
 /// Work on a batch's branch is for the base of the batch, and an edit of the settings file in its checkout
 /// counts.
+/// Promise: checks/base-checks
 #[test]
 fn batch_uses_checks_of_its_base() {
     let sandbox = repo_with_plan(
@@ -207,6 +213,7 @@ fn batch_uses_checks_of_its_base() {
 }
 
 /// A check that times out on the base proves nothing for or against a lane.
+/// Promise: checks/base-timeout
 #[test]
 fn timeout_on_base_is_no_evidence() {
     let sandbox = Sandbox::new();
@@ -239,6 +246,7 @@ fn timeout_on_base_is_no_evidence() {
 }
 
 /// Where an earlier check fails on the base, a later one has not run there yet.
+/// Promise: checks/blame
 #[test]
 fn check_fails_on_base_only_if_it_ran_there() {
     let sandbox = Sandbox::new();
@@ -264,6 +272,7 @@ fn check_fails_on_base_only_if_it_ran_there() {
     assert!(out.ok().contains("landed good on main"));
 }
 
+/// Promise: checks/base-timeout
 #[test]
 fn names_the_check_that_timed_out_on_base() {
     let sandbox = Sandbox::new();
@@ -287,6 +296,7 @@ fn sandbox_with_preapproved_check(check: &str) -> Sandbox {
     sandbox
 }
 
+/// Promise: checks/base-checks
 #[test]
 fn check_added_to_base_during_check_applies() {
     let sandbox = sandbox_with_preapproved_check("test ! -e bad");

@@ -100,6 +100,7 @@ fn two_conflicting_lanes() -> Sandbox {
     sandbox
 }
 
+/// Promise: snapshots/conflict-of-lanes
 #[test]
 fn conflicting_lane_lands_once_the_other_is_discarded() {
     for dry in [&[][..], &["--dry-run"]] {
@@ -201,6 +202,7 @@ fn checks_run_in_the_best_order() {
     assert_eq!(landed_subjects(&sandbox), "Merge lane a");
 }
 
+/// Promise: snapshots/conflict-of-lanes
 #[test]
 fn state_follows_whether_the_conflict_still_exists() {
     let sandbox = Sandbox::new();

@@ -68,6 +68,7 @@ fn location_setting_applies_to_new_lanes_only() {
     assert_eq!((sandbox.read("old"), sandbox.read("new")), ("x\n".into(), "x\n".into()));
 }
 
+/// Promise: new-lane/location
 #[test]
 fn refuses_location_inside_checkout_or_git_dir() {
     let sandbox = Sandbox::new();
@@ -102,6 +103,7 @@ fn refuses_location_inside_checkout_or_git_dir() {
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
 }
 
+/// Promise: new-lane/location
 #[test]
 fn existing_files_at_lane_paths_are_kept() {
     let sandbox = Sandbox::new();
@@ -114,6 +116,7 @@ fn existing_files_at_lane_paths_are_kept() {
     assert_eq!(sandbox.read("../repo.x"), "mine\n");
 }
 
+/// Promise: new-lane/user-worktrees
 #[test]
 fn user_worktrees_among_lanes_are_left_alone() {
     let sandbox = Sandbox::new();
@@ -158,6 +161,7 @@ fn entries_on_disk(other: &Path) -> Vec<String> {
     file_names(&other.join("deep"))
 }
 
+/// Promise: new-lane/other-disk
 #[test]
 #[ignore = "needs a second file system"]
 fn lane_on_other_disk_uses_trash_there() {
@@ -183,6 +187,7 @@ fn lane_on_other_disk_uses_trash_there() {
     assert_eq!(entries_on_disk(other.path()), [""; 0]);
 }
 
+/// Promise: new-lane/other-disk
 #[test]
 #[ignore = "needs a second file system"]
 fn killed_spawn_on_other_disk_leaves_nothing() {
@@ -208,6 +213,7 @@ fn killed_spawn_on_other_disk_leaves_nothing() {
     }
 }
 
+/// Promise: new-lane/other-disk
 #[test]
 #[ignore = "needs a second file system"]
 fn killed_discard_on_other_disk_is_undone() {

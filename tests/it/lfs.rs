@@ -73,6 +73,7 @@ fn read_text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
+/// Promise: new-lane/lfs-pointers
 #[test]
 fn lane_setting_chooses_full_files_or_pointers() {
     for (process, setting) in [(false, "pointer"), (true, "full")] {
@@ -102,6 +103,7 @@ fn lane_setting_chooses_full_files_or_pointers() {
     }
 }
 
+/// Promise: new-lane/populate-interrupt
 #[test]
 fn failed_filter_is_explained_and_creates_no_lane() {
     for process in [false, true] {
@@ -156,6 +158,7 @@ fn failed_filter_leaves_main_checkout_unchanged() {
     assert_eq!(before, WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: new-lane/lfs-pointers
 #[test]
 fn pointers_without_filter_write_no_setting() {
     let sandbox = Sandbox::new();

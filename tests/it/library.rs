@@ -42,6 +42,7 @@ fn named_lanes_land_in_given_order() {
     assert_eq!(sandbox.read("one"), "large\n");
 }
 
+/// Promise: concurrency/refusing-hook
 #[test]
 fn pre_remove_hook_can_keep_a_lane() {
     let sandbox = Sandbox::new();

@@ -22,6 +22,7 @@ fn sandbox_with_linked_heads() -> Sandbox {
     sandbox
 }
 
+/// Promise: worktree/linked-head
 #[test]
 fn merge_updates_checkout_with_linked_head() {
     let sandbox = Sandbox::new();
@@ -41,6 +42,7 @@ fn merge_updates_checkout_with_linked_head() {
     sandbox.assert_healthy();
 }
 
+/// Promise: worktree/linked-head
 #[test]
 fn local_change_on_linked_head_blocks_merge() {
     let sandbox = sandbox_with_linked_heads();
@@ -53,6 +55,7 @@ fn local_change_on_linked_head_blocks_merge() {
     assert_eq!(sandbox.git(&["status", "--short"]), " M a.txt");
 }
 
+/// Promise: worktree/linked-head
 #[test]
 fn preview_returns_to_linked_head() {
     for ways in [&[&["preview", "one"][..], &["preview", "--back"]][..], &[&["preview", "one"], &["undo"]]] {
@@ -69,6 +72,7 @@ fn preview_returns_to_linked_head() {
     }
 }
 
+/// Promise: worktree/linked-head
 #[test]
 fn linked_worktree_with_linked_head_works() {
     let sandbox = sandbox_with_linked_heads();

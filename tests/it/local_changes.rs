@@ -127,6 +127,7 @@ fn refused_undo_hints_at_stash() {
 
 /// A file with an index flag that hides its edit, and a file whose edit is visible. `git stash` would reset
 /// the former and keep nothing of it.
+/// Promise: worktree/hints-lose-nothing
 #[test]
 fn hint_does_not_lose_edits_hidden_by_flags() {
     for flag in ["--assume-unchanged", "--skip-worktree"] {
@@ -153,6 +154,7 @@ fn hint_does_not_lose_edits_hidden_by_flags() {
 }
 
 /// The hint of a refused undo makes no commit; it does not lose a hidden edit either.
+/// Promise: worktree/hints-lose-nothing
 #[test]
 fn undo_hint_does_not_lose_hidden_edits() {
     let sandbox = Sandbox::new();
@@ -202,6 +204,7 @@ fn hint_works_for_file_named_like_an_option() {
 }
 
 /// `git stash` removes untracked files that stand in the place of a tracked folder or file.
+/// Promise: worktree/hints-lose-nothing
 #[test]
 fn hint_does_not_lose_files_in_place_of_tracked_ones() {
     for put in [

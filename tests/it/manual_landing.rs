@@ -51,6 +51,7 @@ fn assert_not_landed(sandbox: &Sandbox) {
     assert!(sandbox.lane_path("x").exists());
 }
 
+/// Promise: removal/manual-landing
 #[test]
 fn cherry_picked_commits_count_as_landed() {
     let sandbox = lane_with_two_commits();
@@ -74,6 +75,7 @@ fn rebased_commits_count_as_landed() {
     assert_landed(&sandbox);
 }
 
+/// Promise: removal/manual-landing
 #[test]
 fn manual_squash_counts_as_landed() {
     let sandbox = lane_with_two_commits();
@@ -107,6 +109,7 @@ fn user_diff_settings_do_not_affect_patch_ids() {
     }
 }
 
+/// Promise: removal/exact-patch-id
 #[test]
 fn whitespace_difference_is_not_landed() {
     for (ours, theirs) in
@@ -124,6 +127,7 @@ fn whitespace_difference_is_not_landed() {
     }
 }
 
+/// Promise: removal/exact-patch-id
 #[test]
 fn bytes_after_nul_and_file_modes_count() {
     let long = |last: &str| format!("(seq 3000; printf 'a\\0{last}\\n') > f");
@@ -139,6 +143,7 @@ fn bytes_after_nul_and_file_modes_count() {
     assert_not_landed(&sandbox);
 }
 
+/// Promise: removal/complete-patch-id
 #[test]
 fn partly_picked_lane_is_not_landed() {
     let sandbox = lane_with_two_commits();
@@ -155,6 +160,7 @@ fn different_change_in_same_file_is_not_landed() {
     assert_not_landed(&sandbox);
 }
 
+/// Promise: removal/complete-patch-id
 #[test]
 fn reverted_changes_are_not_landed() {
     // As `git revert` does it; one commit, and all in one, with another message and in a file that has
@@ -187,6 +193,7 @@ fn reverted_and_reapplied_changes_are_landed() {
     assert_landed(&sandbox);
 }
 
+/// Promise: removal/complete-patch-id
 #[test]
 fn changes_dropped_by_ours_merge_are_not_landed() {
     let sandbox = lane_with_two_commits();

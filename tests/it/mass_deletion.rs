@@ -14,6 +14,7 @@ fn file_count(sandbox: &Sandbox) -> usize {
     sandbox.git(&["ls-tree", "-r", "--name-only", "main"]).lines().count()
 }
 
+/// Promise: new-lane/mass-deletion
 #[test]
 fn mass_deletion_lands_only_when_allowed() {
     let sandbox = twelve_files();
@@ -45,6 +46,7 @@ fn half_deletion_and_moves_are_allowed() {
     assert_eq!(file_count(&sandbox), 12);
 }
 
+/// Promise: new-lane/mass-deletion
 #[test]
 fn autocommit_refuses_mass_deletion() {
     let sandbox = twelve_files();

@@ -178,6 +178,7 @@ fn collect_files(dir: &Path, excluded: &[&str], out: &mut BTreeMap<String, (Vec<
     }
 }
 
+/// Promise: snapshots/no-writes
 #[test]
 fn matrix_changes_no_files() {
     let sandbox = sandbox_with_lanes();

@@ -151,6 +151,7 @@ fn tool_annotations_state_effects() {
     }
 }
 
+/// Promise: agent-requests/no-lane-tools
 #[test]
 fn lane_agent_gets_no_lane_tools() {
     let sandbox = sandbox_with_lane();
@@ -170,6 +171,7 @@ fn lane_agent_gets_no_lane_tools() {
     assert!(refused(&sandbox.repo, Some("x")).contains("not for one in lane 'x'"));
 }
 
+/// Promise: agent-requests/report-own-lane, agent-requests/report-kept
 #[test]
 fn agent_outside_its_lane_is_refused() {
     let sandbox = sandbox_with_lane();
@@ -259,6 +261,7 @@ fn supervisor_inspects_and_starts_lanes() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-requests/no-options
 #[test]
 fn supervisor_cannot_pass_options_or_other_programs() {
     let sandbox = sandbox_with_lane();
@@ -273,6 +276,7 @@ fn supervisor_cannot_pass_options_or_other_programs() {
     assert_eq!(sandbox.row("bad"), Value::Null);
 }
 
+/// Promise: agent-requests/merge-plan
 #[test]
 fn merge_lands_only_its_plan() {
     let sandbox = sandbox_with_lane();
@@ -316,6 +320,7 @@ fn merge_lands_only_its_plan() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-requests/merge-plan
 #[test]
 fn lane_finished_after_plan_does_not_land() {
     let sandbox = sandbox_with_lane();
@@ -353,6 +358,7 @@ fn sandbox_with_moving_lane() -> Sandbox {
     sandbox
 }
 
+/// Promise: agent-requests/merge-plan
 #[test]
 fn outdated_plan_is_never_landed() {
     let sandbox = sandbox_with_moving_lane();

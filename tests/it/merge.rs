@@ -179,6 +179,7 @@ fn json_lists_the_result_of_each_lane() {
     "#);
 }
 
+/// Promise: snapshots/no-writes
 #[test]
 fn dry_run_writes_nothing() {
     let sandbox = two_lanes();

@@ -45,6 +45,7 @@ fn keeps_local_changes_the_landing_does_not_touch() {
     assert_eq!(sandbox.git(&["show", ":keep.txt"]), "s");
 }
 
+/// Promise: worktree/overlapping-changes
 #[test]
 fn refuses_overlapping_local_changes_by_name() {
     for (dirty, name) in [
@@ -101,6 +102,7 @@ fn updates_linked_worktree_that_has_the_base() {
     assert_eq!(sandbox.read("a.txt"), "a\n");
 }
 
+/// Promise: worktree/follower-hint
 #[test]
 fn updates_both_worktrees_on_the_base() {
     let sandbox = sandbox_with("echo lane > a.txt; echo lane > lane.txt");
@@ -122,6 +124,7 @@ fn updates_both_worktrees_on_the_base() {
     assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane");
 }
 
+/// Promise: worktree/base-worktrees-follow
 #[test]
 fn refuses_when_second_worktree_cannot_follow() {
     for (dirty, reason) in [
@@ -168,6 +171,7 @@ fn land_with_second_worktree_left_behind(hook_commands: &str) -> (Sandbox, PathB
     (sandbox, second, reason.to_owned())
 }
 
+/// Promise: worktree/follower-hint
 #[test]
 fn hint_updates_worktree_whose_index_was_locked() {
     let (sandbox, second, reason) =
@@ -176,6 +180,7 @@ fn hint_updates_worktree_whose_index_was_locked() {
     assert_eq!(sandbox.git_in(&second, &["status", "--short"]), "M  keep.txt");
 }
 
+/// Promise: worktree/follower-hint
 #[test]
 fn hint_updates_worktree_edited_during_landing() {
     let (sandbox, second, reason) =
@@ -186,6 +191,7 @@ fn hint_updates_worktree_edited_during_landing() {
     assert_eq!(sandbox.git_in(&second, &["diff", "--name-only", "HEAD"]), "keep.txt\nlong.txt");
 }
 
+/// Promise: worktree/base-mid-rebase
 #[test]
 fn refuses_base_in_rebase_or_bisect_elsewhere() {
     for (command, operation) in [("git rebase -q side", "rebase"), ("git bisect start main main~2", "bisect")]
@@ -200,6 +206,7 @@ fn refuses_base_in_rebase_or_bisect_elsewhere() {
     }
 }
 
+/// Promise: worktree/open-operation
 #[test]
 fn refuses_open_operation_or_held_lock_on_base() {
     let sandbox = sandbox_with("echo lane > lane.txt");
@@ -302,6 +309,7 @@ fn writes_landed_files_through_filters() {
     assert_eq!(sandbox.git(&["status", "--short"]), "A  own.big");
 }
 
+/// Promise: concurrency/queue-order
 #[test]
 fn concurrent_landings_all_land() {
     let sandbox = sandbox_with("echo one > one.txt");
@@ -333,6 +341,7 @@ fn release_hook(dir: &Path) {
     std::fs::write(dir.join("go"), "go\n").unwrap();
 }
 
+/// Promise: worktree/no-commit-slips-in
 #[test]
 fn landing_survives_a_commit_paused_in_its_hook() {
     let sandbox = sandbox_with("echo lane > a.txt");
@@ -346,6 +355,7 @@ fn landing_survives_a_commit_paused_in_its_hook() {
     assert_eq!(sandbox.read("a.txt"), "lane\n");
 }
 
+/// Promise: worktree/no-commit-slips-in
 #[test]
 fn commit_holding_the_index_refuses_landing() {
     let sandbox = sandbox_with("echo lane > a.txt");

@@ -18,6 +18,7 @@ fn sandbox_with_driver(driver: &str, settings: &str) -> Sandbox {
     sandbox
 }
 
+/// Promise: snapshots/git-merge-settings
 #[test]
 fn driver_runs_at_the_top_of_the_checkout() {
     for settings in ["true", "git config merge.renormalize true"] {

@@ -22,6 +22,7 @@ fn assert_dry_run_refuses_alike(sandbox: &Sandbox, args: &[&str]) -> String {
     landing
 }
 
+/// Promise: snapshots/dry-run-refuses
 #[test]
 fn dry_run_refuses_dirty_or_busy_checkout() {
     let lane = "echo lane > new.txt; echo lane > long.txt; echo x > x.log; git add -f x.log";
@@ -46,6 +47,7 @@ fn dry_run_refuses_dirty_or_busy_checkout() {
     }
 }
 
+/// Promise: snapshots/dry-run-refuses
 #[test]
 fn dry_run_refuses_dirty_linked_checkout_of_base() {
     let sandbox = sandbox_with("echo lane > long.txt");
@@ -62,6 +64,7 @@ const GPG: &str = r#"case " $* " in
    printf -- '-----BEGIN PGP SIGNATURE-----\nfake\n-----END PGP SIGNATURE-----\n' ;;
 esac"#;
 
+/// Promise: snapshots/git-merge-settings
 #[test]
 fn verify_signatures_refuses_unsigned_lane() {
     for setting in
@@ -82,6 +85,7 @@ fn verify_signatures_refuses_unsigned_lane() {
     }
 }
 
+/// Promise: snapshots/git-merge-settings
 #[test]
 fn refuses_signature_by_untrusted_key() {
     let sandbox = sandbox_with("echo lane > lane.txt");
@@ -98,6 +102,7 @@ fn refuses_signature_by_untrusted_key() {
     assert!(sandbox.repo.join("lane.txt").exists());
 }
 
+/// Promise: snapshots/git-merge-settings
 #[test]
 fn unsupported_merge_options_are_refused_by_name() {
     let sandbox = sandbox_with("echo lane > lane.txt");

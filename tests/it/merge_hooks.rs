@@ -25,6 +25,7 @@ fn three_lanes() -> Sandbox {
 const NO_BAD: &str =
     "if git diff --cached --name-only | grep -q bad; then echo 'nothing bad here'; exit 1; fi";
 
+/// Promise: checks/repository-hook
 #[test]
 fn hook_checks_each_merge_and_refuses_one_lane() {
     let sandbox = three_lanes();
@@ -111,6 +112,7 @@ fn lands_what_the_hook_stages_only() {
     assert_eq!(sandbox.git(&["status", "--short"]), "");
 }
 
+/// Promise: checks/redirected-worktree
 #[test]
 fn hook_that_redirects_its_git_file_is_refused() {
     let sandbox = three_lanes();
@@ -130,6 +132,7 @@ fn hook_that_redirects_its_git_file_is_refused() {
     assert_eq!(sandbox.git(&["status", "--short"]), "A  mine.txt");
 }
 
+/// Promise: checks/repository-hook
 #[test]
 fn lane_cannot_supply_its_own_hook() {
     let sandbox = Sandbox::new();
@@ -181,6 +184,7 @@ fn hook_that_wrecks_its_worktree_harms_nothing() {
     assert_eq!(std::fs::read_to_string(sandbox.root().join("files")).unwrap(), "a.txt base.txt one.txt ");
 }
 
+/// Promise: worktree/no-self-deadlock
 #[test]
 fn landing_from_a_hook_is_refused_not_deadlocked() {
     for (name, description) in [
@@ -213,6 +217,7 @@ fn landing_from_a_hook_is_refused_not_deadlocked() {
     }
 }
 
+/// Promise: worktree/no-self-deadlock
 #[test]
 fn landing_from_a_check_is_refused_not_deadlocked() {
     let sandbox = three_lanes();

@@ -24,6 +24,7 @@ fn push_foreign_commit(sandbox: &Sandbox) {
     sandbox.sh("git clone -q ../origin.git ../other; cd ../other; echo o > o.txt; git add .; git commit -qm other; git push -q");
 }
 
+/// Promise: checks/push
 #[test]
 fn pushes_nothing_by_default() {
     let sandbox = sandbox_with_remote();
@@ -32,6 +33,7 @@ fn pushes_nothing_by_default() {
     assert_eq!((before, out["pushed"].is_null()), (remote_refs(&sandbox), true));
 }
 
+/// Promise: checks/push
 #[test]
 fn pushes_only_the_base() {
     let sandbox = sandbox_with_remote();
@@ -48,6 +50,7 @@ fn pushes_only_the_base() {
     assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
 }
 
+/// Promise: checks/push
 #[test]
 fn push_setting_and_no_push_option() {
     let sandbox = sandbox_with_remote();
@@ -89,6 +92,7 @@ fn base_without_remote_lands_and_reports_it() {
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "Merge lane x");
 }
 
+/// Promise: checks/push
 #[test]
 fn never_overwrites_commits_of_the_remote() {
     for refspec in ["", "+refs/heads/main:refs/heads/main", "+refs/heads/*:refs/heads/*"] {
@@ -157,6 +161,7 @@ fn pushes_where_git_push_would() {
     );
 }
 
+/// Promise: checks/push
 #[test]
 fn pushes_no_tags_or_other_branches() {
     let sandbox = sandbox_with_remote();
@@ -173,6 +178,7 @@ fn pushes_no_tags_or_other_branches() {
     );
 }
 
+/// Promise: checks/push
 #[test]
 fn push_default_nothing_pushes_nothing() {
     let sandbox = sandbox_with_remote();
@@ -185,6 +191,7 @@ fn push_default_nothing_pushes_nothing() {
     assert!(remote_refs(&sandbox).contains(&sandbox.git(&["rev-parse", "main"])));
 }
 
+/// Promise: checks/push
 #[test]
 fn hint_pulls_where_the_base_is_checked_out() {
     for (command, pull_command) in [
@@ -230,6 +237,7 @@ fn push_disables_terminal_prompts() {
     assert!(env.lines().any(|line| line == "GIT_TERMINAL_PROMPT=0"), "{env}");
 }
 
+/// Promise: checks/push
 #[test]
 fn pushes_to_the_review_ref_only() {
     for rule in ["HEAD:refs/for/main", "@:refs/for/main"] {
@@ -245,6 +253,7 @@ fn pushes_to_the_review_ref_only() {
 }
 
 /// The base lands although nothing is pushed, and the command of the hint pushes it.
+/// Promise: checks/push
 #[test]
 fn refused_push_gives_a_hint_that_pushes() {
     for (command, reason) in [

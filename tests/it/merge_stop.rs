@@ -20,6 +20,7 @@ fn has_landed(sandbox: &Sandbox, file: &str) -> bool {
     sandbox.repo.join(file).exists()
 }
 
+/// Promise: concurrency/merge-stop
 #[test]
 fn stops_and_lands_only_the_named_lane() {
     let sandbox = Sandbox::new();
@@ -60,6 +61,7 @@ fn all_stops_every_agent_and_lands_commits() {
     assert!(pids.iter().chain([&none.trim().to_owned()]).all(|pid| !sandbox.is_alive(pid)));
 }
 
+/// Promise: concurrency/merge-stop
 #[test]
 fn lane_stopped_earlier_lands_only_by_name() {
     let sandbox = Sandbox::new();
@@ -114,6 +116,7 @@ fn dry_run_lists_agents_to_stop_and_stops_none() {
     assert_eq!(sandbox.started_row("x")["state"], "running");
 }
 
+/// Promise: concurrency/merge-stop
 #[test]
 fn stops_no_agent_when_the_queue_times_out() {
     let sandbox = Sandbox::new();

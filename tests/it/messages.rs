@@ -80,6 +80,7 @@ fn reports_missing_commit_before_follow_up_run() {
     );
 }
 
+/// Promise: concurrency/message-once
 #[test]
 fn message_during_final_check_is_sent_before_landing() {
     let sandbox = sandbox_with_claude("begin; if [ $n = 2 ]; then echo > work; fi; well");
@@ -131,6 +132,7 @@ fn follow_up_run_during_landing_lands_too() {
     assert_eq!(sandbox.read("work"), "1\n2\n");
 }
 
+/// Promise: concurrency/message-after-success
 #[test]
 fn undeliverable_message_does_not_fail_run() {
     let sandbox = sandbox_with_waiting_agent(FIRST_RUN_WAITS, &["--auto-merge"]);
@@ -185,6 +187,7 @@ fn long_messages_are_split_over_turns() {
     assert_eq!((run_end_count(&sandbox), waiting_count(&sandbox, "x")), (1, 0));
 }
 
+/// Promise: concurrency/message-once
 #[test]
 fn undelivered_message_is_shown_everywhere() {
     let sandbox = waiting_agent_with_session();
@@ -248,6 +251,7 @@ fn merge_and_redispatch_report_undelivered_messages() {
     }
 }
 
+/// Promise: concurrency/message-once
 #[test]
 fn message_is_sent_only_to_its_conversation() {
     let sandbox = sandbox_with_waiting_agent(FIRST_RUN_WAITS, &[]);
@@ -318,6 +322,7 @@ fn stopped_with_message() -> Sandbox {
     sandbox
 }
 
+/// Promise: concurrency/message-once
 #[cfg(debug_assertions)]
 #[test]
 fn killed_send_keeps_message_until_delivered() {
@@ -338,6 +343,7 @@ fn killed_send_keeps_message_until_delivered() {
     }
 }
 
+/// Promise: concurrency/message-once
 #[cfg(debug_assertions)]
 #[test]
 fn killed_delivery_at_turn_end_keeps_message() {
@@ -362,6 +368,7 @@ fn killed_delivery_at_turn_end_keeps_message() {
     }
 }
 
+/// Promise: concurrency/message-failed-send
 #[test]
 fn failed_send_keeps_nothing_and_repeat_sends_once() {
     let sandbox = sandbox_with_claude("begin; echo $n >> work; well");
@@ -397,6 +404,7 @@ fn failed_send_keeps_nothing_and_repeat_sends_once() {
     assert_eq!(prompts_after_first_run(&sandbox), ["more"]);
 }
 
+/// Promise: concurrency/message-failed-send
 #[test]
 fn failed_agent_start_leaves_lane_unchanged() {
     let sandbox = sandbox_with_claude("begin; echo $n >> work; well");
@@ -424,6 +432,7 @@ fn failed_agent_start_leaves_lane_unchanged() {
     assert!(output.contains("hint: take the lane away again: git proq discard y\n"), "{output}");
 }
 
+/// Promise: concurrency/message-failed-send
 #[test]
 fn send_to_lane_being_removed_creates_nothing() {
     let sandbox = stopped_with_message();
@@ -458,6 +467,7 @@ fn message_of_killed_supervisor_waits() {
     );
 }
 
+/// Promise: concurrency/message-once
 #[test]
 fn concurrent_sends_deliver_message_once() {
     let sandbox = stopped_with_message();

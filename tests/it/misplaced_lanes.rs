@@ -19,6 +19,7 @@ fn saved_refs(sandbox: &Sandbox) -> String {
     sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/proq/saved"])
 }
 
+/// Promise: removal/moved-lane
 #[test]
 fn finds_lane_moved_with_git_worktree_move() {
     let sandbox = sandbox_with_lane();
@@ -48,6 +49,7 @@ fn finds_lane_moved_with_git_worktree_move() {
     sandbox.assert_healthy();
 }
 
+/// Promise: removal/moved-lane
 #[test]
 fn cleans_up_moved_lane_without_work_by_name() {
     let sandbox = Sandbox::new();
@@ -61,6 +63,7 @@ fn cleans_up_moved_lane_without_work_by_name() {
     sandbox.assert_healthy();
 }
 
+/// Promise: removal/moved-lane
 #[test]
 fn undo_of_spawn_removes_a_moved_lane() {
     let sandbox = Sandbox::new();
@@ -73,6 +76,7 @@ fn undo_of_spawn_removes_a_moved_lane() {
     sandbox.assert_healthy();
 }
 
+/// Promise: removal/moved-lane
 #[test]
 fn unrelated_worktree_of_same_name_is_untouched() {
     let sandbox = sandbox_with_lane();
@@ -83,6 +87,7 @@ fn unrelated_worktree_of_same_name_is_untouched() {
     assert_eq!(sandbox.sh("cat ../x/mine; git -C ../x status --porcelain"), "mine\n?? mine");
 }
 
+/// Promise: removal/branch-in-other-worktree
 #[test]
 fn keeps_lane_whose_branch_another_worktree_has() {
     let sandbox = sandbox_with_lane();
@@ -135,6 +140,7 @@ fn run_doctor_commands(sandbox: &Sandbox) {
     assert_eq!(doctor_commands(sandbox), Vec::<String>::new());
 }
 
+/// Promise: removal/moved-or-absent
 #[test]
 fn hints_repair_lanes_of_a_moved_repository() {
     let mut sandbox = sandbox_with_lane();
@@ -182,6 +188,7 @@ fn hints_repair_lanes_of_a_moved_repository() {
     sandbox.assert_healthy();
 }
 
+/// Promise: removal/moved-or-absent
 #[test]
 fn hint_repairs_lanes_left_behind_by_a_moved_repository() {
     let mut sandbox = Sandbox::new();
@@ -199,6 +206,7 @@ fn hint_repairs_lanes_left_behind_by_a_moved_repository() {
     assert_eq!(sandbox.proq(&["cleanup", "x"]).ok(), "cleaned up x\n");
 }
 
+/// Promise: removal/moved-or-absent
 #[test]
 fn lane_possibly_moved_needs_discard_with_force() {
     let mut sandbox = Sandbox::new();
@@ -226,6 +234,7 @@ fn lane_possibly_moved_needs_discard_with_force() {
     sandbox.assert_healthy();
 }
 
+/// Promise: removal/copied-repository
 #[test]
 fn copied_repository_keeps_off_the_original_lanes() {
     let mut sandbox = sandbox_with_lane();
@@ -260,6 +269,7 @@ fn copied_repository_keeps_off_the_original_lanes() {
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
 }
 
+/// Promise: removal/copied-repository
 #[test]
 fn copy_without_lane_folders_drops_only_records() {
     let mut sandbox = Sandbox::new();
@@ -300,6 +310,7 @@ fn assert_removed_restored_and_repaired(sandbox: &Sandbox, reason: &str) {
     assert_eq!(sandbox.git_in(&sandbox.lane_path("x"), &["branch", "--show-current"]), "proq/x");
 }
 
+/// Promise: removal/replaced-folder
 #[test]
 fn repairs_lane_whose_folder_is_a_link_or_file() {
     let sandbox = sandbox_with_lane();
@@ -316,6 +327,7 @@ fn repairs_lane_whose_folder_is_a_link_or_file() {
     assert_eq!(sandbox.sh("cat .proq-worktrees/x.old .proq-worktrees/x.old2"), "old\nmine");
 }
 
+/// Promise: removal/replaced-folder
 #[test]
 fn doctor_repairs_lane_reached_through_a_link() {
     let sandbox = sandbox_with_lane();
@@ -331,6 +343,7 @@ fn doctor_repairs_lane_reached_through_a_link() {
     assert_eq!(doctor_commands(&sandbox), Vec::<String>::new());
 }
 
+/// Promise: removal/replaced-folder
 #[test]
 fn repairs_lane_that_git_has_no_record_of() {
     let sandbox = sandbox_with_lane();
@@ -340,6 +353,7 @@ fn repairs_lane_that_git_has_no_record_of() {
     assert_eq!(sandbox.read(".proq-worktrees/x.old/draft"), "draft\n");
 }
 
+/// Promise: removal/replaced-folder
 #[test]
 fn repairs_lane_whose_git_file_is_missing_or_replaced() {
     for damage in ["rm .git", "rm .git; git init -q; echo mine > .git/mine"] {
@@ -354,6 +368,7 @@ fn repairs_lane_whose_git_file_is_missing_or_replaced() {
     }
 }
 
+/// Promise: removal/gone-branch
 #[test]
 fn names_and_keeps_last_commit_of_deleted_branch() {
     let sandbox = sandbox_with_lane();
@@ -375,6 +390,7 @@ fn names_and_keeps_last_commit_of_deleted_branch() {
     assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
 }
 
+/// Promise: removal/gone-branch
 #[test]
 fn lists_detached_commits_apart_from_branch_commits() {
     let sandbox = sandbox_with_lane();
@@ -399,6 +415,7 @@ fn lists_detached_commits_apart_from_branch_commits() {
     assert!(out.contains(&detached_line), "{out}");
 }
 
+/// Promise: removal/gone-branch
 #[test]
 fn removes_lane_without_folder_and_names_its_commits() {
     let sandbox = sandbox_with_lane();

@@ -169,6 +169,7 @@ fn embedded_repository_is_moved_out_before_landing() {
 /// Shell function that makes a branch a symbolic ref without triggering any hook.
 const LEAD_FUNCTION: &str = "lead() { echo \"ref: refs/heads/$2\" > \"$ROOT/repo/.git/refs/heads/$1\"; }";
 
+/// Promise: agent-git/symbolic-lane-branch
 #[test]
 fn refuses_lane_branch_that_is_a_symbolic_ref() {
     let sandbox = Sandbox::new();
@@ -202,6 +203,7 @@ fn refuses_lane_branch_that_is_a_symbolic_ref() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-git/symbolic-lane-branch
 #[test]
 fn refuses_to_commit_on_alias_of_the_base() {
     let sandbox = Sandbox::new();

@@ -18,6 +18,7 @@ fn run_hint(sandbox: &Sandbox, out: &Output, prefix: &str) {
     sandbox.sh(&command.replace("[ROOT]", sandbox.root().to_str().unwrap()));
 }
 
+/// Promise: worktree/missing-index
 #[test]
 fn refuses_checkout_without_index_and_hint_rebuilds_it() {
     for damage in ["rm .git/index", ": > .git/index"] {
@@ -39,6 +40,7 @@ fn refuses_checkout_without_index_and_hint_rebuilds_it() {
     }
 }
 
+/// Promise: concurrency/index-lock-named
 #[test]
 fn names_index_lock_left_by_an_agent() {
     let sandbox = Sandbox::new();

@@ -23,6 +23,7 @@ fn gc_output(sandbox: &Sandbox) -> String {
     sandbox.output(command).fails(0)
 }
 
+/// Promise: worktree/nested-repository-trash
 #[test]
 fn gc_keeps_trash_that_holds_unpushed_work() {
     let clone = "git clone -q ../.. c.ign; cd c.ign; git config user.name a; git config user.email a@b.c;";
@@ -79,6 +80,7 @@ fn gc_deletes_repository_that_its_remote_has() {
     }
 }
 
+/// Promise: worktree/nested-repository-trash
 #[test]
 fn runs_no_command_of_a_nested_repository() {
     let sandbox = landable_lane_with(
@@ -94,6 +96,7 @@ fn runs_no_command_of_a_nested_repository() {
     assert!(!sandbox.repo.join("ran").exists() && !sandbox.root().join("ran").exists());
 }
 
+/// Promise: worktree/nested-repository-trash
 #[test]
 fn worktree_inside_a_lane_keeps_the_lane() {
     let sandbox = landable_lane_with("git worktree add -q --detach w.ign; echo own >w.ign/own");
@@ -113,6 +116,7 @@ fn worktree_inside_a_lane_keeps_the_lane() {
     assert!(sandbox.root().join("w/own").exists());
 }
 
+/// Promise: worktree/nested-repository-trash
 #[test]
 fn gc_keeps_submodule_commits_of_discarded_lane() {
     let sandbox = Sandbox::new();
@@ -138,6 +142,7 @@ fn gc_keeps_submodule_commits_of_discarded_lane() {
     assert_eq!(sandbox.sh_in(&lane.join("lib"), "git log --format=%s -1"), "own");
 }
 
+/// Promise: worktree/nested-repository-trash
 #[test]
 fn reused_folder_keeps_nested_repository_in_trash() {
     let sandbox = landable_lane_with("git init -q r.ign; cd r.ign; echo q >q; git add q; git commit -qm own");

@@ -130,6 +130,7 @@ fn gives_up_after_refusal_or_three_tries_and_continues() {
     assert!(log.contains(": delivered\n"), "{log}");
 }
 
+/// Promise: concurrency/notify-address
 #[test]
 fn silent_address_delays_no_hook() {
     let sandbox = Sandbox::new();
@@ -153,6 +154,7 @@ fn silent_address_delays_no_hook() {
     drop(silent);
 }
 
+/// Promise: concurrency/notify-address
 #[test]
 fn follows_no_redirect() {
     let sandbox = Sandbox::new();
@@ -167,6 +169,7 @@ fn follows_no_redirect() {
     assert_eq!(elsewhere.listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
+/// Promise: concurrency/notify-address
 #[test]
 fn invalid_address_is_hidden_in_the_log() {
     let sandbox = Sandbox::new();
@@ -252,6 +255,7 @@ fn auto_shows_notices_only_on_a_desktop() {
     assert_eq!(hook_output(&sandbox), "shown\n");
 }
 
+/// Promise: concurrency/notify-address
 #[test]
 fn hides_addresses_and_refuses_them_in_repo_config() {
     let sandbox = Sandbox::new();

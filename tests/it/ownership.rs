@@ -154,6 +154,7 @@ fn read_all_files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     out
 }
 
+/// Promise: strangers/foreign-repository
 #[test]
 fn reads_and_runs_nothing_of_a_foreign_repository() {
     let sandbox = foreign_repository();
@@ -191,6 +192,7 @@ fn refusal_names_the_safe_directory_command() {
     assert!(out.stderr.contains("canary-of-mine"), "its settings count now: {}", out.stderr);
 }
 
+/// Promise: strangers/foreign-repository
 #[test]
 fn accepts_the_exceptions_that_git_accepts() {
     let sandbox = foreign_repository();
@@ -246,6 +248,7 @@ fn accepts_the_exceptions_that_git_accepts() {
     assert_eq!(run_list(&sandbox).code, 1);
 }
 
+/// Promise: strangers/foreign-repository
 #[test]
 fn root_trusts_repositories_of_the_sudo_caller() {
     let sandbox = foreign_repository();
@@ -263,6 +266,7 @@ fn root_trusts_repositories_of_the_sudo_caller() {
     }
 }
 
+/// Promise: strangers/foreign-repository
 #[test]
 fn requires_naming_a_bare_repository_if_configured() {
     let sandbox = Sandbox::new();

@@ -31,6 +31,7 @@ fn missing_objects(sandbox: &Sandbox, clone_dir: &Path) -> usize {
     all.lines().filter(|line| line.starts_with('?')).count()
 }
 
+/// Promise: new-lane/partial-clone
 #[test]
 fn fetches_what_a_lane_needs_in_one_call() {
     let (sandbox, clone_dir) = sandbox_with_partial_clone();
@@ -70,6 +71,7 @@ fn sparse_lane_fetches_only_its_folders() {
     assert_eq!(missing_objects(&sandbox, &clone_dir), 6);
 }
 
+/// Promise: new-lane/partial-clone
 #[test]
 fn unreachable_remote_refuses_spawn_and_leaves_nothing() {
     let (sandbox, clone_dir) = sandbox_with_partial_clone();

@@ -22,6 +22,7 @@ fn lane_names(sandbox: &Sandbox) -> Vec<String> {
     answer["lanes"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Promise: concurrency/pick
 #[test]
 fn lands_one_and_discards_the_others_after_saving() {
     let sandbox = three_attempts();
@@ -85,6 +86,7 @@ fn dry_run_lists_discards_and_changes_nothing() {
     assert_eq!(sandbox.lane_leftovers(), before);
 }
 
+/// Promise: concurrency/pick
 #[test]
 fn discards_nothing_when_the_pick_does_not_land() {
     // The pick conflicts.
@@ -132,6 +134,7 @@ fn refuses_a_lane_that_is_no_attempt() {
     assert_eq!(lane_names(&sandbox), ["alone", "pay-1"]);
 }
 
+/// Promise: concurrency/pick
 #[test]
 fn stops_running_attempts_only_with_an_option() {
     for option in ["--stop", "--force"] {
@@ -157,6 +160,7 @@ hint: or stop them: git proq pick pay-1 --stop\n";
     }
 }
 
+/// Promise: concurrency/pick
 #[test]
 fn commits_made_during_a_pick_land_or_are_saved() {
     let sandbox = three_attempts();
@@ -185,6 +189,7 @@ fn commits_made_during_a_pick_land_or_are_saved() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/pick
 #[cfg(debug_assertions)]
 #[test]
 fn retry_completes_a_pick_killed_after_landing() {
@@ -207,6 +212,7 @@ fn retry_completes_a_pick_killed_after_landing() {
     }
 }
 
+/// Promise: concurrency/pick
 #[cfg(debug_assertions)]
 #[test]
 fn refuses_a_second_pick_after_one_landed() {
@@ -250,6 +256,7 @@ fn retry_completes_a_pick_killed_while_discarding() {
 }
 
 /// A later group of the same name is separate: a landing of the first group does not count for it.
+/// Promise: concurrency/pick
 #[test]
 fn older_landed_group_discards_no_newer_attempts() {
     let sandbox = three_attempts();

@@ -236,6 +236,7 @@ fn refuses_invalid_plans_with_a_hint() {
     ");
 }
 
+/// Promise: strangers/plan-text-escapes
 #[test]
 fn escapes_terminal_control_characters() {
     let sandbox = Sandbox::new();
@@ -250,6 +251,7 @@ fn escapes_terminal_control_characters() {
     }
 }
 
+/// Promise: strangers/plan-limits
 #[test]
 fn refuses_devices_and_oversized_plan_files() {
     let sandbox = Sandbox::new();

@@ -74,6 +74,7 @@ fn task_ids(answer: &Value) -> Vec<&str> {
     answer["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect()
 }
 
+/// Promise: strangers/planning-agent-changes-nothing
 #[test]
 fn shows_and_saves_the_plan_and_changes_nothing_else() {
     let sandbox =
@@ -232,6 +233,7 @@ fn failed_agent_is_named_and_not_prompted_again() {
     assert_eq!(list_drafts(&sandbox)[0]["state"], "ready");
 }
 
+/// Promise: strangers/plan-approval
 #[test]
 fn feedback_continues_the_conversation_and_lists_changes() {
     let sandbox = sandbox_with_planner(PLAN);
@@ -344,6 +346,7 @@ fn lost_conversation_is_replaced_by_a_new_one() {
     sandbox.assert_healthy();
 }
 
+/// Promise: strangers/no-silent-overwrite
 #[test]
 fn saving_replaces_a_file_only_with_force() {
     let sandbox = sandbox_with_planner(PLAN);
@@ -382,6 +385,7 @@ fn saving_replaces_a_file_only_with_force() {
     sandbox.assert_healthy();
 }
 
+/// Promise: strangers/plan-approval
 #[test]
 fn only_a_user_approves_a_draft_and_each_change_of_it() {
     let sandbox = sandbox_with_planner(PLAN);

@@ -34,6 +34,7 @@ fn assert_no_control_characters(sandbox: &Sandbox, name: &str) {
     }
 }
 
+/// Promise: strangers/plan-text-escapes
 #[test]
 fn plan_text_cannot_control_the_terminal() {
     let control_text = "\u{1b}[2J\u{7}\u{202e}x";
@@ -58,6 +59,7 @@ fn plan_text_cannot_control_the_terminal() {
     );
 }
 
+/// Promise: strangers/answer-scan-bounded
 #[test]
 fn refuses_malicious_agent_answers() {
     let long = "x".repeat(70_000);
@@ -91,6 +93,7 @@ fn refuses_malicious_agent_answers() {
     }
 }
 
+/// Promise: strangers/draft-complete
 #[test]
 fn feedback_continues_a_killed_planning_command() {
     for (point, state, runs) in [
@@ -119,6 +122,7 @@ fn feedback_continues_a_killed_planning_command() {
     }
 }
 
+/// Promise: strangers/draft-complete
 #[test]
 fn uses_an_answer_that_arrives_after_the_command_was_killed() {
     let sandbox = sandbox_with_planner(PLAN);
@@ -213,6 +217,7 @@ fn creates_nothing_without_a_usable_agent() {
     assert!(!sandbox.repo.join(".git/proq/lanes").exists() && !sandbox.repo.join(".git/proq/plans").exists());
 }
 
+/// Promise: strangers/planning-agent-changes-nothing
 #[test]
 fn files_written_by_the_agent_are_reported_and_trashed() {
     let sandbox = sandbox_with_planner(PLAN);

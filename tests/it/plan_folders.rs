@@ -107,6 +107,7 @@ fn areas_can_be_in_any_folder() {
     ");
 }
 
+/// Promise: strangers/plan-text-escapes
 #[test]
 fn escapes_control_characters_in_folder_names() {
     let sandbox = sandbox_with_task_folders();

@@ -183,6 +183,7 @@ fn trashed_plans(sandbox: &Sandbox) -> String {
     sandbox.sh("find .git/proq/trash -type f -name '*plan.toml*' -exec cat {} +")
 }
 
+/// Promise: strangers/plan-save-during-marking
 #[test]
 fn plan_saved_during_ticking_keeps_the_saved_text() {
     let (sandbox, plan) = untracked_plan_after_batch();
@@ -199,6 +200,7 @@ fn plan_saved_during_ticking_keeps_the_saved_text() {
     assert!(report.contains("+done = true"), "{report}");
 }
 
+/// Promise: strangers/plan-save-during-marking
 #[test]
 fn later_of_two_saves_wins_and_the_other_is_trashed() {
     let (sandbox, plan) = untracked_plan_after_batch();
@@ -217,6 +219,7 @@ fn later_of_two_saves_wins_and_the_other_is_trashed() {
     assert_eq!(trashed_plans(&sandbox), format!("{plan}# first").trim_end());
 }
 
+/// Promise: strangers/plan-save-during-marking
 #[test]
 fn restores_plan_moved_away_during_ticking() {
     let (sandbox, plan) = untracked_plan_after_batch();
@@ -233,6 +236,7 @@ fn restores_plan_moved_away_during_ticking() {
     assert!(sandbox.read("plan.toml~").contains("done = true"));
 }
 
+/// Promise: strangers/plan-save-during-marking
 #[test]
 fn kill_during_ticking_keeps_saved_text_in_trash() {
     let (sandbox, plan) = untracked_plan_after_batch();
@@ -247,6 +251,7 @@ fn kill_during_ticking_keeps_saved_text_in_trash() {
     assert_eq!(trashed_plans(&sandbox), format!("{plan}# mine").trim_end());
 }
 
+/// Promise: strangers/plan-save-during-marking
 #[test]
 fn kill_during_ticking_leaves_no_temporary_file() {
     let (sandbox, plan) = untracked_plan_after_batch();

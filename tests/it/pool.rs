@@ -64,6 +64,7 @@ fn assert_same_as_git_worktree(sandbox: &Sandbox, lane: &str) {
     sandbox.git(&["worktree", "remove", "--force", "../git"]);
 }
 
+/// Promise: pool/same-as-git
 #[test]
 fn reuses_folder_without_its_untracked_files() {
     let sandbox = sandbox_with_cache();
@@ -95,6 +96,7 @@ fn reuses_folder_without_its_untracked_files() {
     );
 }
 
+/// Promise: pool/keep-patterns
 #[test]
 fn pool_keep_patterns_apply_where_git_ignores() {
     let sandbox = sandbox_with_cache();
@@ -116,6 +118,7 @@ fn pool_keep_patterns_apply_where_git_ignores() {
     assert!(parked.join("free").exists());
 }
 
+/// Promise: pool/keep-patterns
 #[test]
 fn parks_a_cache_that_git_no_longer_ignores() {
     for change in [
@@ -134,6 +137,7 @@ fn parks_a_cache_that_git_no_longer_ignores() {
     }
 }
 
+/// Promise: pool/undo
 #[test]
 fn undo_recreates_a_folder_that_was_reused() {
     let sandbox = sandbox_with_cache();
@@ -168,6 +172,7 @@ fn undo_recreates_a_folder_that_was_reused() {
     assert_same_as_git_worktree(&sandbox, "c");
 }
 
+/// Promise: pool/changed-folder
 #[test]
 fn folder_changed_since_landing_is_checked_again() {
     // Such changes stay in the trash, and no other lane gets them.
@@ -205,6 +210,7 @@ fn folder_changed_since_landing_is_checked_again() {
     assert_eq!(std::fs::read_to_string(trash_entry(&sandbox, "a").join("second")).unwrap(), "a\n");
 }
 
+/// Promise: pool/not-reused
 #[test]
 fn reuses_only_folders_of_lanes_removed_after_landing() {
     let sandbox = sandbox_with_cache();
@@ -227,6 +233,7 @@ fn reuses_only_folders_of_lanes_removed_after_landing() {
     assert_eq!(spawn_and_find_reused_lane(&sandbox, "f").as_deref(), Some("d"));
 }
 
+/// Promise: pool/changed-folder
 #[test]
 fn skips_folder_that_a_process_uses() {
     let sandbox = sandbox_with_cache();
@@ -249,6 +256,7 @@ fn skips_folder_that_a_process_uses() {
     assert_eq!(spawn_and_find_reused_lane(&sandbox, "d").as_deref(), Some("a"));
 }
 
+/// Promise: pool/not-reused
 #[test]
 fn skips_worktrees_with_special_git_settings() {
     for setting in [
@@ -276,6 +284,7 @@ pub fn land_three_lanes(sandbox: &Sandbox) {
     sandbox.git(&["config", "proq.pool.size", "3"]);
 }
 
+/// Promise: pool/one-lane
 #[test]
 fn concurrent_spawns_never_share_a_folder() {
     let sandbox = sandbox_with_cache();
@@ -344,6 +353,7 @@ fn gc_reports_available_folders_and_their_size() {
     sandbox.assert_healthy();
 }
 
+/// Promise: pool/one-lane
 #[test]
 fn attempts_of_one_spawn_reuse_separate_folders() {
     let sandbox = sandbox_with_cache();
@@ -358,6 +368,7 @@ fn attempts_of_one_spawn_reuse_separate_folders() {
     sandbox.assert_healthy();
 }
 
+/// Promise: pool/kill
 #[test]
 fn full_disk_during_reuse_loses_nothing() {
     let sandbox = sandbox_with_cache();
@@ -388,6 +399,7 @@ fn full_disk_during_reuse_loses_nothing() {
     sandbox.assert_healthy();
 }
 
+/// Promise: pool/keep-patterns
 #[test]
 fn lane_setup_keeps_reused_files_and_adds_the_rest() {
     let sandbox = sandbox_with_cache();
@@ -430,6 +442,7 @@ fn trash_entry_of_a_reused_folder_expires() {
     assert_eq!(out.code, 1, "{}", out.to_text());
 }
 
+/// Promise: pool/undo
 #[test]
 fn undo_restores_file_names_that_are_not_utf8() {
     let sandbox = sandbox_with_cache();

@@ -81,6 +81,7 @@ fn counts_files_that_git_checks_out() {
     }
 }
 
+/// Promise: new-lane/populate-interrupt
 #[test]
 fn interrupt_stops_git_and_removes_new_lane() {
     let sandbox = sandbox_with_slow_filter();
@@ -97,6 +98,7 @@ fn interrupt_stops_git_and_removes_new_lane() {
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
 }
 
+/// Promise: new-lane/populate-interrupt
 #[test]
 fn failed_filter_is_reported_without_progress() {
     let sandbox = sandbox_with_slow_filter();

@@ -61,6 +61,7 @@ fn checks_of_a_landing_get_ports_of_no_lane() {
     assert_ne!(first, taken);
 }
 
+/// Promise: new-lane/ports
 #[test]
 fn assigns_only_free_ports_and_reuses_released_ones() {
     let sandbox = Sandbox::new();

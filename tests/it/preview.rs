@@ -79,6 +79,7 @@ fn json_names_the_lane_and_parked_changes() {
     "#);
 }
 
+/// Promise: snapshots/no-writes
 #[test]
 fn dry_run_changes_nothing() {
     let sandbox = two_lanes();
@@ -127,6 +128,7 @@ fn switches_between_previews_and_back() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: preview/edits-return
 #[test]
 fn restores_preview_edits_in_the_next_preview_of_the_lane() {
     let sandbox = two_lanes();
@@ -151,6 +153,7 @@ fn restores_preview_edits_in_the_next_preview_of_the_lane() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: preview/edits-return
 #[test]
 fn keeps_and_names_preview_edits_that_no_longer_apply() {
     let sandbox = two_lanes();
@@ -167,6 +170,7 @@ fn keeps_and_names_preview_edits_that_no_longer_apply() {
     assert_eq!(sandbox.git(&["show", &format!("{id}:one.txt")]), "edit");
 }
 
+/// Promise: preview/commits-move
 #[test]
 fn commits_made_in_a_preview_move_the_lane() {
     let sandbox = two_lanes();
@@ -180,6 +184,7 @@ fn commits_made_in_a_preview_move_the_lane() {
     assert_eq!(sandbox.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main");
 }
 
+/// Promise: preview/commits-move
 #[test]
 fn saves_preview_commits_when_the_lane_moved() {
     let sandbox = two_lanes();
@@ -195,6 +200,7 @@ fn saves_preview_commits_when_the_lane_moved() {
     assert_eq!(sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]), commit);
 }
 
+/// Promise: preview/commits-move
 #[test]
 fn saves_preview_commits_while_the_agent_runs() {
     let sandbox = Sandbox::new();
@@ -231,6 +237,7 @@ fn refresh_follows_the_lane_and_keeps_other_edits() {
     assert_eq!(sandbox.git(&["status", "--short"]), status);
 }
 
+/// Promise: worktree/overlapping-changes
 #[test]
 fn refresh_refuses_overlapping_edit_by_name() {
     let sandbox = two_lanes();
@@ -343,6 +350,7 @@ fn refresh_dry_run_matches_the_refresh() {
     }
 }
 
+/// Promise: snapshots/dry-run-refuses
 #[test]
 fn dry_run_refuses_ignored_files_as_the_preview_does() {
     let sandbox = Sandbox::new();

@@ -23,6 +23,7 @@ fn image(sandbox: &Sandbox) -> WorktreeState {
     WorktreeState::capture(sandbox, &sandbox.repo)
 }
 
+/// Promise: worktree/empty-folders
 #[test]
 fn restores_preview_edits_over_empty_folders() {
     let sandbox = sandbox_with_lanes("echo 1 >1", "echo 2 >2", "");
@@ -54,6 +55,7 @@ fn keeps_empty_folder_behind_a_symlink() {
     assert_same_image(&original, &image(&sandbox));
 }
 
+/// Promise: worktree/empty-folders
 #[test]
 fn landed_symlink_replaces_an_empty_folder() {
     let replaced = "git rm -rq d; ln -s a.txt d";
@@ -68,6 +70,7 @@ fn landed_symlink_replaces_an_empty_folder() {
     assert_same_image(&shown, &image(&sandbox));
 }
 
+/// Promise: worktree/empty-folders
 #[test]
 fn redo_of_back_removes_empty_folders_of_the_preview() {
     let sandbox = sandbox_with_lanes("echo 1 >1", "echo 2 >2", "mkdir own");
@@ -85,6 +88,7 @@ fn redo_of_back_removes_empty_folders_of_the_preview() {
     }
 }
 
+/// Promise: worktree/empty-folders
 #[test]
 fn empty_folders_alone_are_saved_with_a_preview() {
     let sandbox = sandbox_with_lanes("mkdir d/z; echo 1 >d/z/1", "echo 2 >2", "mkdir own");
@@ -114,6 +118,7 @@ fn empty_folders_alone_are_saved_with_a_preview() {
     }
 }
 
+/// Promise: worktree/line-endings
 #[test]
 fn undo_of_back_keeps_filtered_files_byte_for_byte() {
     let dirty = "printf 'raw\\n' >new.plus; printf 'lf\\n' >new.crlf; printf '+edited\\n' >f.plus";
@@ -139,6 +144,7 @@ fn land_second_lane(sandbox: &Sandbox) {
 /// Filter that keeps some lines of a file out of git.
 const SECRET_FILTER: &str = "git config filter.secret.clean 'grep -av ^#SECRET || true'; git config filter.secret.smudge cat; echo '*.s filter=secret' >.git/info/attributes";
 
+/// Promise: worktree/line-endings
 #[test]
 fn restores_untouched_edits_byte_for_byte_on_new_base() {
     let sandbox = sandbox_with_lanes("echo 1 >1", "echo 2 >2", SECRET_FILTER);
@@ -176,6 +182,7 @@ fn restores_untouched_edits_byte_for_byte_on_new_base() {
     assert_eq!(sandbox.read("a.s"), "#SECRET new\nx\n");
 }
 
+/// Promise: worktree/line-endings
 #[test]
 fn undo_of_back_keeps_changes_git_does_not_detect() {
     let touch = "printf '#SECRET late\n' >>a.s; printf 'one\n' >new.crlf; chmod 600 a.txt new; git update-index --assume-unchanged f.plus";
@@ -198,6 +205,7 @@ fn undo_of_back_keeps_changes_git_does_not_detect() {
     }
 }
 
+/// Promise: worktree/line-endings
 #[test]
 fn undo_of_snap_restore_keeps_files_byte_for_byte() {
     let sandbox = sandbox_with_lanes("echo 1 >1", "echo 2 >2", "echo first >a.txt");
@@ -211,6 +219,7 @@ fn undo_of_snap_restore_keeps_files_byte_for_byte() {
     assert_same_image(&before, &image(&sandbox));
 }
 
+/// Promise: worktree/empty-folders
 #[test]
 fn keeps_empty_folders_outside_a_sparse_checkout() {
     let sandbox = sandbox_with_lanes("mkdir -p d/out; echo 1 >d/out/p", "echo 2 >2", "mkdir in");

@@ -17,6 +17,7 @@ fn sandbox_in_preview() -> (Sandbox, WorktreeState) {
     (sandbox, before)
 }
 
+/// Promise: preview/manual-git
 #[test]
 fn edits_stashed_in_a_preview_stay_in_the_stash() {
     let (sandbox, before) = sandbox_in_preview();
@@ -29,6 +30,7 @@ fn edits_stashed_in_a_preview_stay_in_the_stash() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: preview/manual-git
 #[test]
 fn parked_changes_survive_stash_and_reset_in_a_preview() {
     let (sandbox, before) = sandbox_in_preview();
@@ -65,6 +67,7 @@ fn preview_reset_to_base_leaves_the_lane_unchanged() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: preview/manual-git
 #[test]
 fn saves_commits_of_a_recreated_preview_branch() {
     let (sandbox, before) = sandbox_in_preview();
@@ -82,6 +85,7 @@ fn saves_commits_of_a_recreated_preview_branch() {
     assert_eq!(sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]), commit);
 }
 
+/// Promise: preview/manual-git
 #[test]
 fn base_moved_to_lane_by_hand_gets_the_changes() {
     let (sandbox, _) = sandbox_in_preview();
@@ -126,6 +130,7 @@ fn keeps_preview_edits_when_the_lane_is_amended() {
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: operations/moved-by-others
 #[test]
 fn undoes_a_preview_left_by_hand() {
     let (sandbox, before) = sandbox_in_preview();
@@ -135,6 +140,7 @@ fn undoes_a_preview_left_by_hand() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: operations/moved-by-others
 #[test]
 #[ignore = "needs git 2.46"]
 fn back_refuses_a_head_moved_at_the_same_time() {
@@ -150,6 +156,7 @@ fn back_refuses_a_head_moved_at_the_same_time() {
     assert_eq!(waiting_snapshots(&sandbox).len(), 1);
 }
 
+/// Promise: operations/moved-by-others
 #[test]
 fn refused_undo_after_a_reset_changes_nothing() {
     let sandbox = Sandbox::new();
@@ -175,6 +182,7 @@ fn reentered_preview_shows_commits_made_in_it() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: worktree/branch-elsewhere
 #[test]
 fn back_refuses_a_branch_checked_out_elsewhere() {
     let sandbox = Sandbox::new();
@@ -274,6 +282,7 @@ fn stash_apply_command(text: &str) -> String {
     text[offset..].chars().take("git stash apply ".len() + 8).collect()
 }
 
+/// Promise: preview/deleted-record
 #[test]
 fn leaves_preview_without_record_of_parked_changes() {
     for command in
@@ -309,6 +318,7 @@ fn leaves_preview_without_record_of_parked_changes() {
     }
 }
 
+/// Promise: preview/deleted-record
 #[test]
 fn closes_left_preview_without_record_of_the_changes() {
     let (sandbox, _) = sandbox_in_preview();
@@ -320,6 +330,7 @@ fn closes_left_preview_without_record_of_the_changes() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
 }
 
+/// Promise: preview/deleted-record
 #[test]
 fn shows_lane_without_record_of_preview_edits() {
     let sandbox = Sandbox::new();

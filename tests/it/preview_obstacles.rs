@@ -41,6 +41,7 @@ fn command_in(text: &str, prefix: &str) -> String {
     text[offset + prefix.len()..].lines().next().unwrap().trim().to_owned()
 }
 
+/// Promise: worktree/untracked-in-the-way
 #[test]
 fn refuses_ignored_file_where_the_lane_has_a_file() {
     let sandbox = sandbox_with("echo lane > x.log; git add -f x.log; echo lane > keep.txt");
@@ -51,6 +52,7 @@ fn refuses_ignored_file_where_the_lane_has_a_file() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: worktree/untracked-in-the-way
 #[test]
 fn refuses_ignored_folder_where_the_lane_has_a_file() {
     let sandbox = sandbox_with("echo lane > x.log; git add -f x.log");
@@ -60,6 +62,7 @@ fn refuses_ignored_folder_where_the_lane_has_a_file() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: worktree/ignored-files-stay
 #[test]
 fn keeps_ignored_files_that_the_lane_does_not_ignore() {
     let sandbox = sandbox_with("echo '*.tmp' > .gitignore; echo lane > lane.txt");
@@ -78,6 +81,7 @@ fn keeps_ignored_files_that_the_lane_does_not_ignore() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: worktree/open-operation
 #[test]
 fn refuses_open_git_operations() {
     for (operation, command) in [
@@ -101,6 +105,7 @@ fn refuses_open_git_operations() {
     }
 }
 
+/// Promise: worktree/git-locks
 #[test]
 fn refuses_locks_held_by_git() {
     let sandbox = sandbox_with("echo lane > a.txt");
@@ -119,6 +124,7 @@ fn refuses_locks_held_by_git() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
 }
 
+/// Promise: worktree/git-locks
 #[test]
 fn back_changes_nothing_while_head_is_locked() {
     let sandbox = sandbox_with("echo lane > a.txt");
@@ -164,6 +170,7 @@ fn restores_changes_on_top_of_a_moved_base() {
     assert_eq!(waiting_snapshots(&sandbox), Vec::<String>::new());
 }
 
+/// Promise: preview/conflicting-changes
 #[test]
 fn changes_conflicting_with_moved_base_stay_in_a_snapshot() {
     let sandbox = sandbox_with("echo lane > lane.txt");
@@ -204,6 +211,7 @@ fn untracked_file_added_by_the_base_is_a_conflict() {
     assert_eq!(sandbox.git(&["show", &format!("{id}^3:new.txt")]), "mine");
 }
 
+/// Promise: preview/identity
 #[test]
 fn restores_files_and_index_on_base_with_the_same_tree() {
     let sandbox = sandbox_with("echo lane > lane.txt");
@@ -220,6 +228,7 @@ fn restores_files_and_index_on_base_with_the_same_tree() {
     assert_eq!((before.files, before.index, before.status), (after.files, after.index, after.status));
 }
 
+/// Promise: preview/manual-git
 #[test]
 fn restores_changes_after_a_manual_switch_to_the_base() {
     let sandbox = sandbox_with("echo lane > a.txt; echo lane > lane.txt");
@@ -254,6 +263,7 @@ fn names_edits_in_the_way_of_parked_changes() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: preview/manual-git
 #[test]
 fn third_branch_is_refused_with_a_switch_hint() {
     let sandbox = sandbox_with("echo lane > lane.txt");
@@ -351,6 +361,7 @@ fn commits_made_in_a_preview_land_with_their_lane() {
     }
 }
 
+/// Promise: worktree/hooks-without-locks
 #[test]
 fn hooks_run_after_locks_are_released() {
     let sandbox = sandbox_with("echo lane > lane.txt");
@@ -368,6 +379,7 @@ fn hooks_run_after_locks_are_released() {
     assert_eq!(sandbox.read("../ran"), "ran\nran\nran\n");
 }
 
+/// Promise: worktree/submodules-unchanged
 #[test]
 fn submodules_stay_unchanged_with_submodule_recurse() {
     let sandbox = Sandbox::new();
@@ -430,6 +442,7 @@ fn sandbox_with_ignored_folder() -> Sandbox {
     sandbox
 }
 
+/// Promise: worktree/no-write-through-links
 #[test]
 fn writes_nothing_through_a_symlink_over_a_folder() {
     for (setup, outside) in [

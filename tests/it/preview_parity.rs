@@ -144,16 +144,19 @@ fn assert_same_transcript(salt: u64) {
     }
 }
 
+/// Promise: worktree/native-park
 #[test]
 fn in_process_preview_matches_git_1() {
     assert_same_transcript(31);
 }
 
+/// Promise: worktree/native-park
 #[test]
 fn in_process_preview_matches_git_2() {
     assert_same_transcript(32);
 }
 
+/// Promise: worktree/native-park
 #[test]
 fn in_process_preview_matches_git_3() {
     assert_same_transcript(33);

@@ -177,6 +177,7 @@ fn restores_filtered_files_byte_for_byte() {
     round_trip(&sandbox);
 }
 
+/// Promise: worktree/submodules-unchanged
 #[test]
 fn submodules_stay_unchanged() {
     let sandbox = Sandbox::new();

@@ -63,6 +63,7 @@ fn assert_preview_refused(sandbox: &Sandbox, run: impl Fn(&Sandbox, &[&str]) -> 
     assert_no_preview_left(sandbox);
 }
 
+/// Promise: worktree/unusable-paths
 #[test]
 fn refuses_unwritable_folders_before_moving_files() {
     for (setup, expected) in [
@@ -94,6 +95,7 @@ fn unwritable_parent_does_not_block_moves_below_it() {
     sandbox.sh("chmod 755 d");
 }
 
+/// Promise: worktree/unusable-paths
 #[test]
 fn refuses_unreadable_lane_file_by_name() {
     let sandbox = sandbox_with("", "echo lane >d/two", DIRTY_SCRIPT);
@@ -105,6 +107,7 @@ fn refuses_unreadable_lane_file_by_name() {
     assert_no_preview_left(&sandbox);
 }
 
+/// Promise: worktree/unusable-paths
 #[test]
 fn refuses_named_pipe_over_tracked_file() {
     for_both_implementations(|run| {
@@ -123,6 +126,7 @@ fn refuses_named_pipe_over_tracked_file() {
     });
 }
 
+/// Promise: worktree/unusable-paths
 #[test]
 fn refuses_replaced_objects_before_moving_files() {
     for_both_implementations(|run| {
@@ -157,6 +161,7 @@ fn refuses_replaced_objects_before_moving_files() {
     });
 }
 
+/// Promise: worktree/line-endings
 #[test]
 fn restores_line_endings_that_safecrlf_rejects() {
     for_both_implementations(|run| {
@@ -187,6 +192,7 @@ fn converted_files_are_not_reported_as_modified() {
     });
 }
 
+/// Promise: worktree/nested-repository-kept
 #[test]
 fn nested_repository_in_a_lane_folder_keeps_its_files() {
     for_both_implementations(|run| {
@@ -232,6 +238,7 @@ const FORGET_SCRIPTS: &[&str] = &[
     "git update-index --assume-unchanged d/one; rm -r d; echo d >d",
 ];
 
+/// Promise: worktree/unusual-entries
 #[test]
 fn restores_untracked_and_flagged_files_exactly() {
     for_both_implementations(|run| {
@@ -255,6 +262,7 @@ fn restores_untracked_and_flagged_files_exactly() {
     });
 }
 
+/// Promise: worktree/ignored-file-parked
 #[test]
 fn parked_ignored_file_is_stored_in_no_object() {
     for_both_implementations(|run| {
@@ -269,6 +277,7 @@ fn parked_ignored_file_is_stored_in_no_object() {
     });
 }
 
+/// Promise: worktree/ignored-file-parked
 #[test]
 fn parked_ignored_file_returns_onto_a_moved_base() {
     let setup = "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; echo secret >keep.txt";
@@ -302,6 +311,7 @@ fn undo_of_restore_keeps_an_edited_ignored_file() {
     }
 }
 
+/// Promise: snapshots/differing-ignored-files
 #[test]
 fn restore_names_ignored_files_that_differ() {
     let setup = "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; echo secret >keep.txt";
@@ -326,6 +336,7 @@ fn restore_names_ignored_files_that_differ() {
     }
 }
 
+/// Promise: worktree/unusual-entries
 #[test]
 fn failed_preview_leaves_untracked_and_flagged_files() {
     for_both_implementations(|run| {
@@ -340,6 +351,7 @@ fn failed_preview_leaves_untracked_and_flagged_files() {
     });
 }
 
+/// Promise: worktree/unusual-entries
 #[test]
 fn refuses_special_entries_removed_from_the_index() {
     for_both_implementations(|run| {
@@ -408,24 +420,28 @@ fn assert_files_moved_once(args: &[&str]) {
     assert!(killed >= 3, "{killed}");
 }
 
+/// Promise: worktree/cross-device-move
 #[test]
 #[ignore = "needs a second file system"]
 fn killed_preview_moves_each_file_once() {
     assert_files_moved_once(&["preview", "one"]);
 }
 
+/// Promise: worktree/cross-device-move
 #[test]
 #[ignore = "needs a second file system"]
 fn killed_back_moves_each_file_once() {
     assert_files_moved_once(&["preview", "--back"]);
 }
 
+/// Promise: worktree/cross-device-move
 #[test]
 #[ignore = "needs a second file system"]
 fn killed_undo_moves_each_file_once() {
     assert_files_moved_once(&["undo"]);
 }
 
+/// Promise: worktree/cross-device-move
 #[test]
 #[ignore = "needs a second file system"]
 fn killed_restore_moves_each_file_once() {

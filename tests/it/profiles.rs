@@ -29,6 +29,7 @@ pub fn write_user_config(sandbox: &Sandbox, text: &str) {
     std::fs::write(dir.join("config.toml"), text).unwrap();
 }
 
+/// Promise: checks/repository-settings
 #[test]
 fn full_permission_needs_flag_and_warns() {
     let sandbox = sandbox_with_agent("claude");
@@ -46,6 +47,7 @@ fn full_permission_needs_flag_and_warns() {
     assert_eq!(sandbox.proq(&["spawn", "--permission", "all", "claude", "x"]).code, 2);
 }
 
+/// Promise: checks/repository-settings
 #[test]
 fn refuses_permission_and_agents_in_repository() {
     let sandbox = sandbox_with_agent("claude");

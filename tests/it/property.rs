@@ -187,6 +187,7 @@ fn assert_preview_round_trip(salt: u64) {
     }
 }
 
+/// Promise: preview/identity
 #[test]
 fn preview_round_trip_restores_checkout_1() {
     assert_preview_round_trip(1);

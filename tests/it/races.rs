@@ -25,6 +25,7 @@ fn with_waiting_claude() -> Sandbox {
     sandbox
 }
 
+/// Promise: new-lane/native-creation
 #[test]
 fn branch_or_folder_created_during_spawn_is_kept() {
     let theirs = "git branch proq/x $(git commit-tree -p HEAD -m theirs HEAD^{tree})";
@@ -59,6 +60,7 @@ fn branch_or_folder_created_during_spawn_is_kept() {
     }
 }
 
+/// Promise: concurrency/finished-run
 #[test]
 fn run_started_during_state_check_is_not_a_crash() {
     let sandbox = with_waiting_claude();
@@ -118,6 +120,7 @@ fn user_commit_before_retry_is_kept() {
     assert_eq!(sandbox.last_run("x")["attempt"], 1);
 }
 
+/// Promise: concurrency/finished-run
 #[test]
 fn lane_landing_during_state_check_has_not_failed() {
     let sandbox = with_waiting_claude();
@@ -134,6 +137,7 @@ fn lane_landing_during_state_check_has_not_failed() {
     assert_eq!(waits.exit_code(), Some(0));
 }
 
+/// Promise: concurrency/auto-merge-wait
 #[test]
 fn wait_includes_follow_up_landing() {
     let sandbox = sandbox_with_running_landing();
@@ -178,6 +182,7 @@ fn next_landing_reports_commit_made_during_landing() {
     );
 }
 
+/// Promise: concurrency/independent-process
 #[test]
 fn post_commit_work_is_not_an_agent_process() {
     let sandbox = Sandbox::new();
@@ -190,6 +195,7 @@ fn post_commit_work_is_not_an_agent_process() {
     drop(paused);
 }
 
+/// Promise: worktree/appearing-files
 #[test]
 fn file_rewritten_while_parking_is_saved() {
     let sandbox = Sandbox::new();
@@ -207,6 +213,7 @@ fn file_rewritten_while_parking_is_saved() {
     sandbox.assert_healthy();
 }
 
+/// Promise: worktree/appearing-files
 #[test]
 fn file_written_during_restore_is_kept() {
     let sandbox = Sandbox::new();

@@ -144,6 +144,7 @@ fn landing_commands_refuse_or_skip_read_only_lane() {
     assert_eq!(sandbox.row("x")["state"], "done");
 }
 
+/// Promise: agent-git/answers
 #[test]
 fn empty_answer_fails() {
     for (script, reason) in [
@@ -178,6 +179,7 @@ fn answer_is_printed_without_escapes() {
     assert!(!sandbox.proq(&["show", "x"]).ok().contains('\u{1b}'));
 }
 
+/// Promise: agent-git/read-only-run
 #[test]
 fn starts_only_agents_with_read_permission() {
     let sandbox = with_claude("say yes");
@@ -311,6 +313,7 @@ fn killed_supervisor_leaves_orphaned_run() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-git/answers
 #[test]
 fn killed_start_leaves_nothing() {
     let sandbox = with_claude("say yes");
@@ -325,6 +328,7 @@ fn killed_start_leaves_nothing() {
     let _ = run_query(&sandbox).ok();
 }
 
+/// Promise: agent-git/read-only-run
 #[test]
 fn git_writes_are_refused_or_reported() {
     let sandbox = with_claude(
@@ -357,6 +361,7 @@ fn git_writes_are_refused_or_reported() {
     assert_eq!(messages.contains(&message), hook_runs, "{messages:?}");
 }
 
+/// Promise: agent-git/read-only-user-changes
 #[test]
 fn distinguishes_changes_named_in_its_output() {
     let sandbox =
@@ -423,6 +428,7 @@ fn query_reads_whatever_is_checked_out() {
     assert!(out.code == 1 && out.stderr.contains("has no commit yet"), "{}", out.to_text());
 }
 
+/// Promise: agent-git/read-only-user-changes
 #[test]
 fn busy_service_is_retried() {
     let sandbox = with_claude(

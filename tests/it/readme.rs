@@ -1,8 +1,11 @@
-//! README, ARCHITECTURE.md and SAFETY.md checked against the program.
+//! README, ARCHITECTURE.md, SAFETY.md and the table of promises checked against the program and its tests.
 
 use std::path::Path;
 
 use super::support::Sandbox;
+
+#[path = "../../xtask/src/promises/table.rs"]
+mod promise_table;
 
 const README: &str = include_str!("../../README.md");
 
@@ -151,6 +154,7 @@ fn links_in_documents_resolve() {
         ("", README),
         ("", include_str!("../../ARCHITECTURE.md")),
         ("", include_str!("../../SAFETY.md")),
+        ("docs", include_str!("../../docs/promises.md")),
         ("hooks", include_str!("../../hooks/README.md")),
     ] {
         for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -159,48 +163,37 @@ fn links_in_documents_resolve() {
     }
 }
 
-/// Returns the text of all source files below `dir`.
-fn source_text(dir: &Path) -> String {
-    let mut all = String::new();
-    for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.is_dir() {
-            all += &source_text(&entry);
-        } else {
-            all += &std::fs::read_to_string(&entry).unwrap();
-        }
-    }
-    all
+#[test]
+fn promises_page_matches_marks_on_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = promise_table::page(root).unwrap_or_else(|faults| panic!("{faults}"));
+    let old = std::fs::read_to_string(root.join("docs/promises.md")).unwrap();
+    assert!(page == old, "docs/promises.md is out of date: cargo xtask promises");
 }
 
 #[test]
-fn every_safety_rule_names_a_test() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let units = source_text(&root.join("src"));
-    let page = include_str!("../../SAFETY.md");
-    let rows: Vec<&str> = page.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| rule ")).collect();
-    assert!(rows.len() > 50, "{}", rows.len());
-    for row in rows {
-        let tests: Vec<&str> = row.split('`').skip(1).step_by(2).filter(|name| name.contains('_')).collect();
-        assert!(!tests.is_empty(), "{row}");
-        for test in tests {
-            let code = match test.rsplit_once("::") {
-                Some((module, _)) => {
-                    let file = root.join("tests/it").join(module.replace("::", "/")).with_extension("rs");
-                    std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("{test}"))
-                }
-                None => units.clone(),
-            };
-            let name = test.rsplit("::").next().unwrap();
-            assert!(
-                code.contains(&format!("#[test]\nfn {name}()"))
-                    || code.contains(&format!("#[test]\n    fn {name}()"))
-                    // Ignored tests have an attribute with a reason; .ci/run runs them where their
-                    // requirement is met.
-                    || code.contains(&format!("\"]\nfn {name}()")),
-                "{test}"
-            );
-        }
-    }
+fn finds_misplaced_and_missing_promise_marks() {
+    const PROMISES: &str = "[[section]]\nid = 'a'\ntitle = 'A'\npromises = [['b', 'B.'], ['c', 'C.']]\n";
+    let page = |code: &str| {
+        let mut marks = promise_table::Marks::default();
+        marks.scan("x", &code.replace("MARK", "/// Promise:"));
+        marks.into_page(PROMISES)
+    };
+    let code = "MARK a/b, a/c\n#[test]\nfn one() {\n}\nmod m {\n    MARK a/b\n    #[test]\n    #[ignore = \"needs npm\"]\n    fn two() {\n    }\n}\n";
+    let rows = "| `a/b` | B. | `x::one`, `x::m::two` (needs npm) |\n| `a/c` | C. | `x::one` |\n";
+    let text = page(code).unwrap();
+    assert!(text.ends_with(rows), "{text}");
+    let on_no_test = code.to_owned() + "MARK a/b\nfn three() {\n}\n";
+    assert_eq!(page(&on_no_test), Err("x, line 13: the mark above is on no test".to_owned()));
+    let unknown = code.to_owned() + "MARK a/d\n#[test]\nfn four() {\n}\n";
+    assert_eq!(page(&unknown), Err("docs/promises.toml has no promise a/d, which x::four names".to_owned()));
+    let only_real_agents = code.replace("MARK a/b, a/c", "MARK a/c").replace("npm", "the real agents");
+    assert_eq!(page(&only_real_agents), Err("no test that .ci/run runs is marked with a/b".to_owned()));
+}
+
+#[test]
+fn safety_page_is_short() {
+    assert!(include_str!("../../SAFETY.md").len() <= 6 * 1024);
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub fn sandbox_with_old_lane() -> Sandbox {
     sandbox
 }
 
+/// Promise: resolution/redispatch
 #[test]
 fn redispatch_restarts_task_from_base_and_keeps_work() {
     let sandbox = sandbox_with_old_lane();
@@ -36,6 +37,7 @@ fn redispatch_restarts_task_from_base_and_keeps_work() {
     sandbox.assert_healthy();
 }
 
+/// Promise: resolution/redispatch
 #[test]
 fn redispatch_is_undone_and_redone_as_one() {
     let sandbox = sandbox_with_old_lane();

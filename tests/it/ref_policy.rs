@@ -10,6 +10,7 @@ fn run_agent(sandbox: &Sandbox, name: &str, script: &str) -> String {
     sandbox.normalize(sandbox.proq(&["logs", name]).ok().as_bytes())
 }
 
+/// Promise: agent-git/protected-refs
 #[test]
 fn refuses_writes_to_other_branches() {
     let sandbox = Sandbox::new();
@@ -46,6 +47,7 @@ fn refuses_writes_to_other_branches() {
     assert_eq!(sandbox.events("lane.escape").len(), 0);
 }
 
+/// Promise: agent-git/git-maintenance
 #[test]
 fn allows_own_branch_new_branches_tags_and_remotes() {
     let sandbox = Sandbox::new();
@@ -69,6 +71,7 @@ fn allows_own_branch_new_branches_tags_and_remotes() {
     ");
 }
 
+/// Promise: agent-git/protected-refs
 #[test]
 fn refuses_branch_of_main_checkout() {
     let sandbox = Sandbox::new();
@@ -86,6 +89,7 @@ fn refuses_branch_of_main_checkout() {
     assert_eq!(sandbox.git(&["log", "--format=%s", "unrelated"]), "first");
 }
 
+/// Promise: agent-git/protected-refs
 #[test]
 fn refuses_other_refs_when_settings_are_unreadable() {
     let sandbox = Sandbox::new();
@@ -98,6 +102,7 @@ fn refuses_other_refs_when_settings_are_unreadable() {
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
 }
 
+/// Promise: agent-git/stash
 #[test]
 fn refuses_stash_and_saves_a_copy() {
     let sandbox = Sandbox::new();
@@ -125,6 +130,7 @@ fn refuses_stash_and_saves_a_copy() {
     assert_eq!(sandbox.git(&["show", &format!("{saved}^3:new.txt")]), "new");
 }
 
+/// Promise: agent-git/stash
 #[test]
 fn saves_stash_entries_dropped_by_agent() {
     let sandbox = Sandbox::new();
@@ -146,6 +152,7 @@ fn saves_stash_entries_dropped_by_agent() {
     assert_eq!(sandbox.events("lane.escape").len(), 2);
 }
 
+/// Promise: agent-git/stash
 #[test]
 fn allows_autostash() {
     let sandbox = Sandbox::new();
@@ -163,6 +170,7 @@ fn allows_autostash() {
     assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/saved"]), "");
 }
 
+/// Promise: agent-git/git-maintenance
 #[test]
 fn allows_pack_refs_and_gc_but_not_deletion() {
     let sandbox = Sandbox::new();
@@ -215,6 +223,7 @@ fn preview_and_overlaps_follow_commits_of_running_agent() {
     sandbox.write_pipe("end");
 }
 
+/// Promise: agent-git/escape-reports
 #[test]
 fn reports_git_in_another_lane_once() {
     let sandbox = Sandbox::new();
@@ -241,6 +250,7 @@ fn detached_worktree_with_newline_is_not_reported() {
     assert_eq!(sandbox.events("lane.escape"), [serde_json::Value::Null; 0]);
 }
 
+/// Promise: agent-git/escape-reports
 #[test]
 fn reports_git_in_main_checkout() {
     let sandbox = Sandbox::new();
@@ -255,6 +265,7 @@ fn reports_git_in_main_checkout() {
     assert_eq!((&all[0]["lane"], &all[0]["other"]), (&"x".into(), &serde_json::Value::Null));
 }
 
+/// Promise: agent-git/escape-reports
 #[test]
 fn changes_in_lane_with_running_agent_are_not_reported() {
     let sandbox = Sandbox::new();
@@ -275,6 +286,7 @@ fn changes_in_lane_with_running_agent_are_not_reported() {
     assert_eq!(sandbox.events("lane.escape").len(), 1);
 }
 
+/// Promise: agent-git/escape-reports
 #[test]
 fn distinguishes_changes_named_in_agent_output() {
     let sandbox = Sandbox::new();
@@ -304,6 +316,7 @@ fn distinguishes_changes_named_in_agent_output() {
     assert_eq!((&all[1]["other"], &all[1]["paths"]), (&"other".into(), &serde_json::json!(["o.txt"])));
 }
 
+/// Promise: agent-git/protected-refs
 #[test]
 fn push_to_same_repository_follows_ref_policy() {
     let sandbox = Sandbox::new();

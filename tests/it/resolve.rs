@@ -134,6 +134,7 @@ fn resolving_run_has_log_record_and_prompt() {
     "#);
 }
 
+/// Promise: resolution/undecided
 #[test]
 fn refuses_leftover_conflict_marker() {
     let sandbox = sandbox_with_conflict();
@@ -147,6 +148,7 @@ fn refuses_leftover_conflict_marker() {
     sandbox.assert_healthy();
 }
 
+/// Promise: resolution/no-dropped-side
 #[test]
 fn refuses_dropped_side() {
     let sandbox = sandbox_with_conflict();
@@ -167,6 +169,7 @@ fn refuses_dropped_side() {
     assert_eq!(reason, "long.txt was deleted, and neither side did that; --allow long.txt gives leave");
 }
 
+/// Promise: resolution/outside-conflict
 #[test]
 fn refuses_changes_outside_the_conflict() {
     let sandbox = sandbox_with_conflict();
@@ -193,6 +196,7 @@ fn refuses_changes_outside_the_conflict() {
     sandbox.assert_healthy();
 }
 
+/// Promise: resolution/abandoned-merge
 #[test]
 fn refuses_abandoned_merge_and_failed_agent() {
     let sandbox = sandbox_with_conflict();
@@ -235,6 +239,7 @@ fn retry_is_prompted_with_refusal_reason() {
     assert_eq!(sandbox.git(&["show", "proq/clash:long.txt"]), RESOLVED.trim_end());
 }
 
+/// Promise: resolution/refused-kept
 #[test]
 fn keeps_all_tries_and_allows_manual_continue() {
     let sandbox = sandbox_with_conflict();
@@ -269,6 +274,7 @@ fn allow_option_accepts_named_changes() {
     assert_eq!(sandbox.git(&["show", "proq/clash:a.txt"]), "a\nmore");
 }
 
+/// Promise: resolution/refused-kept
 #[test]
 fn abort_saves_work_and_undo_restores_it() {
     let sandbox = sandbox_with_conflict();
@@ -318,6 +324,7 @@ fn resolution_is_undone_and_redone() {
     sandbox.assert_healthy();
 }
 
+/// Promise: resolution/refused-kept
 #[test]
 fn resolve_worktree_is_not_a_lane() {
     let sandbox = sandbox_with_conflict();
@@ -342,6 +349,7 @@ fn resolve_worktree_is_not_a_lane() {
     sandbox.assert_healthy();
 }
 
+/// Promise: resolution/lane-cannot-take-it
 #[test]
 fn resolution_is_saved_when_lane_cannot_take_it() {
     let sandbox = sandbox_with_conflict();
@@ -363,6 +371,7 @@ fn resolution_is_saved_when_lane_cannot_take_it() {
     assert_eq!(sandbox.git(&["show", "proq/clash:long.txt"]), RESOLVED.trim_end());
 }
 
+/// Promise: resolution/exclusive
 #[test]
 fn resolving_agent_excludes_others_until_stopped() {
     let sandbox = sandbox_with_conflict();

@@ -52,6 +52,7 @@ fn merge_tool_resolves_conflict() {
     sandbox.assert_healthy();
 }
 
+/// Promise: resolution/undecided
 #[test]
 fn refuses_agent_for_non_line_conflicts() {
     let sandbox = Sandbox::new();

@@ -27,6 +27,7 @@ fn run_time_after(sign: &str) -> Duration {
     start.elapsed()
 }
 
+/// Promise: concurrency/stall-timeout
 #[test]
 fn commit_or_status_note_resets_stall_timeout() {
     std::thread::scope(|scope| {
@@ -49,6 +50,7 @@ fn repeatedly_truncated_stream_ends_run() {
     assert_eq!(sandbox.last_run("x")["class"], "runaway");
 }
 
+/// Promise: concurrency/stall-timeout
 #[test]
 fn second_stop_kills_unresponsive_agent() {
     let sandbox = Sandbox::new();

@@ -28,6 +28,7 @@ fn untracked_files(sandbox: &Sandbox, lane: &str) -> Vec<String> {
     out.lines().map(ToOwned::to_owned).collect()
 }
 
+/// Promise: new-lane/set-up-overwrites-nothing
 #[test]
 fn copies_ignored_files_named_in_the_list() {
     let sandbox = sandbox_with_include_list(".env\ncache/\n!cache/tmp/\n/deep/*.key\n*.txt\n# no.key\n");
@@ -110,6 +111,7 @@ fn settings_extend_list_and_nothing_is_copied_without() {
     assert_eq!(untracked_files(&sandbox, "own"), [".env"]);
 }
 
+/// Promise: new-lane/copies-exclude
 #[test]
 fn keeps_modes_times_links_and_names_skipped_entries() {
     let sandbox = sandbox_with_include_list("cache/\n");
@@ -144,6 +146,7 @@ fn keeps_modes_times_links_and_names_skipped_entries() {
     sandbox.sh("chmod -R u+w cache .git/proq/trash");
 }
 
+/// Promise: new-lane/copies-exclude
 #[test]
 fn copies_exclude_lanes_and_other_worktrees() {
     let sandbox = Sandbox::new();
@@ -158,6 +161,7 @@ fn copies_exclude_lanes_and_other_worktrees() {
     assert!(!sandbox.lane_path("y").join(".proq-worktrees").exists());
 }
 
+/// Promise: new-lane/set-up-inside-lane
 #[test]
 fn set_up_writes_nothing_outside_the_lane() {
     let sandbox = sandbox_with_include_list("cache/\n");
@@ -229,6 +233,7 @@ fn links_configured_folders() {
     sandbox.assert_healthy();
 }
 
+/// Promise: new-lane/set-up-overwrites-nothing
 #[test]
 fn lane_has_env_file_with_names_and_ports() {
     let sandbox = Sandbox::new();

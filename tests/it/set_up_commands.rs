@@ -64,6 +64,7 @@ fn set_up_runs_in_lane_between_copies_and_agent() {
     );
 }
 
+/// Promise: new-lane/set-up-failure
 #[test]
 fn failing_command_undoes_lane_and_keeps_log() {
     let sandbox = sandbox_with_setup(&[
@@ -92,6 +93,7 @@ fn failing_command_undoes_lane_and_keeps_log() {
     sandbox.assert_healthy();
 }
 
+/// Promise: new-lane/set-up-failure
 #[test]
 fn set_up_limit_ends_commands_and_children() {
     let script = "setsid sh -c 'echo $$ > $ROOT/fled; exec sleep 600' & echo $$ > $ROOT/pid; exec sleep 600";
@@ -108,6 +110,7 @@ fn set_up_limit_ends_commands_and_children() {
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
 }
 
+/// Promise: new-lane/set-up-failure
 #[test]
 fn interrupt_ends_set_up_and_undoes_lane() {
     let sandbox = sandbox_with_setup(&["echo $$ > $ROOT/up; exec sleep 600"]);
@@ -121,6 +124,7 @@ fn interrupt_ends_set_up_and_undoes_lane() {
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
 }
 
+/// Promise: new-lane/set-up-failure
 #[test]
 fn killed_set_up_is_recovered_by_next_command() {
     for (at, commands) in
@@ -147,6 +151,7 @@ fn killed_set_up_is_recovered_by_next_command() {
     }
 }
 
+/// Promise: new-lane/set-up-approval
 #[test]
 fn repository_commands_need_approval() {
     let sandbox = Sandbox::new();
@@ -204,6 +209,7 @@ fn lanes_with_shared_lock_are_set_up_in_turn() {
     }
 }
 
+/// Promise: new-lane/ports
 #[test]
 fn concurrent_lanes_get_different_ports() {
     let sandbox = sandbox_with_setup(&["echo $PROQ_PORT > $ROOT/up; cat $ROOT/go > /dev/null"]);

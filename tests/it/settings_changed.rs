@@ -26,6 +26,7 @@ fn is_free_of_bad_commits(sandbox: &Sandbox, branch: &str) -> bool {
     sandbox.git(&["ls-tree", "--name-only", branch, "bad"]).is_empty()
 }
 
+/// Promise: checks/settings-changed
 #[test]
 fn edited_settings_file_blocks_auto_merge() {
     let sandbox = Sandbox::new();
@@ -51,6 +52,7 @@ fn edited_settings_file_blocks_auto_merge() {
     wait_until("its landing", || sandbox.repo.join("y").exists());
 }
 
+/// Promise: checks/settings-changed
 #[test]
 fn earlier_change_blocks_auto_merge_of_new_lane() {
     let sandbox = Sandbox::new();
@@ -64,6 +66,7 @@ fn earlier_change_blocks_auto_merge_of_new_lane() {
     assert!(shown.contains(reason), "{shown}");
 }
 
+/// Promise: checks/settings-changed
 #[test]
 fn killed_supervisor_does_not_hide_settings_change() {
     let sandbox = Sandbox::new();
@@ -96,6 +99,7 @@ fn add_file_script(name: &str) -> String {
     format!("echo {name} > {name}; git add {name}; git commit -qm {name}")
 }
 
+/// Promise: checks/settings-changed
 #[test]
 fn unrelated_user_changes_block_no_landing() {
     let sandbox = Sandbox::new();
@@ -119,6 +123,7 @@ fn unrelated_user_changes_block_no_landing() {
     }
 }
 
+/// Promise: checks/settings-changed
 #[test]
 fn removed_uncommitted_settings_file_blocks_auto_merge() {
     let sandbox = Sandbox::new();
@@ -133,6 +138,7 @@ fn removed_uncommitted_settings_file_blocks_auto_merge() {
     assert!(shown.contains("it or somebody else changed file proq.toml"), "{shown}");
 }
 
+/// Promise: checks/settings-changed
 #[test]
 fn filters_and_moved_head_hide_no_settings_change() {
     let filter = "echo 'proq.toml filter=x' >> .git/info/attributes; git config filter.x.clean false; git config filter.x.required true; : > proq.toml";
@@ -155,6 +161,7 @@ fn filters_and_moved_head_hide_no_settings_change() {
     }
 }
 
+/// Promise: checks/settings-changed
 #[test]
 fn batch_lands_by_checks_set_at_its_start() {
     let sandbox = repo_with_plan(PLAN);
@@ -173,6 +180,7 @@ fn batch_lands_by_checks_set_at_its_start() {
     assert_eq!(task_status(&sandbox, "evil")["state"], "landed");
 }
 
+/// Promise: checks/settings-changed
 #[test]
 fn edited_settings_file_holds_batch_landings() {
     assert_holds_landings("true", ": > $ROOT/repo/proq.toml", "git checkout -q proq.toml");

@@ -41,6 +41,7 @@ fn object_modes(sandbox: &Sandbox) -> (BTreeSet<u32>, BTreeSet<u32>) {
     (folders, files)
 }
 
+/// Promise: snapshots/shared-repository
 #[test]
 fn landing_writes_files_with_shared_modes() {
     for how in ["umask", "group", "true", "1", "0660", "0640", "all", "world", "2", "0664"] {
@@ -60,6 +61,7 @@ fn landing_writes_files_with_shared_modes() {
     }
 }
 
+/// Promise: snapshots/shared-repository
 #[test]
 fn preview_writes_files_with_shared_modes() {
     let sandbox = sandbox_with_shared_repository("group");
@@ -80,6 +82,7 @@ fn preview_writes_files_with_shared_modes() {
     }
 }
 
+/// Promise: snapshots/shared-repository
 #[test]
 fn reused_worktree_has_shared_index() {
     let sandbox = sandbox_with_shared_repository("group");

@@ -56,6 +56,7 @@ fn expiry_counts_from_the_restore() {
     assert_eq!(snapshot_ids(&sandbox).len(), 0);
 }
 
+/// Promise: snapshots/unrestored-kept
 #[test]
 fn waiting_snapshot_does_not_expire() {
     let sandbox = Sandbox::new();

@@ -47,6 +47,7 @@ fn assert_restored(sandbox: &Sandbox) {
     assert!(sandbox.repo.join("void").is_dir());
 }
 
+/// Promise: snapshots/half-written-files
 #[test]
 fn files_half_written_by_killed_git_are_no_edits() {
     // As git does it: in the folder it was given, or in the worktree.
@@ -76,6 +77,7 @@ fn files_half_written_by_killed_git_are_no_edits() {
     }
 }
 
+/// Promise: snapshots/half-written-files
 #[test]
 fn killed_restore_leaves_nothing_and_can_be_repeated() {
     let points =
@@ -96,6 +98,7 @@ fn killed_restore_leaves_nothing_and_can_be_repeated() {
     }
 }
 
+/// Promise: snapshots/truncated-copy
 #[test]
 fn truncated_copy_is_restored_from_objects_and_kept() {
     for cut in ["", "a\nm", "a\n"] {
@@ -114,6 +117,7 @@ fn truncated_copy_is_restored_from_objects_and_kept() {
     }
 }
 
+/// Promise: snapshots/immutable
 #[test]
 fn write_to_parked_file_creates_another_snapshot() {
     let sandbox = Sandbox::new();
@@ -137,6 +141,7 @@ fn write_to_parked_file_creates_another_snapshot() {
     assert_eq!(snapshot_commit(&sandbox, &id), kept);
 }
 
+/// Promise: snapshots/immutable
 #[test]
 fn refused_undo_changes_no_snapshot() {
     let sandbox = Sandbox::new();
@@ -160,6 +165,7 @@ fn refused_undo_changes_no_snapshot() {
     assert_eq!(sandbox.read("lane"), "lane\n");
 }
 
+/// Promise: snapshots/undo-restore
 #[test]
 fn undo_of_restore_is_exact() {
     for script in [
@@ -190,6 +196,7 @@ fn undo_of_restore_is_exact() {
     }
 }
 
+/// Promise: snapshots/immutable
 #[test]
 fn undo_of_restore_keeps_later_edits() {
     let (sandbox, id) = sandbox_with_discarded_changes();

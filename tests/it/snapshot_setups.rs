@@ -39,6 +39,7 @@ const PROCESS_FILTER: &str = r#"exec perl -e '
         flush(); flush();
     }'"#;
 
+/// Promise: snapshots/byte-for-byte
 #[test]
 #[ignore = "needs perl"]
 fn restores_through_long_running_filter() {
@@ -118,6 +119,7 @@ fn restores_with_builtin_fsmonitor() {
     sandbox.git(&["fsmonitor--daemon", "stop"]);
 }
 
+/// Promise: snapshots/byte-for-byte
 #[test]
 fn restores_with_many_index_caches() {
     let sandbox = Sandbox::new();
@@ -130,6 +132,7 @@ fn restores_with_many_index_caches() {
     assert_restored_twice(&sandbox);
 }
 
+/// Promise: snapshots/byte-for-byte
 #[test]
 fn mixed_line_endings_are_restored_exactly() {
     let sandbox = Sandbox::new();

@@ -123,6 +123,7 @@ fn assert_plain_git_applies(dirty: &str) {
     assert_eq!(sandbox.git(&["stash", "list"]), "", "the stash list is never used");
 }
 
+/// Promise: snapshots/plain-git
 #[test]
 fn plain_git_applies_staged_and_untracked_files() {
     assert_plain_git_applies(
@@ -130,6 +131,7 @@ fn plain_git_applies_staged_and_untracked_files() {
     );
 }
 
+/// Promise: snapshots/plain-git
 #[test]
 fn plain_git_applies_deletions_modes_and_links() {
     assert_plain_git_applies(
@@ -137,6 +139,7 @@ fn plain_git_applies_deletions_modes_and_links() {
     );
 }
 
+/// Promise: snapshots/plain-git
 #[test]
 fn plain_git_applies_names_that_need_quotes() {
     assert_plain_git_applies(
@@ -144,6 +147,7 @@ fn plain_git_applies_names_that_need_quotes() {
     );
 }
 
+/// Promise: snapshots/gc
 #[test]
 fn gc_before_restore_loses_nothing() {
     let sandbox = sandbox_with_changes(
@@ -166,6 +170,7 @@ fn gc_before_restore_loses_nothing() {
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: snapshots/gc
 #[test]
 fn gc_keeps_sides_of_resolved_conflict() {
     let sandbox = sandbox_with_changes("", "echo mine > a.txt; echo m > 'x y'; git add .; git stash -q; echo theirs > a.txt; git commit -qam theirs
@@ -187,6 +192,7 @@ fn gc_keeps_sides_of_resolved_conflict() {
     assert!(sandbox.read("a.txt").contains("<<<<<<<"));
 }
 
+/// Promise: snapshots/unsaved-named
 #[test]
 fn refuses_unmerged_index() {
     let sandbox = sandbox_with_changes(
@@ -201,6 +207,7 @@ fn refuses_unmerged_index() {
     assert_eq!(snapshot_ids(&sandbox), Vec::<String>::new());
 }
 
+/// Promise: snapshots/unsaved-named
 #[test]
 fn names_and_leaves_what_snapshots_cannot_hold() {
     let sandbox = sandbox_with_changes("echo '*.sock' > .gitignore", "echo mine > a.txt; mkfifo pipe d/pipe; mkdir -p t/u; echo x > t/f; mkfifo t/u/pipe
@@ -243,6 +250,7 @@ fn ignores_pipe_behind_symlink() {
     let _ = preview.ok();
 }
 
+/// Promise: snapshots/unsaved-named
 #[test]
 #[ignore = "needs an account other than root"]
 fn names_and_leaves_unreadable_untracked_file() {

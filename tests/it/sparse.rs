@@ -65,6 +65,7 @@ fn full_lane_is_created_beside_sparse_lane() {
     assert_clean(&sandbox, &lane);
 }
 
+/// Promise: new-lane/sparse-lane
 #[test]
 fn sparse_lane_has_folders_of_its_scope() {
     let sandbox = sandbox_with_folders();
@@ -108,6 +109,7 @@ fn refuses_sparse_lane_without_scope() {
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
 }
 
+/// Promise: new-lane/sparse-lane
 #[test]
 fn sparse_lane_is_previewed_landed_and_restored() {
     let sandbox = sandbox_with_folders();

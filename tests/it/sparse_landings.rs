@@ -15,6 +15,7 @@ const AGAINST: [(&str, &str); 6] = [
     ("git update-index --skip-worktree in/c; rm in/c", "git rm -qr in; echo l >in"),
 ];
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn landing_leaves_files_outside_patterns() {
     let sandbox = sandbox_with_sparse_checkout(
@@ -32,6 +33,7 @@ fn landing_leaves_files_outside_patterns() {
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn landing_does_not_write_skipped_file() {
     let sandbox = sandbox_with_sparse_checkout(
@@ -44,6 +46,7 @@ fn landing_does_not_write_skipped_file() {
     assert_eq!(sandbox.git(&["show", ":in/c"]), "l");
 }
 
+/// Promise: snapshots/undo-landing-sparse
 #[test]
 fn undo_restores_exceptions_to_patterns() {
     for (user_script, lane) in AGAINST {
@@ -65,6 +68,7 @@ fn undo_restores_exceptions_to_patterns() {
     }
 }
 
+/// Promise: snapshots/undo-landing-sparse
 #[test]
 fn killed_undo_leaves_the_landing() {
     for (user_script, lane) in AGAINST {
@@ -81,6 +85,7 @@ fn killed_undo_leaves_the_landing() {
     }
 }
 
+/// Promise: snapshots/undo-landing-sparse
 #[test]
 fn undo_refuses_file_in_the_way_by_name() {
     for (mine, named) in [
@@ -103,6 +108,7 @@ fn undo_refuses_file_in_the_way_by_name() {
     }
 }
 
+/// Promise: snapshots/undo-landing-sparse
 #[test]
 fn landing_keeps_both_flags_of_excluded_file() {
     let sandbox = sandbox_with_sparse_checkout("echo l >>out/a", "git update-index --assume-unchanged out/a");
@@ -113,6 +119,7 @@ fn landing_keeps_both_flags_of_excluded_file() {
     assert_same_image(&before, &WorktreeState::capture(&sandbox, &sandbox.repo));
 }
 
+/// Promise: snapshots/undo-landing-sparse
 #[test]
 fn undo_folds_sparse_directory_and_keeps_user_file() {
     for (mine, lane) in [
@@ -130,6 +137,7 @@ fn undo_folds_sparse_directory_and_keeps_user_file() {
     }
 }
 
+/// Promise: snapshots/undo-landing-sparse
 #[test]
 fn file_over_excluded_folder_does_not_block_undo() {
     let user_script =

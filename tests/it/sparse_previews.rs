@@ -29,6 +29,7 @@ fn move_base(sandbox: &Sandbox) {
     let _ = sandbox.proq(&["merge", "two"]).ok();
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn outside_files_are_restored_on_moved_base() {
     for script in OUTSIDE_FILE_SCRIPTS {
@@ -43,6 +44,7 @@ fn outside_files_are_restored_on_moved_base() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn edit_follows_file_that_base_moved_across_patterns() {
     for (edit, moves, expected) in [
@@ -70,6 +72,7 @@ fn edit_follows_file_that_base_moved_across_patterns() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn late_write_to_outside_file_is_restored() {
     for moves in [None, Some("echo two >in/two"), Some("echo two >out/a")] {
@@ -92,6 +95,7 @@ fn late_write_to_outside_file_is_restored() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[cfg(debug_assertions)]
 #[test]
 fn killed_preview_end_leaves_no_outside_files() {
@@ -117,6 +121,7 @@ fn killed_preview_end_leaves_no_outside_files() {
     }
 }
 
+/// Promise: worktree/sparse-exceptions
 #[test]
 fn sparse_index_restores_outside_files() {
     // Today's git crashes on an intent-to-add entry outside of the cone.
@@ -143,6 +148,7 @@ fn sparse_index_restores_outside_files() {
     }
 }
 
+/// Promise: snapshots/undo-landing-over-file
 #[test]
 fn undo_restores_untracked_file_over_landed_one() {
     for (mine, lane) in [
@@ -173,6 +179,7 @@ fn undo_restores_untracked_file_over_landed_one() {
     }
 }
 
+/// Promise: snapshots/landing-over-untracked-folder
 #[test]
 fn unseen_landed_file_over_user_folder_conflicts() {
     let untracked_script =

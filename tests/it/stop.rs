@@ -117,6 +117,7 @@ fn stop_all_stops_only_running_agents() {
     assert_eq!(sandbox.proq(&["stop"]).code, 2);
 }
 
+/// Promise: concurrency/orphan
 #[test]
 fn orphaned_lane_is_refused_until_stopped() {
     let sandbox = Sandbox::new();
@@ -196,6 +197,7 @@ fn run_fails_when_supervisor_and_agent_are_killed() {
     assert_eq!(sandbox.proq(&["wait", "x"]).code, 4);
 }
 
+/// Promise: concurrency/reused-pid
 #[test]
 fn stop_spares_process_with_reused_pid() {
     let sandbox = Sandbox::new();
@@ -260,6 +262,7 @@ fn stop_spares_process_named_in_forged_lock_note() {
     unrelated.wait().unwrap();
 }
 
+/// Promise: concurrency/independent-process
 #[test]
 fn stop_spares_lane_started_by_the_agent() {
     let sandbox = Sandbox::new();
@@ -307,6 +310,7 @@ fn reports_last_output_of_crashed_supervisor() {
 const WRAPS_UP: &str = r#"echo part > part.txt; git add -A; git commit -qm part; echo up > "$ROOT/up"
     until [ -e "$PROQ_WRAP_UP" ]; do sleep 0.02; done"#;
 
+/// Promise: operations/wrapped-up-run
 #[test]
 fn wrapped_up_run_is_stopped_and_does_not_land() {
     let sandbox = Sandbox::new();

@@ -248,6 +248,7 @@ fn dry_run_reports_each_strategy_and_writes_nothing() {
     }
 }
 
+/// Promise: snapshots/no-writes
 #[test]
 fn dry_run_of_many_lanes_matches_their_landing() {
     for strategy in ["merge", "rebase", "squash"] {

@@ -17,6 +17,7 @@ fn submodule_with_unpushed_work(add: &str) -> Sandbox {
     sandbox
 }
 
+/// Promise: worktree/submodule-folder-kept
 #[test]
 fn refuses_lane_with_file_in_place_of_submodule() {
     for add in ["git clone -q ../sub sm", "git -c protocol.file.allow=always submodule add -q ../sub sm"] {
@@ -38,6 +39,7 @@ fn refuses_lane_with_file_in_place_of_submodule() {
     }
 }
 
+/// Promise: worktree/submodule-folder-kept
 #[test]
 fn undo_refuses_to_remove_repository_in_submodule_path() {
     let sandbox = Sandbox::new();

@@ -35,6 +35,7 @@ fn git(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> String {
     sandbox.git_in(dir, args)
 }
 
+/// Promise: new-lane/submodules
 #[test]
 fn copies_submodules_from_main_checkout_without_network() {
     for (setting, sub, inner) in [("none", false, false), ("init", true, false), ("recursive", true, true)] {
@@ -127,6 +128,7 @@ fn pushed_submodule_work_lands_and_is_undone() {
     sandbox.assert_healthy();
 }
 
+/// Promise: new-lane/submodule-work
 #[test]
 fn keeps_lane_with_submodule_work_and_undo_restores_it() {
     let sandbox = repo_with_nested_submodules("recursive");
@@ -176,6 +178,7 @@ fn keeps_lane_with_submodule_work_and_undo_restores_it() {
     assert!(!sandbox.lane_path("y").exists());
 }
 
+/// Promise: new-lane/submodules
 #[test]
 fn hostile_gitmodules_entries_have_no_effect() {
     let sandbox = repo_with_nested_submodules("init");

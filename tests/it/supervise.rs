@@ -149,6 +149,7 @@ fn warns_when_agent_exits_with_failure() {
     ");
 }
 
+/// Promise: agent-requests/no-lane-tools
 #[test]
 fn refuses_supervising_from_a_lane_or_twice() {
     let sandbox = sandbox_with_agent("claude");

@@ -16,6 +16,7 @@ fn recorded_approvals(sandbox: &Sandbox) -> Vec<String> {
         .collect()
 }
 
+/// Promise: checks/approval
 #[test]
 fn plan_commands_run_only_after_approval() {
     let sandbox = repo_with_plan(CHECKED);
@@ -41,6 +42,7 @@ fn plan_commands_run_only_after_approval() {
     let _ = sandbox.proq(&["swarm", "plan.toml", "--new", "--yes"]).fails(1);
 }
 
+/// Promise: checks/approval
 #[test]
 fn plan_outside_the_repository_needs_no_approval() {
     let sandbox = repo_with_plan(CHECKED);

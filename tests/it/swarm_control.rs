@@ -83,6 +83,7 @@ fn names_unlanded_batch_after_pause_and_abort() {
     assert!(!sandbox.proq(&[]).stderr.contains(BATCH));
 }
 
+/// Promise: operations/killed-scheduler
 #[test]
 fn resume_takes_over_running_agents() {
     let sandbox = start_waiting_batch();
@@ -100,6 +101,7 @@ fn resume_takes_over_running_agents() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/killed-scheduler
 #[test]
 fn resume_finds_run_that_finished_without_scheduler() {
     let sandbox = start_waiting_batch();
@@ -150,6 +152,7 @@ fn hard_abort_stops_agents_at_once() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/exclusive-task
 #[test]
 fn two_batches_of_a_plan_never_share_a_running_task() {
     let sandbox = start_waiting_batch();
@@ -242,6 +245,7 @@ fn refuses_unusable_plan_before_creating_anything() {
     assert!(!sandbox.repo.join(".git/proq/batches").exists());
 }
 
+/// Promise: operations/wrapped-up-run, operations/abort-continues
 #[test]
 fn wrapped_up_task_continues_on_resume() {
     let sandbox = repo_with_plan(DIAMOND);
@@ -271,6 +275,7 @@ fn wrapped_up_task_continues_on_resume() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/task-waits
 #[test]
 fn task_waits_for_other_agent_in_its_lane() {
     let sandbox = start_waiting_batch();
@@ -310,6 +315,7 @@ fn batch_with_failed_check() -> Sandbox {
     sandbox
 }
 
+/// Promise: operations/repaired-task
 #[test]
 fn repaired_task_is_checked_again_and_lands() {
     let sandbox = batch_with_failed_check();
@@ -323,6 +329,7 @@ fn repaired_task_is_checked_again_and_lands() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/repaired-task
 #[test]
 fn manually_landed_lane_unblocks_dependent_task() {
     let sandbox = batch_with_failed_check();
@@ -387,6 +394,7 @@ fn assert_resumes_with(sandbox: &Sandbox, files: &[&str]) {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/manual-work-on-task
 #[test]
 fn commits_added_to_stopped_task_land() {
     let sandbox = batch_with_stopped_task();
@@ -397,6 +405,7 @@ fn commits_added_to_stopped_task_land() {
     assert_resumes_with(&sandbox, &["part.txt", "rest.txt", "two.txt"]);
 }
 
+/// Promise: operations/manual-work-on-task
 #[test]
 fn stopped_task_finished_by_another_agent_lands() {
     let sandbox = batch_with_stopped_task();
@@ -410,6 +419,7 @@ fn stopped_task_finished_by_another_agent_lands() {
     assert_resumes_with(&sandbox, &["part.txt", "rest.txt", "two.txt"]);
 }
 
+/// Promise: operations/manual-work-on-task
 #[test]
 fn manually_landed_stopped_task_counts_as_landed() {
     let sandbox = batch_with_stopped_task();

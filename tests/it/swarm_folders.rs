@@ -233,6 +233,7 @@ fn step_runs_once_when_scheduler_is_killed_at_start() {
     }
 }
 
+/// Promise: operations/abort-continues
 #[test]
 fn steps_continue_after_an_abort() {
     let sandbox = sandbox_with_claude(&format!(

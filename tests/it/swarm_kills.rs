@@ -209,6 +209,7 @@ impl StressRun {
     }
 }
 
+/// Promise: operations/killed-scheduler
 #[test]
 fn repeatedly_killed_scheduler_loses_and_repeats_nothing() {
     let seed = random_seed();

@@ -145,6 +145,7 @@ fn pause_waits_for_conflict_agent_and_can_be_revoked() {
     assert_eq!(recorded_runs(&sandbox).len(), 3, "nothing was run again");
 }
 
+/// Promise: checks/batch-undo
 #[test]
 fn refuses_undo_of_landings_of_unfinished_batch() {
     let sandbox = repo_with_plan(DIAMOND);

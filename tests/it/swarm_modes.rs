@@ -96,6 +96,7 @@ title = "four"
 needs = ["two"]
 "#;
 
+/// Promise: operations/failed-task-work
 #[test]
 fn failed_task_is_removed_from_its_shared_lane() {
     let sandbox = repo_with_plan(SHARED);

@@ -27,6 +27,7 @@ fn all_landed(sandbox: &Sandbox) -> bool {
     ["evil", "dep", "other"].iter().all(|name| task_status(sandbox, name)["state"] == "landed")
 }
 
+/// Promise: operations/refused-task
 #[test]
 fn mass_deletion_is_refused_and_others_land() {
     let sandbox = repo_with_plan(THREE);
@@ -69,6 +70,7 @@ fn batch_refused_by_hook() -> Sandbox {
     sandbox
 }
 
+/// Promise: operations/refused-task
 #[test]
 fn landing_refused_by_hook_is_noticed_when_done_by_hand() {
     let sandbox = batch_refused_by_hook();
@@ -81,6 +83,7 @@ fn landing_refused_by_hook_is_noticed_when_done_by_hand() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/refused-task
 #[test]
 fn waiting_landing_can_be_aborted_and_resumed() {
     let sandbox = batch_refused_by_hook();
@@ -94,6 +97,7 @@ fn waiting_landing_can_be_aborted_and_resumed() {
     assert_eq!(recorded_runs(&sandbox).len(), 3);
 }
 
+/// Promise: operations/resolved-any-strategy
 #[test]
 fn resolved_conflict_lands_as_one_commit_with_rebase() {
     let sandbox = repo_with_conflicting_tasks(SOLVE_SCRIPT);
@@ -110,6 +114,7 @@ fn resolved_conflict_lands_as_one_commit_with_rebase() {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/batch-not-on-base
 #[test]
 fn batch_on_other_branch_or_undone_is_not_on_base() {
     let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"x\"\ntitle = \"X\"\n";
@@ -155,6 +160,7 @@ fn assert_resumes_to_completion(sandbox: &Sandbox) {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/repaired-task
 #[test]
 fn resume_reruns_failed_check_on_unchanged_task() {
     let sandbox = batch_with_failed_check();
@@ -171,6 +177,7 @@ fn resume_reruns_failed_check_on_unchanged_task() {
     assert_resumes_to_completion(&sandbox);
 }
 
+/// Promise: operations/repaired-task
 #[test]
 fn amended_task_is_checked_again() {
     let sandbox = batch_with_failed_check();
@@ -180,6 +187,7 @@ fn amended_task_is_checked_again() {
     assert_resumes_to_completion(&sandbox);
 }
 
+/// Promise: operations/repaired-task
 #[test]
 fn rebased_task_is_checked_again() {
     let sandbox = batch_with_failed_check();

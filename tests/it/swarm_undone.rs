@@ -48,6 +48,7 @@ fn assert_complete(sandbox: &Sandbox, runs: &[&str]) {
     sandbox.assert_healthy();
 }
 
+/// Promise: operations/undone-task
 #[test]
 fn undone_task_lands_again_before_dependent_task() {
     let sandbox = aborted_batch();
@@ -67,6 +68,7 @@ fn undone_task_lands_again_before_dependent_task() {
     assert!(report.contains("its landing was taken back"), "{report}");
 }
 
+/// Promise: operations/undone-task
 #[test]
 fn task_with_undone_lane_runs_again() {
     let sandbox = aborted_batch();
@@ -78,6 +80,7 @@ fn task_with_undone_lane_runs_again() {
     assert_complete(&sandbox, &["one 1", "two 1", "one 2", "two 2"]);
 }
 
+/// Promise: operations/undone-task
 #[test]
 fn complete_batch_resumes_after_undone_landings() {
     let sandbox = repo_with_plan(TWO_TASK_PLAN);
@@ -97,6 +100,7 @@ fn complete_batch_resumes_after_undone_landings() {
     assert!(message.contains("there is nothing to go on with"), "{message}");
 }
 
+/// Promise: operations/undone-task
 #[test]
 fn killed_batch_does_not_build_on_undone_landing() {
     let sandbox = repo_with_plan(TWO_TASK_PLAN);
@@ -122,6 +126,7 @@ fn killed_batch_does_not_build_on_undone_landing() {
     assert_complete(&sandbox, &["one 1", "two 1", "two 2"]);
 }
 
+/// Promise: operations/undone-task
 #[test]
 fn task_stays_landed_after_base_history_is_rewritten() {
     let sandbox = repo_with_plan(TWO_TASK_PLAN);

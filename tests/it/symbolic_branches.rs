@@ -40,6 +40,7 @@ fn assert_intact(sandbox: &Sandbox, dir: &Path, on: &str) {
     assert_eq!(sandbox.git_in(dir, &["status", "--short"]), " M a.txt");
 }
 
+/// Promise: worktree/symbolic-branches
 #[test]
 fn checkout_on_symbolic_branch_follows_its_target() {
     for format in ref_formats(&Sandbox::empty()) {
@@ -65,6 +66,7 @@ fn checkout_on_symbolic_branch_follows_its_target() {
     }
 }
 
+/// Promise: worktree/symbolic-branches
 #[test]
 fn local_change_on_symbolic_branch_refuses_landing() {
     for format in ref_formats(&Sandbox::empty()) {
@@ -80,6 +82,7 @@ fn local_change_on_symbolic_branch_refuses_landing() {
     }
 }
 
+/// Promise: worktree/symbolic-branches
 #[test]
 fn linked_worktree_on_symbolic_branch_follows() {
     for format in ref_formats(&Sandbox::empty()) {
@@ -97,6 +100,7 @@ fn linked_worktree_on_symbolic_branch_follows() {
     }
 }
 
+/// Promise: worktree/symbolic-branches
 #[test]
 fn landing_onto_symbolic_branch_moves_its_target() {
     for format in ref_formats(&Sandbox::empty()) {
@@ -119,6 +123,7 @@ fn landing_onto_symbolic_branch_moves_its_target() {
     }
 }
 
+/// Promise: worktree/symbolic-branches
 #[test]
 fn base_renamed_behind_symbolic_ref_lands_and_undoes() {
     for format in ref_formats(&Sandbox::empty()) {
@@ -141,6 +146,7 @@ fn base_renamed_behind_symbolic_ref_lands_and_undoes() {
     }
 }
 
+/// Promise: worktree/symbolic-branches
 #[test]
 fn preview_returns_to_symbolic_branch() {
     for format in ref_formats(&Sandbox::empty()) {
@@ -157,6 +163,7 @@ fn preview_returns_to_symbolic_branch() {
     }
 }
 
+/// Promise: worktree/symbolic-branches
 #[test]
 fn in_place_run_commits_to_target_of_symbolic_branch() {
     for format in ref_formats(&Sandbox::empty()) {

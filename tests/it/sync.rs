@@ -32,6 +32,7 @@ fn change_both_sides(sandbox: &Sandbox) {
     sandbox.write("cache/new/d", "d");
 }
 
+/// Promise: new-lane/sync
 #[test]
 fn sync_adds_missing_files_and_keeps_lane_changes() {
     let sandbox = lane_with_copies();
@@ -78,6 +79,7 @@ fn sync_adds_missing_files_and_keeps_lane_changes() {
     sandbox.assert_healthy();
 }
 
+/// Promise: new-lane/sync
 #[test]
 fn undo_restores_files_replaced_by_sync() {
     let sandbox = lane_with_copies();
@@ -101,6 +103,7 @@ fn undo_restores_files_replaced_by_sync() {
     sandbox.assert_healthy();
 }
 
+/// Promise: new-lane/sync
 #[test]
 fn killed_sync_is_rolled_back() {
     for at in ["step.after:2", "step.before:4", "step.after:5"] {
@@ -119,6 +122,7 @@ fn killed_sync_is_rolled_back() {
     }
 }
 
+/// Promise: new-lane/sync
 #[test]
 fn sync_killed_while_copying_leaves_nothing() {
     for at in ["trash.begun", "sync.copied"] {
@@ -132,6 +136,7 @@ fn sync_killed_while_copying_leaves_nothing() {
     }
 }
 
+/// Promise: new-lane/sync
 #[test]
 fn sync_creates_links_and_never_writes_through_one() {
     let sandbox = lane_with_copies();
@@ -157,6 +162,7 @@ fn sync_creates_links_and_never_writes_through_one() {
     sandbox.assert_healthy();
 }
 
+/// Promise: new-lane/sync
 #[test]
 fn sync_refuses_lane_with_running_agent() {
     let sandbox = lane_with_copies();

@@ -72,6 +72,7 @@ fn agent_reads_task_and_reports() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-requests/report-kept
 #[test]
 fn report_replaces_earlier_one_unless_invalid() {
     let sandbox = sandbox_with_lane();
@@ -107,6 +108,7 @@ fn report_replaces_earlier_one_unless_invalid() {
     assert_eq!(report()["findings"], serde_json::json!(["# plain\n\ntext\n"]));
 }
 
+/// Promise: agent-requests/report-own-lane
 #[test]
 fn refuses_report_for_other_lane_or_outside_lane() {
     let sandbox = sandbox_with_lane();
@@ -130,6 +132,7 @@ fn refuses_report_for_other_lane_or_outside_lane() {
     }
 }
 
+/// Promise: agent-requests/report-escapes
 #[test]
 fn escapes_control_characters_in_report() {
     let sandbox = sandbox_with_lane();
@@ -156,6 +159,7 @@ fn report_is_kept_for_removed_lane() {
     sandbox.assert_healthy();
 }
 
+/// Promise: agent-requests/report-kept
 #[test]
 fn unreadable_report_is_reported() {
     let sandbox = sandbox_with_lane();

@@ -45,6 +45,7 @@ fn to_strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
+/// Promise: checks/task-checks
 #[test]
 fn failed_task_check_refuses_lane_even_if_base_fails() {
     let sandbox = Sandbox::new();
@@ -74,6 +75,7 @@ fn failed_task_check_refuses_lane_even_if_base_fails() {
     sandbox.assert_healthy();
 }
 
+/// Promise: checks/task-check-scope
 #[test]
 fn task_check_runs_only_on_states_with_its_lane() {
     let sandbox = Sandbox::new();
@@ -98,6 +100,7 @@ fn task_check_runs_only_on_states_with_its_lane() {
     assert_eq!((sandbox.read("one.txt"), sandbox.read("two.txt")), ("1\n".into(), "2\n".into()));
 }
 
+/// Promise: checks/task-check-scope
 #[test]
 fn lane_that_breaks_a_lower_lanes_check_is_refused() {
     let sandbox = Sandbox::new();
@@ -114,6 +117,7 @@ fn lane_that_breaks_a_lower_lanes_check_is_refused() {
     sandbox.assert_healthy();
 }
 
+/// Promise: checks/task-checks
 #[test]
 fn base_failure_excuses_landing_but_not_task_check() {
     let sandbox = Sandbox::new();
@@ -155,6 +159,7 @@ fn verify_cache_depends_on_checks_and_lane() {
     assert_eq!([merge("picky"), merge("same"), merge("plain")], [3, 5, 5]);
 }
 
+/// Promise: checks/task-checks
 #[test]
 fn task_checks_apply_to_rebase_and_squash() {
     for strategy in ["rebase", "squash"] {

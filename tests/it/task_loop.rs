@@ -125,6 +125,7 @@ fn step_prompt_names_everything_it_needs() {
     ");
 }
 
+/// Promise: task-loop/status-never-lands
 #[test]
 fn status_file_is_created_and_never_lands() {
     let sandbox = sandbox_with_task(
@@ -145,6 +146,7 @@ fn status_file_is_created_and_never_lands() {
     assert!(!sandbox.repo.join(FOLDER).join("STATUS.md").exists());
 }
 
+/// Promise: task-loop/status-never-lands
 #[test]
 fn tracked_task_lands_only_its_tracked_files() {
     let sandbox = sandbox_with_task(0, "work; well");
@@ -160,6 +162,7 @@ fn tracked_task_lands_only_its_tracked_files() {
     assert!(sandbox.lane_status().contains("- [x] mine"));
 }
 
+/// Promise: task-loop/no-progress-ends
 #[test]
 fn three_iterations_without_progress_fail() {
     let sandbox = sandbox_with_task(0, "[ $n = 1 ] && work; well");
@@ -172,6 +175,7 @@ fn three_iterations_without_progress_fail() {
     assert!(out.contains("it has had its 6 iterations; 1 of 4 boxes"), "{out}");
 }
 
+/// Promise: task-loop/boxes-undone
 #[test]
 fn crashed_iteration_is_retried_with_its_boxes_reset() {
     let sandbox = sandbox_with_task(0, "work; [ $n = 2 ] && kill -9 $$; well");
@@ -195,6 +199,7 @@ fn lost_status_is_restored_and_work_committed() {
     assert!(!sandbox.lane_files().contains("tasks/"), "{}", sandbox.lane_files());
 }
 
+/// Promise: strangers/task-folder-copy
 #[test]
 fn refuses_status_that_is_no_regular_file() {
     let sandbox = sandbox_with_task(0, "rm $s; ln -s $ROOT/outside $s; well");
@@ -210,6 +215,7 @@ fn refuses_status_that_is_no_regular_file() {
     assert!(sandbox.spawn_task(&[]).fails(4).contains("STATUS.md is too large"));
 }
 
+/// Promise: strangers/task-folder-copy
 #[test]
 fn refuses_task_folder_that_cannot_be_copied() {
     let sandbox = sandbox_with_task(0, "well");

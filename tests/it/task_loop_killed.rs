@@ -13,6 +13,7 @@ fn kill_supervisor_at(sandbox: &Sandbox, point: &str) {
     wait_until_unlocked(&sandbox.lane_lock("x", "alive.lock"));
 }
 
+/// Promise: task-loop/no-step-twice
 #[test]
 fn no_step_runs_twice_after_supervisor_kill() {
     for point in ["step.ended", "step.taken", "step.written", "step.prepared"] {
@@ -34,6 +35,7 @@ fn no_step_runs_twice_after_supervisor_kill() {
     }
 }
 
+/// Promise: task-loop/no-step-twice
 #[test]
 fn recorded_reviews_are_not_repeated() {
     let script = "case $what in plan) plan;; review) judge APPROVE;; *) work;; esac; well";
@@ -61,6 +63,7 @@ fn recorded_reviews_are_not_repeated() {
     }
 }
 
+/// Promise: task-loop/reviewer-changes
 #[test]
 fn reviewer_changes_are_undone_after_supervisor_kill() {
     let script = "case $what in plan) plan;; review) if [ $n = 2 ]; then echo bad > bad; git add bad; git commit -qm bad; tick

@@ -112,6 +112,7 @@ fn failed_review_is_retried_once_then_skipped() {
     );
 }
 
+/// Promise: task-loop/reviewer-changes
 #[test]
 fn reviewer_changes_are_undone_and_void_the_review() {
     let script = "case $what in plan) plan;;
@@ -136,6 +137,7 @@ fn reviewer_changes_are_undone_and_void_the_review() {
     assert!(sandbox.agent_record("prompt.4").contains("Work on step 1"));
 }
 
+/// Promise: task-loop/reviewer-changes
 #[test]
 fn reviewer_change_to_status_voids_the_review() {
     let sandbox = sandbox_with_one_step(
@@ -147,6 +149,7 @@ fn reviewer_change_to_status_voids_the_review() {
     assert_eq!(sandbox.lane_files(), "src/pay/4");
 }
 
+/// Promise: task-loop/reviewer-changes
 #[test]
 fn lane_fails_when_reviewer_changes_cannot_be_undone() {
     let script = "case $what in plan) plan; echo mine > mine;; review) echo bad >> mine; judge APPROVE;; *) work;; esac; well";

@@ -25,6 +25,7 @@ fn assert_state(screen: &TmuxSandbox, state: &str, detail: &str) {
     assert_eq!((&row["state"], row["detail"].as_str().unwrap_or_default()), (&state.into(), detail));
 }
 
+/// Promise: concurrency/tmux-idle
 #[test]
 fn lane_is_done_only_while_agent_is_idle_and_committed() {
     let screen = TmuxSandbox::new();
@@ -63,6 +64,7 @@ fn wait_returns_when_the_turn_has_ended() {
     assert_eq!(String::from_utf8(out.stdout).unwrap(), "x: done (its agent is idle in its window)\n");
 }
 
+/// Promise: concurrency/tmux-idle
 #[test]
 fn idle_agent_lands_with_merge_stop() {
     let screen = TmuxSandbox::new();
@@ -108,6 +110,7 @@ fn session_ended_while_idle_leaves_done_lane() {
     }
 }
 
+/// Promise: concurrency/tmux-idle
 #[test]
 fn session_stopped_while_working_is_not_done() {
     let screen = TmuxSandbox::new();
@@ -118,6 +121,7 @@ fn session_stopped_while_working_is_not_done() {
     let _ = screen.proq(&["merge", "x"]).fails(1);
 }
 
+/// Promise: concurrency/tmux-idle
 #[test]
 fn merge_confirms_on_terminal_and_spares_working_agent() {
     for (answer, resumes, lands) in [("y", false, true), ("n", false, false), ("y", true, false)] {

@@ -69,6 +69,7 @@ fn kill_agent(sandbox: &Sandbox) {
     sandbox.sh(&format!("kill -9 {pid}"));
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn sends_messages_to_same_process_after_its_turn() {
     let sandbox = start_waiting_agent("hold-a write-one");
@@ -112,6 +113,7 @@ fn sends_messages_to_same_process_after_its_turn() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn received_message_is_not_resent_after_kill() {
     let sandbox = start_waiting_agent("hold-a");
@@ -127,6 +129,7 @@ fn received_message_is_not_resent_after_kill() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn unconfirmed_message_is_resent_after_kill() {
     let sandbox = start_waiting_agent("hold-a");
@@ -147,6 +150,7 @@ fn unconfirmed_message_is_resent_after_kill() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn unread_message_starts_next_run_after_success() {
     let sandbox = start_waiting_agent("hold-a deaf write-one");
@@ -172,6 +176,7 @@ fn unread_message_starts_next_run_after_success() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/message-to-running-agent
 #[test]
 fn orphaned_agent_ends_its_turn_without_new_messages() {
     let sandbox = start_waiting_agent("hold-a write-one");
@@ -218,6 +223,7 @@ fn agent_over_budget_receives_no_message() {
     assert_eq!((recorded_notes(&sandbox).len(), sandbox.last_run("x")["class"].as_str()), (2, Some("done")));
 }
 
+/// Promise: agent-requests/prompt-is-no-command
 #[test]
 fn message_is_not_read_as_slash_command() {
     let sandbox = start_waiting_agent("hold-a");

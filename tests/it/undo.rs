@@ -81,6 +81,7 @@ fn assert_refused(sandbox: &Sandbox, args: &[&str]) -> String {
     out.to_text()
 }
 
+/// Promise: operations/undo-built-on
 #[test]
 fn refuses_undo_of_base_with_newer_commits() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -98,6 +99,7 @@ fn refuses_undo_of_base_with_newer_commits() {
     assert!(sandbox.git(&["for-each-ref", "refs/proq/saved"]).contains(&tip), "what came after is kept");
 }
 
+/// Promise: operations/undo-built-on
 #[test]
 fn refuses_undo_of_pushed_base() {
     let sandbox = fixtures::two_lanes();
@@ -178,6 +180,7 @@ fn assert_dry_run_refuses_too(sandbox: &Sandbox, args: &[&str]) {
     assert_eq!(assert_refused(sandbox, &dry_args), message);
 }
 
+/// Promise: snapshots/dry-run-refuses
 #[test]
 fn dry_run_refuses_what_undo_refuses() {
     let sandbox = fixtures::two_lanes();
@@ -250,6 +253,7 @@ fn restores_start_after_lane_name_was_used_twice() {
     }
 }
 
+/// Promise: snapshots/dry-run-refuses
 #[test]
 fn undo_of_preview_back_parks_later_edits() {
     let sandbox = fixtures::preview_over_dirty();
@@ -274,6 +278,7 @@ fn refuses_undo_of_preview_back_over_unparked_edits() {
     let _ = sandbox.proq(&["undo"]).ok();
 }
 
+/// Promise: operations/force-keeps-changes
 #[test]
 fn refuses_undo_over_local_changes_even_with_force() {
     let sandbox = fixtures::two_lanes();
@@ -313,6 +318,7 @@ fn refuses_undo_of_preview_with_edits() {
     ");
 }
 
+/// Promise: snapshots/undo-moved-branch
 #[test]
 fn refuses_undo_of_preview_after_base_moved() {
     let sandbox = fixtures::preview_over_dirty();
@@ -368,6 +374,7 @@ fn undo_accepts_only_the_last_operation() {
     ");
 }
 
+/// Promise: operations/other-terminal
 #[test]
 fn undo_of_other_sessions_operation_needs_its_number() {
     let sandbox = fixtures::two_lanes();

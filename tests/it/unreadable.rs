@@ -30,6 +30,7 @@ fn proq_committing(sandbox: &Sandbox, args: &[&str]) -> Output {
     sandbox.output(command)
 }
 
+/// Promise: worktree/unreadable-untracked
 #[test]
 #[ignore = "needs an account other than root"]
 fn unreadable_files_of_discarded_lane_stay_in_trash() {
@@ -80,6 +81,7 @@ fn trash_entry_is_freed_once_nothing_is_unreadable() {
     assert!(output.contains("freed 1 removed lane"), "{output}");
 }
 
+/// Promise: worktree/unreadable-untracked
 #[test]
 #[ignore = "needs an account other than root"]
 fn undo_restores_unreadable_file() {
@@ -93,6 +95,7 @@ fn undo_restores_unreadable_file() {
     assert_eq!(std::fs::read_to_string(sandbox.lane_path("one").join("secret")).unwrap(), "keep\n");
 }
 
+/// Promise: worktree/unreadable-untracked
 #[test]
 #[ignore = "needs an account other than root"]
 fn landing_names_unreadable_file() {
@@ -115,6 +118,7 @@ fn landing_names_unreadable_file() {
     assert_eq!(sandbox.read("secret"), "keep\n");
 }
 
+/// Promise: worktree/unreadable-untracked
 #[test]
 #[ignore = "needs an account other than root"]
 fn in_place_run_names_files_missing_from_snapshot() {
@@ -155,6 +159,7 @@ fn assert_no_lane_treated_as_missing(output: &str) {
     }
 }
 
+/// Promise: worktree/unreadable-records
 #[test]
 #[ignore = "needs an account other than root"]
 fn unreadable_records_are_not_treated_as_missing() {
@@ -183,6 +188,7 @@ fn unreadable_records_are_not_treated_as_missing() {
     }
 }
 
+/// Promise: worktree/unreadable-records
 #[test]
 #[ignore = "needs an account other than root"]
 fn unreadable_worktree_is_not_treated_as_missing() {

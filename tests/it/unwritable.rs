@@ -34,6 +34,7 @@ fn set_mode(dir: &Path, mode: u32) {
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
+/// Promise: worktree/read-only-git-dir
 #[test]
 fn refuses_read_only_git_directory() {
     let sandbox = repo_of_ordinary_user();

@@ -72,6 +72,7 @@ fn nothing_is_dispatched_without_matching_hooks() {
     assert!(!sandbox.repo.join(".git/proq/dispatch.toml").exists());
 }
 
+/// Promise: concurrency/refusing-hook
 #[test]
 fn failing_pre_hook_refuses_with_its_output() {
     let sandbox = Sandbox::new();
@@ -124,6 +125,7 @@ fn failing_pre_hook_refuses_with_its_output() {
     let _ = sandbox.proq(&["spawn", "--no-hooks", "--empty", "-n", "bad"]).ok();
 }
 
+/// Promise: concurrency/refusing-hook
 #[test]
 fn redispatch_runs_pre_remove_and_pre_spawn() {
     let sandbox = sandbox_with_old_lane();
@@ -144,6 +146,7 @@ fn redispatch_runs_pre_remove_and_pre_spawn() {
     assert_eq!(sandbox.row("old")["state"], "done");
 }
 
+/// Promise: concurrency/refusing-hook
 #[test]
 fn pre_spawn_runs_for_each_lane_before_any_is_created() {
     let sandbox = Sandbox::new();
@@ -154,6 +157,7 @@ fn pre_spawn_runs_for_each_lane_before_any_is_created() {
     assert_eq!(sandbox.row("pay-1"), serde_json::Value::Null);
 }
 
+/// Promise: concurrency/refusing-hook
 #[test]
 fn ctrl_c_ends_pre_hook_and_creates_nothing() {
     let sandbox = Sandbox::new();
@@ -178,6 +182,7 @@ fn overlap_hook_receives_the_other_lane() {
     assert_eq!(hook_output(&sandbox), "two one\n");
 }
 
+/// Promise: concurrency/hook-approval
 #[test]
 fn repository_hooks_run_only_after_approval() {
     let sandbox = Sandbox::new();
@@ -231,6 +236,7 @@ fn hook_timeout_kills_its_child_processes() {
     assert!(!sandbox.is_alive(std::fs::read_to_string(sandbox.root().join("pid")).unwrap().trim()));
 }
 
+/// Promise: concurrency/hook-events
 #[test]
 fn next_command_dispatches_events_of_killed_process() {
     let sandbox = Sandbox::new();
@@ -273,6 +279,7 @@ fn next_command_dispatches_events_of_killed_process() {
     sandbox.assert_healthy();
 }
 
+/// Promise: concurrency/hook-events
 #[test]
 fn event_of_killed_writer_is_dispatched_once() {
     let sandbox = Sandbox::new();
@@ -288,6 +295,7 @@ fn event_of_killed_writer_is_dispatched_once() {
     assert_eq!(hook_output(&sandbox), "2 a\n");
 }
 
+/// Promise: concurrency/hook-events
 #[test]
 fn commit_event_is_dispatched_while_agent_runs() {
     let sandbox = Sandbox::new();
@@ -300,6 +308,7 @@ fn commit_event_is_dispatched_while_agent_runs() {
     let _ = sandbox.proq(&["wait", "x"]).ok();
 }
 
+/// Promise: concurrency/hook-events
 #[test]
 fn pending_event_is_dispatched_at_end_of_run() {
     let sandbox = Sandbox::new();
@@ -309,6 +318,7 @@ fn pending_event_is_dispatched_at_end_of_run() {
     assert_eq!(hook_output(&sandbox), "x\n");
 }
 
+/// Promise: concurrency/hook-events
 #[test]
 fn unknown_event_is_skipped() {
     let sandbox = Sandbox::new();
@@ -346,6 +356,7 @@ fn hook_that_runs_git_proq_triggers_no_hooks() {
     assert_eq!(made_by_hook, [false, true, false, true]);
 }
 
+/// Promise: concurrency/hook-events
 #[test]
 fn twenty_agents_dispatch_each_event_once_in_order() {
     let sandbox = Sandbox::new();
@@ -433,6 +444,7 @@ fn hook_set_while_another_runs_sees_later_events() {
 }
 
 /// A hook that an agent sets while it runs does not run without approval.
+/// Promise: concurrency/hook-approval
 #[test]
 fn hook_set_during_a_run_needs_approval() {
     let sandbox = Sandbox::new();

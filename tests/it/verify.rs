@@ -28,6 +28,7 @@ fn assert_tidy(sandbox: &Sandbox) {
     assert!(sandbox.proq(&["cleanup"]).stderr.lines().all(|line| !line.contains("slot")));
 }
 
+/// Promise: checks/exact-commit
 #[test]
 fn checks_run_on_the_tree_that_lands() {
     let sandbox = Sandbox::new();
@@ -59,6 +60,7 @@ fn checks_run_on_the_tree_that_lands() {
     sandbox.git(&["branch", "-m", "main", "trunk"]);
 }
 
+/// Promise: checks/blame
 #[test]
 fn failed_check_refuses_lane_and_saves_its_log() {
     let sandbox = Sandbox::new();
@@ -138,6 +140,7 @@ fn merge_json_contains_the_check() {
     assert_eq!(answer["checks"]["runs"], 4);
 }
 
+/// Promise: checks/blame
 #[test]
 fn check_that_fails_on_base_does_not_block() {
     let sandbox = Sandbox::new();
@@ -158,6 +161,7 @@ fn check_that_fails_on_base_does_not_block() {
     assert_tidy(&sandbox);
 }
 
+/// Promise: checks/flaky
 #[test]
 fn flaky_check_is_retried_and_reported() {
     let sandbox = Sandbox::new();
@@ -174,6 +178,7 @@ fn flaky_check_is_retried_and_reported() {
     assert_eq!(line_count(&sandbox, "runs"), 3);
 }
 
+/// Promise: checks/time-limit
 #[test]
 fn check_timeout_kills_its_child_processes() {
     let sandbox = Sandbox::new();
@@ -189,6 +194,7 @@ fn check_timeout_kills_its_child_processes() {
     assert_tidy(&sandbox);
 }
 
+/// Promise: checks/isolation
 #[test]
 fn check_worktree_keeps_only_ignored_files() {
     let sandbox = Sandbox::new();
@@ -244,6 +250,7 @@ fn verify_cache_skips_known_good_landing() {
 }
 
 /// Checks apply to commits: other commits with the same files are checked again, for every strategy.
+/// Promise: checks/exact-commit
 #[test]
 fn checks_again_other_commits_with_same_files() {
     for strategy in ["merge", "rebase", "squash"] {
@@ -277,6 +284,7 @@ fn checks_again_other_commits_with_same_files() {
 }
 
 /// A check may read the variables that git-proq sets for it.
+/// Promise: checks/exact-commit
 #[test]
 fn checks_again_other_lanes_with_same_files() {
     let sandbox = Sandbox::new();
@@ -321,6 +329,7 @@ fn users_own_checks_need_no_approval() {
     assert_eq!(line_count(&sandbox, "runs"), 2);
 }
 
+/// Promise: checks/approval
 #[test]
 fn repository_checks_run_only_after_approval() {
     let sandbox = Sandbox::new();
@@ -373,6 +382,7 @@ fn repository_checks_run_only_after_approval() {
     );
 }
 
+/// Promise: checks/foreign-folder
 #[test]
 fn refuses_foreign_verify_location() {
     let sandbox = Sandbox::new();
@@ -402,6 +412,7 @@ fn worktree_folder_name(location: &std::path::Path) -> String {
     entry.file_name().into_string().unwrap()
 }
 
+/// Promise: checks/isolation
 #[test]
 fn damaged_check_worktree_is_created_again() {
     let sandbox = Sandbox::new();
@@ -428,6 +439,7 @@ fn damaged_check_worktree_is_created_again() {
     assert_tidy(&sandbox);
 }
 
+/// Promise: checks/removed-worktree
 #[test]
 fn names_check_that_removes_its_worktree() {
     let sandbox = Sandbox::new();

@@ -15,6 +15,7 @@ fn sandbox_with_a_lane() -> Sandbox {
     sandbox
 }
 
+/// Promise: checks/exact-commit
 #[test]
 fn check_environment_is_part_of_cache_key() {
     let settings = [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "x.y"), ("GIT_CONFIG_VALUE_0", "1")];
@@ -35,6 +36,7 @@ fn check_environment_is_part_of_cache_key() {
     }
 }
 
+/// Promise: checks/exact-commit
 #[test]
 fn terminal_variables_do_not_reach_checks() {
     let sandbox = sandbox_with_a_lane();
@@ -48,6 +50,7 @@ fn terminal_variables_do_not_reach_checks() {
     assert_eq!(std::fs::read_to_string(sandbox.root().join("seen")).unwrap(), "run\n");
 }
 
+/// Promise: checks/exact-commit
 #[test]
 fn changed_file_conversion_is_verified_again() {
     for script in [

@@ -32,6 +32,7 @@ fn check_pid(sandbox: &Sandbox) -> String {
     std::fs::read_to_string(sandbox.root().join("pid")).unwrap().trim().to_owned()
 }
 
+/// Promise: checks/failing-sets
 #[test]
 fn finds_failing_pairs_among_thirty_lanes() {
     let sandbox = Sandbox::new();
@@ -114,6 +115,7 @@ fn parallel_checks_find_the_same_failures() {
     sandbox.assert_healthy();
 }
 
+/// Promise: checks/interrupt
 #[test]
 fn ctrl_c_during_a_check_moves_nothing() {
     let sandbox = Sandbox::new();
@@ -133,6 +135,7 @@ fn ctrl_c_during_a_check_moves_nothing() {
     let _ = sandbox.proq(&["merge", "one", "--verify", "true"]).ok();
 }
 
+/// Promise: checks/gc-and-crash
 #[test]
 fn landing_killed_during_a_check_leaves_nothing() {
     let sandbox = Sandbox::new();
@@ -157,6 +160,7 @@ fn landing_killed_during_a_check_leaves_nothing() {
     sandbox.assert_healthy();
 }
 
+/// Promise: checks/leftover-processes
 #[test]
 fn kills_detached_process_of_killed_landing() {
     let sandbox = Sandbox::new();
@@ -174,6 +178,7 @@ fn kills_detached_process_of_killed_landing() {
     assert!(!sandbox.is_alive(&stray));
 }
 
+/// Promise: checks/leftover-processes
 #[test]
 fn kills_detached_process_before_the_next_check() {
     let sandbox = Sandbox::new();
@@ -189,6 +194,7 @@ fn kills_detached_process_before_the_next_check() {
     assert!(!sandbox.is_alive(&stray));
 }
 
+/// Promise: checks/worktree-not-shared
 #[test]
 fn concurrent_landings_never_share_a_check_worktree() {
     let sandbox = Sandbox::new();
@@ -213,6 +219,7 @@ fn concurrent_landings_never_share_a_check_worktree() {
     sandbox.assert_healthy();
 }
 
+/// Promise: checks/exact-commit
 #[test]
 fn base_moved_during_check_is_checked_again() {
     let sandbox = Sandbox::new();

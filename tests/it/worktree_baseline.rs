@@ -30,6 +30,7 @@ fn finish_run(sandbox: &Sandbox, lane: &str) {
     let _ = sandbox.proq(&["wait", lane]);
 }
 
+/// Promise: agent-git/unexplained-changes
 #[test]
 fn quiet_run_reports_no_change() {
     let sandbox = sandbox_with_user_changes();
@@ -37,6 +38,7 @@ fn quiet_run_reports_no_change() {
     assert_eq!(sandbox.events("lane.escape"), [Value::Null; 0]);
 }
 
+/// Promise: agent-git/unexplained-changes
 #[test]
 fn reports_changes_in_main_checkout() {
     let sandbox = sandbox_with_user_changes();
@@ -59,6 +61,7 @@ fn reports_changes_in_main_checkout() {
     assert_eq!(sandbox.events("lane.escape").len(), 1);
 }
 
+/// Promise: agent-git/unexplained-changes
 #[test]
 fn reports_changes_in_idle_lane() {
     let sandbox = sandbox_with_user_changes();
@@ -73,6 +76,7 @@ fn reports_changes_in_idle_lane() {
     assert_eq!((&all[0]["certainty"], &all[0]["other"]), (&"possible".into(), &"idle".into()));
 }
 
+/// Promise: agent-git/unexplained-changes
 #[test]
 fn explained_changes_are_not_reported() {
     let sandbox = sandbox_with_user_changes();
@@ -99,6 +103,7 @@ fn explained_changes_are_not_reported() {
     assert_eq!(sandbox.events("lane.escape").len(), 1, "{:?}", escape_messages(&sandbox));
 }
 
+/// Promise: agent-git/unexplained-changes
 #[test]
 fn concurrent_agents_are_both_named() {
     let sandbox = sandbox_with_user_changes();
@@ -118,6 +123,7 @@ fn concurrent_agents_are_both_named() {
     assert!(others.iter().all(|event| event["other"].is_null()));
 }
 
+/// Promise: agent-git/unexplained-changes
 #[test]
 fn reports_changes_beside_read_only_run() {
     let sandbox = super::read_only_runs::with_claude("echo x > \"$ROOT/repo/made\"; say yes");
@@ -130,6 +136,7 @@ fn reports_changes_beside_read_only_run() {
     );
 }
 
+/// Promise: agent-git/unexplained-changes
 #[test]
 fn changes_of_in_place_run_are_not_reported() {
     let sandbox = Sandbox::new();

@@ -12,6 +12,7 @@ mod histories;
 mod history;
 mod merges;
 mod merging;
+mod promises;
 mod run_env;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sequences;
@@ -49,6 +50,7 @@ enum Task {
     Rivals,
     #[command(subcommand)]
     Merges(merges::Task),
+    Promises(promises::Args),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Task::States(args) => sequences::main(&args),
         Task::Histories(args) => histories::main(&args),
         Task::Merges(task) => merges::main(&task),
+        Task::Promises(args) => promises::main(&args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Task::CrashSweep(args) => sweep::main(&args),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

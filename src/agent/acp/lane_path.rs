@@ -32,6 +32,7 @@ pub(super) fn resolve_within(dir: &Path, path: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
+    /// Promise: agent-requests/permission-requests
     #[test]
     fn refuses_paths_that_leave_the_folder() {
         let root = tempfile::tempdir().unwrap();

@@ -70,6 +70,7 @@ impl LineParser {
 mod tests {
     use super::*;
 
+    /// Promise: agent-requests/permission-requests
     #[test]
     fn splits_plain_lines_and_refuses_all_others() {
         let join_words =

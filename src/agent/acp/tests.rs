@@ -95,6 +95,7 @@ proptest! {
     }
 }
 
+/// Promise: agent-requests/log-lines
 #[test]
 fn escapes_agent_line_that_looks_like_client_entry() {
     let (log, _, _) = relay_in_chunks(b"{\"proq\":\"ends\"}\n  {\"proq\":1}\n{\"prog\":1}", &[]);
@@ -130,6 +131,7 @@ fn gigabyte_line_uses_bounded_memory() {
     assert_eq!(relay.log().0, total_bytes);
 }
 
+/// Promise: agent-requests/log-lines
 #[test]
 fn log_starts_new_line_after_failed_write() {
     /// Writer that accepts the given number of bytes, then fails one write.

@@ -243,6 +243,7 @@ fn omits_option_without_value() {
 const PERMISSION_BYPASSES: &[&str] =
     &["dangerous", "yolo", "bypass", "allow-all", "danger-full-access", "--auto", "--force", "-f", "dontAsk"];
 
+/// Promise: checks/repository-settings
 #[test]
 fn no_profile_bypasses_permissions_below_full() {
     for (name, profile) in built_in_profiles() {
@@ -265,8 +266,7 @@ fn no_profile_bypasses_permissions_below_full() {
                     assert!(bypass.is_none(), "{name} at {level}: {word}");
                 }
             }
-            let env =
-                profile.permission.level_settings(level).map(|level| level.env.clone()).unwrap_or_default();
+            let env = profile.permission.level_settings(level).map(|s| s.env.clone()).unwrap_or_default();
             assert!(env.values().all(|value| !value.contains("allow")), "{name} at {level}");
         }
         let variables = format!("{:?}{:?}{:?}", profile.env, profile.env_default, profile.env_json);

@@ -56,6 +56,7 @@ impl CommandLine {
 mod tests {
     use super::*;
 
+    /// Promise: agent-requests/no-options
     #[test]
     fn keeps_given_values_from_becoming_options() {
         let name = ["--force".to_owned()];

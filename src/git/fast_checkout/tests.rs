@@ -128,6 +128,7 @@ fn random_change_script(seed: u64) -> String {
     out
 }
 
+/// Promise: worktree/native-checkout
 #[test]
 fn writes_same_files_and_index_as_git() {
     for attributes in ["# none", "* text=auto", "* text eol=lf", "* -text\n*/f* text !eol"] {
@@ -153,6 +154,7 @@ fn assert_same_result_as_git(attributes: &str) {
     fixture.run_script("repo", "git fsck --strict");
 }
 
+/// Promise: worktree/native-checkout
 #[test]
 fn keeps_obstructing_files() {
     let fixture = CheckoutFixture::new();
@@ -166,6 +168,7 @@ fn keeps_obstructing_files() {
     }
 }
 
+/// Promise: worktree/native-checkout
 #[test]
 fn keeps_files_replaced_after_linking() {
     let fixture = CheckoutFixture::new();
@@ -200,6 +203,7 @@ fn refuses_to_overwrite_file_that_just_appeared() {
     assert_eq!(fixture.run_script("repo", "cat n"), "new");
 }
 
+/// Promise: worktree/native-checkout
 #[test]
 fn detects_edit_in_same_second_as_index() {
     let fixture = CheckoutFixture::new();
@@ -216,6 +220,7 @@ fn detects_edit_in_same_second_as_index() {
     assert_eq!(fixture.run_script("repo", "git status --short"), " M other");
 }
 
+/// Promise: worktree/native-checkout
 #[test]
 fn leaves_unsupported_cases_to_git() {
     let cases = [
@@ -244,6 +249,7 @@ fn leaves_unsupported_cases_to_git() {
     }
 }
 
+/// Promise: worktree/appearing-files
 #[test]
 fn undo_keeps_concurrently_written_files() {
     for (early_edit, undo_succeeds) in [("true", true), ("echo edited >> a", false)] {
@@ -263,6 +269,7 @@ fn undo_keeps_concurrently_written_files() {
     }
 }
 
+/// Promise: worktree/native-checkout
 #[test]
 fn applies_attributes_of_removed_or_edited_file() {
     for script in ["rm .gitattributes", "echo > .gitattributes"] {

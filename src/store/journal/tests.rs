@@ -56,6 +56,7 @@ fn step_folder_stays_until_end_is_synced() {
     journal.discard();
 }
 
+/// Promise: operations/panic
 #[test]
 fn journal_survives_panic() {
     let root = tempfile::tempdir().unwrap();

@@ -51,6 +51,7 @@ fn ignores_needs_on_done_tasks() {
     assert_eq!(graph.critical_path(&plan).tasks, [0]);
 }
 
+/// Promise: strangers/plan-limits
 #[test]
 fn handles_long_chain_without_recursion() {
     let tasks =

@@ -313,6 +313,7 @@ mod tests {
     }
 
     /// Each text makes the scanner read the entire rest from every position at which a value could start.
+    /// Promise: strangers/answer-scan-bounded
     #[test]
     fn scans_text_bounded_number_of_times() {
         for unit in ["{//", "{/*", "[/*"] {

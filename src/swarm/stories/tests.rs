@@ -148,6 +148,7 @@ fn uses_first_line_of_multiline_title() {
     assert!(crate::swarm::toml_plan::read(&Arc::from("f"), &crate::swarm::plan_to_toml(&plan)).is_ok());
 }
 
+/// Promise: strangers/plan-limits
 #[test]
 fn refuses_oversized_and_deeply_nested_yaml() {
     for deep in [

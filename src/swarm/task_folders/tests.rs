@@ -248,6 +248,7 @@ fn reads_title_size_review_scope_and_progress() {
     }
 }
 
+/// Promise: strangers/task-folder-read
 #[test]
 fn does_not_follow_links_out_of_repository() {
     let tree = TestRepo::new(&[
@@ -287,6 +288,7 @@ fn does_not_follow_links_out_of_repository() {
     assert!(error_text(&["all"]).starts_with("[TOP]/tasks/a/A-1/STATUS.md leads out of the repository"));
 }
 
+/// Promise: strangers/task-folder-read
 #[test]
 fn refuses_folder_named_as_prompt_file() {
     let tree = TestRepo::new(&[("tasks/a/A-1/PROMPT.md", "")]);

@@ -346,6 +346,7 @@ proptest! {
     }
 }
 
+/// Promise: strangers/plan-limits
 #[test]
 fn refuses_deeply_nested_tables() {
     for deep in ["x = ".to_owned() + &"[".repeat(100_000), "x = ".to_owned() + &"{a=".repeat(100_000)] {

@@ -18,6 +18,7 @@ fn resolution_state(sandbox: &Sandbox) -> (String, String, Option<String>) {
     (refs, sandbox.row("clash").to_string(), files)
 }
 
+/// Promise: resolution/kill
 #[test]
 fn killed_resolve_is_undone() {
     for at in ["resolve.added", "resolve.merged", "step.before:2", "step.after:1", "step.after:3"] {
@@ -45,6 +46,7 @@ fn killed_resolve_is_undone() {
     }
 }
 
+/// Promise: resolution/redispatch
 #[test]
 fn killed_redispatch_is_undone() {
     for n in [1, 3, 5, 7, 9, 10, 11] {

@@ -9,6 +9,7 @@ use crate::support::{RepoState, Sandbox, fixtures};
 /// Scene, command, and the git call at which it is interrupted.
 type InterruptCase = (fn() -> Sandbox, &'static [&'static str], &'static str);
 
+/// Promise: concurrency/live-command
 #[test]
 fn operation_of_live_command_is_left_alone() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -28,6 +29,7 @@ fn operation_of_live_command_is_left_alone() {
     assert_tidy(&sandbox);
 }
 
+/// Promise: concurrency/live-command
 #[test]
 fn recovery_waits_for_git_of_killed_command() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -60,6 +62,7 @@ fn stop_at(sandbox: &Sandbox, point: &str, args: &[&str]) -> KilledOnDrop {
     KilledOnDrop(command.spawn().unwrap())
 }
 
+/// Promise: worktree/concurrent-recovery
 #[test]
 fn commands_fail_while_recovery_holds_lock() {
     let cases: [(&str, &[&str], &[&str]); 4] = [
@@ -109,6 +112,7 @@ fn landing_waits_for_undo_that_restores_lane() {
     assert!(waited > 0);
 }
 
+/// Promise: worktree/concurrent-recovery
 #[test]
 fn discard_tolerates_preview_ended_concurrently() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -121,6 +125,7 @@ fn discard_tolerates_preview_ended_concurrently() {
     assert!(!sandbox.proq(&["list"]).ok().contains("two"));
 }
 
+/// Promise: worktree/concurrent-recovery
 #[test]
 fn undo_that_waited_for_landing_changes_nothing() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -143,6 +148,7 @@ fn undo_that_waited_for_landing_changes_nothing() {
     assert_tidy(&sandbox);
 }
 
+/// Promise: worktree/concurrent-recovery
 #[test]
 fn undo_waits_for_recovery_of_its_lane() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -163,6 +169,7 @@ fn undo_waits_for_recovery_of_its_lane() {
     assert_tidy(&sandbox);
 }
 
+/// Promise: worktree/interrupt
 #[test]
 fn interrupt_undoes_command_before_exit() {
     let cases: [InterruptCase; 5] = [
@@ -186,6 +193,7 @@ fn interrupt_undoes_command_before_exit() {
     }
 }
 
+/// Promise: worktree/interrupt
 #[test]
 fn interrupted_command_keeps_finished_landing() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -202,6 +210,7 @@ fn interrupted_command_keeps_finished_landing() {
     assert!(!sandbox.lane_path("one").exists());
 }
 
+/// Promise: concurrency/lock-holder-named
 #[test]
 fn stopped_holder_is_named_to_waiting_command() {
     let sandbox = fixtures::dirty_with_lanes();

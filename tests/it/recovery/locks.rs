@@ -27,6 +27,7 @@ fn wait_for_git_locks(sandbox: &Sandbox) {
     wait_until("git to let go of the refs", || !locks.iter().any(|lock| lock.exists()));
 }
 
+/// Promise: concurrency/locks-of-killed-git
 #[test]
 fn locks_of_killed_git_are_removed() {
     let (sandbox, before, landed_commit) = killed_landing();
@@ -61,6 +62,7 @@ fn locks_of_killed_switch_are_removed() {
     RepoState::capture(&sandbox).assert_same(&before, "after recovery");
 }
 
+/// Promise: concurrency/foreign-locks
 #[test]
 fn lock_with_other_content_is_kept_and_named() {
     let (sandbox, _, _) = killed_landing();
@@ -76,6 +78,7 @@ fn lock_with_other_content_is_kept_and_named() {
     recover(&sandbox);
 }
 
+/// Promise: concurrency/foreign-locks
 #[test]
 fn lock_older_than_operation_is_kept() {
     let (sandbox, _, landed_commit) = killed_landing();
@@ -89,6 +92,7 @@ fn lock_older_than_operation_is_kept() {
     assert!(error.contains("refs/heads/main.lock"), "{error}");
 }
 
+/// Promise: concurrency/foreign-locks
 #[test]
 fn foreign_index_lock_is_kept() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -120,6 +124,7 @@ fn index_is_installed_though_its_lock_was_removed() {
 }
 
 /// Freed refs belong to no operation; the folder of the process identifies the locks of its git.
+/// Promise: concurrency/locks-of-killed-git
 #[test]
 fn locks_of_git_killed_while_freeing_refs_are_removed() {
     // A packed ref has no folder of its own before git locks it.
@@ -142,6 +147,7 @@ fn locks_of_git_killed_while_freeing_refs_are_removed() {
     }
 }
 
+/// Promise: concurrency/locks-of-killed-git
 #[test]
 fn lock_of_snapshot_ref_being_freed_is_removed() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -183,6 +189,7 @@ fn foreign_lock_on_ref_being_freed_is_kept() {
     assert!(error.contains(&lock) && !error.contains("delete it: wait"), "{error}");
 }
 
+/// Promise: concurrency/locks-of-killed-git
 #[test]
 fn head_lock_of_killed_branch_update_is_removed() {
     let sandbox = fixtures::preview_over_dirty();

@@ -45,6 +45,7 @@ fn assert_lane_can_be_restored(sandbox: &Sandbox, with_cache: bool) {
     assert_eq!(std::fs::read_to_string(lane.join("a.txt")).unwrap(), "a\n");
 }
 
+/// Promise: pool/kill
 #[test]
 fn kill_before_worktree_transfer_undoes_spawn() {
     for at in ["pool.claimed", "pool.aside", "pool.aside:2", "pool.unlinked", "pool.linked", "pool.emptied"] {
@@ -66,6 +67,7 @@ fn kill_before_worktree_transfer_undoes_spawn() {
     assert_lane_can_be_restored(&sandbox, true);
 }
 
+/// Promise: pool/kill
 #[test]
 fn kill_after_worktree_transfer_loses_nothing() {
     for at in ["pool.moved", "pool.cleared", "pool.filled", "set-up.copied", "record.written"] {
@@ -78,6 +80,7 @@ fn kill_after_worktree_transfer_loses_nothing() {
     }
 }
 
+/// Promise: pool/kill
 #[test]
 fn killed_restore_of_landed_lane_is_recovered() {
     for at in ["regrow.built", "regrow.moved", "regrow.merged"] {

@@ -10,6 +10,7 @@ fn store_entries(sandbox: &Sandbox, folder: &str) -> Vec<String> {
     file_names(&sandbox.repo.join(".git/proq").join(folder))
 }
 
+/// Promise: new-lane/native-creation, operations/killed-command
 #[test]
 fn killed_spawn_leaves_nothing() {
     for at in [
@@ -41,6 +42,7 @@ fn killed_spawn_leaves_nothing() {
     }
 }
 
+/// Promise: operations/killed-command
 #[test]
 fn killed_spawn_keeps_only_user_edits_with_filters() {
     for attributes in ["*.txt text eol=crlf", "*.txt filter=upper", "*.txt ident"] {
@@ -98,6 +100,7 @@ fn unnamed_worktree_registration_is_removed() {
     assert_eq!(sandbox.lane_leftovers(), [""; 0]);
 }
 
+/// Promise: new-lane/native-creation
 #[test]
 fn lock_and_reflog_of_uncreated_branch_are_removed() {
     for at in ["branch.locked", "branch.logged"] {
@@ -211,6 +214,7 @@ fn merged_restore_is_all_or_nothing() {
     }
 }
 
+/// Promise: operations/written-after-crash
 #[test]
 fn edits_after_crash_are_saved_and_named() {
     for (at, path) in [("clear.filled", "b.txt"), ("transition.brought", "shared.txt")] {
@@ -228,6 +232,7 @@ fn edits_after_crash_are_saved_and_named() {
     }
 }
 
+/// Promise: operations/written-after-crash
 #[test]
 fn edit_after_crash_returns_with_restored_file() {
     let sandbox = fixtures::edited_preview();
@@ -240,6 +245,7 @@ fn edit_after_crash_returns_with_restored_file() {
     assert_eq!(sandbox.read("notes.txt"), "after the crash\n");
 }
 
+/// Promise: operations/killed-command
 #[test]
 fn landing_is_completed_after_ref_update() {
     let sandbox = fixtures::lanes_with_one_conflict();
@@ -270,6 +276,7 @@ fn recovery_report_omits_refs_that_never_moved() {
     ");
 }
 
+/// Promise: operations/killed-recovery
 #[test]
 fn killed_recovery_is_resumed() {
     for at in
@@ -285,6 +292,7 @@ fn killed_recovery_is_resumed() {
     }
 }
 
+/// Promise: operations/killed-recovery
 #[test]
 fn killed_recovery_while_trashing_loses_nothing() {
     for at in ["record.drafted:2", "trash.moved"] {
@@ -328,6 +336,7 @@ fn killed_recovery_before_trashing_leaves_one_entry() {
     assert!(store_entries(&sandbox, &format!("trash/{}/worktree", trash[0])).contains(&".env".to_owned()));
 }
 
+/// Promise: operations/recorded-before-written
 #[test]
 fn user_file_is_not_taken_for_populated_file() {
     for script in [
@@ -359,6 +368,7 @@ fn sandbox_with_replaced_folder(replacement: &str) -> Sandbox {
     sandbox
 }
 
+/// Promise: operations/recovery-ends
 #[test]
 fn partial_folder_yields_to_previous_entry() {
     for replacement in ["ln -s in d", "echo file >d", "ln -s nowhere d"] {
@@ -372,6 +382,7 @@ fn partial_folder_yields_to_previous_entry() {
     }
 }
 
+/// Promise: operations/written-after-crash
 #[test]
 fn obstacles_to_recovery_are_renamed_and_kept() {
     for (put, new_path) in [
@@ -399,6 +410,7 @@ fn obstacles_to_recovery_are_renamed_and_kept() {
     }
 }
 
+/// Promise: operations/written-after-crash
 #[test]
 fn file_over_folder_yields_to_restored_files() {
     let sandbox = fixtures::two_lanes();
@@ -416,6 +428,7 @@ fn file_over_folder_yields_to_restored_files() {
 
 /// Once the step that moved the folder's files away has finished, a file there is the user's own state of the
 /// checkout.
+/// Promise: operations/written-after-crash
 #[test]
 fn file_over_folder_does_not_block_recovery() {
     for put in ["echo mine >d", "ln -s nowhere d", "ln -s e d"] {
@@ -439,6 +452,7 @@ fn file_over_folder_does_not_block_recovery() {
     }
 }
 
+/// Promise: operations/recovery-ends
 #[test]
 fn empty_folder_over_lane_file_is_removed() {
     let sandbox = fixtures::two_lanes();

@@ -23,6 +23,7 @@ fn relocate(sandbox: &mut Sandbox, command: &str) {
 
 const USER_STATUS: &str = "A  staged\n?? mine";
 
+/// Promise: worktree/moved-repository
 #[test]
 fn landing_completes_in_moved_or_copied_repository() {
     for how in ["mv", "cp -a"] {
@@ -44,6 +45,7 @@ fn landing_completes_in_moved_or_copied_repository() {
     }
 }
 
+/// Promise: worktree/moved-repository
 #[test]
 fn preview_is_undone_in_moved_or_copied_repository() {
     for how in ["mv", "cp -a"] {
@@ -60,6 +62,7 @@ fn preview_is_undone_in_moved_or_copied_repository() {
     }
 }
 
+/// Promise: worktree/moved-repository
 #[test]
 fn operations_can_be_undone_after_repository_moves() {
     let mut sandbox = sandbox_with_lane_and_changes();
@@ -96,6 +99,7 @@ const KILL_POINTS: [(&str, bool); 4] = [
     ("transition.installed", true),
 ];
 
+/// Promise: operations/worktree-moved
 #[test]
 fn landing_recovers_in_moved_worktree() {
     let by_git = "git worktree move ../base ../there";
@@ -122,6 +126,7 @@ fn landing_recovers_in_moved_worktree() {
     }
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn landing_recovers_without_removed_worktree() {
     for (at, has_landed) in KILL_POINTS {
@@ -152,6 +157,7 @@ fn landing_recovers_without_removed_worktree() {
     }
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn worktree_with_reused_name_is_left_alone() {
     for (at, has_landed) in KILL_POINTS {
@@ -168,6 +174,7 @@ fn worktree_with_reused_name_is_left_alone() {
     }
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn replaced_follower_worktree_is_left_alone() {
     for at in ["transition.moved:1", "step.after:1", "transition.linked:2", "transition.staged:2"] {
@@ -183,6 +190,7 @@ fn replaced_follower_worktree_is_left_alone() {
     }
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn missing_worktree_follows_by_shown_command() {
     for how in ["true", "git worktree lock ../base2"] {
@@ -200,6 +208,7 @@ fn missing_worktree_follows_by_shown_command() {
     }
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn reports_files_left_in_former_worktree() {
     let sandbox = sandbox_with_linked_base();
@@ -213,6 +222,7 @@ fn reports_files_left_in_former_worktree() {
     assert!(stderr.contains("the rest is as it was before"), "{stderr}");
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn landing_recovers_in_worktree_with_non_utf8_name() {
     let sandbox = Sandbox::new();
@@ -225,6 +235,7 @@ fn landing_recovers_in_worktree_with_non_utf8_name() {
     assert_eq!(sandbox.sh("cd ../b*; git status --short; cat a.txt"), "lane");
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn landing_recovers_when_git_forgot_its_worktree() {
     for (at, has_landed) in KILL_POINTS {
@@ -238,6 +249,7 @@ fn landing_recovers_when_git_forgot_its_worktree() {
     }
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn landing_waits_for_locked_absent_worktree() {
     let sandbox = sandbox_with_linked_base();
@@ -254,6 +266,7 @@ fn landing_waits_for_locked_absent_worktree() {
     assert_eq!(sandbox.git_in(&sandbox.root().join("base"), &["status", "--short"]), USER_STATUS);
 }
 
+/// Promise: operations/worktree-moved
 #[test]
 fn snapshots_survive_worktree_removal_before_recovery() {
     let back: &[&str] = &["-C", ".proq-worktrees/one", "snap", "restore", "2026"];
@@ -284,6 +297,7 @@ fn snapshots_survive_worktree_removal_before_recovery() {
     }
 }
 
+/// Promise: operations/rewritten-by-git
 #[test]
 fn files_rewritten_by_git_are_not_saved_as_edits() {
     for at in ["transition.linked", "transition.brought", "transition.staged"] {
@@ -298,6 +312,7 @@ fn files_rewritten_by_git_are_not_saved_as_edits() {
     }
 }
 
+/// Promise: operations/landing-commit-kept
 #[test]
 fn landing_is_undone_after_git_prune() {
     for how in ["merge", "squash"] {

@@ -38,6 +38,7 @@ const TRUNCATION_CASES: &[TruncationCase] = &[
     ),
 ];
 
+/// Promise: operations/power-cut-files
 #[test]
 fn truncated_files_are_not_user_changes() {
     for (scene, args, at, truncate) in TRUNCATION_CASES {
@@ -51,6 +52,7 @@ fn truncated_files_are_not_user_changes() {
     }
 }
 
+/// Promise: operations/power-cut-files
 #[test]
 fn truncated_filter_output_and_attributes_are_undone() {
     let sandbox = fixtures::edited_preview();
@@ -66,6 +68,7 @@ fn truncated_filter_output_and_attributes_are_undone() {
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
 }
 
+/// Promise: operations/power-cut-files
 #[test]
 fn overwritten_files_are_kept() {
     // Also where the user removed something from its end.
@@ -84,6 +87,7 @@ fn overwritten_files_are_kept() {
 
 /// Only a power failure leaves a beginning, so a file that was emptied while the machine ran was emptied by
 /// the user.
+/// Promise: operations/power-cut-files
 #[test]
 fn file_emptied_after_kill_is_kept_empty() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -99,6 +103,7 @@ fn file_emptied_after_kill_is_kept_empty() {
 
 /// Also in the step in progress, where git's unfinished writes have to be distinguished from the user's
 /// edits.
+/// Promise: operations/power-cut-files
 #[test]
 fn file_shortened_after_kill_is_kept() {
     for at in ["transition.brought", "transition.staged"] {
@@ -119,6 +124,7 @@ fn file_shortened_after_kill_is_kept() {
     }
 }
 
+/// Promise: operations/power-cut-files
 #[test]
 fn file_shortened_in_unfinished_lane_is_kept() {
     let sandbox = fixtures::clean_checkout();
@@ -130,6 +136,7 @@ fn file_shortened_in_unfinished_lane_is_kept() {
     assert_eq!(kept.trim(), "kept");
 }
 
+/// Promise: operations/power-cut-files
 #[test]
 fn truncated_files_of_restore_are_not_saved() {
     let sandbox = fixtures::dirty_with_lanes();
@@ -145,6 +152,7 @@ fn truncated_files_of_restore_are_not_saved() {
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
 }
 
+/// Promise: operations/power-cut-files
 #[test]
 fn truncated_symlink_stand_in_is_rewritten() {
     let sandbox = fixtures::clean_checkout();
@@ -158,6 +166,7 @@ fn truncated_symlink_stand_in_is_rewritten() {
     RepoState::capture(&sandbox).assert_same(&before, "taken back");
 }
 
+/// Promise: operations/power-cut-files
 #[test]
 fn truncated_snapshot_files_are_not_user_changes() {
     for onto in ["", "echo moved >long.txt; git commit -qam moved"] {

@@ -125,6 +125,7 @@ fn killed_git_leaves_no_lock_beside_snapshot() {
 }
 
 /// In each checkout, a killed undo of a landing restores all uncommitted state or none of it.
+/// Promise: snapshots/undo-landing
 #[test]
 fn killed_undo_is_all_or_nothing_for_flags_and_folders() {
     let transition_points = ["transition.staged", "transition.moved", "transition.installed"];

@@ -96,6 +96,7 @@ fn works_at_each_step_until_done() {
     assert_eq!(history, "Work1 Work1 Work3 done");
 }
 
+/// Promise: task-loop/no-progress-ends
 #[test]
 fn fails_after_three_iterations_without_progress() {
     let mut task = record(0);

@@ -49,6 +49,7 @@ impl PopulateFixture {
     }
 }
 
+/// Promise: pool/same-as-git
 #[test]
 fn keeps_common_files_and_writes_others() {
     // Git writes a file with an unusual name.
@@ -86,6 +87,7 @@ fn reused_worktree_has_fresh_index() {
     assert_eq!(std::fs::metadata(&index).unwrap().ino(), before);
 }
 
+/// Promise: pool/same-as-git
 #[test]
 fn rewrites_converted_files_by_git() {
     for (in_lane, on_main) in [
@@ -114,6 +116,7 @@ fn rewrites_converted_files_by_git() {
     }
 }
 
+/// Promise: pool/changed-folder
 #[test]
 fn rejects_folder_that_differs_from_its_index() {
     for deed in [
