@@ -1,18 +1,20 @@
-//! The `git proq approve` command, and the approval prompts before a landing and a lane's set-up.
-
-use std::io::{BufRead, IsTerminal};
+//! The `git proq approve` command.
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::branch_names;
+use super::approval_prompt::{
+    APPROVE_QUESTION, SHORT_ID_LEN, print_commands, save_approvals, short_id, unapproved_commands,
+};
+use super::candidates::branch_names;
+use super::confirm::{cannot_prompt_user, confirm};
 use super::plan_source::{FormatArg, PlanSource};
 use super::{CommandContext, CommandResult, Failure, UsageError, caller, ui};
 use crate::config::Settings;
-use crate::event::{Approvals, ShellCommand, are_hooks_disabled};
+use crate::event::{Approvals, ShellCommand};
 use crate::explain::{Exit, shell_quote};
-use crate::lane::{self, Error, Project, SetUpLevel, operate};
+use crate::lane::{self, Project};
 use crate::store::records::{ApprovalsRecord, ApprovedCommand};
 use crate::swarm;
 use crate::terminal_text;
@@ -74,10 +76,6 @@ impl Approve {
         terminal_text::escape_line(&std::iter::once(plan).chain(onto).chain(ids).collect::<String>())
     }
 }
-
-/// Number of characters of a command's id that are displayed, and minimum length of an id that the user
-/// gives.
-const SHORT_ID_LEN: usize = 8;
 
 #[derive(Serialize)]
 struct ApproveOutput {
@@ -168,73 +166,6 @@ fn repository_commands(
     Ok(swarm::collect_plan_commands(project, &plan, &session.dir)?)
 }
 
-/// Prompts for approval of `commands` and saves the approval. Does nothing if all commands are approved or
-/// the user cannot be prompted.
-pub(super) fn confirm_commands(
-    session: &CommandContext,
-    project: &Project,
-    commands: &[ShellCommand],
-) -> Result<(), Failure> {
-    let pending = unapproved_commands(commands);
-    if pending.is_empty() || cannot_prompt_user(session) {
-        return Ok(());
-    }
-    let approvals = Approvals::load(&project.repo, &project.store)?;
-    print_commands(session, commands);
-    confirm_approval()?;
-    Ok(save_approvals(project, &approvals, &approvals.with_approved(&pending))?)
-}
-
-/// Prompts for what a landing needs approved, if the user can be prompted: the checks of `bases`, the
-/// pre-merge hooks, and the conflict agent if one runs. Otherwise the landing itself refuses.
-pub(super) fn confirm_before_landing(
-    session: &CommandContext,
-    project: &Project,
-    bases: impl IntoIterator<Item = String>,
-    agent: Option<&str>,
-) -> Result<(), Failure> {
-    let approvals = Approvals::load(&project.repo, &project.store)?;
-    let mut commands: Vec<ShellCommand> = Vec::new();
-    for base in bases {
-        let checks = project.landing_checks(&base)?;
-        let verify_commands = approvals.verify_commands(&checks.layers, &checks.commands);
-        commands.extend(
-            verify_commands.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>(),
-        );
-    }
-    commands.extend(agent.map(|agent| approvals.conflict_agent_command(&project.layers, agent)));
-    if !are_hooks_disabled() {
-        commands.extend(approvals.hook_commands(&project.layers, "pre-merge"));
-    }
-    self::confirm_commands(session, project, &commands)
-}
-
-/// Prompts for approval of the set-up commands of a new lane, if they will run and the user can be prompted.
-/// Otherwise the creation of the lane refuses.
-pub(super) fn confirm_set_up(
-    session: &CommandContext,
-    project: &Project,
-    level: SetUpLevel,
-) -> Result<(), Failure> {
-    if level != SetUpLevel::Full || project.settings.set_up.commands.is_empty() {
-        return Ok(());
-    }
-    let approvals = Approvals::load(&project.repo, &project.store)?;
-    self::confirm_commands(session, project, &approvals.set_up_commands(&project.layers, &project.settings))
-}
-
-fn unapproved_commands(commands: &[ShellCommand]) -> Vec<ShellCommand> {
-    commands.iter().filter(|c| !c.approved).cloned().collect()
-}
-
-fn save_approvals(
-    project: &Project,
-    approvals: &Approvals<'_>,
-    record: &ApprovalsRecord,
-) -> Result<(), Error> {
-    operate(project, "approve", |op| op.save_record(record, &approvals.path))
-}
-
 /// Returns the commands that the given id prefixes select. Returns all commands if no id was given, or if
 /// approvals are revoked.
 fn select_by_id(commands: Vec<ShellCommand>, args: &Approve) -> Result<Vec<ShellCommand>, Failure> {
@@ -275,10 +206,6 @@ fn print_revoked(session: &CommandContext, args: &Approve, count: usize) {
     });
 }
 
-fn short_id(id: &str) -> &str {
-    id.get(..SHORT_ID_LEN).unwrap_or(id)
-}
-
 fn print_list(session: &CommandContext, record: &ApprovalsRecord, pending: &[ShellCommand]) {
     if session.ui.json {
         return;
@@ -294,26 +221,6 @@ fn print_list(session: &CommandContext, record: &ApprovalsRecord, pending: &[She
     }
 }
 
-fn print_commands(session: &CommandContext, commands: &[ShellCommand]) {
-    for ShellCommand { id, kind, line, source_file: from, approved } in commands {
-        let from = from.as_ref().map_or("your own settings".to_owned(), |p| p.display().to_string());
-        let state = match (approved, from.as_str()) {
-            (true, "your own settings") => "needs no approval",
-            (true, _) => "approved",
-            (false, _) => "not approved",
-        };
-        let id = if *approved && state != "approved" { "-" } else { short_id(id) };
-        session.ui.print_line(format!("{id:<SHORT_ID_LEN$}  {kind}  {line}  ({from}; {state})"));
-    }
-    if commands.is_empty() {
-        session.ui.status("this repository brings no commands");
-    }
-}
-
-pub(super) fn cannot_prompt_user(session: &CommandContext) -> bool {
-    !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json
-}
-
 fn confirm_or_refuse(session: &CommandContext, args: &Approve) -> Result<(), Failure> {
     if cannot_prompt_user(session) {
         let source = if args.plan.is_empty() { "this repository's proq.toml" } else { "this plan" };
@@ -321,17 +228,7 @@ fn confirm_or_refuse(session: &CommandContext, args: &Approve) -> Result<(), Fai
             UsageError::ApprovalRequired { origin: source, selection_args: args.selection_args() }.into()
         );
     }
-    confirm_approval()
-}
-
-fn confirm_approval() -> Result<(), Failure> {
-    super::ui::print_inline("let them run from now on? [y/N] ");
-    let mut answer = String::new();
-    drop(std::io::stdin().lock().read_line(&mut answer));
-    if matches!(answer.trim(), "y" | "Y" | "yes") {
-        return Ok(());
-    }
-    Err(UsageError::Declined.into())
+    confirm(APPROVE_QUESTION)
 }
 
 impl From<ShellCommand> for CommandRow {

@@ -100,25 +100,25 @@ pub(crate) enum Command {
     Task(super::task::Task),
     Sync(super::sync::SyncArgs),
     Setup(super::setup::Setup),
-    Completions(super::complete::Completions),
+    Completions(super::completions::Completions),
     Man(super::man::Man),
     Demo(super::demo::Demo),
     #[command(name = "_supervise", hide = true)]
-    Supervise(super::supervise::Supervise),
+    Supervise(super::internal::Supervise),
     #[command(name = "_swarm", hide = true)]
-    Scheduler(super::swarm::Scheduler),
+    Scheduler(super::internal::Scheduler),
     #[command(name = "_pane", hide = true)]
-    Pane(super::pane_process::Pane),
+    Pane(super::internal::Pane),
     #[command(name = "_acp", hide = true)]
-    Acp(super::acp::Acp),
+    Acp(super::internal::Acp),
     #[command(name = "_agent-event", hide = true)]
-    AgentEvent(super::agent_event::AgentEvent),
+    AgentEvent(super::internal::AgentEvent),
     #[command(name = "_dispatch", hide = true)]
-    Dispatch(super::dispatch::Dispatch),
+    Dispatch(super::internal::Dispatch),
     #[command(name = "_overlaps", hide = true)]
-    Overlaps(super::overlaps::Overlaps),
+    Overlaps(super::internal::Overlaps),
     #[command(name = "_moved", hide = true)]
-    Moved(super::after_commit::Moved),
+    Moved(super::internal::Moved),
     #[command(name = "_snapshots", hide = true)]
-    Snapshots(super::auto_snapshot::Snapshots),
+    Snapshots(super::internal::Snapshots),
 }

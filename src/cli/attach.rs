@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::complete::any_lane_names;
+use super::candidates::any_lane_names;
 use super::{CommandContext, CommandResult};
 use crate::agent;
 use crate::explain::Exit;

@@ -7,7 +7,10 @@ use serde::Serialize;
 use super::run_args::warn_before_start;
 use super::spawn::{Spawn, SpawnRequest};
 use super::uncommitted::UncommittedWarning;
-use super::{CommandContext, CommandResult, Failure, UsageError, approve, failure, lane_args, resolve, wait};
+use super::{
+    CommandContext, CommandResult, Failure, UsageError, approval_prompt, failure, lane_args, program_path,
+    wait,
+};
 use crate::agent::{self, AgentCommand, WaitUntil};
 use crate::explain::Exit;
 use crate::lane::{self, Created, LanePlan, NewLane, Project};
@@ -104,8 +107,8 @@ impl AttemptArgs {
             print_plan(session, &plans, &commands);
             return Ok(Exit::Success);
         }
-        let program_path = resolve::current_program_path()?;
-        approve::confirm_set_up(session, project, new_lane.set_up)?;
+        let program_path = program_path::current_program_path()?;
+        approval_prompt::confirm_set_up(session, project, new_lane.set_up)?;
         let created = lane::create_attempts(project, new_lane, &agents, plans)?;
         let unchanged = created.first().and_then(|first| first.unchanged.clone());
         let mut started = Vec::new();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::merge::Merge;
-use super::{CommandContext, CommandResult, Failure, UsageError, failure, merge, resolve};
+use super::{CommandContext, CommandResult, Failure, UsageError, failure, merge, program_path};
 use crate::agent::{self, MergeTrigger};
 use crate::explain::Exit;
 use crate::fail_points;
@@ -140,7 +140,7 @@ pub(super) fn retry_waiting_lanes(
     if lanes.is_empty() {
         return;
     }
-    let start_result = resolve::current_program_path().and_then(|program_path| {
+    let start_result = program_path::current_program_path().and_then(|program_path| {
         Ok(agent::start_auto_merge(project, &program_path, MergeTrigger::Landing, &lanes)?)
     });
     if let Err(e) = start_result {

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{any_lane_names, batch_names};
+use super::candidates::{any_lane_names, batch_names};
 use super::discard::{LaneRemoval, RemovalOutput, prepare_removal, remove_lane, retained_lane};
 use super::{CommandContext, CommandResult, Failure, UsageError, caller, failure};
 use crate::explain::{Exit, Explain};

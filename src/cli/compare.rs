@@ -3,8 +3,8 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::complete::lane_and_group_names;
-use super::{CommandContext, CommandResult, approve, comparison_table, conflict_grid, diff, ui};
+use super::candidates::lane_and_group_names;
+use super::{CommandContext, CommandResult, approval_prompt, comparison_table, conflict_grid, diff};
 use crate::explain::Exit;
 use crate::interrupt;
 use crate::lane;
@@ -60,7 +60,12 @@ pub(super) fn run(session: &CommandContext, args: &Compare) -> CommandResult {
         return Ok(Exit::Success);
     }
     let checking = if args.check {
-        approve::confirm_before_landing(session, &project, lanes.iter().map(|lane| lane.base.clone()), None)?;
+        approval_prompt::confirm_before_landing(
+            session,
+            &project,
+            lanes.iter().map(|lane| lane.base.clone()),
+            None,
+        )?;
         CheckSource::Run { extra_commands: &args.verify, jobs: args.jobs.map(usize::from) }
     } else {
         CheckSource::Cached
@@ -113,16 +118,5 @@ fn print_comparison(session: &CommandContext, args: &Compare, comparison: &Compa
     if let Some(first) = comparison.attempts.iter().find(is_landable) {
         let others = if comparison.attempts.len() > 1 { ", discarding the others" } else { "" };
         session.ui.hint(format!("land one{others}: git proq pick {}", first.lane));
-    }
-}
-
-/// Formats a duration for a table: `12s`, `5m 12s`, `3h 5m`.
-pub(super) fn duration_text(seconds: u64) -> String {
-    let rounded = ui::short_duration(std::time::Duration::from_secs(seconds));
-    match seconds {
-        0..60 => rounded,
-        60..3600 => format!("{rounded} {}s", seconds % 60),
-        3600..86400 => format!("{rounded} {}m", seconds % 3600 / 60),
-        _ => format!("{rounded} {}h", seconds % 86400 / 3600),
     }
 }

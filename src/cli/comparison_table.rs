@@ -3,7 +3,6 @@
 
 use console::{measure_text_width, style, truncate_str};
 
-use super::compare::duration_text;
 use super::{ui, usage};
 use crate::merge::{AttemptSummary, CheckStatus, Comparison, ForecastPair, Meeting};
 
@@ -186,6 +185,17 @@ fn tokens_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
 
 fn cost_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     attempt.costs.cost.map_or_else(String::new, usage::cost_text)
+}
+
+/// Formats a duration for a table: `12s`, `5m 12s`, `3h 5m`.
+fn duration_text(seconds: u64) -> String {
+    let rounded = ui::short_duration(std::time::Duration::from_secs(seconds));
+    match seconds {
+        0..60 => rounded,
+        60..3600 => format!("{rounded} {}s", seconds % 60),
+        3600..86400 => format!("{rounded} {}m", seconds % 3600 / 60),
+        _ => format!("{rounded} {}h", seconds % 86400 / 3600),
+    }
 }
 
 #[cfg(test)]

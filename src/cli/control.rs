@@ -4,8 +4,8 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::batch_names;
-use super::{CommandContext, CommandResult, Failure, resolve, status, swarm as command};
+use super::candidates::batch_names;
+use super::{CommandContext, CommandResult, Failure, UsageError, program_path, status, swarm as command};
 use crate::config::parse_nano_dollars;
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -134,7 +134,7 @@ fn require_not_cleaned_up(batch: &BatchRecord) -> Result<(), Failure> {
 
 /// Sends a control request to a batch, and returns once the scheduler has received it.
 pub(super) fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
-    Ok(swarm::submit_batch_requests(project, id, &resolve::current_program_path()?, vec![kind])?)
+    Ok(swarm::submit_batch_requests(project, id, &program_path::current_program_path()?, vec![kind])?)
 }
 
 fn batch_outcome(
@@ -195,7 +195,7 @@ pub(super) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
     let mut requests = Vec::new();
     if let Some(text) = &args.budget {
         let problem = "--budget takes US dollars; 0 is no limit";
-        let usage_error = super::UsageError::Missing { problem, example: "git proq resume --budget 12.50" };
+        let usage_error = UsageError::Missing { problem, example: "git proq resume --budget 12.50" };
         let limit = parse_nano_dollars(text).ok_or(usage_error)?;
         requests.push(ControlRequestKind::Budget { limit: Some(limit).filter(|limit| *limit > 0) });
     }
@@ -241,7 +241,7 @@ pub(super) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         // The batch runs already, so it is only followed.
         (false, true) if args.retry.is_empty() && args.budget.is_none() => {}
         (false, _) => {
-            swarm::submit_batch_requests(&project, id, &resolve::current_program_path()?, requests)?;
+            swarm::submit_batch_requests(&project, id, &program_path::current_program_path()?, requests)?;
         }
     }
     if args.detach {
@@ -293,7 +293,7 @@ fn finish_batch(
     follower: command::BatchFollower,
     id: &str,
 ) -> CommandResult {
-    let _resumed = swarm::resume_batch(project, id, &resolve::current_program_path()?)?;
+    let _resumed = swarm::resume_batch(project, id, &program_path::current_program_path()?)?;
     if args.detach {
         print_state(session, id, "over", &format!("batch {id} goes on with its end"), false);
         return Ok(Exit::Success);

@@ -10,7 +10,8 @@ use clap::Args;
 use console::style;
 use serde::Serialize;
 
-use super::{CommandContext, CommandResult, Failure, UsageError, man, ui};
+use super::user_files::write_file;
+use super::{CommandContext, CommandResult, Failure, UsageError, ui};
 use crate::config::KEYS;
 use crate::explain::Exit;
 use crate::process::CommandBuilder;
@@ -125,7 +126,7 @@ impl Drop for DemoRepo<'_> {
 
 impl<'a> DemoRepo<'a> {
     fn new(session: &'a CommandContext) -> Result<DemoRepo<'a>, Failure> {
-        let program_path = super::resolve::current_program_path()?;
+        let program_path = super::program_path::current_program_path()?;
         let dir = create_private_folder(&std::env::temp_dir())?;
         let old_path = std::env::var_os("PATH").unwrap_or_default();
         let folders = [dir.join("bin")].into_iter().chain(std::env::split_paths(&old_path));
@@ -148,7 +149,7 @@ impl<'a> DemoRepo<'a> {
     fn create_repo(&self) -> Result<(), Failure> {
         use std::os::unix::fs::PermissionsExt;
         let agent = self.dir.join("bin/demo-agent");
-        man::write_file(&agent, AGENT_SCRIPT.as_bytes())?;
+        write_file(&agent, AGENT_SCRIPT.as_bytes())?;
         std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o700))
             .map_err(|source| UsageError::Unwritable { path: agent, source })?;
         self.write_file(("shop.toml", "title = \"Shop\"\n"))?;
@@ -259,7 +260,7 @@ impl<'a> DemoRepo<'a> {
     }
 
     fn write_file(&self, (name, text): (&str, &str)) -> Result<(), Failure> {
-        man::write_file(&self.repo_dir().join(name), text.as_bytes())
+        write_file(&self.repo_dir().join(name), text.as_bytes())
     }
 
     fn require_content(&self, (name, text): (&str, &str)) -> Result<(), Failure> {

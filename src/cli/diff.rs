@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_names;
+use super::candidates::lane_names;
 use super::log_sanitizer::LogSanitizer;
 use super::{CommandContext, CommandResult, Failure};
 use crate::explain::Exit;

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::any_lane_names;
+use super::candidates::any_lane_names;
 use super::{CommandContext, CommandResult, Failure, UsageError, caller};
 use crate::explain::Exit;
 use crate::lane::{self, operate};

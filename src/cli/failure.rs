@@ -5,38 +5,17 @@ use serde::Serialize;
 
 use super::ui;
 use crate::explain::{Exit, Explain};
-use crate::{agent, config, git, interrupt, lane, merge, preview, process, store, swarm, terminal_text};
+use crate::{interrupt, store, terminal_text};
 
 /// Error of a command, with its causes and hints.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) Box<dyn Explain>);
 
-macro_rules! shown_as_error {
-    ($($error:ty),* $(,)?) => {
-        $(impl From<$error> for Failure {
-            fn from(e: $error) -> Failure {
-                Failure(Box::new(e))
-            }
-        })*
-    };
+impl<E: Explain + 'static> From<E> for Failure {
+    fn from(e: E) -> Failure {
+        Failure(Box::new(e))
+    }
 }
-
-shown_as_error!(
-    agent::Error,
-    config::Error,
-    git::Error,
-    lane::Error,
-    merge::Error,
-    preview::Error,
-    process::Error,
-    store::Error,
-    swarm::DraftError,
-    swarm::Error,
-    swarm::PlanError,
-    super::UsageError,
-    super::pick::PickError,
-    super::redispatch::RedispatchError,
-);
 
 impl From<interrupt::Interrupted> for Failure {
     fn from(interrupted: interrupt::Interrupted) -> Failure {

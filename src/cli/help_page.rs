@@ -1,39 +1,11 @@
-//! Layout of the help: command groups on the overview page, and usage, text and examples on the page of each
+//! Layout of the help: the overview page with its groups of commands, and usage, text and examples on the page of each
 //! command.
 
 use clap::CommandFactory;
 use clap::builder::styling::{AnsiColor, Style, Styles};
 
-use super::Cli;
-
-/// The groups of commands, in the order of the overview page.
-pub(super) const COMMAND_GROUPS: &[(&str, &[&str])] = &[
-    (
-        "Lanes",
-        &["spawn", "run", "send", "attach", "wait", "edit", "stop", "discard", "redispatch", "cleanup"],
-    ),
-    ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
-    ("Land", &["merge", "pick", "queue", "resolve"]),
-    ("Plan", &["plan", "deps", "swarm", "status", "report", "pause", "resume", "abort"]),
-    ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
-    (
-        "Set-up",
-        &[
-            "agents",
-            "approve",
-            "config",
-            "hooks",
-            "sync",
-            "supervise",
-            "mcp",
-            "task",
-            "setup",
-            "completions",
-            "man",
-            "demo",
-        ],
-    ),
-];
+use super::args::Cli;
+use super::command_groups::{COMMAND_GROUPS, short_help};
 
 /// Headings that introduce the examples in a command's doc comment.
 const EXAMPLE_HEADINGS: [&str; 2] = ["\nExample:\n", "\nExamples:\n"];
@@ -98,12 +70,6 @@ fn command_overview(command: &clap::Command) -> String {
     }
     out.push_str("New here? git proq demo\nHelp on one command: git proq COMMAND -h");
     out
-}
-
-/// Returns the one-line help of a command.
-pub(super) fn short_help(command: &clap::Command, name: &str) -> String {
-    let sub = command.find_subcommand(name).and_then(clap::Command::get_about);
-    sub.map(ToString::to_string).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
         print_hook(session, &hook, new_state, true, &format!("would write {path}{more}"));
         return Ok(Exit::Success);
     }
-    hook.install(&project, &super::resolve::current_program_path()?)?;
+    hook.install(&project, &super::program_path::current_program_path()?)?;
     print_hook(session, &hook, new_state, false, &format!("wrote {path}{more}"));
     Ok(Exit::Success)
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::complete::agent_names;
+use super::candidates::agent_names;
 
 /// How lanes land.
 #[derive(Debug, Clone, Args)]

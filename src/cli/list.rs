@@ -17,7 +17,7 @@ use table::{TableInput, distinct_title};
 pub(super) use unlanded::print_unlanded_batches as print_unlanded;
 
 use super::lane_conflicts::LaneConflicts;
-use super::{CommandContext, CommandResult, list_everywhere, ui, usage};
+use super::{CommandContext, CommandResult, Failure, list_everywhere, ui, usage};
 use crate::agent::{self, LoopStatus};
 use crate::explain::{Exit, shell_quote_path};
 use crate::git::{WorktreeList, WorktreeStatus};
@@ -103,19 +103,19 @@ pub(super) fn run(session: &CommandContext, args: &List) -> CommandResult {
 }
 
 /// Returns the list of a repository as JSON.
-pub(super) fn list_json(project: &Project, all: bool) -> Result<serde_json::Value, super::Failure> {
+pub(super) fn list_json(project: &Project, all: bool) -> Result<serde_json::Value, Failure> {
     Ok(serde_json::to_value(to_output(&load_list(project, all, false, None)?)).unwrap_or_default())
 }
 
 /// Returns the list of a repository as a table; `None` without lanes.
-pub(super) fn list_table(project: &Project, all: bool) -> Result<Option<String>, super::Failure> {
+pub(super) fn list_table(project: &Project, all: bool) -> Result<Option<String>, Failure> {
     let lane_list = load_list(project, all, false, None)?;
     let is_empty = lane_list.views.is_empty() && lane_list.stored.past.is_empty();
     Ok((!is_empty).then(|| render_table(&lane_list)))
 }
 
 /// Returns each lane's name with a one-line description for an agent.
-pub(super) fn lane_briefs(project: &Project) -> Result<Vec<(String, String)>, super::Failure> {
+pub(super) fn lane_briefs(project: &Project) -> Result<Vec<(String, String)>, Failure> {
     let lane_list = load_list(project, false, false, None)?;
     let brief = |view: &LaneView| {
         let LaneView { lane, state, detail, distance, dirty: dirt, pending_messages: waiting, .. } = view;
@@ -180,7 +180,7 @@ fn load_list(
     all: bool,
     wide: bool,
     paint: Option<ListPainter>,
-) -> Result<LaneList, super::Failure> {
+) -> Result<LaneList, Failure> {
     let mut lanes = project.all_lanes()?;
     lanes.sort_by_cached_key(lane::group_sort_key);
     let lane_records: Vec<LaneRecord> =

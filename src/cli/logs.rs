@@ -10,7 +10,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::any_lane_names;
+use super::candidates::any_lane_names;
 use super::log_renderer::LogRenderer;
 use super::log_sanitizer::LogSanitizer;
 use super::{CommandContext, CommandResult, Failure, UsageError, wait};

@@ -7,7 +7,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use console::style;
 
-use super::complete::lane_names;
+use super::candidates::lane_names;
 use super::{CommandContext, CommandResult, conflict_grid};
 use crate::explain::Exit;
 use crate::interrupt;

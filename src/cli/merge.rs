@@ -12,10 +12,11 @@ use serde::Serialize;
 
 use outcomes::print_outcomes;
 
-use super::complete::{batch_names, branch_names, lane_names};
+use super::candidates::{batch_names, branch_names, lane_names};
 use super::landing_args::LandingArgs;
 use super::{
-    CommandContext, CommandResult, Failure, UsageError, approve, auto_merge, caller, merge_batch, table, ui,
+    CommandContext, CommandResult, Failure, UsageError, approval_prompt, auto_merge, caller, confirm,
+    merge_batch, table, ui,
 };
 use crate::agent;
 use crate::config::{Key, Origin};
@@ -183,7 +184,7 @@ pub(super) fn run_landing<'a>(
     auto_lane: Option<&'a LaneRecord>,
 ) -> Result<(LandingReport, Option<&'a str>), Failure> {
     let agent = choose_conflict_agent(session, project, args, auto_lane)?;
-    let program_path = super::resolve::current_program_path()?;
+    let program_path = super::program_path::current_program_path()?;
     let allowance = merge::Allowance::default();
     let run_options = agent::RunOptions::default();
     let session_ends =
@@ -230,7 +231,7 @@ fn confirm_session_ends(
     project: &Project,
     args: &Merge,
 ) -> Result<Vec<String>, Failure> {
-    if args.stop || args.dry_run || approve::cannot_prompt_user(session) {
+    if args.stop || args.dry_run || confirm::cannot_prompt_user(session) {
         return Ok(Vec::new());
     }
     let lanes = match args.all {
@@ -303,11 +304,11 @@ fn choose_conflict_agent<'a>(
         is_installed
     });
     if !args.dry_run {
-        let bases = match args.landing_flags.no_checks || approve::cannot_prompt_user(session) {
+        let bases = match args.landing_flags.no_checks || confirm::cannot_prompt_user(session) {
             true => BTreeSet::new(),
             false => merge::landing_bases(project, &args.lanes, args.all, args.onto.as_deref())?,
         };
-        approve::confirm_before_landing(session, project, bases, configured)?;
+        approval_prompt::confirm_before_landing(session, project, bases, configured)?;
         configured.map_or(Ok(()), |agent| merge::require_agent_approved(project, agent))?;
     }
     let requested = requested.filter(|agent| !agent.is_empty());

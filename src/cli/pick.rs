@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{branch_names, lane_names};
+use super::candidates::{branch_names, lane_names};
 use super::discard::{self, LaneRemoval};
 use super::landing_args::LandingArgs;
 use super::merge::Merge;

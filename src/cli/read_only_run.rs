@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::run_args::warn_before_start;
 use super::spawn::{Spawn, SpawnRequest};
-use super::{CommandContext, CommandResult, Failure, UsageError, follow_run, resolve, spawn, wait};
+use super::{CommandContext, CommandResult, Failure, UsageError, follow_run, program_path, spawn, wait};
 use crate::agent::{self, AgentCommand};
 use crate::explain::Exit;
 use crate::lane::{self, GuestLanePlan, GuestLaneRequest, Project, ReadLocation};
@@ -68,7 +68,7 @@ pub(super) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     }
     let (lane, lock) = lane::create_guest_lane(&project, &plan, &request.attachments)?;
     spawn::register_repository(&project);
-    let launch_result = agent::launch(&project, &lane, lock, command, &resolve::current_program_path()?);
+    let launch_result = agent::launch(&project, &lane, lock, command, &program_path::current_program_path()?);
     let lane = launch_result.map_err(|e| discard_unstarted_lane(&project, &lane, e))?;
     if args.wait {
         return follow_run::follow_and_report(session, &project, &lane, Some(command));

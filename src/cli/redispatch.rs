@@ -6,9 +6,9 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{agent_names, any_lane_names};
+use super::candidates::{agent_names, any_lane_names};
 use super::run_args::{RunArgs, warn_before_start};
-use super::{CommandContext, CommandResult, Failure, approve, caller, discard};
+use super::{CommandContext, CommandResult, Failure, approval_prompt, caller, discard};
 use crate::agent::{self, AgentCommand, RunOptions};
 use crate::explain::Exit;
 use crate::lane::{self, Base, NewLane, Project, RemovalReason, RemovedLane, SetUpLevel, operate};
@@ -110,7 +110,7 @@ pub(super) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
     }
     let folder_task = agent::reload_folder_task(&project, &lane.clone().into_any())?;
     let set_up_level = if args.no_setup { SetUpLevel::NoCommands } else { SetUpLevel::Full };
-    approve::confirm_set_up(session, &project, set_up_level)?;
+    approval_prompt::confirm_set_up(session, &project, set_up_level)?;
     project.run_pre_remove_hooks(&lane.name)?;
     project.run_pre_spawn_hooks(&lane.name, &plan.base.branch)?;
     let (lane, lock) = project.lock_idle_lane(&lane.name)?;
@@ -128,7 +128,7 @@ pub(super) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
         Ok::<_, Failure>(lane::recreate_lane(op, &current, new_lane)?)
     })?;
     lane::attach(&project, &created.name, &lane::past_attachments(&project, &removed.history_name)?)?;
-    let (any, program_path) = (created.clone().into_any(), super::resolve::current_program_path()?);
+    let (any, program_path) = (created.clone().into_any(), super::program_path::current_program_path()?);
     match &folder_task {
         Some(packet) => agent::launch_task_loop(&project, &any, lock, &plan.command, &program_path, packet)?,
         None => agent::launch(&project, &any, lock, &plan.command, &program_path)?,
@@ -236,7 +236,7 @@ fn restart_read_only(
             &lane,
             lock,
             &command,
-            &super::resolve::current_program_path()?,
+            &super::program_path::current_program_path()?,
             None,
         )?;
     }

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::complete::batch_names;
+use super::candidates::batch_names;
 use super::table::render;
 use super::{CommandContext, CommandResult, Failure, report_page, status, ui, usage};
 use crate::explain::Exit;

@@ -6,9 +6,10 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{agent_names, lane_names};
+use super::candidates::{agent_names, lane_names};
+use super::program_path::current_program_path;
 use super::run_args::{RunArgs, refuse_full_permission};
-use super::{CommandContext, CommandResult, Failure, UsageError, caller, ui};
+use super::{CommandContext, CommandResult, Failure, caller, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::Project;
@@ -105,18 +106,6 @@ struct AbortOutput<'a> {
     saved: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trash: Option<String>,
-}
-
-/// Returns the path of the running program, to start it again as a supervisor. If another program replaced
-/// the file since the start, the path of the new file is returned.
-pub(super) fn current_program_path() -> Result<PathBuf, Failure> {
-    let current_exe_result = std::env::current_exe();
-    let program_path =
-        current_exe_result.map_err(|source| UsageError::Unreadable { path: "git-proq".into(), source })?;
-    // Linux appends " (deleted)" to the path of a program whose file was replaced while it ran.
-    let replacement =
-        program_path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
-    Ok(replacement.filter(|_| !program_path.exists()).unwrap_or(program_path))
 }
 
 pub(super) fn run(session: &CommandContext, args: &Resolve) -> CommandResult {

@@ -7,10 +7,12 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{agent_names, any_lane_names};
+use super::candidates::{agent_names, any_lane_names};
 use super::run_args::{RunArgs, warn_before_start};
 use super::send::print_pending_messages;
-use super::{CommandContext, CommandResult, UsageError, caller, follow_run, resolve, spawn, wait};
+use super::{
+    CommandContext, CommandResult, UsageError, caller, follow_run, program_path, spawn, user_files, wait,
+};
 use crate::agent::{self, AgentCommand, LoopStart, RunOptions};
 use crate::explain::Exit;
 use crate::lane::{MessageFiles, Project};
@@ -75,9 +77,9 @@ struct RunOutput<'a> {
 pub(super) fn run(session: &CommandContext, args: &Run) -> CommandResult {
     let prompt = match &args.file {
         None => args.prompt.clone(),
-        Some(file) => Some(spawn::read_prompt(file)?),
+        Some(file) => Some(user_files::read_prompt(file)?),
     };
-    let attachments = spawn::resolve_attachments(session, &args.attach)?;
+    let attachments = user_files::resolve_attachments(session, &args.attach)?;
     if prompt.is_none() && !attachments.is_empty() {
         let example = "git proq run LANE AGENT \"make it look like this\" --attach FILE";
         return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
@@ -122,7 +124,7 @@ pub(super) fn run(session: &CommandContext, args: &Run) -> CommandResult {
             &lane,
             lock,
             &agent_command,
-            &resolve::current_program_path()?,
+            &program_path::current_program_path()?,
             prompt.as_deref(),
         )?;
         copies.retain();
@@ -171,7 +173,13 @@ fn resume_task_loop(
         let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
         agent::refuse_while_resolving(project, &lane)?;
         let new_command = Some(&agent_command).filter(|_| changes_command);
-        match agent::resume_task_loop(project, &lane, lock, &resolve::current_program_path()?, new_command)? {
+        match agent::resume_task_loop(
+            project,
+            &lane,
+            lock,
+            &program_path::current_program_path()?,
+            new_command,
+        )? {
             LoopStart::Running(lane) => current_lane = lane,
             LoopStart::Finished(lane) => {
                 session.ui.status(wait::state_line(&lane, lane.state));

@@ -6,8 +6,10 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::any_lane_names;
-use super::{CommandContext, CommandResult, Failure, UsageError, caller, follow_run, resolve, spawn};
+use super::candidates::any_lane_names;
+use super::{
+    CommandContext, CommandResult, Failure, UsageError, caller, follow_run, program_path, user_files,
+};
 use crate::agent::{self, SendOutcome};
 use crate::explain::Exit;
 use crate::lane::{self, Inbox, MessageFiles, Project};
@@ -65,7 +67,7 @@ struct SendOutput<'a> {
 pub(super) fn run(session: &CommandContext, args: &Send) -> CommandResult {
     let text = match &args.file {
         None => args.text.clone(),
-        Some(file) => Some(spawn::read_prompt(file)?),
+        Some(file) => Some(user_files::read_prompt(file)?),
     };
     if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(UsageError::Missing {
@@ -74,7 +76,7 @@ pub(super) fn run(session: &CommandContext, args: &Send) -> CommandResult {
         }
         .into());
     }
-    let attachments = spawn::resolve_attachments(session, &args.attach)?;
+    let attachments = user_files::resolve_attachments(session, &args.attach)?;
     if text.is_none() && !attachments.is_empty() {
         let example = "git proq send LANE \"it looks like this\" --attach FILE";
         return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
@@ -132,7 +134,8 @@ fn send_with_attachments(
 ) -> Result<SendOutcome, Failure> {
     let copies = MessageFiles::copy(project, &lane.name, files)?;
     let text = text.map(|text| copies.append_to(text)).transpose()?;
-    let outcome = agent::send_message(project, lane, text.as_deref(), &resolve::current_program_path()?)?;
+    let outcome =
+        agent::send_message(project, lane, text.as_deref(), &program_path::current_program_path()?)?;
     copies.retain();
     Ok(outcome)
 }

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::{CommandContext, CommandResult, UsageError, complete, man};
+use super::completion_script::script;
+use super::man_pages::pages;
+use super::user_files::write_file;
+use super::{CommandContext, CommandResult, UsageError};
 use crate::explain::Exit;
 
 /// Install the man pages and completions for you
@@ -30,22 +33,22 @@ struct SetupOutput {
     dry_run: bool,
 }
 
-pub(super) fn run(session: &CommandContext, args: &Setup) -> CommandResult {
+pub(super) fn run(session: &CommandContext, args: &Setup, grammar: clap::Command) -> CommandResult {
     let home = std::env::home_dir().ok_or(UsageError::Missing {
         problem: "there is no home folder to install to",
         example: "HOME=/home/me git proq setup",
     })?;
     let paths = InstallPaths::from_home(&home);
     let mut files = Vec::new();
-    for (name, text) in man::pages() {
+    for (name, text) in pages(grammar) {
         files.push((paths.man_pages.join(name), text));
     }
     for (shell, path) in paths.completion_files() {
-        files.push((path, complete::script(shell)));
+        files.push((path, script(shell)));
     }
     for (path, text) in &files {
         if !args.dry_run {
-            man::write_file(path, text.as_bytes())?;
+            write_file(path, text.as_bytes())?;
         }
         if !session.ui.json {
             session.ui.print_line(path.display().to_string());

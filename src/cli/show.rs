@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use runs::print_runs;
 
-use super::complete::any_lane_names;
+use super::candidates::any_lane_names;
 use super::{CommandContext, CommandResult, Failure, logs, read_only_run, show_prompt, task, ui, usage};
 use crate::agent::{self, LoopStatus};
 use crate::explain::Exit;

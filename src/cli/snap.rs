@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::snap_ids;
+use super::candidates::snap_ids;
 use super::{CommandContext, CommandResult, caller, table, ui};
 use crate::explain::Exit;
 use crate::git::{Oid, RepoPath, RestoreOutcome, UncapturedPath};

@@ -3,7 +3,6 @@
 mod output;
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -14,17 +13,17 @@ use output::print_created;
 pub(super) use output::{follow_hint, print_json, print_plan};
 
 use super::attempts::{self, AttemptAgents, AttemptArgs};
-use super::complete::{agent_names, branch_names};
+use super::candidates::{agent_names, branch_names};
 use super::run_args::{RunArgs, warn_before_start};
 use super::uncommitted::UncommittedWarning;
+use super::user_files::{read_prompt, resolve_attachments};
 use super::{
-    CommandContext, CommandResult, Failure, UsageError, approve, follow_run, lane_args, read_only_run,
-    resolve, task_folder,
+    CommandContext, CommandResult, Failure, UsageError, approval_prompt, follow_run, lane_args, program_path,
+    read_only_run, task_folder,
 };
 use crate::agent::{self, AgentCommand};
 use crate::explain::{Exit, shell_quote};
 use crate::lane::{self, Base, Created, NewLane, Project, SetUpLevel};
-use crate::regular_file::{self, LinkPolicy, MAX_STORE_FILE_BYTES};
 use crate::store::records::{AnyLane, LanePurpose, LaneRecord};
 use crate::store::{LockGuard, RepositoryList};
 
@@ -230,7 +229,7 @@ pub(super) fn run(session: &CommandContext, args: &Spawn) -> CommandResult {
         print_plan(session, &plan, request.agent_command.as_ref(), &request.attachments);
         return Ok(Exit::Success);
     }
-    approve::confirm_set_up(session, &project, args.set_up_level())?;
+    approval_prompt::confirm_set_up(session, &project, args.set_up_level())?;
     let Created { lane, lock, unchanged } = lane::create_lane(&project, &plan)?;
     register_repository(&project);
     let start_result = request
@@ -286,7 +285,7 @@ fn start_agent(
     agent_command: &AgentCommand,
     attachments: &[PathBuf],
 ) -> Result<AnyLane, Failure> {
-    let program_path = resolve::current_program_path()?;
+    let program_path = program_path::current_program_path()?;
     lane::attach(project, &lane.name, attachments)?;
     Ok(agent::launch(project, &lane.clone().into_any(), lock, agent_command, &program_path)?)
 }
@@ -410,37 +409,4 @@ impl SpawnRequest {
 /// Returns the run options that the command line requests.
 fn requested_run_options(args: &Spawn) -> agent::RunOptions {
     agent::RunOptions { purpose: args.purpose(), ..args.run_args.run_options_with_window(args.tmux) }
-}
-
-/// Returns the absolute paths of the attachments. Fails if one cannot be read or if two have the same file
-/// name.
-pub(super) fn resolve_attachments(
-    session: &CommandContext,
-    files: &[PathBuf],
-) -> Result<Vec<PathBuf>, Failure> {
-    let mut out: Vec<PathBuf> = Vec::new();
-    for file in files {
-        let path = session.dir.join(file);
-        let unreadable = |source| UsageError::Unreadable { path: file.clone(), source };
-        regular_file::open(&path, LinkPolicy::Follow).map_err(unreadable)?;
-        if out.iter().any(|other| other.file_name() == path.file_name()) {
-            return Err(unreadable(std::io::Error::other("another file of this name is given along")).into());
-        }
-        out.push(path);
-    }
-    Ok(out)
-}
-
-pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
-    let is_stdin = file == Path::new("-");
-    let display_path = if is_stdin { Path::new("standard input") } else { file };
-    let unreadable = |source| UsageError::Unreadable { path: display_path.to_owned(), source };
-    let mut bytes = Vec::new();
-    if is_stdin {
-        std::io::stdin().take(MAX_STORE_FILE_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
-    } else {
-        bytes = regular_file::read_user_file(file, MAX_STORE_FILE_BYTES).map_err(unreadable)?;
-    }
-    String::from_utf8(bytes)
-        .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
 }

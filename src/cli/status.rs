@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use console::style;
 use serde::Serialize;
 
-use super::complete::batch_names;
+use super::candidates::batch_names;
 use super::{CommandContext, CommandResult, Failure, control, table, ui};
 use crate::explain::Exit;
 use crate::lane::Project;

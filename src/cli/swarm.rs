@@ -14,18 +14,17 @@ use serde::Serialize;
 
 pub(super) use follow::{BatchFollower, follow};
 
-use super::complete::{agent_names, branch_names};
+use super::candidates::{agent_names, branch_names};
 use super::plan_source::PlanSource;
 use super::{
-    CommandContext, CommandResult, Failure, UsageError, approve, caller, control, plan, resolve, spawn,
+    CommandContext, CommandResult, Failure, UsageError, approval_prompt, caller, confirm, control, plan,
+    program_path, spawn,
 };
 use crate::explain::Exit;
 use crate::health::examine;
 use crate::lane::Project;
-use crate::store::LockName;
 use crate::swarm::drafts::{self, Draft};
 use crate::swarm::{self, BatchOutcome, BatchRecord, ControlRequestKind, DraftError, LoadedPlan};
-use crate::{agent, process};
 
 /// Maximum number of a plan's tasks that the command prints with `--yes`.
 const MAX_PLAN_TASKS_SHOWN: usize = 20;
@@ -118,14 +117,6 @@ pub(crate) struct Swarm {
     dry_run: bool,
 }
 
-/// Goes on with a batch. Started by `swarm` and `resume`, with the batch's lock on standard input.
-#[derive(Debug, Args)]
-pub(crate) struct Scheduler {
-    /// The batch
-    #[arg(long)]
-    batch: String,
-}
-
 /// JSON output of a batch that was started but is not followed, and of a dry run.
 #[derive(Serialize)]
 struct BatchStarted<'a> {
@@ -173,7 +164,7 @@ pub(super) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
     batch_request.require_clean(&project, args.ignore_dirty)?;
     warn_of_health_problems(session);
     confirm_batch(session, &project, args, &batch_request, &loaded_plan, draft)?;
-    let program_path = resolve::current_program_path()?;
+    let program_path = program_path::current_program_path()?;
     let batch =
         batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes(), &program_path)?;
     spawn::register_repository(&project);
@@ -205,9 +196,14 @@ fn confirm_batch(
     draft: Option<Draft>,
 ) -> Result<(), Failure> {
     let base = batch_request.base.branch.clone();
-    approve::confirm_before_landing(session, project, [base], project.settings.conflict_agent.as_deref())?;
+    approval_prompt::confirm_before_landing(
+        session,
+        project,
+        [base],
+        project.settings.conflict_agent.as_deref(),
+    )?;
     let plan_commands = || swarm::collect_plan_commands(project, loaded_plan, &session.dir);
-    approve::confirm_commands(session, project, &plan_commands()?)?;
+    approval_prompt::confirm_commands(session, project, &plan_commands()?)?;
     batch_request.require_approved(project, args, &plan_commands()?)?;
     let draft = draft.filter(|draft| !drafts::is_approved(project, draft));
     confirm_run(session, args, draft.as_ref())?;
@@ -228,7 +224,7 @@ fn confirm_run(session: &CommandContext, args: &Swarm, draft: Option<&Draft>) ->
     if args.yes {
         return Ok(());
     }
-    match (approve::cannot_prompt_user(session), draft) {
+    match (confirm::cannot_prompt_user(session), draft) {
         (true, Some(draft)) => {
             let name = &draft.record.name;
             let subject = format!("the plan '{name}', which an agent made, may be run");
@@ -273,7 +269,7 @@ fn offer_to_resume(
 ) -> CommandResult {
     let (batch, state) = unfinished;
     let id = batch.id.clone();
-    if approve::cannot_prompt_user(session) {
+    if confirm::cannot_prompt_user(session) {
         return Err(
             swarm::Error::from(swarm::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
         );
@@ -289,28 +285,12 @@ fn offer_to_resume(
         requests.push(ControlRequestKind::Retry { task: loaded_batch.find_task(name)? });
     }
     let follower = BatchFollower::from_now(project, &id)?;
-    swarm::submit_batch_requests(project, &id, &resolve::current_program_path()?, requests)?;
+    swarm::submit_batch_requests(project, &id, &program_path::current_program_path()?, requests)?;
     if args.detach {
         print_started(session, batch);
         return Ok(Exit::Success);
     }
     follow(session, project, follower)
-}
-
-/// Runs the scheduler of a batch in a separate process session, and reports a failed start to the starting
-/// process.
-pub(super) fn run_scheduler(session: &CommandContext, args: &Scheduler) -> CommandResult {
-    run_scheduler_with_lock(session, args).inspect_err(|e| agent::report_start_failure(&*e.0))
-}
-
-fn run_scheduler_with_lock(session: &CommandContext, args: &Scheduler) -> CommandResult {
-    process::start_session();
-    let mut project = Project::open(&session.dir, session.ui.listener())?;
-    project.is_long_lived = true;
-    let lock = agent::adopt_lock(&project, &LockName::Batch(args.batch.clone()))?;
-    let program_path = resolve::current_program_path()?;
-    swarm::run_batch(&project, &args.batch, &program_path, lock, agent::report_started)?;
-    Ok(Exit::Success)
 }
 
 /// Returns the exit code for the outcome of a batch and of its criteria.

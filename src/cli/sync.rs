@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_names;
+use super::candidates::lane_names;
 use super::{CommandContext, CommandResult, caller};
 use crate::explain::Exit;
 use crate::git::{self, RepoPath};

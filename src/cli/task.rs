@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{CommandContext, CommandResult, Failure, UsageError, caller, spawn, ui};
+use super::{CommandContext, CommandResult, Failure, UsageError, caller, ui, user_files};
 use crate::explain::Exit;
 use crate::lane::{self, AgentReport, CurrentLane, Project};
 use crate::store::records::{ReportRecord, RunRecord};
@@ -200,7 +200,7 @@ fn update_report(session: &CommandContext, args: &Update) -> CommandResult {
 
 /// Reads a report from a file: JSON if it starts with `{`, else its text as one finding.
 fn report_from_file(file: &Path) -> Result<AgentReport, Failure> {
-    let text = spawn::read_prompt(file)?;
+    let text = user_files::read_prompt(file)?;
     if !text.trim_start().starts_with('{') {
         return Ok(AgentReport { findings: vec![text], ..AgentReport::default() });
     }

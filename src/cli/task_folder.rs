@@ -5,7 +5,7 @@ use std::path::Path;
 use super::run_args::warn_before_start;
 use super::spawn::{self, Spawn};
 use super::uncommitted::UncommittedWarning;
-use super::{CommandContext, CommandResult, Failure, UsageError, approve, lane_args, resolve};
+use super::{CommandContext, CommandResult, Failure, UsageError, approval_prompt, lane_args, program_path};
 use crate::agent::{self, AgentCommand, FolderTask};
 use crate::explain::Exit;
 use crate::lane::{self, Base, Created, LaneName, LanePlan, NewLane, Project};
@@ -44,8 +44,8 @@ pub(super) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
         }
         return Ok(Exit::Success);
     }
-    approve::confirm_set_up(session, &project, args.set_up_level())?;
-    let program_path = resolve::current_program_path()?;
+    approval_prompt::confirm_set_up(session, &project, args.set_up_level())?;
+    let program_path = program_path::current_program_path()?;
     let Created { lane, lock, unchanged } = lane::create_lane(&project, &plan)?;
     spawn::register_repository(&project);
     let any_lane = lane.clone().into_any();

@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::any_lane_and_group_names;
+use super::candidates::any_lane_and_group_names;
 use super::send::print_pending_messages;
 use super::{CommandContext, CommandResult, Failure, ui};
 use crate::agent::{self, WaitUntil, WaitedLane};

@@ -4,11 +4,11 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::super::answer_loop::{AnswerHandler, follow_until_answered};
-use super::super::approve::cannot_prompt_user;
-use super::super::complete::agent_names;
+use super::super::candidates::agent_names;
+use super::super::confirm::cannot_prompt_user;
 use super::super::plan::confirm;
 use super::super::plan_source::PlanSource;
-use super::super::{CommandContext, Failure, caller, resolve, usage};
+use super::super::{CommandContext, Failure, caller, program_path, usage};
 use crate::lane::Project;
 use crate::store::records::{AnyLane, LanePurpose, LaneState, ProposalsRecord};
 use crate::swarm::planner::{AgentQuery, AnswerOutcome, MissingNeedsSearch};
@@ -49,7 +49,7 @@ pub(super) fn find_missing(
     }
     let read = || source.read_without_proposals(session, project, "git proq deps --agent claude plan.toml");
     let loaded_plan = read()?;
-    let program_path = resolve::current_program_path()?;
+    let program_path = program_path::current_program_path()?;
     let model = options.model.as_deref();
     let query = AgentQuery {
         project,
@@ -164,7 +164,7 @@ pub(super) fn approve_proposals(
     agent: &str,
 ) -> Result<(), Failure> {
     let loaded_plan = source.read_silently(session, project)?;
-    let program_path = resolve::current_program_path()?;
+    let program_path = program_path::current_program_path()?;
     let query = AgentQuery {
         project,
         program_path: &program_path,

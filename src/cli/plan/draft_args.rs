@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::super::approve::cannot_prompt_user;
-use super::super::complete::agent_names;
+use super::super::candidates::agent_names;
+use super::super::confirm::cannot_prompt_user;
 use super::super::{CommandContext, CommandResult, Failure, UsageError, caller};
 use super::plan_file::{self, OutputFile};
 use super::{PlanArgs, draft_conversation, draft_list};

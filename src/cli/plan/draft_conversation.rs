@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::answer_loop::{AnswerHandler, follow_until_answered};
 use super::super::{
-    CommandContext, CommandResult, Failure, UsageError, resolve, spawn, ui, uncommitted, usage,
+    CommandContext, CommandResult, Failure, UsageError, program_path, spawn, ui, uncommitted, usage,
 };
 use super::draft_args::{resolve_draft_name, save_draft, target_text};
 use super::draft_list::DraftRow;
@@ -59,7 +59,7 @@ pub(super) fn create_draft(
     let source_file = draft_args.from.as_deref().map(|file| read_source_file(session, file)).transpose()?;
     let project = session.project_for_write()?;
     let agent = planner::choose_agent(&project, draft_args.agent.as_deref())?;
-    let program_path = resolve::current_program_path()?;
+    let program_path = program_path::current_program_path()?;
     let model = draft_args.model.as_deref();
     let query = AgentQuery {
         project: &project,
@@ -102,7 +102,7 @@ pub(super) fn change_draft(
     if is_busy {
         return Err(DraftError::AgentRunning { name }.into());
     }
-    let program_path = resolve::current_program_path()?;
+    let program_path = program_path::current_program_path()?;
     let mut draft_session = DraftSession::open(&project, &program_path, &name)?;
     let lane = draft_session.send_feedback(text)?;
     session.ui.status(format!("{} changes draft '{name}'", draft_session.record.agent));
