@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::merge::Merge;
+use super::merge_args::Merge;
 use super::op::Op;
 use super::snap::Snap;
 use super::undo::Undo;
@@ -55,7 +55,7 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    Spawn(super::spawn::Spawn),
+    Spawn(super::spawn_args::Spawn),
     Run(super::run::Run),
     Send(super::send::Send),
     Attach(super::attach::Attach),

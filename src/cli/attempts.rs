@@ -4,46 +4,19 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::new_lane::UncommittedWarning;
 use super::run_args::warn_before_start;
-use super::spawn::{Spawn, SpawnRequest};
-use super::uncommitted::UncommittedWarning;
+use super::spawn_args::{AttemptAgents, Spawn};
+use super::spawn_request::SpawnRequest;
 use super::{
     CommandContext, CommandResult, Failure, UsageError, approval_prompt, failure, lane_args, program_path,
-    wait,
+    run_end,
 };
 use crate::agent::{self, AgentCommand, WaitUntil};
 use crate::explain::Exit;
 use crate::lane::{self, Created, LanePlan, NewLane, Project};
 use crate::store::path_form;
 use crate::store::records::{AnyLane, LaneRecord, LaneState};
-
-/// Maximum number of attempts in one group.
-const MAX_ATTEMPTS: usize = 99;
-
-/// Names of the agents given with `--agents`, one per attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AttemptAgents(Vec<String>);
-
-/// Parses a list of agents with counts, such as `claude:2,codex`.
-pub(super) fn parse_agents(text: &str) -> Result<AttemptAgents, String> {
-    let mut names = Vec::new();
-    for item in text.split(',').map(str::trim) {
-        let (name, count) = match item.rsplit_once(':') {
-            Some((name, count)) if count.bytes().all(|b| b.is_ascii_digit()) => (name, count),
-            _ => (item, "1"),
-        };
-        let count = count.parse::<usize>().ok().filter(|count| (1..=MAX_ATTEMPTS).contains(count));
-        let Some(count) = count.filter(|_| !name.is_empty()) else {
-            return Err(format!("'{item}' is no agent with a number of attempts, like claude:2"));
-        };
-        names.extend(std::iter::repeat_n(name.to_owned(), count));
-    }
-    if names.len() > MAX_ATTEMPTS {
-        Err(format!("more than {MAX_ATTEMPTS} attempts"))
-    } else {
-        Ok(AttemptAgents(names))
-    }
-}
 
 /// The arguments of each attempt, as if each were spawned alone. There is at least one.
 pub(super) struct AttemptArgs(Vec<Spawn>);
@@ -235,11 +208,11 @@ fn report_started(
         let lanes: Vec<AnyLane> = started.iter().map(|attempt| attempt.lane.clone().into_any()).collect();
         let finished = agent::wait_for_lanes(project, &lanes, WaitUntil::All, None, &mut |waited| {
             if text {
-                session.ui.print_line(wait::state_line(&waited.lane, waited.state));
+                session.ui.print_line(run_end::state_line(&waited.lane, waited.state));
             }
         })?;
         for (attempt, waited) in started.iter_mut().zip(finished) {
-            exit = if exit == Exit::Success { wait::exit_for_state(waited.state) } else { exit };
+            exit = if exit == Exit::Success { run_end::exit_for_state(waited.state) } else { exit };
             attempt.state = waited.state;
             if let Ok(lane) = waited.lane.into_worktree_lane() {
                 attempt.lane = lane;
@@ -282,25 +255,6 @@ impl<'a> From<&'a StartedAttempt<'_>> for AttemptRow<'a> {
             command: attempt.command.map(AgentCommand::display_command_line),
             state: attempt.state,
             error: attempt.failure.as_ref().map(|failure| failure.0.to_string()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parses_agent_names_with_counts() {
-        let list = |text| parse_agents(text).map(|AttemptAgents(all)| all.join(" "));
-        assert_eq!(list("claude:2,codex:1").unwrap(), "claude claude codex");
-        assert_eq!(list("claude, codex").unwrap(), "claude codex");
-        assert_eq!(list("./my:agent:2").unwrap(), "./my:agent ./my:agent");
-        assert_eq!(list("./my:agent").unwrap(), "./my:agent");
-        for bad in
-            ["", ":2", "claude:", "claude:0", "claude:100", "claude:99,codex", "claude,,codex", "claude:-1,"]
-        {
-            assert!(parse_agents(bad).is_err(), "{bad}");
         }
     }
 }

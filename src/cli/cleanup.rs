@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::candidates::{any_lane_names, batch_names};
-use super::discard::{LaneRemoval, RemovalOutput, prepare_removal, remove_lane, retained_lane};
+use super::lane_removal::{LaneRemoval, RemovalOutput, prepare_removal, remove_lane, retained_lane};
 use super::{CommandContext, CommandResult, Failure, UsageError, caller, failure};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;

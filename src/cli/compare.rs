@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::candidates::lane_and_group_names;
-use super::{CommandContext, CommandResult, approval_prompt, comparison_table, conflict_grid, diff};
+use super::{CommandContext, CommandResult, approval_prompt, comparison_table, conflict_grid, lane_diff};
 use crate::explain::Exit;
 use crate::interrupt;
 use crate::lane;
@@ -55,7 +55,7 @@ pub(super) fn run(session: &CommandContext, args: &Compare) -> CommandResult {
     if args.diff && !session.ui.json {
         for lane in &lanes {
             session.ui.print_line(console::style(format!("lane {}", lane.name)).bold().to_string());
-            diff::print_diff(session, &project, lane, false)?;
+            lane_diff::print_diff(session, &project, lane, false)?;
         }
         return Ok(Exit::Success);
     }

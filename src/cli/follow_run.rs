@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::auto_merge::{self, AutoMergeResult};
-use super::{CommandContext, CommandResult, Failure, logs, read_only_run, send, spawn, ui, wait};
+use super::auto_merge_result::{self, AutoMergeResult};
+use super::{CommandContext, CommandResult, Failure, guest_lane_output, lane_output, log_view, run_end, ui};
 use crate::agent::AgentCommand;
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -23,7 +23,7 @@ fn print_landing(
     if session.ui.json {
         print_json(session, &landing.lane, command, landing.lane.state);
     } else {
-        session.ui.print_line(wait::state_line(lane, LaneState::Done));
+        session.ui.print_line(run_end::state_line(lane, LaneState::Done));
         let text = crate::regular_file::read_store_file(&landing.log_path).unwrap_or_default();
         session.ui.print_text(&String::from_utf8_lossy(&text));
     }
@@ -52,10 +52,10 @@ fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(An
     // From here on Ctrl-C only ends this command. The agent continues under its supervisor.
     crate::interrupt::restore_default_action();
     let log = project.store.layout().run_log(&lane.name, lane.attempt);
-    let result = logs::watch_last_line(project, lane, &log, &mut |line| {
+    let result = log_view::watch_last_line(project, lane, &log, &mut |line| {
         bar.set_message(terminal_text::escape_line(line));
     })?;
-    wait::wait_for_final_event(project, lane)?;
+    run_end::wait_for_final_event(project, lane)?;
     Ok(result)
 }
 
@@ -68,7 +68,7 @@ pub(super) fn follow_quietly(
     let bar = progress_bar(session, lane);
     let (current_lane, state) = watch_run(project, lane, &bar)?;
     bar.finish_and_clear();
-    wait::notify_run_ended(session, project, &current_lane, state);
+    run_end::notify_run_ended(session, project, &current_lane, state);
     Ok((current_lane, state))
 }
 
@@ -84,29 +84,29 @@ pub(super) fn follow_and_report(
     if lane.auto_merge {
         bar.set_message("landing");
     }
-    let landing = lane.auto_merge.then(|| auto_merge::wait_for_landing(project, lane)).transpose()?;
+    let landing = lane.auto_merge.then(|| auto_merge_result::wait_for_landing(project, lane)).transpose()?;
     bar.finish_and_clear();
-    wait::notify_run_ended(session, project, &current_lane, state);
+    run_end::notify_run_ended(session, project, &current_lane, state);
     if let Some(landing) = landing.filter(|landing| landing.run_state == Some(LaneState::Done)) {
         return Ok(print_landing(session, lane, command, &landing));
     }
     let lane = current_lane;
     if lane.is_read_only() {
-        return read_only_run::print_end(session, project, &lane, command, state);
+        return guest_lane_output::print_end(session, project, &lane, command, state);
     }
     if session.ui.json {
         print_json(session, &lane, command, state);
     } else {
-        session.ui.print_line(wait::state_line(&lane, state));
-        send::print_pending_messages(session, project, &lane.name);
+        session.ui.print_line(run_end::state_line(&lane, state));
+        run_end::print_pending_messages(session, project, &lane.name);
     }
-    Ok(wait::exit_for_state(state))
+    Ok(run_end::exit_for_state(state))
 }
 
 /// Prints the JSON record of a lane after its run.
 fn print_json(session: &CommandContext, lane: &AnyLane, command: Option<&AgentCommand>, state: LaneState) {
     match lane.clone().into_worktree_lane() {
-        Ok(lane) => spawn::print_json(session, &lane, command, state),
-        Err(_) => read_only_run::print_json(session, lane, command, state, None),
+        Ok(lane) => lane_output::print_json(session, &lane, command, state),
+        Err(_) => guest_lane_output::print_json(session, lane, command, state, None),
     }
 }

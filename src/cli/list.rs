@@ -1,31 +1,17 @@
 //! The `git proq list` command, and the overview that `git proq` prints without a command.
 
-mod json_output;
-mod painter;
-mod table;
-mod unlanded;
-
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
-
 use clap::Args;
 
-use json_output::to_output;
-use painter::ListPainter;
-use table::{TableInput, distinct_title};
-pub(super) use unlanded::print_unlanded_batches as print_unlanded;
-
-use super::lane_conflicts::LaneConflicts;
-use super::{CommandContext, CommandResult, Failure, list_everywhere, ui, usage};
-use crate::agent::{self, LoopStatus};
+use super::lane_list::{
+    LaneConflicts, LaneList, ListPainter, load_list, missing_parts, render_table, to_output,
+};
+use super::unlanded_batches::print_unlanded_batches;
+use super::{CommandContext, CommandResult, list_everywhere, ui};
 use crate::explain::{Exit, shell_quote_path};
-use crate::git::{WorktreeList, WorktreeStatus};
-use crate::lane::{self, LaneFolderFault, LaneView, LaneViewProgress, Project};
-use crate::merge::{self, Forecast, ForecastRequest};
-use crate::preview::{self, PreviewStatus};
-use crate::store::records::{AnyLane, LaneRecord, LaneState, RunSummary};
-use crate::swarm::{self, UnlandedBatch};
+use crate::git::WorktreeStatus;
+use crate::lane::{self, LaneFolderFault, LaneView, Project};
+use crate::merge;
+use crate::store::records::{LaneRecord, LaneState};
 
 /// List the lanes
 ///
@@ -49,30 +35,6 @@ pub(crate) struct List {
     /// The lanes of every repository in which you have made one, from anywhere
     #[arg(long)]
     pub(crate) everywhere: bool,
-}
-
-/// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
-const FORECAST_TIME_LIMIT: Duration = Duration::from_millis(150);
-
-/// All data that a list shows.
-struct LaneList {
-    views: Vec<LaneView>,
-    stored: StoredInfo,
-    unrecorded_worktrees: Vec<PathBuf>,
-    /// Batches that no scheduler runs now, and whose branches have commits that their bases lack.
-    unlanded: Vec<UnlandedBatch>,
-    /// The conflict forecast; `None` if it failed.
-    forecast: Option<Forecast>,
-}
-
-/// Data of a list that is available at once, from records.
-struct StoredInfo {
-    past: Vec<(String, AnyLane)>,
-    preview: Option<PreviewStatus>,
-    /// Usage of all runs of a lane, by lane name; `None` unless requested.
-    usage: Option<BTreeMap<String, RunSummary>>,
-    /// Progress of the tasks that are folders with steps, by lane name.
-    tasks: BTreeMap<String, LoopStatus>,
 }
 
 pub(super) fn run(session: &CommandContext, args: &List) -> CommandResult {
@@ -100,47 +62,6 @@ pub(super) fn run(session: &CommandContext, args: &List) -> CommandResult {
     }
     print_notes(session, &project, &lane_list);
     Ok(Exit::Success)
-}
-
-/// Returns the list of a repository as JSON.
-pub(super) fn list_json(project: &Project, all: bool) -> Result<serde_json::Value, Failure> {
-    Ok(serde_json::to_value(to_output(&load_list(project, all, false, None)?)).unwrap_or_default())
-}
-
-/// Returns the list of a repository as a table; `None` without lanes.
-pub(super) fn list_table(project: &Project, all: bool) -> Result<Option<String>, Failure> {
-    let lane_list = load_list(project, all, false, None)?;
-    let is_empty = lane_list.views.is_empty() && lane_list.stored.past.is_empty();
-    Ok((!is_empty).then(|| render_table(&lane_list)))
-}
-
-/// Returns each lane's name with a one-line description for an agent.
-pub(super) fn lane_briefs(project: &Project) -> Result<Vec<(String, String)>, Failure> {
-    let lane_list = load_list(project, false, false, None)?;
-    let brief = |view: &LaneView| {
-        let LaneView { lane, state, detail, distance, dirty: dirt, pending_messages: waiting, .. } = view;
-        let mut parts = vec![state.to_string()];
-        parts.extend(detail.clone());
-        parts.extend(lane.agent.as_ref().map(|agent| format!("agent {agent}")));
-        parts.extend(
-            lane.purpose().map(|purpose| format!("{}, nothing to land", lane::purpose_phrase(purpose))),
-        );
-        parts.extend(distance.map(|d| format!("{} ahead of {}, {} behind", d.ahead, lane.base, d.behind)));
-        let dirty = dirt.as_ref().map_or(0, |dirt| dirt.entries.len());
-        parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::pluralize(dirty, "file"))));
-        parts.extend((*waiting > 0).then(|| format!("{} to tell", ui::pluralize(*waiting, "message"))));
-        if let Some(conflicts) = LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &lane.name) {
-            parts.extend((conflicts.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
-            parts.extend(
-                (!conflicts.lanes.is_empty())
-                    .then(|| format!("conflicts with {}", conflicts.lanes.join(", "))),
-            );
-        }
-        let title = distinct_title(lane);
-        let title = if title.is_empty() { title } else { format!(" \"{title}\"") };
-        (lane.name.clone(), format!("{}{title}: {}", lane.name, parts.join(", ")))
-    };
-    Ok(lane_list.views.iter().map(brief).collect())
 }
 
 /// Prints the lanes and the possible next steps, for `git proq` without a command.
@@ -174,96 +95,6 @@ pub(super) fn print_overview(session: &CommandContext) -> CommandResult {
     Ok(Exit::Success)
 }
 
-/// Loads all data of a list. Paints what is known so far, if a painter is given.
-fn load_list(
-    project: &Project,
-    all: bool,
-    wide: bool,
-    paint: Option<ListPainter>,
-) -> Result<LaneList, Failure> {
-    let mut lanes = project.all_lanes()?;
-    lanes.sort_by_cached_key(lane::group_sort_key);
-    let lane_records: Vec<LaneRecord> =
-        lanes.iter().filter_map(|lane| lane.clone().into_worktree_lane().ok()).collect();
-    let unrecorded_worktrees =
-        lane::unrecorded_worktrees(project, &lane_records, &WorktreeList::read(&project.repo)?)?;
-    let layout = project.store.layout();
-    let lane_usage = |lane: &AnyLane| {
-        Some((lane.name.clone(), usage::lane_summary(&layout.lane(&lane.name), lane.attempt)?))
-    };
-    let task_progress = |lane: &AnyLane| {
-        let status = agent::read_loop_status(&layout.lane(&lane.name), lane);
-        Some((lane.name.clone(), status.ok().flatten()?))
-    };
-    let stored = StoredInfo {
-        tasks: lanes.iter().filter_map(task_progress).collect(),
-        usage: wide.then(|| lanes.iter().filter_map(lane_usage).collect()),
-        past: if all { project.all_past_lanes() } else { Vec::new() },
-        preview: preview::preview_status(project)?,
-    };
-    let mut paint = paint;
-    let mut repaint = |progress: &LaneViewProgress<'_, Option<Forecast>>| {
-        if let Some(paint) = &mut paint {
-            let forecast = progress.extra.and_then(Option::as_ref);
-            let (views, compared, inspected) =
-                (progress.views, progress.compared_count, Some(progress.inspected));
-            paint.paint_if_due(|| {
-                table::lane_table_lines(&TableInput {
-                    views,
-                    stored: &stored,
-                    forecast,
-                    compared_count: compared,
-                    inspected,
-                })
-            });
-        }
-    };
-    // A failed forecast does not fail the list.
-    let request = ForecastRequest {
-        lanes: lane_records,
-        include_uncommitted: false,
-        time_limit: Some(FORECAST_TIME_LIMIT),
-        only_lane: None,
-    };
-    let (views, forecast) = lane::lane_views_with_progress(project, lanes, &mut repaint, || {
-        merge::forecast_lanes(project, request).ok()
-    })?;
-    if !views.is_empty() {
-        lane::start_commit_graph_if_due(project);
-    }
-    let unlanded = swarm::list_unlanded_batches(project);
-    Ok(LaneList { views, stored, unrecorded_worktrees, unlanded, forecast })
-}
-
-/// Renders the table of a completely loaded list.
-fn render_table(lane_list: &LaneList) -> String {
-    let LaneList { views, stored, forecast, .. } = lane_list;
-    let (compared, forecast) = (views.len(), forecast.as_ref());
-    table::lane_table_lines(&TableInput {
-        views,
-        stored,
-        forecast,
-        compared_count: compared,
-        inspected: None,
-    })
-    .join("\n")
-}
-
-fn missing_parts(view: &LaneView) -> Vec<&'static str> {
-    let mut out = Vec::new();
-    if view.is_folder_missing {
-        out.push("worktree");
-    }
-    if view.tip.is_none() && view.lane.branch().is_some() {
-        out.push("branch");
-    }
-    out
-}
-
-fn is_previewed(stored: &StoredInfo, name: &str) -> bool {
-    stored.preview.as_ref().is_some_and(|s| s.is_shown && s.lane == name)
-}
-
 /// Prints what the table cannot show: the open preview, lanes with a missing branch or worktree, and
 /// leftovers of a crash.
 fn print_notes(session: &CommandContext, project: &Project, lane_list: &LaneList) {
@@ -285,7 +116,7 @@ fn print_notes(session: &CommandContext, project: &Project, lane_list: &LaneList
         session.ui.status(lane::pending_messages_text(&view.lane.name, view.pending_messages));
     }
     warn_of_broken_lanes(session, project, lane_list);
-    print_unlanded(session, project, &lane_list.unlanded);
+    print_unlanded_batches(session, project, &lane_list.unlanded);
     for path in &lane_list.unrecorded_worktrees {
         let path = path.strip_prefix(project.repo.command_dir()).unwrap_or(path);
         session.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{CommandContext, CommandResult, Failure, failure, list};
+use super::{CommandContext, CommandResult, Failure, failure, lane_list};
 use crate::diagnostics::Listener;
 use crate::explain::Exit;
 use crate::git;
@@ -81,13 +81,13 @@ fn list_repository(
     }
     let path = project.repo.command_dir().to_owned();
     if session.ui.json {
-        let answer = list::list_json(&project, all)?;
+        let answer = lane_list::list_json(&project, all)?;
         return Ok(RepositoryRow { path, list: Some(answer), error: None });
     }
     if !is_first {
         session.ui.print_line("");
     }
     session.ui.print_line(console::style(path.display()).bold().to_string());
-    session.ui.print_line(list::list_table(&project, all)?.unwrap_or_else(|| "no lanes".to_owned()));
+    session.ui.print_line(lane_list::list_table(&project, all)?.unwrap_or_else(|| "no lanes".to_owned()));
     Ok(RepositoryRow { path, list: None, error: None })
 }

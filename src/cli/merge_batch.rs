@@ -1,8 +1,9 @@
 //! The `git proq merge --batch` command: lands a batch's branch on its base, and marks the landed tasks in
 //! the plan.
 
+use super::landing::{land_and_retry_waiting, print_report, run_landing};
 use super::landing_args::LandingArgs;
-use super::merge::{Merge, land_and_retry_waiting, print_report, run_landing};
+use super::merge_args::Merge;
 use super::{CommandContext, CommandResult, Failure};
 use crate::diagnostics::Listener;
 use crate::explain::Exit;

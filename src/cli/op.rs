@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{CommandContext, CommandResult, table, ui, undo};
+use super::undo_operations::undo_operations;
+use super::{CommandContext, CommandResult, table, ui};
 use crate::explain::Exit;
 use crate::git::{Oid, RefMove};
 use crate::lane::{self, LoggedOperation, OpLog, Project, UndoTarget};
@@ -106,11 +107,9 @@ pub(super) fn run(session: &CommandContext, args: &Op) -> CommandResult {
         OpCommand::Log { last } => print_log(session, *last),
         OpCommand::Show { operation } => print_operation(session, *operation),
         OpCommand::Restore { operation, force, dry_run } => {
-            undo::undo_operations(session, UndoTarget::After(*operation), *force, *dry_run, true)
+            undo_operations(session, UndoTarget::After(*operation), *force, *dry_run, true)
         }
-        OpCommand::Redo { dry_run } => {
-            undo::undo_operations(session, UndoTarget::LastUndo, false, *dry_run, true)
-        }
+        OpCommand::Redo { dry_run } => undo_operations(session, UndoTarget::LastUndo, false, *dry_run, true),
     }
 }
 

@@ -7,10 +7,10 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::candidates::{branch_names, lane_names};
-use super::discard::{self, LaneRemoval};
 use super::landing_args::LandingArgs;
-use super::merge::Merge;
-use super::{CommandContext, CommandResult, Failure, auto_merge, caller, failure, merge};
+use super::lane_removal::{self, LaneRemoval};
+use super::merge_args::Merge;
+use super::{CommandContext, CommandResult, Failure, caller, failure, landing, merge_retry};
 use crate::explain::{Exit, Explain};
 use crate::fail_points;
 use crate::lane::{self, Project, RemovalReason, effective_state, operate};
@@ -222,12 +222,12 @@ fn land(
         pick: true,
         unrecorded: None,
     };
-    let (report, agent) = merge::run_landing(session, project, &args, None)?;
+    let (report, agent) = landing::run_landing(session, project, &args, None)?;
     if !session.ui.json {
-        merge::print_text_report(session, project, &args, agent, &report);
+        landing::print_text_report(session, project, &args, agent, &report);
     }
     if !args.dry_run {
-        auto_merge::retry_waiting_lanes(session, project, &auto_merge::landing_bases(&report), &args.lanes);
+        merge_retry::retry_waiting_lanes(session, project, &merge_retry::landing_bases(&report), &args.lanes);
     }
     Ok(report)
 }
@@ -252,20 +252,20 @@ fn discard_others(
             if !session.ui.json {
                 let _refused = failure::print_failure(&failure, false);
             }
-            discard::retained_lane(name, &failure)
+            lane_removal::retained_lane(name, &failure)
         }));
     };
     if args.dry_run {
         for name in &names {
-            record_result(name, discard::report_dry_run(session, project, name, true));
+            record_result(name, lane_removal::report_dry_run(session, project, name, true));
         }
         return Ok(all_discarded);
     }
-    let stop_results = discard::prepare_removal(project, &names, args.stop || args.force);
+    let stop_results = lane_removal::prepare_removal(project, &names, args.stop || args.force);
     operate(project, "pick", |op| {
         for (name, stop_result) in names.iter().zip(stop_results) {
             let result = stop_result
-                .and_then(|()| discard::remove_lane(session, op, name, RemovalReason::Discard, true));
+                .and_then(|()| lane_removal::remove_lane(session, op, name, RemovalReason::Discard, true));
             record_result(name, result);
         }
         Ok::<_, Failure>(())

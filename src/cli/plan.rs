@@ -7,8 +7,6 @@ mod json_output;
 mod plan_file;
 mod tree;
 
-pub(super) use draft_args::confirm;
-
 use std::fmt::Write as _;
 
 use clap::{Args, ValueHint};

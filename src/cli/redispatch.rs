@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::candidates::{agent_names, any_lane_names};
 use super::run_args::{RunArgs, warn_before_start};
-use super::{CommandContext, CommandResult, Failure, approval_prompt, caller, discard};
+use super::{CommandContext, CommandResult, Failure, approval_prompt, caller, lane_removal};
 use crate::agent::{self, AgentCommand, RunOptions};
 use crate::explain::Exit;
 use crate::lane::{self, Base, NewLane, Project, RemovalReason, RemovedLane, SetUpLevel, operate};
@@ -135,7 +135,7 @@ pub(super) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
     };
     print_result(session, &plan, &created, Some(&removed));
     if !session.ui.json {
-        discard::print_restore_commands(session, &project, &removed, RemovalReason::Discard);
+        lane_removal::print_restore_commands(session, &project, &removed, RemovalReason::Discard);
         let follow_command =
             if args.tmux { "go there: git proq attach" } else { "follow it: git proq logs -f" };
         session.ui.hint(format!("{follow_command} {}   bring the old one back: git proq undo", created.name));

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::candidates::{agent_names, any_lane_names};
 use super::run_args::{RunArgs, warn_before_start};
-use super::send::print_pending_messages;
 use super::{
-    CommandContext, CommandResult, UsageError, caller, follow_run, program_path, spawn, user_files, wait,
+    CommandContext, CommandResult, UsageError, caller, follow_run, lane_output, program_path, run_end,
+    user_files,
 };
 use crate::agent::{self, AgentCommand, LoopStart, RunOptions};
 use crate::explain::Exit;
@@ -182,7 +182,7 @@ fn resume_task_loop(
         )? {
             LoopStart::Running(lane) => current_lane = lane,
             LoopStart::Finished(lane) => {
-                session.ui.status(wait::state_line(&lane, lane.state));
+                session.ui.status(run_end::state_line(&lane, lane.state));
                 if session.ui.json {
                     print_started_json(session, (&lane, lane.attempt), &agent_command, false);
                 }
@@ -224,8 +224,8 @@ fn print_started(
     }
     session.ui.print_line(format!("{} in lane '{}'", agent_command.started_text(), lane.name));
     // Pending messages belong to an earlier conversation: the new agent does not get them.
-    print_pending_messages(session, project, &lane.name);
-    session.ui.hint(spawn::follow_hint(agent_command, &lane.name));
+    run_end::print_pending_messages(session, project, &lane.name);
+    session.ui.hint(lane_output::follow_hint(agent_command, &lane.name));
     Ok(Exit::Success)
 }
 

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::candidates::any_lane_names;
 use super::{
-    CommandContext, CommandResult, Failure, UsageError, caller, follow_run, program_path, user_files,
+    CommandContext, CommandResult, Failure, UsageError, caller, follow_run, program_path, run_end, user_files,
 };
 use crate::agent::{self, SendOutcome};
 use crate::explain::Exit;
-use crate::lane::{self, Inbox, MessageFiles, Project};
+use crate::lane::{MessageFiles, Project};
 use crate::store::records::AnyLane;
 
 /// Tell a lane's agent more
@@ -118,7 +118,7 @@ pub(super) fn run(session: &CommandContext, args: &Send) -> CommandResult {
     if !args.dry_run {
         if outcome == SendOutcome::Started {
             // Messages of another conversation may still be pending.
-            print_pending_messages(session, &project, &lane.name);
+            run_end::print_pending_messages(session, &project, &lane.name);
         }
         session.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
     }
@@ -138,12 +138,4 @@ fn send_with_attachments(
         agent::send_message(project, lane, text.as_deref(), &program_path::current_program_path()?)?;
     copies.retain();
     Ok(outcome)
-}
-
-/// Prints how many messages are pending in a lane, if any are.
-pub(super) fn print_pending_messages(session: &CommandContext, project: &Project, name: &str) {
-    let count = Inbox::new(project, name).count();
-    if count > 0 {
-        session.ui.status(lane::pending_messages_text(name, count));
-    }
 }

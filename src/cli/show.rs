@@ -1,18 +1,20 @@
 //! `git proq show`: prints everything about one lane.
 
+mod lane_details;
 mod runs;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use lane_details::LaneDetails;
 use runs::print_runs;
 
 use super::candidates::any_lane_names;
-use super::{CommandContext, CommandResult, Failure, logs, read_only_run, show_prompt, task, ui, usage};
-use crate::agent::{self, LoopStatus};
+use super::{CommandContext, CommandResult, agent_report, guest_lane_output, lane_lookup, show_prompt, ui};
+use crate::agent::LoopStatus;
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, AutoMergeStatus, IDLE_DETAIL, LaneView, Project};
@@ -20,7 +22,7 @@ use crate::store::records::{
     AnyLane, ConflictRecord, FailedCheckRecord, LaneState, MessageRecord, ReportRecord, ResolutionRecord,
     RunRecord,
 };
-use crate::store::{Layout, LockName, Record, path_form};
+use crate::store::{LockName, path_form};
 use crate::terminal_text;
 
 /// Show all about one lane
@@ -90,75 +92,19 @@ struct ShowOutput {
 
 pub(super) fn run(session: &CommandContext, args: &Show) -> CommandResult {
     let project = session.project()?;
-    let (lane, dir) = logs::find_lane(&project, &args.lane)?;
+    let (lane, dir) = lane_lookup::find_lane(&project, &args.lane)?;
     if args.prompt {
         return show_prompt::print_prompt(session, &lane, &dir);
     }
     let is_past = args.lane.contains('@');
     let view = if is_past { None } else { lane::lane_views(&project, vec![lane.clone()])?.pop() };
-    // A conflict or failed check on record may be outdated. It is shown only while the lane's current state
-    // confirms it.
-    let is_conflict_current =
-        view.as_ref().is_none_or(|view| view.state == LaneState::Conflict || view.state == lane.state);
-    let is_check_current = lane.state == LaneState::CheckFailed
-        && view.as_ref().is_none_or(|view| view.state == LaneState::CheckFailed);
-    let details = LaneDetails {
-        task: crate::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
-        runs: load_runs(&dir, lane.attempt)?,
-        task_loop: agent::read_loop_status(&dir, &lane)?,
-        waiting: lane::pending_messages(&dir)?.into_iter().map(|pending| pending.record).collect(),
-        report: ReportRecord::load_if_exists(&dir.join(Layout::REPORT_FILE))?,
-        conflict: ConflictRecord::load_if_exists(&dir.join("conflict.toml"))?.filter(|_| is_conflict_current),
-        check: FailedCheckRecord::load_if_exists(&dir.join("check.toml"))?.filter(|_| is_check_current),
-        resolving: ResolutionRecord::load_if_exists(&dir.join("resolve.toml"))?,
-        last_answer: read_only_run::last_answer(&dir, &lane)?,
-        landed_by_hand: view.as_ref().map_or(Ok(false), |view| is_landed_by_hand(&project, view))?,
-        dir,
-    };
+    let details = LaneDetails::load(&project, &lane, view.as_ref(), dir)?;
     if session.ui.json {
         session.ui.print_json(show_output(lane, view.as_ref(), details));
     } else {
         print_lane(session, &project, &lane, view.as_ref(), &details);
     }
     Ok(Exit::Success)
-}
-
-struct LaneDetails {
-    task: String,
-    runs: Vec<RunRecord>,
-    task_loop: Option<LoopStatus>,
-    waiting: Vec<MessageRecord>,
-    report: Option<ReportRecord>,
-    conflict: Option<ConflictRecord>,
-    check: Option<FailedCheckRecord>,
-    resolving: Option<ResolutionRecord>,
-    landed_by_hand: bool,
-    /// Text of the last answer, and the file that holds it.
-    last_answer: Option<(String, PathBuf)>,
-    dir: PathBuf,
-}
-
-impl LaneDetails {
-    /// Returns the path of the log of the landing after `run`. The file exists only if there was one.
-    fn landing_log(&self, run: &RunRecord) -> PathBuf {
-        self.dir.join(Layout::landing_log_in_lane(run.attempt))
-    }
-}
-
-/// Returns whether the changes of a lane that git-proq did not land are on its base anyway.
-fn is_landed_by_hand(project: &Project, view: &LaneView) -> Result<bool, Failure> {
-    let (Some(tip), None) = (view.tip, &view.lane.landed) else { return Ok(false) };
-    let Some(base) = project.repo.branch_tip(&view.lane.base)? else { return Ok(false) };
-    Ok(project.repo.has_equivalent_changes(base, tip)?)
-}
-
-fn load_runs(dir: &Path, last_attempt: u32) -> Result<Vec<RunRecord>, Failure> {
-    let mut out = Vec::new();
-    for n in 1..=last_attempt {
-        let run = RunRecord::load_if_exists(&dir.join(format!("runs/{n}.toml")))?;
-        out.extend(run.map(|run| RunRecord { summary: usage::current_summary(dir, &run), ..run }));
-    }
-    Ok(out)
 }
 
 fn show_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> ShowOutput {
@@ -237,7 +183,7 @@ fn print_lane(
     print_last_run_files(&print_field, details);
     print_obstacles(&print_field, lane, details);
     if let Some(report) = &details.report {
-        task::print_report(session, report);
+        agent_report::print_report(session, report);
     }
     print_task_and_answer(session, lane, details);
 }
@@ -251,10 +197,10 @@ fn print_location(
 ) {
     if lane.works_in_place() {
         print_field("mode", "in-place: it works in the main checkout, there is nothing to land");
-        print_field("works on", &read_only_run::base_text(lane));
+        print_field("works on", &guest_lane_output::base_text(lane));
     } else if let Some(purpose) = lane.purpose() {
         print_field("mode", &format!("{purpose}: it only looks, there is nothing to land"));
-        print_field("looks at", &read_only_run::base_text(lane));
+        print_field("looks at", &guest_lane_output::base_text(lane));
     } else {
         print_field("branch", &branch_text(project, lane, view));
         print_field("base", &format!("{}, from {}", lane.base, lane.start.short()));
@@ -363,7 +309,7 @@ fn print_task_and_answer(session: &CommandContext, lane: &AnyLane, details: &Lan
         session.ui.print_line("");
         session.ui.print_line(console::style(format!("its {purpose}")).dim().to_string());
         session.ui.print_line("");
-        read_only_run::print_text(session, text);
+        guest_lane_output::print_text(session, text);
     }
 }
 

@@ -7,8 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::candidates::any_lane_names;
-use super::send::print_pending_messages;
-use super::{CommandContext, CommandResult, Failure, caller, failure, wait};
+use super::{CommandContext, CommandResult, Failure, caller, failure, run_end};
 use crate::agent;
 use crate::explain::Exit;
 use crate::lane::{Inbox, effective_state};
@@ -82,8 +81,8 @@ pub(super) fn run(session: &CommandContext, args: &Stop) -> CommandResult {
         };
         match result {
             Ok(lane) => {
-                session.ui.status(wait::state_line(&lane, lane.state));
-                print_pending_messages(session, &project, &name);
+                session.ui.status(run_end::state_line(&lane, lane.state));
+                run_end::print_pending_messages(session, &project, &name);
                 stopped.push(name);
             }
             Err(e) => exit = failure::print_failure(&Failure::from(e), false),

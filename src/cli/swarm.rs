@@ -5,7 +5,6 @@ mod follow;
 mod prepare;
 mod view;
 
-use std::io::BufRead;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -17,8 +16,8 @@ pub(super) use follow::{BatchFollower, follow};
 use super::candidates::{agent_names, branch_names};
 use super::plan_source::PlanSource;
 use super::{
-    CommandContext, CommandResult, Failure, UsageError, approval_prompt, caller, confirm, control, plan,
-    program_path, spawn,
+    CommandContext, CommandResult, Failure, UsageError, approval_prompt, caller, confirm, control, new_lane,
+    plan, program_path,
 };
 use crate::explain::Exit;
 use crate::health::examine;
@@ -167,7 +166,7 @@ pub(super) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
     let program_path = program_path::current_program_path()?;
     let batch =
         batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes(), &program_path)?;
-    spawn::register_repository(&project);
+    new_lane::register_repository(&project);
     if args.detach {
         print_started(session, &batch);
         return Ok(Exit::Success);
@@ -235,7 +234,7 @@ fn confirm_run(session: &CommandContext, args: &Swarm, draft: Option<&Draft>) ->
             .into())
         }
         (true, None) => Ok(()),
-        (false, _) if confirm("run it? [Y/n] ") => Ok(()),
+        (false, _) if confirm::is_confirmed_by_default("run it? [Y/n] ") => Ok(()),
         (false, _) => Err(UsageError::Declined.into()),
     }
 }
@@ -249,14 +248,6 @@ fn print_started(session: &CommandContext, batch: &BatchRecord) {
     session
         .ui
         .hint(format!("see how far it is: git proq status {0}   follow it: git proq resume {0}", batch.id));
-}
-
-/// Prompts the user. An empty answer means yes, because the user typed the command.
-fn confirm(question: &str) -> bool {
-    super::ui::print_inline(question);
-    let mut answer = String::new();
-    drop(std::io::stdin().lock().read_line(&mut answer));
-    matches!(answer.trim(), "" | "y" | "Y" | "yes")
 }
 
 /// Prompts whether to resume an unfinished batch of the same plan, and resumes it. Fails if the user declines
@@ -274,7 +265,9 @@ fn offer_to_resume(
             swarm::Error::from(swarm::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
         );
     }
-    if !confirm(&format!("batch {id} of this plan is not over ({state}): go on with it? [Y/n] ")) {
+    if !confirm::is_confirmed_by_default(&format!(
+        "batch {id} of this plan is not over ({state}): go on with it? [Y/n] "
+    )) {
         return Err(
             swarm::Error::from(swarm::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
         );

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{CommandContext, CommandResult, Failure, UsageError, caller, ui, user_files};
+use super::{CommandContext, CommandResult, Failure, UsageError, agent_report, caller, ui, user_files};
 use crate::explain::Exit;
 use crate::lane::{self, AgentReport, CurrentLane, Project};
 use crate::store::records::{ReportRecord, RunRecord};
@@ -130,7 +130,7 @@ fn print_task(session: &CommandContext) -> CommandResult {
         print_field("file", file);
     }
     if let Some(report) = &task.report {
-        print_report(session, report);
+        agent_report::print_report(session, report);
     }
     session.ui.print_line("");
     session.ui.print_line(task.prompt.trim());
@@ -205,23 +205,4 @@ fn report_from_file(file: &Path) -> Result<AgentReport, Failure> {
         return Ok(AgentReport { findings: vec![text], ..AgentReport::default() });
     }
     serde_json::from_str(&text).map_err(|e| UsageError::InvalidReport { reason: e.to_string() }.into())
-}
-
-/// Prints an agent's report, one labeled line per line of text.
-pub(super) fn print_report(session: &CommandContext, report: &ReportRecord) {
-    let print_field = |key: &str, value: &str| {
-        session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
-    };
-    let print_section = |key: &str, texts: &[String]| {
-        for text in texts {
-            for (n, text) in terminal_text::escape_lines(text).enumerate() {
-                print_field(if n == 0 { key } else { "" }, &text);
-            }
-        }
-    };
-    print_section("reported", report.status.as_slice());
-    print_section("found", &report.findings);
-    print_section("to do", &report.human_steps);
-    let run_suffix = if report.run == 0 { String::new() } else { format!(", in run {}", report.run) };
-    print_field("", &format!("said {}{run_suffix}", report.at.to_local_text()));
 }

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use super::new_lane::{UncommittedWarning, register_repository, report_spawned};
 use super::run_args::warn_before_start;
-use super::spawn::{self, Spawn};
-use super::uncommitted::UncommittedWarning;
-use super::{CommandContext, CommandResult, Failure, UsageError, approval_prompt, lane_args, program_path};
+use super::spawn_args::Spawn;
+use super::{
+    CommandContext, CommandResult, Failure, UsageError, approval_prompt, lane_args, lane_output, program_path,
+};
 use crate::agent::{self, AgentCommand, FolderTask};
 use crate::explain::Exit;
 use crate::lane::{self, Base, Created, LaneName, LanePlan, NewLane, Project};
@@ -36,7 +38,7 @@ pub(super) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
     let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
     if args.dry_run {
         uncommitted.warn(session, None);
-        spawn::print_plan(session, &plan, Some(&request.agent_command), &[]);
+        lane_output::print_plan(session, &plan, Some(&request.agent_command), &[]);
         if !session.ui.json {
             session
                 .ui
@@ -47,7 +49,7 @@ pub(super) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
     approval_prompt::confirm_set_up(session, &project, args.set_up_level())?;
     let program_path = program_path::current_program_path()?;
     let Created { lane, lock, unchanged } = lane::create_lane(&project, &plan)?;
-    spawn::register_repository(&project);
+    register_repository(&project);
     let any_lane = lane.clone().into_any();
     let launch_result = agent::launch_task_loop(
         &project,
@@ -60,7 +62,7 @@ pub(super) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
     let wait = args.wait && launch_result.as_ref().is_ok_and(|started| started.state.is_busy());
     let warn_uncommitted = || uncommitted.warn(session, unchanged.as_deref());
     let start_result = launch_result.map(Some).map_err(Failure::from);
-    spawn::report_spawned(
+    report_spawned(
         session,
         &project,
         (lane, Some(&request.agent_command)),

@@ -1,14 +1,10 @@
-//! `git proq undo`, and the prompts and messages of every undo.
-
-use std::io::{BufRead, IsTerminal};
+//! The `git proq undo` command.
 
 use clap::Args;
-use serde::Serialize;
 
-use super::{CommandContext, CommandResult, Failure, UsageError, caller, ui};
-use crate::explain::Exit;
-use crate::lane::{self, Project, UndoPlan as Plan, UndoTarget};
-use crate::swarm::{self, BatchError};
+use super::undo_operations::undo_operations;
+use super::{CommandContext, CommandResult};
+use crate::lane::UndoTarget;
 
 /// Take the last operation back
 ///
@@ -35,19 +31,6 @@ pub(crate) struct Undo {
     pub(crate) dry_run: bool,
 }
 
-#[derive(Serialize)]
-struct UndoOutput {
-    /// Numbers of the operations that were, or would be, undone, newest first.
-    operations: Vec<u64>,
-    /// Command line of the newest of these operations.
-    command: String,
-    dry_run: bool,
-    /// Files and folders in which tasks landed by these operations stay marked as done.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[serde(rename = "still_noted")]
-    uncommitted_marks: Vec<String>,
-}
-
 pub(super) fn run(session: &CommandContext, args: &Undo) -> CommandResult {
     undo_operations(
         session,
@@ -56,102 +39,4 @@ pub(super) fn run(session: &CommandContext, args: &Undo) -> CommandResult {
         args.dry_run,
         args.operation.is_some(),
     )
-}
-
-/// Undoes operations and prints the result. `is_named` means that the user named the operation; otherwise
-/// operations of another terminal need a confirmation.
-pub(super) fn undo_operations(
-    session: &CommandContext,
-    target: UndoTarget,
-    force: bool,
-    dry_run: bool,
-    is_named: bool,
-) -> CommandResult {
-    let project = session.project_for_write()?;
-    caller::refuse_agent_for_other_lanes(&[], dry_run)?;
-    let plan = lane::plan_undo(&project, target).map_err(|e| explain_not_last(&project, e))?;
-    if !is_named && !plan.is_own_session {
-        confirm_undo(session, &plan, dry_run)?;
-    }
-    let records = lane::records_written_by_undo(&project, &plan);
-    swarm::refuse_if_built_on(&project, &records, (force, plan.forced_command()))?;
-    if dry_run {
-        lane::check_undo_possible(&project, &plan, force)?;
-    } else {
-        lane::undo(&project, &plan, force)?;
-    }
-    // Files that are in no commit are the user's and may have been changed since.
-    let uncommitted_marks = if target == UndoTarget::LastUndo {
-        Vec::new()
-    } else {
-        swarm::uncommitted_marks(&project, &records)
-    };
-    if session.ui.json {
-        let (operations, command) = (plan.numbers, plan.command);
-        session.ui.print_json(UndoOutput { operations, command, dry_run, uncommitted_marks });
-        return Ok(Exit::Success);
-    }
-    let verb = match (target, dry_run) {
-        (UndoTarget::LastUndo, false) => "took back the undo",
-        (UndoTarget::LastUndo, true) => "would take back the undo",
-        (_, false) => "undid",
-        (_, true) => "would undo",
-    };
-    let description = match plan.numbers.as_slice() {
-        [number] => format!("operation {number}: {}", plan.command),
-        numbers => {
-            format!("{}, the last of them: {}", ui::pluralize(numbers.len(), "operation"), plan.command)
-        }
-    };
-    session.ui.print_line(format!("{verb} {description}"));
-    let state_text = if dry_run { "would still be" } else { "are still" };
-    for path in uncommitted_marks {
-        session
-            .ui
-            .warn(format!("tasks {state_text} noted as done in {path}, which git-proq does not change back"));
-    }
-    if !dry_run && target != UndoTarget::LastUndo {
-        session.ui.hint("go forward again: git proq op redo");
-    }
-    Ok(Exit::Success)
-}
-
-/// Returns the error to report if planning an undo failed. If the operation is not the last one and an
-/// unfinished batch landed tasks since, undoing all later operations would be refused too: the error then
-/// names that batch.
-fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
-    let lane::Error::Undo(lane::UndoError::NotLast { requested: asked, .. }) = &e else { return e.into() };
-    let later_undo = lane::plan_undo(project, UndoTarget::After(asked.saturating_sub(1)));
-    let landed_records =
-        later_undo.map(|plan| lane::records_written_by_undo(project, &plan)).unwrap_or_default();
-    match swarm::first_dependent_batch(project, &landed_records, false) {
-        Ok(Some((id, runs))) => {
-            swarm::Error::from(BatchError::LandedSince { operation: *asked, id, runs }).into()
-        }
-        _ => e.into(),
-    }
-}
-
-/// Prompts before an operation of another terminal or of another program is undone. With `dry_run` it only
-/// prints that it would prompt.
-fn confirm_undo(session: &CommandContext, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
-    let description = format!(
-        "operation {} was started in another terminal or by another program: {}",
-        plan.numbers[0], plan.command
-    );
-    let cannot_prompt = !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json;
-    if cannot_prompt {
-        return Err(UsageError::ConfirmationRequired { subject: description, number: plan.numbers[0] }.into());
-    }
-    if dry_run {
-        session.ui.status(format!("{description}\nwould ask whether to undo it"));
-        return Ok(());
-    }
-    ui::print_inline(&format!("{description}\nundo it? [y/N] "));
-    let mut answer = String::new();
-    drop(std::io::stdin().lock().read_line(&mut answer));
-    if matches!(answer.trim(), "y" | "Y" | "yes") {
-        return Ok(());
-    }
-    Err(UsageError::Declined.into())
 }

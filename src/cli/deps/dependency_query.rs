@@ -5,8 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::super::answer_loop::{AnswerHandler, follow_until_answered};
 use super::super::candidates::agent_names;
-use super::super::confirm::cannot_prompt_user;
-use super::super::plan::confirm;
+use super::super::confirm::{cannot_prompt_user, confirm};
 use super::super::plan_source::PlanSource;
 use super::super::{CommandContext, Failure, caller, program_path, usage};
 use crate::lane::Project;

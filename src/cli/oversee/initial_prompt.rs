@@ -1,6 +1,6 @@
 //! First prompt to a supervising agent: the state of the lanes, its tools and its rules.
 
-use crate::cli::{Failure, list};
+use crate::cli::{Failure, lane_list};
 use crate::lane::Project;
 use crate::store::Record;
 use crate::store::records::ReportRecord;
@@ -37,7 +37,7 @@ const RESUMED_SESSION_PROMPT: &str =
 
 /// Builds the first prompt. `rules_known` means that the session already has the rules.
 pub(super) fn build_prompt(project: &Project, rules_known: bool) -> Result<String, Failure> {
-    let briefs = list::lane_briefs(project)?;
+    let briefs = lane_list::lane_briefs(project)?;
     let mut out = format!("{}\n\n", if rules_known { RESUMED_SESSION_PROMPT } else { NEW_SESSION_PROMPT });
     if briefs.is_empty() {
         out.push_str("There are no lanes yet.");

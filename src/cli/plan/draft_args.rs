@@ -1,13 +1,12 @@
 //! Flags of `git proq plan` about drafts, and the action of each flag.
 
-use std::io::BufRead;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::super::candidates::agent_names;
-use super::super::confirm::cannot_prompt_user;
+use super::super::confirm::{cannot_prompt_user, confirm};
 use super::super::{CommandContext, CommandResult, Failure, UsageError, caller};
 use super::plan_file::{self, OutputFile};
 use super::{PlanArgs, draft_conversation, draft_list};
@@ -202,15 +201,4 @@ fn confirm_approval(session: &CommandContext, name: &str) -> Result<(), Failure>
         .into());
     }
     confirm(&format!("let draft '{name}' be run? [y/N] "))
-}
-
-/// Prompts the user for confirmation.
-///
-/// # Errors
-/// [`UsageError::Declined`] if the answer is not yes.
-pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
-    super::super::ui::print_inline(question);
-    let mut answer = String::new();
-    drop(std::io::stdin().lock().read_line(&mut answer));
-    if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(UsageError::Declined.into()) }
 }

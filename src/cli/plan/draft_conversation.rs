@@ -5,9 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::super::answer_loop::{AnswerHandler, follow_until_answered};
-use super::super::{
-    CommandContext, CommandResult, Failure, UsageError, program_path, spawn, ui, uncommitted, usage,
-};
+use super::super::{CommandContext, CommandResult, Failure, UsageError, new_lane, program_path, ui, usage};
 use super::draft_args::{resolve_draft_name, save_draft, target_text};
 use super::draft_list::DraftRow;
 use super::plan_file::OutputFile;
@@ -71,7 +69,7 @@ pub(super) fn create_draft(
     };
     let request = DraftRequest::new(query, goal, source_file.as_ref())?;
     if let Some(worktree) = project.repo.current_worktree()
-        && let Some(names) = uncommitted::changed_file_names(&project, worktree)?
+        && let Some(names) = new_lane::changed_file_names(&project, worktree)?
     {
         session.ui.warn(format!("the plan is made without your uncommitted changes ({names})"));
     }
@@ -80,7 +78,7 @@ pub(super) fn create_draft(
         return Ok(Exit::Success);
     }
     let (draft_session, lane) = request.start()?;
-    spawn::register_repository(&project);
+    new_lane::register_repository(&project);
     session.ui.status(format!("{agent} makes a plan: draft '{}'", draft_session.record.name));
     finish_draft(session, &project, args, draft_session, (lane, None), target)
 }

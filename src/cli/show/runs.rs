@@ -1,6 +1,6 @@
 //! The runs of a lane as `git proq show` prints them, and the messages that are pending for its agent.
 
-use super::LaneDetails;
+use super::lane_details::LaneDetails;
 use crate::cli::{ui, usage};
 use crate::store::records::{Activity, LaneState, MessageRecord, RunClass, RunRecord, StepPhase};
 

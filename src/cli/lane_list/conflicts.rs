@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::ui;
+use super::super::ui;
 use crate::merge::Forecast;
 
 /// The base and the lanes that a lane's committed work would conflict with, as far as known without running
 /// git.
 #[derive(Serialize)]
-pub(super) struct LaneConflicts {
+pub(in crate::cli) struct LaneConflicts {
     /// Whether the lane conflicts with its base; `None` if unknown.
     pub(super) base: Option<bool>,
     /// Names of the lanes on the same base that conflict with the lane.
@@ -20,7 +20,7 @@ pub(super) struct LaneConflicts {
 impl LaneConflicts {
     /// Extracts a lane's conflicts from a forecast; `None` if the forecast has no commits of the lane to
     /// compare.
-    pub(super) fn from_forecast(forecast: Option<&Forecast>, lane: &str) -> Option<LaneConflicts> {
+    pub(in crate::cli) fn from_forecast(forecast: Option<&Forecast>, lane: &str) -> Option<LaneConflicts> {
         let forecast = forecast?;
         let with_base = forecast.pairs.iter().find(|p| p.with_base && p.theirs == lane)?;
         let base = with_base.result.is_known().then(|| with_base.result.is_conflict());
@@ -39,7 +39,7 @@ impl LaneConflicts {
     }
 
     /// Returns whether the lane is known to conflict with neither its base nor any lane of `lanes`.
-    pub(super) fn is_compatible_with(&self, lanes: &[&str]) -> bool {
+    pub(in crate::cli) fn is_compatible_with(&self, lanes: &[&str]) -> bool {
         self.base == Some(false)
             && self.complete
             && self.lanes.iter().all(|lane| !lanes.contains(&lane.as_str()))

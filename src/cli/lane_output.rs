@@ -1,11 +1,11 @@
-//! The output of `git proq spawn`: the planned or the new lane, and the hint how to follow it.
+//! Output about a planned or new lane, and the hint how to follow its run.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::{CommandContext, lane_args};
 use crate::agent::AgentCommand;
-use crate::cli::{CommandContext, lane_args};
 use crate::lane::LanePlan;
 use crate::store::path_form;
 use crate::store::records::{LaneRecord, LaneState};
@@ -40,7 +40,7 @@ struct SpawnOutput<'a> {
     dry_run: bool,
 }
 
-pub(in crate::cli) fn print_plan(
+pub(super) fn print_plan(
     session: &CommandContext,
     plan: &LanePlan<'_>,
     agent_command: Option<&AgentCommand>,
@@ -104,13 +104,13 @@ pub(super) fn print_created(
 }
 
 /// Returns the hint that shows how to follow and await the run.
-pub(in crate::cli) fn follow_hint(agent_command: &AgentCommand, lane: &str) -> String {
+pub(super) fn follow_hint(agent_command: &AgentCommand, lane: &str) -> String {
     let follow_text =
         if agent_command.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
     format!("{follow_text} {lane}   wait for it: git proq wait {lane}")
 }
 
-pub(in crate::cli) fn print_json(
+pub(super) fn print_json(
     session: &CommandContext,
     lane: &LaneRecord,
     agent_command: Option<&AgentCommand>,

@@ -1,16 +1,12 @@
 //! Notes of lists and landings about batches whose work is not on their base.
 
-use crate::cli::CommandContext;
+use super::CommandContext;
 use crate::lane::Project;
 use crate::swarm::{self, UnlandedBatch};
 
 /// Prints the batches that no scheduler runs now, the branch of their work, and the commands that continue or
 /// land them.
-pub(in crate::cli) fn print_unlanded_batches(
-    session: &CommandContext,
-    project: &Project,
-    batches: &[UnlandedBatch],
-) {
+pub(super) fn print_unlanded_batches(session: &CommandContext, project: &Project, batches: &[UnlandedBatch]) {
     for UnlandedBatch { batch, state_phrase: state } in batches {
         let (id, base, branch) = (&batch.id, &batch.base, &batch.branch);
         session.ui.status(format!("batch {id} {state}; what it landed on {branch} is not on {base} yet"));

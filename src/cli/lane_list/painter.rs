@@ -40,7 +40,7 @@ impl Canvas for Term {
 }
 
 /// Painter of a list that is still loading. The painted lines are erased on drop.
-pub(super) struct ListPainter {
+pub(in crate::cli) struct ListPainter {
     canvas: Box<dyn Canvas>,
     /// The earliest time of the next paint.
     next_paint: Instant,
@@ -51,7 +51,7 @@ pub(super) struct ListPainter {
 impl ListPainter {
     /// Creates a painter for the terminal of this process; `None` if the output is JSON or quiet, or if the
     /// terminal cannot move its cursor.
-    pub(super) fn open_terminal(ui: Ui) -> Option<ListPainter> {
+    pub(in crate::cli) fn open_terminal(ui: Ui) -> Option<ListPainter> {
         let term = Term::stdout();
         let can_move_cursor = std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
         (term.is_term() && can_move_cursor && !ui.json && !ui.quiet).then(|| ListPainter::new(Box::new(term)))

@@ -1,7 +1,7 @@
 //! The outcomes of a landing as text: of each lane, of its checks, and of pushes.
 
-use super::Merge;
-use crate::cli::{CommandContext, ui};
+use super::merge_args::Merge;
+use super::{CommandContext, ui};
 use crate::merge::{LandingReport, LaneOutcome, PushReport, Verdict};
 use crate::store::records::MergeStrategy;
 

@@ -1,11 +1,16 @@
-//! Warning about uncommitted changes that a new lane does not have.
+//! Warnings and reports around a new lane.
 
 use std::path::Path;
 
-use super::CommandContext;
-use super::spawn::Spawn;
+use super::lane_output::{follow_hint, print_created};
+use super::spawn_args::Spawn;
+use super::{CommandContext, CommandResult, Failure, follow_run};
+use crate::agent::AgentCommand;
+use crate::explain::{Exit, shell_quote};
 use crate::git;
 use crate::lane::{self, LockedWorktree, Project};
+use crate::store::RepositoryList;
+use crate::store::records::{AnyLane, LaneRecord};
 
 /// Pending check for uncommitted changes of tracked files in the worktree that a lane is spawned from.
 pub(super) struct UncommittedWarning<'a> {
@@ -65,4 +70,42 @@ pub(super) fn changed_file_names(project: &Project, worktree: &Path) -> Result<O
     let Some(first) = names.next() else { return Ok(None) };
     let more_count = names.count();
     Ok(Some(if more_count == 0 { first } else { format!("{first} and {more_count} more") }))
+}
+
+/// Adds the repository to the user's list for `git proq list --everywhere`. A failure is only a warning,
+/// because the lane already exists.
+pub(super) fn register_repository(project: &Project) {
+    let added = RepositoryList::open_for_user().map(|list| list.add(project.repo.common_dir()));
+    if let Some(Err(e)) = added {
+        project.listener.warn(format!("`git proq list --everywhere` will not show this repository: {e}"));
+    }
+}
+
+/// Reports a new lane and the agent that was started in it, or follows the run.
+///
+/// `warn_uncommitted` may read every file of the main checkout. It is called only when the lane is in use and
+/// reported, or when nothing could be started in it.
+pub(super) fn report_spawned(
+    session: &CommandContext,
+    project: &Project,
+    (mut lane, agent_command): (LaneRecord, Option<&AgentCommand>),
+    start_result: Result<Option<AnyLane>, Failure>,
+    wait: bool,
+    warn_uncommitted: impl FnOnce(),
+) -> CommandResult {
+    let is_followed = start_result.as_ref().is_ok_and(|started| wait && started.is_some());
+    if let (Ok(started), false) = (&start_result, is_followed) {
+        lane.state = started.as_ref().map_or(lane.state, |started_lane| started_lane.state);
+        print_created(session, &lane, agent_command);
+    }
+    warn_uncommitted();
+    if let (Some(started_lane), true) = (start_result?, is_followed) {
+        return follow_run::follow_and_report(session, project, &started_lane, agent_command);
+    }
+    let next_step = agent_command.map_or_else(
+        || format!("cd {}", shell_quote(&lane.path.to_string_lossy())),
+        |agent_command| follow_hint(agent_command, &lane.name),
+    );
+    session.ui.hint(next_step);
+    Ok(Exit::Success)
 }

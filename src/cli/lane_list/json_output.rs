@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{LaneList, is_previewed, missing_parts};
+use super::conflicts::LaneConflicts;
+use super::data::{LaneList, is_previewed, missing_parts};
 use crate::agent::LoopStatus;
-use crate::cli::lane_conflicts::LaneConflicts;
 use crate::git::WorktreeDefect;
 use crate::lane::LaneView;
 use crate::store::path_form;
@@ -65,7 +65,7 @@ struct LaneRow {
 }
 
 #[derive(Serialize)]
-pub(super) struct ListOutput {
+pub(in crate::cli) struct ListOutput {
     lanes: Vec<LaneRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<String>,
@@ -75,7 +75,7 @@ pub(super) struct ListOutput {
     unlanded_batches: Vec<String>,
 }
 
-pub(super) fn to_output(lane_list: &LaneList) -> ListOutput {
+pub(in crate::cli) fn to_output(lane_list: &LaneList) -> ListOutput {
     let mut lanes: Vec<LaneRow> = lane_list.views.iter().map(|view| view_row(lane_list, view)).collect();
     for (name, lane) in &lane_list.stored.past {
         lanes.push(LaneRow { name: name.clone(), ..record_row(lane) });

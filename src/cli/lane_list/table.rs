@@ -1,8 +1,8 @@
 //! The table of lanes, also while its data is still loading.
 
-use super::super::lane_conflicts::LaneConflicts;
 use super::super::{table, ui, usage};
-use super::{StoredInfo, is_previewed, missing_parts};
+use super::conflicts::LaneConflicts;
+use super::data::{LaneList, StoredInfo, is_previewed, missing_parts};
 use crate::lane::LaneView;
 use crate::merge::{self, Forecast};
 use crate::store::now;
@@ -146,4 +146,12 @@ fn commits_text(view: &LaneView) -> String {
         Some(d) if d.behind == 0 => format!("+{}", d.ahead),
         Some(d) => format!("+{} -{}", d.ahead, d.behind),
     }
+}
+
+/// Renders the table of a completely loaded list.
+pub(in crate::cli) fn render_table(lane_list: &LaneList) -> String {
+    let LaneList { views, stored, forecast, .. } = lane_list;
+    let (compared, forecast) = (views.len(), forecast.as_ref());
+    lane_table_lines(&TableInput { views, stored, forecast, compared_count: compared, inspected: None })
+        .join("\n")
 }

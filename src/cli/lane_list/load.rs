@@ -1,0 +1,79 @@
+//! Loading of a list of lanes, painted while it loads.
+
+use std::time::Duration;
+
+use super::data::{LaneList, StoredInfo};
+use super::painter::ListPainter;
+use super::table::{TableInput, lane_table_lines};
+use crate::agent;
+use crate::cli::{Failure, usage};
+use crate::git::WorktreeList;
+use crate::lane::{self, LaneViewProgress, Project};
+use crate::merge::{self, Forecast, ForecastRequest};
+use crate::preview;
+use crate::store::records::{AnyLane, LaneRecord};
+use crate::swarm;
+
+/// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
+const FORECAST_TIME_LIMIT: Duration = Duration::from_millis(150);
+
+/// Loads all data of a list. Paints what is known so far, if a painter is given.
+pub(in crate::cli) fn load_list(
+    project: &Project,
+    all: bool,
+    wide: bool,
+    paint: Option<ListPainter>,
+) -> Result<LaneList, Failure> {
+    let mut lanes = project.all_lanes()?;
+    lanes.sort_by_cached_key(lane::group_sort_key);
+    let lane_records: Vec<LaneRecord> =
+        lanes.iter().filter_map(|lane| lane.clone().into_worktree_lane().ok()).collect();
+    let unrecorded_worktrees =
+        lane::unrecorded_worktrees(project, &lane_records, &WorktreeList::read(&project.repo)?)?;
+    let layout = project.store.layout();
+    let lane_usage = |lane: &AnyLane| {
+        Some((lane.name.clone(), usage::lane_summary(&layout.lane(&lane.name), lane.attempt)?))
+    };
+    let task_progress = |lane: &AnyLane| {
+        let status = agent::read_loop_status(&layout.lane(&lane.name), lane);
+        Some((lane.name.clone(), status.ok().flatten()?))
+    };
+    let stored = StoredInfo {
+        tasks: lanes.iter().filter_map(task_progress).collect(),
+        usage: wide.then(|| lanes.iter().filter_map(lane_usage).collect()),
+        past: if all { project.all_past_lanes() } else { Vec::new() },
+        preview: preview::preview_status(project)?,
+    };
+    let mut paint = paint;
+    let mut repaint = |progress: &LaneViewProgress<'_, Option<Forecast>>| {
+        if let Some(paint) = &mut paint {
+            let forecast = progress.extra.and_then(Option::as_ref);
+            let (views, compared, inspected) =
+                (progress.views, progress.compared_count, Some(progress.inspected));
+            paint.paint_if_due(|| {
+                lane_table_lines(&TableInput {
+                    views,
+                    stored: &stored,
+                    forecast,
+                    compared_count: compared,
+                    inspected,
+                })
+            });
+        }
+    };
+    // A failed forecast does not fail the list.
+    let request = ForecastRequest {
+        lanes: lane_records,
+        include_uncommitted: false,
+        time_limit: Some(FORECAST_TIME_LIMIT),
+        only_lane: None,
+    };
+    let (views, forecast) = lane::lane_views_with_progress(project, lanes, &mut repaint, || {
+        merge::forecast_lanes(project, request).ok()
+    })?;
+    if !views.is_empty() {
+        lane::start_commit_graph_if_due(project);
+    }
+    let unlanded = swarm::list_unlanded_batches(project);
+    Ok(LaneList { views, stored, unrecorded_worktrees, unlanded, forecast })
+}

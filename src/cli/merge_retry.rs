@@ -1,0 +1,38 @@
+//! Retries of automatic merges that wait for the next landing on their base.
+
+use std::collections::BTreeSet;
+
+use super::{CommandContext, program_path};
+use crate::agent::{self, MergeTrigger};
+use crate::lane::{self, Project};
+use crate::merge::LandingReport;
+
+/// Returns the base branches of a landing.
+pub(super) fn landing_bases(report: &LandingReport) -> BTreeSet<&str> {
+    report.lanes.iter().map(|line| line.onto.as_str()).collect()
+}
+
+/// Starts a background process that retries waiting automatic merges on `bases`, and warns of lanes that will
+/// no longer land. Called after a landing. Lanes in `attempted` are skipped. The background process starts no
+/// further retries.
+pub(super) fn retry_waiting_lanes(
+    session: &CommandContext,
+    project: &Project,
+    bases: &BTreeSet<&str>,
+    attempted: &[String],
+) {
+    for warning in lane::refuse_moved_lanes(project, bases, attempted) {
+        session.ui.warn(warning);
+    }
+    let waiting = lane::lanes_waiting_to_land(project, bases).into_iter().map(|lane| lane.name);
+    let lanes: Vec<String> = waiting.filter(|name| !attempted.contains(name)).collect();
+    if lanes.is_empty() {
+        return;
+    }
+    let start_result = program_path::current_program_path().and_then(|program_path| {
+        Ok(agent::start_auto_merge(project, &program_path, MergeTrigger::Landing, &lanes)?)
+    });
+    if let Err(e) = start_result {
+        session.ui.warn(format!("{} could not be tried again: {}", lanes.join(", "), e.0));
+    }
+}
