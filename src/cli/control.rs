@@ -4,8 +4,12 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use super::batch_follower::BatchFollower;
+use super::batch_hints::retry_hint;
+use super::batch_state::{batch_progress, send_request, unfinished_batches};
 use super::candidates::batch_names;
-use super::{CommandContext, CommandResult, Failure, UsageError, program_path, status, swarm as command};
+use super::follow_batch::follow;
+use super::{CommandContext, CommandResult, Failure, UsageError, program_path};
 use crate::config::parse_nano_dollars;
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -107,34 +111,11 @@ pub(super) fn resolve_batch(
     }
 }
 
-/// Returns the unfinished batches, each with its state. Batches that were aborted or stopped count as
-/// unfinished.
-pub(super) fn unfinished_batches(project: &Project) -> Vec<(BatchRecord, &'static str)> {
-    let mut out = Vec::new();
-    for batch in swarm::batches(project, false) {
-        let Ok(loaded) = Batch::load(project, &batch.id) else { continue };
-        let Ok(lines) = loaded.read_log_lines(project) else { continue };
-        let state = loaded.fold_state(&lines);
-        match state.final_outcome() {
-            None | Some(BatchOutcome::Aborted | BatchOutcome::Stopped) => {
-                out.push((batch, state.status_word()));
-            }
-            Some(BatchOutcome::Complete | BatchOutcome::Partial) => {}
-        }
-    }
-    out
-}
-
 fn require_not_cleaned_up(batch: &BatchRecord) -> Result<(), Failure> {
     if batch.cleaned.is_some() {
         return Err(swarm::Error::from(BatchError::CleanedUp { id: batch.id.clone() }).into());
     }
     Ok(())
-}
-
-/// Sends a control request to a batch, and returns once the scheduler has received it.
-pub(super) fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
-    Ok(swarm::submit_batch_requests(project, id, &program_path::current_program_path()?, vec![kind])?)
 }
 
 fn batch_outcome(
@@ -216,7 +197,7 @@ pub(super) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         return Ok(Exit::Success);
     }
     let is_scheduled = word == "running" && swarm::is_run(&project, id)?;
-    let follower = command::BatchFollower::from_now(&project, id)?;
+    let follower = BatchFollower::from_now(&project, id)?;
     let has_unfinished_end = batch.has_unverified_criteria(&project)
         || Ledger::read(&project).map_err(swarm::Error::from)?.has_batch(id);
     if requests.is_empty() && has_unfinished_end {
@@ -232,7 +213,7 @@ pub(super) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
                 false,
             );
             if !session.ui.json {
-                let retry_hint = status::retry_hint(&status::batch_progress(&project, &batch)?);
+                let retry_hint = retry_hint(&batch_progress(&project, &batch)?);
                 let default_hint = || format!("try a task again: git proq resume {id} --retry ID");
                 session.ui.hint(retry_hint.unwrap_or_else(default_hint));
             }
@@ -249,7 +230,7 @@ pub(super) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         print_state(session, id, word, &format!("batch {id} goes on"), false);
         return Ok(Exit::Success);
     }
-    command::follow(session, &project, follower)
+    follow(session, &project, follower)
 }
 
 /// Returns the newest batch if one of its tasks may have been repaired since it finished. Returns none if the
@@ -276,10 +257,8 @@ fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure
             ))
         )
     };
-    let is_repaired = || {
-        status::batch_progress(project, batch)
-            .map(|progress| progress.tasks.iter().any(|task| task.is_repaired))
-    };
+    let is_repaired =
+        || batch_progress(project, batch).map(|progress| progress.tasks.iter().any(|task| task.is_repaired));
     Ok((0..loaded.tasks.len()).any(is_stuck)
         || swarm::has_undone_landings(project, &loaded)?
         || is_repaired()?)
@@ -290,7 +269,7 @@ fn finish_batch(
     session: &CommandContext,
     project: &Project,
     args: &Resume,
-    follower: command::BatchFollower,
+    follower: BatchFollower,
     id: &str,
 ) -> CommandResult {
     let _resumed = swarm::resume_batch(project, id, &program_path::current_program_path()?)?;
@@ -298,7 +277,7 @@ fn finish_batch(
         print_state(session, id, "over", &format!("batch {id} goes on with its end"), false);
         return Ok(Exit::Success);
     }
-    command::follow(session, project, follower)
+    follow(session, project, follower)
 }
 
 pub(super) fn abort(session: &CommandContext, args: &Abort) -> CommandResult {

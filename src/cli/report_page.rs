@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::report_batch::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
+use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
 use super::{ui, usage};
 use crate::store::Moment;
 use crate::swarm::{BatchHistory, TaskAttempt};

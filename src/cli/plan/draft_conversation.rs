@@ -5,11 +5,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::super::answer_loop::{AnswerHandler, follow_until_answered};
+use super::super::plan_args::PlanArgs;
+use super::super::plan_view::compute_view;
 use super::super::{CommandContext, CommandResult, Failure, UsageError, new_lane, program_path, ui, usage};
-use super::draft_args::{resolve_draft_name, save_draft, target_text};
 use super::draft_list::DraftRow;
-use super::plan_file::OutputFile;
-use super::{PlanArgs, batch_options, compute_view, json_output, tree};
+use super::plan_file::{OutputFile, save_draft};
+use super::{json_output, tree};
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::store::records::{AnyLane, LanePurpose, LaneState};
@@ -95,7 +96,7 @@ pub(super) fn change_draft(
         return Err(UsageError::Missing { problem: "there is nothing to say to the plan", example }.into());
     }
     let project = session.project_for_write()?;
-    let name = resolve_draft_name(&project, args)?;
+    let name = args.resolve_draft_name(&project)?;
     let (draft, is_busy) = planner::refresh_draft(&project, &name)?;
     if is_busy {
         return Err(DraftError::AgentRunning { name }.into());
@@ -215,7 +216,7 @@ fn finish_draft<'a>(
         session.ui.status("the plan is as it was");
     }
     if saved.is_some() {
-        session.ui.status(format!("wrote {}", target_text(args)));
+        session.ui.status(format!("wrote {}", args.draft_args.target_text()));
     }
     session.ui.hint(format!(
         "change it: git proq plan --feedback \"…\" {name}   keep it: git proq plan -o plan.toml {name}"
@@ -256,7 +257,7 @@ pub(super) fn show_draft(
         return print_json(session, project, args, draft, (changed, None));
     }
     let Some(plan) = &draft.plan else { return Ok(Exit::Success) };
-    let view = compute_view(project, &plan.loaded, &[], &batch_options(project, args))?;
+    let view = compute_view(project, &plan.loaded, &[], &args.batch_options(project))?;
     session.ui.print_line(tree::render(&view, &header_lines(project, draft)));
     if !changed.is_empty() {
         session.ui.print_line("\nWhat has changed:");
@@ -279,7 +280,7 @@ fn print_json(
         return Err(DraftError::NoPlan { name, why: draft.record.rejection.clone() }.into());
     };
     let sources = [name];
-    let view = compute_view(project, &plan.loaded, &sources, &batch_options(project, args))?;
+    let view = compute_view(project, &plan.loaded, &sources, &args.batch_options(project))?;
     let is_busy = planner::is_agent_busy(project, &draft.record)?;
     let row = DraftRow::from_draft(draft, drafts::is_approved(project, draft), is_busy);
     session.ui.print_long_json(DraftOutput {

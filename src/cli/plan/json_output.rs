@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::PlanView;
+use super::super::plan_view::PlanView;
 use crate::swarm::{PhaseOrder, Progress, Size};
 
 #[derive(Serialize)]

@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::plan_args::PlanArgs;
 use super::super::{CommandContext, Failure, UsageError};
 use crate::lane::Project;
 use crate::store::{create_private_dir, new_id, write_in_existing_dir};
+use crate::swarm::DraftError;
+use crate::swarm::drafts::Draft;
 use crate::terminal_text;
 
 /// File that a plan will be written to.
@@ -102,6 +105,25 @@ pub(super) fn with_comments(text: &str, header: &[String], file: &str) -> String
         lines.push(comment(line));
     }
     format!("{}\n\n{text}", lines.join("\n"))
+}
+
+/// Writes a draft's plan to the output file.
+pub(super) fn save_draft(
+    session: &CommandContext,
+    project: &Project,
+    args: &PlanArgs,
+    draft: &Draft,
+    target: &OutputFile,
+) -> Result<PathBuf, Failure> {
+    let record = &draft.record;
+    let no_plan = || DraftError::NoPlan { name: record.name.clone(), why: record.rejection.clone() };
+    let plan = draft.plan.as_ref().ok_or_else(no_plan)?;
+    let mut header = vec![
+        format!("A plan by {}, made with git proq plan --ai (draft {}).", record.agent, record.name),
+        format!("Goal: {}", record.goal.trim()),
+    ];
+    header.extend(record.source_file.as_ref().map(|from| format!("From: {from}")));
+    target.write(session, project, &with_comments(&plan.text, &header, &args.draft_args.target_text()))
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use console::style;
 
+use super::super::plan_text::{lanes_text, push_list, push_shared_lanes};
+use super::super::plan_view::PlanView;
 use super::super::ui;
-use super::{PlanView, lanes_text, push_list, push_shared_lanes};
 use crate::swarm::{PhaseOrder, PlanTask};
 use crate::terminal_text;
 

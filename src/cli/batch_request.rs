@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::run_args::warn_before_start;
-use super::super::{CommandContext, Failure, UsageError};
-use super::Swarm;
+use super::run_args::warn_before_start;
+use super::swarm_args::Swarm;
+use super::{CommandContext, Failure, UsageError};
 use crate::agent::{AgentCommand, RunOptions};
 use crate::config::parse_nano_dollars;
 use crate::event::{Approvals, ShellCommand};

@@ -1,27 +1,21 @@
 //! Following a batch to its end: a line per change, or a live view of its lanes on a terminal.
 
-use std::time::Duration;
-
-use super::super::status::{criteria_lines, paused_hints};
-use super::super::{CommandContext, CommandResult, ui};
-use super::event_lines::BatchReader;
-use super::{batch_exit, view};
+use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
+use super::batch_hints::{criteria_lines, paused_hints};
+use super::{CommandContext, CommandResult, batch_view, ui};
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::swarm::{self, Batch, BatchOutcome, BatchProgress, LogLine, LogTail};
-
-/// Interval between two checks of the batch's log, short because the user waits.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
+use crate::swarm::{self, BatchOutcome, BatchProgress};
 
 /// Follows a batch until no scheduler process works on it, and returns the batch's exit code.
-pub(crate) fn follow(
+pub(super) fn follow(
     session: &CommandContext,
     project: &Project,
     mut follower: BatchFollower,
 ) -> CommandResult {
     let is_interactive = ui::stderr_is_terminal() && !session.ui.json && !session.ui.quiet;
     if is_interactive && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
-        view::show(session, project, &mut follower)?;
+        batch_view::show(session, project, &mut follower)?;
     } else {
         // From here on, Ctrl-C ends this command; the batch continues.
         crate::interrupt::restore_default_action();
@@ -30,69 +24,6 @@ pub(crate) fn follow(
         }
     }
     print_end(session, project, &follower)
-}
-
-/// State of a followed batch: whether a scheduler process works on it.
-pub(super) enum FollowStatus {
-    Running,
-    /// No scheduler process works on the batch any more: it is over, paused or interrupted.
-    Ended,
-}
-
-/// Batch whose log is followed.
-pub(crate) struct BatchFollower {
-    pub(super) reader: BatchReader,
-    /// Read position in the batch's log.
-    log: LogTail,
-    /// Whether a scheduler process works on the batch.
-    has_scheduler: bool,
-}
-
-impl BatchFollower {
-    /// Follows a batch from the start of its log: its past changes are printed too.
-    ///
-    /// # Errors
-    /// Fails if the batch cannot be read.
-    pub(crate) fn from_start(project: &Project, id: &str) -> Result<BatchFollower, swarm::Error> {
-        let batch = Batch::load(project, id)?;
-        let log = batch.log_tail(project);
-        Ok(BatchFollower { reader: BatchReader::new(batch), log, has_scheduler: true })
-    }
-
-    /// Follows a batch from now on: only new changes are printed.
-    ///
-    /// # Errors
-    /// As [`BatchFollower::from_start`]; also fails if the log cannot be read.
-    pub(crate) fn from_now(project: &Project, id: &str) -> Result<BatchFollower, swarm::Error> {
-        let mut follower = BatchFollower::from_start(project, id)?;
-        for line in follower.log.read_new_lines()? {
-            drop(follower.reader.read_line(&line));
-        }
-        Ok(follower)
-    }
-
-    /// Reads the log entries written since the last call and prints their lines.
-    pub(super) fn poll(
-        &mut self,
-        project: &Project,
-        print_line: &mut dyn FnMut(String),
-    ) -> Result<FollowStatus, swarm::Error> {
-        // Checked before the log is read, so that entries written just before the scheduler exits are not
-        // missed.
-        self.has_scheduler = swarm::is_run(project, self.reader.batch.id())?;
-        for line in self.log.read_new_lines()? {
-            for text in self.reader.read_line(&line) {
-                print_line(format!("{}  {text}", clock_time(&line)));
-            }
-        }
-        let is_finished = self.reader.describe_end().is_some() || !self.has_scheduler;
-        // The scheduler releases its lock last: once the view ends, the next command finds the lock free.
-        Ok(if is_finished && !self.has_scheduler { FollowStatus::Ended } else { FollowStatus::Running })
-    }
-}
-
-fn clock_time(line: &LogLine) -> String {
-    line.time().to_local_text()
 }
 
 fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollower) -> CommandResult {
@@ -146,4 +77,36 @@ fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollow
         }
     }
     Ok(exit)
+}
+
+/// Returns the exit code for the outcome of a batch and of its criteria.
+fn batch_exit(project: &Project, batch: &swarm::Batch, state: &swarm::State) -> Exit {
+    let record = &batch.record;
+    let has_unmet_criteria = || {
+        record.strict
+            && !record.criteria.is_empty()
+            && !record.criteria_report(project).is_some_and(|report| report.are_all_met())
+    };
+    match tasks_exit(state, batch.tasks.len()) {
+        Exit::Success if has_unmet_criteria() => Exit::Agent,
+        exit => exit,
+    }
+}
+
+fn tasks_exit(state: &swarm::State, tasks: usize) -> Exit {
+    let outcomes: Vec<swarm::TaskOutcome> = (0..tasks).filter_map(|task| state.task_outcome(task)).collect();
+    let is_conflict = |outcome: &swarm::TaskOutcome| {
+        matches!(outcome, swarm::TaskOutcome::Failed(swarm::FailureReason::ConflictUnresolved))
+    };
+    let is_failure = |outcome: &swarm::TaskOutcome| {
+        use swarm::TaskOutcome::{Failed, NoChange, SetAside};
+        matches!(outcome, NoChange | SetAside | Failed(_)) && !is_conflict(outcome)
+    };
+    match state.final_outcome() {
+        Some(BatchOutcome::Complete) => Exit::Success,
+        Some(BatchOutcome::Aborted) => Exit::Refused,
+        _ if outcomes.iter().any(is_failure) => Exit::Agent,
+        _ if outcomes.iter().any(is_conflict) => Exit::Conflicts,
+        _ => Exit::Refused,
+    }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::super::{CommandContext, Failure, ui};
-use super::follow::{BatchFollower, FollowStatus, POLL_INTERVAL};
-use super::send_request;
+use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
+use super::batch_state::send_request;
+use super::{CommandContext, Failure, ui};
 use crate::lane::Project;
 use crate::swarm::{BatchProgress, ControlRequestKind, LaneProgress};
 use crate::{interrupt, terminal_text};
@@ -95,7 +95,7 @@ enum InterruptChoice {
 
 /// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
 fn prompt_user(id: &str) -> InterruptChoice {
-    super::super::ui::print_inline(&format!(
+    ui::print_inline(&format!(
         "\nbatch {id}: [p]ause it, [l]eave it to itself, or go on looking? Ctrl-C aborts it. [p/l/N] "
     ));
     let (line_tx, line_rx) = mpsc::channel();

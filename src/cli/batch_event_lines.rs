@@ -170,7 +170,7 @@ impl BatchReader {
         let landed_text = format!(
             "{} of {} landed{already_done_suffix}",
             count_outcome(TaskOutcome::Landed),
-            super::super::ui::pluralize(tasks, "task")
+            super::ui::pluralize(tasks, "task")
         );
         if let Some(outcome) = self.state.final_outcome() {
             let outcome_text = match outcome {

@@ -1,0 +1,34 @@
+//! Unfinished batches, the progress of a batch, and control requests to its scheduler.
+
+use super::{Failure, program_path};
+use crate::lane::Project;
+use crate::swarm::{self, Batch, BatchOutcome, BatchProgress, BatchRecord, ControlRequestKind};
+
+/// Returns the unfinished batches, each with its state. Batches that were aborted or stopped count as
+/// unfinished.
+pub(super) fn unfinished_batches(project: &Project) -> Vec<(BatchRecord, &'static str)> {
+    let mut out = Vec::new();
+    for batch in swarm::batches(project, false) {
+        let Ok(loaded) = Batch::load(project, &batch.id) else { continue };
+        let Ok(lines) = loaded.read_log_lines(project) else { continue };
+        let state = loaded.fold_state(&lines);
+        match state.final_outcome() {
+            None | Some(BatchOutcome::Aborted | BatchOutcome::Stopped) => {
+                out.push((batch, state.status_word()));
+            }
+            Some(BatchOutcome::Complete | BatchOutcome::Partial) => {}
+        }
+    }
+    out
+}
+
+pub(super) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<BatchProgress, Failure> {
+    let scheduler = swarm::is_run(project, &batch.id)?;
+    let loaded_batch = Batch::load(project, &batch.id)?;
+    Ok(BatchProgress::read(project, &loaded_batch, &loaded_batch.read_log_lines(project)?, scheduler))
+}
+
+/// Sends a control request to a batch, and returns once the scheduler has received it.
+pub(super) fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
+    Ok(swarm::submit_batch_requests(project, id, &program_path::current_program_path()?, vec![kind])?)
+}
