@@ -5,12 +5,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::new_lane::UncommittedWarning;
+use super::program_path::current_program_path;
 use super::run_args::warn_before_start;
 use super::spawn_args::{AttemptAgents, Spawn};
 use super::spawn_request::SpawnRequest;
 use super::{
-    CommandContext, CommandResult, Failure, UsageError, approval_prompt, failure, lane_args, program_path,
-    run_end,
+    CommandContext, CommandResult, Failure, UsageError, approval_prompt, failure, lane_args, run_end,
 };
 use crate::agent::{self, AgentCommand, WaitUntil};
 use crate::explain::Exit;
@@ -80,7 +80,7 @@ impl AttemptArgs {
             print_plan(session, &plans, &commands);
             return Ok(Exit::Success);
         }
-        let program_path = program_path::current_program_path()?;
+        let program_path = current_program_path()?;
         approval_prompt::confirm_set_up(session, project, new_lane.set_up)?;
         let created = lane::create_attempts(project, new_lane, &agents, plans)?;
         let unchanged = created.first().and_then(|first| first.unchanged.clone());

@@ -1,6 +1,7 @@
 //! Unfinished batches, the progress of a batch, and control requests to its scheduler.
 
-use super::{Failure, program_path};
+use super::Failure;
+use super::program_path::current_program_path;
 use crate::lane::Project;
 use crate::swarm::{self, Batch, BatchOutcome, BatchProgress, BatchRecord, ControlRequestKind};
 
@@ -30,5 +31,5 @@ pub(super) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<B
 
 /// Sends a control request to a batch, and returns once the scheduler has received it.
 pub(super) fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
-    Ok(swarm::submit_batch_requests(project, id, &program_path::current_program_path()?, vec![kind])?)
+    Ok(swarm::submit_batch_requests(project, id, &current_program_path()?, vec![kind])?)
 }

@@ -1,4 +1,4 @@
-//! Completion candidates for arguments: names of lanes, groups, batches, agents and branches, ids of snapshots.
+//! Completion candidates for arguments: lanes, groups, batches, agents, branches and snapshots.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -9,7 +9,8 @@ use super::batch_hints::retry_hint;
 use super::batch_state::{batch_progress, send_request, unfinished_batches};
 use super::candidates::batch_names;
 use super::follow_batch::follow;
-use super::{CommandContext, CommandResult, Failure, UsageError, program_path};
+use super::program_path::current_program_path;
+use super::{CommandContext, CommandResult, Failure, UsageError};
 use crate::config::parse_nano_dollars;
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -204,25 +205,11 @@ pub(super) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         return finish_batch(session, &project, args, follower, id);
     }
     match (requests.is_empty(), is_scheduled) {
-        (true, _) => {
-            print_state(
-                session,
-                id,
-                word,
-                &format!("batch {id} is over; there is nothing to go on with"),
-                false,
-            );
-            if !session.ui.json {
-                let retry_hint = retry_hint(&batch_progress(&project, &batch)?);
-                let default_hint = || format!("try a task again: git proq resume {id} --retry ID");
-                session.ui.hint(retry_hint.unwrap_or_else(default_hint));
-            }
-            return Ok(Exit::Success);
-        }
+        (true, _) => return print_nothing_to_resume(session, &project, &batch, word),
         // The batch runs already, so it is only followed.
         (false, true) if args.retry.is_empty() && args.budget.is_none() => {}
         (false, _) => {
-            swarm::submit_batch_requests(&project, id, &program_path::current_program_path()?, requests)?;
+            swarm::submit_batch_requests(&project, id, &current_program_path()?, requests)?;
         }
     }
     if args.detach {
@@ -231,6 +218,23 @@ pub(super) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
         return Ok(Exit::Success);
     }
     follow(session, &project, follower)
+}
+
+/// Prints that a batch is over, and the command that tries a task again.
+fn print_nothing_to_resume(
+    session: &CommandContext,
+    project: &Project,
+    batch: &BatchRecord,
+    state: &str,
+) -> CommandResult {
+    let id = &batch.id;
+    print_state(session, id, state, &format!("batch {id} is over; there is nothing to go on with"), false);
+    if !session.ui.json {
+        let retry_hint = retry_hint(&batch_progress(project, batch)?);
+        let default_hint = || format!("try a task again: git proq resume {id} --retry ID");
+        session.ui.hint(retry_hint.unwrap_or_else(default_hint));
+    }
+    Ok(Exit::Success)
 }
 
 /// Returns the newest batch if one of its tasks may have been repaired since it finished. Returns none if the
@@ -272,7 +276,7 @@ fn finish_batch(
     follower: BatchFollower,
     id: &str,
 ) -> CommandResult {
-    let _resumed = swarm::resume_batch(project, id, &program_path::current_program_path()?)?;
+    let _resumed = swarm::resume_batch(project, id, &current_program_path()?)?;
     if args.detach {
         print_state(session, id, "over", &format!("batch {id} goes on with its end"), false);
         return Ok(Exit::Success);

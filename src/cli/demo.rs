@@ -10,6 +10,7 @@ use clap::Args;
 use console::style;
 use serde::Serialize;
 
+use super::program_path::current_program_path;
 use super::user_files::write_file;
 use super::{CommandContext, CommandResult, Failure, UsageError, ui};
 use crate::config::KEYS;
@@ -126,7 +127,7 @@ impl Drop for DemoRepo<'_> {
 
 impl<'a> DemoRepo<'a> {
     fn new(session: &'a CommandContext) -> Result<DemoRepo<'a>, Failure> {
-        let program_path = super::program_path::current_program_path()?;
+        let program_path = current_program_path()?;
         let dir = create_private_folder(&std::env::temp_dir())?;
         let old_path = std::env::var_os("PATH").unwrap_or_default();
         let folders = [dir.join("bin")].into_iter().chain(std::env::split_paths(&old_path));

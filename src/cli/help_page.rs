@@ -1,5 +1,4 @@
-//! Layout of the help: the overview page with its groups of commands, and usage, text and examples on the page of each
-//! command.
+//! Layout of the help: the overview with its groups of commands, and the page of each command.
 
 use clap::CommandFactory;
 use clap::builder::styling::{AnsiColor, Style, Styles};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use super::program_path::current_program_path;
 use super::{CommandContext, CommandResult};
 use crate::agent::{self, HookState, PostCommitHook};
 use crate::explain::Exit;
@@ -104,7 +105,7 @@ fn install(session: &CommandContext, dry_run: bool) -> CommandResult {
         print_hook(session, &hook, new_state, true, &format!("would write {path}{more}"));
         return Ok(Exit::Success);
     }
-    hook.install(&project, &super::program_path::current_program_path()?)?;
+    hook.install(&project, &current_program_path()?)?;
     print_hook(session, &hook, new_state, false, &format!("wrote {path}{more}"));
     Ok(Exit::Success)
 }

@@ -9,8 +9,9 @@ use serde::Serialize;
 use super::confirm::{cannot_prompt_user, is_confirmed};
 use super::landing_outcomes::print_outcomes;
 use super::merge_args::Merge;
+use super::program_path::current_program_path;
 use super::unlanded_batches::print_unlanded_batches;
-use super::{CommandContext, Failure, UsageError, approval_prompt, merge_retry, program_path, table, ui};
+use super::{CommandContext, Failure, UsageError, approval_prompt, merge_retry, table, ui};
 use crate::agent;
 use crate::config::{Key, Origin};
 use crate::lane::{self, Project};
@@ -74,7 +75,7 @@ pub(super) fn run_landing<'a>(
     auto_lane: Option<&'a LaneRecord>,
 ) -> Result<(LandingReport, Option<&'a str>), Failure> {
     let agent = choose_conflict_agent(session, project, args, auto_lane)?;
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     let allowance = merge::Allowance::default();
     let run_options = agent::RunOptions::default();
     let session_ends =

@@ -19,8 +19,7 @@ const EXIT_CODES: &[(&str, &str)] = &[
 ];
 
 /// Returns every page of the grammar as `(file name, text)`.
-pub(super) fn pages(grammar: Command) -> Vec<(String, String)> {
-    let mut root = grammar;
+pub(super) fn pages(mut root: Command) -> Vec<(String, String)> {
     root.build();
     let mut out = vec![("git-proq.1".to_owned(), main_page(&root))];
     for sub in root.get_subcommands().filter(|c| !c.is_hide_set()) {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{CommandContext, program_path};
+use super::CommandContext;
+use super::program_path::current_program_path;
 use crate::agent::{self, MergeTrigger};
 use crate::lane::{self, Project};
 use crate::merge::LandingReport;
@@ -29,7 +30,7 @@ pub(super) fn retry_waiting_lanes(
     if lanes.is_empty() {
         return;
     }
-    let start_result = program_path::current_program_path().and_then(|program_path| {
+    let start_result = current_program_path().and_then(|program_path| {
         Ok(agent::start_auto_merge(project, &program_path, MergeTrigger::Landing, &lanes)?)
     });
     if let Err(e) = start_result {

@@ -41,10 +41,10 @@ pub(super) fn compute_view<'p>(
 }
 
 /// Returns the files of HEAD; none before the first commit.
-fn head_files(project: &Project) -> Result<Vec<RepoPath>, swarm::Error> {
+fn head_files(project: &Project) -> Result<Vec<RepoPath>, git::Error> {
     let worktree = project.repo.current_worktree().unwrap_or(project.repo.command_dir());
     let head = project.repo.head_commit(worktree)?;
-    Ok(head.map_or_else(|| Ok(Vec::new()), |head| git::tree_paths(&project.repo, head))?)
+    head.map_or_else(|| Ok(Vec::new()), |head| git::tree_paths(&project.repo, head))
 }
 
 impl PlanView<'_> {

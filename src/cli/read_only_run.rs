@@ -2,10 +2,11 @@
 //! the output about them.
 
 use super::guest_lane_output::{base_text, print_json, print_plan};
+use super::program_path::current_program_path;
 use super::run_args::warn_before_start;
 use super::spawn_args::Spawn;
 use super::spawn_request::SpawnRequest;
-use super::{CommandContext, CommandResult, Failure, UsageError, follow_run, new_lane, program_path};
+use super::{CommandContext, CommandResult, Failure, UsageError, follow_run, new_lane};
 use crate::agent::{self, AgentCommand};
 use crate::explain::Exit;
 use crate::lane::{self, GuestLaneRequest, Project, ReadLocation};
@@ -40,7 +41,7 @@ pub(super) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     }
     let (lane, lock) = lane::create_guest_lane(&project, &plan, &request.attachments)?;
     new_lane::register_repository(&project);
-    let launch_result = agent::launch(&project, &lane, lock, command, &program_path::current_program_path()?);
+    let launch_result = agent::launch(&project, &lane, lock, command, &current_program_path()?);
     let lane = launch_result.map_err(|e| discard_unstarted_lane(&project, &lane, e))?;
     if args.wait {
         return follow_run::follow_and_report(session, &project, &lane, Some(command));

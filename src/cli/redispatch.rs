@@ -7,6 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::candidates::{agent_names, any_lane_names};
+use super::program_path::current_program_path;
 use super::run_args::{RunArgs, warn_before_start};
 use super::{CommandContext, CommandResult, Failure, approval_prompt, caller, lane_removal};
 use crate::agent::{self, AgentCommand, RunOptions};
@@ -128,7 +129,7 @@ pub(super) fn run(session: &CommandContext, args: &Redispatch) -> CommandResult 
         Ok::<_, Failure>(lane::recreate_lane(op, &current, new_lane)?)
     })?;
     lane::attach(&project, &created.name, &lane::past_attachments(&project, &removed.history_name)?)?;
-    let (any, program_path) = (created.clone().into_any(), super::program_path::current_program_path()?);
+    let (any, program_path) = (created.clone().into_any(), current_program_path()?);
     match &folder_task {
         Some(packet) => agent::launch_task_loop(&project, &any, lock, &plan.command, &program_path, packet)?,
         None => agent::launch(&project, &any, lock, &plan.command, &program_path)?,
@@ -231,14 +232,7 @@ fn restart_read_only(
         let lane = project.update_lane(&lane.name, |record| {
             (record.base, record.start) = (base.clone(), start);
         })?;
-        agent::launch_with_prompt(
-            project,
-            &lane,
-            lock,
-            &command,
-            &super::program_path::current_program_path()?,
-            None,
-        )?;
+        agent::launch_with_prompt(project, &lane, lock, &command, &current_program_path()?, None)?;
     }
     if session.ui.json {
         session.ui.print_json(RedispatchOutput {

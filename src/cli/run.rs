@@ -8,10 +8,10 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::candidates::{agent_names, any_lane_names};
+use super::program_path::current_program_path;
 use super::run_args::{RunArgs, warn_before_start};
 use super::{
-    CommandContext, CommandResult, UsageError, caller, follow_run, lane_output, program_path, run_end,
-    user_files,
+    CommandContext, CommandResult, UsageError, caller, follow_run, lane_output, run_end, user_files,
 };
 use crate::agent::{self, AgentCommand, LoopStart, RunOptions};
 use crate::explain::Exit;
@@ -124,7 +124,7 @@ pub(super) fn run(session: &CommandContext, args: &Run) -> CommandResult {
             &lane,
             lock,
             &agent_command,
-            &program_path::current_program_path()?,
+            &current_program_path()?,
             prompt.as_deref(),
         )?;
         copies.retain();
@@ -173,13 +173,7 @@ fn resume_task_loop(
         let (lane, lock) = project.lock_any_idle_lane(&lane.name)?;
         agent::refuse_while_resolving(project, &lane)?;
         let new_command = Some(&agent_command).filter(|_| changes_command);
-        match agent::resume_task_loop(
-            project,
-            &lane,
-            lock,
-            &program_path::current_program_path()?,
-            new_command,
-        )? {
+        match agent::resume_task_loop(project, &lane, lock, &current_program_path()?, new_command)? {
             LoopStart::Running(lane) => current_lane = lane,
             LoopStart::Finished(lane) => {
                 session.ui.status(run_end::state_line(&lane, lane.state));

@@ -7,9 +7,8 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::candidates::any_lane_names;
-use super::{
-    CommandContext, CommandResult, Failure, UsageError, caller, follow_run, program_path, run_end, user_files,
-};
+use super::program_path::current_program_path;
+use super::{CommandContext, CommandResult, Failure, UsageError, caller, follow_run, run_end, user_files};
 use crate::agent::{self, SendOutcome};
 use crate::explain::Exit;
 use crate::lane::{MessageFiles, Project};
@@ -134,8 +133,7 @@ fn send_with_attachments(
 ) -> Result<SendOutcome, Failure> {
     let copies = MessageFiles::copy(project, &lane.name, files)?;
     let text = text.map(|text| copies.append_to(text)).transpose()?;
-    let outcome =
-        agent::send_message(project, lane, text.as_deref(), &program_path::current_program_path()?)?;
+    let outcome = agent::send_message(project, lane, text.as_deref(), &current_program_path()?)?;
     copies.retain();
     Ok(outcome)
 }

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use super::attempts::AttemptArgs;
 use super::lane_output::print_plan;
 use super::new_lane::{UncommittedWarning, register_repository, report_spawned};
+use super::program_path::current_program_path;
 use super::run_args::warn_before_start;
 use super::spawn_args::Spawn;
 use super::spawn_request::SpawnRequest;
 use super::{
-    CommandContext, CommandResult, Failure, UsageError, approval_prompt, lane_args, program_path,
-    read_only_run, task_folder,
+    CommandContext, CommandResult, Failure, UsageError, approval_prompt, lane_args, read_only_run,
+    task_folder,
 };
 use crate::agent::{self, AgentCommand};
 use crate::explain::Exit;
@@ -80,7 +81,7 @@ fn start_agent(
     agent_command: &AgentCommand,
     attachments: &[PathBuf],
 ) -> Result<AnyLane, Failure> {
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     lane::attach(project, &lane.name, attachments)?;
     Ok(agent::launch(project, &lane.clone().into_any(), lock, agent_command, &program_path)?)
 }

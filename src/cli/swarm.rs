@@ -7,11 +7,9 @@ use super::batch_request::BatchRequest;
 use super::follow_batch::follow;
 use super::plan_text::render;
 use super::plan_view::compute_view;
+use super::program_path::current_program_path;
 use super::swarm_args::Swarm;
-use super::{
-    CommandContext, CommandResult, Failure, UsageError, approval_prompt, caller, confirm, new_lane,
-    program_path,
-};
+use super::{CommandContext, CommandResult, Failure, UsageError, approval_prompt, caller, confirm, new_lane};
 use crate::explain::Exit;
 use crate::health::examine;
 use crate::lane::Project;
@@ -68,7 +66,7 @@ pub(super) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
     batch_request.require_clean(&project, args.ignore_dirty)?;
     warn_of_health_problems(session);
     confirm_batch(session, &project, args, &batch_request, &loaded_plan, draft)?;
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     let batch =
         batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes(), &program_path)?;
     new_lane::register_repository(&project);
@@ -183,7 +181,7 @@ fn offer_to_resume(
         requests.push(ControlRequestKind::Retry { task: loaded_batch.find_task(name)? });
     }
     let follower = BatchFollower::from_now(project, &id)?;
-    swarm::submit_batch_requests(project, &id, &program_path::current_program_path()?, requests)?;
+    swarm::submit_batch_requests(project, &id, &current_program_path()?, requests)?;
     if args.detach {
         print_started(session, batch);
         return Ok(Exit::Success);

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use super::new_lane::{UncommittedWarning, register_repository, report_spawned};
+use super::program_path::current_program_path;
 use super::run_args::warn_before_start;
 use super::spawn_args::Spawn;
-use super::{
-    CommandContext, CommandResult, Failure, UsageError, approval_prompt, lane_args, lane_output, program_path,
-};
+use super::{CommandContext, CommandResult, Failure, UsageError, approval_prompt, lane_args, lane_output};
 use crate::agent::{self, AgentCommand, FolderTask};
 use crate::explain::Exit;
 use crate::lane::{self, Base, Created, LaneName, LanePlan, NewLane, Project};
@@ -47,7 +46,7 @@ pub(super) fn run(session: &CommandContext, args: &Spawn, source: &str) -> Comma
         return Ok(Exit::Success);
     }
     approval_prompt::confirm_set_up(session, &project, args.set_up_level())?;
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     let Created { lane, lock, unchanged } = lane::create_lane(&project, &plan)?;
     register_repository(&project);
     let any_lane = lane.clone().into_any();

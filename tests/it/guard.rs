@@ -176,7 +176,7 @@ fn raw_terminal_output_is_limited_to_few_files() {
     let ui = |path: &str| path == "src/cli/ui.rs" || path == "src/agent/supervisor_start.rs";
     assert_eq!(matching_lines(ui, &["stdout().lock()", "stderr().lock()", "io::stdout(), "]), [""; 0]);
     // Logs and diffs, which have a view of their own, and `--raw`; and answers to other programs.
-    let raw = ["cli/ui.rs", "cli/logs.rs", "cli/diff.rs", "cli/acp.rs", "cli/agent_event.rs"];
+    let raw = ["cli/ui.rs", "cli/logs.rs", "cli/diff.rs", "cli/internal.rs"];
     assert_eq!(matching_lines(|path| raw.iter().any(|raw| path.ends_with(raw)), &[".raw("]), [""; 0]);
     // Programs that get the terminal: git with its pager, a shell or an agent of the user's, tmux.
     let terminal = [

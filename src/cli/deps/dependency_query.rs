@@ -7,7 +7,8 @@ use super::super::answer_loop::{AnswerHandler, follow_until_answered};
 use super::super::candidates::agent_names;
 use super::super::confirm::{cannot_prompt_user, confirm};
 use super::super::plan_source::PlanSource;
-use super::super::{CommandContext, Failure, caller, program_path, usage};
+use super::super::program_path::current_program_path;
+use super::super::{CommandContext, Failure, caller, usage};
 use crate::lane::Project;
 use crate::store::records::{AnyLane, LanePurpose, LaneState, ProposalsRecord};
 use crate::swarm::planner::{AgentQuery, AnswerOutcome, MissingNeedsSearch};
@@ -48,7 +49,7 @@ pub(super) fn find_missing(
     }
     let read = || source.read_without_proposals(session, project, "git proq deps --agent claude plan.toml");
     let loaded_plan = read()?;
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     let model = options.model.as_deref();
     let query = AgentQuery {
         project,
@@ -163,7 +164,7 @@ pub(super) fn approve_proposals(
     agent: &str,
 ) -> Result<(), Failure> {
     let loaded_plan = source.read_silently(session, project)?;
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     let query = AgentQuery {
         project,
         program_path: &program_path,

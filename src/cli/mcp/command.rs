@@ -3,8 +3,9 @@
 use clap::Args;
 use rmcp::ServiceExt;
 
+use super::super::program_path::current_program_path;
 use super::server::Server;
-use crate::cli::{CommandContext, CommandResult, Failure, UsageError, caller, program_path};
+use crate::cli::{CommandContext, CommandResult, Failure, UsageError, caller};
 use crate::explain::Exit;
 
 /// Serve an agent tools over MCP, on standard input and output
@@ -27,7 +28,7 @@ pub(crate) struct Mcp {
 }
 
 pub(crate) fn run(session: &CommandContext, args: &Mcp) -> CommandResult {
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     let server = if args.supervisor {
         let project = session.project()?;
         caller::refuse_in_lane(session, &project)?;

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
+use super::super::program_path::current_program_path;
 use super::initial_prompt;
 use crate::agent::{Overseer, OverseerCommand, OverseerOptions};
 use crate::cli::mcp::TOOLS_WITHOUT_CONFIRMATION;
-use crate::cli::{CommandContext, CommandResult, Failure, UsageError, caller, program_path};
+use crate::cli::{CommandContext, CommandResult, Failure, UsageError, caller};
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::process::CommandBuilder;
@@ -74,7 +75,7 @@ pub(crate) fn run(session: &CommandContext, args: &Oversee) -> CommandResult {
     let launch_plan = plan_launch(&project, args, last_record)?;
     let settings = layout.overseer_settings();
     let command = launch_plan.agent.build_command(&OverseerOptions {
-        program_path: &program_path::current_program_path()?,
+        program_path: &current_program_path()?,
         prompt: &launch_plan.prompt,
         session: &launch_plan.session,
         resume: launch_plan.resume,

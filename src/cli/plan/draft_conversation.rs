@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::super::answer_loop::{AnswerHandler, follow_until_answered};
 use super::super::plan_args::PlanArgs;
 use super::super::plan_view::compute_view;
-use super::super::{CommandContext, CommandResult, Failure, UsageError, new_lane, program_path, ui, usage};
+use super::super::program_path::current_program_path;
+use super::super::{CommandContext, CommandResult, Failure, UsageError, new_lane, ui, usage};
 use super::draft_list::DraftRow;
 use super::plan_file::{OutputFile, save_draft};
 use super::{json_output, tree};
@@ -58,7 +59,7 @@ pub(super) fn create_draft(
     let source_file = draft_args.from.as_deref().map(|file| read_source_file(session, file)).transpose()?;
     let project = session.project_for_write()?;
     let agent = planner::choose_agent(&project, draft_args.agent.as_deref())?;
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     let model = draft_args.model.as_deref();
     let query = AgentQuery {
         project: &project,
@@ -101,7 +102,7 @@ pub(super) fn change_draft(
     if is_busy {
         return Err(DraftError::AgentRunning { name }.into());
     }
-    let program_path = program_path::current_program_path()?;
+    let program_path = current_program_path()?;
     let mut draft_session = DraftSession::open(&project, &program_path, &name)?;
     let lane = draft_session.send_feedback(text)?;
     session.ui.status(format!("{} changes draft '{name}'", draft_session.record.agent));

@@ -11,7 +11,7 @@ use crate::store::records::{
 };
 use crate::store::{Layout, Record};
 
-/// Everything on record about a lane that `git proq show` prints, beside the lane itself.
+/// Everything that `git proq show` prints about a lane, apart from the record of the lane itself.
 pub(super) struct LaneDetails {
     pub(super) task: String,
     pub(super) runs: Vec<RunRecord>,
@@ -35,8 +35,8 @@ impl LaneDetails {
         view: Option<&LaneView>,
         dir: PathBuf,
     ) -> Result<LaneDetails, Failure> {
-        // A conflict or failed check on record may be outdated. It is shown only while the lane's current state
-        // confirms it.
+        // A conflict or failed check on record may be outdated. It is shown only while the lane's current
+        // state confirms it.
         let is_conflict_current =
             view.is_none_or(|view| view.state == LaneState::Conflict || view.state == lane.state);
         let is_check_current = lane.state == LaneState::CheckFailed
