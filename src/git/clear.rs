@@ -1,25 +1,26 @@
 //! Cleaning of a worktree once a snapshot holds its dirty state. Nothing is deleted: files are parked.
 
+use super::{path_list, tree_diff};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::fast_checkout::write_new_file;
+use super::folders::{exists_in_real_folder, remove_empty_parents, remove_empty_tree};
 use super::ignored_obstructions::refuse_obstructions;
 use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
 use super::no_conversion::{is_portable_path, needs_no_conversion, verbatim_rule};
 use super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
 use super::open_operation::require_no_open_operation;
-use super::path::{self, nul_separated};
+use super::path::nul_separated;
 use super::preflight::refuse_unchangeable;
-use super::quarantine::{
-    Quarantine, exists_in_real_folder, matches_blob, remove_empty_parents, remove_empty_tree,
-};
+use super::quarantine::{Quarantine, matches_blob};
 use super::recovery::may_be_written_by_git;
 use super::refresh_index::IndexRefresh;
 use super::sparse_entries::{mark_skip_worktree, pattern_exceptions};
 use super::sparse_patterns::SparsePatterns;
-use super::transition::{WorktreeContext, tree_attribute_files};
-use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, diff, index_flags, tree_changes};
+use super::tree_diff::tree_attribute_files;
+use super::worktree_context::WorktreeContext;
+use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, index_flags, tree_changes};
 use crate::fail_points;
 
 /// Callback that saves a commit of files that other processes have written where git-proq restores its own.
@@ -96,7 +97,7 @@ impl SnapshotFiles {
         tracked.retain(|c| ![c.old, c.new].into_iter().flatten().any(TreeFile::is_gitlink));
         let untracked = match snapshot.untracked_tree {
             None => Vec::new(),
-            Some(id) => diff::tree_files(tree.repo, id, &BTreeSet::new())?,
+            Some(id) => tree_diff::tree_files(tree.repo, id, &BTreeSet::new())?,
         };
         let ignored = snapshot.ignored.iter().map(|file| (file.path.clone(), file.to_tree_file())).collect();
         Ok(SnapshotFiles { base: snapshot.base, tracked, untracked, ignored })
@@ -305,7 +306,7 @@ impl SnapshotFiles {
         empty_dirs: &[RepoPath],
     ) -> Result<Option<Oid>, Error> {
         let written_paths: BTreeSet<RepoPath> =
-            path::read_path_list(&tree.scratch.join(WRITTEN_LIST))?.into_iter().collect();
+            path_list::read_path_list(&tree.scratch.join(WRITTEN_LIST))?.into_iter().collect();
         let removed = Quarantine::create_unused(tree.scratch, "filled")?;
         // Every file was parked before anything was written. A file that is no longer parked was restored by
         // an interrupted recovery, and may resemble a prefix of HEAD's file.
@@ -372,7 +373,7 @@ fn record_planned_writes(tree: &WorktreeContext<'_>, paths: &[RepoPath]) -> Resu
     if !obstacles.is_empty() {
         return Err(raced_error(tree, obstacles));
     }
-    path::write_path_list(&tree.scratch.join(WRITTEN_LIST), paths)
+    path_list::write_path_list(&tree.scratch.join(WRITTEN_LIST), paths)
 }
 
 /// Marks the files that the sparse patterns exclude as skip-worktree in `index`. Returns the other files.

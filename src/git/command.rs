@@ -1,5 +1,6 @@
 //! Git subprocess runner: no shell, fixed language, scrubbed environment, captured stderr.
 
+use super::watchdog::CancelCheck;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -19,9 +20,6 @@ use super::failed_program::FailedProgram;
 use super::hook_output::{stderr_is_terminal, wait_and_forward};
 use super::watchdog::Watchdog;
 use super::{Error, Oid, UnusableError};
-
-/// Callback that returns true once the caller no longer wants the result that it waits for.
-pub(crate) type CancelCheck<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Callback that receives git's output in chunks.
 pub(crate) type PrintChunk<'a> = &'a mut dyn FnMut(&[u8]);

@@ -3,7 +3,7 @@
 
 use gix::objs::FindExt;
 
-use super::forecast::object_store;
+use super::objects::object_store;
 use super::{Error, Oid, Repo, TempObjectStore};
 
 impl Repo {

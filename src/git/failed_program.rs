@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::Error;
-use super::error::first_error_line;
-use super::refs::BRANCH_PREFIX;
+use super::head::BRANCH_PREFIX;
 use crate::explain::shell_quote_bytes;
 
 /// Texts in git's output when the reference-transaction hook refuses.
@@ -82,19 +80,12 @@ impl FailedProgram {
         })
     }
 
-    /// Converts the error of a failed signature to [`FailedProgram::Signature`]; returns any other error
-    /// unchanged.
-    pub(super) fn map_signing_error(error: Error) -> Error {
-        match &error {
-            Error::Command { stderr, .. } if stderr.lines().any(is_signing_error) => {
-                let reason =
-                    last_line(stderr.lines().filter(|line| *line != NO_GPG_OUTPUT)).unwrap_or_default();
-                Error::Program(FailedProgram::Signature {
-                    reason: reason.trim_start_matches("error: ").to_owned(),
-                })
-            }
-            _ => error,
-        }
+    /// Creates the error of the program that signs commits, from git's output. Returns `None` if another reason
+    /// made git fail.
+    pub(super) fn from_signing_program(stderr: &str) -> Option<FailedProgram> {
+        stderr.lines().find(|line| is_signing_error(line))?;
+        let reason = last_line(stderr.lines().filter(|line| *line != NO_GPG_OUTPUT)).unwrap_or_default();
+        Some(FailedProgram::Signature { reason: reason.trim_start_matches("error: ").to_owned() })
     }
 
     /// Creates the error of a reference-transaction hook that refused to move the ref `name`, from git's
@@ -138,6 +129,18 @@ pub(super) fn filter_error_line(stderr: &str) -> String {
     match filter_lines().find(mentions_error).or_else(|| filter_lines().next()) {
         Some(line) => line.trim().to_owned(),
         None => first_error_line(stderr, "it said nothing"),
+    }
+}
+
+/// Returns the line of `stderr` that gives the reason, or `status` when there is none.
+pub(super) fn first_error_line(stderr: &str, status: &str) -> String {
+    let line = stderr
+        .lines()
+        .find(|l| l.starts_with("fatal:") || l.starts_with("error:"))
+        .or_else(|| stderr.lines().find(|l| !l.trim().is_empty()));
+    match line {
+        Some(line) => line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_owned(),
+        None => status.to_owned(),
     }
 }
 

@@ -10,13 +10,15 @@ use gix::bstr::ByteSlice;
 use gix::index::entry::Stat;
 use gix::index::extension::Tree as Cached;
 
+use super::attributes::attribute_paths;
+use super::folders::{has_real_parents, remove_empty_parents};
 use super::index::{NewIndex, file_system_time};
 use super::no_conversion::needs_no_conversion;
-use super::quarantine::{Quarantine, has_real_parents, matches_blob, remove_empty_parents};
+use super::quarantine::{Quarantine, matches_blob};
 use super::raw_index::{self, IndexEdit, RawIndex};
 use super::status_walk::index_stat;
-use super::transition::{WorktreeContext, attribute_paths};
 use super::tree_reader::TreeReader;
+use super::worktree_context::WorktreeContext;
 use super::{Change, Error, Oid, Repo, RepoPath, TreeFile};
 
 /// Writes the files of `changes` and turns the worktree's `index` into the one of commit `to`. Returns

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::quarantine::has_real_parents;
+use super::folders::has_real_parents;
 use super::{Change, Error, Repo, RepoPath};
 
 /// Permission bits of a file or folder of a worktree.

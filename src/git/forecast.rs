@@ -5,6 +5,7 @@
 //! are merged line by line, as long as git would use its own text merge for them. Everything else is left to
 //! git.
 
+use super::objects::object_store;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -131,14 +132,6 @@ pub(super) fn conflicting_hunks(
     }
     let edits = |to: &[u8]| text_merge::diff_lines(&base, to);
     Ok(text_merge::find_conflicts(&ours, &edits(&ours), &theirs, &edits(&theirs)))
-}
-
-/// Opens the repository's object store, with a temporary object folder in front of it if one is given.
-pub(super) fn object_store(repo: &Repo, objects: Option<&TempObjectStore>) -> Result<gix::OdbHandle, Error> {
-    match objects {
-        None => Ok(repo.gix.objects.clone()),
-        Some(temp_objects) => temp_objects.open(repo),
-    }
 }
 
 /// Returns what a forecast depends on besides the three trees: merge settings, attribute files outside of

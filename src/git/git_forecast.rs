@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::forecast::{PathConflict, conflicting_hunks, object_store};
+use super::forecast::{PathConflict, conflicting_hunks};
 use super::merge_drivers::MergeDrivers;
+use super::objects::object_store;
 use super::parallel::parallel_map;
 use super::tree_merge::{UnmergedStage, parse_stage, write_attribute_files};
 use super::tree_reader::TreeReader;

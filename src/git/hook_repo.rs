@@ -1,11 +1,12 @@
 //! Repository that a hook runs for, and the hooks in the repository's own hook folder.
 
+use super::git_dir::{find_git_dir, shared_git_dir};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::head_file::{has_head, read_head};
+use super::head_file::read_head;
 use super::open_operation::AUTOSTASH_FILES;
 use super::{Error, Program, Repo};
 
@@ -64,27 +65,6 @@ impl HookRepo {
             .iter()
             .any(|name| std::fs::read(self.git_dir.join(name)).is_ok_and(|text| text.trim_ascii_end() == id))
     }
-}
-
-/// Returns the git directory that all worktrees share, given the one of a worktree.
-fn shared_git_dir(git_dir: &Path) -> Option<PathBuf> {
-    match std::fs::read(git_dir.join("commondir")) {
-        Ok(text) => git_dir.join(OsStr::from_bytes(text.trim_ascii_end())).canonicalize().ok(),
-        Err(_) => Some(git_dir.to_owned()),
-    }
-}
-
-/// Returns the git directory of the worktree at `dir`, or `dir` if it is a git directory itself.
-pub(super) fn find_git_dir(dir: &Path) -> Option<PathBuf> {
-    let link = dir.join(".git");
-    if link.is_dir() {
-        return Some(link);
-    }
-    if let Ok(text) = std::fs::read(&link) {
-        let target = text.strip_prefix(b"gitdir: ")?;
-        return Some(dir.join(OsStr::from_bytes(target.trim_ascii_end())));
-    }
-    (has_head(dir) && dir.join("objects").is_dir()).then(|| dir.to_owned())
 }
 
 /// Returns the repository's own hook with this name, as git would start it from `dir`; `None` if git would

@@ -154,7 +154,7 @@ struct LoadedRules {
 }
 
 fn load_rules(dir: &Path, index: &State, source: Source) -> Option<LoadedRules> {
-    let repo = super::settings::open(dir)?;
+    let repo = super::open_settings::open(dir)?;
     let is_exact = finds_same_excludes_file(&repo);
     let stack = repo.excludes(index, None, source).ok()?.detach();
     Some(LoadedRules { repo, stack, is_exact })

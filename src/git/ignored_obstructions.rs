@@ -9,13 +9,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::obstructions::obstruction_above;
-use super::quarantine::{FILES_DIR, has_real_parents};
+use super::folders::{has_real_parents, obstruction_above};
+use super::quarantine::FILES_DIR;
 use super::sparse_entries::skipped_obstructions;
-use super::special_files;
 use super::status::{StatusEntry, StatusKind, WorktreeStatus};
-use super::transition::WorktreeContext;
-use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index_flags, tree_changes};
+use super::worktree_context::WorktreeContext;
+use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index_flags, special_files, tree_changes};
 use crate::regular_file::{self, LinkPolicy};
 
 /// Ignored file of a snapshot. No object holds its content, only the file itself.

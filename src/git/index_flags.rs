@@ -9,7 +9,7 @@ use gix::index::entry::{Flags, Mode, Stage, Stat};
 
 use super::path::nul_separated;
 use super::status::{StatusEntry, StatusKind, WorktreeStatus};
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Error, Repo, RepoPath, index};
 
 /// Options that keep git from changing flags. In a sparse checkout git clears skip-worktree of an existing

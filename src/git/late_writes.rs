@@ -8,7 +8,7 @@ use std::path::Path;
 use super::clear::SnapshotFiles;
 use super::quarantine::{Quarantine, move_without_replacing};
 use super::sparse_entries::present_files;
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Error, Oid, RepoPath, Snapshot, TreeFile};
 
 /// Captures bytes that a logger or a server wrote to parked files through an open descriptor after `snapshot`

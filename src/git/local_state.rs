@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::file_modes::{PathMode, needed_modes, unusual_modes};
+use super::folders::exists_in_real_folder;
 use super::index_flags::{self, FlaggedEntry};
-use super::quarantine::exists_in_real_folder;
 use super::sparse_patterns::{SparseExceptions, SparsePatterns};
 use super::untracked_folders::empty_folders_at;
 use super::{Change, Error, Oid, Repo, RepoPath, tree_changes};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use gix::index::decode::Options;
 
-use super::hook_repo::find_git_dir;
-use super::{Error, Repo, RepoPath, UnusableError, settings};
+use super::git_dir::find_git_dir;
+use super::{Error, RepoPath, UnusableError};
 
 /// Refuses a repository that has a checkout although it is configured as bare. If a branch moved there, the
 /// checkout's files would stay behind, and the next commit would revert what has landed. A repository from
@@ -86,36 +86,12 @@ pub(super) fn refuse_shared_worktree(gix: &gix::Repository, common_dir: &Path) -
     }))
 }
 
-impl Repo {
-    /// Refuses to continue if a command has changed the main checkout's folder in git's settings: git would
-    /// change files there.
-    ///
-    /// # Errors
-    /// Returns [`UnusableError::CheckoutElsewhere`] or [`UnusableError::SharedWorktree`].
-    pub(crate) fn require_same_checkout(&self) -> Result<(), Error> {
-        let Some(current) = settings::open(self.gix.git_dir()) else { return Ok(()) };
-        refuse_shared_worktree(&current, self.common_dir())?;
-        let worktree_setting =
-            |gix: &gix::Repository| gix.config_snapshot().string("core.worktree").map(|value| value.to_vec());
-        match worktree_setting(&current) {
-            Some(setting) if worktree_setting(&self.gix).as_ref() != Some(&setting) => {
-                Err(Error::Unusable(UnusableError::CheckoutElsewhere {
-                    git_dir: self.common_dir().to_owned(),
-                    dir: RepoPath::new(setting).to_fs_path(self.common_dir()),
-                    config: deciding_config_file(&current, "worktree", self.common_dir()),
-                }))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
 fn is_same_dir(path: &Path, common_dir: &Path) -> bool {
     path.canonicalize().is_ok_and(|real_path| real_path == common_dir)
 }
 
 /// Returns the configuration file whose value of a `core` setting applies.
-fn deciding_config_file(gix: &gix::Repository, name: &str, common_dir: &Path) -> PathBuf {
+pub(super) fn deciding_config_file(gix: &gix::Repository, name: &str, common_dir: &Path) -> PathBuf {
     let snapshot = gix.config_snapshot();
     let sections = snapshot.plumbing().sections_by_name("core").into_iter().flatten();
     let setting_sections = sections.filter(|section| section.body().contains_value_name(name));

@@ -4,26 +4,19 @@
 //! The result errs on one side: a path that some rule could give a merge driver counts as special, whichever
 //! rule would win.
 
+use super::attributes::{Rule, any_rule_matches, attribute_files};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 
-use gix::bstr::{BStr, ByteSlice};
-use gix::glob::{Pattern, pattern::Case, wildmatch::Mode};
+use gix::bstr::ByteSlice;
+use gix::glob::Pattern;
 
 use super::tree_reader::TreeReader;
 use super::{Error, Repo};
 
 /// Name of the file that sets the attributes of the paths in its folder.
 const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
-
-/// File of the attributes that git reads for all users.
-const SYSTEM_ATTRIBUTES: &str = "/etc/gitattributes";
-
-/// Pattern whose paths may use a merge driver; `None` for a pattern that cannot be parsed here, which matches
-/// all paths.
-pub(super) type Rule = Option<Pattern>;
 
 /// Merge rules that hold for all trees of one repository.
 #[derive(Debug, Clone, Default)]
@@ -60,21 +53,6 @@ impl GlobalMergeRules {
         }
         out
     }
-}
-
-/// Returns the paths of the attribute files that belong to no tree: of the system, of the repository and of
-/// the user.
-pub(super) fn attribute_files(repo: &Repo) -> Vec<PathBuf> {
-    let user = repo.gix.config_snapshot().trusted_path("core.attributesFile").ok().flatten();
-    // git resolves the path against its working directory, which is the top of a checkout.
-    let user = user.map(|path| repo.command_dir().join(path));
-    let user = user.or_else(|| {
-        let config_home = std::env::var_os("XDG_CONFIG_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
-        Some(config_home.or_else(|| Some(std::env::home_dir()?.join(".config")))?.join("git/attributes"))
-    });
-    let mut out = vec![PathBuf::from(SYSTEM_ATTRIBUTES), repo.common_dir().join("info/attributes")];
-    out.extend(user);
-    out
 }
 
 /// Merge rules of trees: the global ones and a cache of parsed `.gitattributes` blobs, each read once.
@@ -123,20 +101,6 @@ impl MergeRules {
         self.rules_by_file.borrow_mut().insert(id, Rc::clone(&rules));
         Ok(rules)
     }
-}
-
-pub(super) fn any_rule_matches(rules: &[Rule], path: &[u8]) -> bool {
-    let name = path.rfind_byte(b'/').map(|at| at + 1);
-    rules.iter().any(|rule| match rule {
-        None => true,
-        Some(pattern) => pattern.matches_repo_relative_path(
-            BStr::new(path),
-            name,
-            Some(false),
-            Case::Fold,
-            Mode::NO_MATCH_SLASH_LITERAL,
-        ),
-    })
 }
 
 /// Parses an attribute file and returns a rule for each line that sets a merge attribute.

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
 
+use super::head::BRANCH_PREFIX;
 use super::head_file::read_head;
 use super::new_worktree::is_plain_ref_component;
-use super::refs::BRANCH_PREFIX;
 use super::{Oid, Repo};
 use crate::fail_points;
 

@@ -2,12 +2,13 @@
 //! setting, attribute or hook requires more. If the result is not certain, the check fails and git does the
 //! work.
 
+use super::open_settings;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::merge_rules::attribute_files;
-use super::transition::{WorktreeContext, attribute_paths};
-use super::{Change, Repo, RepoPath, TreeFile, settings};
+use super::attributes::{attribute_files, attribute_paths};
+use super::worktree_context::WorktreeContext;
+use super::{Change, Repo, RepoPath, TreeFile};
 
 /// Limits for handling files in process: number of paths, and size of one blob in bytes. Beyond them git does
 /// the work, and its start-up time does not matter.
@@ -109,7 +110,7 @@ fn has_nested_paths(changes: &[Change]) -> bool {
 /// Returns whether settings, attributes sources or hooks of the worktree require git. The settings are read
 /// again, because a landing may have waited for a long time and worktrees may differ.
 fn has_conversion_settings(repo: &Repo, dir: &Path) -> bool {
-    let Some(local_repo) = settings::open(dir) else { return true };
+    let Some(local_repo) = open_settings::open(dir) else { return true };
     let config = local_repo.config_snapshot();
     // A key without a value is true and has no text.
     let is_on =

@@ -170,3 +170,11 @@ impl Drop for TempObjectStore {
         drop(std::fs::remove_dir_all(&self.dir));
     }
 }
+
+/// Opens the repository's object store, with a temporary object folder in front of it if one is given.
+pub(super) fn object_store(repo: &Repo, objects: Option<&TempObjectStore>) -> Result<gix::OdbHandle, Error> {
+    match objects {
+        None => Ok(repo.gix.objects.clone()),
+        Some(temp_objects) => temp_objects.open(repo),
+    }
+}

@@ -1,15 +1,16 @@
 //! Obstructions in the way of restored files: files that others wrote at those places are saved in a commit
 //! or under another name.
 
+use super::folders::obstruction_above;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use rustix::fs::{Access, access};
 
 use super::commit::NewCommit;
+use super::folders::remove_empty_tree;
 use super::path::nul_separated;
-use super::quarantine::remove_empty_tree;
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Error, Oid, RepoPath, index};
 
 /// Path that occupies the place of a file to restore.
@@ -31,11 +32,6 @@ pub(super) fn detect_obstruction(root: &Path, path: &RepoPath) -> Option<Obstruc
     remove_empty_tree(&target);
     let meta = target.symlink_metadata().ok()?;
     Some(Obstruction { path: path.clone(), is_replaceable: !meta.is_dir() })
-}
-
-/// Returns the path above `path` that exists and is not a folder.
-pub(super) fn obstruction_above(root: &Path, path: &RepoPath) -> Option<RepoPath> {
-    path.parents().find(|parent| parent.to_fs_path(root).symlink_metadata().is_ok_and(|meta| !meta.is_dir()))
 }
 
 /// Saves obstructions. Those that a rename replaces go into a commit if git can read them and does not ignore

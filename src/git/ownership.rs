@@ -1,13 +1,14 @@
 //! Ownership check of a repository: one that git refuses, because another user owns it or because it is bare
 //! and was not named explicitly, is refused before any of its settings is read and before any program runs.
 
+use super::open_settings;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gix::discover::upwards;
 use gix::sec::trust::DefaultForLevel as _;
 
-use super::{Error, Program, settings};
+use super::{Error, Program};
 use crate::explain::shell_quote_path;
 
 /// Start of the command in git's advice that adds an exception.
@@ -164,7 +165,8 @@ pub(super) fn classify_trust_error(error: Error, dir: &Path) -> Error {
 /// Returns the options for opening a repository with gix, given the result of [`check_trust`]: git alone
 /// decides what is trusted.
 pub(super) fn open_options(trust: Trust) -> gix::sec::trust::Mapping<gix::open::Options> {
-    let options_for_level = |level| settings::git_open_options(gix::open::Options::default_for_level(level));
+    let options_for_level =
+        |level| open_settings::git_open_options(gix::open::Options::default_for_level(level));
     match trust {
         Trust::Owned => gix::sec::trust::Mapping {
             full: options_for_level(gix::sec::Trust::Full),

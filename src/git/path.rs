@@ -2,8 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -69,32 +67,6 @@ pub(super) fn nul_separated<'p>(paths: impl IntoIterator<Item = &'p RepoPath>) -
         out.push(0);
     }
     out
-}
-
-/// Writes paths to a file for recovery after a crash or a power cut. The list is on disk before anything
-/// happens to the paths. An empty list creates no file.
-pub(super) fn write_path_list(file_path: &Path, paths: &[RepoPath]) -> Result<(), super::Error> {
-    if paths.is_empty() && !file_path.exists() {
-        return Ok(());
-    }
-    let written = File::create(file_path).and_then(|mut file| {
-        file.write_all(&nul_separated(paths))?;
-        file.sync_all()
-    });
-    written.map_err(super::Error::io("write", file_path))
-}
-
-/// Reads the paths from a list file; none if the file is missing. An entry without a terminator may be the
-/// start of a name, as a full disk leaves it: nothing has happened to that path, so it is skipped.
-pub(super) fn read_path_list(file_path: &Path) -> Result<Vec<RepoPath>, super::Error> {
-    match std::fs::read(file_path) {
-        Ok(text) => {
-            let terminated = text.split_inclusive(|b| *b == 0).filter_map(|path| path.strip_suffix(&[0]));
-            Ok(terminated.filter(|path| !path.is_empty()).map(RepoPath::new).collect())
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(super::Error::io("read", file_path)(e)),
-    }
 }
 
 /// Escapes control characters and bytes that are not UTF-8, so that a path stays on one line.
@@ -185,19 +157,6 @@ mod tests {
     }
 
     /// Promise: operations/truncated-list
-    #[test]
-    fn ignores_name_without_terminator() {
-        let dir = tempfile::tempdir().unwrap();
-        let list = dir.path().join("list");
-        for (text, paths) in
-            [(&b"a\0b/c\0a.js"[..], &["a", "b/c"][..]), (b"a.js", &[]), (b"a\0", &["a"]), (b"", &[])]
-        {
-            std::fs::write(&list, text).unwrap();
-            let noted: Vec<String> = read_path_list(&list).unwrap().iter().map(ToString::to_string).collect();
-            assert_eq!(noted, paths);
-        }
-    }
-
     #[test]
     fn parents_start_at_top() {
         let all: Vec<String> = RepoPath::new("a/b/c").parents().map(|p| p.to_string()).collect();

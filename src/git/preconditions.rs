@@ -4,16 +4,16 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::diff::tree_changes_by_git;
+use super::head::{Head, RefMove};
 use super::local_state::LocalState;
 use super::open_operation::require_no_open_operation;
 use super::preflight::refuse_unchangeable;
 use super::recovery::{has_ref_moved, remove_untouched_marker, write_untouched_marker};
-use super::ref_transaction::{Head, RefMove};
 use super::sparse_entries::written_changes;
 use super::sparse_patterns::SparseExceptions;
 use super::status::{changed_paths_since, status};
-use super::transition::WorktreeContext;
+use super::tree_diff::tree_changes_by_git;
+use super::worktree_context::WorktreeContext;
 use super::{
     Change, Error, LocalChangesHint, Oid, RepoPath, TempObjectStore, TreeFile, index_flags, tree_changes,
     tree_paths,

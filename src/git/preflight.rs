@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Change, Error, Oid, RepoPath, TreeFile};
 
 /// Fails if git could not remove or replace a file of `changes`.

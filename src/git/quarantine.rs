@@ -1,8 +1,8 @@
 //! Quarantine of files in transit: parked by rename or by hard link, checked by content, restored without
 //! loss.
 
+use super::folders::{has_real_parents, is_file_in_real_folder, remove_empty_parents};
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
@@ -15,10 +15,9 @@ use gix::index::fs::Metadata;
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use super::file_copy::{copy_file, is_copy_on_other_device, is_identical, remove_temp_copies};
-use super::index;
 use super::path::nul_separated;
-use super::transition::WorktreeContext;
-use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index_flags};
+use super::worktree_context::WorktreeContext;
+use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index, index_flags};
 use crate::fail_points;
 
 /// Name of the folder in a quarantine that contains the files.
@@ -349,21 +348,6 @@ pub(super) fn link_ctime_options<'p>(
     index_flags::refresh_stat_data(repo, dir, index).map(|()| &[][..])
 }
 
-/// Returns whether `path` is a file or link below `root` and all its parents are real folders.
-pub(super) fn is_file_in_real_folder(root: &Path, path: &RepoPath) -> bool {
-    path.to_fs_path(root).symlink_metadata().is_ok_and(|m| !m.is_dir()) && has_real_parents(root, path)
-}
-
-/// Returns whether `path` exists below `root` and all its parents are real folders.
-pub(super) fn exists_in_real_folder(root: &Path, path: &RepoPath) -> bool {
-    path.to_fs_path(root).symlink_metadata().is_ok() && has_real_parents(root, path)
-}
-
-/// Returns whether all existing parents of a path are real folders; a link would lead elsewhere.
-pub(super) fn has_real_parents(root: &Path, path: &RepoPath) -> bool {
-    path.parents().all(|parent| parent.to_fs_path(root).symlink_metadata().map_or(true, |meta| meta.is_dir()))
-}
-
 /// Renames a file without replacing another; across file systems, copies and then removes it.
 pub(super) fn move_without_replacing(from: &Path, to: &Path) -> Result<(), Error> {
     let failed = |e: std::io::Error| Error::io("move a file to", to)(e);
@@ -412,84 +396,5 @@ fn ensure_writable_folder(dir: &Path, mut permissions: Permissions) {
     if access(dir, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         permissions.set_mode(permissions.mode() | 0o700);
         drop(std::fs::set_permissions(dir, permissions));
-    }
-}
-
-/// Removes the empty parent folders of `path` below `root`, up to the first that is not empty.
-pub(super) fn remove_empty_parents(root: &Path, path: &RepoPath) {
-    let mut parents: Vec<RepoPath> = path.parents().collect();
-    while let Some(parent) = parents.pop() {
-        if parent.as_bytes() == OsStr::new("").as_encoded_bytes() {
-            break;
-        }
-        if !remove_if_empty(&parent.to_fs_path(root)) {
-            break;
-        }
-    }
-}
-
-/// Removes a folder if it contains only empty folders. If it contains a file, only the empty folders next to
-/// that file are removed.
-pub(super) fn remove_empty_tree(dir: &Path) {
-    if !dir.symlink_metadata().is_ok_and(|m| m.is_dir()) {
-        return;
-    }
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        remove_empty_tree(&entry.path());
-    }
-    drop(remove_empty_folder(dir));
-}
-
-/// Removes a folder of parked files if no file is left in it.
-pub(crate) fn remove_empty_parked_dir(dir: &Path) {
-    remove_empty_tree(dir);
-}
-
-/// Removes a folder if it is empty, and returns whether it no longer exists. A folder that was missing before
-/// counts: the process that removed it may have stopped before it removed the parent.
-pub(crate) fn remove_if_empty(dir: &Path) -> bool {
-    remove_empty_folder(dir).map_or_else(|e| e.kind() == ErrorKind::NotFound, |()| true)
-}
-
-/// Removes a folder if it is empty. A temporary failure is worth a second attempt, because no later step
-/// removes the folder.
-pub(super) fn remove_empty_folder(dir: &Path) -> std::io::Result<()> {
-    retry_removal_once(|| std::fs::remove_dir(dir))
-}
-
-/// Runs a removal, and repeats it once if it failed for a reason that may be temporary.
-fn retry_removal_once(mut remove: impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
-    remove().or_else(|e| match e.kind() {
-        ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound | ErrorKind::NotADirectory => Err(e),
-        _ => remove(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Error, ErrorKind};
-
-    use super::{RepoPath, remove_empty_parents, retry_removal_once};
-
-    #[test]
-    fn removes_empty_parent_of_missing_folder() {
-        let root = tempfile::tempdir().unwrap();
-        std::fs::create_dir(root.path().join("deep")).unwrap();
-        remove_empty_parents(root.path(), &RepoPath::new(b"deep/er/file"));
-        assert!(!root.path().join("deep").exists());
-        // A folder with another entry stays.
-        std::fs::create_dir_all(root.path().join("deep/other")).unwrap();
-        remove_empty_parents(root.path(), &RepoPath::new(b"deep/er/file"));
-        assert!(root.path().join("deep/other").exists());
-    }
-
-    #[test]
-    fn retries_failed_removal_once() {
-        let mut results = vec![Ok(()), Err(Error::other("input/output error"))];
-        assert!(retry_removal_once(|| results.pop().unwrap()).is_ok());
-        assert!(results.is_empty());
-        let mut results = vec![Ok(()), Err(Error::from(ErrorKind::DirectoryNotEmpty))];
-        assert!(retry_removal_once(|| results.pop().unwrap()).is_err());
-        assert_eq!(results.len(), 1);
     }
 }

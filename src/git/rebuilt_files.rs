@@ -9,11 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::file_modes::{PathMode, apply_modes};
-use super::index;
 use super::path::nul_separated;
 use super::quarantine::Quarantine;
-use super::transition::WorktreeContext;
-use super::{Error, Oid, RepoPath};
+use super::worktree_context::WorktreeContext;
+use super::{Error, Oid, RepoPath, index};
 
 /// Files of one tree that are built in a scratch folder and moved to a worktree.
 pub(super) struct RebuiltFiles<'a> {

@@ -6,14 +6,15 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::clear::SnapshotFiles;
+use super::head::{Head, RefMove};
 use super::index::{self, IndexLockState, NewIndex};
 use super::quarantine::{Quarantine, matches_blob};
-use super::ref_transaction::{self, Head, RefMove};
 use super::restore::SnapshotRestore;
 use super::stale_locks::StaleLocks;
-use super::transition::{AppliedChanges, REPLACED_DIR, WorktreeContext};
+use super::transition::{AppliedChanges, REPLACED_DIR};
 use super::truncated_files::is_truncated_copy;
-use super::{Error, Oid, Repo, RepoPath, Snapshot, TreeFile, tree_changes};
+use super::worktree_context::WorktreeContext;
+use super::{Error, Oid, Repo, RepoPath, Snapshot, TreeFile, ref_transaction, tree_changes};
 
 /// Outcome of the recovery of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Move of a branch or of HEAD of one worktree as a prepared transaction: locked first, committed last.
 
+use super::{Head, RefMove};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -8,49 +9,11 @@ use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use super::head_file::read_head;
-use super::index::{create_lock_file, is_same_file};
+use super::lock_file::{create_lock_file, is_same_file};
 use super::refs::classify_ref_failure;
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Error, Oid, Repo};
-
-/// Branch or commit that HEAD of a worktree names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Head {
-    /// A branch, without `refs/heads/`.
-    Branch(String),
-    /// A commit.
-    Detached(Oid),
-}
-
-impl std::fmt::Display for Head {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Head::Branch(name) => f.write_str(name),
-            Head::Detached(oid) => f.write_str(&oid.short()),
-        }
-    }
-}
-
-/// Ref that a transition moves, with its values where the transition's commits do not give them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RefMove {
-    /// No ref: the branch has already moved, and only files and index follow.
-    Nothing,
-    /// A branch that HEAD is on, from the transition's old commit to its new one.
-    Branch(String),
-    /// HEAD itself, to another branch or commit.
-    Switch {
-        /// Branch or commit that HEAD names before the move.
-        from: Head,
-        /// Branch or commit that HEAD will name.
-        to: Head,
-    },
-}
 
 /// Ref transaction that holds its locks. Dropping it releases them and changes nothing.
 #[must_use]
@@ -171,24 +134,6 @@ fn start_detach<'a>(
     UpdateRefProcess::start(repo, dir, &command, message, None, None)
         .map(PreparedMove::UpdateRef)
         .map(PendingMove::without_retry)
-}
-
-impl RefMove {
-    /// Returns the name of the moved ref for display.
-    pub(super) fn display_name(&self) -> String {
-        match self {
-            RefMove::Branch(name) => name.clone(),
-            RefMove::Nothing | RefMove::Switch { .. } => "HEAD".to_owned(),
-        }
-    }
-
-    /// Returns the move in the opposite direction.
-    pub(crate) fn inverse(&self) -> RefMove {
-        match self {
-            RefMove::Switch { from, to } => RefMove::Switch { from: to.clone(), to: from.clone() },
-            unchanged => unchanged.clone(),
-        }
-    }
 }
 
 impl PreparedMove {

@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use super::attributes::attribute_paths;
 use super::index::NewIndex;
 use super::no_conversion::{MAX_BLOB_BYTES, VerbatimRule, verbatim_rule};
 use super::raw_index::{self, RawEntry, RawIndex};
-use super::transition::{WorktreeContext, attribute_paths};
+use super::worktree_context::WorktreeContext;
 use super::{Error, Oid, Repo, RepoPath, TreeFile};
 use crate::fail_points;
 

@@ -1,6 +1,6 @@
 //! Refs: reads them, and moves single ones by compare-and-swap.
 
-use std::borrow::Cow;
+use super::head::BRANCH_PREFIX;
 use std::path::Path;
 
 use gix::refs::TargetRef;
@@ -8,10 +8,6 @@ use gix::refs::TargetRef;
 use super::failed_program::FailedProgram;
 use super::head_file::{read_head, read_symbolic_ref};
 use super::{Error, Head, Oid, Repo, UnusableError};
-use crate::explain::shell_quote;
-
-/// Prefix of a branch's full ref name.
-pub(super) const BRANCH_PREFIX: &str = "refs/heads/";
 
 /// Maximum length of a chain of symbolic refs that git follows.
 const MAX_SYMREF_DEPTH: usize = 5;
@@ -33,27 +29,6 @@ pub(super) fn classify_ref_failure(name: String, stderr: &str, fallback: &str) -
         Some((lock, _)) => Error::RefLocked { name, lock: lock.into() },
         None => Error::RefNotMoved { name, reason: reason.to_owned() },
     }
-}
-
-/// Returns the hint for a ref that git did not move, by its name and the reason.
-pub(super) fn ref_failure_hint(name: &str, reason: &str) -> Cow<'static, str> {
-    let conflicting_ref =
-        reason.split_once("' exists; cannot create").and_then(|(before, _)| before.rsplit_once('\''));
-    if let Some(branch) = conflicting_ref.and_then(|(_, other)| other.strip_prefix(BRANCH_PREFIX)) {
-        return format!("rename the branch in its way: git branch -m {} NEW-NAME", shell_quote(branch))
-            .into();
-    }
-    if reason.ends_with("reference broken") || reason.ends_with("Too many levels of symbolic links") {
-        let remove = ref_removal_command(name);
-        return format!("its file holds no commit; remove it, then run the command again: {remove}").into();
-    }
-    "run the command again".into()
-}
-
-/// Returns the command that removes the file of a fully named ref, which git does not remove if the file
-/// contains no commit id.
-pub(crate) fn ref_removal_command(name: &str) -> String {
-    format!("rm \"$(git rev-parse --git-path {})\"", shell_quote(name))
 }
 
 /// Returns whether a ref's file contains neither an object id nor the name of another ref. A file that cannot

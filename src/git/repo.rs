@@ -1,5 +1,8 @@
 //! Discovery of the repository from the current folder, and the facts that git-proq needs about it.
 
+use super::{RepoPath, UnusableError, open_settings};
+use rustix::fs::Access;
+use rustix::fs::access;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,8 +12,11 @@ use std::rc::Rc;
 use super::head_file::{open_with_symlink_head, reject_symlink_head};
 use super::tree_reader::TreeReader;
 use super::version::Version;
-use super::{Command, Error, Oid, Program, main_checkout, ownership, settings};
+use super::{Command, Error, Oid, Program, main_checkout, ownership};
 use crate::regular_file::{self, LinkPolicy};
+
+/// Folders of the git directory that nearly every change writes to; the empty name is the directory itself.
+const WRITTEN_FOLDERS: [&str; 4] = ["", "objects", "refs", "refs/heads"];
 
 /// Size in bytes of the cache of unpacked objects. A landing reads the same commits of its base repeatedly.
 const OBJECT_CACHE_BYTES: usize = 4 * 1024 * 1024;
@@ -65,7 +71,7 @@ impl Repo {
                 open_with_symlink_head(&program, dir)?.ok_or_else(|| no_repository_error(&program, dir))?
             }
         };
-        settings::apply_git_settings(&mut gix);
+        open_settings::apply_git_settings(&mut gix);
         gix.object_cache_size_if_unset(OBJECT_CACHE_BYTES);
         let common_dir = canonicalize_or_keep(gix.common_dir());
         main_checkout::refuse_shared_worktree(&gix, &common_dir)?;
@@ -218,6 +224,45 @@ impl Repo {
         } else {
             canonicalize_or_keep(&target)
         })
+    }
+
+    /// Fails if a folder of the git directory is not writable, since started changes could not be undone.
+    ///
+    /// # Errors
+    /// [`UnusableError::NotWritable`].
+    pub(crate) fn require_writable(&self) -> Result<(), Error> {
+        let mut folders =
+            WRITTEN_FOLDERS.iter().map(|name| self.common_dir().join(name).components().collect());
+        let is_unwritable = |dir: &PathBuf| {
+            let required = Access::WRITE_OK | Access::EXEC_OK;
+            dir.is_dir() && access(dir, required) == Err(rustix::io::Errno::ACCESS)
+        };
+        match folders.find(is_unwritable) {
+            Some(dir) => Err(Error::Unusable(UnusableError::NotWritable { dir })),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses to continue if a command has changed the main checkout's folder in git's settings: git would
+    /// change files there.
+    ///
+    /// # Errors
+    /// Returns [`UnusableError::CheckoutElsewhere`] or [`UnusableError::SharedWorktree`].
+    pub(crate) fn require_same_checkout(&self) -> Result<(), Error> {
+        let Some(current) = open_settings::open(self.gix.git_dir()) else { return Ok(()) };
+        main_checkout::refuse_shared_worktree(&current, self.common_dir())?;
+        let worktree_setting =
+            |gix: &gix::Repository| gix.config_snapshot().string("core.worktree").map(|value| value.to_vec());
+        match worktree_setting(&current) {
+            Some(setting) if worktree_setting(&self.gix).as_ref() != Some(&setting) => {
+                Err(Error::Unusable(UnusableError::CheckoutElsewhere {
+                    git_dir: self.common_dir().to_owned(),
+                    dir: RepoPath::new(setting).to_fs_path(self.common_dir()),
+                    config: main_checkout::deciding_config_file(&current, "worktree", self.common_dir()),
+                }))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

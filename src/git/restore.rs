@@ -5,14 +5,15 @@ use std::path::Path;
 
 use super::clear::SnapshotFiles;
 use super::file_modes::apply_modes;
+use super::folders::{
+    exists_in_real_folder, has_real_parents, is_file_in_real_folder, obstruction_above, remove_empty_parents,
+    remove_empty_tree,
+};
 use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
-use super::obstructions::{detect_obstruction, obstruction_above, rename_to_free_names};
+use super::obstructions::{detect_obstruction, rename_to_free_names};
 use super::open_operation::require_no_open_operation;
 use super::preconditions::{LocalChangeSearch, refuse_overlap};
-use super::quarantine::{
-    Quarantine, exists_in_real_folder, has_real_parents, is_file_in_real_folder, matches_blob,
-    remove_empty_parents, remove_empty_tree,
-};
+use super::quarantine::{Quarantine, matches_blob};
 use super::rebuilt_files::RebuiltFiles;
 use super::refresh_index::{IndexRefresh, clear_entry_stats, files_with_other_size};
 use super::restore_forecast::{find_obstruction, merge_snapshot_tree, refuse_staged};
@@ -20,10 +21,10 @@ use super::restored_index::write_restored_index;
 use super::sparse_entries::{SparseAdjustments, mark_skip_worktree};
 use super::sparse_patterns::SparseExceptions;
 use super::status::is_certainly_at;
-use super::transition::{
-    AppliedChanges, WorktreeContext, apply_files, read_new_folders, tree_attribute_files,
-};
+use super::transition::{AppliedChanges, apply_files, read_new_folders};
+use super::tree_diff::tree_attribute_files;
 use super::verbatim_restore::VerbatimRestore;
+use super::worktree_context::WorktreeContext;
 use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, index_flags, restored_stamps, tree_changes};
 use crate::fail_points;
 

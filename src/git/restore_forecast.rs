@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::clear::SnapshotFiles;
-use super::obstructions::obstruction_above;
+use super::folders::obstruction_above;
 use super::open_operation::require_no_open_operation;
 use super::preconditions::{LocalChangeSearch, refuse_overlap};
 use super::quarantine::matches_blob;
 use super::sparse_patterns::SparseExceptions;
 use super::status::{StatusEntry, StatusKind, status};
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{
     Change, Error, LocalChangesHint, Oid, Repo, RepoPath, RestoreOutcome, Snapshot, index_flags, merge_trees,
     tree_changes,

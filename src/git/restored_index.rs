@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::index_flags::{self, FlaggedEntry};
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Error, Oid, RepoPath, Snapshot};
 
 /// Writes the tree `staged_tree` to the index file `index_file`. Flags and intent-to-add entries come from

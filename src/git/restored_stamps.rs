@@ -1,6 +1,7 @@
 //! Stat records of files restored with a snapshot, for detecting later changes: git compares only contents
 //! after its filters, and ignores permissions.
 
+use super::path_list;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::path::Path;
 use super::clear::SnapshotFiles;
 use super::path::nul_separated;
 use super::quarantine::Quarantine;
-use super::{Change, RepoPath, path};
+use super::{Change, RepoPath};
 
 /// Name of the list next to a snapshot's parked files. It alternates a path and that file's stat record, and
 /// ends with the number of fields.
@@ -33,7 +34,7 @@ pub(super) fn write_stamps(
 /// Returns whether no file in the worktree at `dir` was changed since it was restored from the snapshot whose
 /// parked files are in `parked_dir`. Returns false if the restore left no record.
 pub(crate) fn is_unchanged_since_restore(dir: &Path, parked_dir: &Path) -> bool {
-    let Ok(mut records) = path::read_path_list(&parked_dir.join(STAMPS_FILE)) else { return false };
+    let Ok(mut records) = path_list::read_path_list(&parked_dir.join(STAMPS_FILE)) else { return false };
     let count = records.pop();
     count.is_some_and(|count| count.as_bytes() == records.len().to_string().as_bytes())
         && records

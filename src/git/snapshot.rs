@@ -13,9 +13,9 @@ use super::snapshot_tree_writer::{TreeWriter, warn_uncaptured};
 use super::sparse_entries::{find_present_skipped, staged_absent_paths};
 use super::special_files::UncapturedPath;
 use super::status::{StatusEntry, StatusKind, WorktreeStatus, query_git_status, status};
-use super::transition::WorktreeContext;
 use super::unmerged_paths::UnmergedPaths;
 use super::untracked_folders::empty_folders;
+use super::worktree_context::WorktreeContext;
 use super::worktree_scan::{ScanFacts, WorktreeScan};
 use super::{Error, IgnoredFile, Oid, Repo, RepoPath, index_flags};
 

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use super::folders::is_file_in_real_folder;
 use super::full_index::FullIndex;
 use super::path::nul_separated;
-use super::quarantine::is_file_in_real_folder;
 use super::special_files::{self, UncapturedPath};
 use super::status::{StatusKind, WorktreeStatus};
-use super::transition::WorktreeContext;
 use super::untracked_folders::scan_untracked_folders;
+use super::worktree_context::WorktreeContext;
 use super::worktree_scan::{ScanFacts, WorktreeScan};
 use super::worktree_tree::build_tree;
 use super::{Error, Oid, Repo, RepoPath, index, index_flags};

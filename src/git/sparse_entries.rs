@@ -3,18 +3,20 @@
 //! marked skip-worktree. Here an existing entry keeps its state, present or left out, and the patterns decide
 //! only about new files.
 
+use super::tree_diff;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use gix::index::entry::{Flags, Stage};
 
-use super::obstructions::obstruction_above;
+use super::folders::{
+    exists_in_real_folder, has_real_parents, obstruction_above, remove_empty_parents, remove_empty_tree,
+};
 use super::path::nul_separated;
-use super::quarantine::{exists_in_real_folder, has_real_parents, remove_empty_parents, remove_empty_tree};
 use super::sparse_patterns::{SparseExceptions, SparsePatterns};
 use super::status::WorktreeStatus;
-use super::transition::WorktreeContext;
-use super::{Change, Error, Oid, RepoPath, TreeFile, diff, index, index_flags};
+use super::worktree_context::WorktreeContext;
+use super::{Change, Error, Oid, RepoPath, TreeFile, index, index_flags};
 
 /// Expands the sparse directory entries of an index if one of `changes` lies below such an entry. Otherwise
 /// git would not know that the files below it are left out, and would write them.
@@ -34,7 +36,7 @@ pub(super) fn expand_sparse_folders(
         return Ok(());
     };
     // Git expands all entries as soon as one file below them is named.
-    let files = diff::tree_files(tree.repo, Oid(entry.id), &BTreeSet::new())?;
+    let files = tree_diff::tree_files(tree.repo, Oid(entry.id), &BTreeSet::new())?;
     let Some((first_file, _)) = files.first() else { return Ok(()) };
     let call = tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG);
     let call = call.args(["update-index", "--skip-worktree", "-z", "--stdin"]).index(index);
@@ -427,7 +429,7 @@ impl FileEntries {
                 needed.get(position).is_some_and(|next| next.as_bytes().starts_with(path.as_bytes()));
             let folder = RepoPath::new(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
             if is_above || folder.to_fs_path(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-                let tree_files = diff::tree_files(tree.repo, Oid(entry.id), &BTreeSet::new()).ok()?;
+                let tree_files = tree_diff::tree_files(tree.repo, Oid(entry.id), &BTreeSet::new()).ok()?;
                 let folder_files = tree_files.into_iter().filter(|(_, side)| !side.is_gitlink());
                 entries.extend(folder_files.map(|(name, side)| FileEntry {
                     path: folder.join(name.as_bytes()),

@@ -8,7 +8,7 @@ use gix::glob::Pattern;
 use gix::glob::pattern::Case;
 use gix::glob::wildmatch::Mode;
 
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Error, Repo, RepoPath, index_flags};
 
 /// Patterns of a sparse checkout and whether they ignore case.

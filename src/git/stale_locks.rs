@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::index::FileId;
-use super::refs::BRANCH_PREFIX;
+use super::head::BRANCH_PREFIX;
+use super::lock_file::FileId;
 use super::{Error, Oid, Repo};
 
 /// Time that a lock must stay unchanged. git holds a ref's lock for the duration of a rename.

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use super::diff::{Change, changes_between_trees};
-use super::forecast::object_store;
+use super::objects::object_store;
 use super::parallel::thread_count;
+use super::tree_diff::{Change, changes_between_trees};
 use super::tree_reader::TreeReader;
 use super::{Error, Oid, Repo, RepoPath, TempObjectStore};
 

@@ -10,42 +10,29 @@
 //! replace a file by rename, or create one at a path that is about to be added. Such a file is overwritten,
 //! and the loss cannot be detected.
 
+use super::tree_diff::tree_attribute_files;
+use super::{WorktreeContext, path_list};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::fast_checkout::checkout_changes;
 use super::file_modes::{PathMode, apply_modes};
+use super::folders::{exists_in_real_folder, remove_empty_folder};
+use super::head::RefMove;
 use super::index::{self, INDEX_NAME, IndexLock, NewIndex, StagedIndex};
 use super::open_operation::require_no_open_operation;
-use super::path;
 use super::preconditions::{LocalChangeSearch, refuse_already_moved, refuse_overlap, refuse_stale_head};
-use super::quarantine::{Quarantine, exists_in_real_folder, link_ctime_options, remove_empty_folder};
+use super::quarantine::{Quarantine, link_ctime_options};
 use super::recovery::{clear_ref_locks, has_ref_moved, release_keeper_ref, write_untouched_marker};
-use super::ref_transaction::{self, PreparedMove, RefMove};
+use super::ref_transaction::{self, PreparedMove};
 use super::sparse_entries::{SparseSwitch, expand_sparse_folders};
 use super::sparse_patterns::SparseExceptions;
 use super::status::is_certainly_at;
 use super::submodule::warn_stale_submodules;
-use super::{Change, Error, LocalState, Oid, Repo, RepoPath, TreeFile, diff, index_flags, tree_changes};
+use super::{Change, Error, LocalState, Oid, RepoPath, TreeFile, index_flags, tree_changes};
 use crate::fail_points;
 
 mod undo;
-
-/// Working tree that is about to change. The caller holds its transition lock.
-pub(crate) struct WorktreeContext<'a> {
-    /// Repository of the worktree.
-    pub(crate) repo: &'a Repo,
-    /// Top of the worktree.
-    pub(crate) dir: &'a Path,
-    /// Git directory of the worktree.
-    pub(crate) git_dir: PathBuf,
-    /// Existing empty folder below `proq/` for temporary files.
-    pub(crate) scratch: &'a Path,
-    /// Folder of the worktree that contains other worktrees, to which no commit may write.
-    pub(crate) off_limits: Option<RepoPath>,
-    /// Function that receives warnings for the user.
-    pub(crate) warn: &'a dyn Fn(String),
-}
 
 /// Moves a working tree and the ref that HEAD names from `from` to `to`. Changes of the user that do not
 /// overlap are retained, including staged ones. `local_state` holds flags and permission bits to set on files
@@ -264,7 +251,7 @@ pub(super) fn apply_files<'a>(
         replaces_file(c) && against.included.contains(&c.path) && !exists_in_real_folder(tree.dir, &c.path)
     };
     let absent: Vec<RepoPath> = changes.iter().filter(is_absent).map(|c| c.path.clone()).collect();
-    path::write_path_list(&tree.scratch.join(ABSENT_LIST), &absent)?;
+    path_list::write_path_list(&tree.scratch.join(ABSENT_LIST), &absent)?;
     fail_points::hit("transition.linked");
     let index_file = tree.scratch.join(INDEX_NAME);
     let mut applied =
@@ -318,14 +305,14 @@ pub(super) fn record_new_folders<'p>(
     missing.retain(|folder| !folder.to_fs_path(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()));
     let list = tree.scratch.join(NEW_FOLDERS_LIST);
     // An earlier attempt of the same step may have created some.
-    let mut recorded = path::read_path_list(&list)?;
+    let mut recorded = path_list::read_path_list(&list)?;
     recorded.extend(missing);
-    path::write_path_list(&list, &recorded)
+    path_list::write_path_list(&list, &recorded)
 }
 
 /// Reads the recorded list of folders that have to be created.
 pub(super) fn read_new_folders(tree: &WorktreeContext<'_>) -> Result<Vec<RepoPath>, Error> {
-    path::read_path_list(&tree.scratch.join(NEW_FOLDERS_LIST))
+    path_list::read_path_list(&tree.scratch.join(NEW_FOLDERS_LIST))
 }
 
 /// Removes the folders that had to be created, if they are empty.
@@ -442,23 +429,4 @@ impl<'a> AppliedChanges<'a> {
     pub(super) fn accept(self) {
         self.replaced.discard();
     }
-}
-
-/// Returns the `.gitattributes` files of a tree that can apply to `paths`. They decide how git converts the
-/// files.
-pub(super) fn tree_attribute_files<'p>(
-    repo: &Repo,
-    tree: Oid,
-    paths: impl Iterator<Item = &'p RepoPath>,
-) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
-    diff::tree_files(repo, tree, &attribute_paths(paths))
-}
-
-/// Returns the paths of `.gitattributes` files that can apply to `paths`.
-pub(super) fn attribute_paths<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> BTreeSet<RepoPath> {
-    let mut all = BTreeSet::from([RepoPath::new(".gitattributes")]);
-    for path in paths {
-        all.extend(path.parents().map(|up| up.join(b".gitattributes")));
-    }
-    all
 }

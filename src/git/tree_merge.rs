@@ -1,10 +1,11 @@
 //! In-memory merge of two commits: in process if nothing needs a decision, otherwise by git, whose result is
 //! authoritative.
 
+use super::tree_diff;
 use std::path::Path;
 
 use super::merge_drivers::MergeDrivers;
-use super::{Error, NewCommit, Oid, Repo, RepoPath, TempObjectStore, TreeFile, diff, exact_merge};
+use super::{Error, NewCommit, Oid, Repo, RepoPath, TempObjectStore, TreeFile, exact_merge};
 
 /// One stage of a conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,7 +169,7 @@ pub(super) fn write_attribute_files(
     // A commit that was merged only for a forecast has its objects in the temporary folder too.
     let git_command = || TempObjectStore::redirect_writes(temp_objects, repo.git());
     let listed = git_command().args(["ls-tree", "-r", "-z", "--full-tree"]).arg(commit.to_string()).run()?;
-    let files = listed.fields().filter_map(diff::parse_tree_entry);
+    let files = listed.fields().filter_map(tree_diff::parse_tree_entry);
     for (path, side) in files.filter(|(p, _)| p.ends_with_name(b".gitattributes")) {
         let text = git_command().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?;
         let file = path.to_fs_path(&partial_dir);

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::clear::SnapshotFiles;
+use super::folders::is_file_in_real_folder;
 use super::fsync::sync_files;
 use super::index::INDEX_NAME;
-use super::quarantine::{Quarantine, is_file_in_real_folder, matches_blob};
+use super::quarantine::{Quarantine, matches_blob};
 use super::raw_index::{EXECUTABLE_MODE, FILE_MODE, RawEntry, RawIndex, SYMLINK_MODE};
 use super::recovery::checkout_bytes;
 use super::restore_forecast::merge_snapshot_tree;
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, tree_changes};
 
 /// Step that has changed the files of a worktree.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::status::{StatusKind, WorktreeStatus};
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Error, Oid, RepoPath};
 
 /// Replacement entries for the unmerged paths of an index, to be written to its copy.

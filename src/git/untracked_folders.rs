@@ -10,7 +10,7 @@ use super::sparse_entries::absent_file_folders;
 use super::special_files::{self, UncapturedPath};
 use super::stat_scan::StatScan;
 use super::status::WorktreeStatus;
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::worktree_scan::WorktreeScan;
 use super::{Error, Repo, RepoPath};
 

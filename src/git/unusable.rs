@@ -3,13 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
-
-use super::{Error, Repo};
 use crate::explain::{Exit, Explain, shell_quote_path};
-
-/// Folders of the git directory that nearly every change writes to; the empty name is the directory itself.
-const WRITTEN_FOLDERS: [&str; 4] = ["", "objects", "refs", "refs/heads"];
 
 /// Start of git's message that a lock file cannot be created.
 const LOCK_ERROR: &str = "Unable to create '";
@@ -110,32 +104,6 @@ impl UnusableError {
         let (lock, reason) = stderr.split_once(LOCK_ERROR)?.1.split_once("': ")?;
         let dir = Path::new(lock).parent()?.to_owned();
         reason.starts_with("Permission denied").then_some(UnusableError::NotWritable { dir })
-    }
-}
-
-impl Repo {
-    /// Fails if a folder of the git directory is not writable, since started changes could not be undone.
-    ///
-    /// # Errors
-    /// [`UnusableError::NotWritable`].
-    pub(crate) fn require_writable(&self) -> Result<(), Error> {
-        let mut folders =
-            WRITTEN_FOLDERS.iter().map(|name| self.common_dir().join(name).components().collect());
-        let is_unwritable = |dir: &PathBuf| {
-            let required = Access::WRITE_OK | Access::EXEC_OK;
-            dir.is_dir() && access(dir, required) == Err(rustix::io::Errno::ACCESS)
-        };
-        match folders.find(is_unwritable) {
-            Some(dir) => Err(Error::Unusable(UnusableError::NotWritable { dir })),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Error {
-    /// Returns whether a git program failed, rather than an action of git-proq itself.
-    pub(crate) fn is_git_failure(&self) -> bool {
-        matches!(self, Error::Command { .. } | Error::Program(_) | Error::Unusable(_))
     }
 }
 

@@ -1,14 +1,14 @@
 //! Verbatim restore of edited files after HEAD has moved: git would write them as its filters convert them,
 //! not with the bytes that the user had.
 
+use super::path_list;
 use std::path::{Path, PathBuf};
 
 use super::clear::SnapshotFiles;
 use super::file_copy::is_prefix;
-use super::path;
 use super::quarantine::Quarantine;
 use super::refresh_index::clear_entry_stats;
-use super::transition::WorktreeContext;
+use super::worktree_context::WorktreeContext;
 use super::{Change, Error, RepoPath, TreeFile};
 use crate::fail_points;
 
@@ -54,7 +54,7 @@ impl<'a> VerbatimRestore<'a> {
             return Ok(());
         }
         let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.clone()).collect();
-        path::write_path_list(&self.list_path(), &paths)?;
+        path_list::write_path_list(&self.list_path(), &paths)?;
         for (path, _) in &files {
             self.copies.copy_from_other(self.parked, path)?;
             self.copies.move_out_replacing(self.tree.dir, path)?;
@@ -66,7 +66,7 @@ impl<'a> VerbatimRestore<'a> {
     /// Removes the copies that `VerbatimRestore::replace_converted_files` wrote to the worktree, so that an
     /// undo does not treat them as the user's edits.
     pub(super) fn remove_copies(&self) -> Result<(), Error> {
-        let files = path::read_path_list(&self.list_path())?;
+        let files = path_list::read_path_list(&self.list_path())?;
         self.copies.remove_temp_copies(self.tree.dir, files.iter());
         for path in &files {
             let file = path.to_fs_path(self.tree.dir);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::command::CancelCheck;
+/// Callback that returns true once the caller no longer wants the result that it waits for.
+pub(crate) type CancelCheck<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Watchdog of a program that may run code from the repository, such as hooks and filters.
 pub(super) struct Watchdog<'a> {

@@ -11,8 +11,8 @@ use gix::objs::Blob;
 use gix::objs::tree::EntryKind;
 
 use super::no_conversion::{MAX_BLOB_BYTES, verbatim_rule};
-use super::transition::WorktreeContext;
 use super::tree_reader::TreeItem;
+use super::worktree_context::WorktreeContext;
 use super::{Error, Oid, RepoPath};
 use crate::fail_points;
 

@@ -1,6 +1,7 @@
 //! Detection of conversions: whether git would write the files of a worktree byte for byte as they are in the
 //! repository, and its index in the known format. Every unknown case is left to git.
 
+use super::super::open_settings;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -8,9 +9,9 @@ use gix::bstr::ByteSlice;
 use gix::glob::Pattern;
 use gix::index::File;
 
-use super::super::merge_rules::{Rule, any_rule_matches, attribute_files};
+use super::super::attributes::{Rule, any_rule_matches, attribute_files};
 use super::super::no_conversion::{has_build_specific_config, is_written_verbatim};
-use super::super::{Error, Oid, Repo, settings};
+use super::super::{Error, Oid, Repo};
 
 /// Requirement that git's settings impose on populating a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,7 @@ const SETTINGS_EXPECTED_ON: &[&str] = &["core.fileMode", "core.symlinks"];
 /// Determines the requirement of the worktree at `dir` from its settings, which are read again because
 /// worktrees may differ.
 pub(super) fn checkout_requirement(repo: &Repo, dir: &Path) -> CheckoutRequirement {
-    let Some(worktree_repo) = settings::open(dir) else { return CheckoutRequirement::ConvertedFiles };
+    let Some(worktree_repo) = open_settings::open(dir) else { return CheckoutRequirement::ConvertedFiles };
     let config = worktree_repo.config_snapshot();
     // A key without a value is true and has no text.
     let is_on =

@@ -1,18 +1,16 @@
 //! Undo of a restore that failed or was interrupted, by the recorded list of the files that the restore puts
 //! in place.
 
+use super::super::folders::{is_file_in_real_folder, remove_empty_parents};
 use super::super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
-use super::super::quarantine::{
-    Quarantine, differing_files, is_file_in_real_folder, matches_blob, remove_empty_parents,
-};
+use super::super::quarantine::{Quarantine, differing_files, matches_blob};
 use super::super::restore_forecast::merge_snapshot_tree;
-use super::super::transition::{
-    AppliedChanges, REPLACED_DIR, WorktreeContext, record_new_folders, remove_new_folders,
-    tree_attribute_files,
-};
+use super::super::transition::{AppliedChanges, REPLACED_DIR, record_new_folders, remove_new_folders};
+use super::super::tree_diff::tree_attribute_files;
 use super::super::truncated_files::is_truncated_file;
 use super::super::verbatim_restore::VerbatimRestore;
-use super::super::{Change, Error, Oid, RepoPath, TreeFile, path, tree_changes};
+use super::super::worktree_context::WorktreeContext;
+use super::super::{Change, Error, Oid, RepoPath, TreeFile, path_list, tree_changes};
 use super::{HEAD_FILES_DIR, SnapshotRestore};
 
 /// Name of a list in a step's scratch folder: the parked files that the restore moves into place.
@@ -113,14 +111,14 @@ impl SnapshotRestore<'_> {
         let folders: Vec<RepoPath> = self.snapshot.empty_dirs.iter().map(|dir| dir.join(b"-")).collect();
         record_new_folders(self.tree, placed.moved.iter().chain(&placed.written).chain(&folders))?;
         for (name, paths) in [(WRITTEN_LIST, &placed.written), (MOVED_LIST, &placed.moved)] {
-            path::write_path_list(&self.tree.scratch.join(name), paths)?;
+            path_list::write_path_list(&self.tree.scratch.join(name), paths)?;
         }
         Ok(placed)
     }
 
     /// Reads the recorded list of placed files; empty when the step stopped before it was recorded.
     fn read_placed_files(&self) -> Result<PlacedFiles, Error> {
-        let read_list = |name| path::read_path_list(&self.tree.scratch.join(name));
+        let read_list = |name| path_list::read_path_list(&self.tree.scratch.join(name));
         Ok(PlacedFiles { moved: read_list(MOVED_LIST)?, written: read_list(WRITTEN_LIST)? })
     }
 

@@ -1,12 +1,14 @@
 //! Undo of the files that a transition has written. git's files are moved to the scratch folder or
 //! overwritten, and the originals are restored.
 
+use super::super::path_list;
 use std::collections::HashSet;
 
+use super::super::folders::exists_in_real_folder;
 use super::super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
-use super::super::quarantine::{Quarantine, differing_files, exists_in_real_folder, matches_blob};
+use super::super::quarantine::{Quarantine, differing_files, matches_blob};
 use super::super::recovery::may_be_written_by_git;
-use super::super::{Change, Error, Oid, RepoPath, TreeFile, path};
+use super::super::{Change, Error, Oid, RepoPath, TreeFile};
 use super::{ABSENT_LIST, AppliedChanges, WorktreeContext, remove_new_folders, tree_attribute_files};
 
 impl AppliedChanges<'_> {
@@ -66,7 +68,7 @@ impl AppliedChanges<'_> {
     fn remove_new_files(&self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
         let arrived = Quarantine::create_unused(tree.scratch, "arrived")?;
         let absent: HashSet<RepoPath> =
-            path::read_path_list(&tree.scratch.join(ABSENT_LIST))?.into_iter().collect();
+            path_list::read_path_list(&tree.scratch.join(ABSENT_LIST))?.into_iter().collect();
         let is_new = |c: &&Change| c.old.is_none() || absent.contains(&c.path);
         let expected: Vec<(RepoPath, TreeFile)> = self
             .changes
