@@ -1,26 +1,26 @@
 //! Cleaning of a worktree once a snapshot holds its dirty state. Nothing is deleted: files are parked.
 
-use super::{path_list, tree_diff};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::fast_checkout::write_new_file;
 use super::folders::{exists_in_real_folder, remove_empty_parents, remove_empty_tree};
 use super::ignored_obstructions::refuse_obstructions;
-use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
+use super::index_lock::{IndexLock, NewIndex};
 use super::no_conversion::{is_portable_path, needs_no_conversion, verbatim_rule};
 use super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
 use super::open_operation::require_no_open_operation;
+use super::partial_files::may_be_written_by_git;
 use super::path::nul_separated;
 use super::preflight::refuse_unchangeable;
 use super::quarantine::{Quarantine, matches_blob};
-use super::recovery::may_be_written_by_git;
 use super::refresh_index::IndexRefresh;
+use super::scratch_index::{self, INDEX_NAME};
 use super::sparse_entries::{mark_skip_worktree, pattern_exceptions};
 use super::sparse_patterns::SparsePatterns;
-use super::tree_diff::tree_attribute_files;
+use super::tree_diff::{self, tree_attribute_files};
 use super::worktree_context::WorktreeContext;
-use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, index_flags, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, index_flags, path_list, tree_changes};
 use crate::fail_points;
 
 /// Callback that saves a commit of files that other processes have written where git-proq restores its own.
@@ -223,7 +223,7 @@ impl SnapshotFiles {
         {
             return Ok(new_index);
         }
-        index::copy(index, &next_index)?;
+        scratch_index::copy(index, &next_index)?;
         let git_command =
             || tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG).index(&next_index);
         if !is_at_head {
@@ -291,7 +291,7 @@ impl SnapshotFiles {
         if let Some(new_index) = plan.build(tree) {
             return Ok(Some(new_index));
         }
-        index::copy(index, next_index)?;
+        scratch_index::copy(index, next_index)?;
         index_flags::refresh_stat_data(tree.repo, tree.dir, next_index)?;
         Ok(Some(NewIndex::InFile(next_index.to_owned())))
     }

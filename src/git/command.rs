@@ -1,6 +1,5 @@
 //! Git subprocess runner: no shell, fixed language, scrubbed environment, captured stderr.
 
-use super::watchdog::CancelCheck;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -8,9 +7,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::rc::Rc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -18,7 +16,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use super::command_environment::{scrub_environment, set_fallback_date};
 use super::failed_program::FailedProgram;
 use super::hook_output::{stderr_is_terminal, wait_and_forward};
-use super::watchdog::Watchdog;
+use super::watchdog::{CancelCheck, Watchdog};
 use super::{Error, Oid, UnusableError};
 
 /// Callback that receives git's output in chunks.

@@ -1,4 +1,4 @@
-//! Commit creation without a checkout, and commits of named paths in a worktree.
+//! Commit creation without a checkout.
 
 use gix::actor::Signature;
 

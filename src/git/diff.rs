@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::command::PrintChunk;
 use super::path::nul_separated;
-use super::status::status;
-use super::{Error, Oid, Repo, RepoPath, index, special_files};
+use super::status_query::status;
+use super::{Error, Oid, Repo, RepoPath, scratch_index, special_files};
 
 /// Worktree that commits are compared with, with or without its untracked files.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl DiffWorktree {
         scratch: &Path,
     ) -> Result<DiffWorktree, Error> {
         let index_copy = scratch.join("index");
-        index::copy(&repo.worktree_git_dir(dir)?.join("index"), &index_copy)?;
+        scratch_index::copy(&repo.worktree_git_dir(dir)?.join("index"), &index_copy)?;
         // Git would write a shared index next to the real one.
         repo.git_in(dir)
             .args(["-c", "core.splitIndex=false", "-c", "core.fsmonitor=false"])

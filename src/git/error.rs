@@ -1,9 +1,8 @@
 //! Errors of git operations, worded for the user.
 
-use super::failed_program::first_error_line;
 use std::path::{Path, PathBuf};
 
-use super::failed_program::{FailedProgram, filter_error_line};
+use super::failed_program::{FailedProgram, filter_error_line, first_error_line};
 use super::{LocalChangesHint, Oid, RepoPath, UnusableError};
 
 /// Maximum number of paths that a one-line message lists before it counts the others.
@@ -333,6 +332,7 @@ fn describe_output(output: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explain::{Exit, Explain};
 
     #[test]
     fn truncates_unexpected_output() {

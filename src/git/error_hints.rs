@@ -32,7 +32,7 @@ pub(crate) fn abort_command(operation: &str) -> String {
 }
 
 /// Returns the hint for a ref that git did not move, by its name and the reason.
-pub(super) fn ref_failure_hint(name: &str, reason: &str) -> Cow<'static, str> {
+fn ref_failure_hint(name: &str, reason: &str) -> Cow<'static, str> {
     let conflicting_ref =
         reason.split_once("' exists; cannot create").and_then(|(before, _)| before.rsplit_once('\''));
     if let Some(branch) = conflicting_ref.and_then(|(_, other)| other.strip_prefix(BRANCH_PREFIX)) {

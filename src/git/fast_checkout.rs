@@ -6,18 +6,19 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use gix::bstr::ByteSlice;
 use gix::index::entry::Stat;
 use gix::index::extension::Tree as Cached;
 
 use super::attributes::attribute_paths;
+use super::cached_tree::update_cached_tree;
+use super::entry_stat::index_stat;
 use super::folders::{has_real_parents, remove_empty_parents};
-use super::index::{NewIndex, file_system_time};
+use super::index_lock::NewIndex;
 use super::no_conversion::needs_no_conversion;
 use super::quarantine::{Quarantine, matches_blob};
-use super::raw_index::{self, IndexEdit, RawIndex};
-use super::status_walk::index_stat;
-use super::tree_reader::TreeReader;
+use super::raw_index::edit::IndexEdit;
+use super::raw_index::{self, RawIndex};
+use super::scratch_index::file_system_time;
 use super::worktree_context::WorktreeContext;
 use super::{Change, Error, Oid, Repo, RepoPath, TreeFile};
 
@@ -196,40 +197,6 @@ fn index_record(tree: &WorktreeContext<'_>, path: &RepoPath, side: TreeFile) -> 
         stat.size = 0;
     }
     (stat, if is_executable(side) { raw_index::EXECUTABLE_MODE } else { raw_index::FILE_MODE }, side.oid.0)
-}
-
-/// Updates the cached tree of a folder to tree `id`. Unchanged folders are not entered.
-pub(super) fn update_cached_tree(
-    reader: &TreeReader,
-    cached: &mut Cached,
-    id: gix::ObjectId,
-) -> Result<(), Error> {
-    if cached.id == id && cached.num_entries.is_some() {
-        return Ok(());
-    }
-    let items = reader.tree(id)?;
-    let mut old_children = std::mem::take(&mut cached.children);
-    let mut count = 0;
-    for (name, item) in items.iter() {
-        if !item.is_tree() {
-            count += 1;
-            continue;
-        }
-        let position = old_children.iter().position(|child| child.name.as_slice() == name.as_bytes());
-        let mut child = match position {
-            Some(position) => old_children.swap_remove(position),
-            None => {
-                Cached { name: name.as_bytes().into(), id: item.id, num_entries: None, children: Vec::new() }
-            }
-        };
-        update_cached_tree(reader, &mut child, item.id)?;
-        count += child.num_entries.unwrap_or_default();
-        cached.children.push(child);
-    }
-    // Git sorts cached trees in this order.
-    cached.children.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then_with(|| a.name.cmp(&b.name)));
-    (cached.id, cached.num_entries) = (id, Some(count));
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! are merged line by line, as long as git would use its own text merge for them. Everything else is left to
 //! git.
 
-use super::objects::object_store;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exact_merge::{self, TreeMerger};
 use super::merge_rules::{GlobalMergeRules, MergeRules};
+use super::objects::object_store;
 use super::parallel::thread_count;
 use super::text_merge::{self, ConflictHunk, LineEdit};
 use super::tree_reader::{TreeItem, TreeReader};

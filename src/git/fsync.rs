@@ -1,5 +1,4 @@
-//! Syncing of files to disk before something relies on them: git syncs refs when configured to, but never
-//! loose objects of its own commands.
+//! Syncing of files, folders and whole file systems to disk.
 
 use std::fs::File;
 use std::io::ErrorKind;

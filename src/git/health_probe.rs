@@ -111,17 +111,6 @@ impl Repo {
         out
     }
 
-    /// Returns a git setting as text; none when unset.
-    pub(crate) fn setting_text(&self, key: &str) -> Option<String> {
-        self.gix.config_snapshot().string(key).map(|value| value.to_string())
-    }
-
-    /// Returns all values of a git setting that may be set repeatedly.
-    pub(super) fn setting_values(&self, key: &str) -> Vec<String> {
-        let values = self.gix.config_snapshot().strings(key).unwrap_or_default();
-        values.iter().map(ToString::to_string).collect()
-    }
-
     /// Returns the names of the remotes to which a push sends every ref, including git-proq's private refs.
     pub(crate) fn mirror_remotes(&self) -> Vec<String> {
         let config = self.gix.config_snapshot();
@@ -151,11 +140,6 @@ impl Repo {
             meta.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
         };
         LANE_HOOKS.iter().filter(is_runnable).copied().collect()
-    }
-
-    /// Returns whether an object exists.
-    pub(crate) fn has_object(&self, id: Oid) -> bool {
-        gix::objs::Exists::exists(&self.gix.objects, &id.0)
     }
 
     /// Returns whether the repository is a partial clone, in which objects may be missing because a remote

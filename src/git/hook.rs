@@ -3,7 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Oid, Repo};
+use super::{Command, Error, Oid, Repo};
+
+/// Options that disable the repository's hooks, which are intended for users' checkouts.
+pub(super) const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// Environment variable that names the running hook, for the commands that the hook starts.
 const HOOK_VARIABLE: &str = "PROQ_GIT_HOOK";
@@ -69,6 +72,12 @@ impl Repo {
             .run_forwarding_output()?;
         // The hook may have left a `.git` that points to another index.
         self.hookless_git_with_git_dir(dir, &git_dir).arg("write-tree").mutating().durable().run_for_id()
+    }
+
+    /// Creates a git command that uses the folder `dir` as worktree and `admin` as git directory, without
+    /// hooks. Settings and the folder's `.git` file, which a command may have changed, do not matter.
+    pub(super) fn hookless_git_with_git_dir(&self, dir: &Path, admin: &Path) -> Command {
+        self.git_in(dir).env("GIT_DIR", admin).env("GIT_WORK_TREE", dir).args(NO_HOOKS)
     }
 
     /// Returns whether hooks are configured in `hook` sections, as newer versions of git allow.

@@ -1,11 +1,11 @@
 //! Repository that a hook runs for, and the hooks in the repository's own hook folder.
 
-use super::git_dir::{find_git_dir, shared_git_dir};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::git_dir::{find_git_dir, shared_git_dir};
 use super::head_file::read_head;
 use super::open_operation::AUTOSTASH_FILES;
 use super::{Error, Program, Repo};

@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::folders::{has_real_parents, obstruction_above};
 use super::quarantine::FILES_DIR;
 use super::sparse_entries::skipped_obstructions;
-use super::status::{StatusEntry, StatusKind, WorktreeStatus};
 use super::worktree_context::WorktreeContext;
-use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index_flags, special_files, tree_changes};
+use super::worktree_status::{StatusEntry, StatusKind, WorktreeStatus};
+use super::{
+    Change, Error, Oid, Repo, RepoPath, TreeFile, WorktreeScan, index_flags, special_files, tree_changes,
+};
 use crate::regular_file::{self, LinkPolicy};
 
 /// Ignored file of a snapshot. No object holds its content, only the file itself.
@@ -40,6 +42,15 @@ impl IgnoredFile {
     /// Returns the mode with the content id, as a file in a tree has them. No blob with this id exists.
     pub(super) fn to_tree_file(&self) -> TreeFile {
         TreeFile { mode: self.mode, oid: self.content }
+    }
+}
+
+impl WorktreeScan {
+    /// Adds the `ignored` files of a snapshot that was restored in this worktree. A later snapshot parks
+    /// those that still exist again, whether or not HEAD has a file at their path by then.
+    pub(crate) fn with_restored_ignored(mut self, ignored: &[IgnoredFile]) -> WorktreeScan {
+        self.restored_ignored = ignored.iter().map(|file| file.path.clone()).collect();
+        self
     }
 }
 

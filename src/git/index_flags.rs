@@ -8,9 +8,8 @@ use gix::index::decode::Options;
 use gix::index::entry::{Flags, Mode, Stage, Stat};
 
 use super::path::nul_separated;
-use super::status::{StatusEntry, StatusKind, WorktreeStatus};
 use super::worktree_context::WorktreeContext;
-use super::{Error, Repo, RepoPath, index};
+use super::{Error, Repo, RepoPath, scratch_index};
 
 /// Options that keep git from changing flags. In a sparse checkout git clears skip-worktree of an existing
 /// file each time that it reads the index. They also keep git from writing sparse directory entries.
@@ -27,24 +26,6 @@ pub(crate) fn hidden_edits(
     let mut all = flagged_entries(repo, dir, git_dir)?;
     all.retain(|f| !f.skip_worktree || f.path.to_fs_path(dir).symlink_metadata().is_ok());
     edited_paths(repo, dir, git_dir, scratch, all)
-}
-
-/// Returns the edited files whose index entry is flagged, split by `dirty` into two lists. The first has
-/// files that git shows anyway, as files of a sparse checkout that exist against its patterns. The second has
-/// files that git does not show.
-///
-/// # Errors
-/// Fails if the index cannot be read, or if git cannot compare the files.
-pub(crate) fn split_flagged_edits(
-    repo: &Repo,
-    dir: &Path,
-    scratch: &Path,
-    dirty: &WorktreeStatus,
-) -> Result<(Vec<RepoPath>, Vec<RepoPath>), Error> {
-    let edits = hidden_edits(repo, dir, &repo.worktree_git_dir(dir)?, scratch)?;
-    let is_shown = |entry: &&StatusEntry| matches!(entry.kind, StatusKind::Tracked { unstaged: true, .. });
-    let shown: HashSet<&RepoPath> = dirty.tracked().filter(is_shown).map(|entry| &entry.path).collect();
-    Ok(edits.into_iter().partition(|path| shown.contains(path)))
 }
 
 /// Returns hidden edits and files that were removed after they were marked skip-worktree. In a sparse
@@ -98,7 +79,7 @@ fn edited_paths(
         return Ok(Vec::new());
     }
     let copy = scratch.join("unflagged");
-    index::copy(&git_dir.join("index"), &copy)?;
+    scratch_index::copy(&git_dir.join("index"), &copy)?;
     clear_flags(repo, dir, &copy, &flagged)?;
     let out = repo
         .git_in(dir)

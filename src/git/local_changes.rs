@@ -1,4 +1,4 @@
-//! Detection of the state of local changes, which decides how they can be put out of the way.
+//! Detection of the hint that helps against the local changes of a worktree.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::folders::obstruction_above;
 use super::index_flags::{self, FlaggedEntry};
 use super::sparse_patterns::SparsePatterns;
-use super::status::{query_git_status, status};
+use super::status_query::{query_git_status, status};
 use super::{LocalChangesHint, Repo, RepoPath};
 
 impl LocalChangesHint {

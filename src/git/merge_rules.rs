@@ -4,7 +4,6 @@
 //! The result errs on one side: a path that some rule could give a merge driver counts as special, whichever
 //! rule would win.
 
-use super::attributes::{Rule, any_rule_matches, attribute_files};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,6 +11,7 @@ use std::rc::Rc;
 use gix::bstr::ByteSlice;
 use gix::glob::Pattern;
 
+use super::attributes::{Rule, any_rule_matches, attribute_files};
 use super::tree_reader::TreeReader;
 use super::{Error, Repo};
 

@@ -3,6 +3,7 @@
 mod align_mtimes;
 mod attributes;
 mod broken_worktree;
+mod cached_tree;
 mod clear;
 mod command;
 mod command_environment;
@@ -12,6 +13,7 @@ mod commit_graph;
 mod connectivity;
 mod deletions;
 mod diff;
+mod entry_stat;
 mod equivalent_changes;
 mod error;
 mod error_hints;
@@ -39,8 +41,8 @@ mod identity;
 mod ignore_rules;
 mod ignored_obstructions;
 mod included_files;
-mod index;
 mod index_flags;
+mod index_lock;
 mod injected_config;
 mod lane_submodules;
 mod late_writes;
@@ -66,6 +68,7 @@ mod open_settings;
 mod ownership;
 mod parallel;
 mod partial_clone;
+mod partial_files;
 mod patch_id;
 mod path;
 mod path_list;
@@ -78,6 +81,7 @@ mod quarantine;
 mod raw_index;
 mod rebuilt_files;
 mod recovery;
+mod ref_recovery;
 mod ref_transaction;
 mod reflog;
 mod refresh_index;
@@ -90,6 +94,7 @@ mod restore_forecast;
 mod restored_index;
 mod restored_stamps;
 mod scope;
+mod scratch_index;
 mod settings;
 mod shared_repository;
 mod signature;
@@ -104,7 +109,7 @@ mod staged_commit;
 mod staged_entries;
 mod stale_locks;
 mod stat_scan;
-mod status;
+mod status_query;
 mod status_walk;
 mod submodule;
 #[cfg(test)]
@@ -132,6 +137,7 @@ mod worktree_context;
 mod worktree_reset;
 mod worktree_scan;
 mod worktree_stamp;
+mod worktree_status;
 mod worktree_tree;
 
 pub(crate) use crate::explain::shell_quote_bytes;
@@ -143,11 +149,9 @@ pub(crate) use commit::NewCommit;
 pub(crate) use deletions::{MIN_FILES_FOR_MASS_DELETION, detect_mass_deletion};
 pub(crate) use diff::{DiffWorktree, FileLineCounts};
 pub(crate) use error::{Error, list_paths};
-pub(crate) use error_hints::abort_command;
-pub(crate) use error_hints::ref_removal_command;
+pub(crate) use error_hints::{abort_command, ref_removal_command};
 pub(crate) use folders::{remove_empty_parked_dir, remove_if_empty};
-pub(crate) use forecast::PathConflict;
-pub(crate) use forecast::{MergeInput, forecast_environment, forecast_merges};
+pub(crate) use forecast::{MergeInput, PathConflict, forecast_environment, forecast_merges};
 pub(crate) use fork_points::{BranchFork, CommonAncestor, ForkPoints};
 pub(crate) use fsync::sync_file_system;
 pub(crate) use git_forecast::{GitForecast, forecast_with_git, write_temporary_commit};
@@ -163,7 +167,7 @@ pub(crate) use included_files::{
 };
 pub(crate) use index_flags::{
     has_manual_flags, has_only_known_flags, has_same_flags, has_same_manual_flags, hidden_changes,
-    hidden_edits, keeps_manual_flags, split_flagged_edits,
+    hidden_edits, keeps_manual_flags,
 };
 pub(crate) use injected_config::{CONFIG_VARIABLE as HOOKS_VARIABLE, hooks_path_parameter, user_parameters};
 pub(crate) use late_writes::capture_late_writes;
@@ -174,24 +178,26 @@ pub(crate) use nested_repo::NestedRepo;
 pub(crate) use objects::TempObjectStore;
 pub use oid::Oid;
 pub(crate) use open_operation::{find_open_operation, has_autostash};
+pub(crate) use partial_files::is_partial_copy;
 pub use path::RepoPath;
 pub(crate) use pick::{CommitWithParents, PickOutcome, pick};
-pub(crate) use populate::{
-    BlobSizes, OnProgress, PopulateOutcome, PopulateProgress, RetiredWorktree, ReusePlan,
-};
+pub(crate) use populate::reuse::{RetiredWorktree, ReusePlan};
+pub(crate) use populate::{BlobSizes, OnProgress, PopulateOutcome, PopulateProgress};
 pub(crate) use preconditions::{require_unobstructed, require_unobstructed_when_clean};
 pub(crate) use push::PushFailure;
 pub(crate) use quarantine::{matches_blob, restore_parked_files};
 pub(crate) use recovery::{
-    RecoveredStep, is_partial_copy, record_deletions, recover_clear, recover_deletion_locks,
-    recover_private_ref_lock, recover_ref_locks, recover_restore, recover_transition,
-    recover_without_worktree, release_step_locks,
+    RecoveredStep, recover_clear, recover_restore, recover_transition, recover_without_worktree,
+    release_step_locks,
+};
+pub(crate) use ref_recovery::{
+    record_deletions, recover_deletion_locks, recover_private_ref_lock, recover_ref_locks,
 };
 pub(crate) use reflog::ReflogEntry;
 pub(crate) use repo::Repo;
 pub(crate) use resolve::{WorktreeContents, capture_worktree_contents};
-pub(crate) use restore::{RestoreOutcome, restore};
-pub(crate) use restore_forecast::{forecast_restore, foreign_staged_paths};
+pub(crate) use restore::restore;
+pub(crate) use restore_forecast::{RestoreOutcome, forecast_restore, foreign_staged_paths};
 pub(crate) use restored_stamps::is_unchanged_since_restore;
 pub(crate) use scope::Scope;
 pub(crate) use snapshot::{
@@ -202,9 +208,7 @@ pub(crate) use sparse_entries::deviates_from_patterns;
 pub(crate) use special_files::{UncapturedPath, unreadable_paths};
 pub(crate) use staged_commit::{commit_staged, stage_and_commit, stage_paths};
 pub(crate) use staged_entries::StagedEntries;
-pub(crate) use status::{
-    ScanRequest, StatusEntry, StatusKind, WorktreeStatus, query_statuses, scan_statuses, status,
-};
+pub(crate) use status_query::{ScanRequest, query_statuses, scan_statuses, split_flagged_edits, status};
 pub(crate) use text_merge::LineRange;
 pub(crate) use touched_paths::{TouchedPaths, touched_paths};
 pub(crate) use transition::transition;
@@ -222,3 +226,4 @@ pub(crate) use worktree::{Worktree, WorktreeList};
 pub(crate) use worktree_context::WorktreeContext;
 pub(crate) use worktree_scan::WorktreeScan;
 pub(crate) use worktree_stamp::WorktreeStamp;
+pub(crate) use worktree_status::{StatusEntry, StatusKind, WorktreeStatus};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::head::BRANCH_PREFIX;
 use super::head_file::read_head;
-use super::new_worktree::is_plain_ref_component;
+use super::settings::has_build_specific_config;
 use super::{Oid, Repo};
 use crate::fail_points;
 
@@ -96,6 +96,25 @@ impl Repo {
         with_log_line(&log, &line, publish).ok()
     }
 
+    /// Returns whether refs are files that git writes with ordinary permissions, and no hook is notified of
+    /// them.
+    pub(super) fn has_plain_file_refs(&self) -> bool {
+        let config = self.gix.config_snapshot();
+        let mut sections = config.sections_by_name("extensions").into_iter().flatten();
+        let has_extensions = sections.any(|section| {
+            let body = section.body();
+            body.value_names().any(|name| name.to_lowercase() != "objectformat")
+        });
+        cfg!(target_os = "linux")
+            && config.boolean("core.bare") != Some(true)
+            && self.main_worktree().is_some()
+            && config.string("core.sharedRepository").is_none()
+            && !has_extensions
+            && !self.may_have_hook(self.command_dir(), "reference-transaction")
+            && !has_build_specific_config(self.program().path())
+            && !fail_points::is_git_forced()
+    }
+
     /// Returns whether a packed ref has this name or one that conflicts with it; `None` if the packed refs
     /// cannot be read.
     fn conflicts_with_packed_ref(&self, name: &str) -> Option<bool> {
@@ -120,6 +139,18 @@ impl Repo {
         }
         Some(false)
     }
+}
+
+/// Returns whether a name is a safe component of a ref name: git then gives the worktree's admin folder the
+/// same name.
+pub(super) fn is_plain_ref_component(name: &[u8]) -> bool {
+    let is_allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-_.".contains(b);
+    !name.is_empty()
+        && name.iter().all(is_allowed)
+        && !name.starts_with(b".")
+        && !name.ends_with(b".")
+        && !name.ends_with(b".lock")
+        && !name.windows(2).any(|pair| pair == b"..")
 }
 
 #[cfg(test)]

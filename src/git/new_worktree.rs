@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Result, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::no_conversion::has_build_specific_config;
+use super::new_branch::is_plain_ref_component;
 use super::{Error, Repo, WorktreeList};
 use crate::fail_points;
 
@@ -59,37 +59,6 @@ impl Repo {
     fn can_add_worktree_natively(&self) -> bool {
         self.gix.config_snapshot().string("worktree.useRelativePaths").is_none() && self.has_plain_file_refs()
     }
-
-    /// Returns whether refs are files that git writes with ordinary permissions, and no hook is notified of
-    /// them.
-    pub(super) fn has_plain_file_refs(&self) -> bool {
-        let config = self.gix.config_snapshot();
-        let mut sections = config.sections_by_name("extensions").into_iter().flatten();
-        let has_extensions = sections.any(|section| {
-            let body = section.body();
-            body.value_names().any(|name| name.to_lowercase() != "objectformat")
-        });
-        cfg!(target_os = "linux")
-            && config.boolean("core.bare") != Some(true)
-            && self.main_worktree().is_some()
-            && config.string("core.sharedRepository").is_none()
-            && !has_extensions
-            && !self.may_have_hook(self.command_dir(), "reference-transaction")
-            && !has_build_specific_config(self.program().path())
-            && !fail_points::is_git_forced()
-    }
-}
-
-/// Returns whether a name is a safe component of a ref name: git then gives the worktree's admin folder the
-/// same name.
-pub(super) fn is_plain_ref_component(name: &[u8]) -> bool {
-    let is_allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-_.".contains(b);
-    !name.is_empty()
-        && name.iter().all(is_allowed)
-        && !name.starts_with(b".")
-        && !name.ends_with(b".")
-        && !name.ends_with(b".lock")
-        && !name.windows(2).any(|pair| pair == b"..")
 }
 
 fn is_empty_folder(folder: &Path) -> bool {

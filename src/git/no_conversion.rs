@@ -2,13 +2,13 @@
 //! setting, attribute or hook requires more. If the result is not certain, the check fails and git does the
 //! work.
 
-use super::open_settings;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::attributes::{attribute_files, attribute_paths};
+use super::settings::has_build_specific_config;
 use super::worktree_context::WorktreeContext;
-use super::{Change, Repo, RepoPath, TreeFile};
+use super::{Change, Repo, RepoPath, TreeFile, open_settings};
 
 /// Limits for handling files in process: number of paths, and size of one blob in bytes. Beyond them git does
 /// the work, and its start-up time does not matter.
@@ -132,18 +132,6 @@ fn has_conversion_settings(repo: &Repo, dir: &Path) -> bool {
         || has_build_specific_config(repo.program().path())
 }
 
-/// Returns whether a git that was not installed with the system has system-wide settings or attributes: the
-/// location of those files was fixed when git was built.
-pub(super) fn has_build_specific_config(git: &Path) -> bool {
-    let has_config_files = |program: &Path| {
-        let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-        let folder = prefix.join("etc");
-        folder != Path::new("/usr/etc")
-            && ["gitconfig", "gitattributes"].iter().any(|f| folder.join(f).exists())
-    };
-    has_config_files(git) || git.canonicalize().is_ok_and(|real| has_config_files(&real))
-}
-
 /// Returns whether `passes` holds for all attribute files that can affect these paths: the global ones, and
 /// those in the folders of the paths and above. Attribute files in the index are checked with the index; one
 /// that is part of a change is not a portable path.
@@ -259,23 +247,6 @@ mod tests {
             ".git./x",
         ] {
             assert!(!is_portable_path(&RepoPath::new(name)), "{name}");
-        }
-    }
-
-    #[test]
-    fn finds_config_of_custom_git_prefix() {
-        let dir = tempfile::tempdir().unwrap();
-        let (prefix, elsewhere) = (dir.path().join("opt"), dir.path().join("git"));
-        std::fs::create_dir_all(prefix.join("bin")).unwrap();
-        std::fs::create_dir_all(prefix.join("etc")).unwrap();
-        let git = prefix.join("bin/git");
-        std::fs::write(&git, "").unwrap();
-        std::os::unix::fs::symlink(&git, &elsewhere).unwrap();
-        for file in ["gitconfig", "gitattributes"] {
-            assert!(!has_build_specific_config(&git) && !has_build_specific_config(&elsewhere));
-            std::fs::write(prefix.join("etc").join(file), "").unwrap();
-            assert!(has_build_specific_config(&git) && has_build_specific_config(&elsewhere), "{file}");
-            std::fs::remove_file(prefix.join("etc").join(file)).unwrap();
         }
     }
 

@@ -39,6 +39,11 @@ impl Repo {
         Ok(Some(self.git().args(["cat-file", "blob"]).arg(id.to_string()).run()?.stdout))
     }
 
+    /// Returns whether an object exists.
+    pub(crate) fn has_object(&self, id: Oid) -> bool {
+        gix::objs::Exists::exists(&self.gix.objects, &id.0)
+    }
+
     /// Returns the size of an object in bytes; `None` if it is missing.
     pub(super) fn object_size(&self, id: Oid) -> Option<u64> {
         self.gix.find_header(id.0).ok().map(|header| header.size())

@@ -1,17 +1,16 @@
 //! Obstructions in the way of restored files: files that others wrote at those places are saved in a commit
 //! or under another name.
 
-use super::folders::obstruction_above;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use rustix::fs::{Access, access};
 
 use super::commit::NewCommit;
-use super::folders::remove_empty_tree;
+use super::folders::{obstruction_above, remove_empty_tree};
 use super::path::nul_separated;
 use super::worktree_context::WorktreeContext;
-use super::{Error, Oid, RepoPath, index};
+use super::{Error, Oid, RepoPath, scratch_index};
 
 /// Path that occupies the place of a file to restore.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +101,7 @@ fn list_ignored(tree: &WorktreeContext<'_>, obstructions: &[Obstruction]) -> BTr
 
 fn commit_obstructions(tree: &WorktreeContext<'_>, files: &[Obstruction]) -> Result<Oid, Error> {
     let index = tree.scratch.join("strange");
-    index::remove_scratch_index(&index);
+    scratch_index::remove_scratch_index(&index);
     let call = || tree.repo.git_in(tree.dir).index(&index);
     let paths = nul_separated(files.iter().map(|s| &s.path));
     let update_args = ["-c", "core.safecrlf=false", "update-index", "--add", "-z", "--stdin"];

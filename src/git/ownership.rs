@@ -1,14 +1,13 @@
 //! Ownership check of a repository: one that git refuses, because another user owns it or because it is bare
 //! and was not named explicitly, is refused before any of its settings is read and before any program runs.
 
-use super::open_settings;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use gix::discover::upwards;
 use gix::sec::trust::DefaultForLevel as _;
 
-use super::{Error, Program};
+use super::{Error, Program, open_settings};
 use crate::explain::shell_quote_path;
 
 /// Start of the command in git's advice that adds an exception.

@@ -12,7 +12,7 @@ use gix::index::File;
 use gix::index::entry::Stat;
 
 use super::parallel::{parallel_map, parallel_map_with, thread_count};
-use super::raw_index::IndexWriter;
+use super::raw_index::edit::IndexWriter;
 use super::shared_repository::Sharing;
 use super::stat_scan::StatScan;
 use super::{Error, Oid, Repo, RepoPath, Worktree, WorktreeList};
@@ -23,7 +23,7 @@ mod files;
 mod folder_scan;
 mod index_folders;
 mod progress;
-mod reuse;
+pub(crate) mod reuse;
 mod target_index;
 
 pub(crate) use blob_sizes::BlobSizes;
@@ -32,7 +32,6 @@ use files::{PopulateJob, PopulateWorker};
 use target_index::TargetIndex;
 
 pub(crate) use progress::{OnProgress, PopulateProgress};
-pub(crate) use reuse::{RetiredWorktree, ReusePlan};
 
 /// Maximum and minimum number of entries per chunk of a thread: starting a thread takes as long as creating a
 /// few files.

@@ -8,10 +8,10 @@ use super::head::{Head, RefMove};
 use super::local_state::LocalState;
 use super::open_operation::require_no_open_operation;
 use super::preflight::refuse_unchangeable;
-use super::recovery::{has_ref_moved, remove_untouched_marker, write_untouched_marker};
+use super::ref_recovery::{has_ref_moved, remove_untouched_marker, write_untouched_marker};
 use super::sparse_entries::written_changes;
 use super::sparse_patterns::SparseExceptions;
-use super::status::{changed_paths_since, status};
+use super::status_query::{changed_paths_since, status};
 use super::tree_diff::tree_changes_by_git;
 use super::worktree_context::WorktreeContext;
 use super::{

@@ -1,5 +1,6 @@
 //! Push of one branch, never by force, to the ref to which `git push` would push it.
 
+use super::head::BRANCH_PREFIX;
 use super::{Error, Repo, WorktreeList};
 use crate::explain::{shell_quote, shell_quote_path};
 
@@ -22,9 +23,6 @@ pub(crate) struct PushDestination {
     /// Ref in the remote, as a full name or as configured.
     remote_ref: String,
 }
-
-/// Prefix of a branch's full ref name.
-const BRANCH_PREFIX: &str = "refs/heads/";
 
 /// Ref that git's settings choose as the target of a push.
 #[derive(Debug, PartialEq, Eq)]

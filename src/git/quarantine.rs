@@ -1,7 +1,6 @@
 //! Quarantine of files in transit: parked by rename or by hard link, checked by content, restored without
 //! loss.
 
-use super::folders::{has_real_parents, is_file_in_real_folder, remove_empty_parents};
 use std::collections::HashSet;
 use std::fs::Permissions;
 use std::io::ErrorKind;
@@ -15,9 +14,10 @@ use gix::index::fs::Metadata;
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use super::file_copy::{copy_file, is_copy_on_other_device, is_identical, remove_temp_copies};
+use super::folders::{has_real_parents, is_file_in_real_folder, remove_empty_parents};
 use super::path::nul_separated;
 use super::worktree_context::WorktreeContext;
-use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index, index_flags};
+use super::{Change, Error, Oid, Repo, RepoPath, TreeFile, index_flags, scratch_index};
 use crate::fail_points;
 
 /// Name of the folder in a quarantine that contains the files.
@@ -204,7 +204,7 @@ impl Quarantine {
             return Ok(old);
         }
         let index = tree.scratch.join(format!("retree-{old}"));
-        index::remove_scratch_index(&index);
+        scratch_index::remove_scratch_index(&index);
         let call = || {
             tree.repo
                 .git_in(&self.files)
@@ -283,7 +283,7 @@ pub(super) fn differing_files(
     if expected.is_empty() {
         return Ok(Vec::new());
     }
-    index::remove_scratch_index(index);
+    scratch_index::remove_scratch_index(index);
     let mut input = Vec::new();
     for (path, side) in attributes()?.iter().chain(expected.iter().copied()) {
         input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
@@ -297,7 +297,7 @@ pub(super) fn differing_files(
         call().args(["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"]).run()?;
     let wanted: HashSet<&RepoPath> = expected.iter().map(|(p, _)| p).collect();
     let changed = out.fields().map(RepoPath::new).filter(|p| wanted.contains(p)).collect();
-    index::remove_scratch_index(index);
+    scratch_index::remove_scratch_index(index);
     Ok(changed)
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use gix::hash::{Kind, ObjectId};
 use rustix::fs::Stat;
 
+use super::entry_stat::index_stat;
 use super::no_conversion::are_all_written_verbatim;
 use super::{Error, Oid, Repo, RepoPath};
 
@@ -35,10 +36,8 @@ pub(super) const FILE_MODE: u32 = 0o100_644;
 pub(super) const EXECUTABLE_MODE: u32 = 0o100_755;
 pub(super) const SYMLINK_MODE: u32 = 0o120_000;
 
-mod edit;
+pub(super) mod edit;
 mod tree_comparison;
-
-pub(super) use edit::{IndexEdit, IndexWriter};
 
 thread_local! {
     /// Buffer for the next index read: an index is large, and allocating memory costs as much as reading it.
@@ -271,7 +270,7 @@ impl RawIndex {
 
     /// Updates the stat data of the entry at an offset.
     pub(super) fn update_stat(&mut self, offset: u32, meta: &Stat) {
-        let stat = super::status_walk::index_stat(meta);
+        let stat = index_stat(meta);
         let times = [stat.ctime.secs, stat.ctime.nsecs, stat.mtime.secs, stat.mtime.nsecs];
         let write_number = |(bytes, number): (&mut [u8], u32)| bytes.copy_from_slice(&number.to_be_bytes());
         let start = usize::try_from(offset).unwrap_or_default();
@@ -369,7 +368,7 @@ impl<'a> RawEntry<'a> {
     /// Returns whether the file has the recorded stat data. Mode and device are not compared: the device may
     /// change with each boot.
     pub(super) fn stat_matches(self, meta: &Stat) -> bool {
-        let stat = super::status_walk::index_stat(meta);
+        let stat = index_stat(meta);
         let times = [stat.ctime.secs, stat.ctime.nsecs, stat.mtime.secs, stat.mtime.nsecs];
         let owner_and_size = [stat.uid, stat.gid, stat.size];
         let matches_at = |start: usize, numbers: &[u32]| {

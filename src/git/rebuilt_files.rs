@@ -12,7 +12,7 @@ use super::file_modes::{PathMode, apply_modes};
 use super::path::nul_separated;
 use super::quarantine::Quarantine;
 use super::worktree_context::WorktreeContext;
-use super::{Error, Oid, RepoPath, index};
+use super::{Error, Oid, RepoPath, scratch_index};
 
 /// Files of one tree that are built in a scratch folder and moved to a worktree.
 pub(super) struct RebuiltFiles<'a> {
@@ -93,7 +93,7 @@ impl<'a> RebuiltFiles<'a> {
 
     fn build_files(&self, paths: &[&RepoPath]) -> Result<(), Error> {
         let index = self.tree.scratch.join(format!("from-{}", self.source_tree));
-        index::remove_scratch_index(&index);
+        scratch_index::remove_scratch_index(&index);
         let call = || self.tree.repo.git_in(self.tree.dir).index(&index);
         call()
             .args(["read-tree", "--no-sparse-checkout"])

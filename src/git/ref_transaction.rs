@@ -1,6 +1,5 @@
 //! Move of a branch or of HEAD of one worktree as a prepared transaction: locked first, committed last.
 
-use super::{Head, RefMove};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -13,7 +12,7 @@ use super::head_file::read_head;
 use super::lock_file::{create_lock_file, is_same_file};
 use super::refs::classify_ref_failure;
 use super::worktree_context::WorktreeContext;
-use super::{Error, Oid, Repo};
+use super::{Error, Head, Oid, RefMove, Repo};
 
 /// Ref transaction that holds its locks. Dropping it releases them and changes nothing.
 #[must_use]

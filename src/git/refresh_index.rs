@@ -9,7 +9,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::attributes::attribute_paths;
-use super::index::NewIndex;
+use super::index_lock::NewIndex;
 use super::no_conversion::{MAX_BLOB_BYTES, VerbatimRule, verbatim_rule};
 use super::raw_index::{self, RawEntry, RawIndex};
 use super::worktree_context::WorktreeContext;

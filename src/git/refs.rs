@@ -1,11 +1,11 @@
 //! Refs: reads them, and moves single ones by compare-and-swap.
 
-use super::head::BRANCH_PREFIX;
 use std::path::Path;
 
 use gix::refs::TargetRef;
 
 use super::failed_program::FailedProgram;
+use super::head::BRANCH_PREFIX;
 use super::head_file::{read_head, read_symbolic_ref};
 use super::{Error, Head, Oid, Repo, UnusableError};
 

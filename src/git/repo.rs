@@ -1,18 +1,17 @@
 //! Discovery of the repository from the current folder, and the facts that git-proq needs about it.
 
-use super::{RepoPath, UnusableError, open_settings};
-use rustix::fs::Access;
-use rustix::fs::access;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use rustix::fs::{Access, access};
+
 use super::head_file::{open_with_symlink_head, reject_symlink_head};
 use super::tree_reader::TreeReader;
 use super::version::Version;
-use super::{Command, Error, Oid, Program, main_checkout, ownership};
+use super::{Command, Error, Oid, Program, RepoPath, UnusableError, main_checkout, open_settings, ownership};
 use crate::regular_file::{self, LinkPolicy};
 
 /// Folders of the git directory that nearly every change writes to; the empty name is the directory itself.

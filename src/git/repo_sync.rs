@@ -1,4 +1,5 @@
-//! Syncing of new objects and refs of a repository to disk before something relies on them.
+//! Syncing of new objects and refs to disk before something relies on them: git syncs refs when configured
+//! to, but never loose objects of its own commands.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

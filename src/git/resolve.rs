@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use super::path::nul_separated;
-use super::status::StatusKind;
 use super::tree_merge::{UnmergedStage, parse_stage};
-use super::{Error, Oid, Repo, RepoPath, WorktreeContext, index, status};
+use super::worktree_status::StatusKind;
+use super::{Error, Oid, Repo, RepoPath, WorktreeContext, scratch_index, status};
 
 /// Current contents of a worktree, staged or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct WorktreeContents {
 /// The paths are passed to git one by one; ignored files are not included.
 pub(crate) fn capture_worktree_contents(tree: &WorktreeContext<'_>) -> Result<WorktreeContents, Error> {
     let index_copy = tree.scratch.join("index");
-    index::copy(&tree.git_dir.join("index"), &index_copy)?;
+    scratch_index::copy(&tree.git_dir.join("index"), &index_copy)?;
     let worktree_status = status(tree.repo, tree.dir, true)?;
     let (mut paths, mut nested) = (Vec::new(), Vec::new());
     for entry in &worktree_status.entries {

@@ -9,7 +9,7 @@ use super::folders::{
     exists_in_real_folder, has_real_parents, is_file_in_real_folder, obstruction_above, remove_empty_parents,
     remove_empty_tree,
 };
-use super::index::{self, INDEX_NAME, IndexLock, NewIndex};
+use super::index_lock::{IndexLock, NewIndex};
 use super::obstructions::{detect_obstruction, rename_to_free_names};
 use super::open_operation::require_no_open_operation;
 use super::preconditions::{LocalChangeSearch, refuse_overlap};
@@ -18,29 +18,21 @@ use super::rebuilt_files::RebuiltFiles;
 use super::refresh_index::{IndexRefresh, clear_entry_stats, files_with_other_size};
 use super::restore_forecast::{find_obstruction, merge_snapshot_tree, refuse_staged};
 use super::restored_index::write_restored_index;
+use super::scratch_index::{self, INDEX_NAME};
 use super::sparse_entries::{SparseAdjustments, mark_skip_worktree};
 use super::sparse_patterns::SparseExceptions;
-use super::status::is_certainly_at;
+use super::status_query::is_certainly_at;
 use super::transition::{AppliedChanges, apply_files, read_new_folders};
 use super::tree_diff::tree_attribute_files;
 use super::verbatim_restore::VerbatimRestore;
 use super::worktree_context::WorktreeContext;
-use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, index_flags, restored_stamps, tree_changes};
+use super::{
+    Change, Error, Oid, RepoPath, RestoreOutcome, Snapshot, TreeFile, index_flags, restored_stamps,
+    tree_changes,
+};
 use crate::fail_points;
 
 mod undo;
-
-/// Outcome of restoring a snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum RestoreOutcome {
-    /// Files, modes and index are as they were.
-    Exact,
-    /// HEAD had moved and the changes were merged into its commit.
-    Merged,
-    /// HEAD had moved and these paths conflict. Nothing was changed; the snapshot still holds everything.
-    Conflict(Vec<RepoPath>),
-}
 
 /// Restores `snapshot` in a worktree whose HEAD is at `head`. `parked_dir` holds the snapshot's files since
 /// they were parked; files that are missing or altered there come from the snapshot's objects. `raw_index` is
@@ -165,7 +157,7 @@ impl<'a> SnapshotRestore<'a> {
             return Ok(new_index);
         }
         let index_file = self.tree.scratch.join(INDEX_NAME);
-        index::copy(raw_index, &index_file)?;
+        scratch_index::copy(raw_index, &index_file)?;
         clear_entry_stats(
             self.tree,
             &index_file,

@@ -9,12 +9,24 @@ use super::open_operation::require_no_open_operation;
 use super::preconditions::{LocalChangeSearch, refuse_overlap};
 use super::quarantine::matches_blob;
 use super::sparse_patterns::SparseExceptions;
-use super::status::{StatusEntry, StatusKind, status};
+use super::status_query::status;
 use super::worktree_context::WorktreeContext;
+use super::worktree_status::{StatusEntry, StatusKind};
 use super::{
-    Change, Error, LocalChangesHint, Oid, Repo, RepoPath, RestoreOutcome, Snapshot, index_flags, merge_trees,
-    tree_changes,
+    Change, Error, LocalChangesHint, Oid, Repo, RepoPath, Snapshot, index_flags, merge_trees, tree_changes,
 };
+
+/// Outcome of restoring a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum RestoreOutcome {
+    /// Files, modes and index are as they were.
+    Exact,
+    /// HEAD had moved and the changes were merged into its commit.
+    Merged,
+    /// HEAD had moved and these paths conflict. Nothing was changed; the snapshot still holds everything.
+    Conflict(Vec<RepoPath>),
+}
 
 /// Returns how `restore` would restore `snapshot` in a worktree whose HEAD is at `head`.
 ///

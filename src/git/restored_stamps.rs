@@ -1,7 +1,6 @@
 //! Stat records of files restored with a snapshot, for detecting later changes: git compares only contents
 //! after its filters, and ignores permissions.
 
-use super::path_list;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -9,7 +8,7 @@ use std::path::Path;
 use super::clear::SnapshotFiles;
 use super::path::nul_separated;
 use super::quarantine::Quarantine;
-use super::{Change, RepoPath};
+use super::{Change, RepoPath, path_list};
 
 /// Name of the list next to a snapshot's parked files. It alternates a path and that file's stat record, and
 /// ends with the number of fields.

@@ -17,6 +17,17 @@ impl Repo {
         self.gix.config_snapshot().boolean(key)
     }
 
+    /// Returns a git setting as text; none when unset.
+    pub(crate) fn setting_text(&self, key: &str) -> Option<String> {
+        self.gix.config_snapshot().string(key).map(|value| value.to_string())
+    }
+
+    /// Returns all values of a git setting that may be set repeatedly.
+    pub(super) fn setting_values(&self, key: &str) -> Vec<String> {
+        let values = self.gix.config_snapshot().strings(key).unwrap_or_default();
+        values.iter().map(ToString::to_string).collect()
+    }
+
     /// Returns everything outside of commits that determines the form in which git writes files to the
     /// worktree at `dir`.
     ///
@@ -71,5 +82,39 @@ impl Repo {
             }
         }
         out
+    }
+}
+
+/// Returns whether a git that was not installed with the system has system-wide settings or attributes: the
+/// location of those files was fixed when git was built.
+pub(super) fn has_build_specific_config(git: &Path) -> bool {
+    let has_config_files = |program: &Path| {
+        let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let folder = prefix.join("etc");
+        folder != Path::new("/usr/etc")
+            && ["gitconfig", "gitattributes"].iter().any(|f| folder.join(f).exists())
+    };
+    has_config_files(git) || git.canonicalize().is_ok_and(|real| has_config_files(&real))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_config_of_custom_git_prefix() {
+        let dir = tempfile::tempdir().unwrap();
+        let (prefix, elsewhere) = (dir.path().join("opt"), dir.path().join("git"));
+        std::fs::create_dir_all(prefix.join("bin")).unwrap();
+        std::fs::create_dir_all(prefix.join("etc")).unwrap();
+        let git = prefix.join("bin/git");
+        std::fs::write(&git, "").unwrap();
+        std::os::unix::fs::symlink(&git, &elsewhere).unwrap();
+        for file in ["gitconfig", "gitattributes"] {
+            assert!(!has_build_specific_config(&git) && !has_build_specific_config(&elsewhere));
+            std::fs::write(prefix.join("etc").join(file), "").unwrap();
+            assert!(has_build_specific_config(&git) && has_build_specific_config(&elsewhere), "{file}");
+            std::fs::remove_file(prefix.join("etc").join(file)).unwrap();
+        }
     }
 }

@@ -1,23 +1,26 @@
 //! Snapshot of everything that differs from HEAD in a worktree: one commit in the shape of a stash, and the
 //! raw index.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::commit::NewCommit;
 use super::file_modes::{PathMode, unusual_modes};
+use super::folders::exists_in_real_folder;
 use super::ignored_obstructions::{find_ignored_obstructions, ignored_in_clean_worktree};
-use super::index::{self, FileVersion};
+use super::index_lock::FileVersion;
 use super::snapshot_tree_writer::{TreeWriter, warn_uncaptured};
-use super::sparse_entries::{find_present_skipped, staged_absent_paths};
+use super::sparse_entries::find_present_skipped;
 use super::special_files::UncapturedPath;
-use super::status::{StatusEntry, StatusKind, WorktreeStatus, query_git_status, status};
+use super::status_query::{query_git_status, split_flagged_edits, status};
 use super::unmerged_paths::UnmergedPaths;
 use super::untracked_folders::empty_folders;
 use super::worktree_context::WorktreeContext;
 use super::worktree_scan::{ScanFacts, WorktreeScan};
-use super::{Error, IgnoredFile, Oid, Repo, RepoPath, index_flags};
+use super::worktree_status::{StatusEntry, StatusKind, WorktreeStatus};
+use super::{Error, IgnoredFile, Oid, Repo, RepoPath, index_flags, scratch_index};
 
 /// Saved changes of one worktree. The commit has a stash's shape, so plain `git stash apply <commit>` reads
 /// it.
@@ -120,7 +123,7 @@ fn capture_with(
         return Ok(None);
     }
     let raw_index = tree.scratch.join("raw-index");
-    index::copy(&git_index, &raw_index)?;
+    scratch_index::copy(&git_index, &raw_index)?;
     // Nothing is staged, if the scanned index is the copied one and HEAD is still at `base`.
     let is_unchanged =
         FileVersion::read(&git_index)? == index_version && tree.repo.head_commit(tree.dir)? == Some(base);
@@ -135,6 +138,25 @@ fn capture_with(
     snapshot.modes = snapshot.collect_modes(tree, changes.all_changed_paths());
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(Some(snapshot))
+}
+
+/// Returns the staged entries of a sparse checkout's index that are marked skip-worktree and whose file does
+/// not exist.
+fn staged_absent_paths(
+    tree: &WorktreeContext<'_>,
+    index: &Path,
+    dirty: &WorktreeStatus,
+) -> Result<Vec<RepoPath>, Error> {
+    if !index_flags::has_sparse_file(&tree.git_dir) || dirty.staged().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let flagged = index_flags::flagged_entries_in(tree.repo, tree.dir, index)?;
+    let skipped: HashSet<&RepoPath> = flagged.iter().filter(|f| f.skip_worktree).map(|f| &f.path).collect();
+    let staged = dirty.staged().map(|entry| &entry.path);
+    Ok(staged
+        .filter(|path| skipped.contains(path) && !exists_in_real_folder(tree.dir, path))
+        .cloned()
+        .collect())
 }
 
 /// Changes of a worktree that a snapshot saves.
@@ -257,7 +279,7 @@ pub(crate) fn capture_unchanged(
     scan: &WorktreeScan,
 ) -> Result<Snapshot, Error> {
     tree.repo.require_index(tree.dir)?;
-    index::copy(&tree.git_dir.join("index"), &tree.scratch.join("raw-index"))?;
+    scratch_index::copy(&tree.git_dir.join("index"), &tree.scratch.join("raw-index"))?;
     let base_tree = tree.repo.tree_of(base)?;
     let mut snapshot = Snapshot {
         commit: base,
@@ -337,9 +359,9 @@ pub(crate) fn write_tracked_tree(tree: &WorktreeContext<'_>) -> Result<Oid, Erro
         return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
     }
     let raw_index = tree.scratch.join("raw-index");
-    index::copy(&tree.git_dir.join("index"), &raw_index)?;
+    scratch_index::copy(&tree.git_dir.join("index"), &raw_index)?;
     let worktree_status = status(tree.repo, tree.dir, false)?;
-    let (flagged, _) = index_flags::split_flagged_edits(tree.repo, tree.dir, tree.scratch, &worktree_status)?;
+    let (flagged, _) = split_flagged_edits(tree.repo, tree.dir, tree.scratch, &worktree_status)?;
     TreeWriter { tree, raw_index: &raw_index, facts: None }.write_work_tree(&worktree_status, &flagged, None)
 }
 

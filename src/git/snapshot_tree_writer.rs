@@ -6,12 +6,12 @@ use super::folders::is_file_in_real_folder;
 use super::full_index::FullIndex;
 use super::path::nul_separated;
 use super::special_files::{self, UncapturedPath};
-use super::status::{StatusKind, WorktreeStatus};
 use super::untracked_folders::scan_untracked_folders;
 use super::worktree_context::WorktreeContext;
 use super::worktree_scan::{ScanFacts, WorktreeScan};
+use super::worktree_status::{StatusKind, WorktreeStatus};
 use super::worktree_tree::build_tree;
-use super::{Error, Oid, Repo, RepoPath, index, index_flags};
+use super::{Error, Oid, Repo, RepoPath, index_flags, scratch_index};
 
 /// Writer of trees from copies of one raw index.
 pub(super) struct TreeWriter<'a> {
@@ -28,7 +28,7 @@ impl TreeWriter<'_> {
 
     fn copy_index(&self, name: &str) -> Result<std::path::PathBuf, Error> {
         let target = self.tree.scratch.join(name);
-        index::copy(self.raw_index, &target)?;
+        scratch_index::copy(self.raw_index, &target)?;
         Ok(target)
     }
 

@@ -3,7 +3,6 @@
 //! marked skip-worktree. Here an existing entry keeps its state, present or left out, and the patterns decide
 //! only about new files.
 
-use super::tree_diff;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
@@ -14,9 +13,8 @@ use super::folders::{
 };
 use super::path::nul_separated;
 use super::sparse_patterns::{SparseExceptions, SparsePatterns};
-use super::status::WorktreeStatus;
 use super::worktree_context::WorktreeContext;
-use super::{Change, Error, Oid, RepoPath, TreeFile, index, index_flags};
+use super::{Change, Error, Oid, RepoPath, TreeFile, index_flags, scratch_index, tree_diff};
 
 /// Expands the sparse directory entries of an index if one of `changes` lies below such an entry. Otherwise
 /// git would not know that the files below it are left out, and would write them.
@@ -152,7 +150,7 @@ fn tree_without_paths(tree: &WorktreeContext<'_>, from: Oid, paths: &[&RepoPath]
         return Ok(from);
     }
     let index = tree.scratch.join("without-left-out");
-    index::remove_scratch_index(&index);
+    scratch_index::remove_scratch_index(&index);
     let call = || tree.repo.git_in(tree.dir).index(&index).mutating();
     call().args(["read-tree", "--no-sparse-checkout"]).arg(from.to_string()).run()?;
     let nul_paths = nul_separated(paths.iter().copied());
@@ -268,25 +266,6 @@ pub(super) fn skipped_obstructions(tree: &WorktreeContext<'_>) -> Result<BTreeSe
         .into_iter()
         .filter(|(path, _)| !patterns.excludes(path))
         .map(|(_, obstruction)| obstruction)
-        .collect())
-}
-
-/// Returns the staged entries of a sparse checkout's index that are marked skip-worktree and whose file does
-/// not exist.
-pub(super) fn staged_absent_paths(
-    tree: &WorktreeContext<'_>,
-    index: &Path,
-    dirty: &WorktreeStatus,
-) -> Result<Vec<RepoPath>, Error> {
-    if !index_flags::has_sparse_file(&tree.git_dir) || dirty.staged().next().is_none() {
-        return Ok(Vec::new());
-    }
-    let flagged = index_flags::flagged_entries_in(tree.repo, tree.dir, index)?;
-    let skipped: HashSet<&RepoPath> = flagged.iter().filter(|f| f.skip_worktree).map(|f| &f.path).collect();
-    let staged = dirty.staged().map(|entry| &entry.path);
-    Ok(staged
-        .filter(|path| skipped.contains(path) && !exists_in_real_folder(tree.dir, path))
-        .cloned()
         .collect())
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::commit::map_signing_error;
-use super::index::IndexBackup;
+use super::index_lock::IndexBackup;
 use super::path::nul_separated;
 use super::watchdog::CancelCheck;
 use super::{Error, Repo, RepoPath, StagedEntries};

@@ -7,7 +7,7 @@ use super::folder_stamps::FolderStamps;
 use super::raw_index::RawIndex;
 use super::status_walk::{OPEN_FOLDER_FLAGS, StatusWalk, UntrackedContent};
 use super::tree_reader::TreeReader;
-use super::{Oid, Repo, RepoPath, status};
+use super::{Oid, Repo, RepoPath, StatusEntry, StatusKind};
 
 /// Inputs of a stat scan of one worktree: its paths, the tree of HEAD and the object database.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl StatScan {
         &self,
         saved_stamps: Option<Vec<u8>>,
         now: SystemTime,
-    ) -> (Option<Vec<status::StatusEntry>>, Option<Vec<u8>>) {
+    ) -> (Option<Vec<StatusEntry>>, Option<Vec<u8>>) {
         let Some(index) = self.head_index() else { return (None, None) };
         let top = rustix::fs::open(&self.dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty());
         let mut folders = top.ok().and_then(|top| FolderStamps::new(saved_stamps, self.head, top, now));
@@ -70,7 +70,7 @@ impl StatScan {
     /// Returns the differences from HEAD, the ignored and untracked content next to tracked files, and
     /// whether the index can be rewritten in its own format. Reads every folder. Returns `None` if a part of
     /// the result is uncertain.
-    pub(super) fn find_all_files(&self) -> Option<(Vec<status::StatusEntry>, UntrackedContent, bool)> {
+    pub(super) fn find_all_files(&self) -> Option<(Vec<StatusEntry>, UntrackedContent, bool)> {
         let index = self.head_index()?;
         let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_everything()?;
         self.are_names_reliable(&found).then(|| (found, other_files, index.is_rewritable()))
@@ -79,7 +79,7 @@ impl StatScan {
     /// Returns the differences from the index, including untracked files, and the ignored and untracked
     /// content next to tracked files. The index need not hold HEAD's tree. Returns `None` if a part of the
     /// result is uncertain.
-    pub(super) fn compare_with_index(&self) -> Option<(Vec<status::StatusEntry>, UntrackedContent)> {
+    pub(super) fn compare_with_index(&self) -> Option<(Vec<StatusEntry>, UntrackedContent)> {
         let index = RawIndex::read(&self.index, self.hash)?;
         let (found, other_files) = StatusWalk::new(&self.dir, &index, true).list_everything()?;
         (self.are_names_reliable(&found) && !other_files.has_nested_ignored).then_some((found, other_files))
@@ -87,9 +87,8 @@ impl StatScan {
 
     /// Returns whether the names in `found` are reliable. If the file system may fold names, a missing or
     /// untracked name may be another spelling of a tracked one.
-    fn are_names_reliable(&self, found: &[status::StatusEntry]) -> bool {
-        let has_unsure_name =
-            |e: &status::StatusEntry| !matches!(e.kind, status::StatusKind::Tracked { deleted: false, .. });
+    fn are_names_reliable(&self, found: &[StatusEntry]) -> bool {
+        let has_unsure_name = |e: &StatusEntry| !matches!(e.kind, StatusKind::Tracked { deleted: false, .. });
         !(self.folds_names && found.iter().any(has_unsure_name))
     }
 

@@ -18,12 +18,9 @@ use super::folder_stamps::FolderStamps;
 use super::ignore_rules::{IgnoreRules, NameSet, UnindexedKind};
 use super::parallel::parallel_map;
 use super::raw_index::{self, RawEntry, RawIndex};
-use super::status::{self, StatusKind as Differs};
+use super::worktree_status::{StatusEntry, StatusKind as Differs};
 
 mod file_comparison;
-
-use file_comparison::FileState;
-pub(super) use file_comparison::{STAT_BY_SECOND, index_stat, is_racy};
 
 /// Maximum number of changed paths listed. Beyond that, git lists them.
 const MAX_PATHS_LISTED: usize = 1_000;
@@ -59,11 +56,22 @@ enum IndexChild<'e> {
     Folder(&'e [u32]),
 }
 
+/// State of a file compared with its index entry.
+enum FileState {
+    Unchanged,
+    Edited,
+    /// The times are inconclusive, so the content was read; the value is whether the bytes on disk equal the
+    /// entry's blob. They may differ only because of a filter.
+    ContentCompared(bool),
+    Missing,
+    Unknown,
+}
+
 /// Result of one status walk.
 #[derive(Default)]
 struct WalkResult {
     /// Changed paths, unordered.
-    changes: Vec<status::StatusEntry>,
+    changes: Vec<StatusEntry>,
     /// Stamps of folders that contain no other names than the index, from an earlier walk.
     folders: Option<FolderStamps>,
     /// Content that is not tracked.
@@ -117,10 +125,7 @@ impl<'a> StatusWalk<'a> {
 
     /// Returns all differences from the index in git's order; `None` when part of the result is uncertain.
     /// `folders` is the folder cache, which the walk reads and updates.
-    pub(super) fn list_changes(
-        mut self,
-        folders: &mut Option<FolderStamps>,
-    ) -> Option<Vec<status::StatusEntry>> {
+    pub(super) fn list_changes(mut self, folders: &mut Option<FolderStamps>) -> Option<Vec<StatusEntry>> {
         self.lists_changes = true;
         let mut found = WalkResult { folders: folders.take(), ..WalkResult::default() };
         let is_certain = self.walk_chunk(0, self.index.offsets(), &mut found);
@@ -130,7 +135,7 @@ impl<'a> StatusWalk<'a> {
 
     /// Returns all differences from the index and all untracked and ignored content, using many threads;
     /// `None` when part of the result is uncertain.
-    pub(super) fn list_everything(mut self) -> Option<(Vec<status::StatusEntry>, UntrackedContent)> {
+    pub(super) fn list_everything(mut self) -> Option<(Vec<StatusEntry>, UntrackedContent)> {
         (self.chunk_size, self.lists_changes, self.lists_everything) = (MIN_FILES_PER_CHUNK, true, true);
         let chunks = self.split_into_chunks();
         let given_up = AtomicBool::new(false);
@@ -405,20 +410,15 @@ impl<'a> StatusWalk<'a> {
 impl WalkResult {
     /// Adds a changed path; returns false when there are so many that git has to list them.
     fn add_change(&mut self, kind: Differs, path: &[u8]) -> bool {
-        self.changes.push(status::StatusEntry {
-            kind,
-            path: RepoPath::new(path),
-            nested: false,
-            submodule: false,
-        });
+        self.changes.push(StatusEntry { kind, path: RepoPath::new(path), nested: false, submodule: false });
         self.changes.len() <= MAX_PATHS_LISTED
     }
 }
 
 /// Sorts changes in git's order: tracked paths come first.
-fn sort_in_git_order(mut paths: Vec<status::StatusEntry>) -> Vec<status::StatusEntry> {
+fn sort_in_git_order(mut paths: Vec<StatusEntry>) -> Vec<StatusEntry> {
     paths.sort_by(|a, b| {
-        let rank = |entry: &status::StatusEntry| entry.kind == Differs::Untracked;
+        let rank = |entry: &StatusEntry| entry.kind == Differs::Untracked;
         rank(a).cmp(&rank(b)).then_with(|| a.path.as_bytes().cmp(b.path.as_bytes()))
     });
     paths

@@ -10,8 +10,6 @@
 //! replace a file by rename, or create one at a path that is about to be added. Such a file is overwritten,
 //! and the loss cannot be detected.
 
-use super::tree_diff::tree_attribute_files;
-use super::{WorktreeContext, path_list};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -19,17 +17,21 @@ use super::fast_checkout::checkout_changes;
 use super::file_modes::{PathMode, apply_modes};
 use super::folders::{exists_in_real_folder, remove_empty_folder};
 use super::head::RefMove;
-use super::index::{self, INDEX_NAME, IndexLock, NewIndex, StagedIndex};
+use super::index_lock::{IndexLock, NewIndex, StagedIndex};
 use super::open_operation::require_no_open_operation;
 use super::preconditions::{LocalChangeSearch, refuse_already_moved, refuse_overlap, refuse_stale_head};
 use super::quarantine::{Quarantine, link_ctime_options};
-use super::recovery::{clear_ref_locks, has_ref_moved, release_keeper_ref, write_untouched_marker};
+use super::ref_recovery::{clear_ref_locks, has_ref_moved, release_keeper_ref, write_untouched_marker};
 use super::ref_transaction::{self, PreparedMove};
+use super::scratch_index::{self, INDEX_NAME};
 use super::sparse_entries::{SparseSwitch, expand_sparse_folders};
 use super::sparse_patterns::SparseExceptions;
-use super::status::is_certainly_at;
+use super::status_query::is_certainly_at;
 use super::submodule::warn_stale_submodules;
-use super::{Change, Error, LocalState, Oid, RepoPath, TreeFile, index_flags, tree_changes};
+use super::tree_diff::tree_attribute_files;
+use super::{
+    Change, Error, LocalState, Oid, RepoPath, TreeFile, WorktreeContext, index_flags, path_list, tree_changes,
+};
 use crate::fail_points;
 
 mod undo;
@@ -361,7 +363,7 @@ impl<'a> AppliedChanges<'a> {
         from: Oid,
         against: &SparseExceptions<'_>,
     ) -> Result<(), Error> {
-        index::copy(index, &self.index_file)?;
+        scratch_index::copy(index, &self.index_file)?;
         expand_sparse_folders(tree, &self.index_file, &self.changes)?;
         let linked = self.changes.iter().filter(|c| replaces_file(c)).map(|c| &c.path);
         let git_options = link_ctime_options(tree.repo, tree.dir, &self.index_file, linked)?;

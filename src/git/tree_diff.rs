@@ -1,11 +1,11 @@
 //! Differences between two trees, path by path.
 
-use super::attributes::attribute_paths;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
+use super::attributes::attribute_paths;
 use super::tree_reader::{TreeItem, TreeItems, TreeReader};
 use super::{Error, Oid, Repo, RepoPath, TempObjectStore};
 

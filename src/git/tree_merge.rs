@@ -1,11 +1,10 @@
 //! In-memory merge of two commits: in process if nothing needs a decision, otherwise by git, whose result is
 //! authoritative.
 
-use super::tree_diff;
 use std::path::Path;
 
 use super::merge_drivers::MergeDrivers;
-use super::{Error, NewCommit, Oid, Repo, RepoPath, TempObjectStore, TreeFile, exact_merge};
+use super::{Error, NewCommit, Oid, Repo, RepoPath, TempObjectStore, TreeFile, exact_merge, tree_diff};
 
 /// One stage of a conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]

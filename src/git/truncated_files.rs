@@ -11,11 +11,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::clear::SnapshotFiles;
 use super::folders::is_file_in_real_folder;
 use super::fsync::sync_files;
-use super::index::INDEX_NAME;
+use super::partial_files::{checkout_bytes, is_truncated_copy};
 use super::quarantine::{Quarantine, matches_blob};
 use super::raw_index::{EXECUTABLE_MODE, FILE_MODE, RawEntry, RawIndex, SYMLINK_MODE};
-use super::recovery::checkout_bytes;
 use super::restore_forecast::merge_snapshot_tree;
+use super::scratch_index::INDEX_NAME;
 use super::worktree_context::WorktreeContext;
 use super::{Change, Error, Oid, RepoPath, Snapshot, TreeFile, tree_changes};
 
@@ -40,19 +40,6 @@ struct WrittenFile {
     side: TreeFile,
     /// Commit or tree that contains the file.
     source: Oid,
-}
-
-/// Bytes of the smallest block of any file system. After a power failure, a file is empty or ends at a block
-/// boundary. The same holds after a kill: git writes 16 kB at once, with filters or without, and the kernel
-/// writes pages. A person who removes lines from the end of a file almost never leaves such a length.
-const MIN_BLOCK_BYTES: usize = 512;
-
-/// Returns whether `actual` may be a truncated copy of `complete_content`: a shorter prefix that ends at a
-/// block boundary.
-pub(super) fn is_truncated_copy(actual: &[u8], complete_content: &[u8]) -> bool {
-    actual.len().is_multiple_of(MIN_BLOCK_BYTES)
-        && actual.len() < complete_content.len()
-        && complete_content.starts_with(actual)
 }
 
 /// Name of the variable that, if set under test, makes the machine count as just started.

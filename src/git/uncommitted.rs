@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::parallel::parallel_map;
 use super::path::nul_separated;
-use super::status::{StatusKind, WorktreeStatus};
-use super::{Error, Oid, Program, Repo, RepoPath, TempObjectStore, index};
+use super::worktree_status::{StatusKind, WorktreeStatus};
+use super::{Error, Oid, Program, Repo, RepoPath, TempObjectStore, scratch_index};
 
 /// Worktree whose uncommitted content is to be written to a tree.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ fn write_uncommitted_tree(
     index: &Path,
     worktree: &UncommittedWorktree<'_>,
 ) -> Result<Oid, Error> {
-    index::copy(&worktree.git_dir.join("index"), index)?;
+    scratch_index::copy(&worktree.git_dir.join("index"), index)?;
     let git_command = |args: &[&str]| {
         // A split index would write its shared file next to the real index.
         let command = program.command_in(worktree.dir).args([

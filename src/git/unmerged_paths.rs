@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::status::{StatusKind, WorktreeStatus};
 use super::worktree_context::WorktreeContext;
+use super::worktree_status::{StatusKind, WorktreeStatus};
 use super::{Error, Oid, RepoPath};
 
 /// Replacement entries for the unmerged paths of an index, to be written to its copy.

@@ -9,9 +9,9 @@ use std::path::Path;
 use super::sparse_entries::absent_file_folders;
 use super::special_files::{self, UncapturedPath};
 use super::stat_scan::StatScan;
-use super::status::WorktreeStatus;
 use super::worktree_context::WorktreeContext;
 use super::worktree_scan::WorktreeScan;
+use super::worktree_status::WorktreeStatus;
 use super::{Error, Repo, RepoPath};
 
 /// Returns the empty folders of a clean worktree.

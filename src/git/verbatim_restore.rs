@@ -1,7 +1,6 @@
 //! Verbatim restore of edited files after HEAD has moved: git would write them as its filters convert them,
 //! not with the bytes that the user had.
 
-use super::path_list;
 use std::path::{Path, PathBuf};
 
 use super::clear::SnapshotFiles;
@@ -9,7 +8,7 @@ use super::file_copy::is_prefix;
 use super::quarantine::Quarantine;
 use super::refresh_index::clear_entry_stats;
 use super::worktree_context::WorktreeContext;
-use super::{Change, Error, RepoPath, TreeFile};
+use super::{Change, Error, RepoPath, TreeFile, path_list};
 use crate::fail_points;
 
 /// Name of the folder, in a step's scratch folder, for copies of parked files and the list of replaced files.

@@ -4,12 +4,10 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::hook::NO_HOOKS;
 use super::path::nul_separated;
 use super::worktree_reset::{has_baseline, is_real_folder, remove_blocking_ignore_files, reset_folders};
-use super::{Command, Error, Head, Oid, Repo, RepoPath, worktree};
-
-/// Options that disable the repository's hooks, which are intended for users' checkouts.
-const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
+use super::{Error, Head, Oid, Repo, RepoPath, worktree};
 
 /// git options for a complete checkout. No setting may leave out or hide files, or split the index. Each file
 /// that was written after git wrote it counts as changed, whatever the user's settings are.
@@ -76,12 +74,6 @@ impl Repo {
             true => Ok(admin),
             false => Err(Error::io("use the worktree", dir)(std::io::ErrorKind::InvalidData.into())),
         }
-    }
-
-    /// Creates a git command that uses the folder `dir` as worktree and `admin` as git directory, without
-    /// hooks. Settings and the folder's `.git` file, which a command may have changed, do not matter.
-    pub(super) fn hookless_git_with_git_dir(&self, dir: &Path, admin: &Path) -> Command {
-        self.git_in(dir).env("GIT_DIR", admin).env("GIT_WORK_TREE", dir).args(NO_HOOKS)
     }
 
     /// Resets a verify worktree to the state of a new worktree at `commit` with HEAD detached, except that

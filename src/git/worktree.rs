@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::fsync::sync_paths;
 use super::head_file::read_head;
-use super::index::INDEX_NAME;
+use super::scratch_index::INDEX_NAME;
 use super::{Command, Error, Head, Oid, Repo, RepoPath};
 
 /// One entry of `git worktree list`.

@@ -14,7 +14,7 @@ use gix::index::File;
 use gix::index::decode::Options;
 use gix::index::entry::Mode;
 
-use super::{Error, Oid, Repo, RepoPath, index};
+use super::{Error, Oid, Repo, RepoPath, scratch_index};
 
 /// Name of the folder in a worktree's git directory with its baseline: index and settings from before any
 /// command ran.
@@ -52,7 +52,7 @@ impl Repo {
     /// Returns whether the git directory `admin` of the worktree at `dir` still has the baseline's index, and
     /// commands cannot have left refs in it.
     pub(super) fn can_reset_worktree(&self, dir: &Path, admin: &Path) -> bool {
-        admin.join(BASELINE_DIR).join(index::INDEX_NAME).exists()
+        admin.join(BASELINE_DIR).join(scratch_index::INDEX_NAME).exists()
             && (!self.is_reftable() || self.has_no_private_refs(dir))
     }
 
@@ -91,8 +91,8 @@ impl Repo {
             std::fs::create_dir(&refs).map_err(Error::io("create", &refs))?;
         }
         copy_if_exists(&baseline.join(WORKTREE_CONFIG), &admin.join(WORKTREE_CONFIG))?;
-        let index = admin.join(index::INDEX_NAME);
-        match std::fs::rename(baseline.join(index::INDEX_NAME), &index) {
+        let index = admin.join(scratch_index::INDEX_NAME);
+        match std::fs::rename(baseline.join(scratch_index::INDEX_NAME), &index) {
             Ok(()) => Ok(Some(std::fs::read(baseline.join(CONVERSION_KEY_FILE)).unwrap_or_default())),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::io("put back", &index)(e)),
@@ -102,17 +102,18 @@ impl Repo {
     /// Saves a worktree's index as the baseline, before commands run, with the conversion key under which its
     /// files were written.
     pub(super) fn save_baseline(admin: &Path, conversion_key: &[u8]) -> Result<(), Error> {
-        let (baseline, index) = (admin.join(BASELINE_DIR), admin.join(index::INDEX_NAME));
+        let (baseline, index) = (admin.join(BASELINE_DIR), admin.join(scratch_index::INDEX_NAME));
         let file = baseline.join(CONVERSION_KEY_FILE);
         std::fs::write(&file, conversion_key).map_err(Error::io("write", &file))?;
         let temp_path = baseline.join("index.new");
-        index::copy(&index, &temp_path)?;
-        std::fs::rename(&temp_path, baseline.join(index::INDEX_NAME)).map_err(Error::io("write", &temp_path))
+        scratch_index::copy(&index, &temp_path)?;
+        std::fs::rename(&temp_path, baseline.join(scratch_index::INDEX_NAME))
+            .map_err(Error::io("write", &temp_path))
     }
 
     /// Reads the index of a worktree and lists its submodules and attribute files.
     pub(super) fn read_index_listing(&self, admin: &Path) -> Result<IndexListing, Error> {
-        let path = admin.join(index::INDEX_NAME);
+        let path = admin.join(scratch_index::INDEX_NAME);
         let index_file = File::at(&path, self.gix.object_hash(), true, Options::default());
         let index_file = index_file.map_err(Error::object(format!("{}", path.display())))?;
         let (mut submodules, mut attributes) = (Vec::new(), Vec::new());

@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::ignored_obstructions::IgnoredFile;
-use super::index::FileVersion;
+use super::index_lock::FileVersion;
 use super::no_conversion::verbatim_rule;
 use super::stat_scan::StatScan;
-use super::status::{self, WorktreeStatus};
 use super::status_walk::UntrackedContent;
-use super::{Error, Oid, Repo, RepoPath};
+use super::worktree_status::WorktreeStatus;
+use super::{Error, Oid, Repo, RepoPath, StatusEntry};
 use crate::fail_points;
 
 /// Result of one scan of a worktree. It reflects the moment of the scan, so code that moves a file has to
@@ -18,7 +17,7 @@ use crate::fail_points;
 pub(crate) struct WorktreeScan {
     facts: Option<ScanFacts>,
     /// Ignored files that a snapshot has restored.
-    restored_ignored: Vec<RepoPath>,
+    pub(super) restored_ignored: Vec<RepoPath>,
 }
 
 /// Facts about a worktree that a scan has established with certainty.
@@ -29,7 +28,7 @@ pub(super) struct ScanFacts {
     /// shares none with another file.
     pub(super) is_index_rewritable: bool,
     commit: Oid,
-    entries: Vec<status::StatusEntry>,
+    entries: Vec<StatusEntry>,
     untracked: UntrackedContent,
 }
 
@@ -37,12 +36,6 @@ impl WorktreeScan {
     /// Scans the worktree at `dir`. Where the scan is not certain, callers of the result query git later.
     pub(crate) fn scan(repo: &Repo, dir: &Path, git_dir: &Path) -> WorktreeScan {
         WorktreeScan { facts: ScanFacts::scan(repo, dir, git_dir), restored_ignored: Vec::new() }
-    }
-
-    /// Adds the `ignored` files of a snapshot that was restored in this worktree. A later snapshot parks
-    /// those that still exist again, whether or not HEAD has a file at their path by then.
-    pub(crate) fn with_restored_ignored(self, ignored: &[IgnoredFile]) -> WorktreeScan {
-        WorktreeScan { restored_ignored: ignored.iter().map(|file| file.path.clone()).collect(), ..self }
     }
 
     /// Returns the ignored files that a snapshot has restored.
@@ -150,6 +143,7 @@ fn files_replaced_by_folders(repo: &Repo, dir: &Path) -> Result<BTreeSet<RepoPat
 
 #[cfg(test)]
 mod tests {
+    use super::super::status_query::query_git_status;
     use super::super::test_repo::TestRepo;
     use super::*;
 
@@ -228,7 +222,7 @@ mod tests {
             let Some(facts) = &scan.facts else { continue };
             assert_eq!(
                 facts.worktree_status(),
-                status::query_git_status(repo.program(), &dir, true).unwrap(),
+                query_git_status(repo.program(), &dir, true).unwrap(),
                 "{change}"
             );
             let Some(folders) = facts.untracked_folders() else { continue };

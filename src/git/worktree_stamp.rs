@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::index::FileVersion;
+use super::index_lock::FileVersion;
 use super::raw_index::RawIndex;
 use super::stat_scan::StatScan;
-use super::status::query_git_status;
+use super::status_query::query_git_status;
 use super::worktree_scan::query_ignored;
 use super::{Error, Repo, RepoPath};
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use super::super::index::IndexLock;
+use super::super::index_lock::IndexLock;
 use super::super::test_repo::TestRepo;
 use super::super::transition::{AppliedChanges, REPLACED_DIR};
 use super::super::tree_changes;

@@ -1,7 +1,6 @@
 //! Detection of conversions: whether git would write the files of a worktree byte for byte as they are in the
 //! repository, and its index in the known format. Every unknown case is left to git.
 
-use super::super::open_settings;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -10,8 +9,9 @@ use gix::glob::Pattern;
 use gix::index::File;
 
 use super::super::attributes::{Rule, any_rule_matches, attribute_files};
-use super::super::no_conversion::{has_build_specific_config, is_written_verbatim};
-use super::super::{Error, Oid, Repo};
+use super::super::no_conversion::is_written_verbatim;
+use super::super::settings::has_build_specific_config;
+use super::super::{Error, Oid, Repo, open_settings};
 
 /// Requirement that git's settings impose on populating a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

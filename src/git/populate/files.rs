@@ -15,13 +15,16 @@ use gix::index::Entry;
 use gix::index::entry::stat::Options;
 use gix::index::entry::{Mode, Stat};
 use gix::objs::{Find, FindHeader, Kind};
-use rustix::fs::{AtFlags, OFlags, Timespec, Timestamps, UTIME_OMIT};
-use rustix::fs::{fstat, futimens, mkdirat, openat, readlinkat, statat, symlinkat, unlinkat, utimensat};
+use rustix::fs::{
+    AtFlags, OFlags, Timespec, Timestamps, UTIME_OMIT, fstat, futimens, mkdirat, openat, readlinkat, statat,
+    symlinkat, unlinkat, utimensat,
+};
 use rustix::io::Errno;
 
 use super::super::RepoPath;
+use super::super::entry_stat::{STAT_BY_SECOND, index_stat};
 use super::super::no_conversion::is_portable_path;
-use super::super::status_walk::{OPEN_FOLDER_FLAGS, STAT_BY_SECOND, index_stat, open_folder};
+use super::super::status_walk::{OPEN_FOLDER_FLAGS, open_folder};
 use super::blob_sizes::{BlobRecord, BlobSizes, blob_record};
 use super::conversions::ConversionRules;
 use crate::copy::{CopyError, copy_content, copy_prefix};

@@ -16,11 +16,12 @@ use gix::index::{Entry, File};
 use gix::objs::{FindHeader, Kind, compute_hash};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, fstat, openat, readlinkat, statat};
 
+use super::super::entry_stat::{STAT_BY_SECOND, index_stat, is_racy};
 use super::super::file_modes::umask;
 use super::super::ignore_rules::NameSet;
 use super::super::included_files::IncludedPath;
 use super::super::parallel::parallel_map;
-use super::super::status_walk::{OPEN_FOLDER_FLAGS, STAT_BY_SECOND, index_stat, is_racy, open_folder};
+use super::super::status_walk::{OPEN_FOLDER_FLAGS, open_folder};
 use super::super::{Repo, RepoPath};
 use super::index_folders::{FolderChild, IndexFolders};
 

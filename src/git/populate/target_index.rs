@@ -6,8 +6,9 @@ use gix::index::entry::{Flags, Mode, Stage, Stat};
 use gix::index::extension::Tree as Cached;
 use gix::index::{Entry, File};
 
-use super::super::fast_checkout::update_cached_tree;
-use super::super::status_walk::{UNCHECKED_ENTRY_FLAGS, is_racy};
+use super::super::cached_tree::update_cached_tree;
+use super::super::entry_stat::is_racy;
+use super::super::status_walk::UNCHECKED_ENTRY_FLAGS;
 use super::super::tree_reader::TreeReader;
 use super::super::{Error, Oid};
 

@@ -6,31 +6,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-use gix::index::File;
-use gix::index::entry::Stat;
-use gix::index::entry::stat::{self, Time};
 use gix::objs::{Kind, compute_hash};
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
+use super::super::entry_stat::index_stat;
 use super::super::raw_index::{self, RawEntry};
-use super::{OPEN_FOLDER_FLAGS, StatusWalk, is_file_mode};
+use super::{FileState, OPEN_FOLDER_FLAGS, StatusWalk, is_file_mode};
 
 /// Maximum number and total bytes of files read because their times are inconclusive. Beyond that, git is
 /// faster because it reads in many threads.
 const MAX_FILES_READ: usize = 256;
 const MAX_BYTES_READ: u64 = 4 * 1024 * 1024;
-
-/// State of a file compared with its index entry.
-pub(super) enum FileState {
-    Unchanged,
-    Edited,
-    /// The times are inconclusive, so the content was read; the value is whether the bytes on disk equal the
-    /// entry's blob. They may differ only because of a filter.
-    ContentCompared(bool),
-    Missing,
-    Unknown,
-}
 
 impl StatusWalk<'_> {
     /// Returns whether the worktree's file of an entry certainly matches the index. The entry may be in any
@@ -105,29 +92,5 @@ impl StatusWalk<'_> {
         };
         let id = compute_hash(self.index.hash_kind(), Kind::Blob, &content.ok()?).ok()?;
         Some(id.as_slice() == entry.id())
-    }
-}
-
-/// Options that compare stat data as git does: every number that an index has, times by the second.
-pub(in super::super) const STAT_BY_SECOND: stat::Options =
-    stat::Options { trust_ctime: true, check_stat: true, use_nsec: false, use_stdev: false };
-
-/// Returns whether a file was changed in the second in which the index was written, or later.
-pub(in super::super) fn is_racy(index: &File, entry: &gix::index::Entry) -> bool {
-    entry.stat.is_racy(index.timestamp(), STAT_BY_SECOND)
-}
-
-/// Returns the stat data an index would record of a file: the lower 32 bits of each number.
-pub(in super::super) fn index_stat(meta: &rustix::fs::Stat) -> Stat {
-    let low_32_bits = |n: i128| u32::try_from(n & 0xFFFF_FFFF).unwrap_or_default();
-    let time = |secs: i128, nsecs: i128| Time { secs: low_32_bits(secs), nsecs: low_32_bits(nsecs) };
-    Stat {
-        mtime: time(meta.st_mtime.into(), meta.st_mtime_nsec.into()),
-        ctime: time(meta.st_ctime.into(), meta.st_ctime_nsec.into()),
-        dev: low_32_bits(meta.st_dev.into()),
-        ino: low_32_bits(meta.st_ino.into()),
-        uid: low_32_bits(meta.st_uid.into()),
-        gid: low_32_bits(meta.st_gid.into()),
-        size: low_32_bits(meta.st_size.into()),
     }
 }

@@ -4,8 +4,9 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::super::stat_scan::StatScan;
+use super::super::status_query::query_git_status;
 use super::super::test_repo::TestRepo;
-use super::super::{Program, Repo, status};
+use super::super::{Program, Repo, StatusEntry};
 
 /// Fixture: a repository with a few files, one of them executable, one a symlink, one ignored, and a worktree
 /// of it.
@@ -41,16 +42,16 @@ impl LaneFixture {
         &self,
         folder_cache: Option<Vec<u8>>,
         now: SystemTime,
-    ) -> (Option<Vec<status::StatusEntry>>, Option<Vec<u8>>) {
+    ) -> (Option<Vec<StatusEntry>>, Option<Vec<u8>>) {
         let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
         let scan = StatScan::open(&repo, &self.0.top.join("lane"));
         scan.map(|scan| scan.find_changes(folder_cache, now)).unwrap_or_default()
     }
 
     /// Returns the changes that git lists.
-    fn git_status(&self) -> Vec<status::StatusEntry> {
+    fn git_status(&self) -> Vec<StatusEntry> {
         let program = Program::find().unwrap();
-        status::query_git_status(&program, &self.0.top.join("lane"), true).unwrap().entries
+        query_git_status(&program, &self.0.top.join("lane"), true).unwrap().entries
     }
 }
 

@@ -1,14 +1,13 @@
 //! Undo of the files that a transition has written. git's files are moved to the scratch folder or
 //! overwritten, and the originals are restored.
 
-use super::super::path_list;
 use std::collections::HashSet;
 
 use super::super::folders::exists_in_real_folder;
 use super::super::obstructions::{Obstruction, detect_obstruction, preserve_obstructions};
+use super::super::partial_files::may_be_written_by_git;
 use super::super::quarantine::{Quarantine, differing_files, matches_blob};
-use super::super::recovery::may_be_written_by_git;
-use super::super::{Change, Error, Oid, RepoPath, TreeFile};
+use super::super::{Change, Error, Oid, RepoPath, TreeFile, path_list};
 use super::{ABSENT_LIST, AppliedChanges, WorktreeContext, remove_new_folders, tree_attribute_files};
 
 impl AppliedChanges<'_> {

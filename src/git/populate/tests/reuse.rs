@@ -2,7 +2,7 @@
 //! that folder.
 
 use super::*;
-use crate::git::populate::RetiredWorktree;
+use crate::git::populate::reuse::RetiredWorktree;
 
 impl PopulateFixture {
     /// Creates the worktree `lane` on a branch and runs scripts in it. Then moves its folder to `left` and

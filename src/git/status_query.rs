@@ -1,4 +1,4 @@
-//! Status of a worktree: paths that differ from HEAD, as git reports them.
+//! Status of worktrees, by a stat scan where its result is certain and otherwise by git.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,87 +10,10 @@ use super::full_index::{self, FullIndex};
 use super::head_file::read_head;
 use super::parallel::parallel_map_with;
 use super::stat_scan::StatScan;
-use super::{Change, Error, Oid, Program, Repo, RepoPath, tree_changes};
-
-/// Kind of difference between a worktree and HEAD.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StatusKind {
-    /// Path known to git and changed in the index, the worktree or both.
-    Tracked {
-        /// Whether the index differs from HEAD.
-        staged: bool,
-        /// Whether the worktree differs from the index.
-        unstaged: bool,
-        /// Whether the file is missing in the worktree.
-        deleted: bool,
-    },
-    /// Path with conflict stages in the index.
-    Unmerged,
-    /// Path that is not known to git and not ignored. git prints an embedded repository with a trailing `/`.
-    Untracked,
-}
-
-/// One path of a worktree that differs from HEAD.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StatusEntry {
-    /// Kind of the difference.
-    pub(crate) kind: StatusKind,
-    /// Path from the top of the worktree, without the trailing `/` of an embedded repository.
-    pub(crate) path: RepoPath,
-    /// Whether the path is an embedded repository, which git cannot add as files.
-    pub(crate) nested: bool,
-    /// Whether the path is a submodule.
-    pub(crate) submodule: bool,
-}
-
-impl StatusEntry {
-    /// Returns whether a submodule differs only in its content or checked-out commit, without a staged
-    /// change. Such a change stays in the submodule's folder, whatever the index records.
-    pub(crate) fn is_inside_submodule(&self) -> bool {
-        self.submodule && !matches!(self.kind, StatusKind::Tracked { staged: true, .. })
-    }
-}
-
-/// Status of a worktree: all paths that differ from HEAD.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct WorktreeStatus {
-    /// Entries in git's order.
-    pub(crate) entries: Vec<StatusEntry>,
-}
-
-impl WorktreeStatus {
-    /// Returns whether the worktree has no difference from HEAD.
-    pub(crate) fn is_clean(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Returns entries with changes to tracked files.
-    pub(crate) fn tracked(&self) -> impl Iterator<Item = &StatusEntry> {
-        self.entries.iter().filter(|e| matches!(e.kind, StatusKind::Tracked { .. }))
-    }
-
-    /// Returns untracked files, including embedded repositories.
-    pub(crate) fn untracked(&self) -> impl Iterator<Item = &StatusEntry> {
-        self.entries.iter().filter(|e| e.kind == StatusKind::Untracked)
-    }
-
-    /// Returns entries whose index content differs from HEAD.
-    pub(crate) fn staged(&self) -> impl Iterator<Item = &StatusEntry> {
-        self.entries.iter().filter(|e| matches!(e.kind, StatusKind::Tracked { staged: true, .. }))
-    }
-
-    /// Returns the paths that have conflict stages in the index.
-    pub(crate) fn unmerged(&self) -> Vec<RepoPath> {
-        self.entries.iter().filter(|e| e.kind == StatusKind::Unmerged).map(|e| e.path.clone()).collect()
-    }
-
-    /// Returns all paths, each once.
-    pub(crate) fn paths(&self) -> Vec<RepoPath> {
-        // A file that was removed from the index but still exists is both removed and untracked.
-        let mut listed = HashSet::new();
-        self.entries.iter().filter(|e| listed.insert(&e.path)).map(|e| e.path.clone()).collect()
-    }
-}
+use super::{
+    Change, Error, Oid, Program, Repo, RepoPath, StatusEntry, StatusKind, WorktreeStatus, index_flags,
+    tree_changes,
+};
 
 /// Returns the status of one worktree. `untracked` is whether untracked files are included. git is started
 /// unless a stat scan proves that nothing differs.
@@ -220,6 +143,24 @@ pub(super) fn changed_paths_since(repo: &Repo, dir: &Path, commit: Oid) -> Resul
     // Unlike `diff-files`, this reads a file again whose times alone are different.
     let unstaged = repo.git_in(dir).args(["diff", "--no-ext-diff"]).args(options).arg("--").run()?;
     Ok(staged.fields().chain(unstaged.fields()).map(RepoPath::new).collect())
+}
+
+/// Returns the edited files whose index entry is flagged, split by `dirty` into two lists. The first has
+/// files that git shows anyway, as files of a sparse checkout that exist against its patterns. The second has
+/// files that git does not show.
+///
+/// # Errors
+/// Fails if the index cannot be read, or if git cannot compare the files.
+pub(crate) fn split_flagged_edits(
+    repo: &Repo,
+    dir: &Path,
+    scratch: &Path,
+    dirty: &WorktreeStatus,
+) -> Result<(Vec<RepoPath>, Vec<RepoPath>), Error> {
+    let edits = index_flags::hidden_edits(repo, dir, &repo.worktree_git_dir(dir)?, scratch)?;
+    let is_shown = |entry: &&StatusEntry| matches!(entry.kind, StatusKind::Tracked { unstaged: true, .. });
+    let shown: HashSet<&RepoPath> = dirty.tracked().filter(is_shown).map(|entry| &entry.path).collect();
+    Ok(edits.into_iter().partition(|path| shown.contains(path)))
 }
 
 impl Repo {

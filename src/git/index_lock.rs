@@ -1,6 +1,5 @@
-//! Index files: copies that keep git's race detection intact, and git's own lock on the index.
+//! Lock of git on a worktree's index, and the new index that it holds.
 
-use super::lock_file::{create_lock_file, is_same_file};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -8,32 +7,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::lock_file::{create_lock_file, is_same_file};
+use super::scratch_index::INDEX_NAME;
 use super::worktree_context::WorktreeContext;
 use super::{Error, Repo};
 
 /// Time for which git-proq waits while another git command holds the index lock.
 const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(3);
-
-/// Copies an index with its modification time. Git compares that with the files' times to find entries that
-/// could have changed in the same tick. A newer copy would report edited files as clean.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    std::fs::copy(from, to).map_err(Error::io("copy the index to", to))?;
-    let time = std::fs::metadata(from).and_then(|m| m.modified()).map_err(Error::io("look at", from))?;
-    File::options()
-        .write(true)
-        .open(to)
-        .and_then(|f| f.set_modified(time))
-        .map_err(Error::io("set the time of", to))
-}
-
-/// Removes a scratch index of git-proq that an earlier attempt may have left, and the lock of a git that was
-/// killed while it used that index.
-pub(super) fn remove_scratch_index(index: &Path) {
-    let mut lock = index.as_os_str().to_owned();
-    lock.push(".lock");
-    drop(std::fs::remove_file(index));
-    drop(std::fs::remove_file(lock));
-}
 
 /// New index that will replace a worktree's index.
 pub(super) enum NewIndex {
@@ -64,14 +44,6 @@ pub(super) fn find_staged_index(scratch: &Path) -> Result<Option<PathBuf>, Error
     Ok(holds_index(&scratch_index).then_some(scratch_index))
 }
 
-/// Returns the current time by the file system's clock in `dir`, which must be a scratch folder.
-pub(super) fn file_system_time(dir: &Path) -> Result<SystemTime, Error> {
-    let file = dir.join("clock");
-    drop(std::fs::remove_file(&file));
-    let time = File::create_new(&file).and_then(|clock_file| clock_file.metadata()?.modified());
-    time.map_err(Error::io("create", &file))
-}
-
 /// Identity of one version of a file. A content hash cannot identify it: with `index.skipHash` the trailer is
 /// zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,9 +70,6 @@ impl FileVersion {
     }
 }
 
-/// Name in a step's scratch folder of an index that git works on. Also the name of the copy of a new index
-/// that only the lock file would hold otherwise.
-pub(super) const INDEX_NAME: &str = "index";
 /// Name in a step's scratch folder of the file to which `index.lock` is a hard link.
 const LOCK_MARK_NAME: &str = "mark-index";
 /// Name of the mark file once it holds the complete new index and is about to be renamed into place.
@@ -382,6 +351,7 @@ impl Drop for IndexLock {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scratch_index::copy;
     use super::*;
 
     /// Promise: worktree/replaced-index
@@ -411,24 +381,6 @@ mod tests {
         assert!(matches!(lock.install(NewIndex::InFile(next)), Err(Error::IndexReplaced { .. })));
         assert_eq!(std::fs::read(&index).unwrap(), b"somebody's");
         assert!(!dir.path().join("index.lock").exists());
-    }
-
-    #[test]
-    fn file_system_time_lies_between_file_times() {
-        let dir = tempfile::tempdir().unwrap();
-        for n in 0..200 {
-            let new_file_time = |name: &str| {
-                File::create_new(dir.path().join(format!("{name}{n}")))
-                    .unwrap()
-                    .metadata()
-                    .unwrap()
-                    .modified()
-                    .unwrap()
-            };
-            let (before, time, after) =
-                (new_file_time("before"), file_system_time(dir.path()).unwrap(), new_file_time("after"));
-            assert!(before <= time && time <= after, "{n}: {before:?} {time:?} {after:?}");
-        }
     }
 
     #[test]
