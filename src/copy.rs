@@ -3,7 +3,8 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
-use std::io::{self, ErrorKind, Read};
+use std::io;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;

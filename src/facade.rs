@@ -6,14 +6,35 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::agent::{self, AgentCommand, RunOptions};
+use crate::agent;
+use crate::agent::command::agent_command::{AgentCommand, RunOptions};
+use crate::agent::control::stop;
+use crate::agent::launch::start_supervisor;
 use crate::diagnostics::Listener;
 use crate::explain::Explain;
-use crate::lane::{self, LaneName, LaneView, NewLane, Project, RemovalReason, operate};
-use crate::merge::{self, LandingOptions};
+use crate::lane;
+use crate::lane::creation::create;
+use crate::lane::creation::create::NewLane;
+use crate::lane::execution::recovery;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::inspection::base;
+use crate::lane::inspection::list::LaneView;
+use crate::lane::removal::remove_lane::RemovalReason;
+use crate::lane::state::lane_state;
+use crate::lane::worktree::set_up::commands;
+use crate::lane::{LaneName, Project};
+use crate::merge;
+use crate::merge::land::landing;
+use crate::merge::types::options;
+use crate::merge::types::options::LandingOptions;
+use crate::merge::types::outcome;
 use crate::preview;
-use crate::store::WaitLimit;
-use crate::store::records::{AnyLane, LaneRecord, LaneState};
+use crate::preview::enter;
+use crate::preview::leave;
+use crate::preview::remove_lane;
+use crate::store::locks::lock::WaitLimit;
+use crate::store::records::lane::{AnyLane, LaneRecord};
+use crate::store::records::lane_state::LaneState;
 
 /// Error of an operation, with hints and an exit code.
 #[derive(Debug)]
@@ -161,7 +182,7 @@ impl Proq {
     /// Fails if there is no repository or no git.
     pub fn open(dir: impl AsRef<Path>) -> Result<Proq, Error> {
         let project = Project::open(dir.as_ref(), Listener::silent())?;
-        lane::recover(&project)?;
+        recovery::recover(&project)?;
         Ok(Proq { project, program: PathBuf::from("git-proq") })
     }
 
@@ -199,15 +220,15 @@ impl Proq {
         };
         let argv: Vec<_> = request.command.iter().map(|w| w.to_string_lossy()).collect();
         let command_line = argv.join(" ");
-        drop(crate::git::Scope::parse(&request.scope)?);
-        let plan = lane::plan_lane(
+        drop(crate::git::status::scope::Scope::parse(&request.scope)?);
+        let plan = create::plan_lane(
             project,
             NewLane {
                 name: request.name.as_deref().map(LaneName::parse).transpose()?,
                 prompt,
                 name_hint: Some(command_line.as_str()),
                 agent: agent_command.as_ref().map(|j| j.agent.clone()),
-                base: lane::resolve_base(project, request.base.as_deref(), request.onto.as_deref())?,
+                base: base::resolve(project, request.base.as_deref(), request.onto.as_deref())?,
                 carry: None,
                 checks: request.checks.clone(),
                 scope: request.scope.clone(),
@@ -215,15 +236,19 @@ impl Proq {
                 auto_merge: request.auto_merge,
                 group: None,
                 batch: None,
-                set_up: lane::SetUpLevel::Full,
+                set_up: commands::SetUpLevel::Full,
             },
         )?;
-        let created = lane::create_lane(project, &plan)?;
+        let created = create::create_lane(project, &plan)?;
         let record = match agent_command {
             None => created.lane.into_any(),
-            Some(agent_command) => {
-                agent::launch(project, &created.lane.into_any(), created.lock, &agent_command, &self.program)?
-            }
+            Some(agent_command) => start_supervisor::launch(
+                project,
+                &created.lane.into_any(),
+                created.lock,
+                &agent_command,
+                &self.program,
+            )?,
         };
         self.lane_from_record(record)
     }
@@ -231,7 +256,7 @@ impl Proq {
     /// Returns every lane that can be landed, by name.
     pub fn list(&self) -> Result<Vec<Lane>, Error> {
         let lanes = self.project.lanes()?.into_iter().map(LaneRecord::into_any).collect();
-        let views = lane::lane_views(&self.project, lanes)?;
+        let views = crate::lane::inspection::list::lane_views(&self.project, lanes)?;
         Ok(views.into_iter().map(Lane::from).collect())
     }
 
@@ -242,19 +267,20 @@ impl Proq {
 
     /// Waits for a lane's agent to exit.
     pub fn wait(&self, name: &str) -> Result<Lane, Error> {
-        let (record, _) = agent::wait_for_lane(&self.project, &self.project.lane(name)?.name)?;
+        let (record, _) =
+            crate::agent::control::wait::wait_for_lane(&self.project, &self.project.lane(name)?.name)?;
         self.lane_from_record(record)
     }
 
     /// Previews a lane in the main checkout; uncommitted changes there are saved in a snapshot.
     pub fn preview(&self, name: &str) -> Result<(), Error> {
-        preview::enter_preview(&self.project, name).map(drop).map_err(Error::from)
+        enter::enter_preview(&self.project, name).map(drop).map_err(Error::from)
     }
 
     /// Leaves the preview and restores the changes. If they conflict with what landed since, returns the
     /// commit that still holds them; `git stash apply` reads it.
     pub fn preview_back(&self) -> Result<Option<String>, Error> {
-        let returned = preview::leave_preview(&self.project)?;
+        let returned = leave::leave_preview(&self.project)?;
         Ok(returned.conflicting_snapshot.map(|id| id.to_string()))
     }
 
@@ -262,12 +288,12 @@ impl Proq {
     /// succeed. Of two conflicting lanes, the first lands. With `merge.push`, bases are pushed afterwards;
     /// the result of that is in the report and is not an error. No agent resolves conflicts, regardless of
     /// `merge.conflict_agent`.
-    pub fn merge(&self, lanes: &[String]) -> Result<merge::LandingReport, Error> {
+    pub fn merge(&self, lanes: &[String]) -> Result<outcome::LandingReport, Error> {
         self.land_lanes(lanes, false)
     }
 
     /// Lands every finished lane, in the order in which most of them land.
-    pub fn merge_all(&self) -> Result<merge::LandingReport, Error> {
+    pub fn merge_all(&self) -> Result<outcome::LandingReport, Error> {
         self.land_lanes(&[], true)
     }
 
@@ -279,17 +305,17 @@ impl Proq {
         let project = &self.project;
         let lane = project.lane(name)?;
         project.run_pre_remove_hooks(&lane.name)?;
-        let (state, _) = lane::effective_state(project, &lane)?;
+        let (state, _) = lane_state::effective_state(project, &lane)?;
         if force && state.is_busy() {
-            agent::stop(project, name)?;
+            stop::stop(project, name)?;
         }
         operate(project, "discard", |op| {
-            preview::remove_previewed_lane(op, name, RemovalReason::Discard, force).map(drop)
+            remove_lane::remove_previewed_lane(op, name, RemovalReason::Discard, force).map(drop)
         })?;
         Ok(())
     }
 
-    fn land_lanes(&self, lanes: &[String], all: bool) -> Result<merge::LandingReport, Error> {
+    fn land_lanes(&self, lanes: &[String], all: bool) -> Result<outcome::LandingReport, Error> {
         let request = LandingOptions {
             resolver: None,
             lanes,
@@ -310,21 +336,21 @@ impl Proq {
             queue_wait: WaitLimit::Forever,
             strategy: None,
             no_verify: false,
-            order: if all { merge::StackOrder::Best } else { merge::StackOrder::Given },
+            order: if all { options::StackOrder::Best } else { options::StackOrder::Given },
             atomic: false,
             push: if self.project.settings.merge_push {
-                merge::PushMode::WithoutPrompt
+                options::PushMode::WithoutPrompt
             } else {
-                merge::PushMode::Never
+                options::PushMode::Never
             },
             on_plan: &|_| {},
         };
-        Ok(merge::land_lanes(&self.project, &request)?)
+        Ok(landing::land_lanes(&self.project, &request)?)
     }
 
     fn lane_from_record(&self, record: AnyLane) -> Result<Lane, Error> {
         let name = record.name.clone();
-        let view = lane::lane_views(&self.project, vec![record])?.pop();
+        let view = crate::lane::inspection::list::lane_views(&self.project, vec![record])?.pop();
         view.map(Lane::from).ok_or_else(|| lane::Error::UnknownLane { name, similar: None }.into())
     }
 }

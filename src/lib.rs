@@ -33,20 +33,29 @@ mod preview;
 pub mod probe;
 mod process;
 mod regular_file;
+mod run;
 mod run_class;
+mod session;
+mod snapshot;
 mod store;
 mod swarm;
 mod terminal_text;
+mod undo;
 mod usage;
 
+use crate::cli::app::program;
+pub use crate::git::base::oid::Oid;
+pub use crate::git::base::path::RepoPath;
+pub use crate::merge::types::outcome::{
+    CheckFailure, CheckSummary, LandingReport, LaneOutcome, TaskChecks, Verdict,
+};
+pub use crate::process::limited_process::ExitOutcome;
+pub use crate::store::records::lane::MergeStrategy;
+pub use crate::store::records::lane_state::LaneState;
 pub use facade::{Error, Lane, Proq, Spawn};
-pub use git::{Oid, RepoPath};
-pub use merge::{CheckFailure, CheckSummary, LandingReport, LaneOutcome, TaskChecks, Verdict};
-pub use process::ExitOutcome;
-pub use store::records::{LaneState, MergeStrategy};
 
 /// Runs the program with its command-line arguments and returns its exit code.
 #[must_use]
 pub fn main() -> std::process::ExitCode {
-    cli::main()
+    program::main()
 }

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::facade::Error;
-use crate::git::{self, Oid, RepoPath};
+use crate::git;
+use crate::git::merge::tree_merge;
+use crate::git::{Oid, RepoPath};
 
 /// A repository in which commits can be merged without changing its refs, index or files.
 pub struct Probe {
@@ -43,7 +45,7 @@ impl Probe {
     /// # Errors
     /// Fails if an object cannot be read; a landing would leave that merge to git.
     pub fn exact(&self, ours: Oid, theirs: Oid) -> Result<Option<Oid>, Error> {
-        Ok(git::exact_merge_tree(&self.repo, ours, theirs)?)
+        Ok(tree_merge::exact_merge_tree(&self.repo, ours, theirs)?)
     }
 
     /// Merges `theirs` into `ours` as a landing would: in process where possible, else by git. New objects
@@ -52,7 +54,7 @@ impl Probe {
     /// # Errors
     /// Fails if git refuses the merge or does not finish it.
     pub fn merge(&self, ours: Oid, theirs: Oid) -> Result<Answer, Error> {
-        let merged = git::merge_commits(&self.repo, ours, theirs, &self.scratch, None)?;
+        let merged = tree_merge::merge_commits(&self.repo, ours, theirs, &self.scratch, None)?;
         Ok(Answer { tree: merged.tree, clean: merged.is_clean, paths: merged.conflicted_paths() })
     }
 }

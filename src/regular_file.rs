@@ -1,7 +1,8 @@
 //! Reading files that may come from others: regular files only, with a size limit, and without ever blocking.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Definition of one setting, and its names in git's configuration and the environment.
 
-use super::ValueFormat;
+use super::value_format::ValueFormat;
 
 /// Definition of one setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

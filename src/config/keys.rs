@@ -1,10 +1,11 @@
 //! Table of all settings: name, value format, default, and whether a repository may set it.
 
-mod lane;
-mod lookup;
-mod swarm;
+pub(crate) mod lane;
+pub(crate) mod lookup;
+pub(crate) mod swarm;
 
-use super::{Key, ValueFormat};
+use super::key::Key;
+use super::value_format::ValueFormat;
 use lane::LANE_KEYS;
 use swarm::SWARM_KEYS;
 

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::key::Key;
+use super::keys::KEYS;
 use super::value_format::ValueFormat;
-use super::{KEYS, Key};
 use crate::explain::{Exit, Explain, rename_command};
-use crate::regular_file::{self, LinkPolicy};
+use crate::regular_file;
+use crate::regular_file::LinkPolicy;
 
 /// Layer that a value comes from, weakest first.
 #[derive(Debug, Clone, PartialEq, Eq)]

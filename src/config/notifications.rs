@@ -1,6 +1,7 @@
 //! Settings of the event log and of notifications about its events.
 
-use super::{Key, Layers};
+use super::key::Key;
+use super::layers::Layers;
 
 /// Size limits of the event log, from `event.rotate` and `event.keep`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,25 +94,5 @@ impl NotifySettings {
             None => filter == event,
             Some((name, filter_state)) => name == event && state == Some(filter_state),
         })
-    }
-}
-
-/// Returns a URL with only its scheme and host, since the other parts may be secret.
-pub(crate) fn mask_url(url: &str) -> String {
-    let Some((scheme, address)) = url.split_once("://") else { return String::new() };
-    let host = address.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = host.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}/…")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_secret_parts_of_url() {
-        assert_eq!(mask_url("https://hooks.example.com/services/T0/B0/xyz"), "https://hooks.example.com/…");
-        assert_eq!(mask_url("https://user:pass@example.com:8443?token=1"), "https://example.com:8443/…");
-        assert_eq!(mask_url(""), "");
     }
 }

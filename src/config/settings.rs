@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::key::Key;
+use super::lane_checkout::CheckoutSettings;
+use super::layers::{Layers, Origin};
+use super::notifications::{EventLogLimits, NotifySettings};
+use super::pool::PoolSettings;
+use super::set_up::SetUpSettings;
 use super::value_format::{
     non_empty_lines, parse_area, parse_duration, parse_nano_dollars, parse_port_range,
-};
-use super::{
-    CheckoutSettings, EventLogLimits, Key, Layers, NotifySettings, Origin, PoolSettings, SetUpSettings,
 };
 
 /// When git-proq commits the work that a finished agent left uncommitted.

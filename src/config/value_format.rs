@@ -213,3 +213,23 @@ fn is_branch_prefix(prefix: &str) -> bool {
 pub(super) fn non_empty_lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
 }
+
+/// Returns a URL with only its scheme and host, since the other parts may be secret.
+pub(crate) fn mask_url(url: &str) -> String {
+    let Some((scheme, address)) = url.split_once("://") else { return String::new() };
+    let host = address.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}/…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_secret_parts_of_url() {
+        assert_eq!(mask_url("https://hooks.example.com/services/T0/B0/xyz"), "https://hooks.example.com/…");
+        assert_eq!(mask_url("https://user:pass@example.com:8443?token=1"), "https://example.com:8443/…");
+        assert_eq!(mask_url(""), "");
+    }
+}

@@ -7,10 +7,15 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::withheld_hooks::is_withheld;
-use crate::config::{Key, Layers, Origin, Settings};
+use crate::config::key::Key;
+use crate::config::layers::{Layers, Origin};
+use crate::config::settings::Settings;
 use crate::git::Repo;
-use crate::store::records::{ApprovalsRecord, ApprovedCommand};
-use crate::store::{Error, Layout, Record, Store, now};
+use crate::store::base::clock::now;
+use crate::store::base::record::Record;
+use crate::store::paths::layout::Layout;
+use crate::store::records::approval::{ApprovalsRecord, ApprovedCommand};
+use crate::store::{Error, Store};
 
 /// Kind of a command of `verify.commands`.
 const VERIFY_KIND: &str = "verify";

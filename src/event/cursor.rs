@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Error, Record, Store};
+use crate::store::base::record::Record;
+use crate::store::{Error, Store};
 
 /// Progress of event delivery: the last event that each sink has received.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,15 +10,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::approval::Approvals;
+use super::cursor::DispatchCursor;
+use super::log::last_event_number;
 use super::notify::LocalNotifier;
+use super::reader::EventReader;
 use super::sink::{Hooks, Sink};
 use super::webhook::WebhookSink;
-use super::{Approvals, DispatchCursor, EventReader, last_event_number};
-use crate::config::{Layers, Settings};
+use crate::config::layers::Layers;
+use crate::config::settings::Settings;
 use crate::diagnostics::Listener;
 use crate::fail_points;
 use crate::git::Repo;
-use crate::store::{Error, LockGuard, LockName, Record, Store, WaitLimit};
+use crate::store::base::record::Record;
+use crate::store::locks::lock::{LockGuard, LockName, WaitLimit};
+use crate::store::{Error, Store};
 
 /// Timeout for the dispatch lock. A process that only checks the lock holds it for a moment.
 const LOCK_WAIT_LIMIT: Duration = Duration::from_millis(250);

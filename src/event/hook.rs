@@ -7,10 +7,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Event, ShellCommand};
-use crate::process::{CaptureOptions, CaptureResult, CommandBuilder, RUN_CONTEXT_VARS};
-use crate::store::records::{AnyLane, Ports};
-use crate::store::{Record, Store, now};
+use super::approval::ShellCommand;
+use super::log::Event;
+use crate::process::command_builder::CommandBuilder;
+use crate::process::run_captured::{CaptureOptions, CaptureResult};
+use crate::process::strays::RUN_CONTEXT_VARS;
+use crate::store::Store;
+use crate::store::base::clock::now;
+use crate::store::base::record::Record;
+use crate::store::records::lane::AnyLane;
+use crate::store::records::ports::Ports;
 
 /// Maximum number of bytes kept of a hook's output.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024;

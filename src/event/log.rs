@@ -6,11 +6,15 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DispatchCursor, are_hooks_disabled};
-use crate::config::EventLogLimits;
+use super::cursor::DispatchCursor;
+use super::program_info::are_hooks_disabled;
+use crate::config::notifications::EventLogLimits;
 use crate::fail_points;
 use crate::git::RepoPath;
-use crate::store::{Error, LockName, Moment, Store, now, rename_no_replace, sync_dir};
+use crate::store::base::atomic::{rename_no_replace, sync_dir};
+use crate::store::base::clock::{Moment, now};
+use crate::store::locks::lock::LockName;
+use crate::store::{Error, Store};
 use crate::terminal_text;
 
 /// Bytes at the end of the log that are read to get the last number; one line is far shorter.
@@ -330,9 +334,9 @@ fn first_number_in(path: &Path) -> std::io::Result<Option<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::EventReader;
     use super::*;
     use crate::diagnostics::Listener;
+    use crate::event::reader::EventReader;
 
     const LIMITS: EventLogLimits = EventLogLimits { max_file_size: 1 << 20, max_full_files: 9 };
 

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Event;
-use super::hook::{self, Hook, HookContext};
+use super::hook;
+use super::hook::{Hook, HookContext};
+use super::log::Event;
 use super::sink::Sink;
-use crate::config::{DesktopNotifier, NotifySettings};
-use crate::process;
+use crate::config::notifications::{DesktopNotifier, NotifySettings};
+use crate::process::find_executable;
 use crate::store::Store;
 
 /// Timeout for showing a notice or playing a sound.
@@ -63,7 +64,7 @@ impl LocalNotifier {
 
     /// Returns the name and the path of the program that shows notices on this system.
     fn find_notifier(&self) -> Option<(&'static str, PathBuf)> {
-        let locate = |name| Some((name, process::find_executable(name, &self.working_dir).ok()?));
+        let locate = |name| Some((name, find_executable::find_executable(name, &self.working_dir).ok()?));
         [NOTIFY_SEND, "osascript"].into_iter().find_map(locate)
     }
 
@@ -80,7 +81,7 @@ impl LocalNotifier {
         let player = |(name, args): &(&str, &[&str])| {
             let mut args: Vec<String> = args.iter().map(ToString::to_string).collect();
             args.push(file.display().to_string());
-            Some(Hook::Program(process::find_executable(name, &self.working_dir).ok()?, args))
+            Some(Hook::Program(find_executable::find_executable(name, &self.working_dir).ok()?, args))
         };
         SOUND_PLAYERS.iter().find_map(player)
     }
@@ -141,6 +142,6 @@ pub(super) fn has_desktop_notifier(notify: &NotifySettings, dir: &Path) -> bool 
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let has_display = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"].into_iter().any(is_set);
     notify.desktop == DesktopNotifier::Auto
-        && (has_display && process::find_executable(NOTIFY_SEND, dir).is_ok()
-            || process::find_executable("osascript", dir).is_ok())
+        && (has_display && find_executable::find_executable(NOTIFY_SEND, dir).is_ok()
+            || find_executable::find_executable("osascript", dir).is_ok())
 }

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::Event;
+use super::log::Event;
 use crate::store::{Error, Store};
 
 /// Reader of the event log, which returns each event after a start number once.

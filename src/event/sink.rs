@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::hook::{self, Hook, HookContext, is_executable_file};
-use super::{Approvals, Event, ShellCommand};
-use crate::config::{Layers, Settings};
+use super::approval::{Approvals, ShellCommand};
+use super::hook;
+use super::hook::{Hook, HookContext, is_executable_file};
+use super::log::Event;
+use crate::config::layers::Layers;
+use crate::config::settings::Settings;
 use crate::git::Repo;
 use crate::store::Store;
 

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use super::Event;
+use super::log::Event;
 use super::notify::{has_desktop_notifier, notice_title};
-use crate::config::{DesktopNotifier, NotifySettings};
+use crate::config::notifications::{DesktopNotifier, NotifySettings};
 
 /// Maximum length of a message in an escape sequence, in characters.
 const MAX_MESSAGE_CHARS: usize = 200;
@@ -70,7 +70,7 @@ fn strip_controls(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::EventName;
+    use crate::event::log::EventName;
 
     fn all_enabled() -> NotifySettings {
         NotifySettings {

@@ -3,13 +3,17 @@
 
 use std::path::Path;
 
+use super::cursor::DispatchCursor;
 use super::hook::is_executable_file;
+use super::log::{Event, EventName};
 use super::notify::LocalNotifier;
 use super::program_info::{are_hooks_disabled, program_path};
-use super::{DispatchCursor, Event, EventName};
-use crate::config::{Layers, NotifySettings};
-use crate::process::{CommandBuilder, RUN_CONTEXT_VARS};
-use crate::store::{LockName, Store};
+use crate::config::layers::Layers;
+use crate::config::notifications::NotifySettings;
+use crate::process::command_builder::CommandBuilder;
+use crate::process::strays::RUN_CONTEXT_VARS;
+use crate::store::Store;
+use crate::store::locks::lock::LockName;
 
 /// Hooks that run before an action and can refuse it.
 const PRE_HOOKS: &[&str] = &["pre-merge", "pre-remove", "pre-spawn"];

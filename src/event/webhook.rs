@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Event;
-use super::hook::{self, event_json};
+use super::hook;
+use super::hook::event_json;
+use super::log::Event;
 use super::sink::Sink;
-use crate::config::{NotifySettings, mask_url};
+use crate::config::notifications::NotifySettings;
+use crate::config::value_format::mask_url;
 use crate::store::Store;
 
 /// Timeout of one attempt.

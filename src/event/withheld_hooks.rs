@@ -1,9 +1,12 @@
 //! Hooks that were set while an agent ran. Their author is unknown, so they need approval like those of a
 //! repository.
 
-use crate::config::Layers;
-use crate::store::records::{GitGuardRecord, WithheldHooks};
-use crate::store::{Error, Layout, LockName, Record, Store};
+use crate::config::layers::Layers;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
+use crate::store::paths::layout::Layout;
+use crate::store::records::git_guard::{GitGuardRecord, WithheldHooks};
+use crate::store::{Error, Store};
 
 /// Returns the command lines of hooks in the user's settings, each preceded by its event and a space.
 pub(crate) fn user_hook_lines(layers: &Layers) -> Vec<String> {

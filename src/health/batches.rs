@@ -1,11 +1,14 @@
 //! Health checks of batches: each batch has a record, and each lane or branch of a batch belongs to a known
 //! one.
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::Finding;
-use crate::lane::effective_state;
-use crate::store::LockName;
-use crate::swarm::{self, Batch};
+use crate::explain::shell_quote_path as quoted;
+use crate::lane::state::lane_state::effective_state;
+use crate::store::locks::lock::LockName;
+use crate::swarm::batch::create;
+use crate::swarm::batch::record::Batch;
+use crate::swarm::batch::scheduler;
 
 /// Checks the folders, lanes and branches of batches.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
@@ -65,7 +68,7 @@ fn check_lanes(context: &CheckContext<'_>) -> Vec<Finding> {
 fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
     let project = context.project;
     let is_interrupted = |id: &str| {
-        if swarm::is_run(project, id).unwrap_or(true) {
+        if scheduler::is_running(project, id).unwrap_or(true) {
             return false;
         }
         let Ok(batch) = Batch::load(project, id) else { return false };
@@ -73,7 +76,7 @@ fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
         let state = batch.fold_state(&lines);
         batch.record.cleaned.is_none() && state.final_outcome().is_none() && state.pause_reason().is_none()
     };
-    let ids = swarm::batches(project, false).into_iter().map(|batch| batch.id);
+    let ids = create::list_batches(project, false).into_iter().map(|batch| batch.id);
     ids.filter(|id| is_interrupted(id))
         .map(|id| {
             let message = format!("batch {id} is interrupted: nobody goes on with it");

@@ -4,11 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Finding;
-pub(super) use crate::explain::shell_quote_path as quoted;
-use crate::git::{Head, Oid, WorktreeRegistration};
+use crate::git::Oid;
+use crate::git::base::head::Head;
+use crate::git::worktrees::health_probe::WorktreeRegistration;
 use crate::lane::{Error, Project};
-use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, SnapshotRecord};
-use crate::store::{self, LockName, Record};
+use crate::store;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
+use crate::store::paths::file_access;
+use crate::store::records::lane::{AnyLane, LaneRecord};
+use crate::store::records::preview::PreviewRecord;
+use crate::store::records::snapshot::SnapshotRecord;
 
 /// State of a repository at one moment.
 pub(super) struct CheckContext<'a> {
@@ -54,7 +60,7 @@ impl<'a> CheckContext<'a> {
             locked: BTreeSet::new(),
             are_lanes_unreadable: false,
         };
-        if let Some(denied) = store::first_inaccessible(&layout.lanes()) {
+        if let Some(denied) = file_access::first_inaccessible(&layout.lanes()) {
             let e = store::Error::io("read", &denied)(std::io::ErrorKind::PermissionDenied.into());
             let found = Finding::from_error("lane-record", "the records of the lanes", &e);
             context.unreadable.push(found.with_left_reason("which lanes there are is not known"));

@@ -1,9 +1,12 @@
 //! Health checks of captured conflicts: record, ref and the state of the lane agree.
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::Finding;
-use crate::store::Record;
-use crate::store::records::{ConflictRecord, LaneRecord, LaneState, ResolutionRecord};
+use crate::explain::shell_quote_path as quoted;
+use crate::store::base::record::Record;
+use crate::store::records::conflict::{ConflictRecord, ResolutionRecord};
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::lane_state::LaneState;
 
 /// Prefix of the refs that keep the commits of captured conflicts.
 pub(super) const CONFLICT_REFS: &str = "refs/proq/conflict/";

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::Finding;
 use super::repair::Repair;
-use crate::lane::files_missing_exclude;
-use crate::store::{free_space, probe_file_system};
+use crate::explain::shell_quote_path as quoted;
+use crate::lane::worktree::lanes_folder::files_missing_exclude;
+use crate::store::repository::probe::{free_space, probe_file_system};
 
 /// Free space below which a landing will fail sooner or later ([`LOW_SPACE_BYTES`]), and below which commands
 /// fail now ([`CRITICAL_SPACE_BYTES`]).
@@ -164,8 +165,8 @@ fn git_clean_note(context: &CheckContext<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Severity;
     use super::*;
+    use crate::health::finding::Severity;
 
     #[test]
     fn low_space_is_warning_and_almost_none_is_error() {

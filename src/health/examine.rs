@@ -15,7 +15,9 @@ use super::{
     preview, settings, snapshots, trash, unrecorded,
 };
 use crate::diagnostics::{Listener, Note};
-use crate::git::{self, Repo};
+use crate::git;
+use crate::git::Repo;
+use crate::git::worktrees::health_probe;
 use crate::lane::{Error, Project};
 use crate::store::Store;
 
@@ -129,7 +131,7 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
         // The check of git's version has already reported this.
         Err(git::Error::NoGit) => None,
         Err(git::Error::NoRepository { named_by_git_dir_variable: false, .. })
-            if !git::is_in_repository(dir) =>
+            if !health_probe::is_in_repository(dir) =>
         {
             let message = "not in a repository, so only git, agents and settings were looked at";
             out.push(Finding::info("repository", dir.display().to_string(), message));
@@ -152,7 +154,7 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
     }
     let layers = Project::load_layers(repo.as_ref()).unwrap_or_else(|e| {
         out.push(Finding::from_error("setting", "settings", &e).with_left_reason("the file is yours"));
-        crate::config::Layers::default()
+        crate::config::layers::Layers::default()
     });
     out.extend(settings::unknown_settings(&layers));
     let project = repo.map(|repo| Project::with_layers(repo, layers, listener))?;

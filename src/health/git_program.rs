@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::check_context::CheckContext;
 use super::finding::Finding;
-use crate::git;
+use crate::git::worktrees::health_probe;
 
 /// Returns the version of git in `dir`, and findings about missing features. Needs no repository.
 pub(super) fn installed_version(dir: &Path) -> (Option<String>, Vec<Finding>) {
-    match git::installed_git(dir) {
+    match health_probe::installed_git(dir) {
         Ok((version, missing_features)) => {
             let to_finding =
                 |feature| Finding::info("git-version", "git", format!("git {version} lacks: {feature}"));

@@ -1,17 +1,24 @@
 //! Health checks of each lane: record, branch, folder and git's worktree registration agree, and its state is
 //! true.
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::Finding;
 use super::repair::Repair;
-use crate::git::{Oid, WorktreeRegistration};
-use crate::lane::{
-    LaneFolderFault, effective_state, find_folder_fault, find_off_branch, find_renamed_branch,
-    find_symbolic_branch, last_branch_commit, recreate_branch_command, removal_command,
-    restore_folder_command,
+use crate::explain::shell_quote_path as quoted;
+use crate::git::Oid;
+use crate::git::worktrees::health_probe::WorktreeRegistration;
+use crate::lane::context::head_ownership::{
+    find_off_branch, find_renamed_branch, last_branch_commit, recreate_branch_command,
 };
-use crate::store::Record;
-use crate::store::records::{AnyLane, LaneRecord, LaneState, MergeStrategy, RunRecord};
+use crate::lane::context::misplaced::{LaneFolderFault, find_folder_fault};
+use crate::lane::context::symbolic_branch::find_symbolic_branch;
+use crate::lane::removal::remove_lane::removal_command;
+use crate::lane::state::lane_state::effective_state;
+use crate::snapshot::snap_view::restore_folder_command;
+use crate::store::base::record::Record;
+use crate::store::records::lane::{AnyLane, LaneRecord, MergeStrategy};
+use crate::store::records::lane_state::LaneState;
+use crate::store::records::run::RunRecord;
 
 /// Checks every lane on record, and the records of removed lanes.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::Finding;
 use super::repair::Repair;
-use crate::git::lock_owner_pid;
-use crate::process::start_time_of;
-use crate::store::id_process;
-use crate::store::records::LaneRecord;
+use crate::explain::shell_quote_path as quoted;
+use crate::git::worktrees::health_probe::lock_owner_pid;
+use crate::process::identity::start_time_of;
+use crate::store::base::id::id_process;
+use crate::store::records::lane::LaneRecord;
 
 /// Age at which a git lock file counts as stale. No running git command holds one for so long, unless its
 /// editor is open.

@@ -2,7 +2,7 @@
 
 use super::check_context::CheckContext;
 use super::finding::Finding;
-use crate::git::WorktreeDefect;
+use crate::git::worktrees::broken_worktree::WorktreeDefect;
 
 /// Checks that the main checkout has an index.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {

@@ -1,25 +1,22 @@
 //! Health examination of a repository (`git proq doctor`): finds what is lost, wrong or worth knowing, and
 //! repairs what is provably safe to repair.
 
-mod batches;
-mod check_context;
-mod conflicts;
-mod disk;
-mod examine;
-mod finding;
-mod git_program;
-mod lanes;
-mod leftovers;
-mod main_checkout;
-mod objects;
-mod operations;
-mod pool;
-mod preview;
-mod repair;
-mod settings;
-mod snapshots;
-mod trash;
-mod unrecorded;
-
-pub(crate) use examine::{CheckedItems, Report, examine};
-pub(crate) use finding::{Finding, Severity};
+pub(crate) mod batches;
+pub(crate) mod check_context;
+pub(crate) mod conflicts;
+pub(crate) mod disk;
+pub(crate) mod examine;
+pub(crate) mod finding;
+pub(crate) mod git_program;
+pub(crate) mod lanes;
+pub(crate) mod leftovers;
+pub(crate) mod main_checkout;
+pub(crate) mod objects;
+pub(crate) mod operations;
+pub(crate) mod pool;
+pub(crate) mod preview;
+pub(crate) mod repair;
+pub(crate) mod settings;
+pub(crate) mod snapshots;
+pub(crate) mod trash;
+pub(crate) mod unrecorded;

@@ -1,18 +1,22 @@
 //! Health checks of operations: recovers unfinished ones first, then checks that the log of finished ones can
 //! be read.
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::{Finding, Severity};
-use crate::lane::{self, Error, Project, StuckOperation};
-use crate::store::{self, OperationEntry};
+use crate::explain::shell_quote_path as quoted;
+use crate::lane::execution::recovery;
+use crate::lane::execution::recovery::StuckOperation;
+use crate::lane::{Error, Project};
+use crate::store;
+use crate::store::operations::operation_entry::OperationEntry;
 
 const OPERATION_CHECK: &str = "operation";
 
 /// Recovers the operations that crashed processes left unfinished, as every command does first. Returns a
 /// finding for each one that cannot be recovered.
 pub(super) fn recover_operations(project: &Project) -> Vec<Finding> {
-    let recovery_error = lane::recover(project).err();
-    let stuck = match lane::stuck_operations(project) {
+    let recovery_error = recovery::recover(project).err();
+    let stuck = match recovery::stuck_operations(project) {
         Ok(stuck) => stuck,
         Err(e) => {
             return vec![
@@ -117,8 +121,9 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
 /// Returns the command that is running now, described as text.
 pub(super) fn running_command(project: &Project) -> Option<String> {
     let dirs = project.store.layout().live_work_dirs();
-    let read_entry =
-        |dir: &std::path::PathBuf| OperationEntry::read(&crate::store::Journal::path_in(dir)).ok().flatten();
+    let read_entry = |dir: &std::path::PathBuf| {
+        OperationEntry::read(&crate::store::operations::journal::Journal::path_in(dir)).ok().flatten()
+    };
     match dirs.iter().find_map(read_entry) {
         Some(entry) => Some(format!("`{}` (process {})", entry.header.command, entry.header.pid)),
         None if !dirs.is_empty() || project.store.locks().is_any_command_lock_held() => {

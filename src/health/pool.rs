@@ -3,7 +3,8 @@
 
 use super::check_context::CheckContext;
 use super::finding::Finding;
-use crate::lane::{PoolForecast, describe_waiting_folders, pool_forecast};
+use crate::lane::removal::trash_contents::describe_waiting_folders;
+use crate::lane::worktree::pool::{PoolForecast, pool_forecast};
 
 /// Returns the lanes whose folders can be reused, and findings about the pool and the trash. Does not measure
 /// the trash: that would read the metadata of each file in it.

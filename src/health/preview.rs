@@ -4,8 +4,8 @@
 use super::check_context::CheckContext;
 use super::finding::Finding;
 use super::repair::Repair;
-use crate::git::Head;
-use crate::store::records::PreviewRecord;
+use crate::git::base::head::Head;
+use crate::store::records::preview::PreviewRecord;
 
 const RETURN_COMMAND: &str = "git proq preview --back";
 

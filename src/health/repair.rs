@@ -3,9 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::Oid;
-use crate::lane::{self, Error, Project, create_lanes_folder, effective_state, state_after_run};
-use crate::store::records::{LaneState, PreviewRecord, SnapshotRecord};
-use crate::store::{LockName, Record};
+use crate::lane::operation::locked_worktree;
+use crate::lane::removal::unrecorded_worktree;
+use crate::lane::state::crash_reason;
+use crate::lane::state::lane_state::{effective_state, state_after_run};
+use crate::lane::worktree::lanes_folder::create_lanes_folder;
+use crate::lane::{Error, Project};
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
+use crate::store::records::lane_state::LaneState;
+use crate::store::records::preview::PreviewRecord;
+use crate::store::records::snapshot::SnapshotRecord;
 
 /// A repair of one finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +79,7 @@ fn finish_run(project: &Project, name: &str) -> Result<(), Error> {
         return Ok(());
     }
     let state = state_after_run(project, name, LaneState::Failed);
-    let reason = lane::describe_crash(project, name);
+    let reason = crash_reason::describe_crash(project, name);
     project.update_lane(name, |record| {
         record.state = state;
         record.detail = Some(reason);
@@ -94,7 +102,7 @@ fn forget_edits(project: &Project, lane: &str, snapshot: &str) -> Result<(), Err
 fn close_preview(project: &Project) -> Result<(), Error> {
     let path = project.store.layout().preview_record();
     let main = project.repo.require_main()?.to_owned();
-    let _checkout = lane::LockedWorktree::lock(project, &main)?;
+    let _checkout = locked_worktree::LockedWorktree::lock(project, &main)?;
     let Some(preview) = PreviewRecord::load_if_exists(&path)? else { return Ok(()) };
     let is_back_at_origin = project.repo.main_head() == Some(preview.previous_head);
     let changes_wait = match &preview.snapshot {
@@ -117,5 +125,5 @@ fn retire_registration(project: &Project, name: &str, path: &Path) -> Result<(),
     if path.exists() || project.store.layout().has_lane_record(name) {
         return Ok(());
     }
-    lane::trash_registration(project, name, path)
+    unrecorded_worktree::trash_registration(project, name, path)
 }

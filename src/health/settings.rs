@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use crate::agent::load_profiles;
-use crate::config::{Layers, NotifySettings};
-use crate::event;
+use crate::agent::profiles::profile_catalog::load_profiles;
+use crate::config::layers::Layers;
+use crate::config::notifications::NotifySettings;
+use crate::event::notify;
 use crate::lane::Project;
-use crate::process;
+use crate::process::find_executable;
 
 /// Reports settings that are unknown and have no effect.
 pub(super) fn unknown_settings(layers: &Layers) -> Vec<Finding> {
@@ -21,7 +22,7 @@ pub(super) fn unknown_settings(layers: &Layers) -> Vec<Finding> {
 
 /// Reports notifications and sounds that are enabled but for which no program is installed.
 pub(super) fn missing_notifiers(notify: &NotifySettings, dir: &Path) -> Vec<Finding> {
-    let missing = event::settings_without_program(notify, dir).into_iter().map(|(setting, wanted)| {
+    let missing = notify::settings_without_program(notify, dir).into_iter().map(|(setting, wanted)| {
         let message = format!("{setting} is set, and no program for it is installed: {wanted}");
         Finding::warning("setting", setting, message)
     });
@@ -39,7 +40,7 @@ pub(super) fn installed_agents(dir: &Path) -> (Vec<String>, Option<Finding>) {
     };
     let installed: Vec<String> = agent_profiles
         .into_iter()
-        .filter(|(_, profile)| process::find_executable(&profile.program, dir).is_ok())
+        .filter(|(_, profile)| find_executable::find_executable(&profile.program, dir).is_ok())
         .map(|(name, _)| name)
         .collect();
     let none_found = installed.is_empty().then(|| {

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::Finding;
 use super::repair::Repair;
-use crate::store::records::SnapshotRecord;
+use crate::explain::shell_quote_path as quoted;
+use crate::store::records::snapshot::SnapshotRecord;
 
 /// Signature at the start of every git index file.
 const INDEX_SIGNATURE: &[u8] = b"DIRC";

@@ -1,11 +1,13 @@
 //! Health checks of the trash: each entry can be read and is complete, and the ref that keeps its commits
 //! exists.
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::Finding;
-use crate::lane;
-use crate::store::Record;
-use crate::store::records::TrashRecord;
+use crate::explain::shell_quote_path as quoted;
+use crate::lane::context::expiry_item;
+use crate::lane::removal::expire;
+use crate::store::base::record::Record;
+use crate::store::records::trash::TrashRecord;
 
 /// Checks every entry of the trash.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
@@ -36,8 +38,8 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
             }
         }
     }
-    let expired =
-        lane::find_expired(context.project, lane::ExpiryKind::Trash).map_or(0, |old| old.expired.len());
+    let expired = expire::find_expired(context.project, expiry_item::ExpiryKind::Trash)
+        .map_or(0, |old| old.expired.len());
     if expired > 0 {
         let message =
             format!("{expired} of the trash is older than trash.keep says, and goes with the next cleanup");

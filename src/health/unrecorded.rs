@@ -1,15 +1,17 @@
 //! Health checks for items that resemble a lane's but belong to none: branches, worktrees, folders,
 //! registrations.
 
-use super::check_context::{CheckContext, quoted};
+use super::check_context::CheckContext;
 use super::finding::Finding;
 use super::repair::Repair;
 use crate::explain::shell_quote;
-use crate::git::WorktreeRegistration;
-use crate::lane;
-use crate::store::LockName;
-use crate::store::Record;
-use crate::store::records::{LaneRecord, TrashRecord};
+use crate::explain::shell_quote_path as quoted;
+use crate::git::worktrees::health_probe::WorktreeRegistration;
+use crate::lane::context::head_ownership;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::trash::TrashRecord;
 
 /// Checks for branches, worktrees and folders that no lane has on record.
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
@@ -37,12 +39,12 @@ fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
         let owns_branch = |lane: &LaneRecord| {
             lane.kind.branch == branch
                 || (context.branch_tip(&lane.kind.branch).is_none()
-                    && lane::find_renamed_branch(project, lane).as_ref() == Some(&branch))
+                    && head_ownership::find_renamed_branch(project, lane).as_ref() == Some(&branch))
         };
         let is_known = context.lanes.iter().any(owns_branch);
         if let Some(previewed) = name.strip_suffix("-preview") {
             let is_open = context.preview.as_ref().is_some_and(|open| open.branch == branch);
-            let is_checked_out = context.head == Some(crate::git::Head::Branch(branch.clone()));
+            let is_checked_out = context.head == Some(crate::git::base::head::Head::Branch(branch.clone()));
             if !is_open && !is_checked_out && !is_known {
                 let message = format!("'{branch}' is left of a preview of '{previewed}' that is over");
                 out.push(

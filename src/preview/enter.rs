@@ -2,13 +2,26 @@
 
 use std::path::Path;
 
-use super::main_checkout::{self, MainCheckoutHead, PreviewState};
+use super::main_checkout;
+use super::main_checkout::{MainCheckoutHead, PreviewState};
 use super::{Error, leave};
-use crate::event;
-use crate::git::{Head, LocalState, Oid, RefMove, RepoPath, RestoreOutcome};
-use crate::lane::{self, LockedWorktree, Operation, Project, operate};
-use crate::store::records::{AnyLane, LaneRecord, PreviewRecord};
-use crate::store::{new_id, now};
+use crate::event::log;
+use crate::git::base::head::{Head, RefMove};
+use crate::git::snapshots::restore_forecast::RestoreOutcome;
+use crate::git::status::local_state::LocalState;
+use crate::git::{Oid, RepoPath};
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::operation::locked_worktree::LockedWorktree;
+use crate::lane::state::in_place_guard;
+use crate::snapshot::snap_restore;
+use crate::store::base::clock::now;
+use crate::store::base::id::new_id;
+use crate::store::records::lane::{AnyLane, LaneRecord};
+use crate::store::records::preview::PreviewRecord;
+use crate::undo::preview_return;
 
 /// Result of entering a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +45,7 @@ pub(crate) fn enter_preview(project: &Project, name: &str) -> Result<EnterResult
     project.lane(name)?;
     operate(project, "preview", |op| {
         let checkout = op.checkout(&main)?;
-        lane::require_no_in_place_run(project)?;
+        in_place_guard::require_no_in_place_run(project)?;
         // The record is read again under the lock.
         let lane = project.lane(name)?;
         let current = MainCheckoutHead::read(project, &main)?;
@@ -98,7 +111,8 @@ impl PreviewEntry<'_, '_> {
         record.dropped_state.record_lost_modes(&self.op.project.repo, self.main, current.commit, self.tip)?;
         if let Head::Branch(branch) = &current.head {
             record.is_branch_shared =
-                lane::existing_worktree_on_branch(self.op.project, branch, Some(self.main))?.is_some();
+                preview_return::existing_worktree_on_branch(self.op.project, branch, Some(self.main))?
+                    .is_some();
         }
         if snapshot.is_none() {
             record.empty_dirs = self.checkout.find_empty_folders(&scan)?;
@@ -202,7 +216,7 @@ impl PreviewEntry<'_, '_> {
         let (main, from, tip) = (self.main.to_owned(), current.commit, self.tip);
         self.op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, tip));
         self.op.emit(
-            event::EventName::PreviewEntered,
+            log::EventName::PreviewEntered,
             Some(self.lane),
             format!("the main checkout shows lane '{}'", self.lane.name),
         );
@@ -244,7 +258,7 @@ impl PreviewEntry<'_, '_> {
     fn warn_edits_saved(&self, commit: Oid, conflicts: &[RepoPath]) {
         self.op.project.listener.warn(format!(
             "edits of an earlier preview do not fit any more; they are kept: {} {}",
-            lane::choose_stash_method(self.op.project, Some(commit), conflicts).command(),
+            snap_restore::choose_stash_method(self.op.project, Some(commit), conflicts).command(),
             commit.short()
         ));
     }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::explain::{Exit, Explain, shell_quote_path};
-use crate::git::Head;
+use crate::git::base::error;
+use crate::git::base::head::Head;
 use crate::{git, lane, store};
 
 /// Error of a preview.
@@ -45,7 +46,7 @@ pub enum Error {
     /// Files are in the way of the user's parked changes.
     #[error(
         "your changes from before the preview are kept, but these stand in their way: {}",
-        git::list_paths(paths)
+        error::list_paths(paths)
     )]
     ChangesObstructed {
         /// Files that are in the way.

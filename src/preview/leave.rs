@@ -4,13 +4,26 @@
 use std::path::PathBuf;
 
 use super::Error;
-use super::main_checkout::{self, MainCheckoutHead, PreviewState};
-use crate::event;
+use super::main_checkout;
+use super::main_checkout::{MainCheckoutHead, PreviewState};
+use crate::event::log;
 use crate::explain::shell_quote_path;
-use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, RestoreOutcome};
-use crate::lane::{self, LockedWorktree, Operation, Project, effective_state, operate};
-use crate::store::new_id;
-use crate::store::records::{PreviewRecord, SnapshotRecord};
+use crate::git;
+use crate::git::base::head::{Head, RefMove};
+use crate::git::snapshots::restore_forecast::RestoreOutcome;
+use crate::git::status::local_state::LocalState;
+use crate::git::{Oid, RepoPath};
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::operation::locked_worktree::LockedWorktree;
+use crate::lane::state::lane_state::effective_state;
+use crate::snapshot::snap_restore;
+use crate::store::base::id::new_id;
+use crate::store::records::preview::PreviewRecord;
+use crate::store::records::snapshot::SnapshotRecord;
+use crate::undo::preview_return;
 
 /// Result of leaving a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +48,8 @@ impl LeaveResult {
             project.listener.warn(format!(
                 "your changes from before the preview conflict with {}; they are kept: {} {}",
                 self.head,
-                lane::choose_stash_method(project, self.conflicting_snapshot, self.conflicts()).command(),
+                snap_restore::choose_stash_method(project, self.conflicting_snapshot, self.conflicts())
+                    .command(),
                 commit.short()
             ));
         }
@@ -148,7 +162,7 @@ pub(super) fn finish_at_origin(
 
 /// Refuses to return to a branch that is now checked out in another worktree.
 pub(super) fn require_origin_free(project: &Project, preview: &PreviewRecord) -> Result<(), Error> {
-    match (lane::origin_branch_elsewhere(project, preview)?, &preview.previous_head) {
+    match (preview_return::origin_branch_elsewhere(project, preview)?, &preview.previous_head) {
         (Some(dir), Head::Branch(branch)) => Err(Error::OriginTaken { branch: branch.clone(), dir }),
         _ => Ok(()),
     }
@@ -191,7 +205,7 @@ fn restore_user_changes(
     main_checkout::delete_preview_record(op)?;
     let lane = op.project.lane(&preview.lane).ok();
     op.emit(
-        event::EventName::PreviewLeft,
+        log::EventName::PreviewLeft,
         lane.as_ref(),
         format!("the main checkout shows {} again", preview.previous_head),
     );

@@ -4,10 +4,14 @@ use std::path::Path;
 
 use super::Error;
 use crate::fail_points;
-use crate::git::{Head, Oid, WorktreeList};
-use crate::lane::{Operation, Project};
-use crate::store::Record;
-use crate::store::records::{PreviewRecord, Step};
+use crate::git::Oid;
+use crate::git::base::head::Head;
+use crate::git::worktrees::worktree::WorktreeList;
+use crate::lane::Project;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::store::base::record::Record;
+use crate::store::records::preview::PreviewRecord;
+use crate::store::records::step::Step;
 
 /// HEAD of the main checkout, and the commit that it is at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,7 +173,7 @@ pub(super) fn work_only_in_preview(project: &Project, lane: &str) -> Result<Vec<
     if tip.is_some_and(|tip| tip != preview.tip) {
         out.push("commits made in its preview".to_owned());
     }
-    if is_shown && !crate::git::status(&project.repo, main, true)?.is_clean() {
+    if is_shown && !crate::git::status::status_query::status(&project.repo, main, true)?.is_clean() {
         out.push("uncommitted edits in its preview".to_owned());
     }
     Ok(out)
@@ -189,7 +193,8 @@ pub(super) fn delete_preview_record_step(op: &Operation<'_>) -> Result<Step, Err
 /// the switch is done.
 pub(super) fn run_post_checkout_hook(project: &Project, main: &Path, from: Oid, to: Oid) {
     let args = [from.to_string(), to.to_string()];
-    let result = crate::git::run_hook(&project.repo, main, "post-checkout", &[&args[0], &args[1], "1"]);
+    let result =
+        crate::git::hooks::hook::run_hook(&project.repo, main, "post-checkout", &[&args[0], &args[1], "1"]);
     if let Err(e) = result {
         project.listener.warn(format!("the repository's post-checkout hook failed: {e}"));
     }

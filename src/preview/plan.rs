@@ -4,11 +4,19 @@ use std::collections::HashSet;
 
 use super::enter::require_lane_tip;
 use super::leave::require_origin_free;
-use super::main_checkout::{self, MainCheckoutHead, PreviewState};
+use super::main_checkout;
+use super::main_checkout::{MainCheckoutHead, PreviewState};
 use super::{Error, refresh};
-use crate::git::{self, Head, Oid, RepoPath, WorktreeStatus};
-use crate::lane::{self, LockedWorktree, Project};
-use crate::store::records::PreviewRecord;
+use crate::git;
+use crate::git::base::head::Head;
+use crate::git::history::tree_diff;
+use crate::git::status::status_query;
+use crate::git::status::worktree_status::WorktreeStatus;
+use crate::git::{Oid, RepoPath};
+use crate::lane::Project;
+use crate::lane::operation::locked_worktree::LockedWorktree;
+use crate::lane::state::in_place_guard;
+use crate::store::records::preview::PreviewRecord;
 
 /// Action to plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +55,13 @@ pub(crate) struct PreviewPlan {
 /// Fails as the action itself would.
 pub(crate) fn plan_preview(project: &Project, action: PreviewAction<'_>) -> Result<PreviewPlan, Error> {
     let main = project.repo.require_main()?.to_owned();
-    lane::require_no_in_place_run(project)?;
+    in_place_guard::require_no_in_place_run(project)?;
     project.repo.require_index(&main)?;
     let checkout = LockedWorktree::lock(project, &main)?;
     let main_checkout = MainCheckoutHead::read(project, &main)?;
     let preview = main_checkout::load_preview(project)?;
     let (lane, to, target) = find_target(project, action, preview.as_ref(), &main_checkout)?;
-    let status = git::status(&project.repo, &main, true)?;
+    let status = status_query::status(&project.repo, &main, true)?;
     if action == PreviewAction::Refresh {
         if main_checkout.commit != target {
             checkout.check_transition(main_checkout.commit, target)?;
@@ -79,7 +87,7 @@ pub(crate) fn plan_preview(project: &Project, action: PreviewAction<'_>) -> Resu
         lane,
         current,
         target: to,
-        changed_files: git::tree_changes(&project.repo, main_checkout.commit, target)?.len(),
+        changed_files: tree_diff::tree_changes(&project.repo, main_checkout.commit, target)?.len(),
         parked_paths,
         has_parked_changes: preview.is_some_and(|open| open.snapshot.is_some()),
         may_conflict,

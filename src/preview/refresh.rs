@@ -2,10 +2,13 @@
 
 use super::Error;
 use super::enter::require_lane_tip;
-use super::main_checkout::{self, MainCheckoutHead};
-use crate::git::{Oid, RefMove};
-use crate::lane::{Project, operate};
-use crate::store::records::PreviewRecord;
+use super::main_checkout;
+use super::main_checkout::MainCheckoutHead;
+use crate::git::Oid;
+use crate::git::base::head::RefMove;
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::store::records::preview::PreviewRecord;
 
 /// Result of refreshing a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,15 @@
 //! Removal of a lane that the main checkout may be showing: its preview is left first, or nothing is done.
 
+use super::Error;
+use super::leave::{LeaveResult, leave_preview_of};
 use super::main_checkout;
-use super::{Error, LeaveResult, leave_preview_of};
-use crate::git::WorktreeList;
-use crate::lane::{self, Operation, RemovalReason, RemovedLane};
-use crate::store::records::LaneRecord;
+use crate::git::worktrees::worktree::WorktreeList;
+use crate::lane;
+use crate::lane::inspection::evidence;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::removal::remove_lane;
+use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane};
+use crate::store::records::lane::LaneRecord;
 
 /// Result of removing a lane.
 #[derive(Debug)]
@@ -29,7 +34,7 @@ pub(crate) fn remove_previewed_lane(
 ) -> Result<RemoveResult, Error> {
     let project = op.project;
     let gather = |lane: &LaneRecord| -> Result<_, Error> {
-        Ok(lane::gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?)
+        Ok(evidence::gather(project, lane, &WorktreeList::read(&project.repo)?)?)
     };
     let lane = project.lane(name)?;
     let evidence = gather(&lane).or_else(|_| {
@@ -37,7 +42,7 @@ pub(crate) fn remove_previewed_lane(
         let (lane, _lock) = project.lock_idle_lane(name)?;
         gather(&lane)
     })?;
-    lane::refuse_removal(&lane, &evidence, force)?;
+    remove_lane::refuse_removal(&lane, &evidence, force)?;
     let preview_work = main_checkout::work_only_in_preview(project, name)?;
     if !preview_work.is_empty() && !force {
         let (name, why) = (name.to_owned(), preview_work);
@@ -48,6 +53,6 @@ pub(crate) fn remove_previewed_lane(
     let left_preview = leave_preview_of(op, name)?;
     // The lane is read again under the lock: leaving the preview may have moved commits or edits to it.
     let (lane, lock) = project.lock_idle_lane(name)?;
-    let removed = lane::remove(op, &lane, lock, reason, force)?;
+    let removed = remove_lane::remove(op, &lane, lock, reason, force)?;
     Ok(RemoveResult { removed, left_preview })
 }

@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use super::{Error, RUN_MARK_VAR, inherited_fds};
+use super::strays::RUN_MARK_VAR;
+use super::{Error, inherited_fds};
 
 /// Environment variables of an outer agent that would confuse an inner one.
 const OUTER_AGENT_VARS: &[&str] =

@@ -2,6 +2,14 @@
 
 use std::path::Path;
 
+use rustix::process::Pid;
+
+/// Converts a number to the id of a process or group that may be signaled. Returns none for 1: the first
+/// process must not be stopped, and as a group its number means all processes.
+pub(super) fn to_pid(process_id: u32) -> Option<Pid> {
+    i32::try_from(process_id).ok().filter(|process_id| *process_id > 1).and_then(Pid::from_raw)
+}
+
 /// Returns the start time of a process as the system counts it, which stays the same for its lifetime. None
 /// when the process is gone.
 pub(crate) fn start_time_of(pid: u32) -> Option<String> {

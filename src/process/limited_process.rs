@@ -9,8 +9,11 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::signals::{stop_group, to_pid};
-use super::{CommandBuilder, Error, start_time_of};
+use super::Error;
+use super::command_builder::CommandBuilder;
+use super::identity::start_time_of;
+use super::identity::to_pid;
+use super::signals::stop_group;
 
 /// Grace period for processes that a program leaves running in its group.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!(runtime.block_on(process.wait_for_exit()).unwrap(), ExitOutcome::Code(0));
         let mut process = shell("sleep 600 & exec sleep 600", Duration::from_millis(30));
         assert_eq!(runtime.block_on(process.wait_for_exit()).unwrap(), ExitOutcome::TimedOut(0));
-        assert!(!super::super::is_group_alive(process.id()));
+        assert!(!crate::process::signals::is_group_alive(process.id()));
     }
 
     #[test]
@@ -192,7 +195,7 @@ mod tests {
         let process = shell("sleep 600 & exec sleep 600", Duration::from_millis(30));
         let group = process.id();
         assert_eq!(poll_until_exit(process), ExitOutcome::TimedOut(0));
-        assert!(!super::super::is_group_alive(group));
+        assert!(!crate::process::signals::is_group_alive(group));
     }
 
     /// Promise: checks/time-limit
@@ -201,6 +204,6 @@ mod tests {
         let process = shell("sleep 600 & exit 3", Duration::from_mins(1));
         let group = process.id();
         assert_eq!(poll_until_exit(process), ExitOutcome::Code(3));
-        assert!(!super::super::is_group_alive(group));
+        assert!(!crate::process::signals::is_group_alive(group));
     }
 }

@@ -2,7 +2,8 @@
 
 use tokio::io::AsyncWriteExt;
 
-use super::{CommandBuilder, Error};
+use super::Error;
+use super::command_builder::CommandBuilder;
 
 /// Exit code and output of a program.
 #[derive(Debug)]

@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use super::{CommandBuilder, ExitOutcome};
+use super::command_builder::CommandBuilder;
+use super::limited_process::ExitOutcome;
 
 /// How long to wait for remaining output after a program has exited.
 const PIPE_DRAIN_LIMIT: Duration = Duration::from_secs(2);

@@ -4,15 +4,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
+use rustix::process::{Signal, kill_process, kill_process_group, test_kill_process_group};
 
 use super::Error;
-
-/// Converts a number to the id of a process or group that may be signaled. Returns none for 1: the first
-/// process must not be stopped, and as a group its number means all processes.
-pub(super) fn to_pid(process_id: u32) -> Option<Pid> {
-    i32::try_from(process_id).ok().filter(|process_id| *process_id > 1).and_then(Pid::from_raw)
-}
+use super::identity::to_pid;
 
 /// Makes this process the leader of a new session, without a terminal.
 pub(crate) fn start_session() {
@@ -138,8 +133,8 @@ pub(crate) fn stop_lock_holders(file: &Path, grace: Duration) {
 mod tests {
     use std::fs::File;
 
-    use super::super::CommandBuilder;
     use super::*;
+    use crate::process::command_builder::CommandBuilder;
 
     #[test]
     fn rejects_pids_that_mean_all_processes() {

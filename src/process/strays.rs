@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::signals::to_pid;
+use super::identity::to_pid;
 
 /// Environment variable that marks every process of a run; children inherit it.
 pub(crate) const RUN_MARK_VAR: &str = "PROQ_RUN";
@@ -190,8 +190,8 @@ fn is_in_exec(process_id: u32) -> bool {
 mod tests {
     use std::path::Path;
 
-    use super::super::CommandBuilder;
     use super::*;
+    use crate::process::command_builder::CommandBuilder;
 
     fn start_marked(script: &str, mark: &str) -> std::process::Child {
         let builder = CommandBuilder::new(Path::new("/bin/sh"), Path::new("/"))

@@ -6,7 +6,7 @@ use rustix::process::{Signal, kill_process};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::low_level::pipe;
 
-use super::signals::to_pid;
+use super::identity::to_pid;
 
 /// Wakes a process that listens with [`register_wake_pipe`]. Does nothing if the process is gone.
 pub(crate) fn wake(process_id: u32) {

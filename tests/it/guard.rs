@@ -18,6 +18,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "merge",
             "agent",
             "preview",
+            "undo",
+            "session",
+            "snapshot",
+            "run",
             "lane",
             "event",
             "config",
@@ -29,17 +33,57 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     (
         "swarm",
-        &["merge", "agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"],
+        &[
+            "merge",
+            "agent",
+            "preview",
+            "undo",
+            "session",
+            "snapshot",
+            "run",
+            "lane",
+            "event",
+            "config",
+            "store",
+            "git",
+            "process",
+            "interrupt",
+        ],
     ),
     (
         "facade",
-        &["merge", "agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"],
+        &[
+            "merge",
+            "agent",
+            "preview",
+            "undo",
+            "session",
+            "snapshot",
+            "run",
+            "lane",
+            "event",
+            "config",
+            "store",
+            "git",
+            "process",
+            "interrupt",
+        ],
     ),
     ("probe", &["facade", "git"]),
-    ("health", &["swarm", "agent", "lane", "event", "config", "store", "git", "process"]),
-    ("merge", &["agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"]),
-    ("agent", &["lane", "event", "config", "store", "git", "process", "interrupt"]),
-    ("preview", &["lane", "event", "config", "store", "git", "process", "interrupt"]),
+    ("health", &["swarm", "agent", "snapshot", "lane", "event", "config", "store", "git", "process"]),
+    (
+        "merge",
+        &["agent", "preview", "run", "lane", "event", "config", "store", "git", "process", "interrupt"],
+    ),
+    (
+        "agent",
+        &["session", "snapshot", "run", "lane", "event", "config", "store", "git", "process", "interrupt"],
+    ),
+    ("preview", &["undo", "snapshot", "lane", "event", "config", "store", "git", "process", "interrupt"]),
+    ("undo", &["run", "snapshot", "lane", "event", "config", "store", "git", "process", "interrupt"]),
+    ("session", &["run", "lane", "event", "config", "store", "git", "process", "interrupt"]),
+    ("snapshot", &["lane", "event", "config", "store", "git", "process", "interrupt"]),
+    ("run", &["lane", "event", "config", "store", "git", "process", "interrupt"]),
     ("lane", &["event", "config", "store", "git", "process", "interrupt"]),
     ("event", &["config", "store", "git", "process"]),
     ("config", &[]),
@@ -48,12 +92,11 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &[
             "interrupt",
             "git::Oid",
-            "git::Head",
-            "git::LocalState",
-            "git::RefMove",
-            "git::WorktreeId",
+            "git::base::head",
+            "git::status::local_state::LocalState",
+            "git::worktrees::misplaced::WorktreeId",
             "git::RepoPath",
-            "git::Snapshot",
+            "git::snapshots::snapshot::Snapshot",
         ],
     ),
     ("git", &[]),
@@ -154,10 +197,11 @@ fn only_process_and_git_start_programs() {
 #[test]
 fn only_cli_prints_reads_arguments_or_exits() {
     // Output of hooks is forwarded while they run, and made printable there.
-    let hooks = |path: &str| path == "src/git/hook_output.rs";
+    let hooks = |path: &str| path == "src/git/program/hook_output.rs";
     // The supervisor reports to the process that started it on its standard output.
-    let may_print =
-        |path: &str| path.starts_with("src/cli/") || path == "src/agent/supervisor_start.rs" || hooks(path);
+    let may_print = |path: &str| {
+        path.starts_with("src/cli/") || path == "src/agent/supervise/supervisor_start.rs" || hooks(path)
+    };
     assert_eq!(matching_lines(may_print, &["println!", "print!", "io::stdout", "io::stderr"]), [""; 0]);
     let cli = |path: &str| path.starts_with("src/cli/") || hooks(path);
     assert_eq!(
@@ -165,7 +209,7 @@ fn only_cli_prints_reads_arguments_or_exits() {
         [""; 0]
     );
     // A lock's holder file contains the command line of its holder.
-    let args = |path: &str| path.starts_with("src/cli/") || path == "src/store/holder.rs";
+    let args = |path: &str| path.starts_with("src/cli/") || path == "src/store/locks/holder.rs";
     assert_eq!(matching_lines(args, &["env::args"]), [""; 0]);
 }
 
@@ -173,25 +217,26 @@ fn only_cli_prints_reads_arguments_or_exits() {
 #[test]
 fn raw_terminal_output_is_limited_to_few_files() {
     // Everything else goes through `ui`, which prints only `Printable`.
-    let ui = |path: &str| path == "src/cli/ui.rs" || path == "src/agent/supervisor_start.rs";
+    let ui =
+        |path: &str| path == "src/cli/terminal/ui.rs" || path == "src/agent/supervise/supervisor_start.rs";
     assert_eq!(matching_lines(ui, &["stdout().lock()", "stderr().lock()", "io::stdout(), "]), [""; 0]);
     // Logs and diffs, which have a view of their own, and `--raw`; and answers to other programs.
-    let raw = ["cli/ui.rs", "cli/logs.rs", "cli/diff.rs", "cli/internal.rs"];
+    let raw = ["cli/terminal/ui.rs", "cli/inspect/logs.rs", "cli/inspect/diff.rs", "cli/app/internal.rs"];
     assert_eq!(matching_lines(|path| raw.iter().any(|raw| path.ends_with(raw)), &[".raw("]), [""; 0]);
     // Programs that get the terminal: git with its pager, a shell or an agent of the user's, tmux.
     let terminal = [
         "process/command_builder.rs",
-        "git/command.rs",
-        "git/diff.rs",
-        "git/resolve.rs",
-        "agent/tmux_window.rs",
-        "cli/resolve.rs",
-        "cli/oversee/command.rs",
+        "git/program/command.rs",
+        "git/status/diff.rs",
+        "git/merge/resolve.rs",
+        "agent/tmux/tmux_window.rs",
+        "cli/land/resolve.rs",
+        "cli/set_up/oversee/command.rs",
     ];
     let terminal = |path: &str| terminal.iter().any(|file| path.ends_with(file));
     assert_eq!(matching_lines(terminal, &["run_on_terminal(", "Stdio::inherit()"]), [""; 0]);
     // Hooks of the repository, whose output git passes on as well.
-    let hooks = |path: &str| ["src/git/command.rs", "src/git/hook.rs"].contains(&path);
+    let hooks = |path: &str| ["src/git/program/command.rs", "src/git/hooks/hook.rs"].contains(&path);
     assert_eq!(matching_lines(hooks, &["run_beside("]), [""; 0]);
 }
 

@@ -53,6 +53,7 @@ mod external_changes;
 mod failing_calls;
 #[cfg(target_os = "linux")]
 mod file_modes;
+mod floors;
 mod forecast;
 mod full_disk;
 mod gc;

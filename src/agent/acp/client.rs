@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::relay::RelayedLine;
-use super::rpc::{self, METHOD_NOT_FOUND, RpcMessage};
+use super::rpc;
+use super::rpc::{METHOD_NOT_FOUND, RpcMessage};
 use super::tool_policy::{RecentCalls, ToolPolicy, choose_option};
-use crate::agent::profile::Permission;
-use crate::agent::stream::ClientLine;
+use crate::agent::profiles::profile::permission::Permission;
+use crate::agent::stream::base::client_line::ClientLine;
 
 /// Supported version of the Agent Client Protocol.
 const PROTOCOL_VERSION: u64 = 1;

@@ -21,17 +21,22 @@ use super::client::{Action, Client, ClientConfig};
 use super::relay::OutputRelay;
 use super::tool_policy::ToolPolicy;
 use crate::agent::Error;
-use crate::agent::limits::wait_until;
-use crate::agent::outbox::Outbox;
-use crate::agent::profile::Permission;
-use crate::agent::run_spec::work_dir_and_prompt_file;
-use crate::agent::shutdown_signals::ShutdownSignals;
-use crate::agent::stop_gate::lane_checks;
-use crate::agent::stream::ClientLine;
-use crate::lane::{self, ClaimedMessages, Inbox, Project, join_message_texts};
-use crate::process::{self, AsyncChild, CommandBuilder};
-use crate::store::Record;
-use crate::store::records::{AnyLane, RunRecord};
+use crate::agent::base::limits::wait_until;
+use crate::agent::base::outbox::Outbox;
+use crate::agent::base::shutdown_signals::ShutdownSignals;
+use crate::agent::hook_events::stop_gate::lane_checks;
+use crate::agent::launch::run_spec::work_dir_and_prompt_file;
+use crate::agent::profiles::profile::permission::Permission;
+use crate::agent::stream::base::client_line::ClientLine;
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::messages::inbox::{ClaimedMessages, Inbox, join_texts as join_message_texts};
+use crate::process;
+use crate::process::command_builder::{AsyncChild, CommandBuilder};
+use crate::process::signals;
+use crate::store::base::record::Record;
+use crate::store::records::lane::AnyLane;
+use crate::store::records::run::RunRecord;
 
 /// Size in bytes of the buffer for one read of the agent's output.
 const READ_BUFFER_SIZE: usize = 64 * 1024;
@@ -371,7 +376,7 @@ impl<'a> Driver<'a> {
             ShutdownProgress::Running | ShutdownProgress::Cancelling => self.close_input(),
             ShutdownProgress::Closing => {
                 // An error means that the agent has just exited and needs no signal.
-                let _already_exited = process::terminate_process(self.pid);
+                let _already_exited = signals::terminate_process(self.pid);
                 self.shutdown = ShutdownProgress::Terminating;
                 self.deadline = Some(Instant::now() + self.exit_wait_limit());
             }

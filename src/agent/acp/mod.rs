@@ -1,13 +1,11 @@
 //! Client for agents that speak the Agent Client Protocol.
 
-mod client;
-mod driver;
-mod lane_path;
-mod relay;
-mod rpc;
-mod shell_line;
+pub(crate) mod client;
+pub(crate) mod driver;
+pub(crate) mod lane_path;
+pub(crate) mod relay;
+pub(crate) mod rpc;
+pub(crate) mod shell_line;
 #[cfg(test)]
 mod tests;
-mod tool_policy;
-
-pub(crate) use driver::{AgentExit, DriverHandles, run_protocol_agent};
+pub(crate) mod tool_policy;

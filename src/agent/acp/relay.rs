@@ -4,7 +4,8 @@
 
 use std::io::Write;
 
-use crate::agent::stream::{CLIENT_LINE_PREFIX, ClientLine, MAX_LINE_BYTES};
+use crate::agent::stream::base::client_line::{CLIENT_LINE_PREFIX, ClientLine};
+use crate::agent::stream::base::lines::MAX_LINE_BYTES;
 
 /// A line of the agent that is in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

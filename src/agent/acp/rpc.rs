@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::stream::parse_bounded;
+use crate::agent::stream::base::json::parse_bounded;
 
 /// JSON-RPC error code for an unknown method.
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;

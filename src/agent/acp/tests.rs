@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::client::{Action, Client, ClientConfig};
 use super::relay::{OutputRelay, RelayedLine};
 use super::tool_policy::ToolPolicy;
-use crate::agent::profile::Permission;
-use crate::agent::stream::{CLIENT_LINE_PREFIX, ClientLine, MAX_LINE_BYTES};
+use crate::agent::profiles::profile::permission::Permission;
+use crate::agent::stream::base::client_line::{CLIENT_LINE_PREFIX, ClientLine};
+use crate::agent::stream::base::lines::MAX_LINE_BYTES;
 
 /// Splits a log into the client's entries and the agent's bytes, with the escaping removed.
 fn split_log(log: &[u8]) -> (Vec<ClientLine>, Vec<u8>) {

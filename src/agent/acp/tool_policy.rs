@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::lane_path::resolve_within;
 use super::shell_line;
-use crate::agent::profile::Permission;
+use crate::agent::profiles::profile::permission::Permission;
 
 /// Maximum number of tool calls that are remembered. An agent may describe a call first, and later request
 /// permission with the call's id alone.

@@ -5,11 +5,15 @@ use std::path::Path;
 
 use super::hook_call::Hook;
 use crate::diagnostics::Listener;
-use crate::event::EventName;
+use crate::event::log::EventName;
 use crate::lane::Project;
-use crate::process::{CommandBuilder, RUN_CONTEXT_VARS};
-use crate::store::records::{LaneRecord, PreviewRecord};
-use crate::store::{LockGuard, LockName, Record, write_cache};
+use crate::process::command_builder::CommandBuilder;
+use crate::process::strays::RUN_CONTEXT_VARS;
+use crate::store::base::atomic::write_cache;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::{LockGuard, LockName};
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::preview::PreviewRecord;
 
 /// Maximum number of characters of a commit's subject in the event.
 const MAX_SUBJECT_CHARS: usize = 72;

@@ -16,11 +16,14 @@ use super::hook_call::Hook;
 use super::log_lines::for_each_line;
 use super::ref_update::RefUpdate;
 use crate::diagnostics::Listener;
-use crate::event::{Certainty, Event, EventName};
-use crate::git::{self, RepoPath};
-use crate::lane::{self, Project};
-use crate::store::Layout;
-use crate::store::records::AnyLane;
+use crate::event::log::{Certainty, Event, EventName};
+use crate::git::RepoPath;
+use crate::git::base::error;
+use crate::git::status::status_query;
+use crate::lane::Project;
+use crate::lane::state::in_place_guard;
+use crate::store::paths::layout::Layout;
+use crate::store::records::lane::AnyLane;
 
 /// Bytes that end a path in a log, besides white space: quotes and brackets of every format, and the
 /// punctuation after a path in prose.
@@ -103,7 +106,7 @@ pub(super) fn report_changed_files(
         if paths.is_empty() {
             continue;
         }
-        let Ok(worktree_status) = git::status(&project.repo, &worktree.root, true) else { continue };
+        let Ok(worktree_status) = status_query::status(&project.repo, &worktree.root, true) else { continue };
         let dirty: BTreeSet<RepoPath> = worktree_status.paths().into_iter().collect();
         let paths: Vec<RepoPath> = paths.into_iter().filter(|path| dirty.contains(path)).collect();
         if !paths.is_empty() {
@@ -111,7 +114,7 @@ pub(super) fn report_changed_files(
                 "while the agent of lane '{}' ran, files that its output names changed in {}: {}; it is not known who changed them",
                 lane.name,
                 worktree.describe(),
-                git::list_paths(&paths)
+                error::list_paths(&paths)
             );
             reported.entry(worktree.lane.clone()).or_default().extend(paths.iter().cloned());
             emit_outside_change(project, &lane.name, &worktree, message, paths, Certainty::Likely);
@@ -126,7 +129,7 @@ fn list_other_worktrees(project: &Project, lane: &AnyLane) -> Vec<OtherWorktree>
         .main_worktree()
         .filter(|_| {
             // Another run may be working there.
-            !lane.works_in_place() && matches!(lane::lane_running_in_place(project, None), Ok(None))
+            !lane.works_in_place() && matches!(in_place_guard::lane_running_in_place(project, None), Ok(None))
         })
         .map(|root| OtherWorktree { lane: None, root: root.to_owned() });
     let other_lanes = project.lanes().unwrap_or_default().into_iter();

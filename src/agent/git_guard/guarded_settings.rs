@@ -6,13 +6,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::super::Error;
-use crate::config::{Key, Layers};
-use crate::event;
+use crate::agent::Error;
+use crate::config::key::Key;
+use crate::config::layers::Layers;
+use crate::event::withheld_hooks;
 use crate::git::Repo;
-use crate::lane::{self, Project, changed_settings, shared_settings};
-use crate::store::records::{GitGuardRecord, GuardedSettings, LaneRecord};
-use crate::store::{Layout, LockName, Record};
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::context::shared_state::{changed_settings, shared_settings};
+use crate::run::auto_merge;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
+use crate::store::paths::layout::Layout;
+use crate::store::records::git_guard::{GitGuardRecord, GuardedSettings};
+use crate::store::records::lane::LaneRecord;
 
 /// Prefixes of the setting keys that decide what may land, or which commands run during a landing.
 const MERGE_KEY_PREFIXES: &[&str] = &["agent.gate", "agents", "hook.", "merge.", "verify."];
@@ -46,7 +53,7 @@ pub(super) fn read_guarded_settings(
         }
     }
     let settings_file = Some(project.settings_file_state(layers)?);
-    Ok(GuardedSettings { hook_lines: event::user_hook_lines(layers), values, settings_file })
+    Ok(GuardedSettings { hook_lines: withheld_hooks::user_hook_lines(layers), values, settings_file })
 }
 
 /// Returns the name of a key in git's configuration.
@@ -128,7 +135,7 @@ fn hold_auto_merges_since(
     let hook_note = (!new_lines.is_empty())
         .then(|| "hooks that are new run once you allow it: git proq approve".to_owned());
     if hook_note.is_some() {
-        event::withhold_hooks(&project.store, new_lines)?;
+        withheld_hooks::withhold_hooks(&project.store, new_lines)?;
     }
     let is_held =
         |lane: &LaneRecord| lane.auto_merge_refusal.as_ref().is_some_and(|refused| refused.is_final);
@@ -144,7 +151,7 @@ fn hold_auto_merges_since(
         };
         let reason =
             format!("{period}, it or somebody else changed {changed}; git proq merge {name} lands it");
-        lane::hold_auto_merge(project, lane, &reason)?;
+        auto_merge::hold_auto_merge(project, lane, &reason)?;
         holds_merges = true;
     }
     Ok((hook_note, holds_merges))

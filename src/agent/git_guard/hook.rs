@@ -9,9 +9,10 @@ use super::hook_call::Hook;
 use super::{after_commit, escape, post_commit_hook, ref_policy, ref_update, save_refs};
 use crate::agent::Error;
 use crate::diagnostics::Listener;
-use crate::git;
+use crate::git::hooks::hook_repo;
+use crate::git::program::injected_config;
 use crate::lane::Project;
-use crate::process::ExecTarget;
+use crate::process::exec_target::ExecTarget;
 
 /// Hook that git runs for every change of refs.
 const REFERENCE_TRANSACTION_HOOK: &str = "reference-transaction";
@@ -45,7 +46,7 @@ pub(crate) fn run_hook(dir: &Path, shim: &Path, args: &[OsString]) -> Result<Hoo
         PRE_PUSH_HOOK => handle_push(dir, &hook),
         "post-commit" => {
             let repository_hook =
-                if hook.has_repository_hook(name) { git::find_repo_hook(dir, name)? } else { None };
+                if hook.has_repository_hook(name) { hook_repo::find_repo_hook(dir, name)? } else { None };
             // The hook of `git proq hooks install` announces the commit itself.
             if !repository_hook
                 .as_ref()
@@ -62,7 +63,7 @@ pub(crate) fn run_hook(dir: &Path, shim: &Path, args: &[OsString]) -> Result<Hoo
 /// Replaces this process by the repository's own hook, if it has one, with the environment that git would
 /// have given it.
 fn run_repository_hook(dir: &Path, name: &str, args: &[OsString]) -> Result<HookOutcome, Error> {
-    exec_repository_hook(git::find_repo_hook(dir, name)?, args)
+    exec_repository_hook(hook_repo::find_repo_hook(dir, name)?, args)
 }
 
 fn exec_repository_hook(repository_hook: Option<PathBuf>, args: &[OsString]) -> Result<HookOutcome, Error> {
@@ -73,7 +74,11 @@ fn exec_repository_hook(repository_hook: Option<PathBuf>, args: &[OsString]) -> 
 }
 
 fn hook_command(file: &Path, args: &[OsString]) -> ExecTarget {
-    ExecTarget::new(file, args, (git::HOOKS_VARIABLE, git::user_parameters().as_deref()))
+    ExecTarget::new(
+        file,
+        args,
+        (injected_config::CONFIG_VARIABLE, injected_config::user_parameters().as_deref()),
+    )
 }
 
 /// Handles a call of the `reference-transaction` hook. Git calls it up to three times per change, and most
@@ -127,7 +132,8 @@ fn forward_to_repository_hook(
     name: &str,
     input: &[u8],
 ) -> Result<HookOutcome, Error> {
-    let repository_hook = if hook.has_repository_hook(name) { git::find_repo_hook(dir, name)? } else { None };
+    let repository_hook =
+        if hook.has_repository_hook(name) { hook_repo::find_repo_hook(dir, name)? } else { None };
     match repository_hook {
         Some(file) => Ok(HookOutcome {
             exit_code: hook_command(&file, hook.args).run_with_input(input)?,

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::git::HookRepo;
-use crate::store::records::GitGuardRecord;
-use crate::store::{Layout, Record};
+use crate::git::hooks::hook_repo::HookRepo;
+use crate::store::base::record::Record;
+use crate::store::paths::layout::Layout;
+use crate::store::records::git_guard::GitGuardRecord;
 
 /// Call of a hook shim by git in place of the repository's own hook, with the run's guard and the repository.
 pub(super) struct Hook<'a> {

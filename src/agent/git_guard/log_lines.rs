@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::agent::stream::{Line, LineSplitter};
+use crate::agent::stream::base::lines::{Line, LineSplitter};
 
 /// Passes the lines of a run's log to `on_line` until it returns false. Lines that are too long to buffer are
 /// skipped.

@@ -7,12 +7,19 @@ use std::path::{Path, PathBuf};
 
 use super::save_refs::{alternate_restore_command, restore_command, split_ref_name};
 use super::worktree_baseline::ConcurrentRuns;
-use crate::event::{Certainty, Event, EventName};
+use crate::event::log::{Certainty, Event, EventName};
 use crate::explain::shell_quote;
-use crate::git::{Oid, ReflogEntry, WorktreeList};
-use crate::lane::{self, BranchMoves, Error, Project};
-use crate::store::records::{AnyLane, WorktreeBaselineRecord};
-use crate::store::{Layout, Record, new_id};
+use crate::git::Oid;
+use crate::git::references::reflog::ReflogEntry;
+use crate::git::worktrees::worktree::WorktreeList;
+use crate::lane::operation::op_log_view;
+use crate::lane::operation::op_log_view::BranchMoves;
+use crate::lane::{Error, Project};
+use crate::store::base::id::new_id;
+use crate::store::base::record::Record;
+use crate::store::paths::layout::Layout;
+use crate::store::records::baseline::WorktreeBaselineRecord;
+use crate::store::records::lane::AnyLane;
 
 /// Name of the guard's list of refs that existed when the run started, each with its value.
 const REFS_LIST: &str = "refs";
@@ -137,7 +144,7 @@ impl KnownMoves<'_> {
             return Ok(None);
         };
         let full_name = |branch: &str| format!("{HEADS_PREFIX}{branch}");
-        let operation_moves = lane::branches_moved_since(project, record.last_operation);
+        let operation_moves = op_log_view::branches_moved_since(project, record.last_operation);
         let concurrent_runs = ConcurrentRuns::detect(project, lane, &record);
         let (mut busy_branches, mut watched_branches) =
             (BTreeSet::new(), BTreeSet::from([full_name(&lane.base)]));

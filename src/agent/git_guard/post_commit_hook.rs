@@ -8,9 +8,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::agent::Error;
+use crate::explain;
 use crate::git;
-use crate::lane::{self, Project};
-use crate::store::{new_id, rename_no_replace};
+use crate::lane;
+use crate::lane::Project;
+use crate::store::base::atomic::rename_no_replace;
+use crate::store::base::id::new_id;
 
 /// File name of the hook.
 const HOOK_NAME: &str = "post-commit";
@@ -226,7 +229,7 @@ fn fingerprint(project: &Project, path: &Path) -> String {
 /// hook.
 fn hook_script(program_path: &Path, backup_fingerprint: Option<&str>) -> Vec<u8> {
     let name = git::RepoPath::new(program_path.as_os_str().as_bytes()).to_string();
-    let program = git::shell_quote_bytes(program_path.as_os_str().as_bytes());
+    let program = explain::shell_quote_bytes(program_path.as_os_str().as_bytes());
     let mut out = HOOK_HEADER.to_vec();
     out.extend(format!("{}\n# program: {name}\n", backup_fingerprint.unwrap_or("nothing")).bytes());
     out.extend([b"[ ! -x ".as_slice(), &program, b" ] || ", &program, b" hooks run </dev/null\n"].concat());

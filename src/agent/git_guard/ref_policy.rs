@@ -7,9 +7,10 @@ use super::hook_call::Hook;
 use super::ref_update::{RefUpdate, is_zero_id};
 use super::save_refs;
 use crate::diagnostics::Listener;
-use crate::git::{HookRepo, Oid};
+use crate::git::Oid;
+use crate::git::hooks::hook_repo::HookRepo;
 use crate::lane::Project;
-use crate::store::new_id;
+use crate::store::base::id::new_id;
 
 const HEADS_PREFIX: &str = "refs/heads/";
 const TAGS_PREFIX: &str = "refs/tags/";

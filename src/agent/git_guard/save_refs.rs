@@ -7,11 +7,12 @@ use std::path::Path;
 
 use super::hook_call::Hook;
 use super::ref_update::RefUpdate;
-use crate::event::{Certainty, Event, EventName};
+use crate::event::log::{Certainty, Event, EventName};
 use crate::explain::shell_quote;
 use crate::git::{Oid, Repo};
 use crate::lane::Project;
-use crate::store::{Layout, new_id};
+use crate::store::base::id::new_id;
+use crate::store::paths::layout::Layout;
 
 /// Name of the guard's list of branches and tags that the run has written, one line per write: the ref's name
 /// and the new value.

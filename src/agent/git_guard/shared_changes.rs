@@ -4,10 +4,13 @@
 use std::path::Path;
 
 use super::worktree_baseline::has_own_worktree;
-use crate::event::{Certainty, Event, EventName};
-use crate::lane::{Project, changed_settings, list_names, shared_settings};
-use crate::store::records::{AnyLane, BaselineLane, WorktreeBaselineRecord};
-use crate::store::{Layout, Record};
+use crate::event::log::{Certainty, Event, EventName};
+use crate::lane::Project;
+use crate::lane::context::shared_state::{changed_settings, list_names, shared_settings};
+use crate::store::base::record::Record;
+use crate::store::paths::layout::Layout;
+use crate::store::records::baseline::{BaselineLane, WorktreeBaselineRecord};
+use crate::store::records::lane::AnyLane;
 
 /// Emits an event about shared settings, hooks and worktrees that changed since the run started. The text
 /// `consequence` is appended to its message. Returns a note for the lane's state.

@@ -8,9 +8,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use crate::agent::Error;
-use crate::git;
+use crate::explain;
 use crate::lane;
-use crate::store::{Layout, create_private_dir};
+use crate::store::base::atomic::create_private_dir;
+use crate::store::paths::layout::Layout;
 
 /// Hooks that every git guard has, whichever hooks the repository has.
 const GUARD_HOOKS: [&str; 3] = ["post-commit", "pre-push", "reference-transaction"];
@@ -63,7 +64,7 @@ fn shim_text(program: &Path) -> Vec<u8> {
     if path.len() <= MAX_SHEBANG_PATH_BYTES && !path.iter().any(u8::is_ascii_whitespace) {
         return [b"#!", path, b" _hook\n"].concat();
     }
-    [b"#!/bin/sh\nexec ", git::shell_quote_bytes(path).as_slice(), b" _hook \"$0\" \"$@\"\n"].concat()
+    [b"#!/bin/sh\nexec ", explain::shell_quote_bytes(path).as_slice(), b" _hook \"$0\" \"$@\"\n"].concat()
 }
 
 #[cfg(test)]

@@ -6,13 +6,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::escape::{OtherWorktree, ReportedPaths, changed_since, emit_outside_change};
-use crate::event::Certainty;
-use crate::git::{self, Oid, RepoPath, WorktreeStatus};
-use crate::lane::{self, Project, shared_settings};
-use crate::store::records::{
-    AnyLane, BaselineFile, BaselineLane, BaselineWorktree, LaneRecord, WorktreeBaselineRecord,
-};
-use crate::store::{Layout, LockName, Record};
+use crate::event::log::Certainty;
+use crate::git::base::error;
+use crate::git::history::tree_diff;
+use crate::git::status::status_query;
+use crate::git::status::worktree_status::WorktreeStatus;
+use crate::git::{Oid, RepoPath};
+use crate::lane::Project;
+use crate::lane::context::shared_state::shared_settings;
+use crate::lane::operation::op_log_view;
+use crate::lane::state::in_place_guard;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
+use crate::store::paths::layout::Layout;
+use crate::store::records::baseline::{BaselineFile, BaselineLane, BaselineWorktree, WorktreeBaselineRecord};
+use crate::store::records::lane::{AnyLane, LaneRecord};
 
 /// Upper limit of recorded changed files per worktree. A worktree with more is not compared.
 const MAX_FILES_PER_WORKTREE: usize = 2_000;
@@ -27,7 +35,7 @@ const MAX_TOTAL_INDEX_BYTES: u64 = 16 * 1024 * 1024;
 pub(super) fn save_baseline(project: &Project, lane: &AnyLane, guard_dir: &Path) {
     let worktrees = idle_worktrees(project, lane);
     let dirs: Vec<PathBuf> = worktrees.iter().map(|(worktree, _)| worktree.root.clone()).collect();
-    let (statuses, ()) = git::query_statuses(&project.repo, &dirs, || ());
+    let (statuses, ()) = status_query::query_statuses(&project.repo, &dirs, || ());
     let recorded = worktrees.into_iter().zip(statuses).filter_map(|((worktree, attempt), status)| {
         let status = status.filter(|status| status.entries.len() <= MAX_FILES_PER_WORKTREE)?;
         let head = project.repo.head_commit(&worktree.root).ok()?;
@@ -72,10 +80,9 @@ fn last_operation_number(project: &Project) -> u64 {
 /// Returns the main checkout, unless a run works there, and the lanes in which nothing runs, most recently
 /// changed first; each with the number of its last run.
 fn idle_worktrees(project: &Project, lane: &AnyLane) -> Vec<(OtherWorktree, u32)> {
-    let main = project
-        .repo
-        .main_worktree()
-        .filter(|_| !lane.works_in_place() && matches!(lane::lane_running_in_place(project, None), Ok(None)));
+    let main = project.repo.main_worktree().filter(|_| {
+        !lane.works_in_place() && matches!(in_place_guard::lane_running_in_place(project, None), Ok(None))
+    });
     let main = main.map(|top| (OtherWorktree { lane: None, root: top.to_owned() }, 0));
     let mut idle: Vec<LaneRecord> = project.lanes().unwrap_or_default();
     idle.retain(|other| other.name != lane.name && is_idle(project, other));
@@ -127,7 +134,7 @@ pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path
     };
     let Ok(start_metadata) = Layout::git_guard_record(guard_dir).metadata() else { return };
     let concurrent = ConcurrentRuns::detect(project, lane, &record);
-    let (parked, _) = lane::worktrees_parked_since(project, record.last_operation);
+    let (parked, _) = op_log_view::worktrees_parked_since(project, record.last_operation);
     let idle_now: BTreeMap<Option<String>, u32> = idle_worktrees(project, lane)
         .into_iter()
         .map(|(worktree, attempt)| (worktree.lane, attempt))
@@ -150,7 +157,7 @@ pub(super) fn report_changes(project: &Project, lane: &AnyLane, guard_dir: &Path
             lane.name,
             if lane.is_read_only() { ", which was only to look," } else { "" },
             location.describe(),
-            git::list_paths(&paths),
+            error::list_paths(&paths),
             concurrent.describe(),
         );
         emit_outside_change(project, &lane.name, &location, message, paths, Certainty::Possible);
@@ -207,10 +214,10 @@ fn find_unexplained_changes(
 ) -> Option<Vec<RepoPath>> {
     let repo = &project.repo;
     let head: Option<Oid> = repo.head_commit(&worktree.dir).ok()?;
-    let status: WorktreeStatus = git::status(repo, &worktree.dir, true).ok()?;
+    let status: WorktreeStatus = status_query::status(repo, &worktree.dir, true).ok()?;
     let mut explained = reported.clone();
     if let (Some(from), Some(to), true) = (worktree.head, head, worktree.head != head) {
-        explained.extend(git::tree_changes(repo, from, to).ok()?.into_iter().map(|change| change.path));
+        explained.extend(tree_diff::tree_changes(repo, from, to).ok()?.into_iter().map(|change| change.path));
     }
     let before: BTreeMap<&RepoPath, &BaselineFile> =
         worktree.files.iter().map(|file| (&file.path, file)).collect();

@@ -1,6 +1,6 @@
 //! Reports that agents of each dialect give during a run, and not only at its end.
 
-use super::Dialect;
+use super::reader::Dialect;
 
 /// When an agent reports during its run how full its model's context is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

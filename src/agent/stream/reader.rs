@@ -2,22 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::acp::AcpParser;
-use super::aider::AiderParser;
-use super::claude::ClaudeParser;
-use super::client_line::CLIENT_LINE_PREFIX;
-use super::codex::CodexParser;
-use super::collector::EventCollector;
-use super::copilot::{CopilotParser, parse_usage_file};
-use super::gemini::GeminiParser;
-use super::lines::{Line, LineSplitter};
-use super::opencode::OpenCodeParser;
-use super::parser::Parser;
-use super::pi::PiParser;
-use super::qwen::QwenParser;
+use super::base::json;
+use super::summary::Summary;
 use super::summary::summarize;
-use super::text_output::TextParser;
-use super::{Exit, ExitClass, Prices, Progress, SessionTotals, StreamEvent, Summary, json};
+use crate::agent::stream::base::client_line::CLIENT_LINE_PREFIX;
+use crate::agent::stream::base::collector::EventCollector;
+use crate::agent::stream::base::event::StreamEvent;
+use crate::agent::stream::base::lines::{Line, LineSplitter};
+use crate::agent::stream::base::parser::Parser;
+use crate::agent::stream::base::price::Prices;
+use crate::agent::stream::base::progress::Progress;
+use crate::agent::stream::base::run_end::{Exit, ExitClass};
+use crate::agent::stream::dialect::acp::AcpParser;
+use crate::agent::stream::dialect::aider::AiderParser;
+use crate::agent::stream::dialect::claude::ClaudeParser;
+use crate::agent::stream::dialect::codex::CodexParser;
+use crate::agent::stream::dialect::copilot::{CopilotParser, parse_usage_file};
+use crate::agent::stream::dialect::gemini::GeminiParser;
+use crate::agent::stream::dialect::opencode::OpenCodeParser;
+use crate::agent::stream::dialect::pi::PiParser;
+use crate::agent::stream::dialect::qwen::QwenParser;
+use crate::agent::stream::dialect::text_output::TextParser;
+use crate::usage::SessionTotals;
 
 /// Format of an agent's output.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,12 +2,17 @@
 
 use serde::Serialize;
 
-use super::collector::EventCollector;
-use super::failure_kind::classify_failure;
-use super::json::truncate;
-use super::run_end::RunEnd;
-use super::{Cost, Exit, ExitClass, FailureKind, LimitReset, Refusal, SessionTotals, Tokens, limit_reset};
+use super::base::limit_reset;
+use crate::agent::stream::base::collector::EventCollector;
+use crate::agent::stream::base::failure_kind::FailureKind;
+use crate::agent::stream::base::failure_kind::classify_failure;
+use crate::agent::stream::base::json::truncate;
+use crate::agent::stream::base::limit_reset::LimitReset;
+use crate::agent::stream::base::progress::Refusal;
+use crate::agent::stream::base::run_end::RunEnd;
+use crate::agent::stream::base::run_end::{Exit, ExitClass};
 use crate::terminal_text;
+use crate::usage::{Cost, SessionTotals, Tokens};
 
 /// Summary of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,19 +1,23 @@
 //! Tests of the stream parsers against output recorded from real agents.
 
-mod acp_streams;
-mod expected_summaries;
-mod failure_kind;
-mod limit_reset;
-mod mid_run;
-mod more_synthetic_streams;
-mod prices;
-mod properties;
-mod recorded;
-mod synthetic_streams;
+pub(crate) mod acp_streams;
+pub(crate) mod expected_summaries;
+pub(crate) mod failure_kind;
+pub(crate) mod limit_reset;
+pub(crate) mod mid_run;
+pub(crate) mod more_synthetic_streams;
+pub(crate) mod prices;
+pub(crate) mod properties;
+pub(crate) mod recorded;
+pub(crate) mod synthetic_streams;
 
 use std::path::PathBuf;
 
-use super::{Dialect, Exit, OutputReader, SessionTotals, StreamEvent, Summary};
+use super::reader::{Dialect, OutputReader};
+use super::summary::Summary;
+use crate::agent::stream::base::event::StreamEvent;
+use crate::agent::stream::base::run_end::Exit;
+use crate::usage::SessionTotals;
 
 /// Folders with recorded streams under `tests/fixtures/streams`, each with the dialect of its agent.
 const RECORDED_AGENTS: &[(&str, Dialect)] = &[

@@ -1,18 +1,26 @@
 //! Task folder that is in progress in its lane: recording each finished run once, and the choice of the next
 //! run.
 
-use super::super::Error;
-use super::loop_planner::{self, LoopLimits, NextAction, RunResult};
-use super::review::{self, RevertOutcome};
+use super::loop_planner;
+use super::loop_planner::{LoopLimits, NextAction, RunResult};
+use super::review;
+use super::review::RevertOutcome;
 use super::review_verdict::parse_verdict;
-use super::status::{self, TaskProgress};
+use super::status;
+use super::status::TaskProgress;
 use super::task_folder::{CommitExclusions, LaneTaskFolder, PROMPT_FILE, STATUS_FILE};
+use crate::agent::Error;
 use crate::fail_points;
-use crate::lane::{self, Project};
-use crate::store::records::{
-    AnyLane, LaneRecord, ReviewState, ReviewVerdict, RunClass, RunRecord, StepPhase, StepRun, TaskLoopRecord,
-};
-use crate::store::{Record, remove_temp_files, write_atomically};
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::context::head_ownership;
+use crate::run_class::RunClass;
+use crate::store::base::atomic::{remove_temp_files, write as write_atomically};
+use crate::store::base::record::Record;
+use crate::store::records::lane::{AnyLane, LaneRecord};
+use crate::store::records::run::RunRecord;
+use crate::store::records::step_run::{StepPhase, StepRun};
+use crate::store::records::task_loop::{ReviewState, ReviewVerdict, TaskLoopRecord};
 
 /// Task folder in progress, in its lane.
 pub(crate) struct ActiveTask<'a> {
@@ -159,7 +167,7 @@ impl<'a> ActiveTask<'a> {
         self.folder.exclude_from_commits(self.project, self.exclusions())?;
         let message = format!("{}\n\nTake the task's own files out of the branch again.\n", self.lane.title);
         // HEAD may be on a branch that is not the lane's. A commit must not go there.
-        if lane::foreign_head_reason(self.project, &self.lane)?.is_none() {
+        if head_ownership::foreign_head_reason(self.project, &self.lane)?.is_none() {
             self.folder.remove_from_branch(self.project, self.exclusions(), &message)?;
         }
         if finished.class == RunClass::Done && step_run.phase == StepPhase::Work {
@@ -221,7 +229,7 @@ impl<'a> ActiveTask<'a> {
                     "lane '{}': while {reviewer} reviewed the {subject} of step {}, something changed in the lane, which was taken back: {saved_location}",
                     self.lane.name, step_run.step
                 );
-                self.project.emit(crate::event::EventName::LaneEscape, Some(&self.lane), text);
+                self.project.emit(crate::event::log::EventName::LaneEscape, Some(&self.lane), text);
                 Err(format!(
                     "something changed in the lane while {reviewer} looked, which was taken back ({saved_location})"
                 ))

@@ -3,9 +3,8 @@
 
 use super::status::TaskProgress;
 use crate::git::Oid;
-use crate::store::records::{
-    LastReview, ReviewState, ReviewVerdict, StepPhase, StepRecord, StepRun, TaskLoopRecord,
-};
+use crate::store::records::step_run::{StepPhase, StepRun};
+use crate::store::records::task_loop::{LastReview, ReviewState, ReviewVerdict, StepRecord, TaskLoopRecord};
 
 /// Maximum number of revisions of one step that reviewers may request.
 pub(crate) const MAX_REVISIONS_PER_STEP: u32 = 2;

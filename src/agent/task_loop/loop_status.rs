@@ -4,12 +4,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::super::Error;
 use super::status::TaskProgress;
 use super::step_prompt::step_label;
 use super::task_folder::{LaneTaskFolder, STATUS_FILE};
-use crate::store::records::{AnyLane, ReviewVerdict, TaskLoopRecord};
-use crate::store::{Layout, Record};
+use crate::agent::Error;
+use crate::store::base::record::Record;
+use crate::store::paths::layout::Layout;
+use crate::store::records::lane::AnyLane;
+use crate::store::records::task_loop::{ReviewVerdict, TaskLoopRecord};
 
 /// Progress of a task folder.
 #[derive(Debug, Clone, Serialize)]

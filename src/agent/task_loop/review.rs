@@ -3,10 +3,14 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::super::Error;
-use crate::git;
-use crate::lane::{self, LaneFingerprint, Project, rewind_lane};
-use crate::store::records::{LaneRecord, RunRecord, StepRun};
+use crate::agent::Error;
+use crate::git::status::status_query;
+use crate::lane::Project;
+use crate::lane::context::head_ownership;
+use crate::run::rewind::{LaneFingerprint, rewind_lane};
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::run::RunRecord;
+use crate::store::records::step_run::StepRun;
 
 /// Result of reverting the changes that were made during a review.
 pub(super) enum RevertOutcome {
@@ -28,7 +32,7 @@ pub(super) fn with_state_before_review(
     if !step_run.phase.is_review() {
         return Ok(step_run);
     }
-    let was_clean = git::status(&project.repo, &lane.path, true)?.is_clean();
+    let was_clean = status_query::status(&project.repo, &lane.path, true)?.is_clean();
     Ok(StepRun {
         was_clean,
         lane_fingerprint: Some(hash_fingerprint(&LaneFingerprint::capture(project, lane)?)),
@@ -50,7 +54,7 @@ pub(super) fn revert_review_changes(
             step_run.step
         ))
     };
-    if let Some(head_problem) = lane::move_branch_to_head(project, lane)? {
+    if let Some(head_problem) = head_ownership::move_branch_to_head(project, lane)? {
         return Ok(failed(&head_problem));
     }
     if Some(hash_fingerprint(&LaneFingerprint::capture(project, lane)?)) == step_run.lane_fingerprint {

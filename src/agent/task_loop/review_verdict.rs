@@ -1,6 +1,6 @@
 //! Parser for the verdict in a reviewer's answer.
 
-use crate::store::records::ReviewVerdict;
+use crate::store::records::task_loop::ReviewVerdict;
 
 /// Returns the verdict in a reviewer's answer: that of the first line that starts with a verdict. A line that
 /// contains both verdicts is skipped. After the first line, a verdict must be in capitals or follow a label

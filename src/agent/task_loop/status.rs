@@ -1,7 +1,8 @@
 //! Content of STATUS.md: the steps of a task and their boxes, and the creation of a STATUS.md for a task
 //! without one.
 
-use crate::markdown::{self, Line};
+use crate::markdown;
+use crate::markdown::Line;
 use crate::terminal_text;
 
 /// Progress of a task, parsed from its STATUS.md.

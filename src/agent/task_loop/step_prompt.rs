@@ -3,7 +3,7 @@
 use super::status::TaskStep;
 use super::task_folder::{LaneTaskFolder, PROMPT_FILE, STATUS_FILE};
 use crate::git::Oid;
-use crate::store::records::{StepPhase, StepRun};
+use crate::store::records::step_run::{StepPhase, StepRun};
 
 /// Size limit, in bytes, up to which the prompt includes the task's text. An agent reads a longer task from
 /// its file.

@@ -8,10 +8,10 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::super::Error;
+use crate::agent::Error;
 use crate::git::RepoPath;
 use crate::lane::Project;
-use crate::store::{create_private_dir, write_in_existing_dir};
+use crate::store::base::atomic::{create_private_dir, write_in_existing_dir};
 use crate::terminal_text;
 
 /// File with the text of a task.

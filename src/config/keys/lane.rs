@@ -1,7 +1,8 @@
 //! Definitions of the settings of lanes, `lane.*`.
 
-use super::super::lane_checkout::DEFAULT_LANE_LOCATION;
-use super::super::{Key, ValueFormat};
+use crate::config::key::Key;
+use crate::config::lane_checkout::DEFAULT_LANE_LOCATION;
+use crate::config::value_format::ValueFormat;
 
 /// Settings of the group `lane`, sorted by name.
 pub(super) const LANE_KEYS: &[Key] = &[

@@ -1,7 +1,9 @@
 //! Lookup of settings by name.
 
-use super::super::{Key, ValueFormat, mask_url};
 use super::KEYS;
+use crate::config::key::Key;
+use crate::config::value_format::ValueFormat;
+use crate::config::value_format::mask_url;
 use crate::explain::closest_match_above;
 
 /// Minimum similarity (0 to 1) at which a setting is suggested for an unknown name. It is high because many

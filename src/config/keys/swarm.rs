@@ -1,6 +1,7 @@
 //! Definitions of the settings of plans and batches, `swarm.*`.
 
-use super::super::{Key, ValueFormat};
+use crate::config::key::Key;
+use crate::config::value_format::ValueFormat;
 
 /// Settings of the group `swarm`, sorted by name.
 pub(super) const SWARM_KEYS: &[Key] = &[

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 
 /// Activity of an agent during its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

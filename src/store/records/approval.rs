@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 
 /// Command of the repository that the user has read and approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Oid, RepoPath};
-use crate::store::Record;
+use crate::store::base::record::Record;
 
 /// File that differed from HEAD.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub(crate) struct BaselineWorktree {
     #[serde(default)]
     pub(crate) attempt: u32,
     /// Top folder of the worktree.
-    #[serde(with = "crate::store::path_form")]
+    #[serde(with = "crate::store::paths::path_form")]
     pub(crate) dir: PathBuf,
     /// Commit that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

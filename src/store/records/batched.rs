@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::Record;
+use crate::store::base::record::Record;
 
 /// Branches of a batch, as stored in the batch record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::git::Oid;
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 
 /// Reason why a lane was left out of a landing: a command fails with the lane and succeeds without it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ pub(crate) struct FailedCheckRecord {
     /// Time of the failure.
     pub(crate) at: Moment,
     /// Output of the command, as a file next to this record.
-    #[serde(with = "crate::store::path_form")]
+    #[serde(with = "crate::store::paths::path_form")]
     pub(crate) log: PathBuf,
 }
 

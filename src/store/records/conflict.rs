@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Oid, RepoPath};
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 
 /// One index stage of a conflicted path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +72,7 @@ pub(crate) struct ResolutionRecord {
     /// Branch that the lane lands on.
     pub(crate) onto: String,
     /// Top folder of the worktree.
-    #[serde(with = "crate::store::path_form")]
+    #[serde(with = "crate::store::paths::path_form")]
     pub(crate) path: PathBuf,
     /// Name of git's admin folder for the worktree.
     pub(crate) worktree_id: String,

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 use crate::usage::{Cost, Tokens};
 
 /// Accumulated usage of multiple runs: those that wrote a plan, or those of a lane.

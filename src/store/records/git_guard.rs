@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::git::Oid;
-use crate::store::Record;
+use crate::store::base::record::Record;
 
 /// State of `proq.toml` in the main checkout and in its commit at one time: blob ids, with line ends
 /// converted to LF.
@@ -79,7 +79,7 @@ pub(crate) struct GitGuardRecord {
     #[serde(rename = "read_only")]
     pub(crate) is_read_only: bool,
     /// Git directory of the run's worktree.
-    #[serde(with = "crate::store::path_form")]
+    #[serde(with = "crate::store::paths::path_form")]
     pub(crate) git_dir: PathBuf,
     /// Names of the hooks that the repository had when the run started.
     #[serde(default)]

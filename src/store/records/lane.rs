@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{BatchLane, LaneState, Ports};
+use super::batched::BatchLane;
+use super::lane_state::LaneState;
+use super::ports::Ports;
 use crate::git::Oid;
-use crate::store::{Moment, Record, now};
+use crate::store::base::clock::{Moment, now};
+use crate::store::base::record::Record;
 
 /// Method by which a lane's commits get onto its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -200,7 +203,7 @@ pub(crate) struct LaneRecord<P = LaneWorktree> {
     #[serde(flatten)]
     pub(crate) kind: P,
     /// Top folder of the worktree that the agent works in.
-    #[serde(with = "crate::store::path_form")]
+    #[serde(with = "crate::store::paths::path_form")]
     pub(crate) path: PathBuf,
     /// Branch that the lane lands on; for a read-only lane, the branch that it reads.
     pub(crate) base: String,

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 
 /// Message to a lane's agent, with its conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::Record;
+use crate::store::base::record::Record;
 
 /// Ten consecutive ports for the servers of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ mod tests {
         let ports = Ports { first: 20_010 };
         let all: Vec<(&str, String)> = ports.variables().collect();
         assert_eq!((&all[0], &all[9]), (&("PROQ_PORT", "20010".into()), &("PROQ_PORT_9", "20019".into())));
-        assert!(PORT_VARIABLES.iter().all(|name| crate::process::RUN_CONTEXT_VARS.contains(name)));
+        assert!(PORT_VARIABLES.iter().all(|name| crate::process::strays::RUN_CONTEXT_VARS.contains(name)));
         assert!(ports.overlaps(Ports { first: 20_019 }) && !ports.overlaps(Ports { first: 20_020 }));
         assert!(ports.overlaps(Ports { first: 20_001 }) && !ports.overlaps(Ports { first: 20_000 }));
     }

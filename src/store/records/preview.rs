@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Head, LocalState, Oid, RepoPath};
-use crate::store::{Moment, Record};
+use crate::git::base::head::Head;
+use crate::git::status::local_state::LocalState;
+use crate::git::{Oid, RepoPath};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 
 /// Preview that the main checkout shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LaneState, RunTask, StepRun};
+use super::batched::RunTask;
+use super::lane_state::LaneState;
+use super::step_run::StepRun;
 use crate::git::Oid;
 use crate::run_class::RunClass;
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 use crate::usage::{Cost, SessionTotals, Tokens};
 
 /// Limits of a run.

@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{RepoPath, Snapshot};
-use crate::store::{Moment, Record, new_id, now};
+use crate::git::RepoPath;
+use crate::git::snapshots::snapshot::Snapshot;
+use crate::store::base::clock::{Moment, now};
+use crate::store::base::id::new_id;
+use crate::store::base::record::Record;
 
 /// Snapshot, stored next to its raw index and its parked files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

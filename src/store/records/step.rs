@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{LocalState, Oid, RefMove, RepoPath};
+use crate::git::base::head::RefMove;
+use crate::git::status::local_state::LocalState;
+use crate::git::{Oid, RepoPath};
 
 /// One change of an operation. It is small enough that recovery can detect whether it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +37,7 @@ pub(crate) enum Step {
     #[serde(rename = "tree")]
     Checkout {
         /// Top folder of the worktree.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         dir: PathBuf,
         /// Old commit.
         from: Oid,
@@ -59,7 +61,7 @@ pub(crate) enum Step {
     #[serde(rename = "worked")]
     AgentCommits {
         /// Top folder of the worktree.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         dir: PathBuf,
         /// Branch, without `refs/heads/`.
         branch: String,
@@ -83,7 +85,7 @@ pub(crate) enum Step {
     #[serde(rename = "clear")]
     ClearWorktree {
         /// Top folder of the worktree.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         dir: PathBuf,
         /// Id of the snapshot.
         #[serde(rename = "snap")]
@@ -93,7 +95,7 @@ pub(crate) enum Step {
     #[serde(rename = "restore")]
     RestoreSnapshot {
         /// Top folder of the worktree.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         dir: PathBuf,
         /// Id of the snapshot.
         #[serde(rename = "snap")]
@@ -109,7 +111,7 @@ pub(crate) enum Step {
     #[serde(rename = "file")]
     WriteRecord {
         /// Path of the record, relative to `proq/`.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         path: PathBuf,
         /// Old contents.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,17 +124,17 @@ pub(crate) enum Step {
     #[serde(rename = "move")]
     MovePath {
         /// Old path.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         from: PathBuf,
         /// New path.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         to: PathBuf,
     },
     /// Create the worktree of a lane.
     #[serde(rename = "worktree")]
     CreateWorktree {
         /// Top folder of the worktree.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         dir: PathBuf,
         /// Name of the lane.
         lane: String,
@@ -143,17 +145,17 @@ pub(crate) enum Step {
     #[serde(rename = "reuse")]
     ReuseTrash {
         /// Path of the trash entry.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         entry: PathBuf,
         /// Folder of the new lane, which git has registered.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         dir: PathBuf,
     },
     /// Recreate the folder of a trash entry that another lane has reused.
     #[serde(rename = "regrow")]
     RecreateTrash {
         /// Path of the trash entry.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         entry: PathBuf,
         /// Commit whose files the folder had.
         tip: Oid,
@@ -162,7 +164,7 @@ pub(crate) enum Step {
     #[serde(rename = "resolve")]
     CreateResolveWorktree {
         /// Top folder of the worktree.
-        #[serde(with = "crate::store::path_form")]
+        #[serde(with = "crate::store::paths::path_form")]
         dir: PathBuf,
         /// Name of the lane.
         lane: String,

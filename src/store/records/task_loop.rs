@@ -4,9 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunLimits, RunTask, StepPhase};
+use super::batched::RunTask;
+use super::run::RunLimits;
+use super::step_run::StepPhase;
 use crate::git::Oid;
-use crate::store::Record;
+use crate::store::base::record::Record;
 
 /// State of a review.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Oid, RepoPath};
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
 
 /// Folder of a removed lane and git's admin folder for it, moved as a pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,10 +16,14 @@ pub(crate) struct TrashRecord {
     /// Time of the removal.
     pub(crate) at: Moment,
     /// Former path of the worktree.
-    #[serde(with = "crate::store::path_form")]
+    #[serde(with = "crate::store::paths::path_form")]
     pub(crate) path: PathBuf,
     /// Current path of the worktree.
-    #[serde(default, with = "crate::store::path_form::option", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "crate::store::paths::path_form::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) worktree: Option<PathBuf>,
     /// Name of git's admin folder, which is next to this record as `admin`.
     pub(crate) worktree_id: String,

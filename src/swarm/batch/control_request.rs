@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::Project;
-use crate::store::{Error, Record, new_id};
+use crate::store::Error;
+use crate::store::base::id::new_id;
+use crate::store::base::record::Record;
 
 /// A request of a user to the scheduler of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

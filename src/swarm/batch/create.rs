@@ -2,12 +2,18 @@
 
 use std::path::PathBuf;
 
-use super::{BatchError, BatchRecord, BatchTask};
+use super::error::BatchError;
+use super::record::BatchRecord;
+use super::task::BatchTask;
 use crate::git::Oid;
 use crate::lane::Project;
-use crate::store::{LockGuard, LockName, Record, create_private_dir, now, write_atomically};
+use crate::store::base::atomic::{create_private_dir, write as write_atomically};
+use crate::store::base::clock::now;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::{LockGuard, LockName};
 use crate::swarm::Error;
-use crate::swarm::schedule::{BatchOptions, Phase};
+use crate::swarm::schedule::options::BatchOptions;
+use crate::swarm::schedule::workload::Phase;
 
 /// Number of ids to try for batches that start in the same second.
 const MAX_ID_ATTEMPTS: u32 = 1000;

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::git::Oid;
-use crate::store::records::Cost;
-use crate::store::{Error, Moment, write_atomically};
+use crate::store::Error;
+use crate::store::base::atomic::write as write_atomically;
+use crate::store::base::clock::Moment;
+use crate::usage::Cost;
 
 /// Verification result of one criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

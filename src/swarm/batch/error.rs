@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::explain::{Exit, Explain};
-use crate::swarm::PlanError;
-use crate::swarm::schedule::WorkloadError;
+use crate::swarm::plans::plan_error::PlanError;
+use crate::swarm::schedule::workload::WorkloadError;
 
 /// The reason why git-proq cannot run a command on a batch.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,8 @@
 //! Lanes of a batch.
 
-use crate::lane::{self, Project};
-use crate::store::records::LaneRecord;
+use crate::lane;
+use crate::lane::Project;
+use crate::store::records::lane::LaneRecord;
 use crate::swarm::Error;
 
 /// Returns the lanes of a batch with their numbers, sorted by number. Two lanes with one number should not

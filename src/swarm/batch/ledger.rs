@@ -7,13 +7,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::Project;
-use crate::store::{Error, LockName, Record, remove_temp_files};
+use crate::store::Error;
+use crate::store::base::atomic::remove_temp_files;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
 
 /// Identity of a task, the same in every plan that names the task.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct TaskKey {
     /// The file that the task was read from.
-    #[serde(with = "crate::store::path_form")]
+    #[serde(with = "crate::store::paths::path_form")]
     pub(crate) source: PathBuf,
     /// The section of the file in which task names are unique: a milestone. Empty where names are unique in
     /// the entire file.

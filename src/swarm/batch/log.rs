@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::git::{Oid, RepoPath};
-use crate::store::records::{Cost, Tokens};
-use crate::store::{Error, Moment, now};
-use crate::swarm::schedule::ScheduleEvent;
+use crate::store::Error;
+use crate::store::base::clock::{Moment, now};
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::usage::{Cost, Tokens};
 
 /// One line of a batch's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -338,7 +339,7 @@ impl LogTail {
 mod tests {
     use super::*;
     use crate::run_class::RunClass;
-    use crate::swarm::schedule::TaskRunEnd;
+    use crate::swarm::schedule::event::TaskRunEnd;
 
     #[test]
     fn reads_lines_back_without_partial_last_line() {

@@ -18,26 +18,16 @@
 //! One [`Ledger`] for all batches records which batch has claimed which task, and how often each task has
 //! failed.
 
-mod control_request;
-mod create;
-mod criteria_report;
-mod error;
-mod lanes;
-mod ledger;
-mod log;
-mod plan_tasks;
-mod record;
-mod scheduler;
-mod task;
-
-pub(crate) use control_request::{ControlRequest, ControlRequestKind, pending_requests};
-pub(crate) use create::{NewBatch, create_batch, find_batch, list_batches};
-pub(crate) use criteria_report::{CriteriaReport, CriterionStatus};
-pub(crate) use error::{BatchError, Error};
-pub(crate) use lanes::{batch_lanes, find_batch_lane};
-pub(crate) use ledger::{Ledger, TaskKey};
-pub(crate) use log::{BatchLog, EventEntry, EventFacts, LogLine, LogTail, TaskLanding, read_log};
-pub(crate) use plan_tasks::{TaskDefaults, batch_tasks, schedule_phases, task_file_path};
-pub(crate) use record::{Batch, BatchRecord};
-pub(crate) use scheduler::{SchedulerRecord, is_running, wake_other_schedulers, wake_scheduler};
-pub(crate) use task::{BatchTask, read_tasks};
+pub(crate) mod control_request;
+pub(crate) mod create;
+pub(crate) mod criteria_report;
+pub(crate) mod error;
+pub(crate) mod lanes;
+pub(crate) mod ledger;
+pub(crate) mod log;
+pub(crate) mod log_summary;
+pub(crate) mod plan_commands;
+pub(crate) mod plan_tasks;
+pub(crate) mod record;
+pub(crate) mod scheduler;
+pub(crate) mod task;

@@ -2,10 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{BatchError, BatchTask, Ledger};
-use crate::swarm::schedule::Phase;
-use crate::swarm::task_folders::PROMPT_FILE;
-use crate::swarm::{Error, LoadedPlan, PhaseOrder, Plan, PlanFormat, PlanTask};
+use super::error::BatchError;
+use super::ledger::Ledger;
+use super::task::BatchTask;
+use crate::swarm::Error;
+use crate::swarm::plans::plan::{PhaseOrder, Plan, PlanTask};
+use crate::swarm::plans::plan_format::PlanFormat;
+use crate::swarm::plans::plan_source::LoadedPlan;
+use crate::swarm::plans::task_folders::layout::PROMPT_FILE;
+use crate::swarm::schedule::workload::Phase;
 
 /// Default agent and model for tasks that name none, with the folders and the ledger that a batch's tasks are
 /// built with.

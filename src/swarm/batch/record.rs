@@ -4,12 +4,19 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BatchTask, CriteriaReport, LogTail, read_log, read_tasks};
+use super::criteria_report::CriteriaReport;
+use super::log::LogLine;
+use super::log::{LogTail, read_log};
+use super::task::{BatchTask, read_tasks};
 use crate::git::Oid;
 use crate::lane::Project;
-use crate::store::{Moment, Record};
-use crate::swarm::schedule::{BatchOptions, Phase, ScheduleEvent, State, Workload};
-use crate::swarm::{Error, batch::LogLine};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
+use crate::swarm::Error;
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::swarm::schedule::options::BatchOptions;
+use crate::swarm::schedule::state::State;
+use crate::swarm::schedule::workload::{Phase, Workload};
 
 /// The settings of a batch, as stored in `batch.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,7 +119,7 @@ impl Batch {
         let tasks = read_tasks(&layout.batch_tasks(id))?;
         let work = tasks.iter().map(BatchTask::to_scheduled_task).collect();
         let work = Workload::new(work, record.phases.clone(), record.overlaps.clone())
-            .map_err(|flaw| super::BatchError::InvalidTasks { id: id.to_owned(), flaw })?;
+            .map_err(|flaw| super::error::BatchError::InvalidTasks { id: id.to_owned(), flaw })?;
         Ok(Batch { record, tasks, work })
     }
 
@@ -137,7 +144,7 @@ impl Batch {
             (None, [task]) => Ok(*task),
             (None, _) => {
                 let (id, name) = (self.record.id.clone(), name.to_owned());
-                Err(super::BatchError::UnknownTask { id, name }.into())
+                Err(super::error::BatchError::UnknownTask { id, name }.into())
             }
         }
     }

@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::lane::Project;
-use crate::process;
-use crate::store::{Error, LockName, Record};
+use crate::process::identity;
+use crate::process::wake;
+use crate::store::Error;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
 
 /// The process that schedules a batch. The record is valid while that process holds the batch's lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +39,8 @@ pub(crate) fn wake_scheduler(project: &Project, id: &str) {
     else {
         return;
     };
-    if process::is_process_running(scheduler.pid, scheduler.start_time.as_deref()) {
-        process::wake(scheduler.pid);
+    if identity::is_process_running(scheduler.pid, scheduler.start_time.as_deref()) {
+        wake::wake(scheduler.pid);
     }
 }
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::TaskKey;
+use super::ledger::TaskKey;
 use crate::store;
-use crate::swarm::schedule::ScheduledTask;
+use crate::swarm::schedule::workload::ScheduledTask;
 
 /// A task of a batch, with everything that it inherits from its group and its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub(crate) struct BatchTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) review: Option<u8>,
     /// The absolute path of the file that the task was read from.
-    #[serde(with = "crate::store::path_form")]
+    #[serde(with = "crate::store::paths::path_form")]
     pub(crate) file: PathBuf,
     /// The milestone of a roadmap file; task names are unique within a milestone.
     #[serde(default, skip_serializing_if = "String::is_empty")]

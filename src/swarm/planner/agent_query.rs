@@ -3,12 +3,23 @@
 
 use std::path::Path;
 
-use super::super::DraftError;
-use crate::agent::{self, AgentCommand, MAX_ANSWER_LEN, Profile, RunOptions};
-use crate::lane::{self, GuestLanePlan, GuestLaneRequest, LaneName, Project, ReadLocation};
-use crate::store::Moment;
-use crate::store::Record;
-use crate::store::records::{AnyLane, LanePurpose, LaneState, RunRecord};
+use super::draft_error::DraftError;
+use crate::agent;
+use crate::agent::command::agent_command::{AgentCommand, RunOptions};
+use crate::agent::control::send_message;
+use crate::agent::launch::start_supervisor;
+use crate::agent::profiles::profile::Profile;
+use crate::agent::profiles::profile_catalog;
+use crate::agent::supervise::answer::MAX_ANSWER_LEN;
+use crate::lane;
+use crate::lane::{LaneName, Project};
+use crate::session::read_only;
+use crate::session::read_only::{GuestLanePlan, GuestLaneRequest, ReadLocation};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
+use crate::store::records::lane::{AnyLane, LanePurpose};
+use crate::store::records::lane_state::LaneState;
+use crate::store::records::run::RunRecord;
 
 /// Returns the requested agent, or the first installed one by name that can be restricted to reading. An
 /// agent that can resume a conversation is preferred.
@@ -21,7 +32,7 @@ pub(crate) fn choose_agent(project: &Project, requested: Option<&str>) -> Result
     }
     let dir = project.repo.command_dir();
     let can_read_only = |profile: &Profile| profile.permission.read.is_some() && !profile.program.is_empty();
-    let profiles = agent::load_profiles(&project.layers)?;
+    let profiles = profile_catalog::load_profiles(&project.layers)?;
     let capable: Vec<(String, Profile)> =
         profiles.into_iter().filter(|(_, profile)| can_read_only(profile)).collect();
     let installed: Vec<&(String, Profile)> =
@@ -99,7 +110,7 @@ impl<'a> AgentQuery<'a> {
     {
         let name = name.map(LaneName::parse).transpose()?;
         let (agent, purpose) = (self.agent.to_owned(), self.purpose);
-        lane::plan_guest_lane(
+        read_only::plan_guest_lane(
             self.project,
             GuestLaneRequest {
                 name,
@@ -121,9 +132,9 @@ impl<'a> AgentQuery<'a> {
         command: &AgentCommand,
         on_created: impl FnOnce(&AnyLane) -> Result<(), DraftError>,
     ) -> Result<AnyLane, DraftError> {
-        let (lane, lock) = lane::create_guest_lane(self.project, plan, &[])?;
+        let (lane, lock) = read_only::create_guest_lane(self.project, plan, &[])?;
         on_created(&lane)?;
-        Ok(agent::launch(self.project, &lane, lock, command, self.program_path)?)
+        Ok(start_supervisor::launch(self.project, &lane, lock, command, self.program_path)?)
     }
 
     /// Sends a follow-up message in the lane's conversation. If the agent cannot continue it, sends
@@ -138,8 +149,8 @@ impl<'a> AgentQuery<'a> {
         full_prompt: impl FnOnce() -> Result<String, DraftError>,
     ) -> Result<AnyLane, DraftError> {
         // Whether a lane left by a killed process has a conversation is known only after this check.
-        let result = agent::find_recipient(self.project, lane, Some(message))
-            .and_then(|_| agent::send_message(self.project, lane, Some(message), self.program_path));
+        let result = send_message::find_recipient(self.project, lane, Some(message))
+            .and_then(|_| send_message::send_message(self.project, lane, Some(message), self.program_path));
         match result {
             Ok(_) => Ok(self.project.any_lane(&lane.name)?),
             Err(agent::Error::NoSession { .. }) => self.start_new_conversation(lane, &full_prompt()?),
@@ -154,7 +165,14 @@ impl<'a> AgentQuery<'a> {
     pub(crate) fn start_new_conversation(&self, lane: &AnyLane, prompt: &str) -> Result<AnyLane, DraftError> {
         let command = self.build_command(prompt)?;
         let (lane, lock) = self.project.lock_any_idle_lane(&lane.name)?;
-        Ok(agent::launch_with_prompt(self.project, &lane, lock, &command, self.program_path, Some(prompt))?)
+        Ok(start_supervisor::launch_with_prompt(
+            self.project,
+            &lane,
+            lock,
+            &command,
+            self.program_path,
+            Some(prompt),
+        )?)
     }
 }
 
@@ -178,7 +196,7 @@ pub(crate) fn read_reply(
     state: LaneState,
 ) -> Result<AgentReply, lane::Error> {
     let answer = match state {
-        LaneState::Done => lane::run_answer(&project.store.layout().lane(&lane.name), lane.attempt)?,
+        LaneState::Done => read_only::run_answer(&project.store.layout().lane(&lane.name), lane.attempt)?,
         _ => None,
     };
     let no_answer =

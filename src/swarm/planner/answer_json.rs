@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::super::plan::first_line;
-use super::super::plan_source::LoadedPlan;
-use super::super::source_node::{NodeValue, SourceNode, TableEntry};
-use super::super::{PlanError, PlanFormat, SourceLocation, toml_plan};
 use super::json_extract::find_json;
 use crate::explain::Explain;
+use crate::swarm::plans::plan::first_line;
+use crate::swarm::plans::plan_error::{PlanError, SourceLocation};
+use crate::swarm::plans::plan_format::PlanFormat;
+use crate::swarm::plans::plan_source::LoadedPlan;
+use crate::swarm::plans::source_node::{NodeValue, SourceNode, TableEntry};
+use crate::swarm::plans::toml_plan;
 use crate::terminal_text;
 
 /// Maximum number of characters of a key in a location.

@@ -2,14 +2,21 @@
 
 use serde_json::Value as Json;
 
-use super::super::DraftError;
-use super::super::batch::CriterionStatus;
-use super::agent_query::{self, AgentQuery, AgentReply};
+use super::agent_query;
+use super::agent_query::{AgentQuery, AgentReply};
+use super::draft_error::DraftError;
 use super::json_extract::find_json;
 use super::prompt;
-use crate::lane::{self, Project, RemovalReason, operate};
-use crate::store::Moment;
-use crate::store::records::{AnyLane, Cost, LaneState};
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::removal::remove_lane::RemovalReason;
+use crate::run::lane_costs;
+use crate::session::read_only;
+use crate::store::base::clock::Moment;
+use crate::store::records::lane::AnyLane;
+use crate::store::records::lane_state::LaneState;
+use crate::swarm::batch::criteria_report::CriterionStatus;
+use crate::usage::Cost;
 
 /// An agent's verdict on one acceptance criterion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +131,7 @@ impl<'a> CriteriaReview<'a> {
     /// # Errors
     /// Fails when the cost cannot be read.
     pub(crate) fn cost(&self, lane: &AnyLane) -> Result<Option<Cost>, DraftError> {
-        Ok(lane::total_costs(self.query.project, lane)?.cost)
+        Ok(lane_costs::total_costs(self.query.project, lane)?.cost)
     }
 }
 
@@ -139,7 +146,7 @@ pub(crate) fn remove_review_lane(
 ) -> Result<(), DraftError> {
     if let Some(lane) = agent_query::find_lane(project, lane, lane_created)? {
         operate(project, "cleanup", |op| {
-            lane::remove_guest_lane(op, &lane, RemovalReason::Cleanup).map(drop)
+            read_only::remove_guest_lane(op, &lane, RemovalReason::Cleanup).map(drop)
         })?;
     }
     Ok(())

@@ -3,15 +3,26 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::drafts::{self, Draft};
-use super::super::{DraftError, plan_to_toml, toml_plan};
-use super::agent_query::{self, AgentQuery, AgentReply};
+use super::agent_query;
+use super::agent_query::{AgentQuery, AgentReply};
 use super::answer_json::parse_plan;
-use super::prompt::{self, SourceFile};
-use crate::agent::AgentCommand;
-use crate::lane::{self, GuestLanePlan, Project, effective_state};
-use crate::store::Layout;
-use crate::store::records::{AnyLane, DraftRecord, LanePurpose, LaneState};
+use super::draft_error::DraftError;
+use super::drafts;
+use super::drafts::Draft;
+use super::prompt;
+use super::prompt::SourceFile;
+use crate::agent::command::agent_command::AgentCommand;
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::state::lane_state::effective_state;
+use crate::run::lane_costs;
+use crate::session::read_only::GuestLanePlan;
+use crate::store::paths::layout::Layout;
+use crate::store::records::draft::DraftRecord;
+use crate::store::records::lane::{AnyLane, LanePurpose};
+use crate::store::records::lane_state::LaneState;
+use crate::swarm::plans::toml_plan;
+use crate::swarm::plans::toml_plan::write::plan_to_toml;
 
 /// Maximum number of draft names that are tried where another process takes a name first.
 const MAX_NAME_ATTEMPTS: u32 = 10;
@@ -258,7 +269,7 @@ impl<'a> DraftSession<'a> {
             }
         };
         let (costs, session) =
-            (lane::total_costs(self.project, lane)?, agent_query::last_session(self.project, lane));
+            (lane_costs::total_costs(self.project, lane)?, agent_query::last_session(self.project, lane));
         self.record =
             drafts::save_plan(self.project, &self.record.name, lane.attempt, plan.as_deref(), |record| {
                 record.rejection = rejection;

@@ -3,15 +3,26 @@
 
 use std::path::PathBuf;
 
-use super::super::plan_source::LoadedPlan;
-use super::super::{DraftError, Plan, proposed_needs};
-use super::agent_query::{self, AgentQuery, AgentReply};
+use super::agent_query;
+use super::agent_query::{AgentQuery, AgentReply};
 use super::answer_json::parse_needs;
+use super::draft_error::DraftError;
 use super::draft_session::AnswerOutcome;
 use super::prompt;
-use crate::lane::{self, RemovalReason, effective_state, operate};
-use crate::store::records::{AnyLane, LaneState, ProposalsRecord, ProposedNeed, RunCosts};
-use crate::store::{Record, now};
+use super::proposed_needs;
+use crate::lane;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::removal::remove_lane::RemovalReason;
+use crate::lane::state::lane_state::effective_state;
+use crate::run::lane_costs;
+use crate::session::read_only;
+use crate::store::base::clock::now;
+use crate::store::base::record::Record;
+use crate::store::records::draft::{ProposalsRecord, ProposedNeed, RunCosts};
+use crate::store::records::lane::AnyLane;
+use crate::store::records::lane_state::LaneState;
+use crate::swarm::plans::plan::Plan;
+use crate::swarm::plans::plan_source::LoadedPlan;
 
 /// A search by an agent for dependencies that are missing among the tasks of a plan.
 pub(crate) struct MissingNeedsSearch<'a> {
@@ -131,7 +142,7 @@ impl<'a> MissingNeedsSearch<'a> {
             is_approved: approved,
             at: now(),
             needs,
-            costs: lane::total_costs(self.query.project, lane)?,
+            costs: lane_costs::total_costs(self.query.project, lane)?,
         };
         record.save(&self.record_path)?;
         Ok((AnswerOutcome::Accepted, rejected))
@@ -143,7 +154,7 @@ impl<'a> MissingNeedsSearch<'a> {
     /// Fails when the lane cannot be removed.
     pub(crate) fn close_lane(&self, lane: &AnyLane) -> Result<(), DraftError> {
         operate(self.query.project, "deps", |op| {
-            lane::remove_guest_lane(op, lane, RemovalReason::Cleanup).map(drop)
+            read_only::remove_guest_lane(op, lane, RemovalReason::Cleanup).map(drop)
         })?;
         Ok(())
     }

@@ -1,10 +1,14 @@
 //! Prompts for planning agents: to write a plan, change one, correct an unusable answer, find missing
 //! dependencies, or check acceptance criteria.
 
-use super::super::{Plan, plan_to_toml, toml_plan};
-use super::repo_context::{self, push_section};
-use crate::git::{self, Oid};
+use super::repo_context;
+use super::repo_context::push_section;
+use crate::git;
+use crate::git::Oid;
 use crate::lane::Project;
+use crate::swarm::plans::plan::Plan;
+use crate::swarm::plans::toml_plan;
+use crate::swarm::plans::toml_plan::write::plan_to_toml;
 
 /// Maximum length, in bytes, of the quoted file that a plan is written from, and of new feedback.
 const MAX_QUOTED_INPUT_BYTES: usize = 40 * 1024;

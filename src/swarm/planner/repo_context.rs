@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::git::{self, Oid, RepoPath};
+use crate::git;
+use crate::git::history::tree_diff;
+use crate::git::{Oid, RepoPath};
 use crate::lane::Project;
 
 /// Files with the conventions of a repository; the first that exists is quoted in the prompt.
@@ -21,14 +23,14 @@ const MAX_LOG_BYTES: usize = 4 * 1024;
 /// Describes the repository at `commit` for a prompt, in Markdown.
 pub(super) fn describe_repository(project: &Project, commit: Oid) -> Result<String, git::Error> {
     let repo = &project.repo;
-    let files = git::tree_paths(repo, commit)?;
+    let files = tree_diff::tree_paths(repo, commit)?;
     let mut out = String::new();
     for name in CONVENTION_FILES {
         let path = RepoPath::new(name.as_bytes());
         if !files.contains(&path) {
             continue;
         }
-        let convention_file = git::tree_files(repo, commit, &std::iter::once(path).collect())?;
+        let convention_file = tree_diff::tree_files(repo, commit, &std::iter::once(path).collect())?;
         let text = convention_file
             .first()
             .filter(|(_, side)| side.is_file())

@@ -1,12 +1,17 @@
 //! Recorded runs of a batch's attempts: which runs were started, and their results.
 
 use crate::git::Oid;
-use crate::lane::{Project, effective_state};
+use crate::lane::Project;
+use crate::lane::state::lane_state::effective_state;
 use crate::run_class::RunClass;
-use crate::store::records::{Cost, LaneRecord, LaneState, RunRecord, Tokens};
-use crate::store::{Moment, Record};
+use crate::store::base::clock::Moment;
+use crate::store::base::record::Record;
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::lane_state::LaneState;
+use crate::store::records::run::RunRecord;
 use crate::swarm::Error;
-use crate::swarm::schedule::TaskRunEnd;
+use crate::swarm::schedule::event::TaskRunEnd;
+use crate::usage::{Cost, Tokens};
 
 /// The runs of one attempt at a task, in order. There is more than one where a service refused the first run,
 /// or where the agent continued in a new conversation.

@@ -1,10 +1,11 @@
 //! Events about a batch for the repository's event log.
 
-use super::log_summary::LogSummary;
-use crate::event::{Event, EventName};
+use crate::event::log::{Event, EventName};
 use crate::lane::Project;
-use crate::swarm::batch::{Batch, CriteriaReport};
-use crate::swarm::schedule::{Action, BatchOutcome, PauseReason};
+use crate::swarm::batch::criteria_report::CriteriaReport;
+use crate::swarm::batch::log_summary::LogSummary;
+use crate::swarm::batch::record::Batch;
+use crate::swarm::schedule::action::{Action, BatchOutcome, PauseReason};
 
 /// Adds an event to the repository's event log for an action that users may wait for. The batch's own log has
 /// it already.

@@ -3,19 +3,30 @@
 use std::path::PathBuf;
 
 use super::initial_checks::InitialChecks;
-use super::log_summary::TaskCommits;
 use super::runner::Runner;
 use super::runner_event::RunnerEvent;
-use crate::agent::{self, RunOptions};
+use crate::agent::command::agent_command::RunOptions;
+use crate::agent::control::stop;
+use crate::agent::launch::start_supervisor;
 use crate::diagnostics::Listener;
 use crate::git::Oid;
-use crate::lane::{self, Project};
-use crate::merge::{self, Allowance, LanePart, PartsRequest, Resolver, Verdict, land_parts};
-use crate::store::records::{ConflictRecord, Cost, RunRecord};
-use crate::store::{LockName, Record, WaitLimit};
+use crate::lane::Project;
+use crate::merge::land::parts::{PartsRequest, land_parts};
+use crate::merge::resolution::resolve_agent;
+use crate::merge::types::candidate::LanePart;
+use crate::merge::types::outcome::Verdict;
+use crate::merge::types::resolver::{Allowance, Resolver};
+use crate::run::rewind;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::{LockName, WaitLimit};
+use crate::store::records::conflict::ConflictRecord;
+use crate::store::records::run::RunRecord;
 use crate::swarm::Error;
-use crate::swarm::batch::EventFacts;
-use crate::swarm::schedule::{ScheduleEvent, TaskOutcome};
+use crate::swarm::batch::log::EventFacts;
+use crate::swarm::batch::log_summary::TaskCommits;
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::swarm::schedule::task_phase::TaskOutcome;
+use crate::usage::Cost;
 
 /// A run of an agent that resolves the conflict of one task, with all its inputs.
 struct ResolverRun {
@@ -81,10 +92,11 @@ impl Runner<'_> {
         };
         let home = self.project.repo.command_dir();
         let approval = match settings.conflict_agent {
-            Some(_) => merge::require_agent_approved(self.project, &agent),
+            Some(_) => resolve_agent::require_agent_approved(self.project, &agent),
             None => Ok(()),
         };
-        if let Err(reason) = approval.and_then(|()| Ok(agent::require_installed(self.project, &agent, home)?))
+        if let Err(reason) =
+            approval.and_then(|()| Ok(start_supervisor::require_installed(self.project, &agent, home)?))
         {
             return Ok(Err(reason.to_string()));
         }
@@ -126,9 +138,9 @@ impl Runner<'_> {
             let Ok(project) = Project::open(&dir, Listener::silent()) else { return };
             // An agent that is only being started is reported once it has finished.
             drop(if immediately {
-                agent::stop_without_grace(&project, &lane)
+                stop::stop_without_grace(&project, &lane)
             } else {
-                agent::stop(&project, &lane)
+                stop::stop(&project, &lane)
             });
         });
         Ok(())
@@ -182,7 +194,7 @@ impl ResolverRun {
             current_dir: &self.repo_dir,
         };
         let attempt_before = project.lane(name).map_err(|e| to_text(&e))?.attempt;
-        let resolved = merge::resume_by_agent(&project, name, &resolver).map_err(|e| to_text(&e))?;
+        let resolved = resolve_agent::resume_by_agent(&project, name, &resolver).map_err(|e| to_text(&e))?;
         let lane = project.lane(name).map_err(|e| to_text(&e))?;
         let tip = project.repo.branch_tip(&lane.kind.branch).map_err(|e| to_text(&e))?;
         let run_record = |number| {
@@ -203,9 +215,9 @@ impl ResolverRun {
             let (lane, _lock) = project.lock_idle_lane(name)?;
             if project.repo.branch_tip(&lane.kind.branch)? != Some(self.part.end) {
                 let reason = format!("the conflict of {} is resolved first", self.part.title);
-                lane::rewind_lane(project, &lane, self.part.end, &reason)?;
+                rewind::rewind_lane(project, &lane, self.part.end, &reason)?;
             }
-            crate::store::write_atomically(
+            crate::store::base::atomic::write(
                 &project.store.layout().task_prompt(name),
                 self.task_prompt.as_bytes(),
             )?;

@@ -4,17 +4,19 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::log_summary::TaskCommits;
-use super::manual_repairs::{ManualRepair, find_repair};
 use super::runner::Runner;
 use super::scheduler_process::{ResumeOutcome, resume_scheduler};
 use crate::lane::Project;
-use crate::store::DirWatcher;
-use crate::swarm::batch::{
-    ControlRequest, ControlRequestKind, EventFacts, is_running, pending_requests, wake_scheduler,
-};
-use crate::swarm::schedule::{FailureReason, ScheduleEvent, TaskOutcome};
-use crate::swarm::{BatchError, Error};
+use crate::store::locks::change_watcher::DirWatcher;
+use crate::swarm::Error;
+use crate::swarm::batch::control_request::{ControlRequest, ControlRequestKind, pending_requests};
+use crate::swarm::batch::error::BatchError;
+use crate::swarm::batch::log::EventFacts;
+use crate::swarm::batch::log_summary::TaskCommits;
+use crate::swarm::batch::scheduler::{is_running, wake_scheduler};
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::swarm::schedule::task_phase::{FailureReason, TaskOutcome};
+use crate::swarm::status::manual_repairs::{ManualRepair, find_repair};
 
 /// Interval at which git-proq checks whether a scheduler still runs the batch.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

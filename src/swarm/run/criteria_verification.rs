@@ -5,17 +5,23 @@ use std::time::Duration;
 
 use super::runner::Runner;
 use crate::interrupt;
-use crate::lane::effective_state;
-use crate::merge::{self, VerifyRequest, VerifyResult};
-use crate::store::records::{AnyLane, LanePurpose, LaneState};
-use crate::store::{self, write_atomically};
-use crate::swarm::batch::{CriteriaReport, CriterionStatus};
-use crate::swarm::plan_commands::criterion_command;
-use crate::swarm::planner::{
-    AgentQuery, CriteriaReview, CriterionVerdict, ReviewOutcome, remove_review_lane,
+use crate::lane::state::lane_state::effective_state;
+use crate::merge::checks::verification;
+use crate::merge::checks::verification::{VerifyRequest, VerifyResult};
+use crate::store;
+use crate::store::base::atomic::write as write_atomically;
+use crate::store::records::lane::{AnyLane, LanePurpose};
+use crate::store::records::lane_state::LaneState;
+use crate::swarm::Error;
+use crate::swarm::batch::criteria_report::{CriteriaReport, CriterionStatus};
+use crate::swarm::batch::plan_commands::criterion_command;
+use crate::swarm::planner::agent_query::AgentQuery;
+use crate::swarm::planner::criteria_review::{
+    CriteriaReview, CriterionVerdict, ReviewOutcome, remove_review_lane,
 };
-use crate::swarm::schedule::{BatchOutcome, FailureReason, TaskOutcome};
-use crate::swarm::{DraftError, Error};
+use crate::swarm::planner::draft_error::DraftError;
+use crate::swarm::schedule::action::BatchOutcome;
+use crate::swarm::schedule::task_phase::{FailureReason, TaskOutcome};
 
 /// Maximum number of prompts to an agent whose answers are unusable.
 const MAX_ANSWER_ATTEMPTS: usize = 3;
@@ -95,7 +101,7 @@ impl Runner<'_> {
                 branch: &self.batch.record.branch,
                 queue_name: &name,
             };
-            match merge::verify_command(self.project, &verification) {
+            match verification::verify_command(self.project, &verification) {
                 Ok(VerifyResult::Passed { is_flaky: false }) => {
                     report.set_status(index, CriterionStatus::Yes, "it succeeds");
                 }

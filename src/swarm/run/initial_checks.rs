@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use crate::config::{Layers, Settings};
+use crate::config::layers::Layers;
+use crate::config::settings::Settings;
 use crate::diagnostics::Listener;
 use crate::lane::Project;
-use crate::store::records::SettingsFile;
+use crate::store::records::git_guard::SettingsFile;
 
 /// The user's own checks at the start of a scheduler, and the state of the main checkout's `proq.toml` then.
 #[derive(Debug, Clone)]

@@ -2,20 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::initial_checks::InitialChecks;
-use super::log_summary::event_task;
-use super::manual_repairs::find_manual_landing;
 use super::runner_event::{LandingResult, RunnerEvent};
 use crate::git::Oid;
 use crate::lane::Project;
-use crate::merge::{LaneOutcome, LanePart, PartsRequest, Verdict, land_parts};
-use crate::store::WaitLimit;
+use crate::merge::land::parts::{PartsRequest, land_parts};
+use crate::merge::types::candidate::LanePart;
+use crate::merge::types::outcome::{LaneOutcome, Verdict};
+use crate::store::locks::lock::WaitLimit;
 use crate::swarm::Error;
-use crate::swarm::batch::{EventFacts, TaskLanding, find_batch_lane};
-use crate::swarm::schedule::ScheduleEvent;
+use crate::swarm::batch::lanes::find_batch_lane;
+use crate::swarm::batch::log::{EventFacts, TaskLanding};
+use crate::swarm::batch::log_summary::event_task;
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::swarm::status::manual_repairs::find_manual_landing;
 
 /// Milliseconds until the next attempt of a landing, by the number of previous attempts. Until then a lock
 /// may be released, or a user may repair a hook.
@@ -301,7 +305,7 @@ fn conflict_facts(lane_outcome: &LaneOutcome) -> EventFacts {
         detail: Some(format!(
             "it conflicts with {} in {}",
             lane_outcome.onto,
-            crate::git::list_paths(&lane_outcome.conflicted_files)
+            crate::git::base::error::list_paths(&lane_outcome.conflicted_files)
         )),
         ..EventFacts::default()
     }

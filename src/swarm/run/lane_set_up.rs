@@ -12,12 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use super::runner::Runner;
 use super::runner_event::RunnerEvent;
-use crate::git::Scope;
+use crate::git::status::scope::Scope;
 use crate::interrupt;
-use crate::lane::{self, Project};
-use crate::process::{CommandBuilder, RUN_CONTEXT_VARS, start_time_of, stop_group};
-use crate::store::records::{LaneRecord, Ports};
-use crate::store::{Record, create_private_dir};
+use crate::lane::Project;
+use crate::lane::worktree::set_up::commands;
+use crate::process::command_builder::CommandBuilder;
+use crate::process::identity::start_time_of;
+use crate::process::signals::stop_group;
+use crate::process::strays::RUN_CONTEXT_VARS;
+use crate::store::base::atomic::create_private_dir;
+use crate::store::base::record::Record;
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::ports::Ports;
 use crate::swarm::Error;
 
 /// Separator between the globs of a `swarm.pre_warm` entry and its command.
@@ -147,7 +153,7 @@ impl LaneSetUpOrder {
         let log = File::options().create(true).append(true).open(&self.log).map_err(|e| e.to_string())?;
         self.stop_previous_process(&project);
         let is_cancelled = || self.cancelled.load(Ordering::Relaxed);
-        lane::run_skipped_commands(&project, &self.lane, &is_cancelled).map_err(|e| e.to_string())?;
+        commands::run_skipped_commands(&project, &self.lane, &is_cancelled).map_err(|e| e.to_string())?;
         for command in &self.commands {
             self.run_command(&project, command, &log)?;
         }

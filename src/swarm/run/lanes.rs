@@ -2,14 +2,27 @@
 
 use super::attempt_runs::find_run_chain;
 use super::runner::{RunStart, Runner};
-use crate::git::{self, Oid};
-use crate::lane::{self, Base as LaneBase, NewLane, RemovalReason, SetUpLevel, operate};
-use crate::preview;
-use crate::store::LockGuard;
-use crate::store::records::{BatchLane, LaneRecord, LaneState};
+use crate::git::Oid;
+use crate::git::status::status_query;
+use crate::lane;
+use crate::lane::creation::create;
+use crate::lane::creation::create::NewLane;
+use crate::lane::creation::create_many;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::inspection::base::Base as LaneBase;
+use crate::lane::removal::remove_lane::RemovalReason;
+use crate::lane::worktree::checkout_mode;
+use crate::lane::worktree::set_up::commands::SetUpLevel;
+use crate::preview::main_checkout;
+use crate::run::rewind;
+use crate::store::locks::lock::LockGuard;
+use crate::store::records::batched::BatchLane;
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::lane_state::LaneState;
 use crate::swarm::Error;
-use crate::swarm::batch::EventFacts;
-use crate::swarm::schedule::{Action, RunBase, ScheduleEvent};
+use crate::swarm::batch::log::EventFacts;
+use crate::swarm::schedule::action::{Action, RunBase};
+use crate::swarm::schedule::event::ScheduleEvent;
 
 impl Runner<'_> {
     /// Creates all lanes that `actions` request in one step, which is faster than one after the other. Lanes
@@ -31,8 +44,8 @@ impl Runner<'_> {
             self.new_lane_spec(*lane, *task, *start, SetUpLevel::NoCommands)
         };
         let plans: Result<Vec<_>, _> =
-            requested.iter().map(|request| lane::plan_lane(self.project, to_spec(request))).collect();
-        match plans.and_then(|plans| lane::create_lanes(self.project, &plans)) {
+            requested.iter().map(|request| create::plan_lane(self.project, to_spec(request))).collect();
+        match plans.and_then(|plans| create_many::create_lanes(self.project, &plans)) {
             Ok(created) => {
                 for ((number, ..), created_lane) in requested.into_iter().zip(created) {
                     self.lane_names.insert(number, created_lane.lane.name);
@@ -56,7 +69,10 @@ impl Runner<'_> {
         let result = match self.log_summary.tip_after(branch_updates) {
             // The set-up commands run later, in parallel with the other lanes of the batch.
             Some(start) => self.create_lane_at(number, task, start, SetUpLevel::NoCommands),
-            None => Err(crate::swarm::BatchError::CleanedUp { id: self.batch.id().to_owned() }.into()),
+            None => {
+                Err(crate::swarm::batch::error::BatchError::CleanedUp { id: self.batch.id().to_owned() }
+                    .into())
+            }
         };
         match result {
             Ok(_) => drop(self.lane_errors.remove(&number)),
@@ -112,9 +128,9 @@ impl Runner<'_> {
         start: Oid,
         set_up_level: SetUpLevel,
     ) -> Result<(LaneRecord, LockGuard), Error> {
-        let created = lane::create_lane(
+        let created = create::create_lane(
             self.project,
-            &lane::plan_lane(self.project, self.new_lane_spec(number, task, start, set_up_level))?,
+            &create::plan_lane(self.project, self.new_lane_spec(number, task, start, set_up_level))?,
         )?;
         self.lane_names.insert(number, created.lane.name.clone());
         Ok((created.lane, created.lock))
@@ -200,10 +216,10 @@ impl Runner<'_> {
         let repo = &self.project.repo;
         let is_at_target = repo.branch_tip(&lane.kind.branch)? == Some(target)
             && repo.head_commit(&lane.path)? == Some(target)
-            && git::status(repo, &lane.path, true)?.is_clean();
+            && status_query::status(repo, &lane.path, true)?.is_clean();
         if !is_at_target {
             let reason = format!("lane {name} goes on with {}", self.batch.task_name(task));
-            let rewind = lane::rewind_lane(self.project, &lane, target, &reason)?;
+            let rewind = rewind::rewind_lane(self.project, &lane, target, &reason)?;
             if let Some(saved_text) = rewind.describe() {
                 self.log_note(&format!("taken out of lane '{name}'; {saved_text}"), &[])?;
             }
@@ -236,7 +252,7 @@ impl Runner<'_> {
     ) -> Result<LaneRecord, Error> {
         let batch_task = &self.batch.tasks[task];
         let path = self.project.store.layout().task_prompt(&lane.name);
-        crate::store::write_atomically(&path, prompt.as_bytes())?;
+        crate::store::base::atomic::write(&path, prompt.as_bytes())?;
         let updated = self.project.update_lane(&lane.name, |record| {
             record.title.clone_from(&batch_task.title);
             record.checks.clone_from(&batch_task.checks);
@@ -254,7 +270,7 @@ impl Runner<'_> {
         let name = lane.name.clone();
         let lane =
             updated.into_worktree_lane().map_err(|purpose| lane::Error::NoLaneBranch { name, purpose })?;
-        lane::widen_sparse_cone(self.project, &lane)?;
+        checkout_mode::widen_sparse_cone(self.project, &lane)?;
         Ok(lane)
     }
 
@@ -271,7 +287,7 @@ impl Runner<'_> {
     /// Removes a lane; with `force`, also a lane with work, all of which is saved.
     fn remove_lane(&self, name: &str, force: bool) -> Result<(), Error> {
         // Removing the lane would switch the main checkout of a user who previews it.
-        if preview::preview_status(self.project)?.is_some_and(|shown| shown.lane == name) {
+        if main_checkout::preview_status(self.project)?.is_some_and(|shown| shown.lane == name) {
             return Err(lane::Error::RemovalRefused {
                 name: name.to_owned(),
                 why: vec!["the main checkout shows it".to_owned()],
@@ -282,7 +298,8 @@ impl Runner<'_> {
             .into());
         }
         operate(self.project, "cleanup", |op| {
-            preview::remove_previewed_lane(op, name, RemovalReason::Cleanup, force).map(drop)
+            crate::preview::remove_lane::remove_previewed_lane(op, name, RemovalReason::Cleanup, force)
+                .map(drop)
         })?;
         Ok(())
     }

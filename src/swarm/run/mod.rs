@@ -8,46 +8,20 @@
 //! was started is found again by what it left: a lane by the batch and number in its record, a run by task
 //! and attempt, a landing by its landing record.
 
-mod attempt_runs;
-mod batch_cleanup;
-mod batch_events;
-mod batch_history;
-mod batch_landing;
-mod conflict_resolver;
-mod control_requests;
-mod criteria_verification;
-mod initial_checks;
-mod landed_marks;
-mod landing_thread;
-mod lane_set_up;
-mod lanes;
-mod log_summary;
-mod manual_repairs;
-mod progress;
-mod run_capacity;
-mod runner;
-mod runner_event;
-mod scheduler_process;
-mod task_claims;
-mod task_folders;
-mod task_landing;
-mod task_runs;
-mod undone_landings;
-
-pub(crate) use batch_cleanup::clean_up;
-pub(crate) use batch_history::{
-    BatchHistory, HistoryNote, LandingEvent, Obstacle, TaskAttempt, attempts_from_log,
-};
-pub(crate) use batch_landing::{
-    FINISHED_PHRASE, UnlandedBatch, batch_of_landing_lane, first_dependent_batch, forecast_landing_lane,
-    landing_hint, list_unlanded_batches, open_landing_lane, refuse_if_built_on, remove_landing_lane,
-    require_base, require_criteria_met,
-};
-pub(crate) use control_requests::submit_requests;
-pub(crate) use landed_marks::{mark_landed, uncommitted_marks};
-pub(crate) use log_summary::LogSummary;
-pub(crate) use progress::{BUDGET_SPENT, BatchProgress, LaneProgress, TaskProgress};
-pub(crate) use runner::run;
-pub(crate) use scheduler_process::{resume_scheduler, start_scheduler};
-pub(crate) use task_folders::read_task_folder;
-pub(crate) use undone_landings::has_undone_landings;
+pub(crate) mod attempt_runs;
+pub(crate) mod batch_events;
+pub(crate) mod conflict_resolver;
+pub(crate) mod control_requests;
+pub(crate) mod criteria_verification;
+pub(crate) mod initial_checks;
+pub(crate) mod landing_thread;
+pub(crate) mod lane_set_up;
+pub(crate) mod lanes;
+pub(crate) mod run_capacity;
+pub(crate) mod runner;
+pub(crate) mod runner_event;
+pub(crate) mod scheduler_process;
+pub(crate) mod task_claims;
+pub(crate) mod task_folders;
+pub(crate) mod task_landing;
+pub(crate) mod task_runs;

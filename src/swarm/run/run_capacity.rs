@@ -1,10 +1,10 @@
 //! Capacity for runs over all batches and lanes (`agent.max_running`).
 
 use super::runner::Runner;
-use crate::lane::effective_state;
+use crate::lane::state::lane_state::effective_state;
 use crate::swarm::Error;
-use crate::swarm::batch::EventFacts;
-use crate::swarm::schedule::ScheduleEvent;
+use crate::swarm::batch::log::EventFacts;
+use crate::swarm::schedule::event::ScheduleEvent;
 
 impl Runner<'_> {
     /// Returns the maximum number of concurrent runs over all batches and lanes; none for no limit.

@@ -6,25 +6,34 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use super::batch_events::emit_batch_event;
 use super::initial_checks::InitialChecks;
-use super::landed_marks::mark_landed;
 use super::landing_thread::LandingThread;
-use super::log_summary::LogSummary;
-use super::progress::{BatchProgress, write_progress};
 use super::runner_event::RunnerEvent;
-use crate::lane::{self, Project};
-use crate::process;
-use crate::store::records::LaneRecord;
-use crate::store::{LockGuard, Record};
-use crate::swarm::batch::{
-    Batch, BatchLog, EventFacts, SchedulerRecord, batch_lanes, find_batch_lane, wake_other_schedulers,
-};
-use crate::swarm::schedule::{Action, RunBase, ScheduleEvent, State, TaskOutcome};
-use crate::swarm::{Error, Ledger};
+use crate::lane::Project;
+use crate::lane::execution::recovery;
+use crate::process::identity;
+use crate::process::wake;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockGuard;
+use crate::store::records::lane::LaneRecord;
+use crate::swarm::Error;
+use crate::swarm::batch::lanes::{batch_lanes, find_batch_lane};
+use crate::swarm::batch::ledger::Ledger;
+use crate::swarm::batch::log::{BatchLog, EventFacts};
+use crate::swarm::batch::log_summary::LogSummary;
+use crate::swarm::batch::record::Batch;
+use crate::swarm::batch::scheduler::{SchedulerRecord, wake_other_schedulers};
+use crate::swarm::landing::landed_marks::mark_landed;
+use crate::swarm::schedule::action::{Action, RunBase};
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::swarm::schedule::state::State;
+use crate::swarm::schedule::task_phase::TaskOutcome;
+use crate::swarm::status::progress::{BatchProgress, write_progress};
 use crate::{fail_points, interrupt};
 
 /// Delay before the log is written again after a failure, for example on a full disk.
@@ -90,16 +99,18 @@ pub(crate) fn run(
     let batch = Batch::load(project, id)?;
     let (log, lines) = BatchLog::open(&project.store.layout().batch_log(id))?;
     let (event_sender, event_receiver) = mpsc::channel();
-    forward_signals(&event_sender).map_err(|e| super::super::BatchError::SchedulerNotStarted {
-        id: id.to_owned(),
-        reason: e.to_string(),
+    forward_signals(&event_sender).map_err(|e| {
+        crate::swarm::batch::error::BatchError::SchedulerNotStarted {
+            id: id.to_owned(),
+            reason: e.to_string(),
+        }
     })?;
     let own_pid = std::process::id();
-    SchedulerRecord { pid: own_pid, start_time: process::start_time_of(own_pid) }
+    SchedulerRecord { pid: own_pid, start_time: identity::start_time_of(own_pid) }
         .save(&project.store.layout().batch_scheduler_record(id))?;
     on_listening();
     // The previous process of the batch may have crashed in the middle of an operation.
-    lane::recover(project)?;
+    recovery::recover(project)?;
     let checks = InitialChecks::capture(project)?;
     let landing_thread = LandingThread::spawn(project, checks.clone(), event_sender.clone());
     let mut runner = Runner {
@@ -137,7 +148,7 @@ pub(crate) fn run(
 /// process.
 fn forward_signals(event_sender: &Sender<RunnerEvent>) -> std::io::Result<()> {
     let (mut signal_reader, signal_writer) = UnixStream::pair()?;
-    process::register_wake_pipe(&signal_writer)?;
+    wake::register_wake_pipe(&signal_writer)?;
     // The handler stays installed for as long as this process lives.
     std::mem::forget(interrupt::register_pipe(&signal_writer)?);
     let event_sender = event_sender.clone();
@@ -314,7 +325,10 @@ impl Runner<'_> {
             interrupt::check().map_err(crate::store::Error::from)?;
             // Without its folder the batch does not exist any more.
             if !self.project.store.layout().batch(self.batch.id()).is_dir() {
-                return Err(crate::swarm::BatchError::CleanedUp { id: self.batch.id().to_owned() }.into());
+                return Err(crate::swarm::batch::error::BatchError::CleanedUp {
+                    id: self.batch.id().to_owned(),
+                }
+                .into());
             }
             std::thread::sleep(LOG_RETRY_INTERVAL);
         }

@@ -1,8 +1,8 @@
 //! Messages to the main loop of a batch's process, from its threads or from a signal.
 
 use crate::git::Oid;
-use crate::swarm::batch::{EventFacts, TaskLanding};
-use crate::swarm::schedule::ScheduleEvent;
+use crate::swarm::batch::log::{EventFacts, TaskLanding};
+use crate::swarm::schedule::event::ScheduleEvent;
 
 /// Message to the main loop, from its threads or from a signal.
 pub(super) enum RunnerEvent {

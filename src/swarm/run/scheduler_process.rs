@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::path::Path;
 
-use crate::agent;
+use crate::agent::launch::start_supervisor;
 use crate::lane::Project;
-use crate::process::{CommandBuilder, RUN_CONTEXT_VARS, RUN_MARK_VAR};
-use crate::store::{LockGuard, LockName};
-use crate::swarm::{BatchError, Error};
+use crate::process::command_builder::CommandBuilder;
+use crate::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
+use crate::store::locks::lock::{LockGuard, LockName};
+use crate::swarm::Error;
+use crate::swarm::batch::error::BatchError;
 
 /// Result of resuming a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +38,7 @@ pub(crate) fn start_scheduler(
         .env(RUN_MARK_VAR, "")
         .stdin(lock.into_file())
         .with_stderr_file(File::options().append(true).create(true).open(&log).ok());
-    match agent::wait_for_start(process, &log, "scheduler") {
+    match start_supervisor::wait_for_start(process, &log, "scheduler") {
         None => Ok(()),
         Some(reason) => Err(BatchError::SchedulerNotStarted { id: id.to_owned(), reason }.into()),
     }

@@ -4,10 +4,15 @@
 use std::collections::BTreeSet;
 
 use super::runner::Runner;
-use crate::store::LockName;
-use crate::swarm::batch::{Batch, EventFacts, TaskKey, wake_other_schedulers};
-use crate::swarm::schedule::{ScheduleEvent, TaskOutcome};
-use crate::swarm::{Error, Ledger};
+use crate::store::locks::lock::LockName;
+use crate::swarm::Error;
+use crate::swarm::batch::ledger::Ledger;
+use crate::swarm::batch::ledger::TaskKey;
+use crate::swarm::batch::log::EventFacts;
+use crate::swarm::batch::record::Batch;
+use crate::swarm::batch::scheduler::wake_other_schedulers;
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::swarm::schedule::task_phase::TaskOutcome;
 
 impl Runner<'_> {
     /// Claims all tasks that have not landed yet, except those that another batch has claimed.

@@ -5,14 +5,21 @@ use std::path::Path;
 use super::attempt_runs::RunChain;
 use super::runner::{RunStart, Runner};
 use super::task_runs::LaunchResult;
-use crate::agent::{self, AgentCommand, FolderTask, LoopStart};
+use crate::agent;
+use crate::agent::command::agent_command::AgentCommand;
+use crate::agent::launch::folder_task::FolderTask;
+use crate::agent::launch::start_supervisor;
+use crate::agent::launch::task_loop_start;
+use crate::agent::launch::task_loop_start::LoopStart;
+use crate::agent::task_loop::active_task;
 use crate::git::Oid;
 use crate::lane::Project;
-use crate::store::LockGuard;
-use crate::store::records::{LaneRecord, RunTask};
+use crate::store::locks::lock::LockGuard;
+use crate::store::records::batched::RunTask;
+use crate::store::records::lane::LaneRecord;
 use crate::swarm::Error;
-use crate::swarm::batch::BatchTask;
-use crate::swarm::task_folders::PROMPT_FILE;
+use crate::swarm::batch::task::BatchTask;
+use crate::swarm::plans::task_folders::layout::PROMPT_FILE;
 
 /// Maximum number of times that one attempt is resumed after its supervisor crashed.
 const MAX_CRASH_RESTARTS: usize = 3;
@@ -56,9 +63,9 @@ impl Runner<'_> {
         let task_folder = read_task_folder(self.project, task, Some(&lane.path))?;
         let lane = lane.into_any();
         let previous_attempt = lane.attempt;
-        let continues = earlier_commits.is_some() && agent::has_task_loop(self.project, &lane)?;
+        let continues = earlier_commits.is_some() && active_task::has_task_loop(self.project, &lane)?;
         let started = if task_folder.is_some() && continues {
-            match agent::resume_as_batch_attempt(
+            match task_loop_start::resume_as_batch_attempt(
                 self.project,
                 &lane,
                 lock,
@@ -71,9 +78,16 @@ impl Runner<'_> {
         } else if let Some(folder_run) = task_folder {
             let folder_run = folder_run
                 .with_batch_task(task_ref, super::task_runs::folder_task_prompt(&self.batch, start.task));
-            agent::launch_task_loop(self.project, &lane, lock, &command, &self.program_path, &folder_run)?
+            task_loop_start::launch_task_loop(
+                self.project,
+                &lane,
+                lock,
+                &command,
+                &self.program_path,
+                &folder_run,
+            )?
         } else {
-            agent::launch(
+            start_supervisor::launch(
                 self.project,
                 &lane,
                 lock,
@@ -107,7 +121,13 @@ impl Runner<'_> {
             Ok(held) => held,
             Err(e) => return Ok(Some(Err(e.to_string()))),
         };
-        match agent::resume_task_loop(self.project, &lane.into_any(), lock, &self.program_path, None) {
+        match task_loop_start::resume_task_loop(
+            self.project,
+            &lane.into_any(),
+            lock,
+            &self.program_path,
+            None,
+        ) {
             Ok(LoopStart::Running(_) | LoopStart::Finished(_)) => Ok(Some(Ok(()))),
             Err(e) => {
                 crate::interrupt::check().map_err(crate::store::Error::from)?;

@@ -1,14 +1,14 @@
 //! Landings of a batch's tasks: orders to the landing thread, its results, and landings that were undone.
 
 use super::landing_thread::LandingOrder;
-use super::log_summary::event_task;
 use super::runner::Runner;
 use super::runner_event::LandingResult;
-use super::undone_landings::find_undone_landings;
-use crate::merge::LanePart;
+use crate::merge::types::candidate::LanePart;
 use crate::swarm::Error;
-use crate::swarm::batch::EventFacts;
-use crate::swarm::schedule::ScheduleEvent;
+use crate::swarm::batch::log::EventFacts;
+use crate::swarm::batch::log_summary::event_task;
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::swarm::status::undone_landings::find_undone_landings;
 
 impl Runner<'_> {
     /// Queues tasks to land in this order, with one update of the branch.

@@ -3,16 +3,21 @@
 use super::attempt_runs::{RunChain, find_run_chain};
 use super::runner::{RunStart, Runner};
 use super::runner_event::RunnerEvent;
-use crate::agent::{self, AgentCommand, RunOptions};
+use crate::agent::command::agent_command::{AgentCommand, RunOptions};
+use crate::agent::control::stop;
 use crate::diagnostics::Listener;
 use crate::git::Oid;
-use crate::lane::{self, Project};
+use crate::lane;
+use crate::lane::Project;
 use crate::run_class::RunClass;
-use crate::store::LockName;
-use crate::store::records::LaneState;
+use crate::store::locks::lock::LockName;
+use crate::store::records::lane_state::LaneState;
 use crate::swarm::Error;
-use crate::swarm::batch::{Batch, EventFacts, batch_lanes, wake_other_schedulers};
-use crate::swarm::schedule::{ScheduleEvent, TaskRunEnd};
+use crate::swarm::batch::lanes::batch_lanes;
+use crate::swarm::batch::log::EventFacts;
+use crate::swarm::batch::record::Batch;
+use crate::swarm::batch::scheduler::wake_other_schedulers;
+use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
 
 /// Result of launching a run.
 pub(super) struct LaunchResult {
@@ -111,7 +116,8 @@ impl Runner<'_> {
     /// Moves the lane to the commit where the run begins, and starts the run. A run that continues a stopped
     /// one begins at the tip of that one.
     fn launch_run(&mut self, run: RunStart) -> Result<LaunchResult, Error> {
-        let base_missing = || crate::swarm::BatchError::CleanedUp { id: self.batch.id().to_owned() };
+        let base_missing =
+            || crate::swarm::batch::error::BatchError::CleanedUp { id: self.batch.id().to_owned() };
         let from = self.base_commit(run.base).ok_or_else(base_missing)?;
         let stopped_tip = self.interrupted_tip(run, from)?;
         let (lane, lock) = self.prepare_lane(run.lane, run.task, stopped_tip.unwrap_or(from))?;
@@ -266,8 +272,8 @@ impl Runner<'_> {
             let Ok(project) = Project::open(&dir, Listener::silent()) else { return };
             // The outcome is detected by the run's lock.
             drop(match immediately {
-                true => agent::stop_without_grace(&project, &lane.name),
-                false => agent::stop_after_wrap_up(&project, &lane.name, grace),
+                true => stop::stop_without_grace(&project, &lane.name),
+                false => stop::stop_after_wrap_up(&project, &lane.name, grace),
             });
         };
         std::thread::spawn(stop_agent);

@@ -21,33 +21,23 @@
 //! - When everything that was started has ended, the batch is finished or paused, or waits for others: for
 //!   capacity, or for a task that another batch has claimed.
 
-mod action;
-mod batch_status;
-mod counters;
-mod event;
-mod landing;
-mod lane;
-mod lane_choice;
-mod lane_release;
-mod layout;
-mod options;
-mod run_end;
-mod skipping;
-mod start;
-mod state;
-mod status_queries;
-mod takeover;
-mod task_phase;
+pub(crate) mod action;
+pub(crate) mod batch_status;
+pub(crate) mod counters;
+pub(crate) mod event;
+pub(crate) mod landing;
+pub(crate) mod lane;
+pub(crate) mod lane_choice;
+pub(crate) mod lane_release;
+pub(crate) mod layout;
+pub(crate) mod options;
+pub(crate) mod run_end;
+pub(crate) mod skipping;
+pub(crate) mod start;
+pub(crate) mod state;
+pub(crate) mod status_queries;
+pub(crate) mod takeover;
+pub(crate) mod task_phase;
 #[cfg(test)]
 mod tests;
-mod workload;
-
-pub(crate) use action::{Action, BatchOutcome, PauseReason, RunBase};
-pub(crate) use event::{ScheduleEvent, TaskRunEnd};
-pub(crate) use options::{
-    BatchOptions, LandingFailurePolicy, LandingMode, LaneAssignment, TaskFailurePolicy,
-};
-pub(crate) use state::State;
-pub(crate) use status_queries::TaskStatus;
-pub(crate) use task_phase::{FailureReason, TaskOutcome, UnfinishedPhase};
-pub(crate) use workload::{Phase, ScheduledTask, Workload, WorkloadError};
+pub(crate) mod workload;

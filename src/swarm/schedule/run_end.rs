@@ -108,7 +108,7 @@ impl State {
             // The user resumed the batch and the checks failed again: the other tasks continue.
         } else if phase.could_not_land() {
             match self.options.on_merge_failure {
-                LandingFailurePolicy::Pause => self.pause(super::PauseReason::LandingFailed(task)),
+                LandingFailurePolicy::Pause => self.pause(super::action::PauseReason::LandingFailed(task)),
                 LandingFailurePolicy::Abort => self.abort(BatchOutcome::Stopped, false),
             }
         } else if matches!(phase, TaskPhase::Failed(_) | TaskPhase::SetAside) {

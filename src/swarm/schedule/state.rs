@@ -206,7 +206,7 @@ impl State {
             ScheduleEvent::RecheckRequested { task } => self.recheck(*task),
             ScheduleEvent::ConflictGivenUp { task } => self.on_conflict_given_up(*task),
             ScheduleEvent::CheckFailed { task } => {
-                self.on_not_landed(*task, Some(super::FailureReason::CheckFailed));
+                self.on_not_landed(*task, Some(super::task_phase::FailureReason::CheckFailed));
             }
             ScheduleEvent::Pause => self.pause(PauseReason::Requested),
             ScheduleEvent::Resume => self.resume(),

@@ -28,7 +28,7 @@ pub(super) fn edit_content(old: &[u8], rng: &mut Rng) -> Vec<u8> {
     for _ in 0..times {
         // Few values and few positions, so that both sides sometimes make the same edit.
         let line = format!("edit {}\n", rng.usize(..3)).into_bytes();
-        let at = if rng.usize(..2) == 0 { rng.usize(..3) } else { rng.usize(..lines.len() + 1) };
+        let at = if rng.usize(..2) == 0 { rng.usize(..3) } else { rng.usize(..=lines.len()) };
         match (rng.usize(..4), lines.get_mut(at)) {
             (0, Some(_)) => drop(lines.remove(at)),
             (1 | 2, Some(existing)) => *existing = line,

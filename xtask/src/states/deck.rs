@@ -171,7 +171,7 @@ impl Deck {
 
     fn path_count(&self, number: usize) -> usize {
         let mut rng = dice::seeded(self.seed, &format!("size {number}"));
-        PATH_COUNT_RANGE.0 + rng.usize(..PATH_COUNT_RANGE.1 - PATH_COUNT_RANGE.0 + 1)
+        PATH_COUNT_RANGE.0 + rng.usize(..=PATH_COUNT_RANGE.1 - PATH_COUNT_RANGE.0)
     }
 
     /// Returns the `n`-th combination dealt from a pile. The pile is shuffled each time that all were dealt.

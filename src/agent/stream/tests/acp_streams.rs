@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::{exit, parse_lines, signal};
-use crate::agent::stream::{Dialect, ExitClass, StreamEvent};
+use crate::agent::stream::base::event::StreamEvent;
+use crate::agent::stream::base::run_end::ExitClass;
+use crate::agent::stream::reader::Dialect;
 
 #[test]
 fn classifies_acp_turns_by_stop_reason() {

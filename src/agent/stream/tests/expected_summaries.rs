@@ -3,7 +3,8 @@
 //! tokens per request, 10 of them reasoning.
 
 use super::{RECORDED_AGENTS, recorded_exit_codes, replay};
-use crate::agent::stream::{ExitClass, Tokens};
+use crate::agent::stream::base::run_end::ExitClass;
+use crate::usage::Tokens;
 
 const fn tokens(input: u64, cached_input: u64, output: u64, reasoning: u64) -> Tokens {
     Tokens { input, cached_input, cache_write: 0, output, reasoning }
@@ -134,7 +135,7 @@ fn a_resumed_session_is_counted_once() {
         assert_eq!(first.session, second.session, "{agent}");
         assert_eq!(second.session_totals.tokens.input, tokens, "{agent}");
         assert_eq!(first.tokens.plus(second.tokens), second.session_totals.tokens, "{agent}");
-        let run_cost = |s: &crate::agent::stream::Summary| s.cost.map(|c| c.nanos);
+        let run_cost = |s: &crate::agent::stream::summary::Summary| s.cost.map(|c| c.nanos);
         assert_eq!(
             run_cost(&first).zip(run_cost(&second)).map(|(a, b)| a + b),
             second.session_totals.cost_nanos,

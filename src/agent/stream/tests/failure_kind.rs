@@ -1,8 +1,11 @@
 //! Tests of the failure messages of each agent. The kind of limit decides whether git-proq waits, starts a
 //! new conversation or gives up.
 
-use crate::agent::stream::FailureKind::{self, Auth, Money, Other, Provider, RateLimit, TokenLimit, Turns};
-use crate::agent::stream::failure_kind::classify_failure;
+use crate::agent::stream::base::failure_kind::FailureKind;
+use crate::agent::stream::base::failure_kind::FailureKind::{
+    Auth, Money, Other, Provider, RateLimit, TokenLimit, Turns,
+};
+use crate::agent::stream::base::failure_kind::classify_failure;
 
 type FailureCase = (Option<u64>, &'static str, FailureKind);
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::agent::stream::limit_reset::{LimitReset, TimeOfDay, parse_limit_reset, reset_from_epoch};
+use crate::agent::stream::base::limit_reset::{LimitReset, TimeOfDay, parse_limit_reset, reset_from_epoch};
 
 fn reset_at_clock(hour: i8, minute: i8, date: Option<(i8, i8)>, zone: Option<&str>) -> Option<LimitReset> {
     Some(LimitReset::TimeOfDay(TimeOfDay { hour, minute, date, zone: zone.map(str::to_owned) }))

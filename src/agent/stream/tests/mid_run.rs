@@ -1,8 +1,12 @@
 //! Tests that the mid-run capabilities of each dialect match its recorded streams.
 
-use super::{Dialect, RECORDED_AGENTS, recorded_stream};
+use super::{RECORDED_AGENTS, recorded_stream};
+use crate::agent::stream::base::event::StreamEvent;
+use crate::agent::stream::base::progress::Progress;
 use crate::agent::stream::live_reporting::ContextReporting;
-use crate::agent::stream::{OutputReader, Progress, SessionTotals, StreamEvent};
+use crate::agent::stream::reader::Dialect;
+use crate::agent::stream::reader::OutputReader;
+use crate::usage::SessionTotals;
 
 /// Returns the progress of a recorded run just before its stream reports the end of the run.
 fn progress_before_result(dialect: Dialect, bytes: &[u8]) -> Progress {

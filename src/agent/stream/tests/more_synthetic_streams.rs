@@ -3,9 +3,11 @@
 use serde_json::json;
 
 use super::{exit, parse_lines, parse_stream, recorded_stream, replay, signal};
-use crate::agent::stream::{
-    Dialect, Exit, ExitClass, FailureKind, OutputReader, SessionTotals, StreamEvent, Tokens,
-};
+use crate::agent::stream::base::event::StreamEvent;
+use crate::agent::stream::base::failure_kind::FailureKind;
+use crate::agent::stream::base::run_end::{Exit, ExitClass};
+use crate::agent::stream::reader::{Dialect, OutputReader};
+use crate::usage::{SessionTotals, Tokens};
 
 fn refused_tools(dialect: Dialect, output_lines: &[&str]) -> Vec<String> {
     parse_lines(dialect, output_lines, exit(0)).1.refusals.into_iter().map(|r| r.tool).collect()

@@ -3,10 +3,12 @@
 use proptest::prelude::*;
 
 use super::{exit, parse_stream, recorded_stream};
-use crate::agent::stream::event::dollars_to_nanos;
-use crate::agent::stream::{
-    Cost, Dialect, Exit, OutputReader, Price, Prices, SessionTotals, StreamEvent, Tokens,
-};
+use crate::agent::stream::base::event::StreamEvent;
+use crate::agent::stream::base::event::dollars_to_nanos;
+use crate::agent::stream::base::price::{Price, Prices};
+use crate::agent::stream::base::run_end::Exit;
+use crate::agent::stream::reader::{Dialect, OutputReader};
+use crate::usage::{Cost, SessionTotals, Tokens};
 
 fn price_table(entries: &[(&str, &str)]) -> Prices {
     entries.iter().map(|(model, price)| ((*model).to_owned(), price.parse::<Price>().unwrap())).collect()

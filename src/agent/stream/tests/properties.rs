@@ -4,8 +4,11 @@
 use proptest::prelude::*;
 
 use super::{RECORDED_AGENTS, exit, recorded_exit_codes, recorded_stream};
-use crate::agent::stream::lines::MAX_LINE_BYTES;
-use crate::agent::stream::{Dialect, OutputReader, SessionTotals, StreamEvent, Summary};
+use crate::agent::stream::base::event::StreamEvent;
+use crate::agent::stream::base::lines::MAX_LINE_BYTES;
+use crate::agent::stream::reader::{Dialect, OutputReader};
+use crate::agent::stream::summary::Summary;
+use crate::usage::SessionTotals;
 
 const ALL_DIALECTS: [Dialect; 10] = [
     Dialect::Claude,

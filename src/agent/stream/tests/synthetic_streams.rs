@@ -2,9 +2,11 @@
 //! change.
 
 use super::{exit, parse_lines, parse_stream, recorded_stream, replay, signal};
-use crate::agent::stream::{
-    Dialect, ExitClass, FailureKind, OutputReader, SessionTotals, StreamEvent, Tokens,
-};
+use crate::agent::stream::base::event::StreamEvent;
+use crate::agent::stream::base::failure_kind::FailureKind;
+use crate::agent::stream::base::run_end::ExitClass;
+use crate::agent::stream::reader::{Dialect, OutputReader};
+use crate::usage::{SessionTotals, Tokens};
 
 fn without_lines_containing(bytes: &[u8], pattern: &str) -> Vec<u8> {
     let text = String::from_utf8(bytes.to_vec()).unwrap();

@@ -1,7 +1,7 @@
 //! Tests of the planner of a task folder.
 
 use super::*;
-use crate::store::records::RunLimits;
+use crate::store::records::run::RunLimits;
 
 const LIMITS: LoopLimits = LoopLimits { max_iterations: 9, max_idle_iterations: 3 };
 

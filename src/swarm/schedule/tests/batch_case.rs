@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use crate::swarm::schedule::{
-    BatchOptions, LandingFailurePolicy, LandingMode, LaneAssignment, Phase, ScheduledTask, TaskFailurePolicy,
-    Workload,
+use crate::swarm::schedule::options::{
+    BatchOptions, LandingFailurePolicy, LandingMode, LaneAssignment, TaskFailurePolicy,
 };
+use crate::swarm::schedule::workload::{Phase, ScheduledTask, Workload};
 
 /// Small random number generator (xorshift). A seed gives the same numbers on every platform.
 #[derive(Debug, Clone)]

@@ -1,9 +1,11 @@
 //! Driver for scheduler tests: feeds events to a batch and describes the requested actions in short lines.
 
 use crate::run_class::RunClass;
-use crate::swarm::schedule::{
-    Action, BatchOptions, Phase, RunBase, ScheduleEvent, ScheduledTask, State, TaskRunEnd, Workload,
-};
+use crate::swarm::schedule::action::{Action, RunBase};
+use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
+use crate::swarm::schedule::options::BatchOptions;
+use crate::swarm::schedule::state::State;
+use crate::swarm::schedule::workload::{Phase, ScheduledTask, Workload};
 
 pub(super) struct BatchDriver {
     pub(super) state: State,

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use super::batch_case::{BatchCase, SeededRng, fixed_percent};
 use super::reference_model::ReferenceModel;
 use crate::run_class::RunClass;
-use crate::swarm::schedule::{Action, PauseReason, ScheduleEvent, State, TaskRunEnd, Workload};
+use crate::swarm::schedule::action::{Action, PauseReason};
+use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
+use crate::swarm::schedule::state::State;
+use crate::swarm::schedule::workload::Workload;
 
 /// Result of one attempt to land a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

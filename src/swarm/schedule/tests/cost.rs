@@ -6,10 +6,11 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::batch_case::{BatchCase, FailureRates, SeededRng};
-use crate::swarm::schedule::{
-    Action, BatchOptions, LandingMode, LaneAssignment, Phase, ScheduleEvent, ScheduledTask, State,
-    TaskRunEnd, Workload,
-};
+use crate::swarm::schedule::action::Action;
+use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
+use crate::swarm::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
+use crate::swarm::schedule::state::State;
+use crate::swarm::schedule::workload::{Phase, ScheduledTask, Workload};
 
 const TASK_COUNT: usize = 1_000;
 

@@ -2,10 +2,9 @@
 
 use super::batch_driver::{BatchDriver, build_tasks};
 use crate::run_class::RunClass;
-use crate::swarm::schedule::{
-    BatchOptions, FailureReason, LandingFailurePolicy, LandingMode, ScheduleEvent, TaskFailurePolicy,
-    TaskOutcome, TaskRunEnd,
-};
+use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
+use crate::swarm::schedule::options::{BatchOptions, LandingFailurePolicy, LandingMode, TaskFailurePolicy};
+use crate::swarm::schedule::task_phase::{FailureReason, TaskOutcome};
 
 fn options_with_policy(policy: TaskFailurePolicy) -> BatchOptions {
     BatchOptions { on_failure: policy, max_attempts: 1, ..BatchOptions::default() }

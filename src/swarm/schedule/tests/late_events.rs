@@ -2,7 +2,8 @@
 
 use super::batch_driver::{BatchDriver, build_phase, build_tasks};
 use crate::run_class::RunClass;
-use crate::swarm::schedule::{BatchOptions, LandingMode, LaneAssignment, ScheduleEvent, TaskRunEnd};
+use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
+use crate::swarm::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
 
 /// Runs two waves, tasks 0 and 2, then 1 and 3, where 3 depends on 0 and 2. Task 0 has a conflict and lands
 /// when 1 is already done. Returns the batch and the actions of that landing.

@@ -1,13 +1,13 @@
 //! Tests of the scheduler: scenarios written by hand, and random batches in a simulation.
 
-mod batch_case;
-mod batch_driver;
-mod batch_simulation;
-mod cost;
-mod failure_policies;
-mod late_events;
-mod oracle;
-mod plan_stages;
-mod properties;
-mod reference_model;
-mod scenarios;
+pub(crate) mod batch_case;
+pub(crate) mod batch_driver;
+pub(crate) mod batch_simulation;
+pub(crate) mod cost;
+pub(crate) mod failure_policies;
+pub(crate) mod late_events;
+pub(crate) mod oracle;
+pub(crate) mod plan_stages;
+pub(crate) mod properties;
+pub(crate) mod reference_model;
+pub(crate) mod scenarios;

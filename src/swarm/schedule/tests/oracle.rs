@@ -6,7 +6,10 @@ use super::batch_case::BatchCase;
 use super::batch_simulation::{LandingVerdict, planned_run_end, planned_verdict, resolves_conflict};
 use super::plan_stages::{expected_stages, transitive_dependencies};
 use crate::run_class::RunClass;
-use crate::swarm::schedule::{FailureReason, LandingMode, TaskOutcome, TaskRunEnd, Workload};
+use crate::swarm::schedule::event::TaskRunEnd;
+use crate::swarm::schedule::options::LandingMode;
+use crate::swarm::schedule::task_phase::{FailureReason, TaskOutcome};
+use crate::swarm::schedule::workload::Workload;
 
 /// Returns the possible outcomes of each task. There is one outcome, or two where the task builds on work in
 /// its lane that did not land in the end: skipped, or the outcome of its own run. None where it is therefore

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::swarm::schedule::{LandingMode, Workload};
+use crate::swarm::schedule::options::LandingMode;
+use crate::swarm::schedule::workload::Workload;
 
 /// Returns the direct and indirect dependencies of each task.
 pub(super) fn transitive_dependencies(workload: &Workload) -> Vec<BTreeSet<usize>> {

@@ -6,7 +6,7 @@ use proptest::test_runner::RngSeed;
 use super::batch_case::{BatchCase, FailureRates, any_options, batch_cases, skip_only_options};
 use super::batch_simulation::BatchSimulation;
 use super::oracle;
-use crate::swarm::schedule::TaskOutcome;
+use crate::swarm::schedule::task_phase::TaskOutcome;
 
 /// Simulates a random batch. proptest prints a failing case with all its values, among them the seed, from
 /// which the batch follows.

@@ -1,16 +1,18 @@
 //! Reference model of the scheduler: a simple model that checks each requested action and the outcome of each
 //! task.
 
-mod event_effects;
+pub(crate) mod event_effects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batch_case::BatchCase;
 use super::plan_stages::{expected_stages, transitive_dependencies};
-use crate::swarm::schedule::{
-    Action, BatchOptions, BatchOutcome, FailureReason, LandingMode, RunBase, ScheduleEvent, State,
-    TaskOutcome, UnfinishedPhase, Workload,
-};
+use crate::swarm::schedule::action::{Action, BatchOutcome, RunBase};
+use crate::swarm::schedule::event::ScheduleEvent;
+use crate::swarm::schedule::options::{BatchOptions, LandingMode};
+use crate::swarm::schedule::state::State;
+use crate::swarm::schedule::task_phase::{FailureReason, TaskOutcome, UnfinishedPhase};
+use crate::swarm::schedule::workload::Workload;
 
 /// Contents of a lane in the reference model.
 #[derive(Debug, Default)]

@@ -2,10 +2,12 @@
 
 use super::batch_driver::{BatchDriver, build_phase, build_tasks};
 use crate::run_class::RunClass;
-use crate::swarm::schedule::{
-    BatchOptions, BatchOutcome, LandingMode, LaneAssignment, PauseReason, ScheduleEvent, ScheduledTask,
-    State, TaskOutcome, TaskRunEnd, UnfinishedPhase, Workload, WorkloadError,
-};
+use crate::swarm::schedule::action::{BatchOutcome, PauseReason};
+use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
+use crate::swarm::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
+use crate::swarm::schedule::state::State;
+use crate::swarm::schedule::task_phase::{TaskOutcome, UnfinishedPhase};
+use crate::swarm::schedule::workload::{ScheduledTask, Workload, WorkloadError};
 
 fn options_with_mode(mode: LandingMode) -> BatchOptions {
     BatchOptions { mode, ..BatchOptions::default() }

@@ -2,9 +2,9 @@
 
 use super::{ReferenceModel, blocks_dependents};
 use crate::run_class::RunClass;
-use crate::swarm::schedule::{
-    FailureReason, LandingFailurePolicy, ScheduleEvent, TaskFailurePolicy, TaskOutcome, TaskRunEnd,
-};
+use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
+use crate::swarm::schedule::options::{LandingFailurePolicy, TaskFailurePolicy};
+use crate::swarm::schedule::task_phase::{FailureReason, TaskOutcome};
 
 impl ReferenceModel {
     /// Records the tasks for which later stages and phases do not have to wait.

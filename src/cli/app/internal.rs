@@ -1,0 +1,303 @@
+//! The hidden commands, with which git-proq, git and agents start this program.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::agent::acp::driver;
+use crate::agent::acp::driver::{AgentExit, DriverHandles};
+use crate::agent::git_guard::after_commit;
+use crate::agent::git_guard::hook;
+use crate::agent::hook_events::activity;
+use crate::agent::hook_events::activity::HookInput;
+use crate::agent::stream::base::client_line::ClientLine;
+use crate::agent::supervise::supervisor;
+use crate::agent::supervise::supervisor_start;
+use crate::agent::tmux::pane_process;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::terminal::ui;
+use crate::diagnostics::Listener;
+use crate::event::dispatch;
+use crate::event::dispatch::OpenedRepo;
+use crate::event::program_info;
+use crate::explain::Exit;
+use crate::lane;
+use crate::lane::Project;
+use crate::merge::comparison::overlap;
+use crate::preview::refresh;
+use crate::process;
+use crate::process::signals;
+use crate::snapshot::auto_snapshot;
+use crate::store::locks::lock::{LockName, WaitLimit};
+use crate::swarm::run::runner;
+
+/// First argument that the hook scripts of the git guard pass.
+const HOOK_COMMAND: &str = "_hook";
+
+/// Runs as a git hook and returns the exit code, if git started this process as one. Checked before anything
+/// else, because git runs the hook for every ref update.
+pub(crate) fn run_git_hook() -> Option<ExitCode> {
+    let mut argv = std::env::args_os().skip(1);
+    if argv.next().as_deref() != Some(HOOK_COMMAND.as_ref()) {
+        return None;
+    }
+    let shim = argv.next().unwrap_or_default();
+    let args: Vec<OsString> = argv.collect();
+    // Events of the hook are delivered now, not with the next command.
+    program_info::set_program_info(std::env::current_exe().ok(), false);
+    let outcome = std::env::current_dir().map(|dir| hook::run_hook(&dir, Path::new(&shim), &args));
+    match outcome {
+        Ok(Ok(outcome)) => {
+            for line in outcome.messages {
+                ui::print_inline(&format!("{line}\n"));
+            }
+            Some(ExitCode::from(outcome.exit_code))
+        }
+        Ok(Err(e)) => {
+            ui::print_inline(&format!("git-proq: the repository's own hook could not be run: {e}\n"));
+            Some(ExitCode::FAILURE)
+        }
+        // Without a current folder, git cannot work either.
+        Err(_) => Some(ExitCode::SUCCESS),
+    }
+}
+
+/// Watches one run. Started by `spawn`, with the lane's run lock on standard input.
+#[derive(Debug, Args)]
+pub(crate) struct Supervise {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
+    /// The run
+    #[arg(long)]
+    pub(crate) attempt: u32,
+    /// The agent's command line
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+pub(crate) fn run_supervise(session: &CommandContext, args: Supervise) -> CommandResult {
+    // The starting process waits until the agent runs: send it the error, so that it need not guess.
+    supervise(session, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
+}
+
+fn supervise(session: &CommandContext, args: Supervise) -> CommandResult {
+    let mut project = session.project()?;
+    project.is_long_lived = true;
+    let program_path = current_program_path()?;
+    supervisor::supervise(&project, &args.lane, args.attempt, args.command, &program_path)?;
+    Ok(Exit::Success)
+}
+
+/// Starts an agent on its terminal. Started by tmux for a supervisor, which says what to start.
+#[derive(Debug, Args)]
+pub(crate) struct Pane {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
+    /// The run
+    #[arg(long)]
+    pub(crate) attempt: u32,
+}
+
+pub(crate) fn run_pane(session: &CommandContext, args: &Pane) -> CommandResult {
+    let project = Project::open(&session.dir, Listener::silent())?;
+    pane_process::run_pane_process(&project, &args.lane, args.attempt)?;
+    Ok(Exit::Success)
+}
+
+/// Speaks the protocol with an agent. Started by a run's supervisor in the agent's place.
+#[derive(Debug, Args)]
+pub(crate) struct Acp {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
+    /// The run
+    #[arg(long)]
+    pub(crate) attempt: u32,
+    /// The agent's command line
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Runs the client of the Agent Client Protocol, and exits as the agent did: with its exit code, or by its
+/// signal.
+pub(crate) fn run_acp(session: &CommandContext, args: &Acp) -> CommandResult {
+    let agent_exit = drive_agent(session, args).unwrap_or_else(|e| {
+        // A user finds the error in the run's log, so it is written there.
+        session.ui.print_bytes(ClientLine::Failure { text: e.0.to_string() }.to_line().as_bytes());
+        AgentExit::Code(i32::from(Exit::Refused.code()))
+    });
+    let code = match agent_exit {
+        AgentExit::Code(code) => code,
+        AgentExit::Signal(signal) => {
+            signals::exit_by_signal(signal);
+            128 + signal
+        }
+    };
+    Ok(Exit::PassThrough(u8::try_from(code).unwrap_or(1)))
+}
+
+fn drive_agent(session: &CommandContext, args: &Acp) -> Result<AgentExit, Failure> {
+    let project = Project::open(&session.dir, Listener::silent())?;
+    let start_error = |source| process::Error::Start { program: "the agent's client".into(), source };
+    let log = std::io::stdout().as_fd().try_clone_to_owned().map_err(start_error)?;
+    let supervisor_pipe = std::io::stdin().as_fd().try_clone_to_owned().map_err(start_error)?;
+    let handles = DriverHandles { log: log.into(), supervisor_pipe, program_path: current_program_path()? };
+    Ok(driver::run_protocol_agent(&project, &args.lane, args.attempt, &args.command, handles)?)
+}
+
+/// Longest wait for a lock. The agent is blocked during that time.
+const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(2);
+
+/// Notes what an agent does, as its hook says on standard input.
+#[derive(Debug, Args)]
+pub(crate) struct AgentEvent {
+    /// The lane
+    #[arg(long, env = "PROQ_LANE")]
+    pub(crate) lane: Option<String>,
+    /// The run
+    #[arg(long, env = "PROQ_ATTEMPT")]
+    pub(crate) attempt: Option<String>,
+    /// What kind of hook it is
+    pub(crate) kind: Option<String>,
+}
+
+/// Handles an event that an agent's hook passes on standard input, and always exits with 0. Prints a `block`
+/// decision if the agent must not stop yet.
+///
+/// A failing hook may end the agent's turn, or keep it from ending. So this command reports no error and
+/// accepts everything on its command line.
+pub(crate) fn run_agent_event(session: &CommandContext, args: &AgentEvent) -> CommandResult {
+    let mut input = Vec::new();
+    drop(std::io::stdin().lock().read_to_end(&mut input));
+    if let Some(reason) = handle_event(session, args, &input) {
+        session
+            .ui
+            .print_bytes(serde_json::json!({ "decision": "block", "reason": reason }).to_string().as_bytes());
+    }
+    Ok(Exit::Success)
+}
+
+fn handle_event(session: &CommandContext, args: &AgentEvent, input: &[u8]) -> Option<String> {
+    let attempt = args.attempt.as_deref()?.parse().ok()?;
+    let mut project = Project::open(&session.dir, Listener::silent()).ok()?;
+    project.store.set_lock_limit(WaitLimit::AtMost(LOCK_WAIT_LIMIT));
+    let kind = args.kind.as_deref().unwrap_or_default();
+    activity::handle_hook_event(&project, args.lane.as_deref()?, attempt, kind, &HookInput::parse(input))
+        .ok()?
+}
+
+/// Looks at the commits that a lane got. Started by the hook that runs after a commit.
+#[derive(Debug, Args)]
+pub(crate) struct Moved {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
+}
+
+/// Updates the preview of a lane after new commits, and reports new overlaps of the lane. No process waits
+/// for it and nothing depends on it. Only one such process runs per lane; it also handles commits that arrive
+/// while it works.
+pub(crate) fn run_moved(session: &CommandContext, args: &Moved) -> CommandResult {
+    signals::start_session();
+    let project = session.project_for_write()?;
+    while let Some(lock) = after_commit::claim_new_commits(&project, &args.lane) {
+        crate::fail_points::hit("moved.taken");
+        // If an edit is in the way, the preview stays where it is. The user sees that in `list`.
+        drop(refresh::refresh_if_lane_advanced(&project, &args.lane));
+        drop(overlap::report_overlaps_of_lane(&project, &args.lane));
+        drop(lock);
+        if !after_commit::has_new_commits(&project, &args.lane) {
+            break;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Tells which lanes a lane conflicts with by now. Started by a supervisor when a run has ended.
+#[derive(Debug, Args)]
+pub(crate) struct Overlaps {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
+}
+
+/// Reports the overlaps of a lane. No process waits for it and nothing depends on it, so it recovers nothing
+/// and prints nothing.
+pub(crate) fn run_overlaps(session: &CommandContext, args: &Overlaps) -> CommandResult {
+    signals::start_session();
+    let project = Project::open(&session.dir, Listener::silent())?;
+    overlap::report_overlaps_of_lane(&project, &args.lane)?;
+    Ok(Exit::Success)
+}
+
+/// Takes automatic snapshots while agents run. Started by a supervisor.
+#[derive(Debug, Args)]
+pub(crate) struct Snapshots {}
+
+/// Takes automatic snapshots in a background process. The process recovers nothing and prints no messages,
+/// because no user waits for it.
+pub(crate) fn run_snapshots(session: &CommandContext, _args: &Snapshots) -> CommandResult {
+    signals::start_session();
+    let mut project = Project::open(&session.dir, Listener::silent())?;
+    project.is_long_lived = true;
+    let mut is_parent_waiting = true;
+    auto_snapshot::run_auto_snapshots(&project, || {
+        // The parent that waited for this line may have exited already.
+        if std::mem::take(&mut is_parent_waiting) {
+            let _ = writeln!(std::io::stdout());
+        }
+    })?;
+    Ok(Exit::Success)
+}
+
+/// Hands out events until none is due. Started by whoever wrote one.
+#[derive(Debug, Args)]
+pub(crate) struct Dispatch {}
+
+/// Delivers all due events in a background process. The process recovers nothing and prints no messages,
+/// because no user waits for it.
+pub(crate) fn run_dispatch(session: &CommandContext, _args: &Dispatch) -> CommandResult {
+    signals::start_session();
+    let project = Project::open(&session.dir, Listener::silent())?;
+    let result = dispatch::dispatch(project.repo.common_dir(), &|| {
+        let Project { repo, layers, settings, .. } = Project::open(&session.dir, Listener::silent())?;
+        Ok::<_, lane::Error>(OpenedRepo { repo, layers, settings })
+    });
+    if let Err(e) = &result {
+        crate::event::hook::log(&project.store, "-", "events were not handed out", &e.to_string(), "");
+    }
+    Ok(result.map(|()| Exit::Success)?)
+}
+
+/// Goes on with a batch. Started by `swarm` and `resume`, with the batch's lock on standard input.
+#[derive(Debug, Args)]
+pub(crate) struct Scheduler {
+    /// The batch
+    #[arg(long)]
+    batch: String,
+}
+
+/// Runs the scheduler of a batch in a separate process session, and reports a failed start to the starting
+/// process.
+pub(crate) fn run_scheduler(session: &CommandContext, args: &Scheduler) -> CommandResult {
+    run_scheduler_with_lock(session, args).inspect_err(|e| supervisor_start::report_start_failure(&*e.0))
+}
+
+fn run_scheduler_with_lock(session: &CommandContext, args: &Scheduler) -> CommandResult {
+    signals::start_session();
+    let mut project = Project::open(&session.dir, session.ui.listener())?;
+    project.is_long_lived = true;
+    let lock = supervisor_start::adopt_lock(&project, &LockName::Batch(args.batch.clone()))?;
+    let program_path = current_program_path()?;
+    runner::run(&project, &args.batch, &program_path, lock, supervisor_start::report_started)?;
+    Ok(Exit::Success)
+}

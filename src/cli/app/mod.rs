@@ -1,0 +1,6 @@
+//! The program: its grammar, help, hidden commands and dispatch.
+
+pub(crate) mod args;
+pub(crate) mod help_page;
+pub(crate) mod internal;
+pub(crate) mod program;

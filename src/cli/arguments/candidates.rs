@@ -1,0 +1,110 @@
+//! Completion candidates for arguments: lanes, groups, batches, agents, branches and snapshots.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap_complete::engine::CompletionCandidate;
+
+use crate::agent::profiles::profile_catalog::load_profiles;
+use crate::diagnostics::Listener;
+use crate::lane::Project;
+use crate::store::records::lane::{AnyLane, LaneRecord};
+
+/// Completes the ids of batches, newest first.
+pub(crate) fn batch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let batches = open_typed_project()
+        .map(|project| crate::swarm::batch::create::list_batches(&project, false))
+        .unwrap_or_default();
+    let matching = batches.into_iter().rev().filter(|batch| batch.id.starts_with(typed.as_ref()));
+    matching.map(|batch| CompletionCandidate::new(batch.id).help(Some(batch.summary.into()))).collect()
+}
+
+/// Completes the names of lanes that can land.
+pub(crate) fn lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let lanes = open_typed_project().and_then(|project| project.lanes().ok()).unwrap_or_default();
+    lane_candidates(lanes.into_iter().map(LaneRecord::into_any), typed)
+}
+
+/// Completes the names of all lanes.
+pub(crate) fn any_lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let lanes = open_typed_project().and_then(|project| project.all_lanes().ok()).unwrap_or_default();
+    lane_candidates(lanes.into_iter(), typed)
+}
+
+fn lane_candidates(lanes: impl Iterator<Item = AnyLane>, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    lanes
+        .filter(|lane| lane.name.starts_with(typed.as_ref()))
+        .map(|lane| CompletionCandidate::new(lane.name).help(Some(lane.title.into())))
+        .collect()
+}
+
+/// Completes the names of lanes that can land, and of groups.
+pub(crate) fn lane_and_group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    group_names(typed).into_iter().chain(lane_names(typed)).collect()
+}
+
+/// Completes the names of all lanes, and of groups.
+pub(crate) fn any_lane_and_group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    group_names(typed).into_iter().chain(any_lane_names(typed)).collect()
+}
+
+fn group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let lanes = open_typed_project().and_then(|project| project.lanes().ok()).unwrap_or_default();
+    let groups: BTreeMap<_, _> =
+        lanes.into_iter().filter_map(|lane| Some((lane.group?, lane.title))).collect();
+    let groups = groups.into_iter().filter(|(group, _)| group.starts_with(&*typed.to_string_lossy()));
+    groups.map(|(group, title)| CompletionCandidate::new(group).help(Some(title.into()))).collect()
+}
+
+/// Completes the ids of snapshots, newest first.
+pub(crate) fn snap_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(project) = open_typed_project() else { return Vec::new() };
+    let typed = typed.to_string_lossy();
+    let ids = project.snap_ids().unwrap_or_default();
+    ids.into_iter()
+        .rev()
+        .filter(|id| id.starts_with(typed.as_ref()))
+        .filter_map(|id| project.load_snap(&id).ok())
+        .map(|snap| CompletionCandidate::new(snap.id).help(Some(snap.reason.into())))
+        .collect()
+}
+
+/// Completes the names of known agents that are installed.
+pub(crate) fn agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Ok(dir) = std::env::current_dir() else { return Vec::new() };
+    let typed = typed.to_string_lossy();
+    let layers = Project::load_layers(None).unwrap_or_default();
+    load_profiles(&layers)
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|(name, profile)| {
+            name.starts_with(typed.as_ref())
+                && crate::process::find_executable::find_executable(&profile.program, &dir).is_ok()
+        })
+        .map(|(name, profile)| CompletionCandidate::new(name).help(Some(profile.about.into())))
+        .collect()
+}
+
+/// Completes the names of the user's branches, without the branches of lanes.
+pub(crate) fn branch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(project) = open_typed_project() else { return Vec::new() };
+    let typed = typed.to_string_lossy();
+    let refs = project.repo.refs_with_prefix("refs/heads/").unwrap_or_default();
+    refs.iter()
+        .filter_map(|(name, _)| name.strip_prefix("refs/heads/"))
+        .filter(|name| name.starts_with(typed.as_ref()) && !project.is_managed_branch(name))
+        .map(CompletionCandidate::new)
+        .collect()
+}
+
+/// Opens the repository that the typed command line refers to: that of the shell's folder, or that of its
+/// `-C` options.
+fn open_typed_project() -> Option<Project> {
+    let typed: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").collect();
+    let typed_dirs = typed.windows(2).filter(|pair| pair[0] == "-C").map(|pair| PathBuf::from(&pair[1]));
+    let dir = typed_dirs.fold(std::env::current_dir().ok()?, |dir, next| dir.join(next));
+    Project::open(&dir, Listener::silent()).ok()
+}

@@ -1,0 +1,125 @@
+//! Flags about an agent's run that `spawn`, `run` and other commands share: permission, model and limits.
+
+use std::collections::BTreeSet;
+
+use clap::{Args, ValueEnum};
+
+use crate::agent::command::agent_command::{AgentCommand, RunOptions};
+use crate::agent::profiles::profile::permission::Permission;
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::lane::Project;
+use crate::store::records::run::RunLimits;
+
+/// What a run is to be like. What is left open is as in the settings.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct RunArgs {
+    /// What the agent may do: look only, change its lane and use git there, or anything without being asked
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) permission: Option<PermissionLevel>,
+    /// The model that it is asked to use
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// End its run after N turns, if it can be told to
+    #[arg(long, value_name = "N")]
+    pub(crate) max_turns: Option<u32>,
+    /// End its run after TIME, as in 90s, 30m or 2h; 0 for no limit
+    #[arg(long, value_name = "TIME", visible_alias = "max-minutes", value_parser = parse_seconds)]
+    pub(crate) max_time: Option<u64>,
+    /// End its run when nothing came of it for TIME; 0 for no limit
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub(crate) stall: Option<u64>,
+    /// End its run when it cost more than USD; 0 for no limit
+    #[arg(long, value_name = "USD", value_parser = parse_nano_dollars)]
+    pub(crate) budget: Option<u64>,
+}
+
+/// Parses a duration into seconds; a number without a unit is in minutes.
+fn parse_seconds(text: &str) -> Result<u64, String> {
+    let time =
+        crate::config::value_format::parse_duration(text).ok_or("a time is wanted, as in 90s, 30m or 2h")?;
+    Ok(time.as_secs())
+}
+
+/// Parses US dollars into billionths of a dollar.
+fn parse_nano_dollars(text: &str) -> Result<u64, String> {
+    crate::config::value_format::parse_nano_dollars(text)
+        .ok_or_else(|| "US dollars are wanted, as in 2.50".to_owned())
+}
+
+/// A permission level, as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PermissionLevel {
+    /// Look, and change nothing.
+    #[value(help = None)]
+    Read,
+    /// Change files in its lane, use git there, run approved checks.
+    #[value(help = None)]
+    Edit,
+    /// Anything.
+    #[value(help = None)]
+    Full,
+}
+
+impl RunArgs {
+    /// Returns the run options of these flags, for a run that is in a tmux window if `in_window`.
+    pub(crate) fn run_options_with_window(&self, in_window: bool) -> RunOptions {
+        RunOptions { in_window, ..self.run_options() }
+    }
+
+    /// Returns the run options of these flags; an absent flag leaves its option unspecified.
+    pub(crate) fn run_options(&self) -> RunOptions {
+        RunOptions {
+            permission: self.permission.map(|level| match level {
+                PermissionLevel::Read => Permission::Read,
+                PermissionLevel::Edit => Permission::Edit,
+                PermissionLevel::Full => Permission::Full,
+            }),
+            model: self.model.clone(),
+            max_turns: self.max_turns,
+            limits: RunLimits { time: self.max_time, stall: self.stall, budget: self.budget },
+            ..RunOptions::default()
+        }
+    }
+}
+
+/// Refuses a run at full permission, by flag or by settings, if an agent in a lane starts it.
+///
+/// # Errors
+/// [`crate::cli::invocation::usage_error::UsageError::RefusedInLane`].
+pub(crate) fn refuse_full_permission(
+    session: &CommandContext,
+    project: &Project,
+    run_options: &RunOptions,
+) -> Result<(), Failure> {
+    match run_options.permission.or(Permission::from_name(&project.settings.permission)) {
+        Some(Permission::Full) => caller::refuse_in_lane(session, project),
+        _ => Ok(()),
+    }
+}
+
+/// Prints the warnings about the commands before they are started, each text once.
+///
+/// # Errors
+/// Fails if an agent in a lane would start an agent at full permission.
+pub(crate) fn warn_before_start<'j>(
+    session: &CommandContext,
+    project: &Project,
+    agent_commands: impl IntoIterator<Item = &'j AgentCommand>,
+) -> Result<(), Failure> {
+    let mut printed = BTreeSet::new();
+    for agent_command in agent_commands {
+        // Wherever the level was set: an agent grants no other agent more permission than it has.
+        if agent_command.is_unrestricted() {
+            caller::refuse_in_lane(session, project)?;
+        }
+        for warning in agent_command.warnings(project)? {
+            if !printed.contains(&warning) {
+                session.ui.warn(&warning);
+                printed.insert(warning);
+            }
+        }
+    }
+    Ok(())
+}

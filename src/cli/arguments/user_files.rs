@@ -1,0 +1,54 @@
+//! Files that the user names: prompts, attachments, and files to write.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::regular_file;
+use crate::regular_file::{LinkPolicy, MAX_STORE_FILE_BYTES};
+
+/// Returns the absolute paths of the attachments. Fails if one cannot be read or if two have the same file
+/// name.
+pub(crate) fn resolve_attachments(
+    session: &CommandContext,
+    files: &[PathBuf],
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut out: Vec<PathBuf> = Vec::new();
+    for file in files {
+        let path = session.dir.join(file);
+        let unreadable = |source| UsageError::Unreadable { path: file.clone(), source };
+        regular_file::open(&path, LinkPolicy::Follow).map_err(unreadable)?;
+        if out.iter().any(|other| other.file_name() == path.file_name()) {
+            return Err(unreadable(std::io::Error::other("another file of this name is given along")).into());
+        }
+        out.push(path);
+    }
+    Ok(out)
+}
+
+/// Reads a prompt from a file, or from standard input with `-`.
+pub(crate) fn read_prompt(file: &Path) -> Result<String, Failure> {
+    let is_stdin = file == Path::new("-");
+    let display_path = if is_stdin { Path::new("standard input") } else { file };
+    let unreadable = |source| UsageError::Unreadable { path: display_path.to_owned(), source };
+    let mut bytes = Vec::new();
+    if is_stdin {
+        std::io::stdin().take(MAX_STORE_FILE_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
+    } else {
+        bytes = regular_file::read_user_file(file, MAX_STORE_FILE_BYTES).map_err(unreadable)?;
+    }
+    String::from_utf8(bytes)
+        .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
+}
+
+/// Writes a file, and creates its parent folders.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let unwritable = |source| UsageError::Unwritable { path: path.to_owned(), source };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(unwritable)?;
+    }
+    std::fs::write(path, bytes).map_err(unwritable)?;
+    Ok(())
+}

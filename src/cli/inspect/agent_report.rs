@@ -1,0 +1,24 @@
+//! An agent's report on its task, as text.
+
+use crate::cli::invocation::context::CommandContext;
+use crate::store::records::agent::ReportRecord;
+use crate::terminal_text;
+
+/// Prints an agent's report, one labeled line per line of text.
+pub(crate) fn print_report(session: &CommandContext, report: &ReportRecord) {
+    let print_field = |key: &str, value: &str| {
+        session.ui.print_line(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
+    };
+    let print_section = |key: &str, texts: &[String]| {
+        for text in texts {
+            for (n, text) in terminal_text::escape_lines(text).enumerate() {
+                print_field(if n == 0 { key } else { "" }, &text);
+            }
+        }
+    };
+    print_section("reported", report.status.as_slice());
+    print_section("found", &report.findings);
+    print_section("to do", &report.human_steps);
+    let run_suffix = if report.run == 0 { String::new() } else { format!(", in run {}", report.run) };
+    print_field("", &format!("said {}{run_suffix}", report.at.to_local_text()));
+}

@@ -1,0 +1,127 @@
+//! The `git proq compare` command.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::{comparison_table, lane_diff};
+use crate::cli::arguments::candidates::lane_and_group_names;
+use crate::cli::invocation::approval_prompt;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::conflict_grid;
+use crate::explain::Exit;
+use crate::interrupt;
+use crate::lane::inspection::attempts;
+use crate::merge::comparison::compare;
+use crate::merge::comparison::compare::{AttemptSummary, CheckSource, Comparison};
+use crate::merge::types::outcome::CheckStatus;
+use crate::store::records::lane_state::LaneState;
+
+/// Show attempts at one task side by side
+///
+/// GROUP is the name that they were made with (`git proq spawn --count`). What is committed counts: how much each changes,
+/// whether it would merge into its base and with the others, which files it alone changes, and what its runs took.
+///
+/// `checks` says what is known of the verify.commands and the lane's own on what would land. With --check they are run now,
+/// in the worktrees for checks. Nothing lands, and no lane changes.
+///
+/// Examples:
+///     git proq compare pay
+///     git proq compare pay --check
+///     git proq compare --diff pay-1 pay-3
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "git proq compare [OPTIONS] GROUP\n       git proq compare [OPTIONS] LANE...")]
+pub(crate) struct Compare {
+    /// The lanes, or the name of a group
+    #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(lane_and_group_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Run the checks now
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Check with CMD too, a line for the shell, after the verify.commands; may be given again
+    #[arg(long, value_name = "CMD", requires = "check", value_hint = clap::ValueHint::CommandString)]
+    pub(crate) verify: Vec<String>,
+    /// Check up to N states at the same time
+    #[arg(long, short, value_name = "N", requires = "check", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// Print the diffs, one after the other, instead; JSON has the names of the files in any case
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) diff: bool,
+}
+
+/// Maximum number of files listed among those that only one attempt changes.
+const MAX_FILES_NAMED: usize = 5;
+
+pub(crate) fn run(session: &CommandContext, args: &Compare) -> CommandResult {
+    let project = session.project()?;
+    // The comparison creates temporary folders, which an interrupt must remove.
+    interrupt::defer_signals();
+    let lanes = attempts::lanes_by_name(&project, &args.lanes)?;
+    if args.diff && !session.ui.json {
+        for lane in &lanes {
+            session.ui.print_line(console::style(format!("lane {}", lane.name)).bold().to_string());
+            lane_diff::print_diff(session, &project, lane, false)?;
+        }
+        return Ok(Exit::Success);
+    }
+    let checking = if args.check {
+        approval_prompt::confirm_before_landing(
+            session,
+            &project,
+            lanes.iter().map(|lane| lane.base.clone()),
+            None,
+        )?;
+        CheckSource::Run { extra_commands: &args.verify, jobs: args.jobs.map(usize::from) }
+    } else {
+        CheckSource::Cached
+    };
+    let comparison = compare::compare_attempts(&project, &lanes, checking)?;
+    if session.ui.json {
+        session.ui.print_long_json(&comparison);
+    } else {
+        print_comparison(session, args, &comparison);
+    }
+    Ok(Exit::Success)
+}
+
+fn print_comparison(session: &CommandContext, args: &Compare, comparison: &Comparison) {
+    let width = crate::cli::terminal::table::terminal_width().unwrap_or(comparison_table::DEFAULT_WIDTH);
+    for table in comparison_table::render_tables(comparison, width) {
+        session.ui.print_line(table);
+        session.ui.print_line("");
+    }
+    for attempt in comparison.attempts.iter().filter(|attempt| !attempt.exclusive_files.is_empty()) {
+        if comparison.attempts.len() > 1 {
+            let named: Vec<String> =
+                attempt.exclusive_files.iter().take(MAX_FILES_NAMED).map(ToString::to_string).collect();
+            let more = attempt.exclusive_files.len().saturating_sub(MAX_FILES_NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            session.ui.print_line(format!("only {}: {}{more}", attempt.lane, named.join(", ")));
+        }
+    }
+    for line in conflict_grid::pair_lines(&comparison.pairs) {
+        session.ui.print_line(line);
+    }
+    for attempt in &comparison.attempts {
+        let CheckStatus::Failed { command, ended, tail } = &attempt.checks else { continue };
+        session.ui.print_line(format!("{}: `{command}` failed ({ended})", attempt.lane));
+        for line in tail {
+            session.ui.print_line(format!("    {}", console::strip_ansi_codes(line)));
+        }
+        if tail.is_empty() {
+            session.ui.hint(format!("all that it wrote: git proq logs {} --check", attempt.lane));
+        }
+    }
+    if !args.check && comparison.attempts.iter().any(|attempt| attempt.checks == CheckStatus::Unknown) {
+        session.ui.hint(format!("run the checks now: git proq compare --check {}", args.lanes.join(" ")));
+    }
+    let is_landable = |attempt: &&AttemptSummary| {
+        attempt.group.is_some()
+            && attempt.state == LaneState::Done
+            && !matches!(attempt.checks, CheckStatus::Failed { .. })
+    };
+    if let Some(first) = comparison.attempts.iter().find(is_landable) {
+        let others = if comparison.attempts.len() > 1 { ", discarding the others" } else { "" };
+        session.ui.hint(format!("land one{others}: git proq pick {}", first.lane));
+    }
+}

@@ -1,0 +1,212 @@
+//! Side-by-side comparison of attempts: a column per attempt, as many as fit the width, and further tables
+//! below for the others.
+
+use console::{measure_text_width, style, truncate_str};
+
+use crate::cli::terminal::{ui, usage};
+use crate::merge::comparison::compare::{AttemptSummary, Comparison};
+use crate::merge::comparison::forecast::report::{ForecastPair, PairResult as Meeting};
+use crate::merge::types::outcome::CheckStatus;
+
+/// Width of the tables in terminal columns if stdout is no terminal.
+pub(crate) const DEFAULT_WIDTH: usize = 80;
+/// Minimum width, in terminal columns, to which attempts' columns are narrowed so that all attempts fit into
+/// one table.
+const MIN_COLUMN_WIDTH: usize = 18;
+/// Number of blanks between two columns.
+const GAP: usize = 2;
+
+/// Row of the comparison: its label, and the function that renders its cell for an attempt.
+type RowSpec = (&'static str, fn(&Comparison, &AttemptSummary) -> String);
+
+/// Rows of the comparison, from top to bottom. A table leaves a row out if it is empty for all its attempts.
+const ROWS: &[RowSpec] = &[
+    ("agent", |_, attempt| attempt.agent.clone().unwrap_or_default()),
+    ("state", |_, attempt| ui::styled_state(attempt.state)),
+    ("from", fork_point),
+    ("commits", |_, attempt| attempt.commits.map_or_else(|| "?".to_owned(), |n| n.to_string())),
+    ("changes", uncommitted_cell),
+    ("files", |_, attempt| attempt.files.len().to_string()),
+    ("lines", changed_lines_cell),
+    ("only here", exclusive_files_cell),
+    ("checks", checks_cell),
+    ("merges", merge_forecast),
+    ("with others", conflicts_with_others),
+    ("run time", run_time_cell),
+    ("tokens", tokens_cell),
+    ("cost", cost_cell),
+];
+
+/// Renders the comparison as tables that are at most `width` columns wide, to be printed one below the other.
+pub(crate) fn render_tables(comparison: &Comparison, width: usize) -> Vec<String> {
+    let label_width = ROWS.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let all_cells =
+        comparison.attempts.iter().map(|attempt| attempt_cells(comparison, attempt)).collect::<Vec<_>>();
+    let widest = |cells: &Vec<String>| cells.iter().map(|cell| measure_text_width(cell)).max().unwrap_or(0);
+    let natural_width = all_cells.iter().map(widest).max().unwrap_or(0).max(1);
+    let available_width = width.saturating_sub(label_width).max(GAP + MIN_COLUMN_WIDTH);
+    // As many as fit at their full width; narrower columns if all attempts then fit into one table.
+    let full_width_count = (available_width / (natural_width + GAP)).max(1);
+    let narrow_count = available_width / (MIN_COLUMN_WIDTH.min(natural_width) + GAP);
+    let columns_per_table =
+        if narrow_count >= all_cells.len() { all_cells.len().max(1) } else { full_width_count };
+    let column_width = natural_width.min((available_width / columns_per_table).saturating_sub(GAP)).max(1);
+    all_cells.chunks(columns_per_table).map(|group| render_table(group, label_width, column_width)).collect()
+}
+
+/// Returns the name of an attempt, followed by its cell of every row.
+fn attempt_cells(comparison: &Comparison, attempt: &AttemptSummary) -> Vec<String> {
+    std::iter::once(attempt.lane.clone())
+        .chain(ROWS.iter().map(|(_, render_cell)| render_cell(comparison, attempt)))
+        .collect()
+}
+
+fn render_table(columns: &[Vec<String>], label: usize, column_width: usize) -> String {
+    let names = std::iter::once("").chain(ROWS.iter().map(|(name, _)| *name));
+    let mut out = Vec::new();
+    for (row, name) in names.enumerate() {
+        if row > 0 && columns.iter().all(|cells| cells[row].is_empty()) {
+            continue;
+        }
+        let mut line = format!("{name:label$}");
+        for cells in columns {
+            // Attempts of one task differ in the end of their name.
+            let cell = if row == 0 {
+                style(truncate_start(&cells[row], column_width)).bold().to_string()
+            } else {
+                cells[row].clone()
+            };
+            let cell = truncate_str(&cell, column_width, "…");
+            let pad = column_width.saturating_sub(measure_text_width(&cell));
+            line.push_str(&format!("{:GAP$}{cell}{:pad$}", "", ""));
+        }
+        out.push(line.trim_end().to_owned());
+    }
+    out.join("\n")
+}
+
+/// Shortens a name to `width` characters by cutting its start, marked by `…`. Names are ASCII.
+fn truncate_start(name: &str, width: usize) -> String {
+    let count = name.chars().count();
+    if count <= width {
+        return name.to_owned();
+    }
+    let end: String = name.chars().skip(count + 1 - width).collect();
+    format!("…{end}")
+}
+
+/// Formats the commit and base that an attempt starts from; empty if all attempts start from the same.
+fn fork_point(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+    let has_same_start =
+        |other: &AttemptSummary| (&other.base, other.start) == (&attempt.base, attempt.start);
+    if comparison.attempts.iter().all(has_same_start) {
+        String::new()
+    } else {
+        format!("{} {}", attempt.start.short(), attempt.base)
+    }
+}
+
+fn uncommitted_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+    let any_uncommitted = comparison.attempts.iter().any(|other| other.uncommitted.is_some_and(|n| n > 0));
+    match attempt.uncommitted {
+        _ if !any_uncommitted => String::new(),
+        Some(0) => "-".to_owned(),
+        Some(n) => format!("{} uncommitted", ui::pluralize(n, "file")),
+        None => "?".to_owned(),
+    }
+}
+
+fn changed_lines_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
+    let sum_of = |line_count: fn(&crate::git::status::diff::FileLineCounts) -> Option<usize>| {
+        attempt.files.iter().filter_map(line_count).sum::<usize>()
+    };
+    match (sum_of(|file| file.added), sum_of(|file| file.removed)) {
+        (0, 0) => "-".to_owned(),
+        (added, removed) => format!("+{added} -{removed}"),
+    }
+}
+
+fn exclusive_files_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+    match attempt.exclusive_files.len() {
+        _ if comparison.attempts.len() < 2 => String::new(),
+        0 => "-".to_owned(),
+        n => ui::pluralize(n, "file"),
+    }
+}
+
+fn checks_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
+    match &attempt.checks {
+        CheckStatus::NoChecks => String::new(),
+        CheckStatus::Unknown => style("not known").dim().to_string(),
+        CheckStatus::Passed => style("passed").green().to_string(),
+        CheckStatus::Failed { .. } => style("failed").red().to_string(),
+    }
+}
+
+/// Formats the merge forecast of an attempt with its base.
+fn merge_forecast(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+    let base_pair = comparison.pairs.iter().find(|pair| pair.with_base && pair.theirs == attempt.lane);
+    match base_pair.map(|pair| &pair.result) {
+        None => "-".to_owned(),
+        Some(Meeting::Clean) => style("cleanly").green().to_string(),
+        Some(Meeting::Conflict { conflicts }) => {
+            style(format!("conflict in {}", ui::pluralize(conflicts.len(), "file"))).yellow().to_string()
+        }
+        Some(Meeting::Unknown { .. }) => "?".to_owned(),
+    }
+}
+
+/// Formats how many of the other attempts this attempt would conflict with.
+fn conflicts_with_others(comparison: &Comparison, attempt: &AttemptSummary) -> String {
+    let involves_attempt =
+        |pair: &&ForecastPair| !pair.with_base && (pair.ours == attempt.lane || pair.theirs == attempt.lane);
+    let pairs: Vec<&ForecastPair> = comparison.pairs.iter().filter(involves_attempt).collect();
+    match pairs.iter().filter(|pair| pair.result.is_conflict()).count() {
+        _ if comparison.attempts.len() < 2 => String::new(),
+        _ if pairs.is_empty() => "-".to_owned(),
+        0 => "no conflicts".to_owned(),
+        n => format!("conflicts with {n}"),
+    }
+}
+
+fn run_time_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
+    match attempt.costs.runs {
+        0 => String::new(),
+        1 => duration_text(attempt.costs.seconds),
+        n => format!("{}, {n} runs", duration_text(attempt.costs.seconds)),
+    }
+}
+
+fn tokens_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
+    // Cached input tokens count too, though they cost less.
+    attempt
+        .costs
+        .tokens
+        .map_or_else(String::new, |usage| format!("{} in, {} out", usage.total_input(), usage.output))
+}
+
+fn cost_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
+    attempt.costs.cost.map_or_else(String::new, usage::cost_text)
+}
+
+/// Formats a duration for a table: `12s`, `5m 12s`, `3h 5m`.
+fn duration_text(seconds: u64) -> String {
+    let rounded = ui::short_duration(std::time::Duration::from_secs(seconds));
+    match seconds {
+        0..60 => rounded,
+        60..3600 => format!("{rounded} {}s", seconds % 60),
+        3600..86400 => format!("{rounded} {}m", seconds % 3600 / 60),
+        _ => format!("{rounded} {}h", seconds % 86400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_end_of_long_names() {
+        assert_eq!(truncate_start("implement-payments-1", 20), "implement-payments-1");
+        assert_eq!(truncate_start("implement-payments-12", 10), "…yments-12");
+    }
+}

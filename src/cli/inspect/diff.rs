@@ -1,0 +1,50 @@
+//! The `git proq diff` command.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+use super::lane_diff::{print_diff, with_compared_commits};
+use crate::cli::arguments::candidates::lane_names;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::explain::Exit;
+use crate::git::RepoPath;
+
+/// Show what a lane changes, uncommitted work included
+///
+/// Compared with the commit where it left its base.
+///
+/// Examples:
+///     git proq diff payments
+///     git proq diff --stat payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Diff {
+    /// The lane whose changes to show
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// Only which files change, and how much
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
+
+#[derive(Serialize)]
+struct DiffOutput {
+    lane: String,
+    from: String,
+    files: Vec<RepoPath>,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Diff) -> CommandResult {
+    let project = session.project()?;
+    let lane = project.lane(&args.lane)?;
+    if session.ui.json {
+        let (from, files) = with_compared_commits(session, &project, &lane, |there, from, to| {
+            Ok((from, project.repo.changed_files(there, from, to)?))
+        })?;
+        session.ui.print_json(DiffOutput { lane: lane.name, from: from.to_string(), files });
+    } else {
+        print_diff(session, &project, &lane, args.stat)?;
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,100 @@
+//! The `git proq events` command.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::event::log::{Event, last_event_number};
+use crate::event::reader::EventReader;
+use crate::explain::Exit;
+
+/// Print what happened: lanes made, agents ended, landings
+///
+/// Each event has a number, one more than the one before it. A program that remembers the last one it has seen goes on from
+/// there with --since.
+///
+/// Examples:
+///     git proq events --last 20
+///     git proq events -f --json | jq --unbuffered -r .message
+///     git proq events -f --since 120 --json
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Events {
+    /// Go on with what happens from now on; in JSON, one object a line
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print only the last N; with --follow, begin with them
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<usize>,
+    /// Print only what came after number N; with --follow, begin with it
+    #[arg(long, value_name = "N", conflicts_with = "last")]
+    pub(crate) since: Option<u64>,
+}
+
+/// Interval at which a followed event log is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Serialize)]
+struct EventsOutput {
+    events: Vec<Event>,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Events) -> CommandResult {
+    let project = session.project()?;
+    // Following starts with new events, unless past ones are requested.
+    let wants_past = args.last.is_some() || args.since.is_some();
+    let start_after = match args.since {
+        Some(number) => number,
+        None if args.follow && !wants_past => last_event_number(&project.store)?,
+        None => 0,
+    };
+    let mut reader = EventReader::start_after(&project.store, start_after);
+    let mut events = reader.poll()?;
+    let first = events.first().map(|event| event.n);
+    if let Some((since, first)) =
+        args.since.zip(first).filter(|(since, first)| *first > since.saturating_add(1))
+    {
+        let first_expired = since.saturating_add(1);
+        session.ui.warn(format!(
+            "events {first_expired} to {} are not kept any more (event.keep): these begin with number {first}",
+            first - 1
+        ));
+    }
+    let max_events = args.last.unwrap_or(usize::MAX);
+    events.drain(..events.len().saturating_sub(max_events));
+    if session.ui.json && !args.follow {
+        session.ui.print_json(EventsOutput { events });
+        return Ok(Exit::Success);
+    }
+    if events.is_empty() && max_events > 0 && (wants_past || !args.follow) {
+        session.ui.status(if reader.last_number() == 0 {
+            "nothing has happened yet"
+        } else {
+            "nothing has happened since"
+        });
+    }
+    print_events(session, &events);
+    if !args.follow {
+        return Ok(Exit::Success);
+    }
+    loop {
+        std::thread::sleep(POLL_INTERVAL);
+        let new = reader.poll()?;
+        print_events(session, &new);
+        for event in &new {
+            session.ui.notify_terminal(&project, event);
+        }
+    }
+}
+
+fn print_events(session: &CommandContext, events: &[Event]) {
+    for event in events {
+        if session.ui.json {
+            session.ui.print_json_line(event);
+        } else {
+            session.ui.print_line(format!("{} {:>4}  {}", event.at, event.n, event.message));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The changes of a lane, compared with the commit that it forked from.
+
+use std::io::IsTerminal;
+
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::terminal::log_sanitizer::LogSanitizer;
+use crate::git::Oid;
+use crate::git::program::command::PrintChunk;
+use crate::git::status::diff::DiffWorktree;
+use crate::lane::Project;
+use crate::store::records::lane::LaneRecord;
+
+/// Prints the changes of a lane in git's format.
+pub(crate) fn print_diff(
+    session: &CommandContext,
+    project: &Project,
+    lane: &LaneRecord,
+    stat: bool,
+) -> Result<(), Failure> {
+    with_compared_commits(session, project, lane, |there, from, to| {
+        let mut plain_output = LogSanitizer::default();
+        let mut print = |chunk: &[u8]| session.ui.print_bytes(&plain_output.sanitize_chunk(chunk));
+        let print: Option<PrintChunk<'_>> =
+            if std::io::stdout().is_terminal() { Some(&mut print) } else { None };
+        project.repo.show_diff(there, from, to, stat, print)?;
+        session.ui.print_bytes(&plain_output.finish());
+        Ok(())
+    })
+}
+
+/// Calls `compare` with the commit from which a lane's changes are counted and the location of those changes.
+/// That is the lane's worktree, untracked files included. If the worktree is gone, it is the tip of the
+/// branch.
+pub(crate) fn with_compared_commits<T>(
+    session: &CommandContext,
+    project: &Project,
+    lane: &LaneRecord,
+    compare: impl FnOnce(&DiffWorktree, Oid, Option<Oid>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let tip = project.repo.require_commit(&format!("refs/heads/{}", lane.kind.branch))?;
+    // The current fork point: the base may have been merged into the lane since.
+    let from = match project.repo.branch_tip(&lane.base)? {
+        Some(base) => project.repo.merge_base(tip, base)?.unwrap_or(lane.start),
+        None => lane.start,
+    };
+    // Without the worktree, only commits can be compared.
+    if !lane.path.exists() {
+        return compare(&DiffWorktree::with_tracked_files(project.repo.command_dir()), from, Some(tip));
+    }
+    let (untracked, unreadable) = DiffWorktree::list_untracked(&project.repo, &lane.path)?;
+    for path in unreadable {
+        session.ui.warn(format!("{path} is left out: it cannot be read"));
+    }
+    if untracked.is_empty() {
+        return compare(&DiffWorktree::with_tracked_files(&lane.path), from, None);
+    }
+    let scratch = project.store.layout().create_scratch()?;
+    compare(
+        &DiffWorktree::with_untracked_files(&project.repo, &lane.path, &untracked, scratch.path())?,
+        from,
+        None,
+    )
+}

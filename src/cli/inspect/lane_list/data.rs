@@ -1,0 +1,48 @@
+//! The data that a list of lanes shows.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::agent::task_loop::loop_status::LoopStatus;
+use crate::lane::inspection::list::LaneView;
+use crate::merge::comparison::forecast::report::Forecast;
+use crate::preview::main_checkout::PreviewStatus;
+use crate::store::records::lane::AnyLane;
+use crate::store::records::run::RunSummary;
+use crate::swarm::landing::batch_landing::UnlandedBatch;
+
+/// All data that a list shows.
+pub(crate) struct LaneList {
+    pub(crate) views: Vec<LaneView>,
+    pub(crate) stored: StoredInfo,
+    pub(crate) unrecorded_worktrees: Vec<PathBuf>,
+    /// Batches that no scheduler runs now, and whose branches have commits that their bases lack.
+    pub(crate) unlanded: Vec<UnlandedBatch>,
+    /// The conflict forecast; `None` if it failed.
+    pub(crate) forecast: Option<Forecast>,
+}
+
+/// Data of a list that is available at once, from records.
+pub(crate) struct StoredInfo {
+    pub(crate) past: Vec<(String, AnyLane)>,
+    pub(crate) preview: Option<PreviewStatus>,
+    /// Usage of all runs of a lane, by lane name; `None` unless requested.
+    pub(crate) usage: Option<BTreeMap<String, RunSummary>>,
+    /// Progress of the tasks that are folders with steps, by lane name.
+    pub(crate) tasks: BTreeMap<String, LoopStatus>,
+}
+
+pub(crate) fn missing_parts(view: &LaneView) -> Vec<&'static str> {
+    let mut out = Vec::new();
+    if view.is_folder_missing {
+        out.push("worktree");
+    }
+    if view.tip.is_none() && view.lane.branch().is_some() {
+        out.push("branch");
+    }
+    out
+}
+
+pub(crate) fn is_previewed(stored: &StoredInfo, name: &str) -> bool {
+    stored.preview.as_ref().is_some_and(|s| s.is_shown && s.lane == name)
+}

@@ -1,0 +1,140 @@
+//! JSON output of `git proq list --json`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::conflicts::LaneConflicts;
+use super::data::{LaneList, is_previewed, missing_parts};
+use crate::agent::task_loop::loop_status::LoopStatus;
+use crate::git::worktrees::broken_worktree::WorktreeDefect;
+use crate::lane::inspection::list::LaneView;
+use crate::store::paths::path_form;
+use crate::store::records::batched::BatchLane;
+use crate::store::records::lane::{AnyLane, LanePurpose};
+use crate::store::records::lane_state::LaneState;
+use crate::store::records::run::RunSummary;
+
+/// JSON record of one lane.
+#[derive(Serialize)]
+struct LaneRow {
+    name: String,
+    title: String,
+    state: LaneState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    /// The purpose of a lane that has nothing to land.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<LanePurpose>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    #[serde(with = "path_form")]
+    path: PathBuf,
+    base: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+    /// The batch and the task of the lane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<BatchLane>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tip: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uncommitted: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflicts: Option<LaneConflicts>,
+    /// The usage of all runs of the lane, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "account")]
+    usage: Option<RunSummary>,
+    /// The progress of the task, if it is a folder with steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<LoopStatus>,
+    /// Number of messages that wait for the lane's agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<usize>,
+    previewed: bool,
+    missing: Vec<&'static str>,
+    /// The reason why the lane's worktree is broken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<&'static str>,
+    created: String,
+    updated: String,
+}
+
+#[derive(Serialize)]
+pub(crate) struct ListOutput {
+    lanes: Vec<LaneRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<String>,
+    unrecorded: Vec<String>,
+    /// Ids of the batches that no scheduler runs now, with work that has not landed on their bases.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unlanded_batches: Vec<String>,
+}
+
+pub(crate) fn to_output(lane_list: &LaneList) -> ListOutput {
+    let mut lanes: Vec<LaneRow> = lane_list.views.iter().map(|view| view_row(lane_list, view)).collect();
+    for (name, lane) in &lane_list.stored.past {
+        lanes.push(LaneRow { name: name.clone(), ..record_row(lane) });
+    }
+    ListOutput {
+        lanes,
+        preview: lane_list.stored.preview.as_ref().map(|s| s.lane.clone()),
+        unrecorded: lane_list.unrecorded_worktrees.iter().map(|p| path_form::to_text(p)).collect(),
+        unlanded_batches: lane_list.unlanded.iter().map(|open| open.batch.id.clone()).collect(),
+    }
+}
+
+fn view_row(lane_list: &LaneList, view: &LaneView) -> LaneRow {
+    LaneRow {
+        state: view.state,
+        detail: view.detail.clone(),
+        tip: view.tip.map(|t| t.to_string()),
+        ahead: view.distance.map(|d| d.ahead),
+        behind: view.distance.map(|d| d.behind),
+        uncommitted: view.dirty.as_ref().map(|d| d.entries.len()),
+        conflicts: LaneConflicts::from_forecast(lane_list.forecast.as_ref(), &view.lane.name),
+        waiting: Some(view.pending_messages).filter(|n| *n > 0),
+        task: lane_list.stored.tasks.get(&view.lane.name).cloned(),
+        usage: lane_list.stored.usage.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
+        previewed: is_previewed(&lane_list.stored, &view.lane.name),
+        missing: missing_parts(view),
+        broken: view.broken.map(WorktreeDefect::describe),
+        ..record_row(&view.lane)
+    }
+}
+
+fn record_row(lane: &AnyLane) -> LaneRow {
+    LaneRow {
+        name: lane.name.clone(),
+        title: lane.title.clone(),
+        state: lane.state,
+        detail: lane.detail.clone(),
+        mode: lane.purpose(),
+        branch: lane.branch().map(str::to_owned),
+        path: lane.path.clone(),
+        base: lane.base.clone(),
+        agent: lane.agent.clone(),
+        group: lane.group.clone(),
+        batch: lane.batch.clone(),
+        tip: None,
+        ahead: None,
+        behind: None,
+        uncommitted: None,
+        conflicts: None,
+        usage: None,
+        task: None,
+        waiting: None,
+        previewed: false,
+        missing: Vec::new(),
+        broken: None,
+        created: lane.created.to_string(),
+        updated: lane.updated.to_string(),
+    }
+}

@@ -1,0 +1,39 @@
+//! Lookup of present and removed lanes by the names that users type.
+
+use std::path::PathBuf;
+
+use crate::cli::invocation::failure::Failure;
+use crate::lane;
+use crate::lane::Project;
+use crate::store::records::lane::AnyLane;
+
+/// Finds a lane, a removed lane by `name@N`, or the newest lane of a batch's task. Returns its record and the
+/// folder of its records.
+pub(crate) fn find_lane(project: &Project, name: &str) -> Result<(AnyLane, PathBuf), Failure> {
+    if let Some((dir, lane)) = project.past_lane(name)? {
+        return Ok((lane, dir));
+    }
+    let lane = match project.any_lane(name) {
+        Err(e @ lane::Error::UnknownLane { .. }) => {
+            return find_task_lane(project, name)?.ok_or_else(|| e.into());
+        }
+        lane => lane?,
+    };
+    let dir = project.store.layout().lane(&lane.name);
+    Ok((lane, dir))
+}
+
+/// Finds the newest lane of a batch's task by the task's name in the plan, removed lanes included.
+fn find_task_lane(project: &Project, task: &str) -> Result<Option<(AnyLane, PathBuf)>, Failure> {
+    let layout = project.store.layout();
+    let present = project.all_lanes()?.into_iter().map(|lane| {
+        let dir = layout.lane(&lane.name);
+        (lane, dir)
+    });
+    let past = project.all_past_lanes().into_iter();
+    let past = past.map(|(name, lane)| (lane, layout.history().join(name)));
+    let is_of_task = |lane: &AnyLane| {
+        lane.batch.as_ref().is_some_and(|batch_lane| batch_lane.task.eq_ignore_ascii_case(task))
+    };
+    Ok(present.chain(past).filter(|(lane, _)| is_of_task(lane)).max_by_key(|(lane, _)| lane.created))
+}

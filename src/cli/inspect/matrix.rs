@@ -1,0 +1,157 @@
+//! The `git proq matrix` command.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use console::style;
+
+use crate::cli::arguments::candidates::lane_names;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::conflict_grid;
+use crate::explain::Exit;
+use crate::interrupt;
+use crate::lane::Project;
+use crate::merge;
+use crate::merge::comparison::forecast::compute;
+use crate::merge::comparison::forecast::compute::ForecastRequest;
+use crate::merge::comparison::forecast::report::Forecast;
+use crate::merge::comparison::overlap;
+use crate::store::records::lane::LaneRecord;
+
+/// Show which lanes get along
+///
+/// Every lane is compared with its base and with every other lane of that base, as if one were merged into the other, with
+/// what is uncommitted in it. Where two conflict, the paths and lines are named; line numbers are those of the first of the
+/// two. Nothing is changed. Two lanes that did not conflict before are an event, `lane.overlap`, as they are when a run ends.
+///
+/// Examples:
+///     git proq matrix
+///     git proq matrix payments auth
+///     git proq matrix --json | jq -r '.pairs[] | select(.result == "conflict") | .ours + " " + .theirs'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Matrix {
+    /// These lanes only
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    lanes: Vec<String>,
+    /// Leave out what is uncommitted; faster with many lanes
+    #[arg(long)]
+    committed: bool,
+    /// Show it anew whenever something has changed; in JSON, one object a line
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Shortest pause between two forecasts with `--watch`.
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+/// Factor by which the pause between two forecasts exceeds the time that the last one took.
+const IDLE_FACTOR: u32 = 10;
+/// Interval at which a pause checks for Ctrl-C.
+const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(session: &CommandContext, args: &Matrix) -> CommandResult {
+    let project = session.project()?;
+    // The forecast creates a temporary folder, which has to be removed on Ctrl-C too.
+    interrupt::defer_signals();
+    if args.watch {
+        return watch(session, &project, args);
+    }
+    let forecast = compute_forecast(&project, args)?;
+    if session.ui.json {
+        session.ui.print_long_json(&forecast);
+    } else {
+        print_forecast(session, &forecast);
+    }
+    Ok(Exit::Success)
+}
+
+fn compute_forecast(project: &Project, args: &Matrix) -> Result<Forecast, merge::Error> {
+    let all_lanes = project.lanes()?;
+    let lanes = match args.lanes.as_slice() {
+        [] => all_lanes.clone(),
+        names => find_lanes(project, names)?,
+    };
+    let uncommitted = !args.committed;
+    let forecast = compute::forecast_lanes(
+        project,
+        ForecastRequest { lanes, include_uncommitted: uncommitted, time_limit: None, only_lane: None },
+    )?;
+    // The event log serves watchers. A forecast is returned even where the log cannot be written.
+    drop(overlap::report_overlaps(project, &all_lanes, &forecast, uncommitted, None));
+    Ok(forecast)
+}
+
+fn find_lanes(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, merge::Error> {
+    let mut lanes = Vec::new();
+    for name in names {
+        lanes.push(project.lane(name)?);
+    }
+    lanes.sort_by(|a, b| a.name.cmp(&b.name));
+    lanes.dedup_by(|a, b| a.name == b.name);
+    Ok(lanes)
+}
+
+/// Prints the forecast each time it changes, until Ctrl-C.
+fn watch(session: &CommandContext, project: &Project, args: &Matrix) -> CommandResult {
+    let mut last_shown = None;
+    loop {
+        let started = Instant::now();
+        let forecast = compute_forecast(project, args);
+        if interrupt::check().is_err() {
+            return Ok(Exit::Signal(interrupt::received_signal()));
+        }
+        let forecast = forecast?;
+        if last_shown.as_ref() != Some(&forecast) {
+            if session.ui.json {
+                session.ui.print_json_line(&forecast);
+            } else {
+                // Output that is not a terminal gets one forecast after the other.
+                drop(console::Term::stdout().is_term().then(|| console::Term::stdout().clear_screen()));
+                print_forecast(session, &forecast);
+            }
+            last_shown = Some(forecast);
+        }
+        let next_refresh = Instant::now() + MIN_REFRESH_INTERVAL.max(started.elapsed() * IDLE_FACTOR);
+        while Instant::now() < next_refresh {
+            std::thread::sleep(INTERRUPT_POLL_INTERVAL);
+            if interrupt::check().is_err() {
+                return Ok(Exit::Signal(interrupt::received_signal()));
+            }
+        }
+    }
+}
+
+fn print_forecast(session: &CommandContext, forecast: &Forecast) {
+    let ui = session.ui;
+    if forecast.lanes.is_empty() {
+        ui.print_line("no lanes to compare");
+    } else {
+        let width = crate::cli::terminal::table::terminal_width();
+        for grid in conflict_grid::render_grids(forecast, width) {
+            ui.print_line(grid);
+            ui.print_line("");
+        }
+        for line in conflict_grid::conflict_lines(forecast) {
+            ui.print_line(line);
+        }
+        ui.print_line(conflict_grid::summary_line(forecast));
+    }
+    for lane in &forecast.lanes {
+        if let Some(note) = &lane.note {
+            ui.warn(format!("only what is committed in lane '{}' was compared: {note}", lane.lane));
+        }
+    }
+    let mut lanes_by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for skipped_lane in &forecast.skipped {
+        lanes_by_reason.entry(&skipped_lane.reason).or_default().push(&skipped_lane.lane);
+    }
+    if !lanes_by_reason.is_empty() {
+        let entries: Vec<String> = lanes_by_reason
+            .iter()
+            .map(|(reason, lanes)| format!("{} ({reason})", lanes.join(", ")))
+            .collect();
+        ui.status(style(format!("left out: {}", entries.join("; "))).dim().for_stderr().to_string());
+    }
+}

@@ -1,0 +1,89 @@
+//! The records about a lane that `git proq show` prints.
+
+use std::path::{Path, PathBuf};
+
+use crate::agent::task_loop::loop_status;
+use crate::agent::task_loop::loop_status::LoopStatus;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::runs::guest_lane_output;
+use crate::cli::terminal::usage;
+use crate::lane::Project;
+use crate::lane::inspection::list::LaneView;
+use crate::lane::messages::inbox;
+use crate::store::base::record::Record;
+use crate::store::paths::layout::Layout;
+use crate::store::records::agent::ReportRecord;
+use crate::store::records::check::FailedCheckRecord;
+use crate::store::records::conflict::{ConflictRecord, ResolutionRecord};
+use crate::store::records::lane::AnyLane;
+use crate::store::records::lane_state::LaneState;
+use crate::store::records::message::MessageRecord;
+use crate::store::records::run::RunRecord;
+
+/// Everything that `git proq show` prints about a lane, apart from the record of the lane itself.
+pub(crate) struct LaneDetails {
+    pub(crate) task: String,
+    pub(crate) runs: Vec<RunRecord>,
+    pub(crate) task_loop: Option<LoopStatus>,
+    pub(crate) waiting: Vec<MessageRecord>,
+    pub(crate) report: Option<ReportRecord>,
+    pub(crate) conflict: Option<ConflictRecord>,
+    pub(crate) check: Option<FailedCheckRecord>,
+    pub(crate) resolving: Option<ResolutionRecord>,
+    pub(crate) landed_by_hand: bool,
+    /// Text of the last answer, and the file that holds it.
+    pub(crate) last_answer: Option<(String, PathBuf)>,
+    pub(crate) dir: PathBuf,
+}
+
+impl LaneDetails {
+    /// Loads the details of a lane from `dir`, the folder of its records.
+    pub(crate) fn load(
+        project: &Project,
+        lane: &AnyLane,
+        view: Option<&LaneView>,
+        dir: PathBuf,
+    ) -> Result<LaneDetails, Failure> {
+        // A conflict or failed check on record may be outdated. It is shown only while the lane's current
+        // state confirms it.
+        let is_conflict_current =
+            view.is_none_or(|view| view.state == LaneState::Conflict || view.state == lane.state);
+        let is_check_current = lane.state == LaneState::CheckFailed
+            && view.is_none_or(|view| view.state == LaneState::CheckFailed);
+        Ok(LaneDetails {
+            task: crate::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
+            runs: load_runs(&dir, lane.attempt)?,
+            task_loop: loop_status::read_status(&dir, lane)?,
+            waiting: inbox::pending_messages(&dir)?.into_iter().map(|pending| pending.record).collect(),
+            report: ReportRecord::load_if_exists(&dir.join(Layout::REPORT_FILE))?,
+            conflict: ConflictRecord::load_if_exists(&dir.join("conflict.toml"))?
+                .filter(|_| is_conflict_current),
+            check: FailedCheckRecord::load_if_exists(&dir.join("check.toml"))?.filter(|_| is_check_current),
+            resolving: ResolutionRecord::load_if_exists(&dir.join("resolve.toml"))?,
+            last_answer: guest_lane_output::last_answer(&dir, lane)?,
+            landed_by_hand: view.map_or(Ok(false), |view| is_landed_by_hand(project, view))?,
+            dir,
+        })
+    }
+
+    /// Returns the path of the log of the landing after `run`. The file exists only if there was one.
+    pub(crate) fn landing_log(&self, run: &RunRecord) -> PathBuf {
+        self.dir.join(Layout::landing_log_in_lane(run.attempt))
+    }
+}
+
+/// Returns whether the changes of a lane that git-proq did not land are on its base anyway.
+fn is_landed_by_hand(project: &Project, view: &LaneView) -> Result<bool, Failure> {
+    let (Some(tip), None) = (view.tip, &view.lane.landed) else { return Ok(false) };
+    let Some(base) = project.repo.branch_tip(&view.lane.base)? else { return Ok(false) };
+    Ok(project.repo.has_equivalent_changes(base, tip)?)
+}
+
+fn load_runs(dir: &Path, last_attempt: u32) -> Result<Vec<RunRecord>, Failure> {
+    let mut out = Vec::new();
+    for n in 1..=last_attempt {
+        let run = RunRecord::load_if_exists(&dir.join(format!("runs/{n}.toml")))?;
+        out.extend(run.map(|run| RunRecord { summary: usage::current_summary(dir, &run), ..run }));
+    }
+    Ok(out)
+}

@@ -1,0 +1,66 @@
+//! `git proq show --prompt`: prints the prompt that the last run of a lane was given.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::explain::Exit;
+use crate::lane::messages::delivered_messages::read_delivered;
+use crate::store::paths::layout::Layout;
+use crate::store::records::lane::AnyLane;
+
+#[derive(Serialize)]
+struct PromptOutput<'a> {
+    lane: &'a str,
+    run: u32,
+    /// Rules that the agent was given separately from the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<String>,
+    prompt: String,
+    /// Messages delivered while the run was active, each in full.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "told")]
+    delivered: Vec<String>,
+}
+
+/// Prints the prompt of the lane's last run from `dir`, the lane's record folder.
+pub(crate) fn print_prompt(session: &CommandContext, lane: &AnyLane, dir: &Path) -> CommandResult {
+    let run = lane.attempt;
+    let no_run = || UsageError::NoRun { lane: lane.name.clone(), run };
+    let prompt = read_if_exists(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(no_run)?;
+    let rules = read_if_exists(&dir.join(Layout::run_rules_in_lane(run)))?;
+    let delivered = read_delivered(dir, run)?;
+    if session.ui.json {
+        session.ui.print_json(PromptOutput { lane: &lane.name, run, rules, prompt, delivered });
+        return Ok(Exit::Success);
+    }
+    if let Some(rules) = rules {
+        session.ui.status("apart from the prompt:");
+        session.ui.print_text(&rules);
+        session.ui.print_line("");
+        session.ui.status("the prompt:");
+    }
+    for (n, text) in std::iter::once(&prompt).chain(&delivered).enumerate() {
+        if n > 0 {
+            session.ui.print_line("");
+            session.ui.status("then, while it was at work:");
+        }
+        session.ui.print_text(text);
+        if !std::io::stdout().is_terminal() && !text.ends_with('\n') {
+            session.ui.print_line("");
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn read_if_exists(path: &Path) -> Result<Option<String>, Failure> {
+    match crate::regular_file::read_store_file(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(UsageError::Unreadable { path: path.to_owned(), source }.into()),
+    }
+}

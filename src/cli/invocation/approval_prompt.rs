@@ -1,0 +1,105 @@
+//! Prompts for the approval of commands that come with the repository.
+
+use super::confirm::{cannot_prompt_user, confirm};
+use super::context::CommandContext;
+use super::failure::Failure;
+use crate::event::approval::{Approvals, ShellCommand};
+use crate::event::program_info::are_hooks_disabled;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::worktree::set_up::commands::SetUpLevel;
+use crate::lane::{Error, Project};
+use crate::store::records::approval::ApprovalsRecord;
+
+/// Number of characters of a command's id that are displayed, and minimum length of an id that the user
+/// gives.
+pub(crate) const SHORT_ID_LEN: usize = 8;
+
+/// Question before commands are approved.
+pub(crate) const APPROVE_QUESTION: &str = "let them run from now on? [y/N] ";
+
+/// Prompts for approval of `commands` and saves the approval. Does nothing if all commands are approved or
+/// the user cannot be prompted.
+pub(crate) fn confirm_commands(
+    session: &CommandContext,
+    project: &Project,
+    commands: &[ShellCommand],
+) -> Result<(), Failure> {
+    let pending = unapproved_commands(commands);
+    if pending.is_empty() || cannot_prompt_user(session) {
+        return Ok(());
+    }
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    print_commands(session, commands);
+    confirm(APPROVE_QUESTION)?;
+    Ok(save_approvals(project, &approvals, &approvals.with_approved(&pending))?)
+}
+
+/// Prompts for what a landing needs approved, if the user can be prompted: the checks of `bases`, the
+/// pre-merge hooks, and the conflict agent if one runs. Otherwise the landing itself refuses.
+pub(crate) fn confirm_before_landing(
+    session: &CommandContext,
+    project: &Project,
+    bases: impl IntoIterator<Item = String>,
+    agent: Option<&str>,
+) -> Result<(), Failure> {
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    let mut commands: Vec<ShellCommand> = Vec::new();
+    for base in bases {
+        let checks = project.landing_checks(&base)?;
+        let verify_commands = approvals.verify_commands(&checks.layers, &checks.commands);
+        commands.extend(
+            verify_commands.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>(),
+        );
+    }
+    commands.extend(agent.map(|agent| approvals.conflict_agent_command(&project.layers, agent)));
+    if !are_hooks_disabled() {
+        commands.extend(approvals.hook_commands(&project.layers, "pre-merge"));
+    }
+    confirm_commands(session, project, &commands)
+}
+
+/// Prompts for approval of the set-up commands of a new lane, if they will run and the user can be prompted.
+/// Otherwise the creation of the lane refuses.
+pub(crate) fn confirm_set_up(
+    session: &CommandContext,
+    project: &Project,
+    level: SetUpLevel,
+) -> Result<(), Failure> {
+    if level != SetUpLevel::Full || project.settings.set_up.commands.is_empty() {
+        return Ok(());
+    }
+    let approvals = Approvals::load(&project.repo, &project.store)?;
+    confirm_commands(session, project, &approvals.set_up_commands(&project.layers, &project.settings))
+}
+
+pub(crate) fn unapproved_commands(commands: &[ShellCommand]) -> Vec<ShellCommand> {
+    commands.iter().filter(|c| !c.approved).cloned().collect()
+}
+
+pub(crate) fn save_approvals(
+    project: &Project,
+    approvals: &Approvals<'_>,
+    record: &ApprovalsRecord,
+) -> Result<(), Error> {
+    operate(project, "approve", |op| op.save_record(record, &approvals.path))
+}
+
+pub(crate) fn short_id(id: &str) -> &str {
+    id.get(..SHORT_ID_LEN).unwrap_or(id)
+}
+
+pub(crate) fn print_commands(session: &CommandContext, commands: &[ShellCommand]) {
+    for ShellCommand { id, kind, line, source_file: from, approved } in commands {
+        let from = from.as_ref().map_or("your own settings".to_owned(), |p| p.display().to_string());
+        let state = match (approved, from.as_str()) {
+            (true, "your own settings") => "needs no approval",
+            (true, _) => "approved",
+            (false, _) => "not approved",
+        };
+        let id = if *approved && state != "approved" { "-" } else { short_id(id) };
+        session.ui.print_line(format!("{id:<SHORT_ID_LEN$}  {kind}  {line}  ({from}; {state})"));
+    }
+    if commands.is_empty() {
+        session.ui.status("this repository brings no commands");
+    }
+}

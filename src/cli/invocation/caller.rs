@@ -1,0 +1,89 @@
+//! Identity of the caller: the lane in which git-proq runs, by its environment and current folder, never by
+//! an argument.
+
+use super::context::CommandContext;
+use super::failure::Failure;
+use super::usage_error::UsageError;
+use crate::lane::Project;
+use crate::run::report;
+use crate::run::report::CurrentLane;
+
+/// Environment variable that holds the name of the agent's lane.
+const LANE_VARIABLE: &str = "PROQ_LANE";
+
+/// Environment variable that only agent processes have. Hooks and set-up commands do not have it.
+const ATTEMPT_VARIABLE: &str = "PROQ_ATTEMPT";
+
+/// Returns the lane that this process works in.
+///
+/// # Errors
+/// [`lane::Error::NoLaneHere`] outside of all lanes, [`lane::Error::LaneMismatch`] if the environment names
+/// another lane.
+pub(crate) fn current_lane(project: &Project) -> Result<CurrentLane, Failure> {
+    Ok(report::find_current_lane(project, lane_from_env().as_deref())?)
+}
+
+/// Refuses a command that only the user, or the agent that supervises all lanes, may run.
+///
+/// # Errors
+/// [`UsageError::RefusedInLane`] in a lane, or if the environment names one.
+pub(crate) fn refuse_in_lane(session: &CommandContext, project: &Project) -> Result<(), Failure> {
+    match calling_lane(session, project) {
+        Some(lane) => Err(UsageError::RefusedInLane { lane }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a command in a lane if `lanes` contains any other lane.
+///
+/// # Errors
+/// [`UsageError::RefusedInLane`] in a lane, or if the environment names one, unless `lanes` contains no other lane.
+pub(crate) fn refuse_other_lanes(
+    session: &CommandContext,
+    project: &Project,
+    lanes: &[String],
+) -> Result<(), Failure> {
+    match calling_lane(session, project).filter(|own| lanes.iter().any(|lane| lane != own)) {
+        Some(lane) => Err(UsageError::RefusedInLane { lane }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a command of a lane's agent that would change other lanes, their bases or the main checkout.
+/// `lanes` are the lanes that the command changes; empty means that it may change any.
+///
+/// A user in a lane's folder may make the change, and so may commands that the user has configured. A dry run
+/// is always allowed.
+///
+/// # Errors
+/// [`UsageError::NotOwnLane`] for an agent of a lane, unless `lanes` is that lane and no other.
+pub(crate) fn refuse_agent_for_other_lanes(lanes: &[String], dry_run: bool) -> Result<(), Failure> {
+    let is_agent = std::env::var_os(ATTEMPT_VARIABLE).is_some_and(|attempt| !attempt.is_empty());
+    match lane_from_env().filter(|_| is_agent && !dry_run) {
+        Some(own) if lanes.is_empty() || lanes.iter().any(|lane| *lane != own) => {
+            Err(UsageError::NotOwnLane { agent_lane: own }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the name of the lane in which this process runs; `None` outside of all lanes.
+fn calling_lane(session: &CommandContext, project: &Project) -> Option<String> {
+    let current_dir = project.repo.current_worktree().unwrap_or(&session.dir);
+    let is_inside_lane = project.is_lane_worktree_dir(current_dir).unwrap_or(true);
+    match (lane_from_env(), is_inside_lane) {
+        (Some(name), _) => Some(name),
+        (None, true) => Some(report::find_current_lane(project, None).map_or_else(
+            // A lane that is only partly created or removed has no record.
+            |_| current_dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            |own| own.lane.name,
+        )),
+        (None, false) => None,
+    }
+}
+
+/// Returns the lane that the environment names. An empty value names none.
+fn lane_from_env() -> Option<String> {
+    let name = std::env::var_os(LANE_VARIABLE)?.to_string_lossy().into_owned();
+    (!name.is_empty()).then_some(name)
+}

@@ -1,0 +1,40 @@
+//! Context of one command: start folder, output options, and opening of the repository.
+
+use std::path::PathBuf;
+
+use super::failure::Failure;
+use crate::cli::terminal::ui::Ui;
+use crate::explain::Exit;
+use crate::lane::Project;
+
+/// Result of a command: the exit code, or the failure to report.
+pub(crate) type CommandResult = Result<Exit, Failure>;
+
+/// Context of a command, unrelated to an agent's session: the start folder and the output options.
+pub(crate) struct CommandContext {
+    /// The folder that the command was started in, or the one given with `-C`.
+    pub(crate) dir: PathBuf,
+    /// Output of the command.
+    pub(crate) ui: Ui,
+}
+
+impl CommandContext {
+    /// Opens the repository for reading. Recovers what crashed processes left behind first; a failed recovery
+    /// is only a warning.
+    pub(crate) fn project(&self) -> Result<Project, Failure> {
+        let project = Project::open(&self.dir, self.ui.listener())?;
+        if let Err(e) = crate::lane::execution::recovery::recover(&project) {
+            self.ui.warn(e.to_string());
+        }
+        Ok(project)
+    }
+
+    /// Opens the repository for changes. Ctrl-C is deferred to safe points. The command fails if what crashed
+    /// processes left behind cannot be recovered.
+    pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {
+        crate::interrupt::defer_signals();
+        let project = Project::open(&self.dir, self.ui.listener())?;
+        crate::lane::execution::recovery::recover(&project)?;
+        Ok(project)
+    }
+}

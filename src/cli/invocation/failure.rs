@@ -1,0 +1,83 @@
+//! Output of a failure: one line with the error, then its causes and hints.
+
+use console::style;
+use serde::Serialize;
+
+use crate::cli::terminal::ui;
+use crate::explain::{Exit, Explain};
+use crate::{interrupt, store, terminal_text};
+
+/// Error of a command, with its causes and hints.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) Box<dyn Explain>);
+
+impl<E: Explain + 'static> From<E> for Failure {
+    fn from(e: E) -> Failure {
+        Failure(Box::new(e))
+    }
+}
+
+impl From<interrupt::Interrupted> for Failure {
+    fn from(interrupted: interrupt::Interrupted) -> Failure {
+        store::Error::from(interrupted).into()
+    }
+}
+
+/// JSON output of a failure.
+#[derive(Serialize)]
+struct FailureOutput {
+    error: String,
+    causes: Vec<String>,
+    hints: Vec<String>,
+    exit: u8,
+}
+
+/// Prints a failure and returns the exit code.
+pub(crate) fn print_failure(failure: &Failure, json: bool) -> Exit {
+    let error = failure.0.as_ref();
+    let signal = interrupt::received_signal();
+    let exit = if signal == 0 { error.exit() } else { Exit::Signal(signal) };
+    let hints: Vec<String> = error.hints().iter().map(ToString::to_string).collect();
+    let causes = cause_lines(error);
+    let message = match signal {
+        0 => error.to_string(),
+        // After Ctrl-C, git's own error about the same signal would only hide the cause.
+        _ => store::Error::Interrupted.to_string(),
+    };
+    if json {
+        let output = FailureOutput { error: message, causes, hints, exit: exit.code() };
+        ui::Ui { json, quiet: true, verbose: false }.print_json(output);
+        return exit;
+    }
+    ui::print_error("error:", &printable_text(&message), true);
+    for cause in causes {
+        ui::print_error("  caused by:", &printable_text(&cause), false);
+    }
+    for hint in hints {
+        ui::print_error(&style("hint:").cyan().for_stderr().to_string(), &printable_text(&hint), false);
+    }
+    exit
+}
+
+/// Escapes terminal control characters. Names and settings in the text may come from a repository that
+/// another user wrote.
+fn printable_text(text: &str) -> String {
+    terminal_text::escape_lines(text).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the chain of causes, without texts that an earlier line already contains.
+fn cause_lines(error: &dyn Explain) -> Vec<String> {
+    let mut seen_text = error.to_string();
+    let mut out = Vec::new();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string().trim_end().to_owned();
+        if !seen_text.contains(&text) {
+            seen_text.push_str(&text);
+            // Other programs and libraries may write long texts; only the first line is shown.
+            out.push(text.lines().next().unwrap_or_default().to_owned());
+        }
+        source = cause.source();
+    }
+    out
+}

@@ -1,0 +1,268 @@
+//! Errors in how a command was called that clap's grammar cannot find.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use crate::explain::{Exit, Explain};
+
+/// Reason why a command cannot be carried out as it was called.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    /// The current folder no longer exists.
+    #[error("the current folder does not exist any more")]
+    CurrentDirMissing,
+    /// `-C` names a path that is not a folder.
+    #[error("{} is not a folder", dir.display())]
+    NotADir {
+        /// The path as it was given.
+        dir: PathBuf,
+    },
+    /// An argument that the command needs is missing or unusable.
+    #[error("{problem}")]
+    Missing {
+        /// The error message.
+        problem: &'static str,
+        /// A complete command line, for the hint.
+        example: &'static str,
+    },
+    /// No command has the given id.
+    #[error("no command has the ID '{id}'; nothing was changed")]
+    UnknownCommandId {
+        /// The id as it was given.
+        id: String,
+    },
+    /// A flag about landing was given for a run that cannot land.
+    #[error("{flag} does not go with {mode}, which makes nothing that could land; nothing was made")]
+    LandingFlagRefused {
+        /// The mode as an option, such as `--mode plan` or `--in-place`.
+        mode: String,
+        /// The flag about landing.
+        flag: &'static str,
+    },
+    /// `--isolated` was given for a lane that can land. Such a lane always has its own worktree.
+    #[error(
+        "--isolated is for --mode plan and answer: any other lane has a worktree of its own; nothing was made"
+    )]
+    IsolatedRefused,
+    /// A given file cannot be read.
+    #[error("could not read {}", path.display())]
+    Unreadable {
+        /// Path of the file.
+        path: PathBuf,
+        /// The I/O error.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file or folder cannot be written.
+    #[error("could not write {}", path.display())]
+    Unwritable {
+        /// Path of the file.
+        path: PathBuf,
+        /// The I/O error.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file that `git proq plan --init` should create already exists.
+    #[error("{} is there already; it was left as it is", path.display())]
+    InitFileExists {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// The output file already exists, and `--force` was not given.
+    #[error("{} is there already; it was left as it is", path.display())]
+    OutputFileExists {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// The lane has no run with this number.
+    #[error("lane '{lane}' has no run {}", if *run == 0 { "yet".to_owned() } else { run.to_string() })]
+    NoRun {
+        /// Name of the lane.
+        lane: String,
+        /// The number as it was given; 0 for the latest run of a lane that has none.
+        run: u32,
+    },
+    /// No automatic merge has followed a run of the lane.
+    #[error("lane '{lane}' was not landed by itself")]
+    NoAutoMerge {
+        /// Name of the lane.
+        lane: String,
+    },
+    /// No set-up command has run in the lane.
+    #[error("no lane.setup command was run in lane '{lane}'")]
+    NoSetUpRun {
+        /// Name of the lane.
+        lane: String,
+    },
+    /// No check of the lane has failed.
+    #[error("lane '{lane}' has failed no check")]
+    NoFailedCheck {
+        /// Name of the lane.
+        lane: String,
+    },
+    /// An undo needs the user's confirmation, and the user cannot be prompted.
+    #[error("{subject}; nothing was changed")]
+    ConfirmationRequired {
+        /// Why the confirmation is needed.
+        subject: String,
+        /// Number of the operation.
+        number: u64,
+    },
+    /// Commands of the repository need approval, and the user cannot be prompted.
+    #[error("nobody can be asked about the commands of {origin}; nothing was approved")]
+    ApprovalRequired {
+        /// Source of the commands, as text: the repository's `proq.toml`, or a plan.
+        origin: &'static str,
+        /// The arguments of `git proq approve` that select the commands.
+        selection_args: String,
+    },
+    /// The command is refused for an agent in a lane.
+    #[error(
+        "this is for a person, or for the agent that supervises all lanes, and not for one in lane '{lane}'"
+    )]
+    RefusedInLane {
+        /// Name of the agent's lane.
+        lane: String,
+    },
+    /// An agent in a lane would change another lane or a base.
+    #[error(
+        "cannot change other lanes or their bases: this is the agent of lane '{agent_lane}'; nothing was changed"
+    )]
+    NotOwnLane {
+        /// Name of the agent's lane.
+        agent_lane: String,
+    },
+    /// No agent that can supervise lanes is installed.
+    #[error("no agent that can supervise is installed: it takes {}", one_of(known))]
+    NoSupervisingAgent {
+        /// Names of the agents that can supervise lanes.
+        known: Vec<String>,
+    },
+    /// The given agent cannot supervise lanes.
+    #[error("'{agent}' cannot supervise lanes: it takes {}", one_of(known))]
+    CannotSupervise {
+        /// Name of the agent.
+        agent: String,
+        /// Names of the agents that can supervise lanes.
+        known: Vec<String>,
+    },
+    /// The MCP server failed.
+    #[error("the MCP server ended: {reason}")]
+    McpServerFailed {
+        /// Reason of the failure, as text.
+        reason: String,
+    },
+    /// An agent's report has an invalid format.
+    #[error("this is no report: {reason}; what was reported before stays")]
+    InvalidReport {
+        /// Fault of the report, as text.
+        reason: String,
+    },
+    /// The user answered a confirmation prompt with no.
+    #[error("nothing was changed")]
+    Declined,
+    /// A step of the demo failed.
+    #[error("the demo stopped: {failure}")]
+    DemoFailed {
+        /// Description of the failed step.
+        failure: String,
+    },
+}
+
+/// Prints clap's output: help, the version, or an error. git intercepts `git proq --help`, so `--help` is
+/// replaced by `-h` in errors.
+pub(crate) fn print_usage(clap_output: &clap::Error) {
+    if !clap_output.use_stderr() {
+        drop(clap_output.print());
+        return;
+    }
+    let text = clap_output.render();
+    let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
+    let text = match text.rsplit_once("For more information") {
+        Some((before, after)) => format!("{before}For more information{}", after.replace("--help", "-h")),
+        None => text,
+    };
+    crate::cli::terminal::ui::print_inline(&text);
+}
+
+/// Formats names as alternatives: `a, b or c`.
+fn one_of(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} or {last}", all.join(", ")),
+    }
+}
+
+impl Explain for UsageError {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            UsageError::Missing { example, .. } => vec![format!("for example: {example}").into()],
+            UsageError::LandingFlagRefused { mode, flag } if mode == "--in-place" => {
+                vec![format!("leave {flag} out, or have it done in a lane: leave {mode} out").into()]
+            }
+            UsageError::LandingFlagRefused { flag, .. } => {
+                vec![format!("leave {flag} out, or have it built: --mode build").into()]
+            }
+            UsageError::IsolatedRefused => vec!["leave --isolated out, or add --mode answer".into()],
+            UsageError::NoRun { lane, .. } => vec![format!("see its runs: git proq show {lane}").into()],
+            UsageError::NoAutoMerge { lane } => {
+                vec![format!("land it: git proq merge {lane}").into()]
+            }
+            UsageError::NoSetUpRun { .. } => vec!["see what is set: git proq config list".into()],
+            UsageError::NoFailedCheck { lane } => {
+                vec![format!("see what is known of it: git proq show {lane}").into()]
+            }
+            UsageError::NoSupervisingAgent { .. } | UsageError::CannotSupervise { .. } => {
+                vec!["or give another agent the tools yourself: git proq mcp --supervisor".into()]
+            }
+            UsageError::McpServerFailed { .. } => {
+                vec!["it is started by an agent, which talks to it: see `git proq mcp -h`".into()]
+            }
+            UsageError::NotOwnLane { .. } => {
+                vec![
+                    "say in your report what a person is to do: git proq task update".into(),
+                    "a person runs it in a terminal of their own, or has an agent supervise all lanes: git proq supervise".into(),
+                ]
+            }
+            UsageError::RefusedInLane { .. } => {
+                vec!["an agent in a lane reports on its task: git proq task update".into()]
+            }
+            UsageError::InvalidReport { .. } => vec![
+                "write {\"status\": \"…\", \"findings\": [\"…\"], \"human_steps\": [\"…\"]}, or plain text"
+                    .into(),
+            ],
+            UsageError::DemoFailed { .. } => vec!["please report this, with what is shown above".into()],
+            UsageError::UnknownCommandId { .. } => {
+                vec!["see all, type at least eight letters: git proq approve --list".into()]
+            }
+            UsageError::ApprovalRequired { selection_args: which, .. } => {
+                vec![format!("approve them as they are: git proq approve --yes{which}").into()]
+            }
+            UsageError::CurrentDirMissing => vec!["change to a folder that exists: cd".into()],
+            UsageError::NotADir { .. } => vec!["-C takes a folder that exists".into()],
+            UsageError::InitFileExists { .. } => vec!["name another one: git proq plan --init FILE".into()],
+            UsageError::OutputFileExists { .. } => {
+                vec!["name another file, or let this one be replaced: --force".into()]
+            }
+            UsageError::Unreadable { .. } | UsageError::Unwritable { .. } | UsageError::Declined => {
+                Vec::new()
+            }
+            UsageError::ConfirmationRequired { number, .. } => vec![
+                format!("look at it: git proq op show {number}").into(),
+                format!("undo it all the same: git proq undo {number}").into(),
+            ],
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            UsageError::Missing { .. }
+            | UsageError::LandingFlagRefused { .. }
+            | UsageError::IsolatedRefused
+            | UsageError::NotADir { .. }
+            | UsageError::CannotSupervise { .. } => Exit::Usage,
+            _ => Exit::Refused,
+        }
+    }
+}

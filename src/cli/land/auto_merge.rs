@@ -1,0 +1,126 @@
+//! Automatic merges (`spawn --auto-merge`): of a lane whose run has finished, and again of lanes whose
+//! landing was refused before.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use super::merge_args::Merge;
+use super::{landing, merge_retry};
+use crate::agent::supervise::follow_up;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::explain::Exit;
+use crate::fail_points;
+use crate::lane::Project;
+use crate::lane::execution::recovery;
+use crate::merge::types::outcome::Verdict;
+use crate::run::auto_merge;
+use crate::run::auto_merge::AutoMergeStatus;
+use crate::store::locks::lock::{LockGuard, LockName};
+use crate::store::records::lane::LaneRecord;
+
+/// Lands the given lanes in a background process, with a separate landing for each. `trigger` is `run-ended`
+/// or `retry`. Output goes to a log next to the lane's run.
+pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> CommandResult {
+    crate::process::signals::start_session();
+    crate::interrupt::defer_signals();
+    let project = Project::open(&session.dir, session.ui.listener())?;
+    let is_run_end = trigger == "run-ended";
+    let (mut exit, mut bases) = (Exit::Success, BTreeSet::new());
+    for name in &args.lanes {
+        let lock = if is_run_end {
+            Some(adopt_lock(&project, name)?)
+        } else {
+            follow_up::acquire_landing_lock(&project, name)?
+        };
+        // Without the lock, another process is landing the lane.
+        let (Some(_lock), Ok(lane)) = (lock, project.lane(name)) else { continue };
+        let blocked_reason = match start_landing(&project, &lane) {
+            Ok(AutoMergeStatus::Ready) => None,
+            Ok(AutoMergeStatus::NotDue) => continue,
+            Ok(AutoMergeStatus::Blocked(reason) | AutoMergeStatus::BranchMoved(reason)) => Some(reason),
+            Err(e) => Some(e.0.to_string()),
+        };
+        if let Some(reason) = blocked_reason {
+            // A process that waits for the landing reads the reason from the record. A lane that is retried
+            // already has a recorded reason.
+            if is_run_end {
+                auto_merge::record_refused_merge(&project, &lane, &reason, Exit::Refused);
+            }
+            continue;
+        }
+        if is_run_end {
+            // Overlaps are computed before the landing, while the other lanes can still be affected. A
+            // failure here does not fail the landing.
+            drop(crate::merge::comparison::overlap::report_overlaps_of_lane(&project, &lane.name));
+        }
+        exit = land_lane(session, &project, args, &lane);
+        bases.insert(lane.base);
+    }
+    if is_run_end {
+        let bases = bases.iter().map(String::as_str).collect();
+        fail_points::hit("landing.over");
+        merge_retry::retry_waiting_lanes(session, &project, &bases, &args.lanes);
+    }
+    Ok(exit)
+}
+
+/// Checks whether a lane lands now. If so, redirects all further output to a file next to the lane's run.
+fn start_landing(project: &Project, lane: &LaneRecord) -> Result<AutoMergeStatus, Failure> {
+    let status = auto_merge::auto_merge_status(project, lane)?;
+    if status == AutoMergeStatus::Ready {
+        redirect_output(&project.store.layout().landing_log(&lane.name, lane.attempt))?;
+    }
+    Ok(status)
+}
+
+/// Adopts the lane's lock from standard input, and replaces standard input with `/dev/null`.
+fn adopt_lock(project: &Project, lane: &str) -> Result<LockGuard, Failure> {
+    let unreadable = |source| UsageError::Unreadable { path: "standard input".into(), source };
+    let lock = std::io::stdin().as_fd().try_clone_to_owned().map_err(unreadable)?;
+    let null = File::open("/dev/null").map_err(unreadable)?;
+    rustix::stdio::dup2_stdin(&null).map_err(|e| unreadable(e.into()))?;
+    Ok(project.store.locks().adopt(&LockName::AutoMerge(lane.to_owned()), File::from(lock)))
+}
+
+/// Redirects standard output and standard error to the end of a file.
+fn redirect_output(path: &std::path::Path) -> Result<(), Failure> {
+    let unwritable = |source| UsageError::Unwritable { path: path.to_owned(), source };
+    let log = File::options().append(true).create(true).open(path).map_err(unwritable)?;
+    rustix::stdio::dup2_stdout(&log).map_err(|e| unwritable(e.into()))?;
+    rustix::stdio::dup2_stderr(&log).map_err(|e| unwritable(e.into()))?;
+    Ok(())
+}
+
+/// Lands one lane, and records the reason if the landing is refused.
+fn land_lane(session: &CommandContext, project: &Project, args: &Merge, lane: &LaneRecord) -> Exit {
+    let args = Merge { lanes: vec![lane.name.clone()], auto: None, ..args.clone() };
+    let result = recovery::recover(project)
+        .map_err(Failure::from)
+        .and_then(|()| landing::land(session, project, &args, Some(lane)));
+    match result {
+        Ok(report) => {
+            for line in report.lanes.iter().filter(|line| line.result == Verdict::Refused) {
+                let reason = line.message.as_deref().unwrap_or("it may not land");
+                auto_merge::record_refused_merge(
+                    project,
+                    lane,
+                    reason,
+                    line.exit_code.unwrap_or(Exit::Refused),
+                );
+            }
+            report.exit()
+        }
+        Err(failure) => {
+            let exit = failure::print_failure(&failure, false);
+            // A signal is no refusal: the next landing treats this one as killed.
+            if !matches!(exit, Exit::Signal(_)) {
+                auto_merge::record_refused_merge(project, lane, &failure.0.to_string(), exit);
+            }
+            exit
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Landing of lanes for the commands that land: options, prompts, plan and report.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::landing_outcomes::print_outcomes;
+use super::merge_args::Merge;
+use super::merge_retry;
+use super::unlanded_batches::print_unlanded_batches;
+use crate::agent::command::agent_command;
+use crate::agent::launch::start_supervisor;
+use crate::cli::invocation::approval_prompt;
+use crate::cli::invocation::confirm::{cannot_prompt_user, is_confirmed};
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::terminal::{table, ui};
+use crate::config::key::Key;
+use crate::config::layers::Origin;
+use crate::lane::Project;
+use crate::lane::inspection::idle_lane;
+use crate::merge::land::landing;
+use crate::merge::resolution::resolve_agent;
+use crate::merge::types::options;
+use crate::merge::types::options::{LandingOptions, PushMode, StackOrder};
+use crate::merge::types::outcome::{LandingPlan, LandingReport, PlannedLane};
+use crate::merge::types::resolver;
+use crate::store::locks::lock::WaitLimit;
+use crate::store::records::lane::{LaneRecord, MergeStrategy};
+use crate::swarm::landing::batch_landing;
+
+#[derive(Serialize)]
+struct MergeOutput<'a> {
+    #[serde(flatten)]
+    report: &'a LandingReport,
+    dry_run: bool,
+}
+
+pub(crate) fn land_and_retry_waiting(
+    session: &CommandContext,
+    project: &Project,
+    args: &Merge,
+) -> Result<LandingReport, Failure> {
+    let report = land(session, project, args, None)?;
+    if !args.dry_run {
+        let attempted: Vec<String> = report.lanes.iter().map(|line| line.lane.clone()).collect();
+        merge_retry::retry_waiting_lanes(session, project, &merge_retry::landing_bases(&report), &attempted);
+    }
+    Ok(report)
+}
+
+/// Lands lanes and prints the outcomes. `auto_lane` is the lane whose automatic merge this is.
+pub(crate) fn land(
+    session: &CommandContext,
+    project: &Project,
+    args: &Merge,
+    auto_lane: Option<&LaneRecord>,
+) -> Result<LandingReport, Failure> {
+    let (report, agent) = run_landing(session, project, args, auto_lane)?;
+    print_report(session, project, args, agent, &report);
+    Ok(report)
+}
+
+/// Prints the outcomes of a landing, as JSON or as text.
+pub(crate) fn print_report(
+    session: &CommandContext,
+    project: &Project,
+    args: &Merge,
+    agent: Option<&str>,
+    report: &LandingReport,
+) {
+    if session.ui.json {
+        session.ui.print_json(MergeOutput { report, dry_run: args.dry_run });
+    } else {
+        print_text_report(session, project, args, agent, report);
+    }
+}
+
+/// Lands lanes, and returns the report and the agent that resolves conflicts.
+pub(crate) fn run_landing<'a>(
+    session: &CommandContext,
+    project: &'a Project,
+    args: &'a Merge,
+    auto_lane: Option<&'a LaneRecord>,
+) -> Result<(LandingReport, Option<&'a str>), Failure> {
+    let agent = choose_conflict_agent(session, project, args, auto_lane)?;
+    let program_path = current_program_path()?;
+    let allowance = resolver::Allowance::default();
+    let run_options = agent_command::RunOptions::default();
+    let session_ends =
+        if auto_lane.is_some() { Vec::new() } else { confirm_session_ends(session, project, args)? };
+    let request = LandingOptions {
+        resolver: agent.map(|agent| resolver::Resolver {
+            agent,
+            retries: args.landing_flags.conflict_retries.unwrap_or(project.settings.conflict_retries),
+            allowance: &allowance,
+            run_options: &run_options,
+            program_path: &program_path,
+            current_dir: &session.dir,
+        }),
+        lanes: &args.lanes,
+        unrecorded_lane: args.unrecorded.as_deref(),
+        all: args.all,
+        onto: args.onto.as_deref(),
+        force: args.force,
+        allow_deletions: args.allow_deletions,
+        stop: args.stop.then_some(&[]),
+        endable_sessions: &session_ends,
+        pick: args.pick,
+        is_automatic: auto_lane.is_some(),
+        keep_lanes: args.landing_flags.no_cleanup,
+        strategy: args.landing_flags.strategy.as_deref().and_then(MergeStrategy::from_name),
+        no_verify: args.landing_flags.no_verify,
+        order: StackOrder::from_name(&args.order).unwrap_or_default(),
+        atomic: args.atomic,
+        push: push_mode(project, args),
+        on_plan: &|plan| show_plan(session, plan),
+        dry_run: args.dry_run,
+        extra_checks: &args.landing_flags.verify,
+        no_checks: args.landing_flags.no_checks,
+        jobs: args.landing_flags.jobs.map(usize::from),
+        queue_wait: lock_wait_limit(args.landing_flags.lock_timeout),
+    };
+    Ok((landing::land_lanes(project, &request)?, agent))
+}
+
+/// Confirms with the user which agent sessions to end in lanes that are done. Returns no lane where the user
+/// cannot be prompted.
+fn confirm_session_ends(
+    session: &CommandContext,
+    project: &Project,
+    args: &Merge,
+) -> Result<Vec<String>, Failure> {
+    if args.stop || args.dry_run || cannot_prompt_user(session) {
+        return Ok(Vec::new());
+    }
+    let lanes = match args.all {
+        true => project.lanes()?,
+        false => args.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?,
+    };
+    let mut out = Vec::new();
+    for lane in lanes {
+        if idle_lane::is_idle_with_work(project, &lane)? {
+            let name = lane.name;
+            let question = format!(
+                "lane '{name}' is done, and {}: end its session and land it? [y/N] ",
+                idle_lane::IDLE_DETAIL
+            );
+            out.extend(is_confirmed(&question).then_some(name));
+        }
+    }
+    Ok(out)
+}
+
+/// Prints the outcomes of a landing as text. With `--all`, also prints the batches whose work is not on their
+/// base.
+pub(crate) fn print_text_report(
+    session: &CommandContext,
+    project: &Project,
+    args: &Merge,
+    agent: Option<&str>,
+    report: &LandingReport,
+) {
+    let is_named = agent.is_none() || args.landing_flags.conflict_agent.as_deref() == agent;
+    let is_approved =
+        is_named || agent.is_none_or(|agent| resolve_agent::require_agent_approved(project, agent).is_ok());
+    let batches = if args.all { batch_landing::list_unlanded_batches(project) } else { Vec::new() };
+    print_outcomes(session, args, (agent, if is_approved { "" } else { ", once it is approved" }), report);
+    print_unlanded_batches(session, project, &batches);
+}
+
+/// Converts `--lock-timeout` to a limit. Without it a landing waits for its turn forever.
+fn lock_wait_limit(seconds: Option<u64>) -> WaitLimit {
+    match seconds {
+        None => WaitLimit::Forever,
+        Some(0) => WaitLimit::NoWait,
+        Some(seconds) => WaitLimit::AtMost(Duration::from_secs(seconds)),
+    }
+}
+
+/// Returns the agent that resolves conflicts, if any. Prompts for the approvals that the landing needs.
+fn choose_conflict_agent<'a>(
+    session: &CommandContext,
+    project: &'a Project,
+    args: &'a Merge,
+    auto_lane: Option<&'a LaneRecord>,
+) -> Result<Option<&'a str>, Failure> {
+    let requested = args.landing_flags.conflict_agent.as_deref();
+    // `--atomic` excludes a conflict agent: resolving one lane after the other cannot land all or none.
+    let configured = if requested.is_some() || args.landing_flags.no_conflict_agent || args.atomic {
+        None
+    } else {
+        project.settings.conflict_agent.as_deref()
+    };
+    let configured = configured.filter(|agent| {
+        let is_installed = start_supervisor::require_installed(project, agent, &session.dir).is_ok();
+        if !is_installed {
+            session.ui.warn(format!(
+                "there is no program for merge.conflict_agent '{agent}'; conflicts are left to you"
+            ));
+        }
+        is_installed
+    });
+    if !args.dry_run {
+        let bases = match args.landing_flags.no_checks || cannot_prompt_user(session) {
+            true => BTreeSet::new(),
+            false => options::landing_bases(project, &args.lanes, args.all, args.onto.as_deref())?,
+        };
+        approval_prompt::confirm_before_landing(session, project, bases, configured)?;
+        configured.map_or(Ok(()), |agent| resolve_agent::require_agent_approved(project, agent))?;
+    }
+    let requested = requested.filter(|agent| !agent.is_empty());
+    if let Some(agent) = requested {
+        start_supervisor::require_installed(project, agent, &session.dir)?;
+    }
+    let lane_agent = auto_lane.and_then(|lane| usable_lane_agent(session, project, lane));
+    let agent = requested.or(configured).or(lane_agent);
+    if agent.is_none()
+        && args.landing_flags.conflict_retries.is_some()
+        && project.settings.conflict_agent.is_none()
+    {
+        let problem = "--conflict-retries is for an agent, and none is sent at conflicts";
+        return Err(
+            UsageError::Missing { problem, example: "git proq merge --all --conflict-agent claude" }.into()
+        );
+    }
+    Ok(agent)
+}
+
+/// Returns the agent of a lane that lands automatically, if it can resolve conflicts. A
+/// `merge.conflict_agent` setting takes precedence, even if it is empty.
+fn usable_lane_agent<'a>(
+    session: &CommandContext,
+    project: &Project,
+    lane: &'a LaneRecord,
+) -> Option<&'a str> {
+    let key = Key::find("merge.conflict_agent")?;
+    let is_configured = !matches!(project.layers.get(key).1, Origin::Default);
+    let agent = lane.agent.as_deref().filter(|agent| *agent != "command" && !is_configured)?;
+    start_supervisor::require_installed(project, agent, &session.dir).is_ok().then_some(agent)
+}
+
+fn push_mode(project: &Project, args: &Merge) -> PushMode {
+    if args.landing_flags.no_push || !(args.landing_flags.push || project.settings.merge_push) {
+        return PushMode::Never;
+    }
+    if std::io::stdin().is_terminal() && ui::stderr_is_terminal() {
+        PushMode::MayPrompt
+    } else {
+        PushMode::WithoutPrompt
+    }
+}
+
+/// Prints the lanes that a landing will try, so that a user at a terminal can read them before a ref moves.
+fn show_plan(session: &CommandContext, plan: &LandingPlan) {
+    if session.ui.json || session.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
+        return;
+    }
+    let row = |plan_line: &PlannedLane| {
+        let (commits, files) =
+            plan_line.size.map_or_else(Default::default, |(c, f)| (c.to_string(), f.to_string()));
+        let plan_cell = plan_line
+            .reason
+            .as_ref()
+            .map_or_else(|| plan.strategy.to_string(), |reason| format!("not: {reason}"));
+        vec![plan_line.lane.clone(), plan_line.onto.clone(), commits, files, plan_cell]
+    };
+    let head = ["LANE", "ONTO", "COMMITS", "FILES", "PLAN"];
+    session.ui.status(table::render(&head, plan.lanes.iter().map(row).collect()));
+    session.ui.status("");
+}

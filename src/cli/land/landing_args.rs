@@ -1,0 +1,47 @@
+//! Shared clap arguments of the commands that land lanes.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cli::arguments::candidates::agent_names;
+
+/// How lanes land.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LandingArgs {
+    /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
+    #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
+    pub(crate) strategy: Option<String>,
+    /// Skip the repository's pre-merge-commit and commit-msg hooks
+    #[arg(long)]
+    pub(crate) no_verify: bool,
+    /// Send AGENT at each conflict, and land what it resolves; none when it is empty [default: merge.conflict_agent]
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    pub(crate) conflict_agent: Option<String>,
+    /// Send nobody at conflicts, whatever merge.conflict_agent says
+    #[arg(long, conflicts_with_all = ["conflict_agent", "conflict_retries"])]
+    pub(crate) no_conflict_agent: bool,
+    /// Try N times more when a resolution is refused [default: merge.conflict_retries]
+    #[arg(long, value_name = "N")]
+    pub(crate) conflict_retries: Option<u32>,
+    /// Push each base that something landed on, to where git push would [default: merge.push]
+    #[arg(long, conflicts_with = "no_push")]
+    pub(crate) push: bool,
+    /// Push nothing, whatever merge.push says
+    #[arg(long)]
+    pub(crate) no_push: bool,
+    /// Keep what landed as lanes
+    #[arg(long)]
+    pub(crate) no_cleanup: bool,
+    /// Check what will land with CMD, a line for the shell, after the verify.commands; may be given again
+    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
+    pub(crate) verify: Vec<String>,
+    /// Land without the verify.commands and the lanes' own checks
+    #[arg(long, conflicts_with = "verify")]
+    pub(crate) no_checks: bool,
+    /// Check up to N states of the landing at the same time
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// Give up after SECONDS in the landing queue instead of waiting for one's turn
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) lock_timeout: Option<u64>,
+}

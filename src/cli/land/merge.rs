@@ -1,0 +1,26 @@
+//! The `git proq merge` command.
+
+use super::landing::land_and_retry_waiting;
+use super::merge_args::Merge;
+use super::{auto_merge, merge_batch};
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::store::base::id::new_id;
+
+pub(crate) fn run(session: &CommandContext, args: &Merge) -> CommandResult {
+    if let Some(trigger) = &args.auto {
+        return auto_merge::run(session, args, trigger);
+    }
+    let mut project = session.project_for_write()?;
+    let lanes = if args.all || args.batch.is_some() { &[] } else { &args.lanes[..] };
+    caller::refuse_agent_for_other_lanes(lanes, args.dry_run)?;
+    if let Some(batch_name) = &args.batch {
+        project.undo_group = Some(new_id());
+        return merge_batch::run(session, &project, args, batch_name);
+    }
+    let report = land_and_retry_waiting(session, &project, args)?;
+    if !args.dry_run {
+        merge_batch::mark_landed_batches(session, &project, &report);
+    }
+    Ok(report.exit())
+}

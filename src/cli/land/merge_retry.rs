@@ -1,0 +1,41 @@
+//! Retries of automatic merges that wait for the next landing on their base.
+
+use std::collections::BTreeSet;
+
+use crate::agent::supervise::follow_up;
+use crate::agent::supervise::follow_up::MergeTrigger;
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::lane::Project;
+use crate::merge::types::outcome::LandingReport;
+use crate::run::auto_merge;
+
+/// Returns the base branches of a landing.
+pub(crate) fn landing_bases(report: &LandingReport) -> BTreeSet<&str> {
+    report.lanes.iter().map(|line| line.onto.as_str()).collect()
+}
+
+/// Starts a background process that retries waiting automatic merges on `bases`, and warns of lanes that will
+/// no longer land. Called after a landing. Lanes in `attempted` are skipped. The background process starts no
+/// further retries.
+pub(crate) fn retry_waiting_lanes(
+    session: &CommandContext,
+    project: &Project,
+    bases: &BTreeSet<&str>,
+    attempted: &[String],
+) {
+    for warning in auto_merge::refuse_moved_lanes(project, bases, attempted) {
+        session.ui.warn(warning);
+    }
+    let waiting = auto_merge::lanes_waiting_to_land(project, bases).into_iter().map(|lane| lane.name);
+    let lanes: Vec<String> = waiting.filter(|name| !attempted.contains(name)).collect();
+    if lanes.is_empty() {
+        return;
+    }
+    let start_result = current_program_path().and_then(|program_path| {
+        Ok(follow_up::start_auto_merge(project, &program_path, MergeTrigger::Landing, &lanes)?)
+    });
+    if let Err(e) = start_result {
+        session.ui.warn(format!("{} could not be tried again: {}", lanes.join(", "), e.0));
+    }
+}

@@ -1,0 +1,283 @@
+//! The `git proq pick` command: lands one of several attempts, then discards the others.
+
+use std::borrow::Cow;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+use super::landing_args::LandingArgs;
+use super::merge_args::Merge;
+use super::{landing, merge_retry};
+use crate::cli::arguments::candidates::{branch_names, lane_names};
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::{caller, failure};
+use crate::cli::lanes::lane_removal;
+use crate::cli::lanes::lane_removal::LaneRemoval;
+use crate::explain::{Exit, Explain};
+use crate::fail_points;
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::inspection::attempts;
+use crate::lane::removal::remove_lane::RemovalReason;
+use crate::lane::state::lane_state::effective_state;
+use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::lane_state::LaneState;
+
+/// Land one of several attempts, and discard the others
+///
+/// LANE lands as by `git proq merge`, with the same checks. Only when it is on its base, the other attempts of its group are
+/// discarded as by `git proq discard --force`: their commits and uncommitted files are saved, their folders kept for a time.
+/// Where it conflicts, fails a check or is refused, all of them stay.
+///
+/// While agents are at work in other attempts it is refused, and once another attempt has landed. With --stop or --force they are stopped, once LANE has landed.
+///
+/// `git proq undo` brings the other attempts back, another one takes the landing back as well. If it was cut off in between,
+/// the same command once more discards what is left.
+///
+/// Exits as `git proq merge` does, and with 1 when an attempt could not be discarded.
+///
+/// Examples:
+///     git proq pick pay-2
+///     git proq pick pay-2 --strategy squash --stop
+#[derive(Debug, Clone, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Pick {
+    /// The attempt
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// Land on BRANCH instead of the lane's own base
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    pub(crate) onto: Option<String>,
+    /// Also if it failed, was stopped, or is not fit to land; and stop the agents of the others
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Stop the agents that still run: its own first, and land what it has committed, the others' then
+    #[arg(long)]
+    pub(crate) stop: bool,
+    /// How it lands
+    #[command(flatten)]
+    pub(crate) landing_flags: LandingArgs,
+    /// Say what would land and what would be discarded, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// JSON output: the report of the landing, and the discarded attempts.
+#[derive(Serialize)]
+struct PickOutput<'a> {
+    #[serde(flatten)]
+    report: &'a LandingReport,
+    group: &'a str,
+    discarded: Vec<LaneRemoval>,
+    dry_run: bool,
+}
+
+/// Reason why an attempt cannot be picked.
+#[derive(Debug, thiserror::Error)]
+pub enum PickError {
+    /// The lane does not belong to a group of attempts.
+    #[error("lane '{lane}' is not one of several attempts; nothing was changed")]
+    NotInGroup {
+        /// Name of the lane.
+        lane: String,
+    },
+    /// Agents are still running in attempts of the group.
+    #[error("agents are still at work in {}; nothing was changed", busy.join(", "))]
+    AgentsRunning {
+        /// Name of the attempt to pick.
+        lane: String,
+        /// Names of the attempts with running agents.
+        busy: Vec<String>,
+    },
+}
+
+impl Explain for PickError {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            PickError::NotInGroup { lane } => vec![format!("land it: git proq merge {lane}").into()],
+            PickError::AgentsRunning { lane, busy } => vec![
+                format!("wait for them: git proq wait {}", busy.join(" ")).into(),
+                format!("or stop them: git proq pick {lane} --stop").into(),
+            ],
+        }
+    }
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Pick) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    let (picked, landed_before) = find_attempt(&project, &args.lane)?;
+    let Some(group) = picked.group.clone() else {
+        return Err(PickError::NotInGroup { lane: picked.name }.into());
+    };
+    let other_lanes = other_attempts(&project, &picked, &group, landed_before.is_some())?;
+    require_no_running_agents(&project, &picked, &other_lanes, args)?;
+    let report = match landed_before {
+        Some(outcome) => {
+            session.ui.status(format!("{} has landed on {} before", outcome.lane, outcome.onto));
+            LandingReport { lanes: vec![outcome], ..LandingReport::default() }
+        }
+        None => land(session, &project, args, &picked.name)?,
+    };
+    let mut exit = report.exit();
+    let mut discarded = Vec::new();
+    let is_on_base = |outcome: &LaneOutcome| {
+        outcome.lane == picked.name
+            && matches!(outcome.result, Verdict::Landed | Verdict::Resolved | Verdict::AlreadyLanded)
+    };
+    if report.lanes.iter().any(is_on_base) {
+        fail_points::hit("pick.landed");
+        let all_discarded = discard_others(session, &project, args, &other_lanes, &mut discarded)?;
+        exit = if exit == Exit::Success && !all_discarded { Exit::Refused } else { exit };
+    } else if !session.ui.json && !other_lanes.is_empty() {
+        session.ui.status(format!("nothing was discarded; the attempts of '{group}' stay as they are"));
+    }
+    if session.ui.json {
+        session.ui.print_json(PickOutput {
+            report: &report,
+            group: &group,
+            discarded,
+            dry_run: args.dry_run,
+        });
+    } else if discarded.iter().any(LaneRemoval::is_removed) {
+        session.ui.hint("bring the others back: git proq undo   once more takes the landing back too");
+    }
+    Ok(exit)
+}
+
+/// Returns the lane to pick. If it has landed and was removed, returns its last record and an outcome for it:
+/// an earlier pick may have been interrupted before it discarded the other attempts.
+fn find_attempt(
+    project: &Project,
+    name_or_branch: &str,
+) -> Result<(LaneRecord, Option<LaneOutcome>), Failure> {
+    let lookup_error = match project.lane(name_or_branch) {
+        Ok(lane) => return Ok((lane, None)),
+        Err(e) => e,
+    };
+    let name = name_or_branch
+        .strip_prefix(&format!("{}/", project.settings.branch_prefix))
+        .unwrap_or(name_or_branch);
+    let past_lanes = project.past_lanes().into_iter().map(|(_, past)| past);
+    let landed_lanes = past_lanes.filter(|past| past.name == name && past.state == LaneState::Landed);
+    let latest = landed_lanes
+        .filter_map(|past| Some((past.landed.clone()?, past)))
+        .max_by_key(|(landed, _)| landed.at);
+    let Some((landed, past)) = latest else { return Err(lookup_error.into()) };
+    let Some(group) = &past.group else { return Err(lookup_error.into()) };
+    if other_attempts(project, &past, group, true)?.is_empty() {
+        return Err(lookup_error.into());
+    }
+    let outcome = LaneOutcome::new(&past.name, &landed.onto, Verdict::AlreadyLanded);
+    Ok((past, Some(LaneOutcome { cleaned_up: true, ..outcome })))
+}
+
+/// Returns the other attempts of a group. If the picked lane is gone, attempts created after its landing are
+/// left out, since they belong to a new group of the same name.
+fn other_attempts(
+    project: &Project,
+    picked: &LaneRecord,
+    group: &str,
+    picked_is_gone: bool,
+) -> Result<Vec<LaneRecord>, Failure> {
+    let mut attempts = attempts::group_attempts(project, group)?;
+    let landed_at = picked.landed.as_ref().filter(|_| picked_is_gone).map(|landed| landed.at);
+    attempts.retain(|lane| lane.name != picked.name && landed_at.is_none_or(|landed| lane.created <= landed));
+    Ok(attempts)
+}
+
+fn require_no_running_agents(
+    project: &Project,
+    picked: &LaneRecord,
+    others: &[LaneRecord],
+    args: &Pick,
+) -> Result<(), Failure> {
+    let mut busy = Vec::new();
+    for lane in others.iter().chain(std::iter::once(picked)) {
+        let will_be_stopped = args.stop || (args.force && lane.name != picked.name);
+        if !will_be_stopped && effective_state(project, lane)?.0.is_busy() {
+            busy.push(lane.name.clone());
+        }
+    }
+    if busy.is_empty() {
+        return Ok(());
+    }
+    Err(PickError::AgentsRunning { lane: picked.name.clone(), busy }.into())
+}
+
+/// Lands the attempt as `git proq merge` does, and prints the outcome.
+fn land(
+    session: &CommandContext,
+    project: &Project,
+    args: &Pick,
+    lane: &str,
+) -> Result<LandingReport, Failure> {
+    let args = Merge {
+        batch: None,
+        lanes: vec![lane.to_owned()],
+        all: false,
+        order: "given".to_owned(),
+        atomic: false,
+        onto: args.onto.clone(),
+        allow_deletions: false,
+        force: args.force,
+        stop: args.stop,
+        landing_flags: args.landing_flags.clone(),
+        dry_run: args.dry_run,
+        auto: None,
+        pick: true,
+        unrecorded: None,
+    };
+    let (report, agent) = landing::run_landing(session, project, &args, None)?;
+    if !session.ui.json {
+        landing::print_text_report(session, project, &args, agent, &report);
+    }
+    if !args.dry_run {
+        merge_retry::retry_waiting_lanes(session, project, &merge_retry::landing_bases(&report), &args.lanes);
+    }
+    Ok(report)
+}
+
+/// Discards the other attempts in one operation, and returns whether all of them were discarded.
+fn discard_others(
+    session: &CommandContext,
+    project: &Project,
+    args: &Pick,
+    others: &[LaneRecord],
+    discarded: &mut Vec<LaneRemoval>,
+) -> Result<bool, Failure> {
+    // An attempt that was removed concurrently needs no discard. A lane that was recreated under its name is
+    // another lane.
+    let still_exists =
+        |lane: &&LaneRecord| project.lane(&lane.name).is_ok_and(|current| current.is_same_lane(lane));
+    let names: Vec<String> = others.iter().filter(still_exists).map(|lane| lane.name.clone()).collect();
+    let mut all_discarded = true;
+    let mut record_result = |name: &str, result: Result<LaneRemoval, Failure>| {
+        discarded.push(result.unwrap_or_else(|failure| {
+            all_discarded = false;
+            if !session.ui.json {
+                let _refused = failure::print_failure(&failure, false);
+            }
+            lane_removal::retained_lane(name, &failure)
+        }));
+    };
+    if args.dry_run {
+        for name in &names {
+            record_result(name, lane_removal::report_dry_run(session, project, name, true));
+        }
+        return Ok(all_discarded);
+    }
+    let stop_results = lane_removal::prepare_removal(project, &names, args.stop || args.force);
+    operate(project, "pick", |op| {
+        for (name, stop_result) in names.iter().zip(stop_results) {
+            let result = stop_result
+                .and_then(|()| lane_removal::remove_lane(session, op, name, RemovalReason::Discard, true));
+            record_result(name, result);
+        }
+        Ok::<_, Failure>(())
+    })?;
+    Ok(all_discarded)
+}

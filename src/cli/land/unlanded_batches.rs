@@ -1,0 +1,21 @@
+//! Notes of lists and landings about batches whose work is not on their base.
+
+use crate::cli::invocation::context::CommandContext;
+use crate::lane::Project;
+use crate::swarm::landing::batch_landing;
+use crate::swarm::landing::batch_landing::UnlandedBatch;
+
+/// Prints the batches that no scheduler runs now, the branch of their work, and the commands that continue or
+/// land them.
+pub(crate) fn print_unlanded_batches(session: &CommandContext, project: &Project, batches: &[UnlandedBatch]) {
+    for UnlandedBatch { batch, state_phrase: state } in batches {
+        let (id, base, branch) = (&batch.id, &batch.base, &batch.branch);
+        session.ui.status(format!("batch {id} {state}; what it landed on {branch} is not on {base} yet"));
+        let mut land_text = format!("land it on {base}");
+        if *state != batch_landing::FINISHED_PHRASE {
+            session.ui.hint(format!("go on with it: git proq resume {id}"));
+            land_text = format!("or land what it has on {base}");
+        }
+        session.ui.hint(batch_landing::landing_hint(project, batch, &land_text));
+    }
+}

@@ -1,0 +1,271 @@
+//! More than one attempt at the same task: `git proq spawn` with `--count` or `--agents`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::new_lane::UncommittedWarning;
+use super::spawn_args::{AttemptAgents, Spawn};
+use super::spawn_request::SpawnRequest;
+use crate::agent;
+use crate::agent::command::agent_command::AgentCommand;
+use crate::agent::control::wait;
+use crate::agent::control::wait::WaitUntil;
+use crate::agent::launch::start_supervisor;
+use crate::cli::arguments::lane_args;
+use crate::cli::arguments::run_args::warn_before_start;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::invocation::{approval_prompt, failure};
+use crate::cli::runs::run_end;
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::lane::creation::create::{Created, LanePlan, NewLane};
+use crate::lane::creation::create_many;
+use crate::lane::messages::attached_files;
+use crate::store::paths::path_form;
+use crate::store::records::lane::{AnyLane, LaneRecord};
+use crate::store::records::lane_state::LaneState;
+
+/// The arguments of each attempt, as if each were spawned alone. There is at least one.
+pub(crate) struct AttemptArgs(Vec<Spawn>);
+
+impl AttemptArgs {
+    /// Reads the attempts from the command line; `None` if it requests a single lane.
+    ///
+    /// # Errors
+    /// [`UsageError::Missing`] if both a list and an argument name the agents. Fails also if the prompt
+    /// cannot be read.
+    pub(crate) fn from_args(args: &Spawn) -> Result<Option<AttemptArgs>, Failure> {
+        let single = Spawn { count: None, agents: None, ..args.clone() };
+        if let Some(count) = args.count {
+            return Ok(Some(AttemptArgs(vec![single.with_prompt_from_file()?; usize::from(count)])));
+        }
+        let Some(AttemptAgents(names)) = &args.agents else { return Ok(None) };
+        // Without an agent argument, the first positional argument is the prompt.
+        if args.prompt.is_some() || (args.agent.is_some() && args.file.is_some()) {
+            let problem = "--agents says who does it, and so does an argument";
+            let example = "git proq spawn --agents claude:2,codex:1 \"implement payments\"";
+            return Err(UsageError::Missing { problem, example }.into());
+        }
+        let single = Spawn { agent: None, prompt: args.agent.clone(), ..single }.with_prompt_from_file()?;
+        let with_agent = |name: &String| Spawn { agent: Some(name.clone()), ..single.clone() };
+        Ok(Some(AttemptArgs(names.iter().map(with_agent).collect())))
+    }
+
+    /// Returns the arguments of the first attempt.
+    pub(crate) fn first(&self) -> &Spawn {
+        &self.0[0]
+    }
+
+    /// Creates all lanes or none, then starts the agent of each. `new_lane` describes the first lane.
+    ///
+    /// # Errors
+    /// Fails if one of the lanes cannot be created. Then git-proq created none of them.
+    pub(crate) fn spawn_all(
+        &self,
+        session: &CommandContext,
+        project: &Project,
+        new_lane: &NewLane<'_>,
+        current_dir: Option<&Path>,
+    ) -> CommandResult {
+        let mut requests = Vec::new();
+        for args in &self.0 {
+            requests.push(SpawnRequest::from_args(session, project, args)?);
+        }
+        let attached = requests.first().map(|request| request.attachments.clone()).unwrap_or_default();
+        let commands: Vec<Option<AgentCommand>> =
+            requests.into_iter().map(|request| request.agent_command).collect();
+        warn_before_start(session, project, commands.iter().flatten())?;
+        let agents: Vec<Option<String>> =
+            commands.iter().map(|command| command.as_ref().map(|command| command.agent.clone())).collect();
+        let plans = create_many::plan_attempts(project, new_lane, &agents)?;
+        if let Some(first) = plans.first() {
+            lane_args::warn_of_overlapping_lanes(session, project, first);
+        }
+        let uncommitted = UncommittedWarning::from_args(project, self.first(), current_dir);
+        if self.first().dry_run {
+            uncommitted.warn(session, None);
+            print_plan(session, &plans, &commands);
+            return Ok(Exit::Success);
+        }
+        let program_path = current_program_path()?;
+        approval_prompt::confirm_set_up(session, project, new_lane.set_up)?;
+        let created = create_many::create_attempts(project, new_lane, &agents, plans)?;
+        let unchanged = created.first().and_then(|first| first.unchanged.clone());
+        let mut started = Vec::new();
+        for (Created { lane, lock, .. }, command) in created.into_iter().zip(&commands) {
+            let launch_result = command.as_ref().map(|command| {
+                attached_files::attach(project, &lane.name, &attached)?;
+                start_supervisor::launch(project, &lane.clone().into_any(), lock, command, &program_path)
+            });
+            started.push(StartedAttempt::new(
+                project,
+                lane,
+                command.as_ref(),
+                launch_result.transpose().err(),
+            ));
+        }
+        uncommitted.warn(session, unchanged.as_deref());
+        report_started(session, project, self.first().wait, started)
+    }
+}
+
+/// An attempt whose lane exists.
+struct StartedAttempt<'j> {
+    lane: LaneRecord,
+    state: LaneState,
+    command: Option<&'j AgentCommand>,
+    /// Reason why the attempt's agent could not be started; none if it was started or the lane has no agent.
+    failure: Option<Failure>,
+}
+
+impl<'j> StartedAttempt<'j> {
+    fn new(
+        project: &Project,
+        lane: LaneRecord,
+        command: Option<&'j AgentCommand>,
+        error: Option<agent::Error>,
+    ) -> StartedAttempt<'j> {
+        let lane = project.lane(&lane.name).unwrap_or(lane);
+        StartedAttempt { state: lane.state, lane, command, failure: error.map(Failure::from) }
+    }
+}
+
+#[derive(Serialize)]
+struct AttemptsOutput<'a> {
+    group: &'a str,
+    lanes: Vec<AttemptRow<'a>>,
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct AttemptRow<'a> {
+    lane: &'a str,
+    branch: &'a str,
+    #[serde(serialize_with = "path_form::serialize")]
+    path: &'a Path,
+    base: &'a str,
+    start: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    state: LaneState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+fn print_plan(session: &CommandContext, plans: &[LanePlan<'_>], commands: &[Option<AgentCommand>]) {
+    let Some(first) = plans.first() else { return };
+    let (group, base) = (first.group().unwrap_or_default(), first.base());
+    if session.ui.json {
+        let row = |(plan, job): (&'_ LanePlan<'_>, &Option<AgentCommand>)| {
+            serde_json::to_value(AttemptRow {
+                lane: plan.name.as_str(),
+                branch: &plan.branch,
+                path: &plan.path,
+                base: &base.branch,
+                start: base.start.to_string(),
+                agent: job.as_ref().map(|job| job.agent.as_str()),
+                command: job.as_ref().map(AgentCommand::display_command_line),
+                state: LaneState::Idle,
+                error: None,
+            })
+            .unwrap_or_default()
+        };
+        let lanes: Vec<serde_json::Value> = plans.iter().zip(commands).map(row).collect();
+        session.ui.print_json(serde_json::json!({ "group": group, "lanes": lanes, "dry_run": true }));
+        return;
+    }
+    session.ui.print_line(format!(
+        "would make {} of group '{group}'",
+        crate::cli::terminal::ui::pluralize(plans.len(), "attempt")
+    ));
+    session.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
+    lane_args::print_lane_args(session, first);
+    for (plan, job) in plans.iter().zip(commands) {
+        let command_text =
+            job.as_ref().map_or_else(|| "nothing".to_owned(), AgentCommand::display_command_line);
+        session.ui.print_line(format!("  {} on {}: {command_text}", plan.name, plan.branch));
+    }
+}
+
+/// Prints the created lanes, waits for their runs if requested, and returns the exit code: that of the first
+/// attempt that could not be started, or else of the first whose agent failed.
+fn report_started(
+    session: &CommandContext,
+    project: &Project,
+    wait: bool,
+    mut started: Vec<StartedAttempt<'_>>,
+) -> CommandResult {
+    let mut exit = Exit::Success;
+    let text = !session.ui.json;
+    for attempt in &started {
+        if text && !wait {
+            session.ui.print_line(created_line(attempt));
+        }
+        if let Some(failure) = &attempt.failure {
+            let code = if text { failure::print_failure(failure, false) } else { failure.0.exit() };
+            exit = if exit == Exit::Success { code } else { exit };
+        }
+    }
+    let group = started[0].lane.group.clone().unwrap_or_default();
+    if wait {
+        // From here on Ctrl-C only ends this command. The agents continue under their supervisors.
+        crate::interrupt::restore_default_action();
+        let lanes: Vec<AnyLane> = started.iter().map(|attempt| attempt.lane.clone().into_any()).collect();
+        let finished = wait::wait_for_lanes(project, &lanes, WaitUntil::All, None, &mut |waited| {
+            if text {
+                session.ui.print_line(run_end::state_line(&waited.lane, waited.state));
+            }
+        })?;
+        for (attempt, waited) in started.iter_mut().zip(finished) {
+            exit = if exit == Exit::Success { run_end::exit_for_state(waited.state) } else { exit };
+            attempt.state = waited.state;
+            if let Ok(lane) = waited.lane.into_worktree_lane() {
+                attempt.lane = lane;
+            }
+        }
+    }
+    if !text {
+        let lanes = started.iter().map(AttemptRow::from).collect();
+        session.ui.print_json(AttemptsOutput { group: &group, lanes, dry_run: false });
+    } else if wait {
+        session.ui.hint(format!("compare them: git proq compare {group}"));
+    } else {
+        session
+            .ui
+            .hint(format!("wait for them: git proq wait {group}   compare them: git proq compare {group}"));
+    }
+    Ok(exit)
+}
+
+fn created_line(attempt: &StartedAttempt<'_>) -> String {
+    let LaneRecord { name, base, .. } = &attempt.lane;
+    let branch = &attempt.lane.kind.branch;
+    let run_text = match (&attempt.failure, attempt.command) {
+        (None, Some(job)) => format!("; {} there", job.started_text()),
+        _ => String::new(),
+    };
+    format!("lane '{name}' on branch {branch}, from {base}{run_text}")
+}
+
+impl<'a> From<&'a StartedAttempt<'_>> for AttemptRow<'a> {
+    fn from(attempt: &'a StartedAttempt<'_>) -> AttemptRow<'a> {
+        let lane = &attempt.lane;
+        AttemptRow {
+            lane: &lane.name,
+            branch: &lane.kind.branch,
+            path: &lane.path,
+            base: &lane.base,
+            start: lane.start.to_string(),
+            agent: lane.agent.as_deref(),
+            command: attempt.command.map(AgentCommand::display_command_line),
+            state: attempt.state,
+            error: attempt.failure.as_ref().map(|failure| failure.0.to_string()),
+        }
+    }
+}

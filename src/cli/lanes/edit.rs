@@ -1,0 +1,66 @@
+//! The `git proq edit` command.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+use crate::cli::arguments::candidates::any_lane_names;
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::explain::Exit;
+use crate::lane::creation::create;
+use crate::lane::execution::run_operation::operate;
+
+/// Change what is said of a lane
+///
+/// Its title, which lists show. At first that is the first line of its prompt.
+///
+/// Example:
+///     git proq edit payments --title "Payments by card and by invoice"
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Edit {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
+    pub(crate) lane: String,
+    /// Its title, on one line of 120 characters at most
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) title: String,
+    /// Say what would be changed, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct EditOutput<'a> {
+    lane: &'a str,
+    title: &'a str,
+    #[serde(rename = "before")]
+    old_title: &'a str,
+    dry_run: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Edit) -> CommandResult {
+    let title = create::clean_title(&args.title).ok_or_else(empty_title_error)?;
+    let project = session.project_for_write()?;
+    let lane = project.any_lane(&args.lane)?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
+    if !args.dry_run {
+        operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
+    }
+    if session.ui.json {
+        let (lane, old_title) = (lane.name.as_str(), lane.title.as_str());
+        session.ui.print_json(EditOutput { lane, title: &title, old_title, dry_run: args.dry_run });
+        return Ok(Exit::Success);
+    }
+    let verb = if args.dry_run { "would call" } else { "called" };
+    session.ui.print_line(format!("{verb} {}: {title}", lane.name));
+    Ok(Exit::Success)
+}
+
+fn empty_title_error() -> Failure {
+    let example = "git proq edit payments --title \"Payments by card\"";
+    UsageError::Missing { problem: "the title says nothing", example }.into()
+}

@@ -1,0 +1,241 @@
+//! Removal of lanes: its steps, its output, and its dry run.
+
+use serde::Serialize;
+
+use crate::agent::control::stop;
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::terminal::ui;
+use crate::git::worktrees::worktree::WorktreeList;
+use crate::lane::Project;
+use crate::lane::inspection::evidence;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane};
+use crate::lane::state::lane_state::effective_state;
+use crate::lane::worktree::trash;
+use crate::preview::remove_lane::RemoveResult;
+use crate::session::read_only;
+use crate::store::records::lane::AnyLane;
+
+/// JSON record of a lane that was or would be removed.
+#[derive(Serialize)]
+pub(crate) struct LaneRemoval {
+    lane: String,
+    removed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uncommitted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trash: Option<String>,
+    /// Number of messages that never reached the lane's agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "untold")]
+    unsent_messages: Option<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "why")]
+    reasons: Vec<String>,
+}
+
+impl LaneRemoval {
+    /// Returns whether the lane has been removed.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.removed
+    }
+}
+
+/// The JSON output of `discard` and `cleanup`.
+#[derive(Serialize)]
+pub(crate) struct RemovalOutput {
+    pub(crate) lanes: Vec<LaneRemoval>,
+    pub(crate) dry_run: bool,
+}
+
+/// Returns the JSON record of a lane that was not removed, with the reason.
+pub(crate) fn retained_lane(lane: &str, failure: &Failure) -> LaneRemoval {
+    let reasons = vec![failure.0.to_string()];
+    LaneRemoval {
+        lane: lane.to_owned(),
+        removed: false,
+        history: None,
+        saved: None,
+        uncommitted: None,
+        trash: None,
+        unsent_messages: None,
+        reasons,
+    }
+}
+
+/// Runs the pre-remove hooks of the lanes, and with `force` stops their running agents. No lock is held
+/// during this.
+pub(crate) fn prepare_removal(project: &Project, names: &[String], force: bool) -> Vec<Result<(), Failure>> {
+    let prepare = |name: &String| {
+        let lane = project.any_lane(name)?;
+        project.run_pre_remove_hooks(name)?;
+        let (state, _) = effective_state(project, &lane)?;
+        if force && state.is_busy() {
+            stop::stop(project, name)?;
+        }
+        Ok(())
+    };
+    names.iter().map(prepare).collect()
+}
+
+/// Ends a preview of the lane, and removes the lane.
+pub(crate) fn remove_lane(
+    session: &CommandContext,
+    op: &Operation<'_>,
+    name: &str,
+    reason: RemovalReason,
+    force: bool,
+) -> Result<LaneRemoval, Failure> {
+    let project = op.project;
+    let lane = project.any_lane(name)?;
+    if lane.purpose().is_some() {
+        return remove_read_only_lane(session, op, &lane, reason);
+    }
+    let RemoveResult { removed, left_preview: restored_checkout } =
+        op.attempt_or_revert(|| crate::preview::remove_lane::remove_previewed_lane(op, name, reason, force))?;
+    if let Some(restored_checkout) = restored_checkout {
+        session.ui.status(format!(
+            "left the preview of '{name}'; the main checkout is on {} again",
+            restored_checkout.head
+        ));
+        restored_checkout.warn_conflict(project);
+    }
+    let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
+    if !session.ui.json {
+        session.ui.print_line(format!("{verb} {name}"));
+        print_restore_commands(session, project, &removed, reason);
+    }
+    Ok(LaneRemoval {
+        lane: name.to_owned(),
+        removed: true,
+        history: Some(removed.history_name.clone()),
+        saved: removed.saved_ref.clone(),
+        uncommitted: removed.uncommitted_snapshot.map(|id| id.to_string()),
+        trash: Some(removed.trash_entry.display().to_string()),
+        unsent_messages: Some(removed.undelivered).filter(|n| *n > 0),
+        reasons: Vec::new(),
+    })
+}
+
+/// Removes a guest lane, which has no branch. Its last answer stays readable in the history of removed lanes.
+fn remove_read_only_lane(
+    session: &CommandContext,
+    op: &Operation<'_>,
+    lane: &AnyLane,
+    reason: RemovalReason,
+) -> Result<LaneRemoval, Failure> {
+    let past_name = op.attempt_or_revert(|| read_only::remove_guest_lane(op, lane, reason))?;
+    if !session.ui.json {
+        let verb = if reason == RemovalReason::Discard { "discarded" } else { "cleaned up" };
+        session.ui.print_line(format!("{verb} {}", lane.name));
+        let retained = if lane.is_read_only() { "what was said stays" } else { "its record stays" };
+        session.ui.status(format!("{retained} for a while: git proq show {past_name}"));
+    }
+    Ok(LaneRemoval {
+        lane: lane.name.clone(),
+        removed: true,
+        history: Some(past_name),
+        saved: None,
+        uncommitted: None,
+        unsent_messages: None,
+        trash: None,
+        reasons: Vec::new(),
+    })
+}
+
+/// Prints how to recover what a removed lane contained: unlanded commits, uncommitted files, and its folder
+/// in the trash. Landed work needs no recovery.
+pub(crate) fn print_restore_commands(
+    session: &CommandContext,
+    project: &Project,
+    removed: &RemovedLane,
+    reason: RemovalReason,
+) {
+    if let (true, Some(tip)) = (removed.has_unlanded, removed.tip) {
+        session.ui.status(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
+    }
+    if let Some((location, tip)) = &removed.off_branch_commit {
+        session.ui.status(format!("its commits on {location} are kept: git branch NEW-NAME {}", tip.short()));
+    }
+    if let Some(id) = removed.uncommitted_snapshot {
+        session.ui.status(format!("its uncommitted files are kept: git stash apply {}", id.short()));
+    }
+    if let (false, Some(content)) = (removed.unreadable.is_empty(), removed.trash_contents) {
+        session.ui.warn(format!(
+            "{}: {content} stays in the trash until you move it out: {}",
+            trash::describe_unreadable(&removed.unreadable),
+            removed.trash_entry.display()
+        ));
+    } else if let (RemovalReason::Discard, Some(content)) = (reason, removed.trash_contents) {
+        let days = project.settings.trash_keep.as_secs() / (24 * 60 * 60);
+        session.ui.status(format!(
+            "{content} is kept for {}: {}",
+            ui::pluralize(usize::try_from(days).unwrap_or(usize::MAX), "day"),
+            removed.trash_entry.display()
+        ));
+    }
+}
+
+/// Prints what the removal of a lane would do, or fails with the reason why the lane would be retained.
+pub(crate) fn report_dry_run(
+    session: &CommandContext,
+    project: &Project,
+    name: &str,
+    force: bool,
+) -> Result<LaneRemoval, Failure> {
+    let lane = project.any_lane(name)?;
+    let Ok(lane) = lane.clone().into_worktree_lane() else {
+        return report_read_only_dry_run(session, project, &lane, force);
+    };
+    let mut evidence = evidence::gather(project, &lane, &WorktreeList::read(&project.repo)?)?;
+    // With `force`, its agent is stopped first.
+    let stops_agent = force && evidence.busy_state.is_some();
+    if stops_agent {
+        evidence.busy_state = None;
+        evidence.resident_processes.clear();
+    }
+    crate::lane::removal::remove_lane::refuse_removal(&lane, &evidence, force)?;
+    let saved = evidence.objections(&lane.base);
+    let more = if saved.is_empty() { String::new() } else { format!(", after saving: {}", saved.join("; ")) };
+    let prefix = if stops_agent { "stop its agent and " } else { "" };
+    session.ui.status(format!("would {prefix}discard {name}{more}"));
+    Ok(LaneRemoval {
+        lane: name.to_owned(),
+        removed: false,
+        history: None,
+        saved: None,
+        uncommitted: None,
+        unsent_messages: None,
+        trash: None,
+        reasons: saved,
+    })
+}
+
+fn report_read_only_dry_run(
+    session: &CommandContext,
+    project: &Project,
+    lane: &AnyLane,
+    force: bool,
+) -> Result<LaneRemoval, Failure> {
+    let busy = read_only::require_not_busy(project, lane);
+    let prefix = if busy.is_err() && force { "stop its agent and " } else { "" };
+    if !force {
+        busy?;
+    }
+    session.ui.status(format!("would {prefix}discard {}", lane.name));
+    Ok(LaneRemoval {
+        lane: lane.name.clone(),
+        removed: false,
+        history: None,
+        saved: None,
+        uncommitted: None,
+        unsent_messages: None,
+        trash: None,
+        reasons: Vec::new(),
+    })
+}

@@ -1,0 +1,146 @@
+//! `git proq send`: sends a message to a lane's agent.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+use crate::agent::control::send_message;
+use crate::agent::control::send_message::SendOutcome;
+use crate::cli::arguments::candidates::any_lane_names;
+use crate::cli::arguments::user_files;
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::runs::{follow_run, run_end};
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::lane::messages::attached_files::MessageFiles;
+use crate::store::records::lane::AnyLane;
+
+/// Tell a lane's agent more
+///
+/// The agent goes on in the same conversation, in the lane as it is, with TEXT as what is asked next. While it is at work, TEXT
+/// waits until its turn has ended, and is told to that agent in that conversation only; Claude Code, and an agent that speaks the
+/// Agent Client Protocol, is told then in the same process. Where the turn ends in a way after which nobody goes on, by `git proq stop` for
+/// one, TEXT waits on: `git proq list` and `git proq show` say so, and `git proq send LANE` without TEXT passes on what waits. A
+/// command that fails has sent nothing.
+///
+/// An agent that is in a window of tmux is talked to there. Once its session has ended, it goes on with TEXT without a window.
+///
+/// Examples:
+///     git proq send payments "also handle refunds"
+///     git proq send payments -f review.md --wait
+///     git proq send payments "it looks like this now" --attach screen.png
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Send {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
+    pub(crate) lane: String,
+    /// What to tell its agent
+    #[arg(value_name = "TEXT", conflicts_with = "file", allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+    /// Read TEXT from FILE, or from standard input with '-'
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Give FILE along with TEXT; a copy is kept beside the lane's record. May be given again
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) attach: Vec<PathBuf>,
+    /// Wait for the agent to end; exit with 4 when it failed
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Say what would be done, and send nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct SendOutput<'a> {
+    lane: &'a str,
+    agent: &'a str,
+    /// Id of the agent's session; null until the agent has reported it.
+    session: Option<&'a str>,
+    /// Whether the message waits for the end of the agent's turn.
+    queued: bool,
+    state: String,
+    dry_run: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Send) -> CommandResult {
+    let text = match &args.file {
+        None => args.text.clone(),
+        Some(file) => Some(user_files::read_prompt(file)?),
+    };
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(UsageError::Missing {
+            problem: "there is nothing to send",
+            example: "git proq send LANE \"also handle refunds\"",
+        }
+        .into());
+    }
+    let attachments = user_files::resolve_attachments(session, &args.attach)?;
+    if text.is_none() && !attachments.is_empty() {
+        let example = "git proq send LANE \"it looks like this\" --attach FILE";
+        return Err(UsageError::Missing { problem: "nothing says what the files are for", example }.into());
+    }
+    let project = session.project_for_write()?;
+    let lane = project.any_lane(&args.lane)?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&lane.name), args.dry_run)?;
+    let recipient = send_message::find_recipient(&project, &lane, text.as_deref())?;
+    if let Some(warning) = &recipient.warning {
+        session.ui.warn(warning);
+    }
+    let outcome = match args.dry_run {
+        true => SendOutcome::forecast(&project, &lane)?,
+        false => send_with_attachments(&project, &lane, text.as_deref(), &attachments)?,
+    };
+    let lane = project.any_lane(&lane.name)?;
+    if args.wait && !args.dry_run {
+        return follow_run::follow_and_report(session, &project, &lane, None);
+    }
+    if session.ui.json {
+        session.ui.print_json(SendOutput {
+            lane: &lane.name,
+            agent: &recipient.agent,
+            session: recipient.session.as_deref(),
+            queued: outcome == SendOutcome::Queued,
+            state: lane.state.to_string(),
+            dry_run: args.dry_run,
+        });
+        return Ok(Exit::Success);
+    }
+    let would_be = if args.dry_run { "would be " } else { "" };
+    session.ui.print_line(match outcome {
+        SendOutcome::Started => {
+            let window_note = if recipient.was_interactive { ", without a window" } else { "" };
+            format!("{would_be}sent to '{}'; {} goes on{window_note}", lane.name, recipient.agent)
+        }
+        SendOutcome::Queued => format!("{would_be}kept for '{}' until its agent's turn has ended", lane.name),
+    });
+    if !args.dry_run {
+        if outcome == SendOutcome::Started {
+            // Messages of another conversation may still be pending.
+            run_end::print_pending_messages(session, &project, &lane.name);
+        }
+        session.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
+    }
+    Ok(Exit::Success)
+}
+
+/// Sends a message together with copies of its attachments. The copies are retained only if sending succeeds.
+fn send_with_attachments(
+    project: &Project,
+    lane: &AnyLane,
+    text: Option<&str>,
+    files: &[PathBuf],
+) -> Result<SendOutcome, Failure> {
+    let copies = MessageFiles::copy(project, &lane.name, files)?;
+    let text = text.map(|text| copies.append_to(text)).transpose()?;
+    let outcome = send_message::send_message(project, lane, text.as_deref(), &current_program_path()?)?;
+    copies.retain();
+    Ok(outcome)
+}

@@ -1,0 +1,95 @@
+//! `git proq spawn`: creates a lane and starts an agent in it.
+
+use std::path::{Path, PathBuf};
+
+use super::attempts::AttemptArgs;
+use super::new_lane::{UncommittedWarning, register_repository, report_spawned};
+use super::spawn_args::Spawn;
+use super::spawn_request::SpawnRequest;
+use super::{read_only_run, task_folder};
+use crate::agent::command::agent_command::AgentCommand;
+use crate::agent::hook_events::stop_gate;
+use crate::agent::launch::start_supervisor;
+use crate::cli::arguments::lane_args;
+use crate::cli::arguments::run_args::warn_before_start;
+use crate::cli::invocation::approval_prompt;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::runs::lane_output::print_plan;
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::lane::creation::create;
+use crate::lane::creation::create::Created;
+use crate::lane::inspection::base;
+use crate::lane::messages::attached_files;
+use crate::store::locks::lock::LockGuard;
+use crate::store::records::lane::{AnyLane, LaneRecord};
+
+pub(crate) fn run(session: &CommandContext, args: &Spawn) -> CommandResult {
+    if let Some(folder) = &args.folder {
+        return task_folder::run(session, args, folder);
+    }
+    if let Some(purpose) = args.purpose() {
+        return read_only_run::run(session, args, purpose);
+    }
+    if args.isolated {
+        return Err(UsageError::IsolatedRefused.into());
+    }
+    let attempt_set = AttemptArgs::from_args(args)?;
+    let args = attempt_set.as_ref().map_or(args, AttemptArgs::first);
+    let (checks, scope) = (lane_args::validate_checks(&args.check)?, lane_args::validate_scope(&args.scope)?);
+    let project = session.project_for_write()?;
+    let mut request = SpawnRequest::from_args(session, &project, args)?;
+    let base = base::resolve(&project, args.base.as_deref(), args.onto.as_deref())?;
+    if let Some(agent_command) = request.agent_command.take() {
+        request.agent_command =
+            Some(agent_command.with_checks(stop_gate::merge_checks(&project, &base.branch, &checks)?));
+    }
+    let current_worktree =
+        project.repo.current_worktree().or(project.repo.main_worktree()).map(Path::to_owned);
+    let new_lane = request.new_lane(args, base, checks, scope, current_worktree.as_deref())?;
+    if let Some(attempt_set) = attempt_set {
+        return attempt_set.spawn_all(session, &project, &new_lane, current_worktree.as_deref());
+    }
+    let plan = create::plan_lane(&project, new_lane)?;
+    lane_args::warn_of_overlapping_lanes(session, &project, &plan);
+    warn_before_start(session, &project, request.agent_command.as_ref())?;
+    let uncommitted = UncommittedWarning::from_args(&project, args, current_worktree.as_deref());
+    if args.dry_run {
+        uncommitted.warn(session, None);
+        print_plan(session, &plan, request.agent_command.as_ref(), &request.attachments);
+        return Ok(Exit::Success);
+    }
+    approval_prompt::confirm_set_up(session, &project, args.set_up_level())?;
+    let Created { lane, lock, unchanged } = create::create_lane(&project, &plan)?;
+    register_repository(&project);
+    let start_result = request
+        .agent_command
+        .as_ref()
+        .map(|agent_command| start_agent(&project, &lane, lock, agent_command, &request.attachments))
+        .transpose();
+    let warn_uncommitted = || uncommitted.warn(session, unchanged.as_deref());
+    report_spawned(
+        session,
+        &project,
+        (lane, request.agent_command.as_ref()),
+        start_result,
+        args.wait,
+        warn_uncommitted,
+    )
+}
+
+/// Starts the agent of a new lane, after copying the attachments.
+fn start_agent(
+    project: &Project,
+    lane: &LaneRecord,
+    lock: LockGuard,
+    agent_command: &AgentCommand,
+    attachments: &[PathBuf],
+) -> Result<AnyLane, Failure> {
+    let program_path = current_program_path()?;
+    attached_files::attach(project, &lane.name, attachments)?;
+    Ok(start_supervisor::launch(project, &lane.clone().into_any(), lock, agent_command, &program_path)?)
+}

@@ -1,0 +1,108 @@
+//! Validated arguments of `git proq spawn`: the agent to start and the lane to make.
+
+use std::path::{Path, PathBuf};
+
+use super::spawn_args::Spawn;
+use crate::agent::command::agent_command;
+use crate::agent::command::agent_command::AgentCommand;
+use crate::cli::arguments::lane_args;
+use crate::cli::arguments::user_files::{read_prompt, resolve_attachments};
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::creation::create::NewLane;
+use crate::lane::inspection::base::Base;
+
+/// Validated arguments of `git proq spawn`. Nothing is created before they are complete.
+pub(crate) struct SpawnRequest {
+    pub(crate) agent_command: Option<AgentCommand>,
+    pub(crate) prompt: Option<String>,
+    /// Command line of the user's own command. The lane is named after it.
+    pub(crate) name_hint: Option<String>,
+    /// Absolute paths of the files that belong to the prompt.
+    pub(crate) attachments: Vec<PathBuf>,
+}
+
+impl SpawnRequest {
+    pub(crate) fn from_args(
+        session: &CommandContext,
+        project: &Project,
+        args: &Spawn,
+    ) -> Result<SpawnRequest, Failure> {
+        let prompt = match &args.file {
+            None => args.prompt.clone(),
+            Some(file) => Some(read_prompt(file)?),
+        };
+        let attachments = resolve_attachments(session, &args.attach)?;
+        if args.empty {
+            return Ok(SpawnRequest { agent_command: None, prompt, name_hint: None, attachments });
+        }
+        if !args.command.is_empty() && args.agent.is_none() {
+            let agent_command = AgentCommand::from_user_command(
+                project,
+                &args.command,
+                prompt.as_deref().unwrap_or_default(),
+                &session.dir,
+                &requested_run_options(args),
+            )?;
+            let argv: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
+            return Ok(SpawnRequest {
+                agent_command: Some(agent_command),
+                prompt,
+                name_hint: Some(argv.join(" ")),
+                attachments,
+            });
+        }
+        let agent = args.agent.as_deref().ok_or(UsageError::Missing {
+            problem: "nothing says what to start",
+            example: "git proq spawn claude \"implement payments\"",
+        })?;
+        let prompt = prompt.ok_or(UsageError::Missing {
+            problem: "the agent needs a prompt",
+            example: "git proq spawn claude \"implement payments\", or -f task.md",
+        })?;
+        let run_options =
+            agent_command::RunOptions { agent_command: args.command.clone(), ..requested_run_options(args) };
+        let agent_command = AgentCommand::from_profile(project, agent, &prompt, &session.dir, &run_options)?;
+        Ok(SpawnRequest {
+            agent_command: Some(agent_command),
+            prompt: Some(prompt),
+            name_hint: None,
+            attachments,
+        })
+    }
+
+    /// Returns the lane to make, on `base`. With `--carry` it begins with the uncommitted changes of
+    /// `current_worktree`.
+    pub(crate) fn new_lane(
+        &self,
+        args: &Spawn,
+        base: Base,
+        checks: Vec<String>,
+        scope: Vec<String>,
+        current_worktree: Option<&Path>,
+    ) -> Result<NewLane<'_>, Failure> {
+        Ok(NewLane {
+            name: args.name.as_deref().map(lane::LaneName::parse).transpose()?,
+            prompt: self.prompt.as_deref(),
+            name_hint: self.name_hint.as_deref(),
+            agent: self.agent_command.as_ref().map(|agent_command| agent_command.agent.clone()),
+            base,
+            carry: current_worktree.filter(|_| args.carry).map(Path::to_owned),
+            checks,
+            sparse: lane_args::validate_sparse(args.sparse, &scope)?,
+            scope,
+            auto_merge: args.auto_merge,
+            group: None,
+            batch: None,
+            set_up: args.set_up_level(),
+        })
+    }
+}
+
+/// Returns the run options that the command line requests.
+fn requested_run_options(args: &Spawn) -> agent_command::RunOptions {
+    agent_command::RunOptions { purpose: args.purpose(), ..args.run_args.run_options_with_window(args.tmux) }
+}

@@ -1,0 +1,41 @@
+//! Unfinished batches, the progress of a batch, and control requests to its scheduler.
+
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::lane::Project;
+use crate::swarm::batch::control_request::ControlRequestKind;
+use crate::swarm::batch::create;
+use crate::swarm::batch::record::{Batch, BatchRecord};
+use crate::swarm::batch::scheduler;
+use crate::swarm::run::control_requests;
+use crate::swarm::schedule::action::BatchOutcome;
+use crate::swarm::status::progress::BatchProgress;
+
+/// Returns the unfinished batches, each with its state. Batches that were aborted or stopped count as
+/// unfinished.
+pub(crate) fn unfinished_batches(project: &Project) -> Vec<(BatchRecord, &'static str)> {
+    let mut out = Vec::new();
+    for batch in create::list_batches(project, false) {
+        let Ok(loaded) = Batch::load(project, &batch.id) else { continue };
+        let Ok(lines) = loaded.read_log_lines(project) else { continue };
+        let state = loaded.fold_state(&lines);
+        match state.final_outcome() {
+            None | Some(BatchOutcome::Aborted | BatchOutcome::Stopped) => {
+                out.push((batch, state.status_word()));
+            }
+            Some(BatchOutcome::Complete | BatchOutcome::Partial) => {}
+        }
+    }
+    out
+}
+
+pub(crate) fn batch_progress(project: &Project, batch: &BatchRecord) -> Result<BatchProgress, Failure> {
+    let scheduler = scheduler::is_running(project, &batch.id)?;
+    let loaded_batch = Batch::load(project, &batch.id)?;
+    Ok(BatchProgress::read(project, &loaded_batch, &loaded_batch.read_log_lines(project)?, scheduler))
+}
+
+/// Sends a control request to a batch, and returns once the scheduler has received it.
+pub(crate) fn send_request(project: &Project, id: &str, kind: ControlRequestKind) -> Result<(), Failure> {
+    Ok(control_requests::submit_requests(project, id, &current_program_path()?, vec![kind])?)
+}

@@ -1,0 +1,198 @@
+//! Live view of a batch on a terminal: a line per lane, and the handling of Ctrl-C.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
+use super::batch_state::send_request;
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::terminal::ui;
+use crate::lane::Project;
+use crate::swarm::batch::control_request::ControlRequestKind;
+use crate::swarm::status::progress::{BatchProgress, LaneProgress};
+use crate::{interrupt, terminal_text};
+
+/// Number of log polls per redraw of the lanes.
+const POLLS_PER_REDRAW: u32 = 5;
+
+/// Shows a batch until it is over or paused, or until the user leaves the view.
+pub(crate) fn show(
+    session: &CommandContext,
+    project: &Project,
+    follower: &mut BatchFollower,
+) -> Result<(), Failure> {
+    let screen = BatchScreen::new();
+    let (mut poll_count, mut has_prompted) = (0_u32, false);
+    loop {
+        let status = follower.poll(project, &mut |line| drop(screen.bars.println(line)))?;
+        if let FollowStatus::Ended = status {
+            screen.clear();
+            return Ok(());
+        }
+        if poll_count.is_multiple_of(POLLS_PER_REDRAW) {
+            let (reader, id) = (&follower.reader, follower.reader.batch.id());
+            let progress =
+                BatchProgress::from_state(project, &reader.batch, &reader.state, &reader.log_summary, true);
+            screen.draw(&progress, id);
+        }
+        poll_count = poll_count.wrapping_add(1);
+        if interrupt::received_signal() != 0 {
+            interrupt::clear_signal();
+            let id = follower.reader.batch.id().to_owned();
+            if !handle_interrupt(session, project, &screen, &id, &mut has_prompted)? {
+                screen.clear();
+                return Ok(());
+            }
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Handles a Ctrl-C: the first one prompts the user, the second one aborts the batch. Returns whether the
+/// view stays open.
+fn handle_interrupt(
+    session: &CommandContext,
+    project: &Project,
+    screen: &BatchScreen,
+    id: &str,
+    has_prompted: &mut bool,
+) -> Result<bool, Failure> {
+    if std::mem::replace(has_prompted, true) {
+        send_request(project, id, ControlRequestKind::Abort { hard: false })?;
+        drop(screen.bars.println(format!("batch {id} is being aborted")));
+        return Ok(true);
+    }
+    let choice = screen.bars.suspend(|| prompt_user(id));
+    match choice {
+        InterruptChoice::Pause => {
+            send_request(project, id, ControlRequestKind::Pause)?;
+            *has_prompted = false;
+            Ok(true)
+        }
+        InterruptChoice::Abort => {
+            send_request(project, id, ControlRequestKind::Abort { hard: false })?;
+            Ok(true)
+        }
+        InterruptChoice::Detach => {
+            session.ui.hint(format!("it goes on; follow it again: git proq resume {id}"));
+            Ok(false)
+        }
+        InterruptChoice::Continue => {
+            *has_prompted = false;
+            Ok(true)
+        }
+    }
+}
+
+enum InterruptChoice {
+    Pause,
+    Abort,
+    Detach,
+    Continue,
+}
+
+/// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
+fn prompt_user(id: &str) -> InterruptChoice {
+    ui::print_inline(&format!(
+        "\nbatch {id}: [p]ause it, [l]eave it to itself, or go on looking? Ctrl-C aborts it. [p/l/N] "
+    ));
+    let (line_tx, line_rx) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        drop(std::io::stdin().lock().read_line(&mut line));
+        drop(line_tx.send(line));
+    });
+    loop {
+        if interrupt::received_signal() != 0 {
+            interrupt::clear_signal();
+            return InterruptChoice::Abort;
+        }
+        if let Ok(line) = line_rx.recv_timeout(POLL_INTERVAL) {
+            return match line.trim() {
+                "p" | "P" | "pause" | "y" => InterruptChoice::Pause,
+                "l" | "L" | "leave" => InterruptChoice::Detach,
+                _ => InterruptChoice::Continue,
+            };
+        }
+    }
+}
+
+/// Progress bars of the view: a summary bar, and a line per active lane.
+struct BatchScreen {
+    bars: MultiProgress,
+    summary_bar: ProgressBar,
+    lane_bars: std::cell::RefCell<BTreeMap<String, ProgressBar>>,
+}
+
+impl BatchScreen {
+    fn new() -> BatchScreen {
+        let bars = MultiProgress::new();
+        let summary_bar = bars.add(ProgressBar::new(0));
+        if let Ok(style) = ProgressStyle::with_template("{bar:24.green/dim} {pos}/{len} {wide_msg}") {
+            summary_bar.set_style(style.progress_chars("━━─"));
+        }
+        BatchScreen { bars, summary_bar, lane_bars: std::cell::RefCell::default() }
+    }
+
+    fn draw(&self, progress: &BatchProgress, id: &str) {
+        let counts = progress.counts;
+        self.summary_bar.set_length(counts.tasks as u64);
+        self.summary_bar.set_position((counts.landed + counts.done_before) as u64);
+        let cost = progress.cost_usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
+        let parts = [("waiting", counts.waiting), ("failed", counts.failed), ("skipped", counts.skipped)];
+        let parts: Vec<String> =
+            parts.iter().filter(|(_, n)| *n > 0).map(|(label, n)| format!("{n} {label}")).collect();
+        let counts_suffix = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(", ")) };
+        self.summary_bar.set_message(terminal_text::escape_line(&format!(
+            "batch {id} {}{counts_suffix}{cost}",
+            progress.state
+        )));
+        let mut lane_bars = self.lane_bars.borrow_mut();
+        lane_bars.retain(|name, bar| {
+            let is_active = progress.lanes.iter().any(|lane| lane.name == *name);
+            if !is_active {
+                bar.finish_and_clear();
+                self.bars.remove(bar);
+            }
+            is_active
+        });
+        for lane in &progress.lanes {
+            let bar = lane_bars.entry(lane.name.clone()).or_insert_with(|| self.add_lane_bar());
+            bar.set_message(terminal_text::escape_line(&lane_text(lane)));
+        }
+    }
+
+    fn add_lane_bar(&self) -> ProgressBar {
+        let bar = self.bars.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    }
+
+    fn clear(&self) {
+        self.lane_bars.borrow().values().for_each(ProgressBar::finish_and_clear);
+        self.summary_bar.finish_and_clear();
+        drop(self.bars.clear());
+    }
+}
+
+/// Formats the line of a lane: its task, state, elapsed time, cost, name and current activity.
+fn lane_text(lane: &LaneProgress) -> String {
+    let step_suffix =
+        lane.activity.as_ref().map(|step| format!("  {}", ui::strip_control_chars(step))).unwrap_or_default();
+    let cost = lane.cost_usd.map(|usd| format!("  ${usd:.2}")).unwrap_or_default();
+    let elapsed = ui::short_duration(Duration::from_secs(lane.elapsed_seconds));
+    let state = format!(
+        "{}{}",
+        lane.state,
+        lane.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.total)).unwrap_or_default()
+    );
+    format!("{:<24} {state:<13} {elapsed:>4}{cost}  {}{step_suffix}", lane.task, lane.name)
+}

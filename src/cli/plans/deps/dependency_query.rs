@@ -1,0 +1,213 @@
+//! Missing dependencies of a plan: prompting an agent to find them, listing them, and approving them.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::cli::arguments::candidates::agent_names;
+use crate::cli::arguments::plan_source::PlanSource;
+use crate::cli::invocation::caller;
+use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::runs::answer_loop::{AnswerHandler, follow_until_answered};
+use crate::cli::terminal::usage;
+use crate::lane::Project;
+use crate::store::records::draft::ProposalsRecord;
+use crate::store::records::lane::{AnyLane, LanePurpose};
+use crate::store::records::lane_state::LaneState;
+use crate::swarm::planner::agent_query::AgentQuery;
+use crate::swarm::planner::draft_error::DraftError;
+use crate::swarm::planner::draft_session::AnswerOutcome;
+use crate::swarm::planner::missing_needs::MissingNeedsSearch;
+use crate::swarm::planner::proposed_needs;
+use crate::swarm::plans::plan_source;
+use crate::swarm::plans::plan_source::LoadedPlan;
+use crate::terminal_text;
+
+/// What is asked of an agent.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Dependencies that are missing")]
+pub(crate) struct DependencyQueryArgs {
+    /// Have AGENT look for those that are missing; it looks at the repository and changes nothing
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    pub(crate) agent: Option<String>,
+    /// The model that it is asked to use
+    #[arg(long, value_name = "MODEL", requires = "agent")]
+    model: Option<String>,
+    /// Ask it also where it was asked before
+    #[arg(long, requires = "agent")]
+    refresh: bool,
+    /// Use what it finds, without a question
+    #[arg(long, short, requires = "agent")]
+    pub(crate) yes: bool,
+    /// Forget what was found missing before
+    #[arg(long, conflicts_with = "agent")]
+    pub(crate) forget: bool,
+}
+
+/// Prompts an agent for missing dependencies of a plan, unless its earlier answer is saved. Returns the plan
+/// with the proposed dependencies, and whether the user has approved them.
+pub(crate) fn find_missing(
+    session: &CommandContext,
+    project: &Project,
+    (source, options): (&PlanSource, &DependencyQueryArgs),
+    agent: &str,
+) -> Result<(LoadedPlan, bool), Failure> {
+    if options.yes {
+        caller::refuse_in_lane(session, project)?;
+    }
+    let read = || source.read_without_proposals(session, project, "git proq deps --agent claude plan.toml");
+    let loaded_plan = read()?;
+    let program_path = current_program_path()?;
+    let model = options.model.as_deref();
+    let query = AgentQuery {
+        project,
+        program_path: &program_path,
+        agent,
+        model,
+        purpose: LanePurpose::Answer,
+        revision: None,
+    };
+    let missing = MissingNeedsSearch::new(query, &loaded_plan.plan)?;
+    let saved = missing.load_record()?.filter(|_| !options.refresh);
+    let unread = saved.as_ref().map(|record| missing.unread_lane(record)).transpose()?.flatten();
+    let record = match saved {
+        Some(record) if record.is_answer_read && unread.is_none() => {
+            let (when, by) = (record.at, terminal_text::escape_line(&record.agent));
+            session.ui.status(format!("{by} was asked before, at {when}; --refresh asks anew"));
+            record
+        }
+        _ => {
+            let lane = match unread {
+                Some(lane) => lane,
+                None => missing.start()?,
+            };
+            session.ui.status(format!("{agent} looks for what is missing: lane '{}'", lane.name));
+            query_agent(session, project, &missing, agent, (lane, loaded_plan))?
+        }
+    };
+    Ok((
+        proposed_needs::with_proposals(source.read_silently(session, project)?, &record).0,
+        record.is_approved,
+    ))
+}
+
+/// Handler of the agent's answers: checks each proposed dependency against the plan.
+struct DependencyAnswers<'m, 'a> {
+    missing: &'m MissingNeedsSearch<'a>,
+    agent: &'m str,
+    loaded_plan: LoadedPlan,
+    rejected: Vec<String>,
+}
+
+impl AnswerHandler for DependencyAnswers<'_, '_> {
+    fn agent_name(&self) -> &str {
+        self.agent
+    }
+
+    fn expected_answer(&self) -> &'static str {
+        "a list of dependencies"
+    }
+
+    fn process_answer(&mut self, lane: &AnyLane, state: LaneState) -> Result<AnswerOutcome, Failure> {
+        let (outcome, rejected) = self.missing.record_answer(lane, state, self.loaded_plan.clone())?;
+        self.rejected = rejected;
+        Ok(outcome)
+    }
+
+    fn retry(&mut self, lane: &AnyLane, outcome: &AnswerOutcome) -> Result<Option<AnyLane>, Failure> {
+        match outcome {
+            AnswerOutcome::Invalid { reason, answer } => {
+                Ok(Some(self.missing.reject_answer(lane, answer, reason)?))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn query_agent(
+    session: &CommandContext,
+    project: &Project,
+    missing: &MissingNeedsSearch<'_>,
+    agent: &str,
+    (lane, loaded_plan): (AnyLane, LoadedPlan),
+) -> Result<ProposalsRecord, Failure> {
+    let mut handler = DependencyAnswers { missing, agent, loaded_plan, rejected: Vec::new() };
+    let (lane, outcome) = follow_until_answered(session, project, lane, &mut handler)?;
+    if let AnswerOutcome::Invalid { reason, .. } | AnswerOutcome::NoAnswer { reason } = outcome {
+        let file = project.store.layout().run_answer(&lane.name, lane.attempt);
+        return Err(DraftError::InvalidAnswer {
+            agent: agent.to_owned(),
+            expected: "a list of dependencies",
+            reason: terminal_text::escape_line(&reason),
+            answer_file: Some(file).filter(|file| file.exists()),
+            lane: lane.name,
+            is_draft: false,
+        }
+        .into());
+    }
+    for reason in &handler.rejected {
+        session.ui.warn(format!("not taken: {}", terminal_text::escape_line(reason)));
+    }
+    if let Err(e) = missing.close_lane(&lane) {
+        // A leftover lane does no harm.
+        session.ui.warn(terminal_text::escape_line(&e.to_string()));
+    }
+    let record = missing.load_record()?;
+    Ok(record.ok_or(DraftError::NoDrafts)?)
+}
+
+/// Returns one line for each missing dependency that was found.
+pub(crate) fn describe_proposals(loaded_plan: &LoadedPlan) -> Vec<String> {
+    let names: Vec<String> = loaded_plan.plan.tasks().map(|spot| spot.task.name()).collect();
+    let line = |edge: &plan_source::ProposedEdge| {
+        let reason = if edge.reason.is_empty() { String::new() } else { format!(": {}", edge.reason) };
+        terminal_text::escape_line(&format!("{} after {}{reason}", names[edge.task], names[edge.needed]))
+    };
+    loaded_plan.proposed_needs.iter().map(line).collect()
+}
+
+/// Prompts the user to approve the missing dependencies that an agent proposed, and saves the approval. From
+/// then on, plans use them.
+pub(crate) fn approve_proposals(
+    session: &CommandContext,
+    project: &Project,
+    (source, options): (&PlanSource, &DependencyQueryArgs),
+    agent: &str,
+) -> Result<(), Failure> {
+    let loaded_plan = source.read_silently(session, project)?;
+    let program_path = current_program_path()?;
+    let query = AgentQuery {
+        project,
+        program_path: &program_path,
+        agent,
+        model: None,
+        purpose: LanePurpose::Answer,
+        revision: None,
+    };
+    let missing = MissingNeedsSearch::new(query, &loaded_plan.plan)?;
+    let record = missing.load_record()?.ok_or(DraftError::NoDrafts)?;
+    let count = match record.needs.len() {
+        1 => "1 dependency".to_owned(),
+        n => format!("{n} dependencies"),
+    };
+    if !options.yes {
+        if cannot_prompt_user(session) {
+            let what = format!("{count} of {agent}'s may be used");
+            let command = format!("git proq deps --agent {agent} --yes {}", source.source_names().join(" "));
+            return Err(DraftError::ApprovalRequired { question: what, approve_command: command }.into());
+        }
+        confirm(&format!("use {count} of {agent}'s from now on? [y/N] "))?;
+    }
+    let record = missing.approve(record)?;
+    if !session.ui.json {
+        let cost =
+            record.costs.cost.map(usage::cost_text).map(|cost| format!(" ({cost})")).unwrap_or_default();
+        session.ui.status(format!(
+            "{count} of {}'s used for these tasks as they are{cost}",
+            terminal_text::escape_line(&record.agent)
+        ));
+    }
+    Ok(())
+}

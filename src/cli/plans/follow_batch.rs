@@ -1,0 +1,120 @@
+//! Following a batch to its end: a line per change, or a live view of its lanes on a terminal.
+
+use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
+use super::batch_hints::{criteria_lines, paused_hints};
+use super::batch_view;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::ui;
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::swarm::batch::record;
+use crate::swarm::landing::batch_landing;
+use crate::swarm::schedule::action::BatchOutcome;
+use crate::swarm::schedule::state;
+use crate::swarm::schedule::task_phase;
+use crate::swarm::status::progress::BatchProgress;
+
+/// Follows a batch until no scheduler process works on it, and returns the batch's exit code.
+pub(crate) fn follow(
+    session: &CommandContext,
+    project: &Project,
+    mut follower: BatchFollower,
+) -> CommandResult {
+    let is_interactive = ui::stderr_is_terminal() && !session.ui.json && !session.ui.quiet;
+    if is_interactive && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
+        batch_view::show(session, project, &mut follower)?;
+    } else {
+        // From here on, Ctrl-C ends this command; the batch continues.
+        crate::interrupt::restore_default_action();
+        while let FollowStatus::Running = follower.poll(project, &mut |line| session.ui.status(line))? {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+    print_end(session, project, &follower)
+}
+
+fn print_end(session: &CommandContext, project: &Project, follower: &BatchFollower) -> CommandResult {
+    let (batch, state) = (&follower.reader.batch, &follower.reader.state);
+    let id = batch.id();
+    let exit = batch_exit(project, batch, state);
+    if session.ui.json {
+        session.ui.print_long_json(BatchProgress::read(
+            project,
+            batch,
+            &batch.read_log_lines(project)?,
+            follower.has_scheduler,
+        ));
+        return Ok(exit);
+    }
+    let Some(end_text) = follower.reader.describe_end() else {
+        session.ui.print_line(format!("nobody goes on with batch {id}: its process is gone"));
+        session.ui.hint(format!("go on with it: git proq resume {id}"));
+        return Ok(Exit::Refused);
+    };
+    session.ui.print_line(end_text);
+    if let (Some(report), Some(_)) = (batch.record.criteria_report(project), state.final_outcome()) {
+        for line in criteria_lines(&report) {
+            session.ui.print_line(line);
+        }
+    }
+    let has_landings = follower.reader.log_summary.branch_tips.len() > 1;
+    match state.final_outcome() {
+        None => {
+            session.ui.hint(format!("look: git proq status {id}"));
+            let progress =
+                BatchProgress::read(project, batch, &batch.read_log_lines(project)?, follower.has_scheduler);
+            for hint in paused_hints(&progress) {
+                session.ui.hint(hint);
+            }
+        }
+        Some(outcome) => {
+            if batch.record.has_unverified_criteria(project) {
+                session.ui.hint(format!("have its criteria looked at: git proq resume {id}"));
+            }
+            if outcome != BatchOutcome::Complete {
+                session.ui.hint(format!("see what became of each task: git proq status {id}"));
+            }
+            if matches!(outcome, BatchOutcome::Aborted | BatchOutcome::Stopped) {
+                session.ui.hint(format!("go on with it all the same: git proq resume {id}"));
+            }
+            if has_landings && !batch.record.auto_merge {
+                let action = format!("land it on {}", batch.record.base);
+                session.ui.hint(batch_landing::landing_hint(project, &batch.record, &action));
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// Returns the exit code for the outcome of a batch and of its criteria.
+fn batch_exit(project: &Project, batch: &record::Batch, state: &state::State) -> Exit {
+    let record = &batch.record;
+    let has_unmet_criteria = || {
+        record.strict
+            && !record.criteria.is_empty()
+            && !record.criteria_report(project).is_some_and(|report| report.are_all_met())
+    };
+    match tasks_exit(state, batch.tasks.len()) {
+        Exit::Success if has_unmet_criteria() => Exit::Agent,
+        exit => exit,
+    }
+}
+
+fn tasks_exit(state: &state::State, tasks: usize) -> Exit {
+    let outcomes: Vec<task_phase::TaskOutcome> =
+        (0..tasks).filter_map(|task| state.task_outcome(task)).collect();
+    let is_conflict = |outcome: &task_phase::TaskOutcome| {
+        matches!(outcome, task_phase::TaskOutcome::Failed(task_phase::FailureReason::ConflictUnresolved))
+    };
+    let is_failure = |outcome: &task_phase::TaskOutcome| {
+        use crate::swarm::schedule::task_phase::TaskOutcome::{Failed, NoChange, SetAside};
+        matches!(outcome, NoChange | SetAside | Failed(_)) && !is_conflict(outcome)
+    };
+    match state.final_outcome() {
+        Some(BatchOutcome::Complete) => Exit::Success,
+        Some(BatchOutcome::Aborted) => Exit::Refused,
+        _ if outcomes.iter().any(is_failure) => Exit::Agent,
+        _ if outcomes.iter().any(is_conflict) => Exit::Conflicts,
+        _ => Exit::Refused,
+    }
+}

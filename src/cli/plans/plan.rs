@@ -1,0 +1,68 @@
+//! The `git proq plan` command.
+
+pub(crate) mod draft_commands;
+pub(crate) mod draft_conversation;
+pub(crate) mod draft_list;
+pub(crate) mod json_output;
+pub(crate) mod plan_file;
+pub(crate) mod tree;
+
+use super::plan_args::PlanArgs;
+use super::plan_text::render;
+use super::plan_view::compute_view;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::usage_error::UsageError;
+use crate::explain::Exit;
+use crate::swarm::plans::plan_format::PlanFormat;
+use crate::swarm::plans::toml_plan;
+use crate::swarm::plans::toml_plan::write;
+use crate::terminal_text;
+
+pub(crate) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
+    if args.schema {
+        session.ui.print_line(serde_json::to_string_pretty(&toml_plan::plan_schema()).unwrap_or_default());
+        return Ok(Exit::Success);
+    }
+    if let Some(file) = &args.init {
+        return write_template(session, file);
+    }
+    if args.draft_args.is_requested() {
+        return draft_commands::run(session, args);
+    }
+    let project = session.project()?;
+    let loaded = args.source.read_plan_or_draft(session, &project, "git proq plan plan.toml")?;
+    if args.toml {
+        session.ui.print_text(&write::plan_to_toml(&loaded.plan));
+        return Ok(Exit::Success);
+    }
+    if let (PlanFormat::Draft, [name]) = (loaded.format, args.source.source_names()) {
+        return draft_conversation::show_saved_draft(session, &project, args, name);
+    }
+    let view = compute_view(&project, &loaded, args.source.source_names(), &args.batch_options(&project))?;
+    if session.ui.json {
+        session.ui.print_long_json(json_output::build_output(&view));
+    } else {
+        session.ui.print_line(render(&view, usize::MAX));
+    }
+    Ok(Exit::Success)
+}
+
+/// Writes a template plan to a new file, or prints it for `-`. An existing file is refused.
+fn write_template(session: &CommandContext, file: &str) -> CommandResult {
+    if file == "-" {
+        session.ui.print_text(toml_plan::TEMPLATE);
+        return Ok(Exit::Success);
+    }
+    let path = session.dir.join(file);
+    plan_file::create_file(&path, toml_plan::TEMPLATE).map_err(|source| match source.kind() {
+        std::io::ErrorKind::AlreadyExists => UsageError::InitFileExists { path: path.clone() },
+        _ => UsageError::Unwritable { path: path.clone(), source },
+    })?;
+    if session.ui.json {
+        session.ui.print_json(serde_json::json!({ "path": crate::store::paths::path_form::to_text(&path) }));
+    } else {
+        session.ui.print_line(format!("wrote {}", terminal_text::escape_line(file)));
+        session.ui.hint(format!("see what it comes to: git proq plan {}", terminal_text::escape_line(file)));
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,108 @@
+//! The actions of `git proq plan` on drafts: save, approve, and what an agent is prompted for.
+
+use super::plan_file;
+use super::plan_file::{OutputFile, save_draft};
+use super::{draft_conversation, draft_list};
+use crate::cli::invocation::caller;
+use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::plans::plan_args::PlanArgs;
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::swarm::planner::draft_error::DraftError;
+use crate::swarm::planner::draft_session;
+use crate::swarm::planner::drafts;
+use crate::swarm::planner::drafts::Draft;
+use crate::swarm::plans::toml_plan::write;
+
+pub(crate) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
+    let draft_args = &args.draft_args;
+    if draft_args.drafts {
+        return draft_list::run(session);
+    }
+    // An unusable output file is refused before an agent spends anything.
+    let target =
+        draft_args.save.as_ref().map(|file| OutputFile::new(session, file, draft_args.force)).transpose()?;
+    if let Some(goal) = &draft_args.ai {
+        return draft_conversation::create_draft(session, args, goal, target.as_ref());
+    }
+    if let Some(text) = &draft_args.feedback {
+        return draft_conversation::change_draft(session, args, text, target.as_ref());
+    }
+    let project = session.project_for_write()?;
+    match target {
+        Some(target) => save_plan(session, &project, args, &target),
+        None => approve_draft(session, &project, args),
+    }
+}
+
+/// Writes a draft, or a plan in any other format, as a plan in TOML.
+fn save_plan(
+    session: &CommandContext,
+    project: &Project,
+    args: &PlanArgs,
+    target: &OutputFile,
+) -> CommandResult {
+    let is_draft =
+        args.source.source_names().is_empty() || args.source.draft_name(session, project).is_some();
+    let path = if is_draft {
+        let draft = draft_session::refresh_draft(project, &args.resolve_draft_name(project)?)?.0;
+        save_draft(session, project, args, &draft, target)?
+    } else {
+        let found = args.source.read_plan(session, project, "git proq plan -o plan.toml DRAFT")?;
+        let header = [format!("From {}.", args.source.source_names().join(" "))];
+        let text = plan_file::with_comments(
+            &write::plan_to_toml(&found.plan),
+            &header,
+            &args.draft_args.target_text(),
+        );
+        target.write(session, project, &text)?
+    };
+    if session.ui.json {
+        session.ui.print_json(serde_json::json!({ "saved": crate::store::paths::path_form::to_text(&path) }));
+    } else {
+        session.ui.print_line(format!("wrote {}", args.draft_args.target_text()));
+        session.ui.hint(format!("see what it comes to: git proq plan {}", args.draft_args.target_text()));
+    }
+    Ok(Exit::Success)
+}
+
+/// Shows a draft and approves it for running, after a confirmation prompt or with `--yes`.
+fn approve_draft(session: &CommandContext, project: &Project, args: &PlanArgs) -> CommandResult {
+    caller::refuse_in_lane(session, project)?;
+    let name = args.resolve_draft_name(project)?;
+    let (draft, is_busy) = draft_session::refresh_draft(project, &name)?;
+    if is_busy {
+        return Err(DraftError::AgentRunning { name }.into());
+    }
+    if draft.plan.is_none() {
+        return Err(DraftError::NoPlan { name, why: draft.record.rejection }.into());
+    }
+    if !session.ui.json {
+        draft_conversation::show_draft(session, project, args, &draft, &[])?;
+    }
+    if !drafts::is_approved(project, &draft) && !args.draft_args.yes {
+        confirm_approval(session, &name)?;
+    }
+    let record = drafts::approve(project, &draft)?;
+    let draft = Draft { record, plan: draft.plan };
+    if session.ui.json {
+        draft_conversation::show_draft(session, project, args, &draft, &[])?;
+    } else {
+        session.ui.print_line(format!("\napproved draft '{name}'"));
+    }
+    Ok(Exit::Success)
+}
+
+fn confirm_approval(session: &CommandContext, name: &str) -> Result<(), Failure> {
+    if cannot_prompt_user(session) {
+        let question = format!("draft '{name}' may be run");
+        return Err(DraftError::ApprovalRequired {
+            question,
+            approve_command: format!("git proq plan --approve --yes {name}"),
+        }
+        .into());
+    }
+    confirm(&format!("let draft '{name}' be run? [y/N] "))
+}

@@ -1,0 +1,244 @@
+//! JSON output of `git proq plan --json`.
+
+use serde::Serialize;
+
+use crate::cli::plans::plan_view::PlanView;
+use crate::swarm::plans::plan::{PhaseOrder, Progress, Size};
+
+#[derive(Serialize)]
+pub(crate) struct PlanOutput {
+    source: Source,
+    summary: String,
+    warnings: Vec<String>,
+    criteria: Vec<String>,
+    #[serde(rename = "remarks")]
+    notes: Vec<String>,
+    phases: Vec<Phase>,
+    tasks: Vec<Task>,
+    /// Names of the open tasks of each wave.
+    waves: Vec<Vec<String>>,
+    /// Dependencies of tasks that an agent found missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    proposed: Vec<ProposedNeed>,
+    shared_lanes: Vec<SharedLane>,
+    max_parallel: usize,
+    /// Maximum number of lanes that are active at the same time.
+    lanes: usize,
+    /// Maximum number of active lanes if `max_parallel` did not cap it.
+    #[serde(rename = "could_be_lanes")]
+    max_lanes_without_limit: usize,
+    #[serde(rename = "longest")]
+    critical_path: CriticalPath,
+    time: TimeEstimate,
+}
+
+/// Estimated time of the plan.
+#[derive(Serialize)]
+struct TimeEstimate {
+    /// Length of the plan as a number of small tasks, done one after the other.
+    weight: usize,
+    /// Length in seconds at the pace of earlier runs; none after too few runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<u64>,
+    /// Number of runs that the pace is computed from.
+    from_runs: usize,
+}
+
+#[derive(Serialize)]
+struct ProposedNeed {
+    task: String,
+    needs: String,
+    #[serde(rename = "because")]
+    reason: String,
+    agent: String,
+}
+
+#[derive(Serialize)]
+struct Source {
+    format: String,
+    names: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Phase {
+    title: String,
+    order: PhaseOrder,
+    groups: Vec<Group>,
+}
+
+#[derive(Serialize)]
+struct Group {
+    theme: String,
+    rationale: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    prompt: String,
+    tasks: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Task {
+    name: String,
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    area: Option<String>,
+    title: String,
+    prompt: String,
+    needs: Vec<String>,
+    scope: Vec<String>,
+    size: Size,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    checks: Vec<String>,
+    done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Progress>,
+    /// Phase of the task, counted from 1.
+    phase: usize,
+    /// Wave of the task, counted from 1; none for a task that is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wave: Option<usize>,
+    /// Lane of the task in the simulation, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lane: Option<usize>,
+    from: TaskSource,
+}
+
+#[derive(Serialize)]
+struct TaskSource {
+    file: String,
+    line: usize,
+}
+
+#[derive(Serialize)]
+struct SharedLane {
+    tasks: Vec<String>,
+    #[serde(rename = "because")]
+    overlaps: Vec<FileOverlap>,
+}
+
+/// Two tasks with overlapping scopes, and the glob of each that overlaps.
+#[derive(Serialize)]
+struct FileOverlap {
+    tasks: [String; 2],
+    globs: [String; 2],
+}
+
+#[derive(Serialize)]
+struct CriticalPath {
+    tasks: Vec<String>,
+    weight: usize,
+    /// Summed weight of all open tasks.
+    #[serde(rename = "of")]
+    total_weight: usize,
+}
+
+pub(crate) fn build_output(view: &PlanView<'_>) -> PlanOutput {
+    let plan = view.plan();
+    let overlaps_of = |lane: &[usize]| {
+        let lane_overlaps = view
+            .sharing
+            .overlaps
+            .iter()
+            .filter(|overlap| view.sharing.lane_root(overlap.tasks[0]) == lane[0]);
+        let file_overlap = |overlap: &crate::swarm::plans::lane_sharing::FileOverlap| FileOverlap {
+            tasks: overlap.tasks.map(|task| view.task_name(task)),
+            globs: overlap.globs.clone(),
+        };
+        lane_overlaps.map(file_overlap).collect()
+    };
+    let shared = view.sharing.shared_lanes();
+    PlanOutput {
+        source: Source { format: view.loaded.format.name().to_owned(), names: view.sources.to_vec() },
+        summary: plan.summary.clone(),
+        warnings: plan.warnings.clone(),
+        criteria: plan.criteria.clone(),
+        notes: plan.source_notes.iter().map(ToString::to_string).collect(),
+        phases: plan.phases.iter().map(phase_output).collect(),
+        tasks: task_outputs(view),
+        waves: view.waves.iter().map(|wave| view.task_names(wave)).collect(),
+        proposed: view
+            .loaded
+            .proposed_needs
+            .iter()
+            .map(|edge| ProposedNeed {
+                task: view.task_name(edge.task),
+                needs: view.task_name(edge.needed),
+                reason: edge.reason.clone(),
+                agent: edge.agent.clone(),
+            })
+            .collect(),
+        shared_lanes: shared
+            .iter()
+            .map(|lane| SharedLane { tasks: view.task_names(lane), overlaps: overlaps_of(lane) })
+            .collect(),
+        max_parallel: view.max_parallel,
+        lanes: view.max_active_lanes(),
+        max_lanes_without_limit: view.sharing.max_concurrent_lanes(&view.waves),
+        critical_path: CriticalPath {
+            tasks: view.task_names(&view.critical_path.tasks),
+            weight: view.critical_path.weight,
+            total_weight: view.open_weight(),
+        },
+        time: time_estimate(view),
+    }
+}
+
+fn time_estimate(view: &PlanView<'_>) -> TimeEstimate {
+    let weight = view.simulation.as_ref().map_or(0, |simulated| simulated.makespan);
+    TimeEstimate {
+        weight,
+        seconds: view.pace.map(|pace| pace.small_tasks_duration(weight).as_secs()),
+        from_runs: view.pace.map_or(0, |pace| pace.sample_count),
+    }
+}
+
+fn phase_output(phase: &crate::swarm::plans::plan::Phase) -> Phase {
+    let group_output = |group: &crate::swarm::plans::plan::Group| Group {
+        theme: group.theme.clone(),
+        rationale: group.rationale.clone(),
+        agent: group.agent.clone(),
+        model: group.model.clone(),
+        prompt: group.prompt.clone(),
+        tasks: group.tasks.iter().map(crate::swarm::plans::plan::Task::name).collect(),
+    };
+    Phase {
+        title: phase.title.clone(),
+        order: phase.order,
+        groups: phase.groups.iter().map(group_output).collect(),
+    }
+}
+
+fn task_outputs(view: &PlanView<'_>) -> Vec<Task> {
+    let waves = view.waves_by_task();
+    let task_output = |(position, entry): (usize, &crate::swarm::plans::plan::PlanTask<'_>)| {
+        let task = entry.task;
+        Task {
+            name: task.name(),
+            id: task.id.clone(),
+            area: task.area.clone(),
+            title: task.title.clone(),
+            prompt: task.prompt.clone(),
+            needs: view.task_names(view.graph().needs(position)),
+            scope: task.scope.clone(),
+            size: task.size,
+            agent: view.plan().task_agent(*entry).map(ToOwned::to_owned),
+            model: view.plan().task_model(*entry).map(ToOwned::to_owned),
+            checks: task.checks.clone(),
+            done: task.done,
+            review: task.review,
+            steps: task.progress,
+            phase: entry.phase + 1,
+            wave: waves[position],
+            lane: view.simulated_lane(position),
+            from: TaskSource { file: task.location.file.to_string(), line: task.location.line },
+        }
+    };
+    view.tasks.iter().enumerate().map(task_output).collect()
+}

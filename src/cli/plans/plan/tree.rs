@@ -1,0 +1,139 @@
+//! A plan as a tree of phases, groups and tasks, for a user who has to approve it: agents, dependencies,
+//! scopes and checks.
+
+use std::fmt::Write as _;
+
+use console::style;
+
+use crate::cli::plans::plan_text::{lanes_text, push_list, push_shared_lanes};
+use crate::cli::plans::plan_view::PlanView;
+use crate::cli::terminal::ui;
+use crate::swarm::plans::plan::{PhaseOrder, PlanTask};
+use crate::terminal_text;
+
+/// Renders the tree, with `header` above it and a summary below it.
+pub(crate) fn render(view: &PlanView<'_>, header: &[String]) -> String {
+    let plan = view.plan();
+    let mut out = String::new();
+    let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
+    let _ = writeln!(out, "{}", style(terminal_text::escape_line(title)).bold());
+    for line in header {
+        let _ = writeln!(out, "{}", terminal_text::escape_line(line));
+    }
+    push_list(&mut out, "Before it is run:", &plan.warnings);
+    out.push('\n');
+    let waves = view.waves_by_task();
+    let mut position = 0;
+    for (n, phase) in plan.phases.iter().enumerate() {
+        if plan.phases.len() > 1 || !phase.title.is_empty() || phase.order == PhaseOrder::Serial {
+            let title = if phase.title.is_empty() {
+                ""
+            } else {
+                &format!(" {}", terminal_text::escape_line(&phase.title))
+            };
+            let order = if phase.order == PhaseOrder::Serial { ", one task after the other" } else { "" };
+            let _ = writeln!(out, "{}", style(format!("{}.{title}{order}", n + 1)).bold());
+        }
+        for (g, group) in phase.groups.iter().enumerate() {
+            let has_heading = !group.theme.is_empty();
+            let is_last = g + 1 == phase.groups.len();
+            if has_heading {
+                let branch = if is_last { "└─" } else { "├─" };
+                let rationale = if group.rationale.is_empty() {
+                    String::new()
+                } else {
+                    format!(": {}", single_line(&group.rationale))
+                };
+                let _ = writeln!(
+                    out,
+                    "{branch} {}{}",
+                    terminal_text::escape_line(&group.theme),
+                    style(rationale).dim()
+                );
+            }
+            let indent = match (has_heading, is_last) {
+                (false, _) => "",
+                (true, true) => "   ",
+                (true, false) => "│  ",
+            };
+            for t in 0..group.tasks.len() {
+                let is_last_task = t + 1 == group.tasks.len() && (has_heading || is_last);
+                push_task(&mut out, view, (position, waves[position]), indent, is_last_task);
+                position += 1;
+            }
+        }
+    }
+    push_list(&mut out, "In the end:", &plan.criteria);
+    let _ = writeln!(out, "\n{}", summary_text(view));
+    out.trim_end().to_owned()
+}
+
+/// Appends a task, with its dependencies, scope and checks below it.
+fn push_task(
+    out: &mut String,
+    view: &PlanView<'_>,
+    (position, wave): (usize, Option<usize>),
+    indent: &str,
+    is_last: bool,
+) {
+    let entry: PlanTask<'_> = view.tasks[position];
+    let task = entry.task;
+    let (branch, continuation) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
+    let wave = wave.map_or_else(|| "done".to_owned(), |wave| format!("wave {wave}"));
+    let mut notes = vec![wave, task.size.to_string()];
+    notes.extend(
+        view.plan().task_agent(entry).map(|agent| format!("by {}", terminal_text::escape_line(agent))),
+    );
+    notes.extend(
+        view.plan().task_model(entry).map(|model| format!("model {}", terminal_text::escape_line(model))),
+    );
+    let _ = writeln!(
+        out,
+        "{indent}{branch} {} {} {}",
+        style(terminal_text::escape_line(&task.name())).bold(),
+        terminal_text::escape_line(&task.title),
+        style(format!("({})", notes.join(", "))).dim()
+    );
+    let mut push_line = |label: &str, text: &str| {
+        let _ = writeln!(out, "{indent}{continuation}  {label} {text}");
+    };
+    let needs = view.task_names(view.graph().needs(position));
+    if !needs.is_empty() {
+        push_line("after ", &needs.join(", "));
+    }
+    if !task.scope.is_empty() {
+        push_line(
+            "about ",
+            &task.scope.iter().map(|glob| terminal_text::escape_line(glob)).collect::<Vec<_>>().join(", "),
+        );
+    }
+    for check in &task.checks {
+        push_line("checks", &terminal_text::escape_line(check));
+    }
+}
+
+/// Joins the lines of a text to one line.
+fn single_line(text: &str) -> String {
+    terminal_text::escape_line(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Formats the number of tasks, waves and lanes, and the critical path.
+fn summary_text(view: &PlanView<'_>) -> String {
+    let mut out = format!(
+        "{}, {}. {}\n",
+        ui::pluralize(view.tasks.len(), "task"),
+        ui::pluralize(view.waves.len(), "wave"),
+        lanes_text(view)
+    );
+    push_shared_lanes(&mut out, view);
+    if !view.critical_path.tasks.is_empty() {
+        let path_text = view.task_names(&view.critical_path.tasks).join(" -> ");
+        let _ = write!(
+            out,
+            "Longest way: {path_text} ({} of {} by size)",
+            view.critical_path.weight,
+            view.open_weight()
+        );
+    }
+    out
+}

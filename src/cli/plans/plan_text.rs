@@ -1,0 +1,185 @@
+//! A plan as text: its tasks in a table, its waves, lanes, longest path and estimated time.
+
+use std::fmt::Write as _;
+
+use console::style;
+
+use super::plan_view::PlanView;
+use crate::cli::terminal::{table, ui};
+use crate::swarm::plans::plan;
+use crate::swarm::plans::plan::PhaseOrder;
+use crate::swarm::plans::plan_source;
+use crate::terminal_text;
+
+/// Renders the plan as text for the user, with its first `max_tasks` tasks.
+pub(crate) fn render(view: &PlanView<'_>, max_tasks: usize) -> String {
+    let plan = view.plan();
+    let mut out = String::new();
+    let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
+    let _ = writeln!(out, "{}", style(terminal_text::escape_line(title)).bold());
+    let done = view.tasks.iter().filter(|entry| entry.task.done).count();
+    let _ = writeln!(
+        out,
+        "{} ({}): {}, {done} done, {}",
+        terminal_text::escape_line(&view.sources.join(" ")),
+        view.loaded.format,
+        ui::pluralize(view.tasks.len(), "task"),
+        ui::pluralize(view.waves.len(), "wave"),
+    );
+    push_list(&mut out, "Before it is run:", &plan.warnings);
+    let phase_list = phase_lines(view);
+    push_list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phase_list);
+    let _ = writeln!(out, "\n{}\n", task_table(view, max_tasks));
+    if view.tasks.len() > max_tasks {
+        let _ = writeln!(out, "and {} more; --dry-run lists all\n", view.tasks.len() - max_tasks);
+    }
+    let _ = writeln!(out, "{}", lanes_text(view));
+    push_shared_lanes(&mut out, view);
+    if !view.critical_path.tasks.is_empty() {
+        let path_text = view.task_names(&view.critical_path.tasks).join(" -> ");
+        let _ = writeln!(
+            out,
+            "Longest way: {path_text} ({} of {} by size)",
+            view.critical_path.weight,
+            view.open_weight()
+        );
+    }
+    out.push_str(&time_text(view));
+    push_list(&mut out, "By an agent, and approved:", &proposed_lines(view));
+    push_list(&mut out, "In the end:", &plan.criteria);
+    out.trim_end().to_owned()
+}
+
+/// Appends which tasks share a lane, and the scopes that overlap.
+pub(crate) fn push_shared_lanes(out: &mut String, view: &PlanView<'_>) {
+    for lane in view.sharing.shared_lanes() {
+        let _ = writeln!(out, "One lane for {}, one after the other:", view.task_names(&lane).join(", "));
+        for overlap in
+            view.sharing.overlaps.iter().filter(|overlap| view.sharing.lane_root(overlap.tasks[0]) == lane[0])
+        {
+            let [one, two] = overlap.tasks.map(|task| view.task_name(task));
+            let [a, b] = overlap.globs.each_ref().map(|glob| terminal_text::escape_line(glob));
+            let globs = if a == b { a } else { format!("{a} and {b}") };
+            let _ = writeln!(out, "  {one} and {two} are about {globs}");
+        }
+    }
+}
+
+/// Returns a line for each dependency that an agent found missing.
+fn proposed_lines(view: &PlanView<'_>) -> Vec<String> {
+    let line = |edge: &plan_source::ProposedEdge| {
+        let reason_text = if edge.reason.is_empty() { String::new() } else { format!(": {}", edge.reason) };
+        format!(
+            "{} after {}, says {}{reason_text}",
+            view.task_name(edge.task),
+            view.task_name(edge.needed),
+            edge.agent
+        )
+    };
+    view.loaded.proposed_needs.iter().map(line).collect()
+}
+
+pub(crate) fn push_list(out: &mut String, heading: &str, items: &[String]) {
+    if !items.is_empty() {
+        let _ = writeln!(out, "\n{heading}");
+        for item in items {
+            let _ = writeln!(out, "  {}", terminal_text::escape_line(item));
+        }
+    }
+}
+
+/// Returns a line for each phase, and for each group with a theme; empty for a plan without both.
+fn phase_lines(view: &PlanView<'_>) -> Vec<String> {
+    let plan = view.plan();
+    let mut out = Vec::new();
+    for (n, phase) in plan.phases.iter().enumerate() {
+        let is_single = plan.phases.len() == 1;
+        let indent = if is_single { "" } else { "  " };
+        if !is_single || !phase.title.is_empty() || phase.order == PhaseOrder::Serial {
+            let title = if phase.title.is_empty() { String::new() } else { format!(" {}", phase.title) };
+            let order = if phase.order == PhaseOrder::Serial { ", one task after the other" } else { "" };
+            out.push(format!("{}.{title}{order}", n + 1));
+        }
+        for group in phase.groups.iter().filter(|group| !group.theme.is_empty()) {
+            let ids: Vec<String> = group.tasks.iter().map(plan::Task::name).collect();
+            let rationale =
+                if group.rationale.is_empty() { String::new() } else { format!(". {}", group.rationale) };
+            out.push(format!("{indent}{}: {}{rationale}", group.theme, ids.join(", ")));
+        }
+    }
+    out
+}
+
+/// Formats the number of lanes and the limit that caps it.
+pub(crate) fn lanes_text(view: &PlanView<'_>) -> String {
+    let (lanes, widest) = (view.max_active_lanes(), view.sharing.max_concurrent_lanes(&view.waves));
+    let limit = if widest > lanes { format!(", of {widest} that could be at work") } else { String::new() };
+    format!("Lanes: {lanes} at a time{limit} (--max-parallel {})", view.max_parallel)
+}
+
+/// Formats the estimated time; empty where the plan cannot be simulated.
+fn time_text(view: &PlanView<'_>) -> String {
+    let span = view.simulation.as_ref().map_or(0, |simulated| simulated.makespan);
+    if span == 0 {
+        return String::new();
+    }
+    let by_size = format!("as long as {} one after the other", ui::pluralize(span, "small task"));
+    match view.pace {
+        Some(pace) => {
+            let about = ui::short_duration(pace.small_tasks_duration(span));
+            let runs = ui::pluralize(pace.sample_count, "run");
+            format!("Time: about {about}, {by_size}, at the pace of the last {runs} here\n")
+        }
+        None => format!("Time: {by_size}\n"),
+    }
+}
+
+/// Renders the table of tasks: first those that are done, then wave by wave.
+fn task_table(view: &PlanView<'_>, max_tasks: usize) -> String {
+    let waves = view.waves_by_task();
+    let mut order: Vec<usize> = (0..view.tasks.len()).collect();
+    order.sort_by_key(|task| (waves[*task], *task));
+    let rows = order.into_iter().take(max_tasks).map(|position| {
+        let entry = view.tasks[position];
+        let task = entry.task;
+        let needs = view.task_names(view.graph().needs(position));
+        let progress = task.progress.map(|p| format!("{}/{}", p.done, p.total));
+        vec![
+            waves[position].map_or_else(|| "done".to_owned(), |wave| wave.to_string()),
+            view.simulated_lane(position).map_or_else(|| "-".to_owned(), |lane| lane.to_string()),
+            task.name(),
+            task.size.to_string(),
+            view.plan().task_agent(entry).map_or_else(|| "-".to_owned(), terminal_text::escape_line),
+            progress.unwrap_or_else(|| "-".to_owned()),
+            shorten_list(&needs),
+            shorten_list(&task.scope),
+            terminal_text::escape_line(&task.title),
+        ]
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    let mut head = vec!["WAVE", "LANE", "TASK", "SIZE", "AGENT", "STEPS", "NEEDS", "SCOPE", "TITLE"];
+    // A column without any value is dropped, to leave more width for the titles.
+    for column in ["STEPS", "AGENT", "NEEDS", "SCOPE"] {
+        let index = head.iter().position(|name| *name == column).unwrap_or_default();
+        if rows.iter().all(|row| row[index] == "-") {
+            head.remove(index);
+            for row in &mut rows {
+                row.remove(index);
+            }
+        }
+    }
+    table::render(&head, rows)
+}
+
+/// Formats the first items of a list, and the number of the others.
+fn shorten_list(items: &[String]) -> String {
+    /// Maximum number of items shown. The others are only counted.
+    const MAX_ITEMS_SHOWN: usize = 3;
+    let shown: Vec<String> =
+        items.iter().take(MAX_ITEMS_SHOWN).map(|item| terminal_text::escape_line(item)).collect();
+    match items.len() {
+        0 => "-".to_owned(),
+        n if n > MAX_ITEMS_SHOWN => format!("{}, +{}", shown.join(", "), n - MAX_ITEMS_SHOWN),
+        _ => shown.join(", "),
+    }
+}

@@ -1,0 +1,212 @@
+//! `git proq status`: shows the progress of batches.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use console::style;
+use serde::Serialize;
+
+use super::batch_hints::{criteria_lines, partly_landed_hint, paused_hints};
+use super::batch_state::{batch_progress, unfinished_batches};
+use crate::cli::arguments::candidates::batch_names;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::{table, ui};
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::swarm::batch::create;
+use crate::swarm::batch::record::BatchRecord;
+use crate::swarm::landing::batch_landing;
+use crate::swarm::status::progress::{BatchProgress, TaskProgress};
+use crate::terminal_text;
+
+/// Show how far a batch is
+///
+/// Without BATCH, the one that is open; where several are, or none is, a line for each.
+///
+/// Examples:
+///     git proq status
+///     git proq status --all
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Status {
+    /// The batch
+    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    batch: Option<String>,
+    /// A line for every batch, also those that are over
+    #[arg(long, conflicts_with = "batch")]
+    all: bool,
+}
+
+#[derive(Serialize)]
+struct BatchList {
+    batches: Vec<BatchProgress>,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Status) -> CommandResult {
+    let project = session.project()?;
+    if let Some(name_prefix) = &args.batch {
+        return print_batch(session, &project, &create::find_batch(&project, name_prefix)?);
+    }
+    let unfinished = unfinished_batches(&project);
+    if let ([(batch, _)], false) = (unfinished.as_slice(), args.all) {
+        return print_batch(session, &project, batch);
+    }
+    let batches = create::list_batches(&project, true);
+    if let ([batch], false) = (batches.as_slice(), args.all) {
+        return print_batch(session, &project, batch);
+    }
+    let mut progress_list = Vec::new();
+    for batch in &batches {
+        progress_list.push(batch_progress(&project, batch)?);
+    }
+    if session.ui.json {
+        session.ui.print_json(BatchList { batches: progress_list });
+    } else if progress_list.is_empty() {
+        session.ui.status("no plan was run here yet");
+        session.ui.hint("begin: git proq swarm PLAN");
+    } else {
+        let rows = progress_list.iter().map(batch_row).collect();
+        session.ui.print_line(table::render(&["BATCH", "STATE", "LANDED", "TASKS", "COST", "ABOUT"], rows));
+    }
+    Ok(Exit::Success)
+}
+
+fn displayed_state(progress: &BatchProgress) -> String {
+    let is_resting = matches!(progress.state, "over" | "paused");
+    match (&progress.reason, progress.has_scheduler || is_resting) {
+        (Some(reason), _) if progress.state == "over" => reason.clone(),
+        (_, true) => progress.state.to_owned(),
+        // The log shows the batch as running, but no scheduler process works on it.
+        (_, false) => "interrupted".to_owned(),
+    }
+}
+
+fn batch_row(progress: &BatchProgress) -> Vec<String> {
+    vec![
+        progress.batch.clone(),
+        displayed_state(progress),
+        progress.counts.landed.to_string(),
+        progress.counts.tasks.to_string(),
+        progress.cost_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}")),
+        terminal_text::escape_line(&progress.summary),
+    ]
+}
+
+fn print_batch(session: &CommandContext, project: &Project, batch: &BatchRecord) -> CommandResult {
+    let progress = batch_progress(project, batch)?;
+    if session.ui.json {
+        session.ui.print_long_json(&progress);
+        return Ok(Exit::Success);
+    }
+    let summary_suffix =
+        if progress.summary.is_empty() { String::new() } else { format!("  {}", progress.summary) };
+    session.ui.print_line(format!(
+        "batch {}{}",
+        style(&progress.batch).bold(),
+        terminal_text::escape_line(&summary_suffix)
+    ));
+    let counts = progress.counts;
+    let mut parts = vec![format!("{} of {} landed", counts.landed, ui::pluralize(counts.tasks, "task"))];
+    for (count, label) in [
+        (counts.done_before, "done before"),
+        (counts.running, "at work"),
+        (counts.landing, "landing"),
+        (counts.waiting, "waiting"),
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.unfinished, "left over"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {label}"));
+        }
+    }
+    parts.extend(progress.cost_usd.map(|usd| format!("${usd:.2}")));
+    let reason_suffix =
+        progress.reason.as_ref().filter(|_| progress.state == "paused").map(|reason| format!(" ({reason})"));
+    session.ui.print_line(format!(
+        "{}{}: {}",
+        displayed_state(&progress),
+        reason_suffix.unwrap_or_default(),
+        parts.join(", ")
+    ));
+    let landed_on_suffix =
+        progress.landed_on.as_ref().map(|onto| format!("; all of that is on {onto}")).unwrap_or_default();
+    session.ui.print_line(format!("from {}, lands on {}{landed_on_suffix}", progress.base, progress.branch));
+    session.ui.print_line("");
+    session.ui.print_line(task_table(&progress));
+    if let Some(report) = &progress.criteria {
+        session.ui.print_line("");
+        for line in criteria_lines(report) {
+            session.ui.print_line(line);
+        }
+    }
+    if displayed_state(&progress) == "complete"
+        && !progress.has_scheduler
+        && batch.has_unverified_criteria(project)
+    {
+        session.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
+    }
+    print_hints(session, project, batch, &progress);
+    Ok(Exit::Success)
+}
+
+fn task_table(progress: &BatchProgress) -> String {
+    let dash = || "-".to_owned();
+    let task_row = |task: &TaskProgress| {
+        let lane_progress = progress.lanes.iter().find(|lane| lane.task == task.name);
+        let elapsed_text = lane_progress.map(|lane| {
+            let step_suffix = lane.activity.as_ref().map(|step| format!(", {step}")).unwrap_or_default();
+            format!(
+                "for {}{step_suffix}",
+                ui::short_duration(std::time::Duration::from_secs(lane.elapsed_seconds))
+            )
+        });
+        let detail = task.detail.clone().or(elapsed_text).unwrap_or_else(|| task.title.clone());
+        vec![
+            task.name.clone(),
+            format!(
+                "{}{}",
+                task.state,
+                task.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.total)).unwrap_or_default()
+            ),
+            task.attempts.to_string(),
+            task.lane.clone().unwrap_or_else(dash),
+            terminal_text::escape_line(&detail),
+        ]
+    };
+    let rows = progress.tasks.iter().map(task_row).collect();
+    table::render(&["TASK", "STATE", "RUNS", "LANE", "MORE"], rows)
+}
+
+fn print_hints(session: &CommandContext, project: &Project, batch: &BatchRecord, progress: &BatchProgress) {
+    let id = &batch.id;
+    if batch.cleaned.is_some() {
+        return session.ui.hint("it was cleaned up: its lanes and its branch are gone");
+    }
+    if displayed_state(progress) == "partly"
+        && let Some(hint) = partly_landed_hint(progress)
+    {
+        session.ui.hint(hint);
+    }
+    match (displayed_state(progress).as_str(), progress.counts.landed) {
+        ("running" | "pausing" | "stopping", _) => {
+            session.ui.hint(format!("follow it: git proq resume {id}"));
+        }
+        ("complete" | "partly", _) if progress.on_base => {
+            session.ui.hint(format!("tidy up: git proq cleanup --batch {id}"));
+        }
+        ("complete" | "partly", landed) if landed > 0 && !batch.auto_merge => {
+            session.ui.hint(batch_landing::landing_hint(
+                project,
+                batch,
+                &format!("land it on {}", batch.base),
+            ));
+        }
+        ("complete" | "partly", _) => {}
+        ("paused", _) => {
+            for hint in paused_hints(progress) {
+                session.ui.hint(hint);
+            }
+        }
+        _ => session.ui.hint(format!("go on with it: git proq resume {id}")),
+    }
+}

@@ -1,0 +1,203 @@
+//! The `git proq swarm` command.
+
+use serde::Serialize;
+
+use super::batch_follower::BatchFollower;
+use super::batch_request::BatchRequest;
+use super::follow_batch::follow;
+use super::plan_text::render;
+use super::plan_view::compute_view;
+use super::swarm_args::Swarm;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::invocation::{approval_prompt, caller, confirm};
+use crate::cli::lanes::new_lane;
+use crate::explain::Exit;
+use crate::health::examine::examine;
+use crate::lane::Project;
+use crate::swarm;
+use crate::swarm::batch::control_request::ControlRequestKind;
+use crate::swarm::batch::error;
+use crate::swarm::batch::plan_commands;
+use crate::swarm::batch::record;
+use crate::swarm::batch::record::BatchRecord;
+use crate::swarm::planner::draft_error::DraftError;
+use crate::swarm::planner::drafts;
+use crate::swarm::planner::drafts::Draft;
+use crate::swarm::plans::plan_source::LoadedPlan;
+use crate::swarm::run::control_requests;
+
+/// Maximum number of a plan's tasks that the command prints with `--yes`.
+const MAX_PLAN_TASKS_SHOWN: usize = 20;
+
+/// JSON output of a batch that was started but is not followed, and of a dry run.
+#[derive(Serialize)]
+struct BatchStarted<'a> {
+    batch: &'a str,
+    base: &'a str,
+    branch: &'a str,
+    dry_run: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Swarm) -> CommandResult {
+    let project = session.project_for_write()?;
+    let draft = args
+        .source
+        .draft_name(session, &project)
+        .map(|name| drafts::read_draft(&project, name))
+        .transpose()?;
+    let loaded_plan = args.source.read_plan_or_draft(session, &project, "git proq swarm plan.toml")?;
+    let batch_request = BatchRequest::from_args(session, &project, args, &loaded_plan)?;
+    if let Some(unfinished) =
+        batch_request.find_unfinished_batch(&project).filter(|_| !args.new && !args.dry_run)
+    {
+        return offer_to_resume(session, &project, args, &unfinished);
+    }
+    if !args.new && !args.dry_run {
+        batch_request.require_last_batch_landed(&project)?;
+    }
+    let plan_summary =
+        compute_view(&project, &loaded_plan, args.source.source_names(), &batch_request.options)?;
+    if !session.ui.json && !session.ui.quiet {
+        // With `--yes` you have agreed already and do not read hundreds of tasks.
+        let max_tasks = if args.yes && !args.dry_run { MAX_PLAN_TASKS_SHOWN } else { usize::MAX };
+        session.ui.status(render(&plan_summary, max_tasks));
+        session.ui.status("");
+        session.ui.status(batch_request.describe());
+    }
+    if args.dry_run {
+        if session.ui.json {
+            let (base, branch) = (batch_request.base.branch.as_str(), "");
+            session.ui.print_json(BatchStarted { batch: "", base, branch, dry_run: true });
+        } else {
+            session.ui.print_line("nothing was begun");
+        }
+        return Ok(Exit::Success);
+    }
+    batch_request.require_clean(&project, args.ignore_dirty)?;
+    warn_of_health_problems(session);
+    confirm_batch(session, &project, args, &batch_request, &loaded_plan, draft)?;
+    let program_path = current_program_path()?;
+    let batch =
+        batch_request.start(&project, args, &loaded_plan, plan_summary.shared_lanes(), &program_path)?;
+    new_lane::register_repository(&project);
+    if args.detach {
+        print_started(session, &batch);
+        return Ok(Exit::Success);
+    }
+    session.ui.status(format!("batch {}", batch.id));
+    follow(session, &project, BatchFollower::from_start(&project, &batch.id)?)
+}
+
+/// Warns of the problems that `git proq doctor` finds: a plan runs for hours, and what is wrong now is still
+/// wrong then.
+fn warn_of_health_problems(session: &CommandContext) {
+    for finding in examine(&session.dir, false).findings.iter().filter(|finding| finding.is_problem()) {
+        let help_suffix = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
+        session.ui.warn(format!("{}{help_suffix}", finding.message));
+    }
+}
+
+/// Requires all approvals that the batch needs: of the checks of its landings, of the commands in its plan,
+/// and of the run itself. Approves the draft that the plan comes from, if it is not approved yet.
+fn confirm_batch(
+    session: &CommandContext,
+    project: &Project,
+    args: &Swarm,
+    batch_request: &BatchRequest,
+    loaded_plan: &LoadedPlan,
+    draft: Option<Draft>,
+) -> Result<(), Failure> {
+    let base = batch_request.base.branch.clone();
+    approval_prompt::confirm_before_landing(
+        session,
+        project,
+        [base],
+        project.settings.conflict_agent.as_deref(),
+    )?;
+    let plan_commands = || plan_commands::collect_plan_commands(project, loaded_plan, &session.dir);
+    approval_prompt::confirm_commands(session, project, &plan_commands()?)?;
+    batch_request.require_approved(project, args, &plan_commands()?)?;
+    let draft = draft.filter(|draft| !drafts::is_approved(project, draft));
+    confirm_run(session, args, draft.as_ref())?;
+    if let Some(draft) = &draft {
+        caller::refuse_in_lane(session, project)?;
+        drop(drafts::approve(project, draft)?);
+        if args.yes {
+            let name = &draft.record.name;
+            session.ui.status(format!("the plan '{name}', which an agent made, is approved by --yes"));
+        }
+    }
+    Ok(())
+}
+
+/// Requires the user's agreement to run the plan. A plan drafted by an agent is refused if nobody can be
+/// prompted and `--yes` is missing.
+fn confirm_run(session: &CommandContext, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
+    if args.yes {
+        return Ok(());
+    }
+    match (confirm::cannot_prompt_user(session), draft) {
+        (true, Some(draft)) => {
+            let name = &draft.record.name;
+            let subject = format!("the plan '{name}', which an agent made, may be run");
+            Err(DraftError::ApprovalRequired {
+                question: subject,
+                approve_command: format!("git proq plan --approve {name}"),
+            }
+            .into())
+        }
+        (true, None) => Ok(()),
+        (false, _) if confirm::is_confirmed_by_default("run it? [Y/n] ") => Ok(()),
+        (false, _) => Err(UsageError::Declined.into()),
+    }
+}
+
+fn print_started(session: &CommandContext, batch: &BatchRecord) {
+    if session.ui.json {
+        let BatchRecord { id, base, branch, .. } = batch;
+        return session.ui.print_json(BatchStarted { batch: id, base, branch, dry_run: false });
+    }
+    session.ui.print_line(format!("batch {} has begun", batch.id));
+    session
+        .ui
+        .hint(format!("see how far it is: git proq status {0}   follow it: git proq resume {0}", batch.id));
+}
+
+/// Prompts whether to resume an unfinished batch of the same plan, and resumes it. Fails if the user declines
+/// or cannot be prompted.
+fn offer_to_resume(
+    session: &CommandContext,
+    project: &Project,
+    args: &Swarm,
+    unfinished: &(BatchRecord, String),
+) -> CommandResult {
+    let (batch, state) = unfinished;
+    let id = batch.id.clone();
+    if confirm::cannot_prompt_user(session) {
+        return Err(
+            swarm::Error::from(error::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
+        );
+    }
+    if !confirm::is_confirmed_by_default(&format!(
+        "batch {id} of this plan is not over ({state}): go on with it? [Y/n] "
+    )) {
+        return Err(
+            swarm::Error::from(error::BatchError::PlanBatchUnfinished { id, state: state.clone() }).into()
+        );
+    }
+    let mut requests = vec![ControlRequestKind::Resume];
+    let loaded_batch = record::Batch::load(project, &id)?;
+    for name in &args.retry {
+        requests.push(ControlRequestKind::Retry { task: loaded_batch.find_task(name)? });
+    }
+    let follower = BatchFollower::from_now(project, &id)?;
+    control_requests::submit_requests(project, &id, &current_program_path()?, requests)?;
+    if args.detach {
+        print_started(session, batch);
+        return Ok(Exit::Success);
+    }
+    follow(session, project, follower)
+}

@@ -1,0 +1,86 @@
+//! Result of the automatic merge of a lane, awaited after its run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::agent::control::stop;
+use crate::cli::invocation::failure::Failure;
+use crate::explain::Exit;
+use crate::fail_points;
+use crate::lane::Project;
+use crate::lane::context::lane_records;
+use crate::lane::execution::recovery;
+use crate::store::base::record::Record;
+use crate::store::locks::lock::LockName;
+use crate::store::paths::layout::Layout;
+use crate::store::records::lane::AnyLane;
+use crate::store::records::lane_state::LaneState;
+use crate::store::records::run::RunRecord;
+
+/// Interval at which git-proq checks whether a supervisor that may still land its lane has exited.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Result of the automatic merge of a lane.
+pub(crate) struct AutoMergeResult {
+    /// The lane as it is now, or as it was when it was removed.
+    pub(crate) lane: AnyLane,
+    /// The outcome of the lane's run.
+    pub(crate) run_state: Option<LaneState>,
+    /// The path of the landing's log.
+    pub(crate) log_path: PathBuf,
+    /// The exit code of the landing.
+    pub(crate) exit: Exit,
+    /// Whether the lane did not land and no reason is recorded, because the landing was killed.
+    pub(crate) is_unexplained: bool,
+}
+
+/// Waits until the landing of a lane whose run has finished is over, and returns its result.
+pub(crate) fn wait_for_landing(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Failure> {
+    let locks = project.store.locks();
+    let mut is_last_check = false;
+    loop {
+        locks.wait_until_free(&LockName::AutoMerge(lane.name.clone()))?;
+        // The landing may have been killed halfway.
+        recovery::recover(project)?;
+        let result = read_result(project, lane)?;
+        fail_points::hit("landing.looked");
+        if !result.is_unexplained || is_last_check {
+            return Ok(result);
+        }
+        // A landing that was in progress when the run finished held the lock until now. The supervisor
+        // acquires it next, as long as it runs.
+        is_last_check = !stop::has_live_supervisor(project, &result.lane)?;
+        if !is_last_check {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+/// Reads the current result of a lane's landing.
+fn read_result(project: &Project, lane: &AnyLane) -> Result<AutoMergeResult, Failure> {
+    let is_removed = project.lane(&lane.name).is_err();
+    let (dir, current) = lane_records::load_present_or_past_lane(project, lane)?;
+    let exit = match current.state {
+        LaneState::Conflict => Exit::Conflicts,
+        LaneState::CheckFailed => Exit::Agent,
+        LaneState::Landed => Exit::Success,
+        LaneState::Discarded => Exit::Refused,
+        // All of its changes were on the base before.
+        _ if is_removed => Exit::Success,
+        _ => current
+            .auto_merge_refusal
+            .as_ref()
+            .map_or(Exit::Refused, |refused| Exit::from_code(refused.exit_code)),
+    };
+    let run = RunRecord::load_if_exists(&dir.join(format!("runs/{}.toml", lane.attempt)))?;
+    Ok(AutoMergeResult {
+        run_state: run.and_then(|run| run.outcome),
+        log_path: dir.join(Layout::landing_log_in_lane(lane.attempt)),
+        exit,
+        is_unexplained: !is_removed
+            && current.auto_merge
+            && current.state == LaneState::Done
+            && current.auto_merge_refusal.is_none(),
+        lane: current,
+    })
+}

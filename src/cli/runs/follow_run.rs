@@ -1,0 +1,117 @@
+//! Follows a run that this command has started until it finishes, with one line of progress.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::auto_merge_result;
+use super::auto_merge_result::AutoMergeResult;
+use super::{guest_lane_output, lane_output, log_view, run_end};
+use crate::agent::command::agent_command::AgentCommand;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::terminal::ui;
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::store::records::lane::AnyLane;
+use crate::store::records::lane_state::LaneState;
+use crate::terminal_text;
+
+/// Prints the final state of a run and the output of its automatic landing; returns the exit code of the
+/// landing.
+fn print_landing(
+    session: &CommandContext,
+    lane: &AnyLane,
+    command: Option<&AgentCommand>,
+    landing: &AutoMergeResult,
+) -> Exit {
+    if session.ui.json {
+        print_json(session, &landing.lane, command, landing.lane.state);
+    } else {
+        session.ui.print_line(run_end::state_line(lane, LaneState::Done));
+        let text = crate::regular_file::read_store_file(&landing.log_path).unwrap_or_default();
+        session.ui.print_text(&String::from_utf8_lossy(&text));
+    }
+    if landing.is_unexplained {
+        session.ui.warn("its landing ended without a word; it is tried again after the next landing");
+    }
+    landing.exit
+}
+
+/// Creates the progress line; hidden if standard error is not a terminal.
+fn progress_bar(session: &CommandContext, lane: &AnyLane) -> ProgressBar {
+    if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg:.dim}") {
+        bar.set_style(style);
+    }
+    bar.set_prefix(lane.name.clone());
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// Watches a run until it finishes, with the last line of its log in the progress line.
+fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(AnyLane, LaneState), Failure> {
+    // From here on Ctrl-C only ends this command. The agent continues under its supervisor.
+    crate::interrupt::restore_default_action();
+    let log = project.store.layout().run_log(&lane.name, lane.attempt);
+    let result = log_view::watch_last_line(project, lane, &log, &mut |line| {
+        bar.set_message(terminal_text::escape_line(line));
+    })?;
+    run_end::wait_for_final_event(project, lane)?;
+    Ok(result)
+}
+
+/// Follows a run with one line of progress, without printing its result.
+pub(crate) fn follow_quietly(
+    session: &CommandContext,
+    project: &Project,
+    lane: &AnyLane,
+) -> Result<(AnyLane, LaneState), Failure> {
+    let bar = progress_bar(session, lane);
+    let (current_lane, state) = watch_run(project, lane, &bar)?;
+    bar.finish_and_clear();
+    run_end::notify_run_ended(session, project, &current_lane, state);
+    Ok((current_lane, state))
+}
+
+/// Follows a run with one line of progress, prints its result, and returns its exit code.
+pub(crate) fn follow_and_report(
+    session: &CommandContext,
+    project: &Project,
+    lane: &AnyLane,
+    command: Option<&AgentCommand>,
+) -> CommandResult {
+    let bar = progress_bar(session, lane);
+    let (current_lane, state) = watch_run(project, lane, &bar)?;
+    if lane.auto_merge {
+        bar.set_message("landing");
+    }
+    let landing = lane.auto_merge.then(|| auto_merge_result::wait_for_landing(project, lane)).transpose()?;
+    bar.finish_and_clear();
+    run_end::notify_run_ended(session, project, &current_lane, state);
+    if let Some(landing) = landing.filter(|landing| landing.run_state == Some(LaneState::Done)) {
+        return Ok(print_landing(session, lane, command, &landing));
+    }
+    let lane = current_lane;
+    if lane.is_read_only() {
+        return guest_lane_output::print_end(session, project, &lane, command, state);
+    }
+    if session.ui.json {
+        print_json(session, &lane, command, state);
+    } else {
+        session.ui.print_line(run_end::state_line(&lane, state));
+        run_end::print_pending_messages(session, project, &lane.name);
+    }
+    Ok(run_end::exit_for_state(state))
+}
+
+/// Prints the JSON record of a lane after its run.
+fn print_json(session: &CommandContext, lane: &AnyLane, command: Option<&AgentCommand>, state: LaneState) {
+    match lane.clone().into_worktree_lane() {
+        Ok(lane) => lane_output::print_json(session, &lane, command, state),
+        Err(_) => guest_lane_output::print_json(session, lane, command, state, None),
+    }
+}

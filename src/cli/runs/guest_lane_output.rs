@@ -1,0 +1,147 @@
+//! Output about lanes without a branch of their own: the plan, the run and its answer.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::run_end;
+use crate::agent::command::agent_command::AgentCommand;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::lane::Project;
+use crate::lane::errors::error;
+use crate::session::read_only;
+use crate::session::read_only::GuestLanePlan;
+use crate::store::paths::layout::Layout;
+use crate::store::paths::path_form;
+use crate::store::records::lane::{AnyLane, LanePurpose};
+use crate::store::records::lane_state::LaneState;
+use crate::terminal_text;
+
+/// JSON output about a run without a dedicated branch.
+#[derive(Serialize)]
+struct ReadOnlyRunOutput<'a> {
+    lane: &'a str,
+    mode: LanePurpose,
+    #[serde(serialize_with = "path_form::serialize")]
+    path: &'a Path,
+    base: &'a str,
+    start: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permission: Option<String>,
+    state: LaneState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+    /// The answer of the run, if the command waited for it.
+    #[serde(rename = "answer", skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    dry_run: bool,
+}
+
+/// Formats the branch or revision that a run reads or works on, with its short commit id.
+pub(crate) fn base_text(lane: &AnyLane) -> String {
+    format!("{} ({})", lane.base, lane.start.short())
+}
+
+pub(crate) fn print_plan(
+    session: &CommandContext,
+    plan: &GuestLanePlan<'_>,
+    command: &AgentCommand,
+    purpose: LanePurpose,
+    attached: &[PathBuf],
+) {
+    let target = &plan.target;
+    if session.ui.json {
+        session.ui.print_json(ReadOnlyRunOutput {
+            lane: plan.name.as_str(),
+            mode: purpose,
+            path: &target.dir,
+            base: &target.rev_name,
+            start: target.commit.to_string(),
+            agent: Some(&command.agent),
+            command: Some(command.display_command_line()),
+            permission: command.permission_level(),
+            state: LaneState::Idle,
+            detail: None,
+            answer: None,
+            dry_run: true,
+        });
+        return;
+    }
+    session.ui.print_line(format!("would make lane '{}' for {}", plan.name, error::purpose_phrase(purpose)));
+    let verb_phrase = if purpose.is_read_only() { "looks at" } else { "works on" };
+    session.ui.print_line(format!("  {verb_phrase}  {} ({})", target.rev_name, target.commit.short()));
+    session.ui.print_line(format!("  in        {}", target.dir.display()));
+    session.ui.print_line(format!("  runs      {}", command.display_command_line()));
+    for file in attached {
+        session.ui.print_line(format!("  along     {}", file.display()));
+    }
+}
+
+pub(crate) fn print_json(
+    session: &CommandContext,
+    lane: &AnyLane,
+    command: Option<&AgentCommand>,
+    state: LaneState,
+    answer: Option<String>,
+) {
+    session.ui.print_json(ReadOnlyRunOutput {
+        lane: &lane.name,
+        mode: lane.purpose().unwrap_or(LanePurpose::Answer),
+        path: &lane.path,
+        base: &lane.base,
+        start: lane.start.to_string(),
+        agent: lane.agent.as_deref(),
+        command: command.map(AgentCommand::display_command_line),
+        permission: command.and_then(AgentCommand::permission_level),
+        state,
+        detail: lane.detail.as_deref(),
+        answer,
+        dry_run: false,
+    });
+}
+
+/// Prints the answer of a finished run and nothing else on standard output, so that it can be piped. The
+/// status goes to standard error.
+pub(crate) fn print_end(
+    session: &CommandContext,
+    project: &Project,
+    lane: &AnyLane,
+    command: Option<&AgentCommand>,
+    state: LaneState,
+) -> CommandResult {
+    let dir = project.store.layout().lane(&lane.name);
+    let answer = match state {
+        LaneState::Done => read_only::run_answer(&dir, lane.attempt)?,
+        _ => None,
+    };
+    if session.ui.json {
+        print_json(session, lane, command, state, answer);
+        return Ok(run_end::exit_for_state(state));
+    }
+    match answer {
+        Some(text) => print_text(session, &text),
+        None => session.ui.status(run_end::state_line(lane, state)),
+    }
+    if let (LaneState::Done, Some(detail)) = (state, &lane.detail) {
+        session.ui.status(detail.clone());
+    }
+    Ok(run_end::exit_for_state(state))
+}
+
+/// Prints an agent's text with terminal control characters escaped.
+pub(crate) fn print_text(session: &CommandContext, text: &str) {
+    for line in terminal_text::escape_lines(text) {
+        session.ui.print_line(line);
+    }
+}
+
+/// Returns the last answer of a lane, and the path of the file that contains it.
+pub(crate) fn last_answer(dir: &Path, lane: &AnyLane) -> Result<Option<(String, PathBuf)>, Failure> {
+    let latest = read_only::last_answer(dir, lane)?;
+    Ok(latest.map(|(run, text)| (text, dir.join(Layout::run_answer_in_lane(run)))))
+}

@@ -1,0 +1,137 @@
+//! Output about a planned or new lane, and the hint how to follow its run.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::agent::command::agent_command::AgentCommand;
+use crate::cli::arguments::lane_args;
+use crate::cli::invocation::context::CommandContext;
+use crate::lane::creation::create::LanePlan;
+use crate::store::paths::path_form;
+use crate::store::records::lane::LaneRecord;
+use crate::store::records::lane_state::LaneState;
+
+/// JSON output: the new lane and the agent that was started in it.
+#[derive(Serialize)]
+struct SpawnOutput<'a> {
+    lane: &'a str,
+    branch: &'a str,
+    #[serde(serialize_with = "path_form::serialize")]
+    path: &'a Path,
+    base: &'a str,
+    start: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    checks: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    scope: &'a [String],
+    /// Permission level of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permission: Option<String>,
+    state: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    auto_merge: bool,
+    /// Reason why the automatic merge was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "refused")]
+    auto_merge_refusal: Option<&'a str>,
+    dry_run: bool,
+}
+
+pub(crate) fn print_plan(
+    session: &CommandContext,
+    plan: &LanePlan<'_>,
+    agent_command: Option<&AgentCommand>,
+    attachments: &[PathBuf],
+) {
+    let base = plan.base();
+    if session.ui.json {
+        session.ui.print_json(SpawnOutput {
+            lane: plan.name.as_str(),
+            branch: &plan.branch,
+            path: &plan.path,
+            base: &base.branch,
+            start: base.start.to_string(),
+            agent: agent_command.map(|j| j.agent.as_str()),
+            command: agent_command.map(AgentCommand::display_command_line),
+            checks: plan.checks(),
+            scope: plan.scope(),
+            permission: agent_command.and_then(AgentCommand::permission_level),
+            state: LaneState::Idle.to_string(),
+            auto_merge: plan.has_auto_merge(),
+            auto_merge_refusal: None,
+            dry_run: true,
+        });
+        return;
+    }
+    session.ui.print_line(format!("would make lane '{}'", plan.name));
+    session.ui.print_line(format!("  branch    {}", plan.branch));
+    session.ui.print_line(format!("  worktree  {}", plan.path.display()));
+    session.ui.print_line(format!("  from      {} ({})", base.start.short(), base.branch));
+    match agent_command {
+        Some(agent_command) => {
+            session.ui.print_line(format!("  runs      {}", agent_command.display_command_line()));
+        }
+        None => session.ui.print_line("  runs      nothing"),
+    }
+    lane_args::print_lane_args(session, plan);
+    for file in attachments {
+        session.ui.print_line(format!("  along     {}", file.display()));
+    }
+    if plan.has_auto_merge() {
+        session.ui.print_line(format!("  then      lands on {}", base.branch));
+    }
+}
+
+pub(crate) fn print_created(
+    session: &CommandContext,
+    lane: &LaneRecord,
+    agent_command: Option<&AgentCommand>,
+) {
+    if session.ui.json {
+        print_json(session, lane, agent_command, lane.state);
+        return;
+    }
+    session.ui.print_line(format!("lane '{}' on branch {}, from {}", lane.name, lane.kind.branch, lane.base));
+    session.ui.print_line(format!("  {}", lane.path.display()));
+    if let Some(agent_command) = agent_command {
+        let auto_merge_note =
+            if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
+        session.ui.status(format!("{} there{auto_merge_note}", agent_command.started_text()));
+    }
+}
+
+/// Returns the hint that shows how to follow and await the run.
+pub(crate) fn follow_hint(agent_command: &AgentCommand, lane: &str) -> String {
+    let follow_text =
+        if agent_command.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
+    format!("{follow_text} {lane}   wait for it: git proq wait {lane}")
+}
+
+pub(crate) fn print_json(
+    session: &CommandContext,
+    lane: &LaneRecord,
+    agent_command: Option<&AgentCommand>,
+    state: LaneState,
+) {
+    session.ui.print_json(SpawnOutput {
+        lane: &lane.name,
+        branch: &lane.kind.branch,
+        path: &lane.path,
+        base: &lane.base,
+        start: lane.start.to_string(),
+        agent: lane.agent.as_deref(),
+        command: agent_command.map(AgentCommand::display_command_line),
+        checks: &lane.checks,
+        scope: &lane.scope,
+        permission: agent_command.and_then(AgentCommand::permission_level),
+        state: state.to_string(),
+        auto_merge: lane.auto_merge,
+        auto_merge_refusal: lane.auto_merge_refusal.as_ref().map(|refusal| refusal.message.as_str()),
+        dry_run: false,
+    });
+}

@@ -1,0 +1,9 @@
+//! Output of runs while they last and when they end.
+
+pub(crate) mod answer_loop;
+pub(crate) mod auto_merge_result;
+pub(crate) mod follow_run;
+pub(crate) mod guest_lane_output;
+pub(crate) mod lane_output;
+pub(crate) mod log_view;
+pub(crate) mod run_end;

@@ -1,0 +1,68 @@
+//! The end of a run for the user: its line, exit code, event, and the messages that are still pending.
+
+use std::time::{Duration, Instant};
+
+use crate::cli::invocation::context::CommandContext;
+use crate::cli::invocation::failure::Failure;
+use crate::cli::terminal::ui;
+use crate::event::log::{Event, EventName};
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::lane::inspection::idle_lane;
+use crate::lane::messages::inbox;
+use crate::lane::messages::inbox::Inbox;
+use crate::store::locks::lock::LockName;
+use crate::store::records::lane::AnyLane;
+use crate::store::records::lane_state::LaneState;
+
+/// Maximum time that a supervisor may need between writing the final state and writing the event.
+const FINAL_EVENT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Waits until the supervisor has written its event, which follows the state, so that the event log has it
+/// when `git proq wait` returns.
+pub(crate) fn wait_for_final_event(project: &Project, lane: &AnyLane) -> Result<(), Failure> {
+    let started = Instant::now();
+    let lock = LockName::Run(lane.name.clone());
+    // The session of an idle interactive agent continues.
+    while started.elapsed() < FINAL_EVENT_TIMEOUT
+        && !idle_lane::is_agent_idle(project, lane)
+        && project.store.locks().is_held(&lock)?
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Makes the terminal notify the user that a run has ended.
+pub(crate) fn notify_run_ended(
+    session: &CommandContext,
+    project: &Project,
+    lane: &AnyLane,
+    state: LaneState,
+) {
+    let mut event = Event::new(EventName::RunEnded, format!("lane '{}': {state}", lane.name));
+    event.lane = Some(lane.name.clone());
+    session.ui.notify_terminal(project, &event);
+}
+
+/// Formats a lane and its final state as one line.
+pub(crate) fn state_line(lane: &AnyLane, state: LaneState) -> String {
+    let detail_suffix = lane.detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default();
+    format!("{}: {}{detail_suffix}", lane.name, ui::styled_state(state))
+}
+
+/// Returns the exit code for the final state of a run.
+pub(crate) fn exit_for_state(state: LaneState) -> Exit {
+    match state {
+        LaneState::Failed | LaneState::Stalled | LaneState::Stopped | LaneState::Orphaned => Exit::Agent,
+        _ => Exit::Success,
+    }
+}
+
+/// Prints how many messages are pending in a lane, if any are.
+pub(crate) fn print_pending_messages(session: &CommandContext, project: &Project, name: &str) {
+    let count = Inbox::new(project, name).count();
+    if count > 0 {
+        session.ui.status(inbox::pending_text(name, count));
+    }
+}

@@ -1,0 +1,152 @@
+//! The `git proq doctor` command: its arguments, and the text of findings.
+
+use clap::Args;
+use console::style;
+use serde::Serialize;
+
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::ui;
+use crate::explain::Exit;
+use crate::health::examine::{Report, examine};
+use crate::health::finding::{Finding, Severity};
+
+/// Check that nothing is lost or wrong
+///
+/// Looks at records, branches, worktrees, snapshots, the trash, left-over locks, the disk, git and agents. Each finding is
+/// one line: what is wrong, what that means, and the command that helps. With --fix, what is safe to repair is repaired;
+/// nothing that holds data is deleted. Notes say which folders of landed lanes wait in the trash for new ones, and why the next
+/// lane would not get one of them.
+///
+/// Exits with 1 when something is wrong and was not repaired. Warnings do not count.
+///
+/// Examples:
+///     git proq doctor
+///     git proq doctor --fix
+///     git proq doctor --json | jq '.findings[] | select(.severity == "error")'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Doctor {
+    /// Repair what is safe to repair, and say why the rest is left
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Say what --fix would repair, and repair nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct DoctorOutput<'a> {
+    ok: bool,
+    findings: &'a [Finding],
+    checked: &'a crate::health::examine::CheckedItems,
+    dry_run: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Doctor) -> CommandResult {
+    let fix = args.fix && !args.dry_run;
+    if fix {
+        crate::interrupt::defer_signals();
+    }
+    let report = examine(&session.dir, fix);
+    let exit = if report.is_ok() { Exit::Success } else { Exit::Refused };
+    if session.ui.json {
+        let (findings, checked) = (&report.findings, &report.checked);
+        session.ui.print_json(DoctorOutput { ok: report.is_ok(), findings, checked, dry_run: args.dry_run });
+        return Ok(exit);
+    }
+    let problems = report.findings.iter().filter(|f| f.is_problem());
+    for finding in problems {
+        session.ui.print_line(finding_line(finding, args));
+    }
+    session.ui.print_line(summary_line(&report));
+    for finding in report.findings.iter().filter(|f| !f.is_problem()) {
+        session.ui.status(finding_line(finding, args));
+    }
+    let fixable = report.findings.iter().filter(|f| f.fixable && !f.fixed).count();
+    if fixable > 0 && !args.fix && !args.dry_run {
+        let fixable_count =
+            if fixable == 1 { "one of them".to_owned() } else { format!("{fixable} of them") };
+        session.ui.hint(format!("repair {fixable_count}: git proq doctor --fix"));
+    }
+    Ok(exit)
+}
+
+fn finding_line(finding: &Finding, args: &Doctor) -> String {
+    let label = match (finding.fixed, finding.severity) {
+        (true, _) => style("fixed:").green(),
+        (_, Severity::Error) => style("error:").red().bold(),
+        (_, Severity::Warning) => style("warning:").yellow(),
+        (_, Severity::Info) => style("note:").dim(),
+    };
+    let mut out = format!("{label} {}", finding.message);
+    if finding.fixed {
+        return out;
+    }
+    let is_planned = args.dry_run && finding.fixable;
+    if is_planned {
+        out.push_str("; would be repaired");
+    } else if let Some(help) = &finding.help {
+        out.push_str(&format!(": {help}"));
+    }
+    if let Some(reason) =
+        finding.left_reason.as_ref().filter(|_| (args.fix || args.dry_run) && finding.is_problem())
+    {
+        out.push_str(&format!("\n  left as it is: {reason}"));
+    }
+    out
+}
+
+/// Formats the counts of problems and of checked items in one line.
+fn summary_line(report: &Report) -> String {
+    let problems = |severity| {
+        report.findings.iter().filter(|f| f.severity == severity && f.is_problem() && !f.fixed).count()
+    };
+    let (errors, warnings) = (problems(Severity::Error), problems(Severity::Warning));
+    let fixed = report.findings.iter().filter(|f| f.fixed).count();
+    let mut state = Vec::new();
+    if errors > 0 {
+        state.push(style(format!("{errors} wrong")).red().to_string());
+    }
+    if fixed > 0 {
+        state.push(format!("{fixed} repaired"));
+    }
+    if warnings > 0 {
+        state.push(ui::pluralize(warnings, "warning"));
+    }
+    if errors == 0 {
+        state.insert(0, style("all well").green().to_string());
+    }
+    format!("{}; checked {}", state.join(", "), checked_text(report))
+}
+
+fn checked_text(report: &Report) -> String {
+    let counts = &report.checked;
+    let mut out = Vec::new();
+    if counts.repository {
+        out.push(ui::pluralize(counts.lanes, "lane"));
+        for (n, noun) in [
+            (counts.snapshots, "snapshot"),
+            (counts.conflicts, "conflict"),
+            (counts.removed_lanes, "removed lane"),
+            (counts.saved_refs, "saved ref"),
+            (counts.operations, "operation"),
+        ] {
+            if n > 0 {
+                out.push(ui::pluralize(n, noun));
+            }
+        }
+        if counts.trash > 0 {
+            out.push(format!("{} in the trash", counts.trash));
+        }
+        if counts.is_preview_open {
+            out.push("the open preview".to_owned());
+        }
+        out.push("locks and disk".to_owned());
+    }
+    out.extend(counts.git_version.as_ref().map(|version| format!("git {version}")));
+    out.push(match counts.agents.as_slice() {
+        [] => "settings".to_owned(),
+        agents => format!("settings, {} ({})", ui::pluralize(agents.len(), "agent"), agents.join(", ")),
+    });
+    out.join(", ")
+}

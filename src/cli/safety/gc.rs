@@ -1,0 +1,234 @@
+//! The `git proq gc` command: its arguments and its output.
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::ui;
+use crate::explain::{Exit, Explain};
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::context::expiry_item::{ExpiredItem, ExpiryKind, ExpiryScan, RetainedItem};
+use crate::lane::removal::expire;
+use crate::lane::removal::trash_contents;
+use crate::lane::removal::trash_contents::TrashUsage;
+use crate::store::base::clock::{Moment, now};
+
+/// Free what was kept for a time and is old now
+///
+/// Goes: removed lanes' folders after trash.keep days; after op.keep days operations, snapshots that came back, and saved
+/// refs whose commits a branch or tag has too; results of checks after 30 days; and what dead processes had begun to
+/// write. What is younger, what cannot be read, and commits that nothing else keeps stay; those are named, and how much room
+/// the trash takes, in which folders of landed lanes wait for new ones. cleanup and merge do most of this by themselves.
+///
+/// Examples:
+///     git proq gc --dry-run
+///     git proq gc --json | jq .bytes
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Gc {
+    /// Say what would go, by name, and free nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct GcOutput {
+    freed: Vec<FreedGroup>,
+    /// Freed bytes on disk. git itself frees objects, once no ref retains them.
+    bytes: u64,
+    #[serde(rename = "kept")]
+    retained: Vec<RetainedRow>,
+    /// The current contents of the trash, which are too young to delete.
+    trash: TrashUsage,
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct FreedGroup {
+    /// Kind of the items: `trash`, `snapshots`, `operations`, `saved-refs`, `operation-refs`, `checks` or
+    /// `drafts`.
+    kind: &'static str,
+    count: usize,
+    bytes: u64,
+    items: Vec<FreedItem>,
+}
+
+#[derive(Serialize)]
+struct FreedItem {
+    name: String,
+    /// The time since which the item has been obsolete.
+    at: Moment,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct RetainedRow {
+    kind: &'static str,
+    name: String,
+    #[serde(rename = "why")]
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Gc) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], args.dry_run)?;
+    let (dry_run, trash) = (args.dry_run, TrashUsage::default());
+    let mut output = GcOutput { freed: Vec::new(), bytes: 0, retained: Vec::new(), trash, dry_run };
+    let mut failed = false;
+    for kind in ExpiryKind::ALL {
+        let ExpiryScan { expired: expired_items, retained: retained_items } =
+            expire::find_expired(&project, kind)?;
+        let mut items = Vec::new();
+        for expired_item in &expired_items {
+            crate::interrupt::check()?;
+            match free_item(&project, expired_item, args.dry_run) {
+                Ok(item) => items.extend(item),
+                Err(e) => {
+                    failed = true;
+                    let help = e.hints().first().map(ToString::to_string);
+                    output.retained.push(RetainedRow {
+                        kind: json_key(kind),
+                        name: expired_item.name.clone(),
+                        reason: error_text(&e),
+                        help,
+                    });
+                }
+            }
+        }
+        let to_retained = |RetainedItem { name, reason: why, command: help }| RetainedRow {
+            kind: json_key(kind),
+            name,
+            reason: why,
+            help,
+        };
+        output.retained.extend(retained_items.into_iter().map(to_retained));
+        if !items.is_empty() {
+            let bytes = items.iter().map(|item| item.bytes).sum();
+            output.bytes += bytes;
+            print_freed(session, kind, &items, bytes, args.dry_run);
+            output.freed.push(FreedGroup { kind: json_key(kind), count: items.len(), bytes, items });
+        }
+    }
+    let trash_groups = output.freed.iter().filter(|group| group.kind == json_key(ExpiryKind::Trash));
+    let mut excluded_names: Vec<String> =
+        trash_groups.flat_map(|group| &group.items).map(|item| item.name.clone()).collect();
+    // Items that stay in the trash whatever their age are not counted: no cleanup deletes them.
+    excluded_names.extend(
+        output
+            .retained
+            .iter()
+            .filter(|item| item.kind == json_key(ExpiryKind::Trash))
+            .map(|item| item.name.clone()),
+    );
+    output.trash = trash_contents::trash_usage(&project, &excluded_names)?;
+    print_retained(session, output);
+    Ok(if failed { Exit::Refused } else { Exit::Success })
+}
+
+/// Prints the JSON output, or the retained items and the size of the trash.
+fn print_retained(session: &CommandContext, output: GcOutput) {
+    if session.ui.json {
+        session.ui.print_json(output);
+    } else {
+        for item in &output.retained {
+            let is_command = item.help.as_ref().is_some_and(|help| help.starts_with("git update-ref"));
+            let prefix = if is_command { "delete it: " } else { "" };
+            let help = item.help.as_ref().map_or_else(String::new, |help| format!("; {prefix}{help}"));
+            session.ui.status(format!("kept {} {}: {}{help}", key_noun(item.kind), item.name, item.reason));
+        }
+        if output.freed.is_empty() {
+            session.ui.status("nothing is old enough to go");
+        } else if !output.dry_run && output.freed.iter().any(|group| group.kind != "trash") {
+            session.ui.hint("what git keeps of them goes with its own clean-up: git gc");
+        }
+        let TrashUsage { count, bytes, waiting } = output.trash;
+        if count > 0 {
+            let (lanes, size) = (ui::pluralize(count, "removed lane"), ui::short_size(bytes));
+            session.ui.status(format!(
+                "in the trash for now: {lanes}, {size}{}",
+                trash_contents::describe_waiting_folders(&waiting)
+            ));
+            session.ui.hint("free that too, for good: PROQ_TRASH_KEEP=0 git proq gc");
+        }
+    }
+}
+
+/// Deletes an expired item and returns it; `None` if another process deleted or restored it concurrently. A
+/// dry run only returns the item.
+fn free_item(
+    project: &Project,
+    expired_item: &ExpiredItem,
+    dry_run: bool,
+) -> Result<Option<FreedItem>, lane::Error> {
+    let item = FreedItem {
+        name: expired_item.name.clone(),
+        at: expired_item.since,
+        bytes: expired_item.disk_size(project),
+    };
+    Ok((dry_run || expired_item.delete(project)?).then_some(item))
+}
+
+fn print_freed(session: &CommandContext, kind: ExpiryKind, items: &[FreedItem], bytes: u64, dry_run: bool) {
+    if session.ui.json {
+        return;
+    }
+    let verb = if dry_run { "would free" } else { "freed" };
+    let size = if bytes == 0 { String::new() } else { format!(", {}", ui::short_size(bytes)) };
+    session.ui.print_line(format!("{verb} {}{size}", count_text(kind, items.len())));
+    for item in items.iter().filter(|_| dry_run) {
+        let size = if item.bytes == 0 { String::new() } else { format!(", {}", ui::short_size(item.bytes)) };
+        session.ui.print_line(format!(
+            "  {} ({} old{size})",
+            item.name,
+            ui::short_duration(now().duration_since(item.at))
+        ));
+    }
+}
+
+fn count_text(kind: ExpiryKind, n: usize) -> String {
+    match kind {
+        ExpiryKind::Trash => format!("{} from the trash", ui::pluralize(n, "removed lane")),
+        ExpiryKind::Snapshots => format!("{} that came back", ui::pluralize(n, "snapshot")),
+        ExpiryKind::Operations => format!("{} from the log", ui::pluralize(n, "operation")),
+        ExpiryKind::SavedRefs => format!("{} whose commits are elsewhere", ui::pluralize(n, "saved ref")),
+        ExpiryKind::KeeperRefs => format!("{} of operations that are gone", ui::pluralize(n, "ref")),
+        ExpiryKind::VerifyCache => format!("{} of checks", ui::pluralize(n, "result")),
+        ExpiryKind::TempFiles => format!("{} of dead processes", ui::pluralize(n, "left-over")),
+    }
+}
+
+/// Returns the name of a kind of expired items in the JSON output.
+fn json_key(kind: ExpiryKind) -> &'static str {
+    match kind {
+        ExpiryKind::Trash => "trash",
+        ExpiryKind::Snapshots => "snapshots",
+        ExpiryKind::Operations => "operations",
+        ExpiryKind::SavedRefs => "saved-refs",
+        ExpiryKind::KeeperRefs => "operation-refs",
+        ExpiryKind::VerifyCache => "checks",
+        ExpiryKind::TempFiles => "drafts",
+    }
+}
+
+fn key_noun(key: &str) -> &str {
+    match key {
+        "snapshots" => "snapshot",
+        "operations" => "operation",
+        "saved-refs" | "operation-refs" => "ref",
+        "checks" => "result",
+        "drafts" => "left-over",
+        other => other,
+    }
+}
+
+/// Formats an error with its cause in one line.
+fn error_text(error: &lane::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error} ({cause})"),
+        None => error.to_string(),
+    }
+}

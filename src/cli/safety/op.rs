@@ -1,0 +1,266 @@
+//! The `git proq op` command: the operation log.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::undo_operations::undo_operations;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::{table, ui};
+use crate::explain::Exit;
+use crate::git::Oid;
+use crate::git::base::head::RefMove;
+use crate::lane::Project;
+use crate::lane::operation::op_log_view;
+use crate::lane::operation::op_log_view::{LoggedOperation, OpLog};
+use crate::store::base::clock::{Moment, now};
+use crate::store::records::step::Step;
+use crate::undo::undo_plan::UndoTarget;
+
+/// Look at what git-proq did, and go back to any point of it
+///
+/// Every command that changed something is one operation. `git proq undo` takes the last one back.
+///
+/// Examples:
+///     git proq op log
+///     git proq op show 12
+///     git proq op restore 11
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Op {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: OpCommand,
+}
+
+/// What can be done with the log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum OpCommand {
+    /// List the operations, newest first
+    Log {
+        /// Only the last N
+        #[arg(long, value_name = "N")]
+        last: Option<usize>,
+    },
+    /// Show what one did: refs before and after, worktrees, snapshots, trash
+    Show {
+        /// The operation
+        #[arg(value_name = "OP")]
+        operation: u64,
+    },
+    /// Take back everything that came after an operation
+    Restore {
+        /// The operation that stands last afterwards; 0 for none
+        #[arg(value_name = "OP")]
+        operation: u64,
+        /// Also when somebody built on it or it was pushed; what came after is kept under a ref
+        #[arg(long, short)]
+        force: bool,
+        /// Say what would be taken back, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Take the last undo back
+    Redo {
+        /// Say what would be done, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct OperationRow {
+    operation: u64,
+    at: Moment,
+    kind: String,
+    command: String,
+    #[serde(rename = "did")]
+    effect: String,
+    /// Whether the operation was undone later.
+    undone: bool,
+    /// Whether the operation's process crashed and another process completed or undid the operation.
+    recovered: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undoes: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redoes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct OperationList {
+    operations: Vec<OperationRow>,
+}
+
+#[derive(Serialize)]
+struct OperationDetail {
+    #[serde(flatten)]
+    row: OperationRow,
+    pid: u32,
+    host: String,
+    refs: Vec<RefChange>,
+    steps: Vec<Step>,
+}
+
+#[derive(Serialize)]
+struct RefChange {
+    name: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Op) -> CommandResult {
+    match &args.command {
+        OpCommand::Log { last } => print_log(session, *last),
+        OpCommand::Show { operation } => print_operation(session, *operation),
+        OpCommand::Restore { operation, force, dry_run } => {
+            undo_operations(session, UndoTarget::After(*operation), *force, *dry_run, true)
+        }
+        OpCommand::Redo { dry_run } => undo_operations(session, UndoTarget::LastUndo, false, *dry_run, true),
+    }
+}
+
+fn operation_row(project: &Project, logged: &LoggedOperation) -> OperationRow {
+    let (header, entry) = (&logged.entry.header, &logged.entry);
+    OperationRow {
+        operation: logged.number,
+        at: header.at,
+        kind: header.kind.clone(),
+        command: header.command.clone(),
+        effect: op_log_view::summarize_entry(entry, &project.settings.branch_prefix),
+        undone: logged.is_undone,
+        recovered: entry.finished.is_some_and(|(_, recovered)| recovered),
+        undoes: header.undoes.clone(),
+        redoes: header.redoes,
+    }
+}
+
+fn print_log(session: &CommandContext, last: Option<usize>) -> CommandResult {
+    let project = session.project()?;
+    let op_log = OpLog::read(&project);
+    let rows =
+        op_log.operations.iter().rev().take(last.unwrap_or(usize::MAX)).map(|l| operation_row(&project, l));
+    let operations: Vec<OperationRow> = rows.collect();
+    if session.ui.json {
+        session.ui.print_json(OperationList { operations });
+        return Ok(Exit::Success);
+    }
+    if operations.is_empty() {
+        session.ui.status("nothing was done yet");
+        return Ok(Exit::Success);
+    }
+    let rows = operations.iter().map(|row| {
+        let state = match (row.undone, row.recovered) {
+            (true, _) => "undone",
+            (false, true) => "cut short",
+            (false, false) => "",
+        };
+        vec![
+            row.operation.to_string(),
+            ui::short_duration(now().duration_since(row.at)),
+            state.to_owned(),
+            row.command.clone(),
+            row.effect.clone(),
+        ]
+    });
+    session.ui.print_line(table::render(&["OP", "AGE", "STATE", "COMMAND", "WHAT IT DID"], rows.collect()));
+    Ok(Exit::Success)
+}
+
+fn print_operation(session: &CommandContext, number: u64) -> CommandResult {
+    let project = session.project()?;
+    let op_log = OpLog::read(&project);
+    let logged = op_log_view::require(&op_log, number)?;
+    let steps: Vec<Step> = logged.entry.applied_steps().cloned().collect();
+    let row = operation_row(&project, logged);
+    if session.ui.json {
+        let header = &logged.entry.header;
+        let refs = steps.iter().filter_map(ref_change).collect();
+        session.ui.print_json(OperationDetail {
+            row,
+            pid: header.pid,
+            host: header.host.clone(),
+            refs,
+            steps,
+        });
+        return Ok(Exit::Success);
+    }
+    let ui = session.ui;
+    ui.print_line(format!("operation  {number}{}", if row.undone { " (undone)" } else { "" }));
+    ui.print_line(format!("command    {}", row.command));
+    ui.print_line(format!("when       {}, {} ago", row.at, ui::short_duration(now().duration_since(row.at))));
+    ui.print_line(format!("who        process {} on {}", logged.entry.header.pid, logged.entry.header.host));
+    if row.recovered {
+        ui.print_line("how        cut short, and put right by a later command");
+    }
+    ui.print_line(format!("what       {}", row.effect));
+    for step in &steps {
+        if let Some(line) = step_line(step) {
+            ui.print_line(format!("  {line}"));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn ref_change(step: &Step) -> Option<RefChange> {
+    let id_text = |id: Option<Oid>| id.map(|id| id.to_string());
+    match step {
+        Step::MoveRef { name, old, new } => {
+            Some(RefChange { name: name.clone(), before: id_text(*old), after: id_text(*new) })
+        }
+        Step::KeepRef { name, new } => {
+            Some(RefChange { name: name.clone(), before: None, after: id_text(Some(*new)) })
+        }
+        Step::Checkout { from, to, ref_move: mv, .. } => {
+            let name = match mv {
+                RefMove::Nothing => return None,
+                RefMove::Branch(branch) => format!("refs/heads/{branch}"),
+                RefMove::Switch { .. } => "HEAD".to_owned(),
+            };
+            Some(RefChange { name, before: id_text(Some(*from)), after: id_text(Some(*to)) })
+        }
+        Step::AgentCommits { branch, from, to, .. } => Some(RefChange {
+            name: format!("refs/heads/{branch}"),
+            before: id_text(Some(*from)),
+            after: id_text(Some(*to)),
+        }),
+        _ => None,
+    }
+}
+
+/// Formats a step as a line for the user; none for record files, which follow from the other steps.
+fn step_line(step: &Step) -> Option<String> {
+    let short_id = |id: &Option<Oid>| id.map_or_else(|| "nothing".to_owned(), Oid::short);
+    Some(match step {
+        Step::MoveRef { name, old, new } => format!("{name}: {} -> {}", short_id(old), short_id(new)),
+        Step::KeepRef { name, new } => format!("kept: {name} -> {}", new.short()),
+        Step::Checkout { dir, from, to, ref_move: mv, .. } => {
+            let ref_text = match mv {
+                RefMove::Nothing => String::new(),
+                RefMove::Branch(name) => format!("{name} "),
+                RefMove::Switch { from, to } => format!("{from} -> {to}, "),
+            };
+            format!("{}: {ref_text}{} -> {}", dir.display(), from.short(), to.short())
+        }
+        Step::AgentCommits { dir, branch, from, to } => {
+            format!(
+                "{}: {branch} {} -> {} while an agent worked there",
+                dir.display(),
+                from.short(),
+                to.short()
+            )
+        }
+        Step::TakeSnapshot { id, .. } => format!("snapshot {id}: git proq snap show {id}"),
+        Step::ClearWorktree { dir, snapshot_id: snap } => {
+            format!("{}: changes set aside as {snap}", dir.display())
+        }
+        Step::RestoreSnapshot { dir, snapshot_id: snap, .. } => {
+            format!("{}: changes of {snap} brought back", dir.display())
+        }
+        Step::WriteRecord { .. } => return None,
+        Step::MovePath { from, to } => format!("{} -> {}", from.display(), to.display()),
+        Step::ReuseTrash { entry, dir } => format!("{}/worktree -> {}", entry.display(), dir.display()),
+        Step::RecreateTrash { entry, .. } => format!("{}/worktree: made anew", entry.display()),
+        Step::CreateWorktree { dir, .. } | Step::CreateResolveWorktree { dir, .. } => {
+            format!("{}: made", dir.display())
+        }
+    })
+}

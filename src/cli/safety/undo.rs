@@ -1,0 +1,42 @@
+//! The `git proq undo` command.
+
+use clap::Args;
+
+use super::undo_operations::undo_operations;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::undo::undo_plan::UndoTarget;
+
+/// Take the last operation back
+///
+/// Refs, worktrees, files and records become what they were before it; removed lanes come back with everything that was in
+/// them. Either all of it, or nothing and the reason. Again takes the one before back; `git proq op redo` goes forward.
+///
+/// With a number, only if that is the last operation that stands.
+///
+/// Examples:
+///     git proq undo
+///     git proq undo --dry-run
+///     git proq op log
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Undo {
+    /// The operation, as `git proq op log` numbers it; needed for one of another terminal when nobody can be asked
+    #[arg(value_name = "OP")]
+    pub(crate) operation: Option<u64>,
+    /// Also when somebody built on it or it was pushed; what came after is kept under a ref
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Show what would be taken back, or why it cannot be, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Undo) -> CommandResult {
+    undo_operations(
+        session,
+        UndoTarget::Last(args.operation),
+        args.force,
+        args.dry_run,
+        args.operation.is_some(),
+    )
+}

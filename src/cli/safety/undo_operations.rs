@@ -1,0 +1,126 @@
+//! Undo of operations, shared by `git proq undo` and `git proq op`, and its output.
+
+use serde::Serialize;
+
+use crate::cli::invocation::caller;
+use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::terminal::ui;
+use crate::explain::Exit;
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::errors::undo_error;
+use crate::swarm;
+use crate::swarm::batch::error::BatchError;
+use crate::swarm::landing::batch_landing;
+use crate::swarm::landing::landed_marks;
+use crate::undo::undo_plan;
+use crate::undo::undo_plan::{UndoPlan as Plan, UndoTarget};
+
+#[derive(Serialize)]
+struct UndoOutput {
+    /// Numbers of the operations that were, or would be, undone, newest first.
+    operations: Vec<u64>,
+    /// Command line of the newest of these operations.
+    command: String,
+    dry_run: bool,
+    /// Files and folders in which tasks landed by these operations stay marked as done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "still_noted")]
+    uncommitted_marks: Vec<String>,
+}
+
+/// Undoes operations and prints the result. `is_named` means that the user named the operation; otherwise
+/// operations of another terminal need a confirmation.
+pub(crate) fn undo_operations(
+    session: &CommandContext,
+    target: UndoTarget,
+    force: bool,
+    dry_run: bool,
+    is_named: bool,
+) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(&[], dry_run)?;
+    let plan = undo_plan::plan(&project, target).map_err(|e| explain_not_last(&project, e))?;
+    if !is_named && !plan.is_own_session {
+        confirm_undo(session, &plan, dry_run)?;
+    }
+    let records = undo_plan::written_records(&project, &plan);
+    batch_landing::refuse_if_built_on(&project, &records, (force, plan.forced_command()))?;
+    if dry_run {
+        crate::undo::undo_operations::check_undoable(&project, &plan, force)?;
+    } else {
+        crate::undo::undo_operations::undo(&project, &plan, force)?;
+    }
+    // Files that are in no commit are the user's and may have been changed since.
+    let uncommitted_marks = if target == UndoTarget::LastUndo {
+        Vec::new()
+    } else {
+        landed_marks::uncommitted_marks(&project, &records)
+    };
+    if session.ui.json {
+        let (operations, command) = (plan.numbers, plan.command);
+        session.ui.print_json(UndoOutput { operations, command, dry_run, uncommitted_marks });
+        return Ok(Exit::Success);
+    }
+    let verb = match (target, dry_run) {
+        (UndoTarget::LastUndo, false) => "took back the undo",
+        (UndoTarget::LastUndo, true) => "would take back the undo",
+        (_, false) => "undid",
+        (_, true) => "would undo",
+    };
+    let description = match plan.numbers.as_slice() {
+        [number] => format!("operation {number}: {}", plan.command),
+        numbers => {
+            format!("{}, the last of them: {}", ui::pluralize(numbers.len(), "operation"), plan.command)
+        }
+    };
+    session.ui.print_line(format!("{verb} {description}"));
+    let state_text = if dry_run { "would still be" } else { "are still" };
+    for path in uncommitted_marks {
+        session
+            .ui
+            .warn(format!("tasks {state_text} noted as done in {path}, which git-proq does not change back"));
+    }
+    if !dry_run && target != UndoTarget::LastUndo {
+        session.ui.hint("go forward again: git proq op redo");
+    }
+    Ok(Exit::Success)
+}
+
+/// Returns the error to report if planning an undo failed. If the operation is not the last one and an
+/// unfinished batch landed tasks since, undoing all later operations would be refused too: the error then
+/// names that batch.
+fn explain_not_last(project: &Project, e: lane::Error) -> Failure {
+    let lane::Error::Undo(undo_error::UndoError::NotLast { requested: asked, .. }) = &e else {
+        return e.into();
+    };
+    let later_undo = undo_plan::plan(project, UndoTarget::After(asked.saturating_sub(1)));
+    let landed_records =
+        later_undo.map(|plan| undo_plan::written_records(project, &plan)).unwrap_or_default();
+    match batch_landing::first_dependent_batch(project, &landed_records, false) {
+        Ok(Some((id, runs))) => {
+            swarm::Error::from(BatchError::LandedSince { operation: *asked, id, runs }).into()
+        }
+        _ => e.into(),
+    }
+}
+
+/// Prompts before an operation of another terminal or of another program is undone. With `dry_run` it only
+/// prints that it would prompt.
+fn confirm_undo(session: &CommandContext, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
+    let description = format!(
+        "operation {} was started in another terminal or by another program: {}",
+        plan.numbers[0], plan.command
+    );
+    if cannot_prompt_user(session) {
+        return Err(UsageError::ConfirmationRequired { subject: description, number: plan.numbers[0] }.into());
+    }
+    if dry_run {
+        session.ui.status(format!("{description}\nwould ask whether to undo it"));
+        return Ok(());
+    }
+    confirm(&format!("{description}\nundo it? [y/N] "))
+}

@@ -1,0 +1,136 @@
+//! The `git proq agents` command.
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::agent::profiles::installed_programs::{InstalledProgram, find_installed};
+use crate::agent::profiles::profile::Profile;
+use crate::agent::profiles::profile_catalog::load_profiles;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::terminal::table;
+use crate::explain::Exit;
+use crate::lane::Project;
+
+/// List the agents that are known, and which are installed
+///
+/// An installed one is asked for its version; `tried` says whether what is known of it was tried with that version. Others
+/// mostly work too. Any other program on PATH can be used as an agent; it gets the prompt as its last argument.
+///
+/// What is known of an agent is data, that [agents.NAME] in ~/.config/git-proq/config.toml changes; with another NAME and
+/// `like = "claude"` it adds one.
+///
+/// Examples:
+///     git proq agents
+///     git proq agents --wide
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Agents {
+    /// Say what can be had from each, too
+    #[arg(long)]
+    pub(crate) wide: bool,
+}
+
+#[derive(Serialize)]
+struct AgentRow {
+    name: String,
+    /// The path of the agent's program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// Whether the profile was tested with that version.
+    #[serde(rename = "tried")]
+    is_version_tested: bool,
+    capabilities: Vec<&'static str>,
+    /// The activities that the agent's hooks report while the agent runs.
+    #[serde(rename = "tells")]
+    reported_activities: Vec<String>,
+    profile: Profile,
+}
+
+#[derive(Serialize)]
+struct AgentsOutput {
+    agents: Vec<AgentRow>,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Agents) -> CommandResult {
+    let layers = Project::load_layers(None)?;
+    let known_profiles = load_profiles(&layers)?;
+    let installed_programs = find_installed(&known_profiles.values().collect::<Vec<_>>(), &session.dir);
+    let agents: Vec<AgentRow> = known_profiles
+        .into_iter()
+        .zip(installed_programs)
+        .map(|((name, p), found)| agent_row(name, p, found))
+        .collect();
+    if session.ui.json {
+        session.ui.print_json(AgentsOutput { agents });
+        return Ok(Exit::Success);
+    }
+    let mut titles = vec!["AGENT", "VERSION", "TRIED", "FOUND", "WHAT IT IS"];
+    if args.wide {
+        titles.extend(["TELLS THAT IT IS", "WHAT CAN BE HAD FROM IT"]);
+    }
+    let rows = agents.iter().map(|row| {
+        let mut cells = vec![
+            row.name.clone(),
+            row.version.clone().unwrap_or_default(),
+            tested_version_text(row).to_owned(),
+            location_text(row),
+            row.profile.about.clone(),
+        ];
+        if args.wide {
+            cells.extend([reported_activities_text(row), row.capabilities.join(", ")]);
+        }
+        cells
+    });
+    session.ui.print_line(table::render(&titles, rows.collect()));
+    session.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
+    Ok(Exit::Success)
+}
+
+fn agent_row(name: String, profile: Profile, program: Option<InstalledProgram>) -> AgentRow {
+    let (path, version) = match program {
+        Some(program) => (Some(program.path.display().to_string()), program.version),
+        None => (None, None),
+    };
+    let is_version_tested = version.as_ref().is_some_and(|version| profile.tested_versions.contains(version));
+    let reported_activities = profile.known_activities().iter().map(ToString::to_string).collect();
+    AgentRow {
+        name,
+        path,
+        version,
+        is_version_tested,
+        capabilities: profile.capabilities.names(),
+        reported_activities,
+        profile,
+    }
+}
+
+/// Formats which activities of the agent are known while it runs.
+fn reported_activities_text(row: &AgentRow) -> String {
+    match row.reported_activities.is_empty() {
+        true if row.profile.has_optional_hooks() => "nothing without capabilities.hooks".to_owned(),
+        true => "nothing".to_owned(),
+        false => row.reported_activities.join(", "),
+    }
+}
+
+/// Formats whether the profile was tested with the installed version; empty where that is unknown.
+fn tested_version_text(row: &AgentRow) -> &'static str {
+    match (&row.path, row.is_version_tested) {
+        _ if row.profile.documented_only => "never: as documented",
+        (None, _) => "",
+        (Some(_), _) if row.version.is_none() => "?",
+        (Some(_), true) => "yes",
+        (Some(_), false) if row.profile.tested_versions.is_empty() => "",
+        (Some(_), false) => "other versions",
+    }
+}
+
+fn location_text(row: &AgentRow) -> String {
+    match &row.path {
+        Some(path) => console::style(path).green().to_string(),
+        None if row.profile.program.is_empty() => console::style("yours to name").dim().to_string(),
+        None => console::style("not installed").dim().to_string(),
+    }
+}

@@ -1,0 +1,79 @@
+//! Completion scripts of the shells, which request candidates from this program.
+
+use clap_complete::env::Shells;
+
+/// The supported shells, by the names that clap_complete uses.
+pub(crate) const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
+
+/// Environment variable by which a completion script requests candidates from this program.
+pub(crate) const COMPLETE_VARIABLE: &str = "PROQ_COMPLETE";
+
+/// Returns the completion script of a shell, for both `git-proq` and `git proq`.
+pub(crate) fn script(shell: &str) -> String {
+    let shells = Shells::builtins();
+    let mut out = Vec::new();
+    if let Some(completer) = shells.completer(shell) {
+        // A write to memory does not fail.
+        drop(completer.write_registration(COMPLETE_VARIABLE, "git_proq", "git-proq", "git-proq", &mut out));
+    }
+    let mut text = String::from_utf8_lossy(&out).into_owned();
+    text.push_str(match shell {
+        "bash" => BASH_GIT_SCRIPT,
+        "fish" => FISH_GIT_SCRIPT,
+        "zsh" => ZSH_GIT_SCRIPT,
+        _ => "",
+    });
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    format!("{}\n", lines.join("\n"))
+}
+
+/// Completion of `git proq` in git's own bash completion, which calls `_git_proq`.
+///
+/// The line is in `words` and the word under the cursor is number `cword`. `proq` is number `__git_cmd_idx`,
+/// which an older git does not set. Arguments between `git` and `proq` matter only if they change the folder.
+const BASH_GIT_SCRIPT: &str = r#"
+_git_proq() {
+    local IFS=$'\013' at=${__git_cmd_idx-}
+    if [[ -z $at ]]; then
+        at=1
+        while [[ $at -lt $cword && ${words[at]} != proq ]]; do
+            at=$((at + 1))
+        done
+    fi
+    # git asks for no space after a completed word; here every one is a word of its own.
+    compopt +o nospace 2>/dev/null
+    COMPREPLY=( $( \
+        _CLAP_IFS="$IFS" \
+        _CLAP_COMPLETE_INDEX="$((cword - at + ${#__git_C_args[@]}))" \
+        _CLAP_COMPLETE_COMP_TYPE="${COMP_TYPE:-9}" \
+        _CLAP_COMPLETE_SPACE=false \
+        PROQ_COMPLETE="bash" \
+        git-proq -- git-proq "${__git_C_args[@]}" "${words[@]:$((at + 1))}" \
+    ) )
+}
+"#;
+
+/// Completion of `git proq` in fish. Some versions of fish pass `git proq` on to `git-proq` already; a second
+/// definition is harmless.
+const FISH_GIT_SCRIPT: &str = r"
+function __git_proq_complete
+    set -l words (commandline --current-process --tokenize --cut-at-cursor)
+    set -l at (contains --index -- proq $words)
+    and set --erase words[1..$at]
+    PROQ_COMPLETE=fish git-proq -- git-proq $words (commandline --current-token)
+end
+complete --keep-order --exclusive --command git --condition '__fish_git_using_command proq' --arguments '(__git_proq_complete)'
+";
+
+/// Completion of `git proq` in zsh, whose git completion calls `_git-proq` with `words` beginning at `proq`.
+/// zsh also loads the file by that name at the first TAB, so the script must then complete at once.
+const ZSH_GIT_SCRIPT: &str = r#"
+_git-proq() {
+    words[1]=git-proq
+    _clap_dynamic_completer_git_proq
+}
+
+if [[ "$funcstack[1]" = "_git-proq" ]]; then
+    _git-proq "$@"
+fi
+"#;

@@ -1,0 +1,27 @@
+//! The `git proq completions` command.
+
+use clap::Args;
+
+use super::completion_script::{SHELLS, script};
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::explain::Exit;
+
+/// Print a completion script
+///
+/// `git proq setup` installs those for bash, fish and zsh. The other shells read theirs from their own start-up files:
+/// put what is printed into $PROFILE (PowerShell) or ~/.config/elvish/rc.elv (elvish).
+///
+/// Example:
+///     git proq completions powershell >> $PROFILE
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Completions {
+    /// The shell it is for
+    #[arg(value_name = "SHELL", value_parser = SHELLS)]
+    pub(crate) shell: String,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Completions) -> CommandResult {
+    session.ui.print_text(&script(&args.shell));
+    Ok(Exit::Success)
+}

@@ -1,0 +1,60 @@
+//! Arguments of `git proq mcp`, and the server loop, which runs until the agent closes its end.
+
+use clap::Args;
+use rmcp::ServiceExt;
+
+use super::server::Server;
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::program_path::current_program_path;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::explain::Exit;
+
+/// Serve an agent tools over MCP, on standard input and output
+///
+/// In a lane they are read_task and update_task. Which lane it is goes by the worktree that the server was started in, never
+/// by what an agent says. Outside of a lane they answer with an error.
+///
+/// With --supervisor, an agent outside of the lanes gets list, show, diff, matrix, spawn, send, stop, preview and merge, each
+/// of them what the command of that name does. A merge lands only what a dry run before it has shown.
+///
+/// Examples:
+///     git proq mcp
+///     git proq mcp --supervisor
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Mcp {
+    /// Tools for the agent that supervises all lanes
+    #[arg(long)]
+    pub(crate) supervisor: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Mcp) -> CommandResult {
+    let program_path = current_program_path()?;
+    let server = if args.supervisor {
+        let project = session.project()?;
+        caller::refuse_in_lane(session, &project)?;
+        Server::with_lane_tools(program_path, project.repo.command_dir().to_owned())
+    } else {
+        // Each call checks whether this is a lane, not the start: an agent may have this server configured
+        // everywhere.
+        Server::with_task_tools(program_path, session.dir.clone())
+    };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| server_error(&e))?;
+    let result = runtime.block_on(async {
+        let running = server.serve(rmcp::transport::stdio()).await.map_err(|e| e.to_string())?;
+        running.waiting().await.map(drop).map_err(|e| e.to_string())
+    });
+    // A pending read of standard input cannot be canceled.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => Ok(Exit::Success),
+        Err(reason) => Err(UsageError::McpServerFailed { reason }.into()),
+    }
+}
+
+fn server_error(e: &std::io::Error) -> Failure {
+    UsageError::McpServerFailed { reason: e.to_string() }.into()
+}

@@ -1,0 +1,251 @@
+//! Tools of the agent that supervises all lanes.
+
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::CallToolResult;
+use rmcp::{schemars, tool, tool_router};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::command_line::CommandLine;
+use super::merge_tool::MergeRequest;
+use super::server::Server;
+use super::tool_call::error_result;
+
+/// Names of tools that destroy nothing, so the user need not confirm each call.
+pub(crate) const TOOLS_WITHOUT_CONFIRMATION: &[&str] = &["list", "show", "diff", "matrix", "spawn", "send"];
+
+/// Which lanes to list.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Listed")]
+struct ListRequest {
+    /// Removed lanes too, as name@N.
+    #[serde(default)]
+    all: bool,
+    /// The lanes of every repository of this user, not only of this one.
+    #[serde(default)]
+    everywhere: bool,
+}
+
+/// One lane.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "OneLane")]
+struct ShowRequest {
+    /// The lane's name.
+    lane: String,
+}
+
+/// What of a lane to compare.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Compared")]
+struct DiffRequest {
+    /// The lane's name.
+    lane: String,
+    /// Only which files change, and how much.
+    #[serde(default)]
+    stat: bool,
+}
+
+/// Some lanes.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SomeLanes")]
+struct StopRequest {
+    /// The lanes' names.
+    lanes: Vec<String>,
+}
+
+/// A new lane.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Wanted")]
+struct SpawnRequest {
+    /// The agent: one of those that `git proq agents` lists.
+    agent: String,
+    /// What it is asked to do, complete in itself: it sees nothing of this conversation.
+    prompt: String,
+    /// The lane's name, in lower-case letters, digits and '-'; made from the prompt when left out.
+    #[serde(default)]
+    name: Option<String>,
+    /// The branch to start from and to land on; the current one when left out.
+    #[serde(default)]
+    base: Option<String>,
+    /// Shell commands that must succeed before it lands.
+    #[serde(default)]
+    checks: Vec<String>,
+    /// The files that it is expected to touch, as globs.
+    #[serde(default)]
+    scope: Vec<String>,
+}
+
+/// Something to tell an agent.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Message")]
+struct SendRequest {
+    /// The lane's name.
+    lane: String,
+    /// What to tell its agent.
+    text: String,
+}
+
+/// What the main checkout is to show.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Shown")]
+struct PreviewRequest {
+    /// The lane to show; left out to go back to what was there before.
+    #[serde(default)]
+    lane: Option<String>,
+}
+
+#[tool_router(router = lane_tools, vis = "pub(super)")]
+impl Server {
+    #[tool(
+        description = "List the lanes with their states, commits, uncommitted files and conflicts.",
+        annotations(title = "List lanes", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn list(&self, Parameters(request): Parameters<ListRequest>) -> CallToolResult {
+        let command = CommandLine::with_json("list")
+            .flag("--all", request.all)
+            .flag("--everywhere", request.everywhere);
+        self.run_as_tool(&command.into_args(), Vec::new()).await
+    }
+
+    #[tool(
+        description = "Show all about one lane: its task, its runs, what its agent reported, why it does not land.",
+        annotations(title = "Show a lane", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn show(&self, Parameters(request): Parameters<ShowRequest>) -> CallToolResult {
+        self.run_as_tool(
+            &CommandLine::with_json("show").positional_args([&request.lane]).into_args(),
+            Vec::new(),
+        )
+        .await
+    }
+
+    #[tool(
+        description = "Show what a lane changes against its base, uncommitted work included, as a patch.",
+        annotations(title = "Show a lane's changes", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn diff(&self, Parameters(request): Parameters<DiffRequest>) -> CallToolResult {
+        let command =
+            CommandLine::with_text("diff").flag("--stat", request.stat).positional_args([&request.lane]);
+        self.run_as_tool(&command.into_args(), Vec::new()).await
+    }
+
+    #[tool(
+        description = "Look ahead at each lane's merge into its base and into every other lane.",
+        annotations(title = "Which lanes get along", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn matrix(&self) -> CallToolResult {
+        self.run_as_tool(&CommandLine::with_json("matrix").into_args(), Vec::new()).await
+    }
+
+    #[tool(
+        description = "Make a lane and start an agent in it. Returns at once; look at it with list and show.",
+        annotations(
+            title = "Start an agent in a new lane",
+            read_only_hint = false,
+            destructive_hint = false,
+            idempotent_hint = false
+        )
+    )]
+    async fn spawn(&self, Parameters(request): Parameters<SpawnRequest>) -> CallToolResult {
+        // The command line accepts any program on PATH as an agent. The tool accepts only agents that the
+        // user has set up.
+        match self.agent_names().await {
+            Ok(known) if known.contains(&request.agent) => {}
+            Ok(known) => {
+                return error_result(&format!(
+                    "error: there is no agent of this name\nhint: take one of {}",
+                    known.join(", ")
+                ));
+            }
+            Err(reason) => return error_result(&reason),
+        }
+        let command = CommandLine::with_json("spawn")
+            .options("--file", [&"-".to_owned()])
+            .options("--name", &request.name)
+            .options("--base", &request.base)
+            .options("--check", &request.checks)
+            .options("--scope", &request.scope)
+            .flag(&request.agent, true);
+        self.run_as_tool(&command.into_args(), request.prompt.into_bytes()).await
+    }
+
+    #[tool(
+        description = "Tell the agent of a lane something; it goes on in the same session.",
+        annotations(
+            title = "Tell an agent something",
+            read_only_hint = false,
+            destructive_hint = false,
+            idempotent_hint = false
+        )
+    )]
+    async fn send(&self, Parameters(request): Parameters<SendRequest>) -> CallToolResult {
+        self.run_as_tool(
+            &CommandLine::with_json("send").positional_args([&request.lane, &request.text]).into_args(),
+            Vec::new(),
+        )
+        .await
+    }
+
+    #[tool(
+        description = "Stop the agents of lanes. Their work stays in the lane.",
+        annotations(
+            title = "Stop agents",
+            read_only_hint = false,
+            destructive_hint = true,
+            idempotent_hint = true
+        )
+    )]
+    async fn stop(&self, Parameters(request): Parameters<StopRequest>) -> CallToolResult {
+        self.run_as_tool(
+            &CommandLine::with_json("stop").positional_args(&request.lanes).into_args(),
+            Vec::new(),
+        )
+        .await
+    }
+
+    #[tool(
+        description = "Show a lane in the person's main checkout, or go back. The person's own changes are set aside and \
+                       come back. Only when the person asks for it.",
+        annotations(
+            title = "Show a lane in the main checkout",
+            read_only_hint = false,
+            destructive_hint = true
+        )
+    )]
+    async fn preview(&self, Parameters(request): Parameters<PreviewRequest>) -> CallToolResult {
+        let command = CommandLine::with_json("preview")
+            .flag("--back", request.lane.is_none())
+            .positional_args(&request.lane);
+        self.run_as_tool(&command.into_args(), Vec::new()).await
+    }
+
+    #[tool(
+        description = "Land lanes on their base. The first call lands nothing: it answers with the plan and a token. Call \
+                       again with the same arguments and that token to land exactly that; when anything has moved \
+                       meanwhile, the answer is a new plan.",
+        annotations(
+            title = "Land lanes",
+            read_only_hint = false,
+            destructive_hint = true,
+            idempotent_hint = false
+        )
+    )]
+    async fn merge(&self, Parameters(request): Parameters<MergeRequest>) -> CallToolResult {
+        self.land_or_plan(request).await
+    }
+
+    /// Returns the names of the agents that are set up.
+    async fn agent_names(&self) -> Result<Vec<String>, String> {
+        let output = self.run_program(&CommandLine::with_json("agents").into_args(), Vec::new()).await?;
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let rows = answer["agents"].as_array().into_iter().flatten();
+        Ok(rows.filter_map(|row| row["name"].as_str()).map(ToOwned::to_owned).collect())
+    }
+}

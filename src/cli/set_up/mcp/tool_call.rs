@@ -1,0 +1,123 @@
+//! A tool call: starts the git-proq program, and converts its output to a tool result.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use super::server::Server;
+use crate::process::command_builder::CommandBuilder;
+use crate::process::run_async::CapturedOutput;
+
+/// Maximum size of a tool result, in bytes. More would use up the agent's context without informing it.
+const MAX_OUTPUT_BYTES: usize = 96 * 1024;
+
+impl Server {
+    /// Runs git-proq with `args` and with `input` on its standard input, and returns its output as a tool
+    /// result.
+    pub(crate) async fn run_as_tool<S: AsRef<str>>(&self, args: &[S], input: Vec<u8>) -> CallToolResult {
+        match self.run_program(args, input).await {
+            Ok(output) => tool_result(&output),
+            Err(reason) => error_result(&reason),
+        }
+    }
+
+    /// Runs git-proq with `args` and with `input` on its standard input.
+    ///
+    /// # Errors
+    /// Returns the reason when the program cannot be started.
+    pub(crate) async fn run_program<S: AsRef<str>>(
+        &self,
+        args: &[S],
+        input: Vec<u8>,
+    ) -> Result<CapturedOutput, String> {
+        let start = CommandBuilder::new(&self.program_path, &self.dir)
+            .args(args.iter().map(|arg| arg.as_ref().to_owned()))
+            .env("NO_COLOR", "1");
+        start.run_with_input(input).await.map_err(|e| format!("git-proq could not be started: {e}"))
+    }
+}
+
+/// Returns a tool result that reports an error. `reason` has the hints in it.
+pub(crate) fn error_result(reason: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(truncate(reason))])
+}
+
+/// Returns a successful tool result with `text`, truncated if it is too long.
+pub(crate) fn text_result(text: &str) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(truncate(text))])
+}
+
+/// Converts the output of a git-proq command to a tool result. Exit codes about lanes, such as a conflict or
+/// a failed check, come with a JSON answer and are no errors.
+pub(crate) fn tool_result(output: &CapturedOutput) -> CallToolResult {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    match failure_text(&stdout, &stderr, output.code) {
+        Some(reason) => error_result(&reason),
+        None if stderr.trim().is_empty() => text_result(stdout.trim_end()),
+        None => CallToolResult::success(vec![
+            ContentBlock::text(truncate(stdout.trim_end())),
+            ContentBlock::text(truncate(stderr.trim_end())),
+        ]),
+    }
+}
+
+/// Returns the error text of a git-proq command; none if it succeeded or its JSON output reports on lanes.
+pub(crate) fn failure_text(stdout: &str, stderr: &str, code: Option<i32>) -> Option<String> {
+    if code == Some(0) {
+        return None;
+    }
+    match serde_json::from_str::<Value>(stdout) {
+        Ok(answer) if answer.get("error").is_some() => Some(describe_error(&answer)),
+        // The answer may be about lanes that did not land, for example.
+        Ok(_) => None,
+        Err(_) if stderr.trim().is_empty() => Some(format!("it ended with {code:?} and said nothing")),
+        Err(_) => Some(stderr.trim().to_owned()),
+    }
+}
+
+/// Formats a JSON error with its causes and hints, one per line.
+fn describe_error(answer: &Value) -> String {
+    let labeled_lines = |key: &str, label: &str| -> Vec<String> {
+        let items = answer[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        items.map(|text| format!("{label}: {text}")).collect()
+    };
+    let message = answer["error"].as_str().unwrap_or_default();
+    let mut lines = vec![format!("error: {message}")];
+    lines.extend(labeled_lines("causes", "caused by"));
+    lines.extend(labeled_lines("hints", "hint"));
+    lines.join("\n")
+}
+
+/// Returns `text`, truncated at a character boundary to [`MAX_OUTPUT_BYTES`] with a note on the rest.
+fn truncate(text: &str) -> String {
+    if text.len() <= MAX_OUTPUT_BYTES {
+        return text.to_owned();
+    }
+    let prefix = &text[..text.floor_char_boundary(MAX_OUTPUT_BYTES)];
+    format!("{prefix}\n… {} bytes more are left out; ask for less at a time", text.len() - prefix.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn describes_errors_and_passes_lane_answers() {
+        let error = r#"{"error": "no", "causes": ["why"], "hints": ["do this"], "exit": 1, "schema": 1}"#;
+        assert_eq!(failure_text(error, "", Some(1)).unwrap(), "error: no\ncaused by: why\nhint: do this");
+        assert_eq!(failure_text(r#"{"lanes": []}"#, "", Some(3)), None);
+        assert_eq!(
+            failure_text("", "error: unexpected argument", Some(2)).unwrap(),
+            "error: unexpected argument"
+        );
+        assert!(failure_text("", "", None).is_some());
+        assert_eq!(failure_text("not JSON", "a warning", Some(0)), None);
+    }
+
+    #[test]
+    fn truncates_long_output_with_a_note() {
+        let long = truncate(&"ü".repeat(MAX_OUTPUT_BYTES));
+        assert!(long.len() < MAX_OUTPUT_BYTES + 100 && long.ends_with("ask for less at a time"));
+        assert_eq!(truncate("short"), "short");
+    }
+}

@@ -1,0 +1,17 @@
+//! Commands that set up git-proq: agents, config, hooks, completions, manual pages, MCP.
+
+pub(crate) mod agents;
+pub(crate) mod approve;
+pub(crate) mod command_groups;
+pub(crate) mod completion_script;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod hooks;
+pub(crate) mod man;
+pub(crate) mod man_pages;
+pub(crate) mod mcp;
+pub(crate) mod oversee;
+pub(crate) mod setup;
+pub(crate) mod sync;
+pub(crate) mod task;

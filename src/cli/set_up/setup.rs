@@ -1,0 +1,142 @@
+//! `git proq setup`: installs the man pages and shell completions where man and the shells find them.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::completion_script::script;
+use super::man_pages::pages;
+use crate::cli::arguments::user_files::write_file;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::usage_error::UsageError;
+use crate::explain::Exit;
+
+/// Install the man pages and completions for you
+///
+/// git answers `git proq --help` with a man page; this puts the pages where man finds them, and completions where bash,
+/// fish and zsh find theirs. Nothing outside your home folder is written.
+///
+/// Examples:
+///     git proq setup --dry-run
+///     git proq setup
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Setup {
+    /// Say which files would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct SetupOutput {
+    files: Vec<PathBuf>,
+    dry_run: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Setup, grammar: clap::Command) -> CommandResult {
+    let home = std::env::home_dir().ok_or(UsageError::Missing {
+        problem: "there is no home folder to install to",
+        example: "HOME=/home/me git proq setup",
+    })?;
+    let paths = InstallPaths::from_home(&home);
+    let mut files = Vec::new();
+    for (name, text) in pages(grammar) {
+        files.push((paths.man_pages.join(name), text));
+    }
+    for (shell, path) in paths.completion_files() {
+        files.push((path, script(shell)));
+    }
+    for (path, text) in &files {
+        if !args.dry_run {
+            write_file(path, text.as_bytes())?;
+        }
+        if !session.ui.json {
+            session.ui.print_line(path.display().to_string());
+        }
+    }
+    if session.ui.json {
+        let files = files.into_iter().map(|(path, _)| path).collect();
+        session.ui.print_json(SetupOutput { files, dry_run: args.dry_run });
+    } else if !args.dry_run {
+        session.ui.hint("bash and fish find their files by themselves, in a new shell");
+        session.ui.hint(format!(
+            "zsh: put this before compinit in ~/.zshrc: fpath=({} $fpath)",
+            paths.zsh_functions_dir.display()
+        ));
+        session.ui.hint("elvish and PowerShell: see git proq completions --help");
+        if !paths.is_on_man_path() {
+            session.ui.hint(format!(
+                "man does not look there by itself; put this in your shell's start-up file: export MANPATH=\"{}:\"",
+                paths.man_pages.parent().unwrap_or(&paths.man_pages).display()
+            ));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Folders that one user's man pages and completions are installed to.
+struct InstallPaths {
+    man_pages: PathBuf,
+    data_dir: PathBuf,
+    config_dir: PathBuf,
+    zsh_functions_dir: PathBuf,
+}
+
+impl InstallPaths {
+    fn from_home(home: &Path) -> InstallPaths {
+        let xdg_dir = |name: &str, fallback: &str| {
+            let from_env = std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+            from_env.unwrap_or_else(|| home.join(fallback))
+        };
+        let data_dir = xdg_dir("XDG_DATA_HOME", ".local/share");
+        InstallPaths {
+            man_pages: man_dir(std::env::current_exe().ok().as_deref(), home, &data_dir),
+            zsh_functions_dir: data_dir.join("zsh/site-functions"),
+            config_dir: xdg_dir("XDG_CONFIG_HOME", ".config"),
+            data_dir,
+        }
+    }
+
+    /// Returns whether man searches the folder of the pages: man reads `share/man` next to each `bin` folder
+    /// of `PATH`.
+    fn is_on_man_path(&self) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut bin_dirs = std::env::split_paths(&path);
+        bin_dirs.any(|bin| bin.parent().is_some_and(|root| self.man_pages == root.join("share/man/man1")))
+    }
+
+    fn completion_files(&self) -> [(&'static str, PathBuf); 3] {
+        [
+            ("bash", self.data_dir.join("bash-completion/completions/git-proq")),
+            // Fish would read a file in `completions/` only when you complete `git-proq`, with the dash.
+            ("fish", self.config_dir.join("fish/conf.d/git-proq.fish")),
+            ("zsh", self.zsh_functions_dir.join("_git-proq")),
+        ]
+    }
+}
+
+/// Returns the folder for the man pages. man searches next to each `bin` folder of `PATH`, so the pages go
+/// next to the program if it is in a `bin` folder of the user's home; else they go to the user's data folder.
+fn man_dir(program_path: Option<&Path>, home: &Path, data_dir: &Path) -> PathBuf {
+    let bin_dir =
+        program_path.and_then(Path::parent).filter(|bin| bin.ends_with("bin") && bin.starts_with(home));
+    match bin_dir.and_then(Path::parent) {
+        Some(root) => root.join("share/man/man1"),
+        None => data_dir.join("man/man1"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn puts_pages_next_to_programs_in_home_only() {
+        let man_dir_for =
+            |exe: &str| man_dir(Some(Path::new(exe)), Path::new("/home/me"), Path::new("/home/me/data"));
+        assert_eq!(man_dir_for("/home/me/.cargo/bin/git-proq"), Path::new("/home/me/.cargo/share/man/man1"));
+        assert_eq!(man_dir_for("/usr/local/bin/git-proq"), Path::new("/home/me/data/man/man1"));
+        assert_eq!(man_dir_for("/home/me/src/target/debug/git-proq"), Path::new("/home/me/data/man/man1"));
+    }
+}

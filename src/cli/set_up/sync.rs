@@ -1,0 +1,91 @@
+//! `git proq sync`: copies and links files of the main checkout into a lane again.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+use crate::cli::arguments::candidates::lane_names;
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::explain::Exit;
+use crate::git::RepoPath;
+use crate::git::base::error;
+use crate::lane::creation::sync_files;
+use crate::lane::creation::sync_files::SyncPlan;
+
+/// Give a lane files of the main checkout once more
+///
+/// What .worktreeinclude and lane.copy name is copied, and what lane.link names is linked, as when the lane was made: what it
+/// lacks, and files that nobody has changed there since they were copied. Others that differ are named and stay; with
+/// --force they are replaced, too. What is replaced goes to the trash, and `git proq undo` brings it back. Files that are gone from
+/// the main checkout stay in the lane. Commands of lane.setup are not run again.
+///
+/// Examples:
+///     git proq sync payments
+///     git proq sync payments --force
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct SyncArgs {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// Replace files that were changed in the lane, too
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Say what would be given, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct SyncOutput<'a> {
+    lane: &'a str,
+    added: &'a [RepoPath],
+    linked: &'a [RepoPath],
+    renewed: &'a [RepoPath],
+    /// Files that were changed in the lane and were replaced.
+    replaced: &'a [RepoPath],
+    /// Files that were changed in the lane and are kept.
+    kept: &'a [RepoPath],
+    dry_run: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &SyncArgs) -> CommandResult {
+    let project = session.project_for_write()?;
+    caller::refuse_agent_for_other_lanes(std::slice::from_ref(&args.lane), args.dry_run)?;
+    let (lane, lock) = project.lock_idle_lane(&args.lane)?;
+    let plan = sync_files::plan(&project, &lane)?;
+    if !args.dry_run && !plan.is_up_to_date(args.force) {
+        sync_files::sync(&project, &lane, &lock, &plan, args.force)?;
+    }
+    drop(lock);
+    print_sync(session, args, &lane.name, &plan);
+    Ok(Exit::Success)
+}
+
+fn print_sync(session: &CommandContext, args: &SyncArgs, lane: &str, plan: &SyncPlan) {
+    let SyncPlan { missing: added, missing_links: linked, outdated: renewed, conflicting: differs, .. } =
+        plan;
+    let (replaced, kept) =
+        if args.force { (differs.as_slice(), &[][..]) } else { (&[][..], differs.as_slice()) };
+    if session.ui.json {
+        let dry_run = args.dry_run;
+        return session.ui.print_json(SyncOutput { lane, added, linked, renewed, replaced, kept, dry_run });
+    }
+    let verb = if args.dry_run { "would be " } else { "" };
+    let parts =
+        [(added.as_slice(), "added"), (linked, "linked"), (renewed, "renewed"), (replaced, "replaced")];
+    for (paths, label) in parts.iter().filter(|(paths, _)| !paths.is_empty()) {
+        session.ui.print_line(format!("{verb}{label}: {}", error::list_paths(paths)));
+    }
+    if plan.is_up_to_date(args.force) {
+        let up_to_date_part = if kept.is_empty() { "all of it" } else { "the rest of it" };
+        session.ui.print_line(format!("lane '{lane}' has {up_to_date_part}"));
+    }
+    if !kept.is_empty() {
+        session
+            .ui
+            .warn(format!("left as it is, since it is the lane's own by now: {}", error::list_paths(kept)));
+        session.ui.hint(format!("replace them all the same: git proq sync {lane} --force"));
+    }
+}

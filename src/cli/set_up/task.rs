@@ -1,0 +1,222 @@
+//! `git proq task`: the command with which an agent reads its task and reports on it, without any protocol.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::cli::arguments::user_files;
+use crate::cli::inspect::agent_report;
+use crate::cli::invocation::caller;
+use crate::cli::invocation::context::{CommandContext, CommandResult};
+use crate::cli::invocation::failure::Failure;
+use crate::cli::invocation::usage_error::UsageError;
+use crate::cli::terminal::ui;
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::lane::messages::attached_files;
+use crate::run::report;
+use crate::run::report::{AgentReport, CurrentLane};
+use crate::store::base::record::Record;
+use crate::store::paths::path_form;
+use crate::store::records::agent::ReportRecord;
+use crate::store::records::run::RunRecord;
+use crate::terminal_text;
+
+/// Read a lane's task and report on it, from inside the lane
+///
+/// For agents: which lane it is goes by the worktree that they stand in, and PROQ_LANE has to name the same one. The `git
+/// proq mcp` server has the same two as tools. Everybody else reads `git proq show LANE`.
+///
+/// Examples:
+///     git proq task read
+///     git proq task update --finding "the parser never sees tabs" --human-step "rotate the API key"
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Task {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: TaskCommand,
+}
+
+/// Its two halves.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Print the task of this lane, and what was reported last
+    Read,
+    /// Report on it, in place of what was reported before
+    Update(Update),
+}
+
+/// What is reported.
+#[derive(Debug, Args)]
+pub(crate) struct Update {
+    /// Where you are with the task, in one line
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    pub(crate) status: Option<String>,
+    /// Something that was found; may be given again
+    #[arg(long = "finding", value_name = "TEXT", conflicts_with = "file")]
+    pub(crate) findings: Vec<String>,
+    /// Something that only a person can do; may be given again
+    #[arg(long = "human-step", value_name = "TEXT", conflicts_with = "file")]
+    pub(crate) human_steps: Vec<String>,
+    /// Read the report from FILE, or from standard input with '-': JSON with these three, or plain text as one finding
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Say what would be kept, and keep nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// JSON output of `git proq task read`: an agent's lane and task.
+#[derive(Serialize)]
+struct TaskOutput {
+    lane: String,
+    title: String,
+    /// Purpose of the run: `task`, or `conflict` if the agent resolves the lane's conflict.
+    #[serde(rename = "errand")]
+    run_purpose: &'static str,
+    /// Mode of the lane: `build` (commits), `in-place`, `plan` or `answer`.
+    mode: String,
+    prompt: String,
+    /// Branch that the agent commits to; none if there is nothing to land.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    base: String,
+    #[serde(with = "path_form")]
+    worktree: PathBuf,
+    scope: Vec<String>,
+    checks: Vec<String>,
+    /// Paths of the attachments, to be read where they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<ReportRecord>,
+}
+
+#[derive(Serialize)]
+struct UpdateOutput {
+    lane: String,
+    report: ReportRecord,
+    dry_run: bool,
+}
+
+pub(crate) fn run(session: &CommandContext, args: &Task) -> CommandResult {
+    match &args.command {
+        TaskCommand::Read => print_task(session),
+        TaskCommand::Update(update) => update_report(session, update),
+    }
+}
+
+fn print_task(session: &CommandContext) -> CommandResult {
+    let project = session.project()?;
+    let current_lane = caller::current_lane(&project)?;
+    let task = load_task(&project, current_lane)?;
+    if session.ui.json {
+        session.ui.print_json(task);
+        return Ok(Exit::Success);
+    }
+    let print_field = |key: &str, value: &str| {
+        session.ui.print_line(format!(
+            "{} {}",
+            console::style(format!("{key:<10}")).dim(),
+            terminal_text::escape_line(value)
+        ));
+    };
+    print_field("lane", &task.lane);
+    match &task.branch {
+        Some(branch) if task.mode == "build" => {
+            print_field("branch", &format!("{branch}, lands on {}", task.base));
+        }
+        Some(branch) => print_field("branch", &format!("{branch}, in the main checkout")),
+        None => print_field("mode", &format!("{}: look only; your last message is what is kept", task.mode)),
+    }
+    for glob in &task.scope {
+        print_field("scope", glob);
+    }
+    for check in &task.checks {
+        print_field("lands if", &format!("`{check}` succeeds"));
+    }
+    for file in &task.files {
+        print_field("file", file);
+    }
+    if let Some(report) = &task.report {
+        agent_report::print_report(session, report);
+    }
+    session.ui.print_line("");
+    session.ui.print_line(task.prompt.trim());
+    Ok(Exit::Success)
+}
+
+fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput, Failure> {
+    let CurrentLane { lane, is_resolving: resolves } = current_lane;
+    let layout = project.store.layout();
+    let run = RunRecord::load_if_exists(&layout.run_record(&lane.name, lane.attempt))?;
+    let prompt_path = match run {
+        Some(run) if resolves && run.resolves_conflict => layout.run_prompt(&lane.name, run.attempt),
+        _ => layout.task_prompt(&lane.name),
+    };
+    Ok(TaskOutput {
+        run_purpose: if resolves { "conflict" } else { "task" },
+        prompt: crate::regular_file::read_store_text(prompt_path).unwrap_or_default(),
+        worktree: project.repo.current_worktree().unwrap_or(&lane.path).to_owned(),
+        report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name))?,
+        files: attached_files::attachments(project, &lane.name)?
+            .iter()
+            .map(|file| path_form::to_text(file))
+            .collect(),
+        mode: lane.purpose().map_or_else(|| "build".to_owned(), |purpose| purpose.to_string()),
+        branch: lane.commit_branch().map(str::to_owned),
+        lane: lane.name,
+        title: lane.title,
+        base: lane.base,
+        scope: lane.scope,
+        checks: lane.checks,
+    })
+}
+
+fn update_report(session: &CommandContext, args: &Update) -> CommandResult {
+    let project = session.project_for_write()?;
+    let current_lane = caller::current_lane(&project)?;
+    let new_report = match &args.file {
+        Some(file) => report_from_file(file)?,
+        None => AgentReport {
+            status: args.status.clone(),
+            findings: args.findings.clone(),
+            human_steps: args.human_steps.clone(),
+        },
+    };
+    let report = if args.dry_run {
+        let AgentReport { status, findings, human_steps } = report::validate(new_report)?;
+        ReportRecord {
+            run: current_lane.lane.attempt,
+            at: crate::store::base::clock::now(),
+            status,
+            findings,
+            human_steps,
+        }
+    } else {
+        report::save_report(&project, &current_lane.lane.name, new_report)?
+    };
+    if session.ui.json {
+        session.ui.print_json(UpdateOutput { lane: current_lane.lane.name, report, dry_run: args.dry_run });
+        return Ok(Exit::Success);
+    }
+    let verb = if args.dry_run { "would report" } else { "reported" };
+    session.ui.print_line(format!(
+        "{verb} on lane '{}': {}, {} for a person",
+        current_lane.lane.name,
+        ui::pluralize(report.findings.len(), "finding"),
+        ui::pluralize(report.human_steps.len(), "step")
+    ));
+    Ok(Exit::Success)
+}
+
+/// Reads a report from a file: JSON if it starts with `{`, else its text as one finding.
+fn report_from_file(file: &Path) -> Result<AgentReport, Failure> {
+    let text = user_files::read_prompt(file)?;
+    if !text.trim_start().starts_with('{') {
+        return Ok(AgentReport { findings: vec![text], ..AgentReport::default() });
+    }
+    serde_json::from_str(&text).map_err(|e| UsageError::InvalidReport { reason: e.to_string() }.into())
+}

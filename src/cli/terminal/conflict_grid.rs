@@ -1,0 +1,144 @@
+//! Text output of a forecast: a triangular grid of all pairs, and a line for each conflicting pair.
+
+use std::fmt::Write;
+
+use console::{measure_text_width, style, truncate_str};
+
+use super::ui;
+use crate::git::merge::forecast::PathConflict;
+use crate::git::merge::text_merge::LineRange;
+use crate::merge::comparison::forecast::report::{
+    ComparedLane, Forecast, ForecastPair, PairResult as Meeting,
+};
+
+/// Maximum number of lanes in a grid. A larger grid is hard to read.
+const MAX_LANES: usize = 15;
+/// Width in columns if standard output is no terminal.
+const DEFAULT_WIDTH: usize = 80;
+/// Maximum width of a name; longer names are truncated.
+const MAX_NAME_WIDTH: usize = 28;
+/// Maximum number of conflicting paths that a line names, and of line ranges that it names per path.
+const MAX_ITEMS_NAMED: usize = 4;
+
+/// Renders one grid for each base, without those that do not fit.
+pub(crate) fn render_grids(forecast: &Forecast, width: Option<usize>) -> Vec<String> {
+    let mut bases: Vec<&str> = forecast.lanes.iter().map(|lane| lane.base.as_str()).collect();
+    bases.dedup();
+    bases
+        .into_iter()
+        .filter_map(|base| render_triangle(forecast, base, width.unwrap_or(DEFAULT_WIDTH)))
+        .collect()
+}
+
+/// Renders the grid of one base: the base in the first column, then the lanes by number. `None` if it is too
+/// wide or has too many lanes.
+fn render_triangle(forecast: &Forecast, base: &str, width: usize) -> Option<String> {
+    let lanes: Vec<&ComparedLane> = forecast.lanes.iter().filter(|lane| lane.base == base).collect();
+    let digits = lanes.len().to_string().len();
+    let names: Vec<String> =
+        lanes.iter().map(|lane| truncate_str(&lane.lane, MAX_NAME_WIDTH, "…").into_owned()).collect();
+    let name_width = names.iter().map(|name| measure_text_width(name)).max()?;
+    let base_title = truncate_str(base, MAX_NAME_WIDTH, "…");
+    let base_width = measure_text_width(&base_title);
+    let left = digits + 1 + name_width + 2;
+    if lanes.len() > MAX_LANES || left + base_width + (lanes.len() - 1) * (digits + 2) > width {
+        return None;
+    }
+    let mut out = format!("{:left$}{}", "", style(&base_title).bold());
+    for number in 1..lanes.len() {
+        let _ = write!(out, "  {}", style(format!("{number:>digits$}")).bold());
+    }
+    for (index, (lane, name)) in lanes.iter().zip(&names).enumerate() {
+        let pad = name_width - measure_text_width(name);
+        let _ = write!(out, "\n{:>digits$} {name}{:pad$}  ", index + 1, "");
+        let mark = find_pair(forecast, base, &lane.lane, true).map_or(" ".to_owned(), pair_symbol);
+        let _ = write!(out, "{mark}{:1$}", "", base_width.saturating_sub(1));
+        for other in &lanes[..index] {
+            let mark =
+                find_pair(forecast, &other.lane, &lane.lane, false).map_or(" ".to_owned(), pair_symbol);
+            let _ = write!(out, "  {:1$}{mark}", "", digits - 1);
+        }
+    }
+    Some(out.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
+}
+
+fn find_pair<'f>(
+    forecast: &'f Forecast,
+    ours: &str,
+    theirs: &str,
+    with_base: bool,
+) -> Option<&'f ForecastPair> {
+    forecast.pairs.iter().find(|p| p.with_base == with_base && p.ours == ours && p.theirs == theirs)
+}
+
+fn pair_symbol(pair: &ForecastPair) -> String {
+    match pair.result {
+        Meeting::Clean => style("·").green(),
+        Meeting::Conflict { .. } => style("x").red().bold(),
+        Meeting::Unknown { .. } => style("?").yellow(),
+    }
+    .to_string()
+}
+
+/// Returns a line for each pair of a forecast that conflicts or whose result is unknown.
+pub(crate) fn conflict_lines(forecast: &Forecast) -> Vec<String> {
+    pair_lines(&forecast.pairs)
+}
+
+/// Returns a line for each pair of `pairs` that conflicts or whose result is unknown.
+pub(crate) fn pair_lines(pairs: &[ForecastPair]) -> Vec<String> {
+    let line = |pair: &ForecastPair| {
+        let text = match &pair.result {
+            Meeting::Clean => return None,
+            Meeting::Conflict { conflicts } => conflict_locations(conflicts),
+            Meeting::Unknown { reason } => reason.clone(),
+        };
+        Some(format!("{} {} {}: {text}", pair.ours, pair_symbol(pair), pair.theirs))
+    };
+    pairs.iter().filter_map(line).collect()
+}
+
+/// Formats the number of lanes and of conflicts in one line.
+pub(crate) fn summary_line(forecast: &Forecast) -> String {
+    let count_conflicts = |with_base| {
+        forecast.pairs.iter().filter(|p| p.with_base == with_base && p.result.is_conflict()).count()
+    };
+    let lanes = ui::pluralize(forecast.lanes.len(), "lane");
+    match (count_conflicts(true), count_conflicts(false)) {
+        (0, 0) => format!("{lanes}, no conflicts"),
+        (with_base, among) => {
+            let pairs = ui::pluralize(among, "pair");
+            format!("{lanes}: {with_base} in conflict with the base, {pairs} of them with each other")
+        }
+    }
+}
+
+/// Formats the conflicting files with their line ranges: `src/lib.rs:10-14,30, Cargo.toml:3, old.rs
+/// (modify/delete)`.
+fn conflict_locations(conflicts: &[PathConflict]) -> String {
+    let mut locations: Vec<String> = conflicts.iter().take(MAX_ITEMS_NAMED).map(conflict_location).collect();
+    if conflicts.len() > MAX_ITEMS_NAMED {
+        locations.push(format!("and {}", ui::pluralize(conflicts.len() - MAX_ITEMS_NAMED, "more file")));
+    }
+    locations.join(", ")
+}
+
+fn conflict_location(conflict: &PathConflict) -> String {
+    if conflict.hunks.is_empty() {
+        return format!("{} ({})", conflict.path, conflict.kind);
+    }
+    let mut lines: Vec<String> =
+        conflict.hunks.iter().take(MAX_ITEMS_NAMED).map(|hunk| line_range_text(hunk.ours)).collect();
+    lines.dedup();
+    if conflict.hunks.len() > MAX_ITEMS_NAMED {
+        lines.push("…".to_owned());
+    }
+    format!("{}:{}", conflict.path, lines.join(","))
+}
+
+fn line_range_text(lines: LineRange) -> String {
+    match lines.count {
+        0 | 1 => lines.start.to_string(),
+        n => format!("{}-{}", lines.start, lines.start + n - 1),
+    }
+}

@@ -1,0 +1,324 @@
+//! Terminal output: results on stdout, messages on stderr, colors only if supported. A closed pipe is no
+//! error.
+
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use console::{Style, style};
+use serde::Serialize;
+
+use crate::diagnostics::{Listener, Note};
+use crate::event::log::Event;
+use crate::event::terminal;
+use crate::lane::Project;
+use crate::store::records::agent::Activity;
+use crate::store::records::lane_state::LaneState;
+use crate::terminal_text;
+use crate::terminal_text::Printable;
+
+/// Whether the last line on stderr is a progress line, which the next message replaces.
+static IS_PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// Maximum number of warnings about one input that are printed.
+const MAX_WARNINGS_PRINTED: usize = 20;
+
+/// Output options of one command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ui {
+    /// Whether the result of the command is printed as JSON.
+    pub(crate) json: bool,
+    /// Whether only results, warnings and errors are printed.
+    pub(crate) quiet: bool,
+    /// Whether details of the work are printed too.
+    pub(crate) verbose: bool,
+}
+
+/// Decides about colors once, for stdout and stderr. `NO_COLOR` counts if it is set and not empty.
+pub(crate) fn set_up_colors() {
+    let is_colored = |tty: bool| {
+        let is_disabled = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+            || std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
+        !is_disabled && (tty || is_forced)
+    };
+    console::set_colors_enabled(is_colored(std::io::stdout().is_terminal()));
+    console::set_colors_enabled_stderr(is_colored(std::io::stderr().is_terminal()));
+}
+
+/// Returns whether stderr is a terminal, which a user may be watching.
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+impl Ui {
+    /// Prints one line of the command's result to stdout, with control characters neutralized.
+    pub(crate) fn print_line(self, line: impl AsRef<str>) {
+        write_line(
+            &mut std::io::stdout().lock(),
+            &Printable::escape(line.as_ref(), console::colors_enabled()),
+        );
+    }
+
+    /// Prints text of the command's result: to a terminal line by line with control characters neutralized,
+    /// to a file or a pipe unchanged.
+    pub(crate) fn print_text(self, text: &str) {
+        match std::io::stdout().is_terminal() {
+            true => terminal_text::escape_lines(text).for_each(|line| self.print_line(line)),
+            false => self.print_bytes(text.as_bytes()),
+        }
+    }
+
+    /// Prints bytes of the command's result unchanged. The caller is responsible for control sequences that a
+    /// terminal would obey.
+    pub(crate) fn print_bytes(self, bytes: &[u8]) {
+        let mut out = std::io::stdout().lock();
+        exit_on_closed_pipe(out.write_all(bytes).and_then(|()| out.flush()));
+    }
+
+    /// Prints the entire result of the command as one JSON object; adds the key `schema`.
+    pub(crate) fn print_json(self, body: impl Serialize) {
+        let mut value = serde_json::to_value(body).unwrap_or_default();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("schema".to_owned(), 1.into());
+        }
+        write_json(&serde_json::to_string_pretty(&value).unwrap_or_default());
+    }
+
+    /// Prints a long result as one JSON object: its fields keep their order, and `schema` comes last.
+    pub(crate) fn print_long_json(self, body: impl Serialize) {
+        #[derive(Serialize)]
+        struct WithSchema<T> {
+            #[serde(flatten)]
+            body: T,
+            schema: u32,
+        }
+        write_json(&serde_json::to_string_pretty(&WithSchema { body, schema: 1 }).unwrap_or_default());
+    }
+
+    /// Prints one JSON object on one line, for streams; adds the key `schema`.
+    pub(crate) fn print_json_line(self, body: impl Serialize) {
+        let mut value = serde_json::to_value(body).unwrap_or_default();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("schema".to_owned(), 1.into());
+        }
+        write_json(&value.to_string());
+    }
+
+    /// Prints a status message to stderr, unless `--quiet` is given.
+    pub(crate) fn status(self, line: impl AsRef<str>) {
+        if !self.quiet {
+            write_line(&mut std::io::stderr().lock(), &printable_for_stderr(line.as_ref()));
+        }
+    }
+
+    /// Prints a warning to stderr, even with `--quiet`.
+    pub(crate) fn warn(self, line: impl AsRef<str>) {
+        warn(line.as_ref());
+    }
+
+    /// Prints the first [`MAX_WARNINGS_PRINTED`] warnings, and how many more there are.
+    pub(crate) fn warn_each(self, warnings: &[impl ToString]) {
+        warnings.iter().take(MAX_WARNINGS_PRINTED).for_each(|warning| self.warn(warning.to_string()));
+        if warnings.len() > MAX_WARNINGS_PRINTED {
+            self.warn(format!("and {} more like these", warnings.len() - MAX_WARNINGS_PRINTED));
+        }
+    }
+
+    /// Makes the terminal notify the user of an event, if stderr is a terminal and the settings enable it.
+    pub(crate) fn notify_terminal(self, project: &Project, event: &Event) {
+        if stderr_is_terminal() {
+            let sequence =
+                terminal::terminal_sequences(&project.settings.notify, event, project.repo.command_dir());
+            let mut out = std::io::stderr().lock();
+            drop(out.write_all(sequence.as_bytes()).and_then(|()| out.flush()));
+        }
+    }
+
+    /// Prints a hint about what can be done next; not with `--json` or `--quiet`.
+    pub(crate) fn hint(self, line: impl AsRef<str>) {
+        if !self.json {
+            self.status(format!("{} {}", style("hint:").cyan().for_stderr(), line.as_ref()));
+        }
+    }
+
+    /// Returns the listener that receives warnings and progress from the other modules and prints them.
+    pub(crate) fn listener(self) -> Listener {
+        Listener::new(move |note| {
+            clear_progress();
+            match note {
+                Note::Warning(text) => warn(text),
+                Note::Waiting(text) => self.status(format!("{}", style(text).dim().for_stderr())),
+                Note::Step(text) => self.status(text),
+                Note::Detail(text) if self.verbose => self.status(text),
+                Note::Detail(_) => {}
+                Note::Progress(text) => self.show_progress(text),
+            }
+        })
+    }
+
+    /// Shows a progress line that the next message replaces. Only if stderr is a terminal.
+    fn show_progress(self, text: &str) {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        if self.quiet || self.json || is_dumb || text.is_empty() || !stderr_is_terminal() {
+            return;
+        }
+        let width = usize::from(console::Term::stderr().size().1).saturating_sub(1);
+        let text = terminal_text::escape_line(text);
+        let line = console::truncate_str(&text, width, "…");
+        let mut out = std::io::stderr().lock();
+        drop(write!(out, "{}", style(line).dim().for_stderr()).and_then(|()| out.flush()));
+        IS_PROGRESS_SHOWN.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Erases the progress line, if one is shown.
+fn clear_progress() {
+    if IS_PROGRESS_SHOWN.swap(false, Ordering::Relaxed) {
+        drop(write!(std::io::stderr().lock(), "\r\x1b[2K"));
+    }
+}
+
+/// Prints a warning to stderr.
+pub(crate) fn warn(text: &str) {
+    let line = format!("{} {text}", style("warning:").yellow().for_stderr());
+    write_line(&mut std::io::stderr().lock(), &printable_for_stderr(&line));
+}
+
+/// Prints an error line to stderr.
+pub(crate) fn print_error(prefix: &str, text: &str, with_color: bool) {
+    // The operation that showed the progress line may have failed with this very error.
+    clear_progress();
+    let styled_prefix =
+        if with_color { style(prefix).red().bold().for_stderr().to_string() } else { prefix.to_owned() };
+    write_line(&mut std::io::stderr().lock(), &printable_for_stderr(&format!("{styled_prefix} {text}")));
+}
+
+/// Prints text to stderr without adding a line end, so that the cursor can stay behind a question.
+pub(crate) fn print_inline(text: &str) {
+    let mut out = std::io::stderr().lock();
+    drop(out.write_all(printable_for_stderr(text).as_str().as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Prints a line to stdout. Unlike [`Ui::print_line`], a closed pipe does not end the program.
+pub(crate) fn try_print_line(line: &str) {
+    let line = Printable::escape(line, console::colors_enabled());
+    drop(writeln!(std::io::stdout(), "{}", line.as_str()));
+}
+
+/// Neutralizes control characters in a text for stderr; colors stay if stderr shows colors.
+fn printable_for_stderr(text: &str) -> Printable {
+    Printable::escape(text, console::colors_enabled_stderr())
+}
+
+fn write_line(out: &mut impl Write, line: &Printable) {
+    let line = line.as_str().as_bytes();
+    let result = out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    exit_on_closed_pipe(result);
+}
+
+fn write_json(text: &str) {
+    write_line(&mut std::io::stdout().lock(), &Printable::escape_json(text));
+}
+
+/// Exits with code 0 if the pipe is closed: `git proq list | head -1` must not report an error, because the
+/// request is fulfilled.
+fn exit_on_closed_pipe(result: std::io::Result<()>) {
+    if result.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+        std::process::exit(0);
+    }
+}
+
+/// Removes colors and all control characters except tabs from a text.
+pub(crate) fn strip_control_chars(text: &str) -> String {
+    let without_ansi = console::strip_ansi_codes(text);
+    without_ansi.chars().filter(|c| *c == '\t' || !c.is_control()).collect()
+}
+
+/// Returns the suffix for the state of a lane whose agent waits; none if the agent works or its activity is
+/// unknown.
+pub(crate) fn activity_suffix(activity: Activity) -> Option<&'static str> {
+    match activity {
+        Activity::NeedsApproval => Some(", needs approval"),
+        Activity::Idle => Some(", idle"),
+        Activity::Working | Activity::Unknown => None,
+    }
+}
+
+/// Formats a lane state in its color. The word is clear without the color.
+pub(crate) fn styled_state(state: LaneState) -> String {
+    let color = match state {
+        LaneState::Running | LaneState::Starting => Style::new().blue(),
+        LaneState::Done | LaneState::Landed => Style::new().green(),
+        LaneState::Failed | LaneState::Stalled | LaneState::Orphaned | LaneState::CheckFailed => {
+            Style::new().red()
+        }
+        LaneState::Conflict => Style::new().yellow(),
+        LaneState::Idle | LaneState::NoChange | LaneState::Stopped | LaneState::Discarded => {
+            Style::new().dim()
+        }
+    };
+    color.apply_to(state.to_string()).to_string()
+}
+
+/// Formats a count with its noun: `1 file`, `2 files`.
+pub(crate) fn pluralize(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// Formats a duration as one short word: `12s`, `5m`, `3h`, `2d`.
+pub(crate) fn short_duration(duration: std::time::Duration) -> String {
+    match duration.as_secs() {
+        s @ 0..60 => format!("{s}s"),
+        s @ 60..3600 => format!("{}m", s / 60),
+        s @ 3600..86400 => format!("{}h", s / 3600),
+        s => format!("{}d", s / 86400),
+    }
+}
+
+/// Formats a number of bytes in decimal units: `512 B`, `20 kB`, `1.4 MB`.
+pub(crate) fn short_size(bytes: u64) -> String {
+    let mut unit = 1_000;
+    if bytes < unit {
+        return format!("{bytes} B");
+    }
+    for name in ["kB", "MB", "GB"] {
+        let tenths = bytes / (unit / 10);
+        if tenths < 100 {
+            return format!("{}.{} {name}", tenths / 10, tenths % 10);
+        }
+        if tenths < 10_000 {
+            return format!("{} {name}", tenths / 10);
+        }
+        unit *= 1_000;
+    }
+    format!("{} TB", bytes / unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (4096, "4.0 kB"),
+            (20_480, "20 kB"),
+            (999_999, "999 kB"),
+            (1_400_000, "1.4 MB"),
+            (3_000_000_000, "3.0 GB"),
+            (5_000_000_000_000, "5 TB"),
+        ] {
+            assert_eq!(short_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn durations_are_short() {
+        for (seconds, text) in [(0, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (86400 * 3, "3d")] {
+            assert_eq!(short_duration(Duration::from_secs(seconds)), text);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Human-readable text for the usage of runs: tool calls, tokens, cost and context fill.
+
+use std::path::Path;
+
+use crate::agent::run::live_status;
+use crate::store::base::record::Record;
+use crate::store::records::run::{RunRecord, RunSummary};
+use crate::usage::{Cost, Tokens};
+
+/// Returns the usage summary of a run: the final one, or the live one so far while the run lasts.
+pub(crate) fn current_summary(dir: &Path, run: &RunRecord) -> RunSummary {
+    if run.ended.is_some() {
+        return run.summary.clone();
+    }
+    let live = live_status::read_summary(&dir.join(format!("runs/{}.live.json", run.attempt)));
+    RunSummary { session: live.session.clone().or_else(|| run.summary.session.clone()), ..live }
+}
+
+/// Returns the summed usage of runs 1 to `last_attempt` of a lane. `dir` is the folder of the lane's records.
+pub(crate) fn lane_summary(dir: &Path, last_attempt: u32) -> Option<RunSummary> {
+    let load_run =
+        |attempt| RunRecord::load_if_exists(&dir.join(format!("runs/{attempt}.toml"))).ok().flatten();
+    (1..=last_attempt)
+        .filter_map(load_run)
+        .map(|run| current_summary(dir, &run))
+        .reduce(|earlier, account| account.with_usage_of(&earlier))
+}
+
+/// Returns phrases for the total usage of a lane's runs; empty if there are fewer than two.
+pub(crate) fn total_usage_phrases(runs: &[RunRecord]) -> Vec<String> {
+    let total =
+        runs.iter().map(|run| run.summary.clone()).reduce(|earlier, account| account.with_usage_of(&earlier));
+    let total = total.filter(|_| runs.len() > 1).unwrap_or_default();
+    usage_phrases(&RunSummary { last_tool: None, context_percent: None, ..total })
+}
+
+/// Returns one phrase for each known usage figure.
+pub(crate) fn usage_phrases(summary: &RunSummary) -> Vec<String> {
+    let mut out = Vec::new();
+    if summary.tool_calls > 0 {
+        let last = summary.last_tool.as_ref().map(|tool| format!(", last {tool}")).unwrap_or_default();
+        out.push(format!("{}{last}", tool_calls_text(summary)));
+    }
+    out.extend(summary.tokens.map(tokens_text));
+    out.extend(summary.cost.map(cost_text));
+    out.extend(summary.context_percent.map(|percent| format!("context {percent} % full")));
+    out
+}
+
+fn tool_calls_text(summary: &RunSummary) -> String {
+    match summary.tool_calls {
+        1 => "1 tool call".to_owned(),
+        n => format!("{n} tool calls"),
+    }
+}
+
+/// Formats the tokens in and out.
+pub(crate) fn tokens_text(tokens: Tokens) -> String {
+    let cached = match tokens.cached_input + tokens.cache_write {
+        0 => String::new(),
+        _ => format!(" ({} of them cached)", tokens.cached_input),
+    };
+    format!("{} tokens in{cached}, {} out", tokens.total_input(), tokens.output)
+}
+
+/// Formats a cost in US dollars, to the hundredth of a cent. An estimated cost gets a leading `~`.
+pub(crate) fn cost_text(cost: Cost) -> String {
+    let prefix = if cost.estimated { "~" } else { "" };
+    // Round to the nearest 1e-4 USD.
+    let hundredths_of_cent = cost.nanos.saturating_add(50_000) / 100_000;
+    format!("{prefix}${}.{:04}", hundredths_of_cent / 10_000, hundredths_of_cent % 10_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_cost_to_hundredth_of_a_cent() {
+        let cost = |nanos, estimated| cost_text(Cost { nanos, estimated });
+        assert_eq!(cost(12_500_000, false), "$0.0125");
+        assert_eq!(cost(49_999, false), "$0.0000");
+        assert_eq!(cost(50_000, true), "~$0.0001");
+        assert_eq!(cost(3_999_950_000, false), "$4.0000");
+    }
+
+    #[test]
+    fn counts_cached_tokens_as_input() {
+        let used = Tokens { input: 100, cached_input: 20, cache_write: 5, output: 50, reasoning: 7 };
+        assert_eq!(tokens_text(used), "125 tokens in (20 of them cached), 50 out");
+        assert_eq!(tokens_text(Tokens { input: 1, ..Tokens::default() }), "1 tokens in, 0 out");
+    }
+}

@@ -1,0 +1,268 @@
+//! The plan, in one form for all source formats: phases of groups of tasks.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::plan_error::SourceLocation;
+
+/// Maximum number of tasks of a plan.
+pub(crate) const MAX_TASKS: usize = 5_000;
+/// Maximum length, in characters, of a text that is shown on one line.
+pub(crate) const MAX_LINE_CHARS: usize = 300;
+/// Maximum length of the name of a task or an area.
+pub(crate) const MAX_NAME_LEN: usize = 64;
+
+/// Tasks for coding agents and the order in which they run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// One-line summary of the plan; may be empty.
+    pub(crate) summary: String,
+    /// Warnings that the user should read before the plan runs.
+    pub(crate) warnings: Vec<String>,
+    /// Acceptance criteria that have to be met once all tasks are done.
+    pub(crate) criteria: Vec<String>,
+    /// Default agent, for tasks whose own entry and group name none.
+    pub(crate) agent: Option<String>,
+    /// Default model, for tasks whose own entry and group name none.
+    pub(crate) model: Option<String>,
+    /// The phases, which run one after the other.
+    pub(crate) phases: Vec<Phase>,
+    /// Oddities of the source that do not prevent the plan from running.
+    pub(crate) source_notes: Vec<SourceNote>,
+}
+
+/// An oddity in the source of a plan, with its location.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SourceNote {
+    pub(crate) location: SourceLocation,
+    /// Description of the oddity, in one line.
+    pub(crate) text: String,
+}
+
+impl fmt::Display for SourceNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.location, self.text)
+    }
+}
+
+/// Tasks that start once all tasks of the previous phase have finished.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Phase {
+    /// Title of the phase; may be empty.
+    pub(crate) title: String,
+    /// Whether the tasks of the phase run in parallel or one after the other.
+    pub(crate) order: PhaseOrder,
+    /// The groups of tasks in this phase.
+    pub(crate) groups: Vec<Group>,
+}
+
+/// Order in which the tasks of a phase run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PhaseOrder {
+    /// At the same time, except for tasks that need each other.
+    #[default]
+    Parallel,
+    /// One after the other, in the order of the source.
+    Serial,
+}
+
+/// Tasks with a common theme.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Common theme of the tasks; may be empty.
+    pub(crate) theme: String,
+    /// Reason why the tasks form a group.
+    pub(crate) rationale: String,
+    /// Agent of the group's tasks that name none.
+    pub(crate) agent: Option<String>,
+    /// Model of the group's tasks that name none.
+    pub(crate) model: Option<String>,
+    /// Text that is added to the prompt of each task of the group.
+    pub(crate) prompt: String,
+    pub(crate) tasks: Vec<Task>,
+}
+
+/// A unit of work for one agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// ID of the task, unique within its area.
+    pub(crate) id: String,
+    /// Area of the repository that the task belongs to.
+    pub(crate) area: Option<String>,
+    /// One-line title of the task.
+    pub(crate) title: String,
+    /// Prompt for the agent.
+    pub(crate) prompt: String,
+    /// Tasks that have to be done before this one, as the source names them.
+    pub(crate) needs: Vec<Need>,
+    /// Globs of the files that the task is expected to change.
+    pub(crate) scope: Vec<String>,
+    pub(crate) size: Size,
+    /// Agent of the task; none for the group's agent.
+    pub(crate) agent: Option<String>,
+    /// Model of the task; none for the group's model.
+    pub(crate) model: Option<String>,
+    /// Commands that succeed once the task is done.
+    pub(crate) checks: Vec<String>,
+    /// Whether the source marks the task as done.
+    pub(crate) done: bool,
+    /// How thoroughly the result is to be reviewed, from 0 to 3.
+    pub(crate) review: Option<u8>,
+    /// Progress by the checkboxes below the task.
+    pub(crate) progress: Option<Progress>,
+    pub(crate) location: SourceLocation,
+}
+
+/// Returns whether a text is a valid name of a task or an area.
+pub(crate) fn is_name(text: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    text.len() <= MAX_NAME_LEN
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(is_allowed)
+}
+
+/// Returns the first line of a text, cut to the maximum length of a line in a TOML plan.
+pub(crate) fn first_line(text: &str) -> String {
+    let first = text.trim().split(['\n', '\r']).next().unwrap_or_default();
+    first.trim_end().chars().take(MAX_LINE_CHARS).collect()
+}
+
+/// A dependency of a task, as the source names it: `ID` or `area/ID`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) name: String,
+    /// Location of the name in the source.
+    pub(crate) location: SourceLocation,
+}
+
+/// Number of ticked checkboxes of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Progress {
+    /// Number of ticked boxes.
+    pub(crate) done: usize,
+    /// Number of all boxes.
+    #[serde(rename = "of")]
+    pub(crate) total: usize,
+}
+
+/// Amount of work that a task takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) enum Size {
+    /// Small.
+    S,
+    /// Medium, the usual size.
+    #[default]
+    M,
+    /// Large.
+    L,
+}
+
+impl Size {
+    /// Names of the sizes, as written in a plan.
+    pub(crate) const NAMES: &'static [&'static str] = &["S", "M", "L"];
+
+    /// Parses the name of a size, in upper or lower case.
+    pub(crate) fn parse(name: &str) -> Option<Size> {
+        match name.to_ascii_uppercase().as_str() {
+            "S" => Some(Size::S),
+            "M" => Some(Size::M),
+            "L" => Some(Size::L),
+            _ => None,
+        }
+    }
+
+    /// Returns how many times as long as a small task a task of this size may take.
+    pub(crate) fn weight(self) -> usize {
+        match self {
+            Size::S => 1,
+            Size::M => 2,
+            Size::L => 4,
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl Task {
+    /// Creates a task with nothing but an ID, a title and a location. The title is also its prompt.
+    pub(crate) fn new(id: String, title: String, location: SourceLocation) -> Task {
+        Task {
+            id,
+            area: None,
+            title: first_line(&title),
+            prompt: title,
+            needs: Vec::new(),
+            scope: Vec::new(),
+            size: Size::default(),
+            agent: None,
+            model: None,
+            checks: Vec::new(),
+            done: false,
+            review: None,
+            progress: None,
+            location,
+        }
+    }
+
+    /// Returns the task's name, unique in the plan: `area/ID`, or the ID of a task without an area.
+    pub(crate) fn name(&self) -> String {
+        match &self.area {
+            Some(area) => format!("{area}/{}", self.id),
+            None => self.id.clone(),
+        }
+    }
+}
+
+impl Plan {
+    /// Creates a plan of one phase from its groups.
+    pub(crate) fn from_groups(groups: Vec<Group>) -> Plan {
+        Plan { phases: vec![Phase { groups, ..Phase::default() }], ..Plan::default() }
+    }
+}
+
+/// A task together with its group and phase in the plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlanTask<'p> {
+    /// Index of the phase, from 0.
+    pub(crate) phase: usize,
+    /// Order in which the tasks of the phase run.
+    pub(crate) order: PhaseOrder,
+    pub(crate) group: &'p Group,
+    pub(crate) task: &'p Task,
+}
+
+impl Plan {
+    /// Returns all tasks, in the plan's order. A task's position in this sequence is the index that
+    /// identifies it in graphs and batches.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = PlanTask<'_>> {
+        self.phases.iter().enumerate().flat_map(|(phase, p)| {
+            let tasks = p.groups.iter().flat_map(|group| group.tasks.iter().map(move |task| (group, task)));
+            tasks.map(move |(group, task)| PlanTask { phase, order: p.order, group, task })
+        })
+    }
+
+    /// Returns all tasks, in the plan's order, for changing them.
+    pub(crate) fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
+        self.phases.iter_mut().flat_map(|phase| &mut phase.groups).flat_map(|group| &mut group.tasks)
+    }
+
+    /// Returns the agent that the plan names for a task: its own entry counts first, then its group's, then
+    /// the plan's.
+    pub(crate) fn task_agent<'p>(&'p self, plan_task: PlanTask<'p>) -> Option<&'p str> {
+        let PlanTask { group, task, .. } = plan_task;
+        task.agent.as_ref().or(group.agent.as_ref()).or(self.agent.as_ref()).map(String::as_str)
+    }
+
+    /// Returns the model that the plan names for a task: its own entry counts first, then its group's, then
+    /// the plan's.
+    pub(crate) fn task_model<'p>(&'p self, plan_task: PlanTask<'p>) -> Option<&'p str> {
+        let PlanTask { group, task, .. } = plan_task;
+        task.model.as_ref().or(group.model.as_ref()).or(self.model.as_ref()).map(String::as_str)
+    }
+}
