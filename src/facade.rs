@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::agent;
 use crate::agent::command::agent_command::{AgentCommand, RunOptions};
 use crate::agent::control::stop;
 use crate::agent::launch::start_supervisor;
 use crate::diagnostics::Listener;
 use crate::explain::Explain;
 use crate::lane;
+use crate::lane::Project;
 use crate::lane::creation::create;
 use crate::lane::creation::create::NewLane;
 use crate::lane::execution::recovery;
@@ -22,13 +22,11 @@ use crate::lane::inspection::list::LaneView;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::lane::state::lane_state;
 use crate::lane::worktree::set_up::commands;
-use crate::lane::{LaneName, Project};
-use crate::merge;
+use crate::lane_name::LaneName;
 use crate::merge::land::landing;
 use crate::merge::types::options;
 use crate::merge::types::options::LandingOptions;
 use crate::merge::types::outcome;
-use crate::preview;
 use crate::preview::enter;
 use crate::preview::leave;
 use crate::preview::remove_lane;
@@ -66,17 +64,11 @@ impl std::error::Error for Error {
     }
 }
 
-macro_rules! from_domain {
-    ($($error:ty),* $(,)?) => {
-        $(impl From<$error> for Error {
-            fn from(e: $error) -> Error {
-                Error(Box::new(e))
-            }
-        })*
-    };
+impl<E: Explain + 'static> From<E> for Error {
+    fn from(e: E) -> Error {
+        Error(Box::new(e))
+    }
 }
-
-from_domain!(agent::Error, crate::git::Error, lane::Error, merge::Error, preview::Error, crate::store::Error);
 
 /// Options of a new lane.
 #[derive(Debug, Clone, Default)]

@@ -26,6 +26,7 @@ mod git;
 mod health;
 mod interrupt;
 mod lane;
+mod lane_name;
 mod markdown;
 mod merge;
 mod preview;

@@ -13,6 +13,5 @@ pub(crate) mod removal;
 pub(crate) mod state;
 pub(crate) mod worktree;
 
-pub(crate) use crate::lane::context::name::LaneName;
 pub(crate) use crate::lane::context::project::Project;
 pub(crate) use crate::lane::errors::error::Error;

@@ -16,7 +16,8 @@ use crate::lane::removal::remove_lane::move_to_history;
 use crate::lane::state::lane_state::effective_state;
 use crate::lane::worktree::detached_worktree::close_detached_worktree;
 use crate::lane::worktree::ports;
-use crate::lane::{Error, LaneName, Project};
+use crate::lane::{Error, Project};
+use crate::lane_name::LaneName;
 use crate::store::base::atomic::{
     create_private_dir, rename_no_replace, sync_dir, write as write_atomically,
 };

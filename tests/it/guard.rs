@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use source_code::{all_sources, crate_paths, root, sources};
 
 /// Modules that each top-level module may name. All modules may name `copy`, `explain`, `diagnostics`,
-/// `fail_points`, `terminal_text`, `markdown`, `regular_file`, `usage` and `run_class`; `store` may use
+/// `fail_points`, `terminal_text`, `markdown`, `regular_file`, `lane_name`, `usage` and `run_class`; `store` may use
 /// git's plain types in its records, and `interrupt` and `store` know each other's errors.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     (
@@ -108,6 +108,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("terminal_text", &[]),
     ("markdown", &[]),
     ("regular_file", &[]),
+    ("lane_name", &[]),
     ("usage", &[]),
     ("run_class", &[]),
     ("interrupt", &[]),
@@ -147,6 +148,7 @@ fn modules_name_only_lower_layers() {
                     "terminal_text",
                     "markdown",
                     "regular_file",
+                    "lane_name",
                     "usage",
                     "run_class",
                 ]

@@ -16,9 +16,9 @@ use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::follow_run;
 use crate::cli::runs::guest_lane_output::{base_text, print_json, print_plan};
 use crate::explain::Exit;
-use crate::lane;
 use crate::lane::Project;
 use crate::lane::errors::error;
+use crate::lane_name::LaneName;
 use crate::session::read_only;
 use crate::session::read_only::{GuestLaneRequest, ReadLocation};
 use crate::store::records::lane::{AnyLane, LanePurpose};
@@ -35,7 +35,7 @@ pub(crate) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) 
     if prompt.trim().is_empty() {
         return Err(missing_prompt(purpose).into());
     }
-    let name = args.name.as_deref().map(lane::LaneName::parse).transpose()?;
+    let name = args.name.as_deref().map(LaneName::parse).transpose()?;
     let location =
         if args.isolated { ReadLocation::Detached(args.base.as_deref()) } else { ReadLocation::MainCheckout };
     let lane_request = GuestLaneRequest { name, prompt, agent: command.agent.clone(), purpose, location };

@@ -10,10 +10,10 @@ use crate::cli::arguments::user_files::{read_prompt, resolve_attachments};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::lane;
 use crate::lane::Project;
 use crate::lane::creation::create::NewLane;
 use crate::lane::inspection::base::Base;
+use crate::lane_name::LaneName;
 
 /// Validated arguments of `git proq spawn`. Nothing is created before they are complete.
 pub(crate) struct SpawnRequest {
@@ -85,7 +85,7 @@ impl SpawnRequest {
         current_worktree: Option<&Path>,
     ) -> Result<NewLane<'_>, Failure> {
         Ok(NewLane {
-            name: args.name.as_deref().map(lane::LaneName::parse).transpose()?,
+            name: args.name.as_deref().map(LaneName::parse).transpose()?,
             prompt: self.prompt.as_deref(),
             name_hint: self.name_hint.as_deref(),
             agent: self.agent_command.as_ref().map(|agent_command| agent_command.agent.clone()),

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::lane::{Error, LaneName, Project};
+use crate::lane::{Error, Project};
+
+use crate::lane_name::LaneName;
 use crate::store;
 use crate::store::base::record::Record;
 use crate::store::locks::lock::{LockGuard, LockName};

@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use crate::config::lane_checkout::DEFAULT_LANE_LOCATION;
 use crate::git::worktrees::worktree::WorktreeList;
 use crate::lane::errors::location_error::LocationError;
-use crate::lane::{Error, LaneName, Project};
+use crate::lane::{Error, Project};
+use crate::lane_name::LaneName;
 
 /// Placeholder for the lane's name.
 const LANE_PLACEHOLDER: &str = "{lane}";

@@ -7,7 +7,6 @@ pub(crate) mod head_ownership;
 pub(crate) mod lane_records;
 pub(crate) mod location;
 pub(crate) mod misplaced;
-pub(crate) mod name;
 pub(crate) mod project;
 pub(crate) mod shared_state;
 pub(crate) mod symbolic_branch;

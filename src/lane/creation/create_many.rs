@@ -5,7 +5,8 @@ use super::create::{MAX_NAME_ATTEMPTS, create_planned, lock_plan_name};
 use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::attempts::group_attempts;
 use crate::lane::worktree::set_up::commands::require_set_up_approved;
-use crate::lane::{Error, LaneName, Project};
+use crate::lane::{Error, Project};
+use crate::lane_name::LaneName;
 use crate::store::base::atomic::create_private_dir;
 
 /// Plans attempts at one task, one for each of the `agents`, and chooses their names, without creating

@@ -10,6 +10,7 @@ use super::symbolic_branch_error::SymbolicBranch;
 use super::undo_error::UndoError;
 use crate::git::base::error;
 use crate::interrupt::Interrupted;
+use crate::lane_name::InvalidLaneName;
 use crate::store::records::lane::LanePurpose;
 use crate::{config, git, process, store};
 
@@ -17,13 +18,8 @@ use crate::{config, git, process, store};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The name is not valid for a lane.
-    #[error("'{name}' cannot be a lane's name: {reason}")]
-    InvalidName {
-        /// The given name, shortened.
-        name: String,
-        /// Rule that the name breaks.
-        reason: &'static str,
-    },
+    #[error(transparent)]
+    InvalidName(#[from] InvalidLaneName),
     /// A lane with that name exists.
     #[error("a lane named '{name}' exists already; nothing was made")]
     NameTaken {

@@ -107,10 +107,7 @@ impl Explain for Error {
 
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::InvalidName { .. } => vec![
-                "use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …"
-                    .into(),
-            ],
+            Error::InvalidName(e) => e.hints(),
             Error::NameTaken { name } => vec![
                 format!("look at it: git proq show {name}").into(),
                 "or choose another name with -n".into(),
@@ -162,7 +159,7 @@ impl Explain for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Error::InvalidName { .. } | Error::NeedsOnto { .. } | Error::NoLaneBranch { .. } => Exit::Usage,
+            Error::InvalidName(_) | Error::NeedsOnto { .. } | Error::NoLaneBranch { .. } => Exit::Usage,
             Error::RecoveryFailed { source, .. } | Error::CannotUndo { source, .. } => source.exit(),
             Error::SetUp(e) => e.exit(),
             Error::Undo(e) => e.exit(),

@@ -118,9 +118,9 @@ mod tests {
 
     use super::*;
     use crate::diagnostics::Listener;
-    use crate::lane::LaneName;
     use crate::lane::creation::create::{NewLane, create_lane, plan_lane};
     use crate::lane::inspection::base::resolve as resolve_base;
+    use crate::lane_name::LaneName;
 
     /// Simulates a cleanup that listed the worktree while the lane was still being created.
     #[test]

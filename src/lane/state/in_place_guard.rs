@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::lane_state::effective_state;
 use crate::git::worktrees::worktree::WorktreeList;
-use crate::lane::{Error, LaneName, Project};
+use crate::lane::{Error, Project};
+use crate::lane_name::LaneName;
 use crate::store::base::record::Record;
 use crate::store::records::baseline::CheckoutBaseline;
 use crate::store::records::lane::AnyLane;

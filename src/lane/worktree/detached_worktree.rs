@@ -126,7 +126,7 @@ fn emit_escape_event(project: &Project, lane: &AnyLane, violation: &str, paths: 
 pub(crate) fn sweep_detached_worktrees(project: &Project) {
     let Ok(entries) = std::fs::read_dir(project.lanes_dir().join(DETACHED_FOLDER)) else { return };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    for name in names.filter(|name| crate::lane::LaneName::parse(name).is_ok()) {
+    for name in names.filter(|name| crate::lane_name::LaneName::parse(name).is_ok()) {
         if let Err(e) = sweep_worktree(project, &name) {
             let dir = project.detached_dir(&name);
             project.listener.warn(format!("{} is left of a run and could not go: {e}", dir.display()));

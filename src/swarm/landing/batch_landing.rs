@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use crate::git::Oid;
 use crate::git::worktrees::worktree::WorktreeList;
 use crate::lane;
+use crate::lane::Project;
 use crate::lane::creation::create;
 use crate::lane::creation::create::NewLane;
 use crate::lane::execution::run_operation::operate;
 use crate::lane::inspection::base::Base;
 use crate::lane::removal::remove_lane::RemovalReason;
 use crate::lane::worktree::set_up::commands;
-use crate::lane::{LaneName, Project};
+use crate::lane_name::LaneName;
 use crate::preview::remove_lane;
 use crate::run::rewind;
 use crate::store::records::lane::{LandingInfo, LaneRecord, LaneWorktree};
@@ -153,7 +154,7 @@ fn batch_summary(batch: &BatchRecord) -> String {
 /// Returns the specification of a batch's landing lane.
 fn landing_lane_spec<'a>(batch: &BatchRecord, summary: &'a str, tip: Oid) -> Result<NewLane<'a>, Error> {
     Ok(NewLane {
-        name: Some(LaneName::parse(&landing_lane_name(&batch.id))?),
+        name: Some(LaneName::parse(&landing_lane_name(&batch.id)).map_err(lane::Error::from)?),
         prompt: None,
         name_hint: Some(summary),
         agent: None,

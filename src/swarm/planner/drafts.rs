@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::draft_error::DraftError;
 use crate::fail_points;
 use crate::lane;
-use crate::lane::{LaneName, Project};
+use crate::lane::Project;
+use crate::lane_name::LaneName;
 use crate::store::base::atomic::{
     create_private_dir, rename_no_replace, sync_dir, write as write_atomically,
 };

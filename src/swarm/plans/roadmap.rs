@@ -8,7 +8,7 @@ use super::plan::{SourceNote, first_line, is_name};
 use super::plan_error::PlanError;
 use super::source_node::TextLocator;
 use crate::explain::closest_match;
-use crate::lane::LaneName;
+use crate::lane_name::LaneName;
 use crate::markdown;
 use crate::markdown::{Heading, Item, Line};
 

@@ -1,8 +1,9 @@
 //! Lane names: validation, and derivation from a prompt.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use crate::lane::Error;
+use crate::explain::{Exit, Explain};
 
 /// Maximum length of a lane name in characters.
 const MAX_NAME_LEN: usize = 64;
@@ -13,12 +14,35 @@ const MAX_DERIVED_NAME_LEN: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LaneName(String);
 
+/// A text that is not the name of a lane.
+#[derive(Debug, thiserror::Error)]
+#[error("'{name}' cannot be a lane's name: {reason}")]
+pub struct InvalidLaneName {
+    /// The given text, shortened.
+    pub name: String,
+    /// Rule that the text breaks.
+    pub reason: &'static str,
+}
+
+impl Explain for InvalidLaneName {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        vec![
+            "use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …"
+                .into(),
+        ]
+    }
+}
+
 impl LaneName {
     /// Validates a name that the user gave.
-    pub(crate) fn parse(text: &str) -> Result<LaneName, Error> {
+    pub(crate) fn parse(text: &str) -> Result<LaneName, InvalidLaneName> {
         match invalid_name_reason(text) {
             None => Ok(LaneName(text.to_owned())),
-            Some(reason) => Err(Error::InvalidName { name: shortened(text), reason }),
+            Some(reason) => Err(InvalidLaneName { name: shortened(text), reason }),
         }
     }
 
