@@ -13,47 +13,20 @@
 //! # Ok::<(), git_proq::Error>(())
 //! ```
 
-mod agent;
 mod cli;
-mod config;
-mod copy;
-mod diagnostics;
-mod event;
-mod explain;
-mod facade;
-mod fail_points;
-mod git;
-mod health;
-mod interrupt;
-mod lane;
-mod lane_name;
-mod markdown;
-mod merge;
-mod preview;
-#[doc(hidden)]
-pub mod probe;
-mod process;
-mod regular_file;
-mod run;
-mod run_class;
-mod session;
-mod snapshot;
-mod store;
-mod swarm;
-mod terminal_text;
-mod undo;
-mod usage;
 
 use crate::cli::app::program;
-pub use crate::git::base::oid::Oid;
-pub use crate::git::base::path::RepoPath;
-pub use crate::merge::types::outcome::{
+pub use proq_base::process::limited_process::ExitOutcome;
+pub use proq_git::base::oid::Oid;
+pub use proq_git::base::path::RepoPath;
+pub use proq_lib::facade::{Error, Lane, Proq, Spawn};
+pub use proq_lib::merge::types::outcome::{
     CheckFailure, CheckSummary, LandingReport, LaneOutcome, TaskChecks, Verdict,
 };
-pub use crate::process::limited_process::ExitOutcome;
-pub use crate::store::records::lane::MergeStrategy;
-pub use crate::store::records::lane_state::LaneState;
-pub use facade::{Error, Lane, Proq, Spawn};
+#[doc(hidden)]
+pub use proq_lib::probe;
+pub use proq_store::records::lane::MergeStrategy;
+pub use proq_store::records::lane_state::LaneState;
 
 /// Runs the program with its command-line arguments and returns its exit code.
 #[must_use]

@@ -1,13 +1,13 @@
-//! Rules about the structure of the sources: imports run downward, folders are small, `mod.rs` only declares.
+//! Rules about the structure of each crate: imports run downward, folders are small, `mod.rs` only declares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::guard::source_code::{Source, paths_after, sources};
+use super::guard::source_code::{Source, paths_after, product_folders, product_sources, sources};
 
 /// Maximum number of source files in one folder, `mod.rs` included.
 const MAX_FILES: usize = 20;
 
-/// Maximum number of names that a `mod.rs` may re-export: the types that every user of a room needs.
+/// Maximum number of names that a `mod.rs` or a member's `lib.rs` may re-export: what every user of it needs.
 const MAX_REEXPORTS: usize = 8;
 
 type Module = Vec<String>;
@@ -18,10 +18,9 @@ struct Modules {
     reexports: BTreeMap<Module, Module>,
 }
 
-/// Returns the module path of a source file: `[git, oid]` for `src/git/oid.rs`, `[git]` for `src/git/mod.rs`.
+/// Returns the module path of a file of a crate: `[base, oid]` for `base/oid.rs`, `[base]` for `base/mod.rs`.
 fn module_of(file: &str) -> Module {
-    let mut path: Module =
-        file["src/".len()..].trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    let mut path: Module = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if path.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
         path.pop();
     }
@@ -30,7 +29,7 @@ fn module_of(file: &str) -> Module {
 
 /// Returns the absolute paths of what a file names by `crate::`, `super::` and, in a `mod.rs`, by its children.
 fn named_paths(source: &Source) -> Vec<Module> {
-    let here = module_of(&source.relative_path());
+    let here = module_of(&source.path_in_crate());
     let split = |path: &str| path.split("::").map(str::to_owned).collect::<Module>();
     let mut out: Vec<Module> =
         paths_after(&source.production, "crate::").iter().map(|path| split(path)).collect();
@@ -46,10 +45,10 @@ fn named_paths(source: &Source) -> Vec<Module> {
 
 impl Modules {
     fn load(all: &[Source]) -> Self {
-        let files = all.iter().map(|s| (module_of(&s.relative_path()), s.relative_path())).collect();
+        let files = all.iter().map(|s| (module_of(&s.path_in_crate()), s.relative_path())).collect();
         let mut reexports = BTreeMap::new();
-        for source in all.iter().filter(|s| s.relative_path().ends_with("/mod.rs")) {
-            let here = module_of(&source.relative_path());
+        for source in all.iter().filter(|s| is_folder_file(&s.path_in_crate())) {
+            let here = module_of(&source.path_in_crate());
             for path in paths_after(&source.production, "use ") {
                 let target: Module = path.split("::").map(str::to_owned).collect();
                 let name = here.iter().chain(target.last()).cloned().collect();
@@ -82,7 +81,7 @@ type Imports = BTreeMap<Module, BTreeMap<String, BTreeMap<String, String>>>;
 fn imports_by_folder(all: &[Source], modules: &Modules) -> Imports {
     let mut out = Imports::new();
     for source in all.iter().filter(|s| !is_test_file(&s.relative_path())) {
-        let from = module_of(&source.relative_path());
+        let from = module_of(&source.path_in_crate());
         for to in named_paths(source).iter().filter_map(|path| modules.defining_module(path)) {
             let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
             let (Some(a), Some(b)) = (from.get(common), to.get(common)) else { continue };
@@ -92,6 +91,10 @@ fn imports_by_folder(all: &[Source], modules: &Modules) -> Imports {
         }
     }
     out
+}
+
+fn is_folder_file(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| ["mod.rs", "lib.rs"].contains(&name))
 }
 
 fn is_test_file(path: &str) -> bool {
@@ -117,18 +120,22 @@ fn circular_imports(mut children: BTreeMap<String, BTreeMap<String, String>>) ->
 
 #[test]
 fn imports_of_each_folder_run_in_no_circle() {
-    let all = sources("src");
-    let modules = Modules::load(&all);
-    let imports = imports_by_folder(&all, &modules);
-    assert!(imports.len() > 10 && imports[&vec![]].len() > 10, "no imports found");
-    let circular: Vec<String> = imports.into_values().flat_map(circular_imports).collect();
+    let mut circular = Vec::new();
+    for folder in product_folders() {
+        let all = sources(&folder);
+        let modules = Modules::load(&all);
+        let imports = imports_by_folder(&all, &modules);
+        let found: usize = imports.values().map(BTreeMap::len).sum();
+        assert!(found > all.len() / 4, "{folder}: {found} modules import others");
+        circular.extend(imports.into_values().flat_map(circular_imports));
+    }
     assert_eq!(circular, [""; 0]);
 }
 
 #[test]
 fn folders_are_small() {
     let mut files = BTreeMap::<String, usize>::new();
-    for source in sources("src") {
+    for source in product_sources() {
         let path = source.relative_path();
         *files.entry(path.rsplit_once('/').unwrap().0.to_owned()).or_default() += 1;
     }
@@ -139,7 +146,9 @@ fn folders_are_small() {
 #[test]
 fn module_files_only_declare() {
     let mut wrong = Vec::new();
-    for source in sources("src").iter().filter(|s| s.relative_path().ends_with("/mod.rs")) {
+    let is_declaring =
+        |path: &str| path.ends_with("mod.rs") || (path.ends_with("lib.rs") && path != "src/lib.rs");
+    for source in product_sources().iter().filter(|s| is_declaring(&s.relative_path())) {
         let code = &source.production;
         let mut rest = code.split(';').map(str::trim).filter(|item| !item.is_empty());
         let is_declaration = |item: &str| {

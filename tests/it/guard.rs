@@ -4,121 +4,51 @@ pub(crate) mod source_code;
 
 use std::collections::BTreeSet;
 
-use source_code::{all_sources, crate_paths, root, sources};
+use source_code::{all_sources, crate_paths, paths_after, product_folders, product_sources, root, sources};
 
-/// Modules that each top-level module may name. All modules may name `copy`, `explain`, `diagnostics`,
-/// `fail_points`, `terminal_text`, `markdown`, `regular_file`, `lane_name`, `usage` and `run_class`; `store` may use
-/// git's plain types in its records, and `interrupt` and `store` know each other's errors.
-const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
-    (
-        "cli",
-        &[
-            "swarm",
-            "health",
-            "merge",
-            "agent",
-            "preview",
-            "undo",
-            "session",
-            "snapshot",
-            "run",
-            "lane",
-            "event",
-            "config",
-            "store",
-            "git",
-            "process",
-            "interrupt",
-        ],
-    ),
-    (
-        "swarm",
-        &[
-            "merge",
-            "agent",
-            "preview",
-            "undo",
-            "session",
-            "snapshot",
-            "run",
-            "lane",
-            "event",
-            "config",
-            "store",
-            "git",
-            "process",
-            "interrupt",
-        ],
-    ),
-    (
-        "facade",
-        &[
-            "merge",
-            "agent",
-            "preview",
-            "undo",
-            "session",
-            "snapshot",
-            "run",
-            "lane",
-            "event",
-            "config",
-            "store",
-            "git",
-            "process",
-            "interrupt",
-        ],
-    ),
-    ("probe", &["facade", "git"]),
-    ("health", &["swarm", "agent", "snapshot", "lane", "event", "config", "store", "git", "process"]),
-    (
-        "merge",
-        &["agent", "preview", "run", "lane", "event", "config", "store", "git", "process", "interrupt"],
-    ),
-    (
-        "agent",
-        &["session", "snapshot", "run", "lane", "event", "config", "store", "git", "process", "interrupt"],
-    ),
-    ("preview", &["undo", "snapshot", "lane", "event", "config", "store", "git", "process", "interrupt"]),
-    ("undo", &["run", "snapshot", "lane", "event", "config", "store", "git", "process", "interrupt"]),
-    ("session", &["run", "lane", "event", "config", "store", "git", "process", "interrupt"]),
-    ("snapshot", &["lane", "event", "config", "store", "git", "process", "interrupt"]),
-    ("run", &["lane", "event", "config", "store", "git", "process", "interrupt"]),
-    ("lane", &["event", "config", "store", "git", "process", "interrupt"]),
-    ("event", &["config", "store", "git", "process"]),
-    ("config", &[]),
-    (
-        "store",
-        &[
-            "interrupt",
-            "git::Oid",
-            "git::base::head",
-            "git::status::local_state::LocalState",
-            "git::worktrees::misplaced::WorktreeId",
-            "git::RepoPath",
-            "git::snapshots::snapshot::Snapshot",
-        ],
-    ),
-    ("git", &[]),
-    ("process", &[]),
-    ("copy", &[]),
-    ("explain", &[]),
-    ("diagnostics", &[]),
-    ("fail_points", &[]),
-    ("terminal_text", &[]),
-    ("markdown", &[]),
-    ("regular_file", &[]),
-    ("lane_name", &[]),
-    ("usage", &[]),
-    ("run_class", &[]),
-    ("interrupt", &[]),
+/// Crates of the workspace that each crate may depend on. The compiler holds them to it.
+const ALLOWED_CRATES: &[(&str, &[&str])] = &[
+    ("crates/base", &[]),
+    ("crates/git", &["proq-base"]),
+    ("crates/store", &["proq-base", "proq-git"]),
+    ("crates/stream", &["proq-base"]),
+    ("crates/plan", &["proq-base", "proq-git"]),
+    ("crates/lib", &["proq-base", "proq-git", "proq-store", "proq-stream", "proq-plan"]),
+    (".", &["proq-base", "proq-git", "proq-store", "proq-stream", "proq-plan", "proq-lib"]),
 ];
 
-/// Returns every line of production code below `src/` that contains a wanted text, as `file: line`, outside
+/// Rooms of `crates/lib` that each room may name.
+const ALLOWED_ROOMS: &[(&str, &[&str])] = &[
+    ("probe", &["facade"]),
+    ("facade", &["merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
+    ("health", &["swarm", "agent", "snapshot", "lane", "event"]),
+    ("swarm", &["merge", "agent", "preview", "undo", "session", "snapshot", "run", "lane", "event"]),
+    ("merge", &["agent", "preview", "run", "lane", "event"]),
+    ("agent", &["session", "snapshot", "run", "lane", "event"]),
+    ("preview", &["undo", "snapshot", "lane", "event"]),
+    ("undo", &["run", "snapshot", "lane", "event"]),
+    ("session", &["run", "lane", "event"]),
+    ("snapshot", &["lane", "event"]),
+    ("run", &["lane", "event"]),
+    ("lane", &["event"]),
+    ("event", &[]),
+];
+
+/// What records may name of git: plain types.
+const GIT_TYPES_IN_STORE: &[&str] = &[
+    "Oid",
+    "RepoPath",
+    "base::head",
+    "snapshots::snapshot::Snapshot",
+    "status::local_state::LocalState",
+    "worktrees::misplaced::WorktreeId",
+];
+
+/// Returns every line of production code that contains a wanted text, as `file: line`, outside
 /// of allowed files.
 fn matching_lines(allowed: impl Fn(&str) -> bool, wanted: &[&str]) -> Vec<String> {
     let mut out = Vec::new();
-    for source in sources("src").iter().filter(|s| !allowed(&s.relative_path())) {
+    for source in product_sources().iter().filter(|s| !allowed(&s.relative_path())) {
         for line in source.production.lines() {
             if wanted.iter().any(|w| line.contains(w)) {
                 out.push(format!("{}: {}", source.relative_path(), line.trim()));
@@ -129,32 +59,49 @@ fn matching_lines(allowed: impl Fn(&str) -> bool, wanted: &[&str]) -> Vec<String
 }
 
 #[test]
-fn modules_name_only_lower_layers() {
+fn crates_depend_only_on_lower_crates() {
+    let mut found = Vec::new();
+    for folder in product_folders() {
+        let member = folder.strip_suffix("/src").unwrap_or(".").to_owned();
+        let manifest = std::fs::read_to_string(root().join(&member).join("Cargo.toml")).unwrap();
+        let (_, allowed) = ALLOWED_CRATES.iter().find(|(name, _)| *name == member).expect(&member);
+        let dependencies = manifest.lines().filter_map(|line| line.strip_suffix(".workspace = true"));
+        for name in dependencies.filter(|name| name.starts_with("proq-")) {
+            if !allowed.contains(&name) {
+                found.push(format!("{member} depends on {name}"));
+            }
+        }
+    }
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn rooms_name_only_lower_rooms() {
     let mut wrong = Vec::new();
-    for source in sources("src").iter().filter(|s| !["lib", "main"].contains(&s.top_module().as_str())) {
-        let module = source.top_module();
-        let (_, allowed) = ALLOWED_DEPENDENCIES
+    for source in sources("crates/lib/src").iter().filter(|s| s.path_in_crate() != "lib.rs") {
+        let room = source.top_module();
+        let (_, allowed) = ALLOWED_ROOMS
             .iter()
-            .find(|(name, _)| *name == module)
-            .unwrap_or_else(|| panic!("no rule for {module}"));
+            .find(|(name, _)| *name == room)
+            .unwrap_or_else(|| panic!("no rule for {room}"));
         for path in crate_paths(&source.production) {
-            let first = path.split("::").next().unwrap();
-            let is_open_to_all = first == module
-                || [
-                    "copy",
-                    "explain",
-                    "diagnostics",
-                    "fail_points",
-                    "terminal_text",
-                    "markdown",
-                    "regular_file",
-                    "lane_name",
-                    "usage",
-                    "run_class",
-                ]
-                .contains(&first);
-            let is_allowed = allowed.iter().any(|b| path == *b || path.starts_with(&format!("{b}::")));
-            if !is_open_to_all && !is_allowed {
+            let named = path.split("::").next().unwrap();
+            if named != room && !allowed.contains(&named) {
+                wrong.push(format!("{} names {path}", source.relative_path()));
+            }
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn records_name_only_plain_types_of_git() {
+    let mut wrong = Vec::new();
+    for source in sources("crates/store/src") {
+        for path in paths_after(&source.production, "proq_git::") {
+            let is_plain =
+                GIT_TYPES_IN_STORE.iter().any(|t| path == *t || path.starts_with(&format!("{t}::")));
+            if !is_plain {
                 wrong.push(format!("{} names {path}", source.relative_path()));
             }
         }
@@ -164,7 +111,7 @@ fn modules_name_only_lower_layers() {
 
 #[test]
 fn only_git_uses_gix_or_starts_git() {
-    let git = |path: &str| path.starts_with("src/git/");
+    let git = |path: &str| path.starts_with("crates/git/");
     assert_eq!(matching_lines(git, &["gix"]), [""; 0]);
     assert_eq!(matching_lines(git, &[" Program {", ":Program {", "(Program {", "&Program {"]), [""; 0]);
 }
@@ -178,7 +125,7 @@ fn release_build_has_no_extra_code() {
 
 #[test]
 fn only_process_and_git_start_programs() {
-    let both = |path: &str| path.starts_with("src/git/") || path.starts_with("src/process/");
+    let both = |path: &str| path.starts_with("crates/git/") || path.starts_with("crates/base/src/process/");
     assert_eq!(
         matching_lines(
             both,
@@ -199,10 +146,12 @@ fn only_process_and_git_start_programs() {
 #[test]
 fn only_cli_prints_reads_arguments_or_exits() {
     // Output of hooks is forwarded while they run, and made printable there.
-    let hooks = |path: &str| path == "src/git/program/hook_output.rs";
+    let hooks = |path: &str| path == "crates/git/src/program/hook_output.rs";
     // The supervisor reports to the process that started it on its standard output.
     let may_print = |path: &str| {
-        path.starts_with("src/cli/") || path == "src/agent/supervise/supervisor_start.rs" || hooks(path)
+        path.starts_with("src/cli/")
+            || path == "crates/lib/src/agent/supervise/supervisor_start.rs"
+            || hooks(path)
     };
     assert_eq!(matching_lines(may_print, &["println!", "print!", "io::stdout", "io::stderr"]), [""; 0]);
     let cli = |path: &str| path.starts_with("src/cli/") || hooks(path);
@@ -211,7 +160,7 @@ fn only_cli_prints_reads_arguments_or_exits() {
         [""; 0]
     );
     // A lock's holder file contains the command line of its holder.
-    let args = |path: &str| path.starts_with("src/cli/") || path == "src/store/locks/holder.rs";
+    let args = |path: &str| path.starts_with("src/cli/") || path == "crates/store/src/locks/holder.rs";
     assert_eq!(matching_lines(args, &["env::args"]), [""; 0]);
 }
 
@@ -219,18 +168,19 @@ fn only_cli_prints_reads_arguments_or_exits() {
 #[test]
 fn raw_terminal_output_is_limited_to_few_files() {
     // Everything else goes through `ui`, which prints only `Printable`.
-    let ui =
-        |path: &str| path == "src/cli/terminal/ui.rs" || path == "src/agent/supervise/supervisor_start.rs";
+    let ui = |path: &str| {
+        path == "src/cli/terminal/ui.rs" || path == "crates/lib/src/agent/supervise/supervisor_start.rs"
+    };
     assert_eq!(matching_lines(ui, &["stdout().lock()", "stderr().lock()", "io::stdout(), "]), [""; 0]);
     // Logs and diffs, which have a view of their own, and `--raw`; and answers to other programs.
     let raw = ["cli/terminal/ui.rs", "cli/inspect/logs.rs", "cli/inspect/diff.rs", "cli/app/internal.rs"];
     assert_eq!(matching_lines(|path| raw.iter().any(|raw| path.ends_with(raw)), &[".raw("]), [""; 0]);
     // Programs that get the terminal: git with its pager, a shell or an agent of the user's, tmux.
     let terminal = [
-        "process/command_builder.rs",
-        "git/program/command.rs",
-        "git/status/diff.rs",
-        "git/merge/resolve.rs",
+        "base/src/process/command_builder.rs",
+        "git/src/program/command.rs",
+        "git/src/status/diff.rs",
+        "git/src/merge/resolve.rs",
         "agent/tmux/tmux_window.rs",
         "cli/land/resolve.rs",
         "cli/set_up/oversee/command.rs",
@@ -238,7 +188,8 @@ fn raw_terminal_output_is_limited_to_few_files() {
     let terminal = |path: &str| terminal.iter().any(|file| path.ends_with(file));
     assert_eq!(matching_lines(terminal, &["run_on_terminal(", "Stdio::inherit()"]), [""; 0]);
     // Hooks of the repository, whose output git passes on as well.
-    let hooks = |path: &str| ["src/git/program/command.rs", "src/git/hooks/hook.rs"].contains(&path);
+    let hooks =
+        |path: &str| ["crates/git/src/program/command.rs", "crates/git/src/hooks/hook.rs"].contains(&path);
     assert_eq!(matching_lines(hooks, &["run_beside("]), [""; 0]);
 }
 
@@ -365,7 +316,7 @@ fn comparators_read_no_changing_state() {
         "now()",
     ];
     let mut wrong = Vec::new();
-    for source in sources("src") {
+    for source in product_sources() {
         let code = &source.production;
         for call in COMPARES {
             for (at, found) in code.match_indices(&format!(".{call}(")) {
@@ -404,7 +355,7 @@ fn paths_in_commands_are_quoted_by_one_function() {
         "> '{",
     ];
     let mut wrong = Vec::new();
-    for source in sources("src") {
+    for source in product_sources() {
         let lines = source.text.lines().zip(source.code.lines().zip(source.production.lines()));
         for (at, (line, (code, production))) in lines.enumerate() {
             let is_test = code != production;
@@ -426,7 +377,6 @@ fn test_filters_of_ci_name_modules_that_exist() {
         let path = root().join(folder).join(filter.replace("::", "/"));
         path.is_dir() || path.with_extension("rs").is_file()
     };
-    let missing: Vec<&str> =
-        filters.into_iter().filter(|name| !is_module("tests/it", name) && !is_module("src", name)).collect();
+    let missing: Vec<&str> = filters.into_iter().filter(|name| !is_module("tests/it", name)).collect();
     assert_eq!(missing, [""; 0]);
 }

@@ -8,35 +8,35 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use proq_base::diagnostics::Listener;
+use proq_base::explain::Exit;
+use proq_base::process;
+use proq_base::process::signals;
+use proq_lib::agent::acp::driver;
+use proq_lib::agent::acp::driver::{AgentExit, DriverHandles};
+use proq_lib::agent::git_guard::after_commit;
+use proq_lib::agent::git_guard::hook;
+use proq_lib::agent::hook_events::activity;
+use proq_lib::agent::hook_events::activity::HookInput;
+use proq_lib::agent::supervise::supervisor;
+use proq_lib::agent::supervise::supervisor_start;
+use proq_lib::agent::tmux::pane_process;
+use proq_lib::event::dispatch;
+use proq_lib::event::dispatch::OpenedRepo;
+use proq_lib::event::program_info;
+use proq_lib::lane;
+use proq_lib::lane::Project;
+use proq_lib::merge::comparison::overlap;
+use proq_lib::preview::refresh;
+use proq_lib::snapshot::auto_snapshot;
+use proq_lib::swarm::run::runner;
+use proq_store::locks::lock::{LockName, WaitLimit};
+use proq_stream::base::client_line::ClientLine;
 
-use crate::agent::acp::driver;
-use crate::agent::acp::driver::{AgentExit, DriverHandles};
-use crate::agent::git_guard::after_commit;
-use crate::agent::git_guard::hook;
-use crate::agent::hook_events::activity;
-use crate::agent::hook_events::activity::HookInput;
-use crate::agent::stream::base::client_line::ClientLine;
-use crate::agent::supervise::supervisor;
-use crate::agent::supervise::supervisor_start;
-use crate::agent::tmux::pane_process;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::terminal::ui;
-use crate::diagnostics::Listener;
-use crate::event::dispatch;
-use crate::event::dispatch::OpenedRepo;
-use crate::event::program_info;
-use crate::explain::Exit;
-use crate::lane;
-use crate::lane::Project;
-use crate::merge::comparison::overlap;
-use crate::preview::refresh;
-use crate::process;
-use crate::process::signals;
-use crate::snapshot::auto_snapshot;
-use crate::store::locks::lock::{LockName, WaitLimit};
-use crate::swarm::run::runner;
 
 /// First argument that the hook scripts of the git guard pass.
 const HOOK_COMMAND: &str = "_hook";
@@ -210,7 +210,7 @@ pub(crate) fn run_moved(session: &CommandContext, args: &Moved) -> CommandResult
     signals::start_session();
     let project = session.project_for_write()?;
     while let Some(lock) = after_commit::claim_new_commits(&project, &args.lane) {
-        crate::fail_points::hit("moved.taken");
+        proq_base::fail_points::hit("moved.taken");
         // If an edit is in the way, the preview stays where it is. The user sees that in `list`.
         drop(refresh::refresh_if_lane_advanced(&project, &args.lane));
         drop(overlap::report_overlaps_of_lane(&project, &args.lane));
@@ -273,7 +273,7 @@ pub(crate) fn run_dispatch(session: &CommandContext, _args: &Dispatch) -> Comman
         Ok::<_, lane::Error>(OpenedRepo { repo, layers, settings })
     });
     if let Err(e) = &result {
-        crate::event::hook::log(&project.store, "-", "events were not handed out", &e.to_string(), "");
+        proq_lib::event::hook::log(&project.store, "-", "events were not handed out", &e.to_string(), "");
     }
     Ok(result.map(|()| Exit::Success)?)
 }

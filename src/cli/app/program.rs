@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args as _, CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
+use proq_base::explain::Exit;
 
 use super::args::{Cli, Command, Common};
 use super::help_page::styled_command;
@@ -25,7 +26,6 @@ use crate::cli::set_up::oversee::command;
 use crate::cli::set_up::{agents, approve, completions, config, demo, hooks, man, setup, sync, task};
 use crate::cli::terminal::ui;
 use crate::cli::terminal::ui::Ui;
-use crate::explain::Exit;
 
 /// Runs the program and returns its exit code.
 pub(crate) fn main() -> ExitCode {
@@ -43,7 +43,7 @@ pub(crate) fn main() -> ExitCode {
             return ExitCode::from(code.code());
         }
     };
-    crate::event::program_info::set_program_info(current_program_path().ok(), cli.common.no_hooks);
+    proq_lib::event::program_info::set_program_info(current_program_path().ok(), cli.common.no_hooks);
     let Common { json, quiet, verbose, .. } = cli.common;
     let ui = Ui { json, quiet, verbose };
     let exit = match run(cli, ui) {

@@ -5,17 +5,16 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap_complete::engine::CompletionCandidate;
-
-use crate::agent::profiles::profile_catalog::load_profiles;
-use crate::diagnostics::Listener;
-use crate::lane::Project;
-use crate::store::records::lane::{AnyLane, LaneRecord};
+use proq_base::diagnostics::Listener;
+use proq_lib::agent::profiles::profile_catalog::load_profiles;
+use proq_lib::lane::Project;
+use proq_store::records::lane::{AnyLane, LaneRecord};
 
 /// Completes the ids of batches, newest first.
 pub(crate) fn batch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let batches = open_typed_project()
-        .map(|project| crate::swarm::batch::create::list_batches(&project, false))
+        .map(|project| proq_lib::swarm::batch::create::list_batches(&project, false))
         .unwrap_or_default();
     let matching = batches.into_iter().rev().filter(|batch| batch.id.starts_with(typed.as_ref()));
     matching.map(|batch| CompletionCandidate::new(batch.id).help(Some(batch.summary.into()))).collect()
@@ -82,7 +81,7 @@ pub(crate) fn agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
         .into_iter()
         .filter(|(name, profile)| {
             name.starts_with(typed.as_ref())
-                && crate::process::find_executable::find_executable(&profile.program, &dir).is_ok()
+                && proq_base::process::find_executable::find_executable(&profile.program, &dir).is_ok()
         })
         .map(|(name, profile)| CompletionCandidate::new(name).help(Some(profile.about.into())))
         .collect()

@@ -1,17 +1,18 @@
 //! Validation and output of the lane arguments that several commands share: checks, scope and sparse
 //! checkout.
 
+use proq_git::base::error;
+use proq_git::status::scope::Scope;
+use proq_lib::lane;
+use proq_lib::lane::Project;
+use proq_lib::lane::creation::create::LanePlan;
+use proq_lib::lane::inspection::scope_overlap;
+use proq_lib::lane::inspection::scope_overlap::{OverlappingLane, ScopeOverlap};
+
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
-use crate::git::base::error;
-use crate::git::status::scope::Scope;
-use crate::lane;
-use crate::lane::Project;
-use crate::lane::creation::create::LanePlan;
-use crate::lane::inspection::scope_overlap;
-use crate::lane::inspection::scope_overlap::{OverlappingLane, ScopeOverlap};
 
 /// Maximum number of lanes with an overlapping scope that are named in warnings.
 const MAX_OVERLAPPING_LANES_NAMED: usize = 5;

@@ -1,21 +1,21 @@
 //! Plan sources on the command line, and the warnings that every command prints on reading one.
 
 use clap::{Args, ValueEnum, ValueHint};
+use proq_base::explain::shell_quote;
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_lib::swarm::planner::draft_error::DraftError;
+use proq_lib::swarm::planner::draft_session;
+use proq_lib::swarm::planner::drafts;
+use proq_lib::swarm::planner::proposed_needs;
+use proq_plan::plan_format::PlanFormat;
+use proq_plan::plan_source;
+use proq_plan::plan_source::{LoadedPlan, PlanRequest};
+use proq_plan::task_folders::layout::TaskLayout;
 
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::explain::shell_quote;
-use crate::lane::Project;
-use crate::swarm::planner::draft_error::DraftError;
-use crate::swarm::planner::draft_session;
-use crate::swarm::planner::drafts;
-use crate::swarm::planner::proposed_needs;
-use crate::swarm::plans::plan_format::PlanFormat;
-use crate::swarm::plans::plan_source;
-use crate::swarm::plans::plan_source::{LoadedPlan, PlanRequest};
-use crate::swarm::plans::task_folders::layout::TaskLayout;
-use crate::terminal_text;
 
 /// Where a plan is.
 #[derive(Debug, Args)]

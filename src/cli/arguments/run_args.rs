@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
+use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
+use proq_lib::agent::profiles::profile::permission::Permission;
+use proq_lib::lane::Project;
+use proq_store::records::run::RunLimits;
 
-use crate::agent::command::agent_command::{AgentCommand, RunOptions};
-use crate::agent::profiles::profile::permission::Permission;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
-use crate::lane::Project;
-use crate::store::records::run::RunLimits;
 
 /// What a run is to be like. What is left open is as in the settings.
 #[derive(Debug, Clone, Default, Args)]
@@ -37,14 +37,14 @@ pub(crate) struct RunArgs {
 
 /// Parses a duration into seconds; a number without a unit is in minutes.
 fn parse_seconds(text: &str) -> Result<u64, String> {
-    let time =
-        crate::config::value_format::parse_duration(text).ok_or("a time is wanted, as in 90s, 30m or 2h")?;
+    let time = proq_base::config::value_format::parse_duration(text)
+        .ok_or("a time is wanted, as in 90s, 30m or 2h")?;
     Ok(time.as_secs())
 }
 
 /// Parses US dollars into billionths of a dollar.
 fn parse_nano_dollars(text: &str) -> Result<u64, String> {
-    crate::config::value_format::parse_nano_dollars(text)
+    proq_base::config::value_format::parse_nano_dollars(text)
         .ok_or_else(|| "US dollars are wanted, as in 2.50".to_owned())
 }
 

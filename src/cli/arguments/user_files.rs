@@ -3,11 +3,12 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use proq_base::regular_file;
+use proq_base::regular_file::{LinkPolicy, MAX_STORE_FILE_BYTES};
+
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::regular_file;
-use crate::regular_file::{LinkPolicy, MAX_STORE_FILE_BYTES};
 
 /// Returns the absolute paths of the attachments. Fails if one cannot be read or if two have the same file
 /// name.

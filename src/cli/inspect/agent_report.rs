@@ -1,8 +1,9 @@
 //! An agent's report on its task, as text.
 
+use proq_base::terminal_text;
+use proq_store::records::agent::ReportRecord;
+
 use crate::cli::invocation::context::CommandContext;
-use crate::store::records::agent::ReportRecord;
-use crate::terminal_text;
 
 /// Prints an agent's report, one labeled line per line of text.
 pub(crate) fn print_report(session: &CommandContext, report: &ReportRecord) {

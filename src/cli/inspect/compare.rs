@@ -2,19 +2,19 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_base::interrupt;
+use proq_lib::lane::inspection::attempts;
+use proq_lib::merge::comparison::compare;
+use proq_lib::merge::comparison::compare::{AttemptSummary, CheckSource, Comparison};
+use proq_lib::merge::types::outcome::CheckStatus;
+use proq_store::records::lane_state::LaneState;
 
 use super::{comparison_table, lane_diff};
 use crate::cli::arguments::candidates::lane_and_group_names;
 use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::conflict_grid;
-use crate::explain::Exit;
-use crate::interrupt;
-use crate::lane::inspection::attempts;
-use crate::merge::comparison::compare;
-use crate::merge::comparison::compare::{AttemptSummary, CheckSource, Comparison};
-use crate::merge::types::outcome::CheckStatus;
-use crate::store::records::lane_state::LaneState;
 
 /// Show attempts at one task side by side
 ///

@@ -2,11 +2,11 @@
 //! below for the others.
 
 use console::{measure_text_width, style, truncate_str};
+use proq_lib::merge::comparison::compare::{AttemptSummary, Comparison};
+use proq_lib::merge::comparison::forecast::report::{ForecastPair, PairResult as Meeting};
+use proq_lib::merge::types::outcome::CheckStatus;
 
 use crate::cli::terminal::{ui, usage};
-use crate::merge::comparison::compare::{AttemptSummary, Comparison};
-use crate::merge::comparison::forecast::report::{ForecastPair, PairResult as Meeting};
-use crate::merge::types::outcome::CheckStatus;
 
 /// Width of the tables in terminal columns if stdout is no terminal.
 pub(crate) const DEFAULT_WIDTH: usize = 80;
@@ -117,7 +117,7 @@ fn uncommitted_cell(comparison: &Comparison, attempt: &AttemptSummary) -> String
 }
 
 fn changed_lines_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
-    let sum_of = |line_count: fn(&crate::git::status::diff::FileLineCounts) -> Option<usize>| {
+    let sum_of = |line_count: fn(&proq_git::status::diff::FileLineCounts) -> Option<usize>| {
         attempt.files.iter().filter_map(line_count).sum::<usize>()
     };
     match (sum_of(|file| file.added), sum_of(|file| file.removed)) {

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_git::RepoPath;
 use serde::Serialize;
 
 use super::lane_diff::{print_diff, with_compared_commits};
 use crate::cli::arguments::candidates::lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::explain::Exit;
-use crate::git::RepoPath;
 
 /// Show what a lane changes, uncommitted work included
 ///

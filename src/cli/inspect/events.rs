@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
+use proq_base::explain::Exit;
+use proq_lib::event::log::{Event, last_event_number};
+use proq_lib::event::reader::EventReader;
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::event::log::{Event, last_event_number};
-use crate::event::reader::EventReader;
-use crate::explain::Exit;
 
 /// Print what happened: lanes made, agents ended, landings
 ///

@@ -2,14 +2,15 @@
 
 use std::io::IsTerminal;
 
+use proq_git::Oid;
+use proq_git::program::command::PrintChunk;
+use proq_git::status::diff::DiffWorktree;
+use proq_lib::lane::Project;
+use proq_store::records::lane::LaneRecord;
+
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::log_sanitizer::LogSanitizer;
-use crate::git::Oid;
-use crate::git::program::command::PrintChunk;
-use crate::git::status::diff::DiffWorktree;
-use crate::lane::Project;
-use crate::store::records::lane::LaneRecord;
 
 /// Prints the changes of a lane in git's format.
 pub(crate) fn print_diff(

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use proq_lib::lane;
+use proq_lib::lane::Project;
+use proq_store::records::lane::AnyLane;
+
 use crate::cli::invocation::failure::Failure;
-use crate::lane;
-use crate::lane::Project;
-use crate::store::records::lane::AnyLane;
 
 /// Finds a lane, a removed lane by `name@N`, or the newest lane of a batch's task. Returns its record and the
 /// folder of its records.

@@ -1,6 +1,20 @@
 //! The `git proq list` command, and the overview that `git proq` prints without a command.
 
 use clap::Args;
+use proq_base::explain::{Exit, shell_quote_path};
+use proq_git::status::worktree_status::WorktreeStatus;
+use proq_lib::lane::Project;
+use proq_lib::lane::context::head_ownership;
+use proq_lib::lane::context::misplaced;
+use proq_lib::lane::context::misplaced::LaneFolderFault;
+use proq_lib::lane::inspection::evidence;
+use proq_lib::lane::inspection::list::LaneView;
+use proq_lib::lane::messages::inbox;
+use proq_lib::lane::removal::remove_lane;
+use proq_lib::merge::land::sure_landing;
+use proq_lib::snapshot::snap_view;
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane_state::LaneState;
 
 use super::list_everywhere;
 use crate::cli::inspect::lane_list::conflicts::LaneConflicts;
@@ -12,20 +26,6 @@ use crate::cli::inspect::lane_list::table::render_table;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::land::unlanded_batches::print_unlanded_batches;
 use crate::cli::terminal::ui;
-use crate::explain::{Exit, shell_quote_path};
-use crate::git::status::worktree_status::WorktreeStatus;
-use crate::lane::Project;
-use crate::lane::context::head_ownership;
-use crate::lane::context::misplaced;
-use crate::lane::context::misplaced::LaneFolderFault;
-use crate::lane::inspection::evidence;
-use crate::lane::inspection::list::LaneView;
-use crate::lane::messages::inbox;
-use crate::lane::removal::remove_lane;
-use crate::merge::land::sure_landing;
-use crate::snapshot::snap_view;
-use crate::store::records::lane::LaneRecord;
-use crate::store::records::lane_state::LaneState;
 
 /// List the lanes
 ///

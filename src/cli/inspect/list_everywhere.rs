@@ -2,6 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::diagnostics::Listener;
+use proq_base::explain::Exit;
+use proq_git as git;
+use proq_lib::lane::Project;
+use proq_store::paths::path_form;
+use proq_store::repository::repositories::{RepositoryList, is_gone as is_repository_gone};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,12 +15,6 @@ use super::lane_list::summary;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure;
 use crate::cli::invocation::failure::Failure;
-use crate::diagnostics::Listener;
-use crate::explain::Exit;
-use crate::git;
-use crate::lane::Project;
-use crate::store::paths::path_form;
-use crate::store::repository::repositories::{RepositoryList, is_gone as is_repository_gone};
 
 /// JSON record of one repository.
 #[derive(Serialize)]

@@ -4,25 +4,25 @@ use std::path::Path;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
+use proq_lib::lane::Project;
+use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
+use proq_store::paths::path_form;
+use proq_store::records::check::FailedCheckRecord;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::run::RunRecord;
+use proq_stream::base::event::StreamEvent;
 use serde::Serialize;
 
 use super::lane_lookup::find_lane;
-use crate::agent::stream::base::event::StreamEvent;
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::log_view::{LogView, follow_log, read_chunks};
 use crate::cli::runs::run_end;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane_name::LaneName;
-use crate::store::base::record::Record;
-use crate::store::paths::layout::Layout;
-use crate::store::paths::path_form;
-use crate::store::records::check::FailedCheckRecord;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::run::RunRecord;
 
 /// Print what a lane's agent did
 ///
@@ -217,7 +217,7 @@ fn read_entire_log(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Prints a file of any length through `view`. Returns whether there was any output.
 fn print_log(session: &CommandContext, path: &Path, view: &mut LogView) -> Result<bool, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: path.to_owned(), source };
-    let mut file = crate::regular_file::open_store_file(path).map_err(unreadable)?;
+    let mut file = proq_base::regular_file::open_store_file(path).map_err(unreadable)?;
     let mut has_output = false;
     let mut print = |chunk: &[u8]| {
         let output = view.convert(chunk);

@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use console::style;
+use proq_base::explain::Exit;
+use proq_base::interrupt;
+use proq_lib::lane::Project;
+use proq_lib::merge;
+use proq_lib::merge::comparison::forecast::compute;
+use proq_lib::merge::comparison::forecast::compute::ForecastRequest;
+use proq_lib::merge::comparison::forecast::report::Forecast;
+use proq_lib::merge::comparison::overlap;
+use proq_store::records::lane::LaneRecord;
 
 use crate::cli::arguments::candidates::lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::conflict_grid;
-use crate::explain::Exit;
-use crate::interrupt;
-use crate::lane::Project;
-use crate::merge;
-use crate::merge::comparison::forecast::compute;
-use crate::merge::comparison::forecast::compute::ForecastRequest;
-use crate::merge::comparison::forecast::report::Forecast;
-use crate::merge::comparison::overlap;
-use crate::store::records::lane::LaneRecord;
 
 /// Show which lanes get along
 ///

@@ -2,6 +2,18 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_git::snapshots::restore_forecast::RestoreOutcome;
+use proq_lib::lane::Project;
+use proq_lib::preview::enter;
+use proq_lib::preview::enter::EnterResult;
+use proq_lib::preview::leave;
+use proq_lib::preview::leave::LeaveResult;
+use proq_lib::preview::plan;
+use proq_lib::preview::plan::PreviewAction;
+use proq_lib::preview::refresh;
+use proq_lib::preview::refresh::RefreshResult;
+use proq_lib::snapshot::snap_restore;
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::lane_names;
@@ -9,18 +21,6 @@ use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::git::snapshots::restore_forecast::RestoreOutcome;
-use crate::lane::Project;
-use crate::preview::enter;
-use crate::preview::enter::EnterResult;
-use crate::preview::leave;
-use crate::preview::leave::LeaveResult;
-use crate::preview::plan;
-use crate::preview::plan::PreviewAction;
-use crate::preview::refresh;
-use crate::preview::refresh::RefreshResult;
-use crate::snapshot::snap_restore;
 
 /// Show a lane in the main checkout, and go back
 ///

@@ -7,33 +7,33 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_git::RepoPath;
+use proq_lib::agent::task_loop::loop_status::LoopStatus;
+use proq_lib::lane::Project;
+use proq_lib::lane::inspection::idle_lane::IDLE_DETAIL;
+use proq_lib::lane::inspection::list;
+use proq_lib::lane::inspection::list::LaneView;
+use proq_lib::lane::state::lane_state;
+use proq_lib::run::auto_merge;
+use proq_lib::run::auto_merge::AutoMergeStatus;
+use proq_store::locks::lock::LockName;
+use proq_store::paths::path_form;
+use proq_store::records::agent::ReportRecord;
+use proq_store::records::check::FailedCheckRecord;
+use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::message::MessageRecord;
+use proq_store::records::run::RunRecord;
 use serde::Serialize;
 
 use super::{agent_report, lane_lookup, show_prompt};
-use crate::agent::task_loop::loop_status::LoopStatus;
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::runs::guest_lane_output;
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::git::RepoPath;
-use crate::lane::Project;
-use crate::lane::inspection::idle_lane::IDLE_DETAIL;
-use crate::lane::inspection::list;
-use crate::lane::inspection::list::LaneView;
-use crate::lane::state::lane_state;
-use crate::run::auto_merge;
-use crate::run::auto_merge::AutoMergeStatus;
-use crate::store::locks::lock::LockName;
-use crate::store::paths::path_form;
-use crate::store::records::agent::ReportRecord;
-use crate::store::records::check::FailedCheckRecord;
-use crate::store::records::conflict::{ConflictRecord, ResolutionRecord};
-use crate::store::records::lane::AnyLane;
-use crate::store::records::lane_state::LaneState;
-use crate::store::records::message::MessageRecord;
-use crate::store::records::run::RunRecord;
-use crate::terminal_text;
 use lane_details::LaneDetails;
 use runs::print_runs;
 
@@ -132,7 +132,7 @@ fn show_output(lane: AnyLane, view: Option<&LaneView>, details: LaneDetails) -> 
         behind: view.and_then(|v| v.distance).map(|d| d.behind),
         uncommitted: view
             .and_then(|v| v.dirty.as_ref())
-            .map(crate::git::status::worktree_status::WorktreeStatus::paths)
+            .map(proq_git::status::worktree_status::WorktreeStatus::paths)
             .unwrap_or_default(),
         task: details.task,
         runs: details.runs,

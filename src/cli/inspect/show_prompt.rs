@@ -3,15 +3,15 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use proq_base::explain::Exit;
+use proq_lib::lane::messages::delivered_messages::read_delivered;
+use proq_store::paths::layout::Layout;
+use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::explain::Exit;
-use crate::lane::messages::delivered_messages::read_delivered;
-use crate::store::paths::layout::Layout;
-use crate::store::records::lane::AnyLane;
 
 #[derive(Serialize)]
 struct PromptOutput<'a> {
@@ -58,7 +58,7 @@ pub(crate) fn print_prompt(session: &CommandContext, lane: &AnyLane, dir: &Path)
 }
 
 fn read_if_exists(path: &Path) -> Result<Option<String>, Failure> {
-    match crate::regular_file::read_store_file(path) {
+    match proq_base::regular_file::read_store_file(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(UsageError::Unreadable { path: path.to_owned(), source }.into()),

@@ -1,14 +1,15 @@
 //! Prompts for the approval of commands that come with the repository.
 
+use proq_lib::event::approval::{Approvals, ShellCommand};
+use proq_lib::event::program_info::are_hooks_disabled;
+use proq_lib::lane::execution::run_operation::operate;
+use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
+use proq_lib::lane::{Error, Project};
+use proq_store::records::approval::ApprovalsRecord;
+
 use super::confirm::{cannot_prompt_user, confirm};
 use super::context::CommandContext;
 use super::failure::Failure;
-use crate::event::approval::{Approvals, ShellCommand};
-use crate::event::program_info::are_hooks_disabled;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::worktree::set_up::commands::SetUpLevel;
-use crate::lane::{Error, Project};
-use crate::store::records::approval::ApprovalsRecord;
 
 /// Number of characters of a command's id that are displayed, and minimum length of an id that the user
 /// gives.

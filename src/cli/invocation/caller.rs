@@ -1,12 +1,13 @@
 //! Identity of the caller: the lane in which git-proq runs, by its environment and current folder, never by
 //! an argument.
 
+use proq_lib::lane::Project;
+use proq_lib::run::report;
+use proq_lib::run::report::CurrentLane;
+
 use super::context::CommandContext;
 use super::failure::Failure;
 use super::usage_error::UsageError;
-use crate::lane::Project;
-use crate::run::report;
-use crate::run::report::CurrentLane;
 
 /// Environment variable that holds the name of the agent's lane.
 const LANE_VARIABLE: &str = "PROQ_LANE";

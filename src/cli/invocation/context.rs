@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use proq_base::explain::Exit;
+use proq_lib::lane::Project;
+
 use super::failure::Failure;
 use crate::cli::terminal::ui::Ui;
-use crate::explain::Exit;
-use crate::lane::Project;
 
 /// Result of a command: the exit code, or the failure to report.
 pub(crate) type CommandResult = Result<Exit, Failure>;
@@ -23,7 +24,7 @@ impl CommandContext {
     /// is only a warning.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         let project = Project::open(&self.dir, self.ui.listener())?;
-        if let Err(e) = crate::lane::execution::recovery::recover(&project) {
+        if let Err(e) = proq_lib::lane::execution::recovery::recover(&project) {
             self.ui.warn(e.to_string());
         }
         Ok(project)
@@ -32,9 +33,9 @@ impl CommandContext {
     /// Opens the repository for changes. Ctrl-C is deferred to safe points. The command fails if what crashed
     /// processes left behind cannot be recovered.
     pub(crate) fn project_for_write(&self) -> Result<Project, Failure> {
-        crate::interrupt::defer_signals();
+        proq_base::interrupt::defer_signals();
         let project = Project::open(&self.dir, self.ui.listener())?;
-        crate::lane::execution::recovery::recover(&project)?;
+        proq_lib::lane::execution::recovery::recover(&project)?;
         Ok(project)
     }
 }

@@ -1,11 +1,12 @@
 //! Output of a failure: one line with the error, then its causes and hints.
 
 use console::style;
+use proq_base::explain::{Exit, Explain};
+use proq_base::interrupt;
+use proq_base::terminal_text;
 use serde::Serialize;
 
 use crate::cli::terminal::ui;
-use crate::explain::{Exit, Explain};
-use crate::{interrupt, store, terminal_text};
 
 /// Error of a command, with its causes and hints.
 #[derive(Debug)]
@@ -14,12 +15,6 @@ pub(crate) struct Failure(pub(crate) Box<dyn Explain>);
 impl<E: Explain + 'static> From<E> for Failure {
     fn from(e: E) -> Failure {
         Failure(Box::new(e))
-    }
-}
-
-impl From<interrupt::Interrupted> for Failure {
-    fn from(interrupted: interrupt::Interrupted) -> Failure {
-        store::Error::from(interrupted).into()
     }
 }
 
@@ -42,7 +37,7 @@ pub(crate) fn print_failure(failure: &Failure, json: bool) -> Exit {
     let message = match signal {
         0 => error.to_string(),
         // After Ctrl-C, git's own error about the same signal would only hide the cause.
-        _ => store::Error::Interrupted.to_string(),
+        _ => interrupt::Interrupted.to_string(),
     };
     if json {
         let output = FailureOutput { error: message, causes, hints, exit: exit.code() };

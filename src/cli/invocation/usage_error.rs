@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use crate::explain::{Exit, Explain};
+use proq_base::explain::{Exit, Explain};
 
 /// Reason why a command cannot be carried out as it was called.
 #[derive(Debug, thiserror::Error)]

@@ -5,28 +5,29 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsFd;
 
+use proq_base::explain::Exit;
+use proq_base::fail_points;
+use proq_lib::agent::supervise::follow_up;
+use proq_lib::lane::Project;
+use proq_lib::lane::execution::recovery;
+use proq_lib::merge::types::outcome::Verdict;
+use proq_lib::run::auto_merge;
+use proq_lib::run::auto_merge::AutoMergeStatus;
+use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::records::lane::LaneRecord;
+
 use super::merge_args::Merge;
 use super::{landing, merge_retry};
-use crate::agent::supervise::follow_up;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::explain::Exit;
-use crate::fail_points;
-use crate::lane::Project;
-use crate::lane::execution::recovery;
-use crate::merge::types::outcome::Verdict;
-use crate::run::auto_merge;
-use crate::run::auto_merge::AutoMergeStatus;
-use crate::store::locks::lock::{LockGuard, LockName};
-use crate::store::records::lane::LaneRecord;
 
 /// Lands the given lanes in a background process, with a separate landing for each. `trigger` is `run-ended`
 /// or `retry`. Output goes to a log next to the lane's run.
 pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> CommandResult {
-    crate::process::signals::start_session();
-    crate::interrupt::defer_signals();
+    proq_base::process::signals::start_session();
+    proq_base::interrupt::defer_signals();
     let project = Project::open(&session.dir, session.ui.listener())?;
     let is_run_end = trigger == "run-ended";
     let (mut exit, mut bases) = (Exit::Success, BTreeSet::new());
@@ -55,7 +56,7 @@ pub(crate) fn run(session: &CommandContext, args: &Merge, trigger: &str) -> Comm
         if is_run_end {
             // Overlaps are computed before the landing, while the other lanes can still be affected. A
             // failure here does not fail the landing.
-            drop(crate::merge::comparison::overlap::report_overlaps_of_lane(&project, &lane.name));
+            drop(proq_lib::merge::comparison::overlap::report_overlaps_of_lane(&project, &lane.name));
         }
         exit = land_lane(session, &project, args, &lane);
         bases.insert(lane.base);

@@ -4,14 +4,27 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use proq_base::config::key::Key;
+use proq_base::config::layers::Origin;
+use proq_lib::agent::command::agent_command;
+use proq_lib::agent::launch::start_supervisor;
+use proq_lib::lane::Project;
+use proq_lib::lane::inspection::idle_lane;
+use proq_lib::merge::land::landing;
+use proq_lib::merge::resolution::resolve_agent;
+use proq_lib::merge::types::options;
+use proq_lib::merge::types::options::{LandingOptions, PushMode, StackOrder};
+use proq_lib::merge::types::outcome::{LandingPlan, LandingReport, PlannedLane};
+use proq_lib::merge::types::resolver;
+use proq_lib::swarm::landing::batch_landing;
+use proq_store::locks::lock::WaitLimit;
+use proq_store::records::lane::{LaneRecord, MergeStrategy};
 use serde::Serialize;
 
 use super::landing_outcomes::print_outcomes;
 use super::merge_args::Merge;
 use super::merge_retry;
 use super::unlanded_batches::print_unlanded_batches;
-use crate::agent::command::agent_command;
-use crate::agent::launch::start_supervisor;
 use crate::cli::invocation::approval_prompt;
 use crate::cli::invocation::confirm::{cannot_prompt_user, is_confirmed};
 use crate::cli::invocation::context::CommandContext;
@@ -19,19 +32,6 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::{table, ui};
-use crate::config::key::Key;
-use crate::config::layers::Origin;
-use crate::lane::Project;
-use crate::lane::inspection::idle_lane;
-use crate::merge::land::landing;
-use crate::merge::resolution::resolve_agent;
-use crate::merge::types::options;
-use crate::merge::types::options::{LandingOptions, PushMode, StackOrder};
-use crate::merge::types::outcome::{LandingPlan, LandingReport, PlannedLane};
-use crate::merge::types::resolver;
-use crate::store::locks::lock::WaitLimit;
-use crate::store::records::lane::{LaneRecord, MergeStrategy};
-use crate::swarm::landing::batch_landing;
 
 #[derive(Serialize)]
 struct MergeOutput<'a> {

@@ -1,10 +1,11 @@
 //! The outcomes of a landing as text: of each lane, of its checks, and of pushes.
 
+use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, PushReport, Verdict};
+use proq_store::records::lane::MergeStrategy;
+
 use super::merge_args::Merge;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::terminal::ui;
-use crate::merge::types::outcome::{LandingReport, LaneOutcome, PushReport, Verdict};
-use crate::store::records::lane::MergeStrategy;
 
 /// Prints the outcome of each lane, of the checks and of the pushes, and the hint about resolving a conflict.
 pub(crate) fn print_outcomes(

@@ -1,11 +1,12 @@
 //! The `git proq merge` command.
 
+use proq_store::base::id::new_id;
+
 use super::landing::land_and_retry_waiting;
 use super::merge_args::Merge;
 use super::{auto_merge, merge_batch};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::store::base::id::new_id;
 
 pub(crate) fn run(session: &CommandContext, args: &Merge) -> CommandResult {
     if let Some(trigger) = &args.auto {

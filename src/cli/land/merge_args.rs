@@ -2,10 +2,10 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_store::records::lane::LaneRecord;
 
 use super::landing_args::LandingArgs;
 use crate::cli::arguments::candidates::{batch_names, branch_names, lane_names};
-use crate::store::records::lane::LaneRecord;
 
 /// Land lanes on the branch they were cut from
 ///

@@ -1,22 +1,23 @@
 //! The `git proq merge --batch` command: lands a batch's branch on its base, and marks the landed tasks in
 //! the plan.
 
+use proq_base::diagnostics::Listener;
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_git::Oid;
+use proq_lib::lane::Project;
+use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
+use proq_lib::swarm::batch::create;
+use proq_lib::swarm::batch::record::BatchRecord;
+use proq_lib::swarm::landing::batch_landing;
+use proq_lib::swarm::landing::landed_marks;
+use proq_store::records::lane::LaneRecord;
+
 use super::landing::{land_and_retry_waiting, print_report, run_landing};
 use super::landing_args::LandingArgs;
 use super::merge_args::Merge;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::diagnostics::Listener;
-use crate::explain::Exit;
-use crate::git::Oid;
-use crate::lane::Project;
-use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
-use crate::store::records::lane::LaneRecord;
-use crate::swarm::batch::create;
-use crate::swarm::batch::record::BatchRecord;
-use crate::swarm::landing::batch_landing;
-use crate::swarm::landing::landed_marks;
-use crate::terminal_text;
 
 pub(crate) fn run(
     session: &CommandContext,

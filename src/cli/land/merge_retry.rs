@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::agent::supervise::follow_up;
-use crate::agent::supervise::follow_up::MergeTrigger;
+use proq_lib::agent::supervise::follow_up;
+use proq_lib::agent::supervise::follow_up::MergeTrigger;
+use proq_lib::lane::Project;
+use proq_lib::merge::types::outcome::LandingReport;
+use proq_lib::run::auto_merge;
+
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::program_path::current_program_path;
-use crate::lane::Project;
-use crate::merge::types::outcome::LandingReport;
-use crate::run::auto_merge;
 
 /// Returns the base branches of a landing.
 pub(crate) fn landing_bases(report: &LandingReport) -> BTreeSet<&str> {

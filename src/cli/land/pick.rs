@@ -4,6 +4,16 @@ use std::borrow::Cow;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::{Exit, Explain};
+use proq_base::fail_points;
+use proq_lib::lane::Project;
+use proq_lib::lane::execution::run_operation::operate;
+use proq_lib::lane::inspection::attempts;
+use proq_lib::lane::removal::remove_lane::RemovalReason;
+use proq_lib::lane::state::lane_state::effective_state;
+use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
 use super::landing_args::LandingArgs;
@@ -15,16 +25,6 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::{caller, failure};
 use crate::cli::lanes::lane_removal;
 use crate::cli::lanes::lane_removal::LaneRemoval;
-use crate::explain::{Exit, Explain};
-use crate::fail_points;
-use crate::lane::Project;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::inspection::attempts;
-use crate::lane::removal::remove_lane::RemovalReason;
-use crate::lane::state::lane_state::effective_state;
-use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
-use crate::store::records::lane::LaneRecord;
-use crate::store::records::lane_state::LaneState;
 
 /// Land one of several attempts, and discard the others
 ///

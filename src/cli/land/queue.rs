@@ -1,14 +1,14 @@
 //! The `git proq queue` command.
 
 use clap::Args;
+use proq_base::explain::Exit;
+use proq_store::base::clock::Moment;
+use proq_store::locks::merge_queue;
+use proq_store::locks::merge_queue::QueueEntry;
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table;
-use crate::explain::Exit;
-use crate::store::base::clock::Moment;
-use crate::store::locks::merge_queue;
-use crate::store::locks::merge_queue::QueueEntry;
 
 /// Show who is landing lanes right now, and who waits for that
 ///

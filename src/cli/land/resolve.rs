@@ -4,6 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_base::process::command_builder::CommandBuilder as Program;
+use proq_git::RepoPath;
+use proq_lib::lane::Project;
+use proq_lib::merge;
+use proq_lib::merge::resolution::resolve;
+use proq_lib::merge::resolution::resolve::{ResolutionStart, ResolvedConflict};
+use proq_lib::merge::resolution::resolve_agent;
+use proq_lib::merge::types::resolve_error::ResolveError;
+use proq_lib::merge::types::resolver::{Allowance, Resolver};
+use proq_store::paths::path_form;
+use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::{agent_names, lane_names};
@@ -13,18 +25,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::git::RepoPath;
-use crate::lane::Project;
-use crate::merge;
-use crate::merge::resolution::resolve;
-use crate::merge::resolution::resolve::{ResolutionStart, ResolvedConflict};
-use crate::merge::resolution::resolve_agent;
-use crate::merge::types::resolve_error::ResolveError;
-use crate::merge::types::resolver::{Allowance, Resolver};
-use crate::process::command_builder::CommandBuilder as Program;
-use crate::store::paths::path_form;
-use crate::store::records::conflict::{ConflictRecord, ResolutionRecord};
 
 /// Resolve the conflict of a lane
 ///
@@ -188,7 +188,7 @@ fn resolve_interactively(
         program.run_on_terminal().map(drop).map_err(Failure::from)
     };
     // A Ctrl-C in the shell or tool was meant for a program in there, not for git-proq.
-    crate::interrupt::clear_signal();
+    proq_base::interrupt::clear_signal();
     result
 }
 

@@ -1,9 +1,10 @@
 //! Notes of lists and landings about batches whose work is not on their base.
 
+use proq_lib::lane::Project;
+use proq_lib::swarm::landing::batch_landing;
+use proq_lib::swarm::landing::batch_landing::UnlandedBatch;
+
 use crate::cli::invocation::context::CommandContext;
-use crate::lane::Project;
-use crate::swarm::landing::batch_landing;
-use crate::swarm::landing::batch_landing::UnlandedBatch;
 
 /// Prints the batches that no scheduler runs now, the branch of their work, and the commands that continue or
 /// land them.

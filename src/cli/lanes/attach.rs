@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::agent::tmux::tmux_window;
 
-use crate::agent::tmux::tmux_window;
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::explain::Exit;
 
 /// Enter the window of a lane's agent
 ///

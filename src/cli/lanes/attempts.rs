@@ -2,16 +2,24 @@
 
 use std::path::Path;
 
+use proq_base::explain::Exit;
+use proq_lib::agent;
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::agent::control::wait;
+use proq_lib::agent::control::wait::WaitUntil;
+use proq_lib::agent::launch::start_supervisor;
+use proq_lib::lane::Project;
+use proq_lib::lane::creation::create::{Created, LanePlan, NewLane};
+use proq_lib::lane::creation::create_many;
+use proq_lib::lane::messages::attached_files;
+use proq_store::paths::path_form;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
 use super::new_lane::UncommittedWarning;
 use super::spawn_args::{AttemptAgents, Spawn};
 use super::spawn_request::SpawnRequest;
-use crate::agent;
-use crate::agent::command::agent_command::AgentCommand;
-use crate::agent::control::wait;
-use crate::agent::control::wait::WaitUntil;
-use crate::agent::launch::start_supervisor;
 use crate::cli::arguments::lane_args;
 use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
@@ -20,14 +28,6 @@ use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::invocation::{approval_prompt, failure};
 use crate::cli::runs::run_end;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::creation::create::{Created, LanePlan, NewLane};
-use crate::lane::creation::create_many;
-use crate::lane::messages::attached_files;
-use crate::store::paths::path_form;
-use crate::store::records::lane::{AnyLane, LaneRecord};
-use crate::store::records::lane_state::LaneState;
 
 /// The arguments of each attempt, as if each were spawned alone. There is at least one.
 pub(crate) struct AttemptArgs(Vec<Spawn>);
@@ -215,7 +215,7 @@ fn report_started(
     let group = started[0].lane.group.clone().unwrap_or_default();
     if wait {
         // From here on Ctrl-C only ends this command. The agents continue under their supervisors.
-        crate::interrupt::restore_default_action();
+        proq_base::interrupt::restore_default_action();
         let lanes: Vec<AnyLane> = started.iter().map(|attempt| attempt.lane.clone().into_any()).collect();
         let finished = wait::wait_for_lanes(project, &lanes, WaitUntil::All, None, &mut |waited| {
             if text {

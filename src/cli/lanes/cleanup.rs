@@ -2,6 +2,21 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::{Exit, Explain};
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_lib::lane::Project;
+use proq_lib::lane::execution::run_operation::operate;
+use proq_lib::lane::inspection::evidence;
+use proq_lib::lane::inspection::list;
+use proq_lib::lane::removal::expire;
+use proq_lib::lane::removal::remove_lane::RemovalReason;
+use proq_lib::lane::removal::unrecorded_worktree;
+use proq_lib::lane::state::lane_state::effective_state;
+use proq_lib::session::read_only;
+use proq_lib::swarm::batch::create;
+use proq_lib::swarm::landing::batch_cleanup;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
 use super::lane_removal::{LaneRemoval, RemovalOutput, prepare_removal, remove_lane, retained_lane};
@@ -10,21 +25,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::invocation::{caller, failure};
-use crate::explain::{Exit, Explain};
-use crate::git::worktrees::worktree::WorktreeList;
-use crate::lane::Project;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::inspection::evidence;
-use crate::lane::inspection::list;
-use crate::lane::removal::expire;
-use crate::lane::removal::remove_lane::RemovalReason;
-use crate::lane::removal::unrecorded_worktree;
-use crate::lane::state::lane_state::effective_state;
-use crate::session::read_only;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::lane_state::LaneState;
-use crate::swarm::batch::create;
-use crate::swarm::landing::batch_cleanup;
 
 /// Tidy up lanes that are done with
 ///
@@ -192,7 +192,7 @@ fn report_dry_run(
     match lane.clone().into_worktree_lane() {
         Ok(lane) => {
             let evidence = evidence::gather(project, &lane, &WorktreeList::read(&project.repo)?)?;
-            crate::lane::removal::remove_lane::refuse_removal(&lane, &evidence, args.force)?;
+            proq_lib::lane::removal::remove_lane::refuse_removal(&lane, &evidence, args.force)?;
         }
         Err(_) if args.force => {}
         Err(_) => read_only::require_not_busy(project, lane)?,

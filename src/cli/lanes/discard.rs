@@ -2,6 +2,9 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::lane::execution::run_operation::operate;
+use proq_lib::lane::removal::remove_lane::RemovalReason;
 
 use super::lane_removal::{
     LaneRemoval, RemovalOutput, prepare_removal, remove_lane, report_dry_run, retained_lane,
@@ -10,9 +13,6 @@ use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::{caller, failure};
-use crate::explain::Exit;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::removal::remove_lane::RemovalReason;
 
 /// Throw lanes away
 ///

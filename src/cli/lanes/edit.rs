@@ -2,6 +2,9 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::lane::creation::create;
+use proq_lib::lane::execution::run_operation::operate;
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::any_lane_names;
@@ -9,9 +12,6 @@ use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::explain::Exit;
-use crate::lane::creation::create;
-use crate::lane::execution::run_operation::operate;
 
 /// Change what is said of a lane
 ///

@@ -1,21 +1,21 @@
 //! Removal of lanes: its steps, its output, and its dry run.
 
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_lib::agent::control::stop;
+use proq_lib::lane::Project;
+use proq_lib::lane::inspection::evidence;
+use proq_lib::lane::operation::journaled_operation::Operation;
+use proq_lib::lane::removal::remove_lane::{RemovalReason, RemovedLane};
+use proq_lib::lane::state::lane_state::effective_state;
+use proq_lib::lane::worktree::trash;
+use proq_lib::preview::remove_lane::RemoveResult;
+use proq_lib::session::read_only;
+use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
-use crate::agent::control::stop;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
-use crate::git::worktrees::worktree::WorktreeList;
-use crate::lane::Project;
-use crate::lane::inspection::evidence;
-use crate::lane::operation::journaled_operation::Operation;
-use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane};
-use crate::lane::state::lane_state::effective_state;
-use crate::lane::worktree::trash;
-use crate::preview::remove_lane::RemoveResult;
-use crate::session::read_only;
-use crate::store::records::lane::AnyLane;
 
 /// JSON record of a lane that was or would be removed.
 #[derive(Serialize)]
@@ -96,8 +96,9 @@ pub(crate) fn remove_lane(
     if lane.purpose().is_some() {
         return remove_read_only_lane(session, op, &lane, reason);
     }
-    let RemoveResult { removed, left_preview: restored_checkout } =
-        op.attempt_or_revert(|| crate::preview::remove_lane::remove_previewed_lane(op, name, reason, force))?;
+    let RemoveResult { removed, left_preview: restored_checkout } = op.attempt_or_revert(|| {
+        proq_lib::preview::remove_lane::remove_previewed_lane(op, name, reason, force)
+    })?;
     if let Some(restored_checkout) = restored_checkout {
         session.ui.status(format!(
             "left the preview of '{name}'; the main checkout is on {} again",
@@ -199,7 +200,7 @@ pub(crate) fn report_dry_run(
         evidence.busy_state = None;
         evidence.resident_processes.clear();
     }
-    crate::lane::removal::remove_lane::refuse_removal(&lane, &evidence, force)?;
+    proq_lib::lane::removal::remove_lane::refuse_removal(&lane, &evidence, force)?;
     let saved = evidence.objections(&lane.base);
     let more = if saved.is_empty() { String::new() } else { format!(", after saving: {}", saved.join("; ")) };
     let prefix = if stops_agent { "stop its agent and " } else { "" };

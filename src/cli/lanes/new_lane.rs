@@ -2,21 +2,22 @@
 
 use std::path::Path;
 
+use proq_base::explain::{Exit, shell_quote};
+use proq_git as git;
+use proq_git::base::error;
+use proq_git::status::status_query;
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::lane;
+use proq_lib::lane::Project;
+use proq_lib::lane::operation::locked_worktree::LockedWorktree;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::repository::repositories::RepositoryList;
+
 use super::spawn_args::Spawn;
-use crate::agent::command::agent_command::AgentCommand;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::runs::follow_run;
 use crate::cli::runs::lane_output::{follow_hint, print_created};
-use crate::explain::{Exit, shell_quote};
-use crate::git;
-use crate::git::base::error;
-use crate::git::status::status_query;
-use crate::lane;
-use crate::lane::Project;
-use crate::lane::operation::locked_worktree::LockedWorktree;
-use crate::store::records::lane::{AnyLane, LaneRecord};
-use crate::store::repository::repositories::RepositoryList;
 
 /// Pending check for uncommitted changes of tracked files in the worktree that a lane is spawned from.
 pub(crate) struct UncommittedWarning<'a> {

@@ -1,13 +1,21 @@
 //! Runs without a dedicated branch: `git proq spawn` with `--mode plan`, `--mode answer` or `--in-place`, and
 //! the output about them.
 
+use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
+use proq_lib::agent;
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::agent::hook_events::stop_gate;
+use proq_lib::agent::launch::start_supervisor;
+use proq_lib::lane::Project;
+use proq_lib::lane::errors::error;
+use proq_lib::session::read_only;
+use proq_lib::session::read_only::{GuestLaneRequest, ReadLocation};
+use proq_store::records::lane::{AnyLane, LanePurpose};
+
 use super::new_lane;
 use super::spawn_args::Spawn;
 use super::spawn_request::SpawnRequest;
-use crate::agent;
-use crate::agent::command::agent_command::AgentCommand;
-use crate::agent::hook_events::stop_gate;
-use crate::agent::launch::start_supervisor;
 use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
@@ -15,13 +23,6 @@ use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::follow_run;
 use crate::cli::runs::guest_lane_output::{base_text, print_json, print_plan};
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::errors::error;
-use crate::lane_name::LaneName;
-use crate::session::read_only;
-use crate::session::read_only::{GuestLaneRequest, ReadLocation};
-use crate::store::records::lane::{AnyLane, LanePurpose};
 
 /// Starts an agent in a lane that has no dedicated branch.
 pub(crate) fn run(session: &CommandContext, args: &Spawn, purpose: LanePurpose) -> CommandResult {

@@ -4,36 +4,36 @@ use std::path::Path;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
+use proq_lib::agent::command::conversation;
+use proq_lib::agent::launch::folder_task;
+use proq_lib::agent::launch::start_supervisor;
+use proq_lib::agent::launch::task_loop_start;
+use proq_lib::lane::Project;
+use proq_lib::lane::creation::create;
+use proq_lib::lane::creation::create::NewLane;
+use proq_lib::lane::execution::run_operation::operate;
+use proq_lib::lane::inspection::base;
+use proq_lib::lane::inspection::base::Base;
+use proq_lib::lane::messages::attached_files;
+use proq_lib::lane::removal::remove_lane::{RemovalReason, RemovedLane};
+use proq_lib::lane::worktree::checkout_mode;
+use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
+use proq_lib::preview::leave;
+use proq_lib::session::in_place;
+use proq_lib::session::read_only;
+use proq_store::paths::path_form;
+use proq_store::records::lane::{AnyLane, LanePurpose, LaneRecord};
 use serde::Serialize;
 
 use super::lane_removal;
-use crate::agent::command::agent_command::{AgentCommand, RunOptions};
-use crate::agent::command::conversation;
-use crate::agent::launch::folder_task;
-use crate::agent::launch::start_supervisor;
-use crate::agent::launch::task_loop_start;
 use crate::cli::arguments::candidates::{agent_names, any_lane_names};
 use crate::cli::arguments::run_args::{RunArgs, warn_before_start};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::{approval_prompt, caller};
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::creation::create;
-use crate::lane::creation::create::NewLane;
-use crate::lane::execution::run_operation::operate;
-use crate::lane::inspection::base;
-use crate::lane::inspection::base::Base;
-use crate::lane::messages::attached_files;
-use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane};
-use crate::lane::worktree::checkout_mode;
-use crate::lane::worktree::set_up::commands::SetUpLevel;
-use crate::preview::leave;
-use crate::session::in_place;
-use crate::session::read_only;
-use crate::store::paths::path_form;
-use crate::store::records::lane::{AnyLane, LanePurpose, LaneRecord};
 
 /// Start a lane's task afresh from today's base
 ///
@@ -101,7 +101,7 @@ pub enum RedispatchError {
     },
 }
 
-impl crate::explain::Explain for RedispatchError {
+impl proq_base::explain::Explain for RedispatchError {
     fn hints(&self) -> Vec<std::borrow::Cow<'static, str>> {
         vec![match self {
             RedispatchError::NoTask { .. } => {
@@ -216,7 +216,7 @@ fn task_and_command(
 ) -> Result<(String, AgentCommand), Failure> {
     let name = || lane.name.clone();
     project.require_idle(lane)?;
-    let task = crate::regular_file::read_store_text(project.store.layout().task_prompt(&lane.name))
+    let task = proq_base::regular_file::read_store_text(project.store.layout().task_prompt(&lane.name))
         .unwrap_or_default();
     if task.trim().is_empty() {
         return Err(RedispatchError::NoTask { lane: name() }.into());

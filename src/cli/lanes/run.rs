@@ -5,16 +5,20 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::agent;
+use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
+use proq_lib::agent::command::conversation;
+use proq_lib::agent::hook_events::stop_gate;
+use proq_lib::agent::launch::start_supervisor;
+use proq_lib::agent::launch::task_loop_start;
+use proq_lib::agent::launch::task_loop_start::LoopStart;
+use proq_lib::agent::task_loop::loop_status;
+use proq_lib::lane::Project;
+use proq_lib::lane::messages::attached_files::MessageFiles;
+use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
-use crate::agent;
-use crate::agent::command::agent_command::{AgentCommand, RunOptions};
-use crate::agent::command::conversation;
-use crate::agent::hook_events::stop_gate;
-use crate::agent::launch::start_supervisor;
-use crate::agent::launch::task_loop_start;
-use crate::agent::launch::task_loop_start::LoopStart;
-use crate::agent::task_loop::loop_status;
 use crate::cli::arguments::candidates::{agent_names, any_lane_names};
 use crate::cli::arguments::run_args::{RunArgs, warn_before_start};
 use crate::cli::arguments::user_files;
@@ -23,10 +27,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::{follow_run, lane_output, run_end};
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::messages::attached_files::MessageFiles;
-use crate::store::records::lane::AnyLane;
 
 /// Start an agent in a lane that is there
 ///
@@ -104,7 +104,7 @@ pub(crate) fn run(session: &CommandContext, args: &Run) -> CommandResult {
         return resume_task_loop(session, args, &project, &lane);
     }
     let lane_task = || {
-        crate::regular_file::read_store_text(project.store.layout().task_prompt(&lane.name))
+        proq_base::regular_file::read_store_text(project.store.layout().task_prompt(&lane.name))
             .unwrap_or_default()
     };
     let task_text = prompt.clone().unwrap_or_else(lane_task);

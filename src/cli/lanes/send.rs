@@ -4,10 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::agent::control::send_message;
+use proq_lib::agent::control::send_message::SendOutcome;
+use proq_lib::lane::Project;
+use proq_lib::lane::messages::attached_files::MessageFiles;
+use proq_store::records::lane::AnyLane;
 use serde::Serialize;
 
-use crate::agent::control::send_message;
-use crate::agent::control::send_message::SendOutcome;
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::arguments::user_files;
 use crate::cli::invocation::caller;
@@ -16,10 +20,6 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::{follow_run, run_end};
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::messages::attached_files::MessageFiles;
-use crate::store::records::lane::AnyLane;
 
 /// Tell a lane's agent more
 ///

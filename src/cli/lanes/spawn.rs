@@ -2,14 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::explain::Exit;
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::agent::hook_events::stop_gate;
+use proq_lib::agent::launch::start_supervisor;
+use proq_lib::lane::Project;
+use proq_lib::lane::creation::create;
+use proq_lib::lane::creation::create::Created;
+use proq_lib::lane::inspection::base;
+use proq_lib::lane::messages::attached_files;
+use proq_store::locks::lock::LockGuard;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+
 use super::attempts::AttemptArgs;
 use super::new_lane::{UncommittedWarning, register_repository, report_spawned};
 use super::spawn_args::Spawn;
 use super::spawn_request::SpawnRequest;
 use super::{read_only_run, task_folder};
-use crate::agent::command::agent_command::AgentCommand;
-use crate::agent::hook_events::stop_gate;
-use crate::agent::launch::start_supervisor;
 use crate::cli::arguments::lane_args;
 use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::approval_prompt;
@@ -18,14 +27,6 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::lane_output::print_plan;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::creation::create;
-use crate::lane::creation::create::Created;
-use crate::lane::inspection::base;
-use crate::lane::messages::attached_files;
-use crate::store::locks::lock::LockGuard;
-use crate::store::records::lane::{AnyLane, LaneRecord};
 
 pub(crate) fn run(session: &CommandContext, args: &Spawn) -> CommandResult {
     if let Some(folder) = &args.folder {

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
+use proq_lib::lane::worktree::set_up::commands::SetUpLevel;
+use proq_store::records::lane::LanePurpose;
 
 use crate::cli::arguments::candidates::{agent_names, branch_names};
 use crate::cli::arguments::run_args::RunArgs;
 use crate::cli::arguments::user_files::read_prompt;
 use crate::cli::invocation::failure::Failure;
-use crate::lane::worktree::set_up::commands::SetUpLevel;
-use crate::store::records::lane::LanePurpose;
 
 /// Maximum number of attempts in one group.
 const MAX_ATTEMPTS: usize = 99;

@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::lane_name::LaneName;
+use proq_lib::agent::command::agent_command;
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::lane::Project;
+use proq_lib::lane::creation::create::NewLane;
+use proq_lib::lane::inspection::base::Base;
+
 use super::spawn_args::Spawn;
-use crate::agent::command::agent_command;
-use crate::agent::command::agent_command::AgentCommand;
 use crate::cli::arguments::lane_args;
 use crate::cli::arguments::user_files::{read_prompt, resolve_attachments};
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::lane::Project;
-use crate::lane::creation::create::NewLane;
-use crate::lane::inspection::base::Base;
-use crate::lane_name::LaneName;
 
 /// Validated arguments of `git proq spawn`. Nothing is created before they are complete.
 pub(crate) struct SpawnRequest {

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::agent::control::stop;
+use proq_lib::lane::messages::inbox::Inbox;
+use proq_lib::lane::state::lane_state::effective_state;
 use serde::Serialize;
 
-use crate::agent::control::stop;
 use crate::cli::arguments::candidates::any_lane_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::{caller, failure};
 use crate::cli::runs::run_end;
-use crate::explain::Exit;
-use crate::lane::messages::inbox::Inbox;
-use crate::lane::state::lane_state::effective_state;
 
 /// Stop lanes' agents
 ///

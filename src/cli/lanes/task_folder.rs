@@ -2,12 +2,24 @@
 
 use std::path::Path;
 
+use proq_base::explain::Exit;
+use proq_base::lane_name::LaneName;
+use proq_lib::agent::command::agent_command;
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::agent::launch::folder_task::FolderTask;
+use proq_lib::agent::launch::task_loop_start;
+use proq_lib::lane;
+use proq_lib::lane::Project;
+use proq_lib::lane::creation::create;
+use proq_lib::lane::creation::create::{Created, LanePlan, NewLane};
+use proq_lib::lane::inspection::base;
+use proq_lib::lane::inspection::base::Base;
+use proq_plan::task_folders;
+use proq_plan::task_folders::SingleTask;
+use proq_plan::task_folders::layout::TaskLayout;
+
 use super::new_lane::{UncommittedWarning, register_repository, report_spawned};
 use super::spawn_args::Spawn;
-use crate::agent::command::agent_command;
-use crate::agent::command::agent_command::AgentCommand;
-use crate::agent::launch::folder_task::FolderTask;
-use crate::agent::launch::task_loop_start;
 use crate::cli::arguments::lane_args;
 use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::approval_prompt;
@@ -16,17 +28,6 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::runs::lane_output;
-use crate::explain::Exit;
-use crate::lane;
-use crate::lane::Project;
-use crate::lane::creation::create;
-use crate::lane::creation::create::{Created, LanePlan, NewLane};
-use crate::lane::inspection::base;
-use crate::lane::inspection::base::Base;
-use crate::lane_name::LaneName;
-use crate::swarm::plans::task_folders;
-use crate::swarm::plans::task_folders::SingleTask;
-use crate::swarm::plans::task_folders::layout::TaskLayout;
 
 /// Maximum number of numbered names that are tried if a lane name is taken.
 const MAX_NAME_ATTEMPTS: u32 = 1000;

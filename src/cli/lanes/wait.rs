@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_lib::agent::control::wait;
+use proq_lib::agent::control::wait::{WaitUntil, WaitedLane};
+use proq_lib::lane::Project;
+use proq_lib::lane::inspection::attempts;
+use proq_lib::lane::state::lane_state::effective_state;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
-use crate::agent::control::wait;
-use crate::agent::control::wait::{WaitUntil, WaitedLane};
 use crate::cli::arguments::candidates::any_lane_and_group_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
@@ -15,12 +21,6 @@ use crate::cli::runs::run_end::{
     exit_for_state, notify_run_ended, print_pending_messages, state_line, wait_for_final_event,
 };
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::inspection::attempts;
-use crate::lane::state::lane_state::effective_state;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::lane_state::LaneState;
 
 /// Wait for lanes' agents to end
 ///

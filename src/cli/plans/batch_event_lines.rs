@@ -1,13 +1,13 @@
 //! Texts that describe the changes of a batch, one per log entry or action.
 
-use crate::swarm::batch::log::{EventEntry, LogLine};
-use crate::swarm::batch::log_summary::LogSummary;
-use crate::swarm::batch::record::Batch;
-use crate::swarm::schedule::action::{Action, BatchOutcome, PauseReason};
-use crate::swarm::schedule::event::{ScheduleEvent, TaskRunEnd};
-use crate::swarm::schedule::state::State;
-use crate::swarm::schedule::task_phase::{FailureReason, TaskOutcome};
-use crate::terminal_text;
+use proq_base::terminal_text;
+use proq_lib::swarm::batch::log::{EventEntry, LogLine};
+use proq_lib::swarm::batch::log_summary::LogSummary;
+use proq_lib::swarm::batch::record::Batch;
+use proq_plan::schedule::action::{Action, BatchOutcome, PauseReason};
+use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
+use proq_plan::schedule::state::State;
+use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
 
 /// Maximum number of tasks that are listed if one event queues many.
 const MAX_QUEUED_LISTED: usize = 10;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use proq_lib::lane::Project;
+use proq_lib::swarm;
+use proq_lib::swarm::batch::log::{LogLine, LogTail};
+use proq_lib::swarm::batch::record::Batch;
+use proq_lib::swarm::batch::scheduler;
+
 use super::batch_event_lines::BatchReader;
-use crate::lane::Project;
-use crate::swarm;
-use crate::swarm::batch::log::{LogLine, LogTail};
-use crate::swarm::batch::record::Batch;
-use crate::swarm::batch::scheduler;
 
 /// Interval between two checks of the batch's log, short because the user waits.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,9 +1,9 @@
 //! Criteria of a batch as text, and the commands that help with a batch that has not landed completely.
 
-use crate::swarm::batch::criteria_report::CriteriaReport;
-use crate::swarm::status::progress;
-use crate::swarm::status::progress::{BatchProgress, TaskProgress};
-use crate::terminal_text;
+use proq_base::terminal_text;
+use proq_lib::swarm::batch::criteria_report::CriteriaReport;
+use proq_lib::swarm::status::progress;
+use proq_lib::swarm::status::progress::{BatchProgress, TaskProgress};
 
 /// Formats the criteria report of a batch: a summary line, then a line per criterion.
 pub(crate) fn criteria_lines(report: &CriteriaReport) -> Vec<String> {
@@ -49,7 +49,8 @@ pub(crate) fn retry_hint(progress: &BatchProgress) -> Option<String> {
     let needs_retry = |task: &&TaskProgress| {
         !task.is_repaired && matches!(task.state.as_str(), "failed" | "set aside" | "no change")
     };
-    let names = progress.tasks.iter().filter(needs_retry).map(|task| crate::explain::shell_quote(&task.name));
+    let names =
+        progress.tasks.iter().filter(needs_retry).map(|task| proq_base::explain::shell_quote(&task.name));
     let retry_flags: Vec<String> =
         names.take(MAX_RETRY_TASKS_NAMED).map(|name| format!(" --retry {name}")).collect();
     let pronoun = if retry_flags.len() == 1 { "it" } else { "them" };

@@ -2,47 +2,49 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::config::value_format::parse_nano_dollars;
+use proq_base::terminal_text;
+use proq_git as git;
+use proq_git::base::error;
+use proq_git::status::status_query;
+use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
+use proq_lib::event::approval::{Approvals, ShellCommand};
+use proq_lib::lane;
+use proq_lib::lane::Project;
+use proq_lib::lane::inspection::base;
+use proq_lib::lane::inspection::base::Base;
+use proq_lib::lane::inspection::evidence;
+use proq_lib::lane::worktree::set_up::commands;
+use proq_lib::merge;
+use proq_lib::merge::resolution::resolve_agent;
+use proq_lib::swarm;
+use proq_lib::swarm::batch::create;
+use proq_lib::swarm::batch::create::NewBatch;
+use proq_lib::swarm::batch::error::BatchError;
+use proq_lib::swarm::batch::ledger::Ledger;
+use proq_lib::swarm::batch::plan_commands;
+use proq_lib::swarm::batch::plan_tasks;
+use proq_lib::swarm::batch::plan_tasks::TaskDefaults;
+use proq_lib::swarm::batch::record::{Batch, BatchRecord};
+use proq_lib::swarm::batch::scheduler;
+use proq_lib::swarm::batch::task;
+use proq_lib::swarm::landing::batch_landing;
+use proq_lib::swarm::run::scheduler_process;
+use proq_lib::swarm::run::task_folders;
+use proq_plan::plan_format::PlanFormat;
+use proq_plan::plan_source::LoadedPlan;
+use proq_plan::schedule::action::BatchOutcome;
+use proq_plan::schedule::options::{
+    BatchOptions, LandingFailurePolicy, LandingMode, LaneAssignment, TaskFailurePolicy,
+};
+use proq_plan::toml_plan::write;
+use proq_store::locks::lock::LockName;
+
 use super::swarm_args::Swarm;
-use crate::agent::command::agent_command::{AgentCommand, RunOptions};
 use crate::cli::arguments::run_args::warn_before_start;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::config::value_format::parse_nano_dollars;
-use crate::event::approval::{Approvals, ShellCommand};
-use crate::git;
-use crate::git::base::error;
-use crate::git::status::status_query;
-use crate::lane;
-use crate::lane::Project;
-use crate::lane::inspection::base;
-use crate::lane::inspection::base::Base;
-use crate::lane::inspection::evidence;
-use crate::lane::worktree::set_up::commands;
-use crate::merge::resolution::resolve_agent;
-use crate::store::locks::lock::LockName;
-use crate::swarm;
-use crate::swarm::batch::create;
-use crate::swarm::batch::create::NewBatch;
-use crate::swarm::batch::error::BatchError;
-use crate::swarm::batch::ledger::Ledger;
-use crate::swarm::batch::plan_commands;
-use crate::swarm::batch::plan_tasks;
-use crate::swarm::batch::plan_tasks::TaskDefaults;
-use crate::swarm::batch::record::{Batch, BatchRecord};
-use crate::swarm::batch::scheduler;
-use crate::swarm::batch::task;
-use crate::swarm::landing::batch_landing;
-use crate::swarm::plans::plan_format::PlanFormat;
-use crate::swarm::plans::plan_source::LoadedPlan;
-use crate::swarm::plans::toml_plan::write;
-use crate::swarm::run::scheduler_process;
-use crate::swarm::run::task_folders;
-use crate::swarm::schedule::action::BatchOutcome;
-use crate::swarm::schedule::options::{
-    BatchOptions, LandingFailurePolicy, LandingMode, LaneAssignment, TaskFailurePolicy,
-};
-use crate::{merge, terminal_text};
 
 /// Everything that a new batch needs except the plan.
 pub(crate) struct BatchRequest {
@@ -100,7 +102,7 @@ impl BatchRequest {
         if let (Some(agent), Some(_)) =
             (&settings.swarm.verify_agent, loaded_plan.plan.criteria.iter().find(needs_review))
         {
-            crate::agent::launch::start_supervisor::require_installed(
+            proq_lib::agent::launch::start_supervisor::require_installed(
                 project,
                 agent,
                 project.repo.command_dir(),

@@ -1,15 +1,16 @@
 //! Unfinished batches, the progress of a batch, and control requests to its scheduler.
 
+use proq_lib::lane::Project;
+use proq_lib::swarm::batch::control_request::ControlRequestKind;
+use proq_lib::swarm::batch::create;
+use proq_lib::swarm::batch::record::{Batch, BatchRecord};
+use proq_lib::swarm::batch::scheduler;
+use proq_lib::swarm::run::control_requests;
+use proq_lib::swarm::status::progress::BatchProgress;
+use proq_plan::schedule::action::BatchOutcome;
+
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
-use crate::lane::Project;
-use crate::swarm::batch::control_request::ControlRequestKind;
-use crate::swarm::batch::create;
-use crate::swarm::batch::record::{Batch, BatchRecord};
-use crate::swarm::batch::scheduler;
-use crate::swarm::run::control_requests;
-use crate::swarm::schedule::action::BatchOutcome;
-use crate::swarm::status::progress::BatchProgress;
 
 /// Returns the unfinished batches, each with its state. Batches that were aborted or stopped count as
 /// unfinished.

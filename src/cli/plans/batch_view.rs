@@ -6,16 +6,17 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use proq_base::interrupt;
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_lib::swarm::batch::control_request::ControlRequestKind;
+use proq_lib::swarm::status::progress::{BatchProgress, LaneProgress};
 
 use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
 use super::batch_state::send_request;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
-use crate::lane::Project;
-use crate::swarm::batch::control_request::ControlRequestKind;
-use crate::swarm::status::progress::{BatchProgress, LaneProgress};
-use crate::{interrupt, terminal_text};
 
 /// Number of log polls per redraw of the lanes.
 const POLLS_PER_REDRAW: u32 = 5;

@@ -2,6 +2,21 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::config::value_format::parse_nano_dollars;
+use proq_base::explain::Exit;
+use proq_lib::lane::Project;
+use proq_lib::swarm;
+use proq_lib::swarm::batch::control_request::ControlRequestKind;
+use proq_lib::swarm::batch::create;
+use proq_lib::swarm::batch::error::BatchError;
+use proq_lib::swarm::batch::ledger::Ledger;
+use proq_lib::swarm::batch::record::{Batch, BatchRecord};
+use proq_lib::swarm::batch::scheduler;
+use proq_lib::swarm::run::control_requests;
+use proq_lib::swarm::run::scheduler_process;
+use proq_lib::swarm::status::undone_landings;
+use proq_plan::schedule::action::BatchOutcome;
+use proq_plan::schedule::task_phase;
 use serde::Serialize;
 
 use super::batch_follower::BatchFollower;
@@ -13,21 +28,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::config::value_format::parse_nano_dollars;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::swarm;
-use crate::swarm::batch::control_request::ControlRequestKind;
-use crate::swarm::batch::create;
-use crate::swarm::batch::error::BatchError;
-use crate::swarm::batch::ledger::Ledger;
-use crate::swarm::batch::record::{Batch, BatchRecord};
-use crate::swarm::batch::scheduler;
-use crate::swarm::run::control_requests;
-use crate::swarm::run::scheduler_process;
-use crate::swarm::schedule::action::BatchOutcome;
-use crate::swarm::schedule::task_phase;
-use crate::swarm::status::undone_landings;
 
 /// Pause a batch
 ///

@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use console::style;
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_lib::swarm::planner::missing_needs;
+use proq_plan::plan::{PhaseOrder, PlanTask};
+use proq_plan::plan_source::{LoadedPlan, ProposedEdge};
 use serde::Serialize;
 
 use crate::cli::arguments::plan_source::PlanSource;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::swarm::planner::missing_needs;
-use crate::swarm::plans::plan::{PhaseOrder, PlanTask};
-use crate::swarm::plans::plan_source::{LoadedPlan, ProposedEdge};
-use crate::terminal_text;
 
 /// Show what waits for what in a plan
 ///

@@ -1,18 +1,19 @@
 //! Following a batch to its end: a line per change, or a live view of its lanes on a terminal.
 
+use proq_base::explain::Exit;
+use proq_lib::lane::Project;
+use proq_lib::swarm::batch::record;
+use proq_lib::swarm::landing::batch_landing;
+use proq_lib::swarm::status::progress::BatchProgress;
+use proq_plan::schedule::action::BatchOutcome;
+use proq_plan::schedule::state;
+use proq_plan::schedule::task_phase;
+
 use super::batch_follower::{BatchFollower, FollowStatus, POLL_INTERVAL};
 use super::batch_hints::{criteria_lines, paused_hints};
 use super::batch_view;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::swarm::batch::record;
-use crate::swarm::landing::batch_landing;
-use crate::swarm::schedule::action::BatchOutcome;
-use crate::swarm::schedule::state;
-use crate::swarm::schedule::task_phase;
-use crate::swarm::status::progress::BatchProgress;
 
 /// Follows a batch until no scheduler process works on it, and returns the batch's exit code.
 pub(crate) fn follow(
@@ -25,7 +26,7 @@ pub(crate) fn follow(
         batch_view::show(session, project, &mut follower)?;
     } else {
         // From here on, Ctrl-C ends this command; the batch continues.
-        crate::interrupt::restore_default_action();
+        proq_base::interrupt::restore_default_action();
         while let FollowStatus::Running = follower.poll(project, &mut |line| session.ui.status(line))? {
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -107,7 +108,7 @@ fn tasks_exit(state: &state::State, tasks: usize) -> Exit {
         matches!(outcome, task_phase::TaskOutcome::Failed(task_phase::FailureReason::ConflictUnresolved))
     };
     let is_failure = |outcome: &task_phase::TaskOutcome| {
-        use crate::swarm::schedule::task_phase::TaskOutcome::{Failed, NoChange, SetAside};
+        use proq_plan::schedule::task_phase::TaskOutcome::{Failed, NoChange, SetAside};
         matches!(outcome, NoChange | SetAside | Failed(_)) && !is_conflict(outcome)
     };
     match state.final_outcome() {

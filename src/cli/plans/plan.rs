@@ -7,16 +7,17 @@ pub(crate) mod json_output;
 pub(crate) mod plan_file;
 pub(crate) mod tree;
 
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_plan::plan_format::PlanFormat;
+use proq_plan::toml_plan;
+use proq_plan::toml_plan::write;
+
 use super::plan_args::PlanArgs;
 use super::plan_text::render;
 use super::plan_view::compute_view;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
-use crate::explain::Exit;
-use crate::swarm::plans::plan_format::PlanFormat;
-use crate::swarm::plans::toml_plan;
-use crate::swarm::plans::toml_plan::write;
-use crate::terminal_text;
 
 pub(crate) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
     if args.schema {
@@ -59,7 +60,7 @@ fn write_template(session: &CommandContext, file: &str) -> CommandResult {
         _ => UsageError::Unwritable { path: path.clone(), source },
     })?;
     if session.ui.json {
-        session.ui.print_json(serde_json::json!({ "path": crate::store::paths::path_form::to_text(&path) }));
+        session.ui.print_json(serde_json::json!({ "path": proq_store::paths::path_form::to_text(&path) }));
     } else {
         session.ui.print_line(format!("wrote {}", terminal_text::escape_line(file)));
         session.ui.hint(format!("see what it comes to: git proq plan {}", terminal_text::escape_line(file)));

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use proq_lib::lane::Project;
+use proq_lib::swarm::planner::draft_error::DraftError;
+use proq_lib::swarm::planner::drafts;
+use proq_plan::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
 
 use crate::cli::arguments::candidates::agent_names;
 use crate::cli::arguments::plan_source::PlanSource;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::lane::Project;
-use crate::swarm::planner::draft_error::DraftError;
-use crate::swarm::planner::drafts;
-use crate::swarm::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
 
 /// Show what a plan of tasks comes to, or have an agent make one
 ///
@@ -162,6 +162,6 @@ impl DraftArgs {
     /// Returns the output file as it was given, for printing.
     pub(crate) fn target_text(&self) -> String {
         let name = self.save.as_ref().map(|file| file.display().to_string());
-        crate::terminal_text::escape_line(&name.unwrap_or_default())
+        proq_base::terminal_text::escape_line(&name.unwrap_or_default())
     }
 }

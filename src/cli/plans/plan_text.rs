@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use console::style;
+use proq_base::terminal_text;
+use proq_plan::plan;
+use proq_plan::plan::PhaseOrder;
+use proq_plan::plan_source;
 
 use super::plan_view::PlanView;
 use crate::cli::terminal::{table, ui};
-use crate::swarm::plans::plan;
-use crate::swarm::plans::plan::PhaseOrder;
-use crate::swarm::plans::plan_source;
-use crate::terminal_text;
 
 /// Renders the plan as text for the user, with its first `max_tasks` tasks.
 pub(crate) fn render(view: &PlanView<'_>, max_tasks: usize) -> String {

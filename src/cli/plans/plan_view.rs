@@ -1,17 +1,17 @@
 //! A plan with everything that is computed from it.
 
-use crate::git;
-use crate::git::RepoPath;
-use crate::git::history::tree_diff;
-use crate::lane::Project;
-use crate::swarm;
-use crate::swarm::plans::dependency_graph;
-use crate::swarm::plans::dependency_graph::DependencyGraph;
-use crate::swarm::plans::lane_sharing::LaneSharing;
-use crate::swarm::plans::plan::{Plan, PlanTask};
-use crate::swarm::plans::plan_source::LoadedPlan;
-use crate::swarm::schedule::options::BatchOptions;
-use crate::swarm::status::simulation::{Pace, Simulation};
+use proq_git as git;
+use proq_git::RepoPath;
+use proq_git::history::tree_diff;
+use proq_lib::lane::Project;
+use proq_lib::swarm;
+use proq_lib::swarm::status::simulation::{Pace, Simulation};
+use proq_plan::dependency_graph;
+use proq_plan::dependency_graph::DependencyGraph;
+use proq_plan::lane_sharing::LaneSharing;
+use proq_plan::plan::{Plan, PlanTask};
+use proq_plan::plan_source::LoadedPlan;
+use proq_plan::schedule::options::BatchOptions;
 
 /// A plan with everything that is computed from it: waves, shared lanes, critical path and simulation.
 pub(crate) struct PlanView<'p> {

@@ -2,6 +2,16 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_base::usage::Cost;
+use proq_lib::lane::Project;
+use proq_lib::swarm;
+use proq_lib::swarm::batch::create;
+use proq_lib::swarm::batch::error::BatchError;
+use proq_lib::swarm::batch::record::{Batch, BatchRecord};
+use proq_lib::swarm::batch::scheduler;
+use proq_lib::swarm::status::batch_history::BatchHistory;
 
 use super::report_page;
 use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
@@ -10,16 +20,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::table::render;
 use crate::cli::terminal::{ui, usage};
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::swarm;
-use crate::swarm::batch::create;
-use crate::swarm::batch::error::BatchError;
-use crate::swarm::batch::record::{Batch, BatchRecord};
-use crate::swarm::batch::scheduler;
-use crate::swarm::status::batch_history::BatchHistory;
-use crate::terminal_text;
-use crate::usage::Cost;
 
 /// Report on a batch: what landed, what did not, and what it cost
 ///
@@ -148,7 +148,7 @@ fn task_table(history: &BatchHistory) -> String {
 }
 
 fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |obstacle: &crate::swarm::status::batch_history::Obstacle| {
+    let line = |obstacle: &proq_lib::swarm::status::batch_history::Obstacle| {
         let files: Vec<String> = obstacle.files.iter().map(ToString::to_string).collect();
         match (&obstacle.check, &obstacle.log) {
             (Some(check), Some(log)) => {
@@ -162,7 +162,7 @@ fn obstacle_lines(history: &BatchHistory) -> Vec<String> {
 }
 
 fn landing_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |landing: &crate::swarm::status::batch_history::LandingEvent| {
+    let line = |landing: &proq_lib::swarm::status::batch_history::LandingEvent| {
         let tip = landing.tip.map(|tip| format!("  {}", tip.short())).unwrap_or_default();
         let checks = landing.checks.iter().map(|check| format!("`{check}`")).collect::<Vec<_>>().join(", ");
         let passed = if checks.is_empty() { String::new() } else { format!("  passed {checks}") };
@@ -172,7 +172,7 @@ fn landing_lines(history: &BatchHistory) -> Vec<String> {
 }
 
 fn note_lines(history: &BatchHistory) -> Vec<String> {
-    let line = |note: &crate::swarm::status::batch_history::HistoryNote| {
+    let line = |note: &proq_lib::swarm::status::batch_history::HistoryNote| {
         let tasks_prefix =
             if note.tasks.is_empty() { String::new() } else { format!("{}: ", note.tasks.join(", ")) };
         format!("{}  {tasks_prefix}{}", note.at, note.text)

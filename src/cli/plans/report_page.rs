@@ -3,12 +3,13 @@
 
 use std::fmt::Write;
 
+use proq_lib::swarm::status::batch_history::{BatchHistory, TaskAttempt};
+use proq_store::base::clock::Moment;
+
 use super::report_text::{cost_summary, criteria_lines, landed_summary, plan_mark_lines};
 use crate::cli::terminal::{ui, usage};
-use crate::store::base::clock::Moment;
-use crate::swarm::status::batch_history::{BatchHistory, TaskAttempt};
 
-const STYLE: &str = include_str!("../report_page.css");
+const STYLE: &str = include_str!("report_page.css");
 
 /// Width of the timeline without its label column, in SVG units. A row is [`TIMELINE_ROW_HEIGHT`] units high.
 const TIMELINE_WIDTH: u64 = 1000;
@@ -51,7 +52,7 @@ fn push_html(out: &mut String, markup: std::fmt::Arguments<'_>) {
 /// first.
 fn escape_html(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
-    for c in crate::terminal_text::escape_line(raw).chars() {
+    for c in proq_base::terminal_text::escape_line(raw).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

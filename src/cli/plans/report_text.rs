@@ -1,8 +1,9 @@
 //! Text about the history of a batch that its report has on the terminal and as a page.
 
+use proq_lib::swarm::status::batch_history::BatchHistory;
+
 use super::batch_hints;
 use crate::cli::terminal::{ui, usage};
-use crate::swarm::status::batch_history::BatchHistory;
 
 /// Formats how many tasks landed, and how many are in each of the other states.
 pub(crate) fn landed_summary(history: &BatchHistory) -> String {

@@ -3,6 +3,13 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use console::style;
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_lib::swarm::batch::create;
+use proq_lib::swarm::batch::record::BatchRecord;
+use proq_lib::swarm::landing::batch_landing;
+use proq_lib::swarm::status::progress::{BatchProgress, TaskProgress};
 use serde::Serialize;
 
 use super::batch_hints::{criteria_lines, partly_landed_hint, paused_hints};
@@ -10,13 +17,6 @@ use super::batch_state::{batch_progress, unfinished_batches};
 use crate::cli::arguments::candidates::batch_names;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui};
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::swarm::batch::create;
-use crate::swarm::batch::record::BatchRecord;
-use crate::swarm::landing::batch_landing;
-use crate::swarm::status::progress::{BatchProgress, TaskProgress};
-use crate::terminal_text;
 
 /// Show how far a batch is
 ///

@@ -1,5 +1,19 @@
 //! The `git proq swarm` command.
 
+use proq_base::explain::Exit;
+use proq_lib::health::examine::examine;
+use proq_lib::lane::Project;
+use proq_lib::swarm;
+use proq_lib::swarm::batch::control_request::ControlRequestKind;
+use proq_lib::swarm::batch::error;
+use proq_lib::swarm::batch::plan_commands;
+use proq_lib::swarm::batch::record;
+use proq_lib::swarm::batch::record::BatchRecord;
+use proq_lib::swarm::planner::draft_error::DraftError;
+use proq_lib::swarm::planner::drafts;
+use proq_lib::swarm::planner::drafts::Draft;
+use proq_lib::swarm::run::control_requests;
+use proq_plan::plan_source::LoadedPlan;
 use serde::Serialize;
 
 use super::batch_follower::BatchFollower;
@@ -14,20 +28,6 @@ use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::invocation::{approval_prompt, caller, confirm};
 use crate::cli::lanes::new_lane;
-use crate::explain::Exit;
-use crate::health::examine::examine;
-use crate::lane::Project;
-use crate::swarm;
-use crate::swarm::batch::control_request::ControlRequestKind;
-use crate::swarm::batch::error;
-use crate::swarm::batch::plan_commands;
-use crate::swarm::batch::record;
-use crate::swarm::batch::record::BatchRecord;
-use crate::swarm::planner::draft_error::DraftError;
-use crate::swarm::planner::drafts;
-use crate::swarm::planner::drafts::Draft;
-use crate::swarm::plans::plan_source::LoadedPlan;
-use crate::swarm::run::control_requests;
 
 /// Maximum number of a plan's tasks that the command prints with `--yes`.
 const MAX_PLAN_TASKS_SHOWN: usize = 20;

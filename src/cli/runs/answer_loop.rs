@@ -1,13 +1,14 @@
 //! Follows an agent that must answer in a given format, and prompts it again with the errors in its answer.
 
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_lib::swarm::planner::draft_session::AnswerOutcome;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
+
 use super::follow_run;
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
-use crate::lane::Project;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::lane_state::LaneState;
-use crate::swarm::planner::draft_session::AnswerOutcome;
-use crate::terminal_text;
 
 /// Maximum number of further prompts after the first answer.
 const MAX_RETRIES: u32 = 2;

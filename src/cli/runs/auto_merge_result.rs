@@ -3,19 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::agent::control::stop;
+use proq_base::explain::Exit;
+use proq_base::fail_points;
+use proq_lib::agent::control::stop;
+use proq_lib::lane::Project;
+use proq_lib::lane::context::lane_records;
+use proq_lib::lane::execution::recovery;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::LockName;
+use proq_store::paths::layout::Layout;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::run::RunRecord;
+
 use crate::cli::invocation::failure::Failure;
-use crate::explain::Exit;
-use crate::fail_points;
-use crate::lane::Project;
-use crate::lane::context::lane_records;
-use crate::lane::execution::recovery;
-use crate::store::base::record::Record;
-use crate::store::locks::lock::LockName;
-use crate::store::paths::layout::Layout;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::lane_state::LaneState;
-use crate::store::records::run::RunRecord;
 
 /// Interval at which git-proq checks whether a supervisor that may still land its lane has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

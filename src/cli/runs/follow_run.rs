@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::lane::Project;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
 
 use super::auto_merge_result;
 use super::auto_merge_result::AutoMergeResult;
 use super::{guest_lane_output, lane_output, log_view, run_end};
-use crate::agent::command::agent_command::AgentCommand;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::lane_state::LaneState;
-use crate::terminal_text;
 
 /// Prints the final state of a run and the output of its automatic landing; returns the exit code of the
 /// landing.
@@ -29,7 +29,7 @@ fn print_landing(
         print_json(session, &landing.lane, command, landing.lane.state);
     } else {
         session.ui.print_line(run_end::state_line(lane, LaneState::Done));
-        let text = crate::regular_file::read_store_file(&landing.log_path).unwrap_or_default();
+        let text = proq_base::regular_file::read_store_file(&landing.log_path).unwrap_or_default();
         session.ui.print_text(&String::from_utf8_lossy(&text));
     }
     if landing.is_unexplained {
@@ -55,7 +55,7 @@ fn progress_bar(session: &CommandContext, lane: &AnyLane) -> ProgressBar {
 /// Watches a run until it finishes, with the last line of its log in the progress line.
 fn watch_run(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(AnyLane, LaneState), Failure> {
     // From here on Ctrl-C only ends this command. The agent continues under its supervisor.
-    crate::interrupt::restore_default_action();
+    proq_base::interrupt::restore_default_action();
     let log = project.store.layout().run_log(&lane.name, lane.attempt);
     let result = log_view::watch_last_line(project, lane, &log, &mut |line| {
         bar.set_message(terminal_text::escape_line(line));

@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::terminal_text;
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::lane::Project;
+use proq_lib::lane::errors::error;
+use proq_lib::session::read_only;
+use proq_lib::session::read_only::GuestLanePlan;
+use proq_store::paths::layout::Layout;
+use proq_store::paths::path_form;
+use proq_store::records::lane::{AnyLane, LanePurpose};
+use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
 use super::run_end;
-use crate::agent::command::agent_command::AgentCommand;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
-use crate::lane::Project;
-use crate::lane::errors::error;
-use crate::session::read_only;
-use crate::session::read_only::GuestLanePlan;
-use crate::store::paths::layout::Layout;
-use crate::store::paths::path_form;
-use crate::store::records::lane::{AnyLane, LanePurpose};
-use crate::store::records::lane_state::LaneState;
-use crate::terminal_text;
 
 /// JSON output about a run without a dedicated branch.
 #[derive(Serialize)]

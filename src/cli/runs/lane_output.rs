@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_lib::agent::command::agent_command::AgentCommand;
+use proq_lib::lane::creation::create::LanePlan;
+use proq_store::paths::path_form;
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
-use crate::agent::command::agent_command::AgentCommand;
 use crate::cli::arguments::lane_args;
 use crate::cli::invocation::context::CommandContext;
-use crate::lane::creation::create::LanePlan;
-use crate::store::paths::path_form;
-use crate::store::records::lane::LaneRecord;
-use crate::store::records::lane_state::LaneState;
 
 /// JSON output: the new lane and the agent that was started in it.
 #[derive(Serialize)]

@@ -6,21 +6,22 @@ use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::agent::stream::base::event::StreamEvent;
-use crate::agent::stream::base::run_end;
-use crate::agent::stream::reader::{Dialect, OutputReader};
+use proq_base::usage::SessionTotals;
+use proq_lib::lane::Project;
+use proq_lib::lane::context::lane_records;
+use proq_lib::lane::inspection::idle_lane;
+use proq_store::base::record::Record;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::run::RunRecord;
+use proq_stream::base::event::StreamEvent;
+use proq_stream::base::run_end;
+use proq_stream::reader::{Dialect, OutputReader};
+
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::log_renderer::LogRenderer;
 use crate::cli::terminal::log_sanitizer::LogSanitizer;
-use crate::lane::Project;
-use crate::lane::context::lane_records;
-use crate::lane::inspection::idle_lane;
-use crate::store::base::record::Record;
-use crate::store::records::lane::{AnyLane, LaneRecord};
-use crate::store::records::lane_state::LaneState;
-use crate::store::records::run::RunRecord;
-use crate::usage::SessionTotals;
 
 /// Interval at which a growing log is read. It is short enough for a user who watches.
 const POLL_INTERVAL: Duration = Duration::from_millis(80);
@@ -117,7 +118,7 @@ pub(crate) fn follow_log(
 ) -> Result<(AnyLane, LaneState), Failure> {
     let unreadable = |source| UsageError::Unreadable { path: log.to_owned(), source };
     // An automatic merge may remove the lane right after its run, which moves the file.
-    let mut file = crate::regular_file::open_store_file(log).map_err(unreadable)?;
+    let mut file = proq_base::regular_file::open_store_file(log).map_err(unreadable)?;
     let mut run = lane.attempt;
     loop {
         // The state is read first, so that everything written before the end is read below.
@@ -126,7 +127,7 @@ pub(crate) fn follow_log(
         read_chunks(&mut file, consume).map_err(unreadable)?;
         let next = dir.join(format!("runs/{}.log", run + 1));
         if lane.attempt > run && next.exists() {
-            (file, run) = (crate::regular_file::open_store_file(&next).map_err(unreadable)?, run + 1);
+            (file, run) = (proq_base::regular_file::open_store_file(&next).map_err(unreadable)?, run + 1);
             continue;
         }
         if !state.is_busy() {

@@ -2,18 +2,19 @@
 
 use std::time::{Duration, Instant};
 
+use proq_base::explain::Exit;
+use proq_lib::event::log::{Event, EventName};
+use proq_lib::lane::Project;
+use proq_lib::lane::inspection::idle_lane;
+use proq_lib::lane::messages::inbox;
+use proq_lib::lane::messages::inbox::Inbox;
+use proq_store::locks::lock::LockName;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
+
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
-use crate::event::log::{Event, EventName};
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::inspection::idle_lane;
-use crate::lane::messages::inbox;
-use crate::lane::messages::inbox::Inbox;
-use crate::store::locks::lock::LockName;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::lane_state::LaneState;
 
 /// Maximum time that a supervisor may need between writing the final state and writing the event.
 const FINAL_EVENT_TIMEOUT: Duration = Duration::from_secs(1);

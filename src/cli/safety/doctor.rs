@@ -2,13 +2,13 @@
 
 use clap::Args;
 use console::style;
+use proq_base::explain::Exit;
+use proq_lib::health::examine::{Report, examine};
+use proq_lib::health::finding::{Finding, Severity};
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::health::examine::{Report, examine};
-use crate::health::finding::{Finding, Severity};
 
 /// Check that nothing is lost or wrong
 ///
@@ -38,14 +38,14 @@ pub(crate) struct Doctor {
 struct DoctorOutput<'a> {
     ok: bool,
     findings: &'a [Finding],
-    checked: &'a crate::health::examine::CheckedItems,
+    checked: &'a proq_lib::health::examine::CheckedItems,
     dry_run: bool,
 }
 
 pub(crate) fn run(session: &CommandContext, args: &Doctor) -> CommandResult {
     let fix = args.fix && !args.dry_run;
     if fix {
-        crate::interrupt::defer_signals();
+        proq_base::interrupt::defer_signals();
     }
     let report = examine(&session.dir, fix);
     let exit = if report.is_ok() { Exit::Success } else { Exit::Refused };

@@ -1,19 +1,19 @@
 //! The `git proq gc` command: its arguments and its output.
 
 use clap::Args;
+use proq_base::explain::{Exit, Explain};
+use proq_lib::lane;
+use proq_lib::lane::Project;
+use proq_lib::lane::context::expiry_item::{ExpiredItem, ExpiryKind, ExpiryScan, RetainedItem};
+use proq_lib::lane::removal::expire;
+use proq_lib::lane::removal::trash_contents;
+use proq_lib::lane::removal::trash_contents::TrashUsage;
+use proq_store::base::clock::{Moment, now};
 use serde::Serialize;
 
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::ui;
-use crate::explain::{Exit, Explain};
-use crate::lane;
-use crate::lane::Project;
-use crate::lane::context::expiry_item::{ExpiredItem, ExpiryKind, ExpiryScan, RetainedItem};
-use crate::lane::removal::expire;
-use crate::lane::removal::trash_contents;
-use crate::lane::removal::trash_contents::TrashUsage;
-use crate::store::base::clock::{Moment, now};
 
 /// Free what was kept for a time and is old now
 ///
@@ -84,7 +84,7 @@ pub(crate) fn run(session: &CommandContext, args: &Gc) -> CommandResult {
             expire::find_expired(&project, kind)?;
         let mut items = Vec::new();
         for expired_item in &expired_items {
-            crate::interrupt::check()?;
+            proq_base::interrupt::check()?;
             match free_item(&project, expired_item, args.dry_run) {
                 Ok(item) => items.extend(item),
                 Err(e) => {

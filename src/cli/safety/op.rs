@@ -1,20 +1,20 @@
 //! The `git proq op` command: the operation log.
 
 use clap::{Args, Subcommand};
+use proq_base::explain::Exit;
+use proq_git::Oid;
+use proq_git::base::head::RefMove;
+use proq_lib::lane::Project;
+use proq_lib::lane::operation::op_log_view;
+use proq_lib::lane::operation::op_log_view::{LoggedOperation, OpLog};
+use proq_lib::undo::undo_plan::UndoTarget;
+use proq_store::base::clock::{Moment, now};
+use proq_store::records::step::Step;
 use serde::Serialize;
 
 use super::undo_operations::undo_operations;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui};
-use crate::explain::Exit;
-use crate::git::Oid;
-use crate::git::base::head::RefMove;
-use crate::lane::Project;
-use crate::lane::operation::op_log_view;
-use crate::lane::operation::op_log_view::{LoggedOperation, OpLog};
-use crate::store::base::clock::{Moment, now};
-use crate::store::records::step::Step;
-use crate::undo::undo_plan::UndoTarget;
 
 /// Look at what git-proq did, and go back to any point of it
 ///

@@ -2,21 +2,21 @@
 
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_git::snapshots::restore_forecast::RestoreOutcome;
+use proq_git::status::special_files::UncapturedPath;
+use proq_git::{Oid, RepoPath};
+use proq_lib::snapshot::snap_restore;
+use proq_lib::snapshot::snap_restore::RestoreReport;
+use proq_lib::snapshot::snap_view;
+use proq_lib::snapshot::snap_view::{SnapFile, SnapState, SnapView};
+use proq_store::base::clock::{Moment, now};
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::snap_ids;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui};
-use crate::explain::Exit;
-use crate::git::snapshots::restore_forecast::RestoreOutcome;
-use crate::git::status::special_files::UncapturedPath;
-use crate::git::{Oid, RepoPath};
-use crate::snapshot::snap_restore;
-use crate::snapshot::snap_restore::RestoreReport;
-use crate::snapshot::snap_view;
-use crate::snapshot::snap_view::{SnapFile, SnapState, SnapView};
-use crate::store::base::clock::{Moment, now};
 
 /// Look at snapshots of uncommitted changes, and bring them back
 ///

@@ -1,10 +1,10 @@
 //! The `git proq undo` command.
 
 use clap::Args;
+use proq_lib::undo::undo_plan::UndoTarget;
 
 use super::undo_operations::undo_operations;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::undo::undo_plan::UndoTarget;
 
 /// Take the last operation back
 ///

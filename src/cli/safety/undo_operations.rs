@@ -1,5 +1,15 @@
 //! Undo of operations, shared by `git proq undo` and `git proq op`, and its output.
 
+use proq_base::explain::Exit;
+use proq_lib::lane;
+use proq_lib::lane::Project;
+use proq_lib::lane::errors::undo_error;
+use proq_lib::swarm;
+use proq_lib::swarm::batch::error::BatchError;
+use proq_lib::swarm::landing::batch_landing;
+use proq_lib::swarm::landing::landed_marks;
+use proq_lib::undo::undo_plan;
+use proq_lib::undo::undo_plan::{UndoPlan as Plan, UndoTarget};
 use serde::Serialize;
 
 use crate::cli::invocation::caller;
@@ -8,16 +18,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::lane;
-use crate::lane::Project;
-use crate::lane::errors::undo_error;
-use crate::swarm;
-use crate::swarm::batch::error::BatchError;
-use crate::swarm::landing::batch_landing;
-use crate::swarm::landing::landed_marks;
-use crate::undo::undo_plan;
-use crate::undo::undo_plan::{UndoPlan as Plan, UndoTarget};
 
 #[derive(Serialize)]
 struct UndoOutput {
@@ -50,9 +50,9 @@ pub(crate) fn undo_operations(
     let records = undo_plan::written_records(&project, &plan);
     batch_landing::refuse_if_built_on(&project, &records, (force, plan.forced_command()))?;
     if dry_run {
-        crate::undo::undo_operations::check_undoable(&project, &plan, force)?;
+        proq_lib::undo::undo_operations::check_undoable(&project, &plan, force)?;
     } else {
-        crate::undo::undo_operations::undo(&project, &plan, force)?;
+        proq_lib::undo::undo_operations::undo(&project, &plan, force)?;
     }
     // Files that are in no commit are the user's and may have been changed since.
     let uncommitted_marks = if target == UndoTarget::LastUndo {

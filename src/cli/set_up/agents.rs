@@ -1,15 +1,15 @@
 //! The `git proq agents` command.
 
 use clap::Args;
+use proq_base::explain::Exit;
+use proq_lib::agent::profiles::installed_programs::{InstalledProgram, find_installed};
+use proq_lib::agent::profiles::profile::Profile;
+use proq_lib::agent::profiles::profile_catalog::load_profiles;
+use proq_lib::lane::Project;
 use serde::Serialize;
 
-use crate::agent::profiles::installed_programs::{InstalledProgram, find_installed};
-use crate::agent::profiles::profile::Profile;
-use crate::agent::profiles::profile_catalog::load_profiles;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table;
-use crate::explain::Exit;
-use crate::lane::Project;
 
 /// List the agents that are known, and which are installed
 ///

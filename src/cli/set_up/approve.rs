@@ -2,6 +2,15 @@
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::config::settings::Settings;
+use proq_base::explain::{Exit, shell_quote};
+use proq_base::terminal_text;
+use proq_lib::event::approval::{Approvals, ShellCommand};
+use proq_lib::lane::Project;
+use proq_lib::lane::inspection::base;
+use proq_lib::lane::inspection::landing_checks;
+use proq_lib::swarm::batch::plan_commands;
+use proq_store::records::approval::{ApprovalsRecord, ApprovedCommand};
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::branch_names;
@@ -15,15 +24,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
-use crate::config::settings::Settings;
-use crate::event::approval::{Approvals, ShellCommand};
-use crate::explain::{Exit, shell_quote};
-use crate::lane::Project;
-use crate::lane::inspection::base;
-use crate::lane::inspection::landing_checks;
-use crate::store::records::approval::{ApprovalsRecord, ApprovedCommand};
-use crate::swarm::batch::plan_commands;
-use crate::terminal_text;
 
 /// Allow commands that come with the repository to run
 ///

@@ -1,10 +1,10 @@
 //! The `git proq completions` command.
 
 use clap::Args;
+use proq_base::explain::Exit;
 
 use super::completion_script::{SHELLS, script};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::explain::Exit;
 
 /// Print a completion script
 ///

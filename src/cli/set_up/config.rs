@@ -1,14 +1,14 @@
 //! The `git proq config` command.
 
 use clap::{Args, Subcommand};
+use proq_base::config::keys::KEYS;
+use proq_base::config::value_format::ValueFormat;
+use proq_base::explain::Exit;
+use proq_lib::lane::inspection::landing_checks;
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::table;
-use crate::config::keys::KEYS;
-use crate::config::value_format::ValueFormat;
-use crate::explain::Exit;
-use crate::lane::inspection::landing_checks;
 
 /// Look at the settings
 ///

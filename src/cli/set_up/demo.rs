@@ -8,6 +8,11 @@ use std::time::Duration;
 
 use clap::Args;
 use console::style;
+use proq_base::config::keys::KEYS;
+use proq_base::explain::Exit;
+use proq_base::interrupt;
+use proq_base::process::command_builder::CommandBuilder;
+use proq_git::program::command;
 use serde::Serialize;
 
 use crate::cli::arguments::user_files::write_file;
@@ -16,11 +21,6 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
-use crate::config::keys::KEYS;
-use crate::explain::Exit;
-use crate::git::program::command;
-use crate::interrupt;
-use crate::process::command_builder::CommandBuilder;
 
 /// Take the tour: three lanes in a throw-away repository
 ///
@@ -219,7 +219,7 @@ impl<'a> DemoRepo<'a> {
     }
 
     fn run_git(&self, args: &[&str]) -> Result<(), Failure> {
-        let program = crate::process::find_executable::find_executable("git", &self.dir)?;
+        let program = proq_base::process::find_executable::find_executable("git", &self.dir)?;
         self.run_step("git", &program, args, 0)
     }
 

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use proq_base::explain::Exit;
+use proq_lib::agent::git_guard::after_commit;
+use proq_lib::agent::git_guard::post_commit_hook::{HookState, PostCommitHook};
 use serde::Serialize;
 
-use crate::agent::git_guard::after_commit;
-use crate::agent::git_guard::post_commit_hook::{HookState, PostCommitHook};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::program_path::current_program_path;
-use crate::explain::Exit;
 
 /// Let commits that you make in lanes count as those of agents
 ///

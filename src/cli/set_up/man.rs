@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::Command;
+use proq_base::explain::Exit;
 
 use super::man_pages::pages;
 use crate::cli::arguments::user_files::write_file;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
-use crate::explain::Exit;
 
 /// Print the man page of a command
 ///

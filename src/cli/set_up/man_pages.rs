@@ -2,9 +2,9 @@
 
 use clap::Command;
 use clap_mangen::Man as Page;
+use proq_base::config::keys::KEYS;
 
 use super::command_groups::{COMMAND_GROUPS, short_help};
-use crate::config::keys::KEYS;
 
 /// Exit codes with their meanings, for the section EXIT STATUS.
 const EXIT_CODES: &[(&str, &str)] = &[

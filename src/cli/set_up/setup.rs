@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use proq_base::explain::Exit;
 use serde::Serialize;
 
 use super::completion_script::script;
@@ -10,7 +11,6 @@ use super::man_pages::pages;
 use crate::cli::arguments::user_files::write_file;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::usage_error::UsageError;
-use crate::explain::Exit;
 
 /// Install the man pages and completions for you
 ///

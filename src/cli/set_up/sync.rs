@@ -2,16 +2,16 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::explain::Exit;
+use proq_git::RepoPath;
+use proq_git::base::error;
+use proq_lib::lane::creation::sync_files;
+use proq_lib::lane::creation::sync_files::SyncPlan;
 use serde::Serialize;
 
 use crate::cli::arguments::candidates::lane_names;
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
-use crate::explain::Exit;
-use crate::git::RepoPath;
-use crate::git::base::error;
-use crate::lane::creation::sync_files;
-use crate::lane::creation::sync_files::SyncPlan;
 
 /// Give a lane files of the main checkout once more
 ///

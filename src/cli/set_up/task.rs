@@ -3,6 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_lib::lane::messages::attached_files;
+use proq_lib::run::report;
+use proq_lib::run::report::{AgentReport, CurrentLane};
+use proq_store::base::record::Record;
+use proq_store::paths::path_form;
+use proq_store::records::agent::ReportRecord;
+use proq_store::records::run::RunRecord;
 use serde::Serialize;
 
 use crate::cli::arguments::user_files;
@@ -12,16 +22,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::terminal::ui;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::lane::messages::attached_files;
-use crate::run::report;
-use crate::run::report::{AgentReport, CurrentLane};
-use crate::store::base::record::Record;
-use crate::store::paths::path_form;
-use crate::store::records::agent::ReportRecord;
-use crate::store::records::run::RunRecord;
-use crate::terminal_text;
 
 /// Read a lane's task and report on it, from inside the lane
 ///
@@ -158,7 +158,7 @@ fn load_task(project: &Project, current_lane: CurrentLane) -> Result<TaskOutput,
     };
     Ok(TaskOutput {
         run_purpose: if resolves { "conflict" } else { "task" },
-        prompt: crate::regular_file::read_store_text(prompt_path).unwrap_or_default(),
+        prompt: proq_base::regular_file::read_store_text(prompt_path).unwrap_or_default(),
         worktree: project.repo.current_worktree().unwrap_or(&lane.path).to_owned(),
         report: ReportRecord::load_if_exists(&layout.lane_report(&lane.name))?,
         files: attached_files::attachments(project, &lane.name)?
@@ -190,7 +190,7 @@ fn update_report(session: &CommandContext, args: &Update) -> CommandResult {
         let AgentReport { status, findings, human_steps } = report::validate(new_report)?;
         ReportRecord {
             run: current_lane.lane.attempt,
-            at: crate::store::base::clock::now(),
+            at: proq_store::base::clock::now(),
             status,
             findings,
             human_steps,

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use console::{measure_text_width, style, truncate_str};
-
-use super::ui;
-use crate::git::merge::forecast::PathConflict;
-use crate::git::merge::text_merge::LineRange;
-use crate::merge::comparison::forecast::report::{
+use proq_git::merge::forecast::PathConflict;
+use proq_git::merge::text_merge::LineRange;
+use proq_lib::merge::comparison::forecast::report::{
     ComparedLane, Forecast, ForecastPair, PairResult as Meeting,
 };
+
+use super::ui;
 
 /// Maximum number of lanes in a grid. A larger grid is hard to read.
 const MAX_LANES: usize = 15;

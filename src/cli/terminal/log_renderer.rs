@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use console::Style;
+use proq_base::terminal_text;
+use proq_stream::base::event::StreamEvent;
 use serde_json::Value;
 
 use super::ui;
-use crate::agent::stream::base::event::StreamEvent;
-use crate::terminal_text;
 
 /// Maximum number of lines shown of a tool's output.
 const MAX_RESULT_LINES: usize = 4;

@@ -1,7 +1,7 @@
 //! Terminal output of a log of unknown format: text and colors pass, and every other control sequence is
 //! escaped.
 
-use crate::terminal_text;
+use proq_base::terminal_text;
 
 /// Maximum length of the parameters of a color sequence, in bytes. A longer sequence is escaped.
 const MAX_COLOR_PARAMETERS_LEN: usize = 64;

@@ -1,8 +1,7 @@
 //! Plain tables: columns without lines, truncated to the width of the terminal.
 
 use comfy_table::{ContentArrangement, Table, presets};
-
-use crate::terminal_text::Printable;
+use proq_base::terminal_text::Printable;
 
 /// Renders a table. Its last column is truncated so that every row fits the terminal.
 pub(crate) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {

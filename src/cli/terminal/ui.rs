@@ -5,16 +5,15 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::{Style, style};
+use proq_base::diagnostics::{Listener, Note};
+use proq_base::terminal_text;
+use proq_base::terminal_text::Printable;
+use proq_lib::event::log::Event;
+use proq_lib::event::terminal;
+use proq_lib::lane::Project;
+use proq_store::records::agent::Activity;
+use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
-
-use crate::diagnostics::{Listener, Note};
-use crate::event::log::Event;
-use crate::event::terminal;
-use crate::lane::Project;
-use crate::store::records::agent::Activity;
-use crate::store::records::lane_state::LaneState;
-use crate::terminal_text;
-use crate::terminal_text::Printable;
 
 /// Whether the last line on stderr is a progress line, which the next message replaces.
 static IS_PROGRESS_SHOWN: AtomicBool = AtomicBool::new(false);

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::agent::run::live_status;
-use crate::store::base::record::Record;
-use crate::store::records::run::{RunRecord, RunSummary};
-use crate::usage::{Cost, Tokens};
+use proq_base::usage::{Cost, Tokens};
+use proq_lib::agent::run::live_status;
+use proq_store::base::record::Record;
+use proq_store::records::run::{RunRecord, RunSummary};
 
 /// Returns the usage summary of a run: the final one, or the live one so far while the run lasts.
 pub(crate) fn current_summary(dir: &Path, run: &RunRecord) -> RunSummary {

@@ -19,12 +19,15 @@ impl Source {
         self.path.strip_prefix(root()).unwrap().display().to_string()
     }
 
-    /// Returns the top-level module of the file: `cli` for `src/cli/list.rs`, `interrupt` for
-    /// `src/interrupt.rs`.
+    /// Returns the path below the `src` folder of the file's crate.
+    pub(crate) fn path_in_crate(&self) -> String {
+        self.relative_path().split_once("src/").unwrap().1.to_owned()
+    }
+
+    /// Returns the top-level module of the file: `lane` for `crates/lib/src/lane/mod.rs`, `facade` for
+    /// `crates/lib/src/facade.rs`.
     pub(crate) fn top_module(&self) -> String {
-        let inside = self.path.strip_prefix(root().join("src")).unwrap();
-        let first = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
-        first.trim_end_matches(".rs").to_owned()
+        self.path_in_crate().split('/').next().unwrap().trim_end_matches(".rs").to_owned()
     }
 }
 
@@ -53,9 +56,25 @@ pub(crate) fn sources(below: &str) -> Vec<Source> {
     out
 }
 
-/// Returns the sources of the program, its tests, and the repository's own tasks.
+/// Returns the source folder of each crate of the product: the program's and those of the members.
+pub(crate) fn product_folders() -> Vec<String> {
+    let members = std::fs::read_dir(root().join("crates")).unwrap().flatten();
+    let mut out: Vec<String> =
+        members.map(|member| format!("crates/{}/src", member.file_name().to_string_lossy())).collect();
+    out.sort();
+    out.push("src".to_owned());
+    out
+}
+
+/// Returns the sources of all crates of the product.
+pub(crate) fn product_sources() -> Vec<Source> {
+    product_folders().iter().flat_map(|folder| sources(folder)).collect()
+}
+
+/// Returns the sources of the product, its tests, and the repository's own tasks.
 pub(crate) fn all_sources() -> Vec<Source> {
-    ["src", "tests", "xtask/src"].into_iter().flat_map(sources).collect()
+    let others = ["tests", "xtask/src"].into_iter().flat_map(sources);
+    product_sources().into_iter().chain(others).collect()
 }
 
 /// Splits a text into its code, without the contents of strings, and its comments. Both keep all line breaks.

@@ -1,9 +1,9 @@
 //! Forecast conflicts of one lane for a list: as text for users, as fields for JSON.
 
+use proq_lib::merge::comparison::forecast::report::Forecast;
 use serde::Serialize;
 
 use crate::cli::terminal::ui;
-use crate::merge::comparison::forecast::report::Forecast;
 
 /// The base and the lanes that a lane's committed work would conflict with, as far as known without running
 /// git.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::agent::task_loop::loop_status::LoopStatus;
-use crate::lane::inspection::list::LaneView;
-use crate::merge::comparison::forecast::report::Forecast;
-use crate::preview::main_checkout::PreviewStatus;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::run::RunSummary;
-use crate::swarm::landing::batch_landing::UnlandedBatch;
+use proq_lib::agent::task_loop::loop_status::LoopStatus;
+use proq_lib::lane::inspection::list::LaneView;
+use proq_lib::merge::comparison::forecast::report::Forecast;
+use proq_lib::preview::main_checkout::PreviewStatus;
+use proq_lib::swarm::landing::batch_landing::UnlandedBatch;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::run::RunSummary;
 
 /// All data that a list shows.
 pub(crate) struct LaneList {

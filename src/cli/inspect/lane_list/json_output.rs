@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
+use proq_git::worktrees::broken_worktree::WorktreeDefect;
+use proq_lib::agent::task_loop::loop_status::LoopStatus;
+use proq_lib::lane::inspection::list::LaneView;
+use proq_store::paths::path_form;
+use proq_store::records::batched::BatchLane;
+use proq_store::records::lane::{AnyLane, LanePurpose};
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::run::RunSummary;
 use serde::Serialize;
 
 use super::conflicts::LaneConflicts;
 use super::data::{LaneList, is_previewed, missing_parts};
-use crate::agent::task_loop::loop_status::LoopStatus;
-use crate::git::worktrees::broken_worktree::WorktreeDefect;
-use crate::lane::inspection::list::LaneView;
-use crate::store::paths::path_form;
-use crate::store::records::batched::BatchLane;
-use crate::store::records::lane::{AnyLane, LanePurpose};
-use crate::store::records::lane_state::LaneState;
-use crate::store::records::run::RunSummary;
 
 /// JSON record of one lane.
 #[derive(Serialize)]

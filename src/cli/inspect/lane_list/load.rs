@@ -2,24 +2,25 @@
 
 use std::time::Duration;
 
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_lib::agent::task_loop::loop_status;
+use proq_lib::lane::Project;
+use proq_lib::lane::context::commit_graph;
+use proq_lib::lane::inspection::attempts;
+use proq_lib::lane::inspection::list;
+use proq_lib::lane::inspection::list::LaneViewProgress;
+use proq_lib::merge::comparison::forecast::compute;
+use proq_lib::merge::comparison::forecast::compute::ForecastRequest;
+use proq_lib::merge::comparison::forecast::report::Forecast;
+use proq_lib::preview::main_checkout;
+use proq_lib::swarm::landing::batch_landing;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+
 use super::data::{LaneList, StoredInfo};
 use super::painter::ListPainter;
 use super::table::{TableInput, lane_table_lines};
-use crate::agent::task_loop::loop_status;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::usage;
-use crate::git::worktrees::worktree::WorktreeList;
-use crate::lane::Project;
-use crate::lane::context::commit_graph;
-use crate::lane::inspection::attempts;
-use crate::lane::inspection::list;
-use crate::lane::inspection::list::LaneViewProgress;
-use crate::merge::comparison::forecast::compute;
-use crate::merge::comparison::forecast::compute::ForecastRequest;
-use crate::merge::comparison::forecast::report::Forecast;
-use crate::preview::main_checkout;
-use crate::store::records::lane::{AnyLane, LaneRecord};
-use crate::swarm::landing::batch_landing;
 
 /// Time limit of the conflict forecast in a list. Conflicts that are unknown by then are left blank.
 const FORECAST_TIME_LIMIT: Duration = Duration::from_millis(150);

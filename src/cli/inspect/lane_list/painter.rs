@@ -10,9 +10,9 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use console::Term;
+use proq_base::terminal_text::Printable;
 
 use crate::cli::terminal::ui::Ui;
-use crate::terminal_text::Printable;
 
 /// Delay before the first paint. A faster list is printed only once.
 const FIRST_PAINT_DELAY: Duration = Duration::from_millis(80);

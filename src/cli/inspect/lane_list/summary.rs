@@ -1,14 +1,15 @@
 //! The lanes of a repository as JSON, as a table, and as brief descriptions for an agent.
 
+use proq_lib::lane::Project;
+use proq_lib::lane::errors::error;
+use proq_lib::lane::inspection::list::LaneView;
+
 use super::conflicts::LaneConflicts;
 use super::json_output::to_output;
 use super::load::load_list;
 use super::table::{distinct_title, render_table};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::terminal::ui;
-use crate::lane::Project;
-use crate::lane::errors::error;
-use crate::lane::inspection::list::LaneView;
 
 /// Returns the list of a repository as JSON.
 pub(crate) fn list_json(project: &Project, all: bool) -> Result<serde_json::Value, Failure> {

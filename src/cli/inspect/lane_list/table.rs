@@ -1,14 +1,15 @@
 //! The table of lanes, also while its data is still loading.
 
+use proq_lib::lane::inspection::list::LaneView;
+use proq_lib::merge::comparison::forecast::report;
+use proq_lib::merge::comparison::forecast::report::Forecast;
+use proq_store::base::clock::now;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::run::RunSummary;
+
 use super::conflicts::LaneConflicts;
 use super::data::{LaneList, StoredInfo, is_previewed, missing_parts};
 use crate::cli::terminal::{table, ui, usage};
-use crate::lane::inspection::list::LaneView;
-use crate::merge::comparison::forecast::report;
-use crate::merge::comparison::forecast::report::Forecast;
-use crate::store::base::clock::now;
-use crate::store::records::lane::AnyLane;
-use crate::store::records::run::RunSummary;
 
 /// Index of the conflicts column.
 const CONFLICTS_COLUMN: usize = 5;

@@ -2,23 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::agent::task_loop::loop_status;
-use crate::agent::task_loop::loop_status::LoopStatus;
+use proq_lib::agent::task_loop::loop_status;
+use proq_lib::agent::task_loop::loop_status::LoopStatus;
+use proq_lib::lane::Project;
+use proq_lib::lane::inspection::list::LaneView;
+use proq_lib::lane::messages::inbox;
+use proq_store::base::record::Record;
+use proq_store::paths::layout::Layout;
+use proq_store::records::agent::ReportRecord;
+use proq_store::records::check::FailedCheckRecord;
+use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::message::MessageRecord;
+use proq_store::records::run::RunRecord;
+
 use crate::cli::invocation::failure::Failure;
 use crate::cli::runs::guest_lane_output;
 use crate::cli::terminal::usage;
-use crate::lane::Project;
-use crate::lane::inspection::list::LaneView;
-use crate::lane::messages::inbox;
-use crate::store::base::record::Record;
-use crate::store::paths::layout::Layout;
-use crate::store::records::agent::ReportRecord;
-use crate::store::records::check::FailedCheckRecord;
-use crate::store::records::conflict::{ConflictRecord, ResolutionRecord};
-use crate::store::records::lane::AnyLane;
-use crate::store::records::lane_state::LaneState;
-use crate::store::records::message::MessageRecord;
-use crate::store::records::run::RunRecord;
 
 /// Everything that `git proq show` prints about a lane, apart from the record of the lane itself.
 pub(crate) struct LaneDetails {
@@ -51,7 +52,7 @@ impl LaneDetails {
         let is_check_current = lane.state == LaneState::CheckFailed
             && view.is_none_or(|view| view.state == LaneState::CheckFailed);
         Ok(LaneDetails {
-            task: crate::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
+            task: proq_base::regular_file::read_store_text(dir.join("task.md")).unwrap_or_default(),
             runs: load_runs(&dir, lane.attempt)?,
             task_loop: loop_status::read_status(&dir, lane)?,
             waiting: inbox::pending_messages(&dir)?.into_iter().map(|pending| pending.record).collect(),

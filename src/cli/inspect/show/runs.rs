@@ -1,13 +1,14 @@
 //! The runs of a lane as `git proq show` prints them, and the messages that are pending for its agent.
 
+use proq_base::run_class::RunClass;
+use proq_store::records::agent::Activity;
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::message::MessageRecord;
+use proq_store::records::run::RunRecord;
+use proq_store::records::step_run::StepPhase;
+
 use super::lane_details::LaneDetails;
 use crate::cli::terminal::{ui, usage};
-use crate::run_class::RunClass;
-use crate::store::records::agent::Activity;
-use crate::store::records::lane_state::LaneState;
-use crate::store::records::message::MessageRecord;
-use crate::store::records::run::RunRecord;
-use crate::store::records::step_run::StepPhase;
 
 /// Prints the outcome, reason and usage of each run, then the messages that are still pending.
 pub(crate) fn print_runs(

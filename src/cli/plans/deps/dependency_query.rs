@@ -2,6 +2,18 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_lib::swarm::planner::agent_query::AgentQuery;
+use proq_lib::swarm::planner::draft_error::DraftError;
+use proq_lib::swarm::planner::draft_session::AnswerOutcome;
+use proq_lib::swarm::planner::missing_needs::MissingNeedsSearch;
+use proq_lib::swarm::planner::proposed_needs;
+use proq_plan::plan_source;
+use proq_plan::plan_source::LoadedPlan;
+use proq_store::records::draft::ProposalsRecord;
+use proq_store::records::lane::{AnyLane, LanePurpose};
+use proq_store::records::lane_state::LaneState;
 
 use crate::cli::arguments::candidates::agent_names;
 use crate::cli::arguments::plan_source::PlanSource;
@@ -12,18 +24,6 @@ use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::runs::answer_loop::{AnswerHandler, follow_until_answered};
 use crate::cli::terminal::usage;
-use crate::lane::Project;
-use crate::store::records::draft::ProposalsRecord;
-use crate::store::records::lane::{AnyLane, LanePurpose};
-use crate::store::records::lane_state::LaneState;
-use crate::swarm::planner::agent_query::AgentQuery;
-use crate::swarm::planner::draft_error::DraftError;
-use crate::swarm::planner::draft_session::AnswerOutcome;
-use crate::swarm::planner::missing_needs::MissingNeedsSearch;
-use crate::swarm::planner::proposed_needs;
-use crate::swarm::plans::plan_source;
-use crate::swarm::plans::plan_source::LoadedPlan;
-use crate::terminal_text;
 
 /// What is asked of an agent.
 #[derive(Debug, Args)]

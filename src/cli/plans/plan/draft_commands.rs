@@ -1,5 +1,13 @@
 //! The actions of `git proq plan` on drafts: save, approve, and what an agent is prompted for.
 
+use proq_base::explain::Exit;
+use proq_lib::lane::Project;
+use proq_lib::swarm::planner::draft_error::DraftError;
+use proq_lib::swarm::planner::draft_session;
+use proq_lib::swarm::planner::drafts;
+use proq_lib::swarm::planner::drafts::Draft;
+use proq_plan::toml_plan::write;
+
 use super::plan_file;
 use super::plan_file::{OutputFile, save_draft};
 use super::{draft_conversation, draft_list};
@@ -8,13 +16,6 @@ use crate::cli::invocation::confirm::{cannot_prompt_user, confirm};
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::plans::plan_args::PlanArgs;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::swarm::planner::draft_error::DraftError;
-use crate::swarm::planner::draft_session;
-use crate::swarm::planner::drafts;
-use crate::swarm::planner::drafts::Draft;
-use crate::swarm::plans::toml_plan::write;
 
 pub(crate) fn run(session: &CommandContext, args: &PlanArgs) -> CommandResult {
     let draft_args = &args.draft_args;
@@ -60,7 +61,7 @@ fn save_plan(
         target.write(session, project, &text)?
     };
     if session.ui.json {
-        session.ui.print_json(serde_json::json!({ "saved": crate::store::paths::path_form::to_text(&path) }));
+        session.ui.print_json(serde_json::json!({ "saved": proq_store::paths::path_form::to_text(&path) }));
     } else {
         session.ui.print_line(format!("wrote {}", args.draft_args.target_text()));
         session.ui.hint(format!("see what it comes to: git proq plan {}", args.draft_args.target_text()));

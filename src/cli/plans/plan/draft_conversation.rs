@@ -2,6 +2,21 @@
 
 use std::path::Path;
 
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_lib::swarm::planner::agent_query;
+use proq_lib::swarm::planner::agent_query::AgentQuery;
+use proq_lib::swarm::planner::draft_error::DraftError;
+use proq_lib::swarm::planner::draft_session;
+use proq_lib::swarm::planner::draft_session::{AnswerOutcome, DraftRequest, DraftSession};
+use proq_lib::swarm::planner::drafts;
+use proq_lib::swarm::planner::drafts::Draft;
+use proq_lib::swarm::planner::prompt::SourceFile;
+use proq_plan::plan::Plan;
+use proq_plan::plan_diff::{PlanChange, diff_plans};
+use proq_store::records::lane::{AnyLane, LanePurpose};
+use proq_store::records::lane_state::LaneState;
 use serde::Serialize;
 
 use super::draft_list::DraftRow;
@@ -16,21 +31,6 @@ use crate::cli::plans::plan_args::PlanArgs;
 use crate::cli::plans::plan_view::compute_view;
 use crate::cli::runs::answer_loop::{AnswerHandler, follow_until_answered};
 use crate::cli::terminal::{ui, usage};
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::store::records::lane::{AnyLane, LanePurpose};
-use crate::store::records::lane_state::LaneState;
-use crate::swarm::planner::agent_query;
-use crate::swarm::planner::agent_query::AgentQuery;
-use crate::swarm::planner::draft_error::DraftError;
-use crate::swarm::planner::draft_session;
-use crate::swarm::planner::draft_session::{AnswerOutcome, DraftRequest, DraftSession};
-use crate::swarm::planner::drafts;
-use crate::swarm::planner::drafts::Draft;
-use crate::swarm::planner::prompt::SourceFile;
-use crate::swarm::plans::plan::Plan;
-use crate::swarm::plans::plan_diff::{PlanChange, diff_plans};
-use crate::terminal_text;
 
 /// Maximum size of the file given with `--from`, in bytes.
 const MAX_SOURCE_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -125,7 +125,7 @@ pub(crate) fn change_draft(
 /// Reads the file given with `--from`.
 fn read_source_file(session: &CommandContext, file: &Path) -> Result<SourceFile, Failure> {
     let unreadable = |source| UsageError::Unreadable { path: file.to_owned(), source };
-    let bytes = crate::regular_file::read_user_file(&session.dir.join(file), MAX_SOURCE_FILE_BYTES)
+    let bytes = proq_base::regular_file::read_user_file(&session.dir.join(file), MAX_SOURCE_FILE_BYTES)
         .map_err(unreadable)?;
     let is_text = |text: &String| !text.contains('\0');
     let text = String::from_utf8(bytes).ok().filter(is_text);
@@ -221,7 +221,7 @@ fn finish_draft<'a>(
         None => None,
     };
     if session.ui.json {
-        let saved = saved.map(|path| crate::store::paths::path_form::to_text(&path));
+        let saved = saved.map(|path| proq_store::paths::path_form::to_text(&path));
         return print_json(session, project, args, &draft, (&changed, saved));
     }
     show_draft(session, project, args, &draft, &changed)?;

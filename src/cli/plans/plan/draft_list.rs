@@ -1,16 +1,16 @@
 //! The list of drafts, `git proq plan --drafts`.
 
+use proq_base::explain::Exit;
+use proq_base::terminal_text;
+use proq_lib::swarm::planner::draft_session;
+use proq_lib::swarm::planner::drafts;
+use proq_lib::swarm::planner::drafts::Draft;
+use proq_store::base::clock::Moment;
+use proq_store::records::draft::RunCosts;
 use serde::Serialize;
 
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::terminal::{table, ui, usage};
-use crate::explain::Exit;
-use crate::store::base::clock::Moment;
-use crate::store::records::draft::RunCosts;
-use crate::swarm::planner::draft_session;
-use crate::swarm::planner::drafts;
-use crate::swarm::planner::drafts::Draft;
-use crate::terminal_text;
 
 /// JSON output about a draft.
 #[derive(Serialize)]
@@ -100,7 +100,7 @@ pub(crate) fn run(session: &CommandContext) -> CommandResult {
             row.tasks.to_string(),
             terminal_text::escape_line(&row.agent),
             row.costs.cost.map_or_else(|| "-".to_owned(), usage::cost_text),
-            ui::short_duration(crate::store::base::clock::now().duration_since(row.updated)),
+            ui::short_duration(proq_store::base::clock::now().duration_since(row.updated)),
             terminal_text::escape_line(
                 row.goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default(),
             ),

@@ -1,9 +1,9 @@
 //! JSON output of `git proq plan --json`.
 
+use proq_plan::plan::{PhaseOrder, Progress, Size};
 use serde::Serialize;
 
 use crate::cli::plans::plan_view::PlanView;
-use crate::swarm::plans::plan::{PhaseOrder, Progress, Size};
 
 #[derive(Serialize)]
 pub(crate) struct PlanOutput {
@@ -147,7 +147,7 @@ pub(crate) fn build_output(view: &PlanView<'_>) -> PlanOutput {
             .overlaps
             .iter()
             .filter(|overlap| view.sharing.lane_root(overlap.tasks[0]) == lane[0]);
-        let file_overlap = |overlap: &crate::swarm::plans::lane_sharing::FileOverlap| FileOverlap {
+        let file_overlap = |overlap: &proq_plan::lane_sharing::FileOverlap| FileOverlap {
             tasks: overlap.tasks.map(|task| view.task_name(task)),
             globs: overlap.globs.clone(),
         };
@@ -199,14 +199,14 @@ fn time_estimate(view: &PlanView<'_>) -> TimeEstimate {
     }
 }
 
-fn phase_output(phase: &crate::swarm::plans::plan::Phase) -> Phase {
-    let group_output = |group: &crate::swarm::plans::plan::Group| Group {
+fn phase_output(phase: &proq_plan::plan::Phase) -> Phase {
+    let group_output = |group: &proq_plan::plan::Group| Group {
         theme: group.theme.clone(),
         rationale: group.rationale.clone(),
         agent: group.agent.clone(),
         model: group.model.clone(),
         prompt: group.prompt.clone(),
-        tasks: group.tasks.iter().map(crate::swarm::plans::plan::Task::name).collect(),
+        tasks: group.tasks.iter().map(proq_plan::plan::Task::name).collect(),
     };
     Phase {
         title: phase.title.clone(),
@@ -217,7 +217,7 @@ fn phase_output(phase: &crate::swarm::plans::plan::Phase) -> Phase {
 
 fn task_outputs(view: &PlanView<'_>) -> Vec<Task> {
     let waves = view.waves_by_task();
-    let task_output = |(position, entry): (usize, &crate::swarm::plans::plan::PlanTask<'_>)| {
+    let task_output = |(position, entry): (usize, &proq_plan::plan::PlanTask<'_>)| {
         let task = entry.task;
         Task {
             name: task.name(),

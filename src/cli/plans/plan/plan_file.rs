@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_lib::swarm::planner::draft_error::DraftError;
+use proq_lib::swarm::planner::drafts::Draft;
+use proq_store::base::atomic::{create_private_dir, write_in_existing_dir};
+use proq_store::base::id::new_id;
+
 use crate::cli::invocation::context::CommandContext;
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::plans::plan_args::PlanArgs;
-use crate::lane::Project;
-use crate::store::base::atomic::{create_private_dir, write_in_existing_dir};
-use crate::store::base::id::new_id;
-use crate::swarm::planner::draft_error::DraftError;
-use crate::swarm::planner::drafts::Draft;
-use crate::terminal_text;
 
 /// File that a plan will be written to.
 pub(crate) struct OutputFile {

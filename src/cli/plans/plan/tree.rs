@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 
 use console::style;
+use proq_base::terminal_text;
+use proq_plan::plan::{PhaseOrder, PlanTask};
 
 use crate::cli::plans::plan_text::{lanes_text, push_list, push_shared_lanes};
 use crate::cli::plans::plan_view::PlanView;
 use crate::cli::terminal::ui;
-use crate::swarm::plans::plan::{PhaseOrder, PlanTask};
-use crate::terminal_text;
 
 /// Renders the tree, with `header` above it and a summary below it.
 pub(crate) fn render(view: &PlanView<'_>, header: &[String]) -> String {

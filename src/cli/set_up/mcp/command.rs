@@ -1,6 +1,7 @@
 //! Arguments of `git proq mcp`, and the server loop, which runs until the agent closes its end.
 
 use clap::Args;
+use proq_base::explain::Exit;
 use rmcp::ServiceExt;
 
 use super::server::Server;
@@ -9,7 +10,6 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
-use crate::explain::Exit;
 
 /// Serve an agent tools over MCP, on standard input and output
 ///

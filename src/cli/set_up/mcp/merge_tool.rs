@@ -5,6 +5,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use proq_base::config::settings::Uncommitted;
+use proq_base::diagnostics::Listener;
+use proq_git::status::status_query;
+use proq_lib::lane;
+use proq_lib::lane::Project;
 use rmcp::model::CallToolResult;
 use rmcp::schemars;
 use serde::Deserialize;
@@ -13,11 +18,6 @@ use serde_json::{Value, json};
 use super::command_line::CommandLine;
 use super::server::Server;
 use super::tool_call::{error_result, failure_text, text_result, tool_result};
-use crate::config::settings::Uncommitted;
-use crate::diagnostics::Listener;
-use crate::git::status::status_query;
-use crate::lane;
-use crate::lane::Project;
 
 /// What is to land.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]

@@ -1,11 +1,11 @@
 //! A tool call: starts the git-proq program, and converts its output to a tool result.
 
+use proq_base::process::command_builder::CommandBuilder;
+use proq_base::process::run_async::CapturedOutput;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use super::server::Server;
-use crate::process::command_builder::CommandBuilder;
-use crate::process::run_async::CapturedOutput;
 
 /// Maximum size of a tool result, in bytes. More would use up the agent's context without informing it.
 const MAX_OUTPUT_BYTES: usize = 96 * 1024;

@@ -3,23 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use proq_base::explain::Exit;
+use proq_base::process::command_builder::CommandBuilder;
+use proq_lib::agent::launch::overseer::{Overseer, OverseerCommand, OverseerOptions};
+use proq_lib::lane::Project;
+use proq_store::base::clock::now;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::{LockName, WaitLimit};
+use proq_store::records::agent::OverseerRecord;
 use serde::Serialize;
 
 use super::initial_prompt;
-use crate::agent::launch::overseer::{Overseer, OverseerCommand, OverseerOptions};
 use crate::cli::invocation::caller;
 use crate::cli::invocation::context::{CommandContext, CommandResult};
 use crate::cli::invocation::failure::Failure;
 use crate::cli::invocation::program_path::current_program_path;
 use crate::cli::invocation::usage_error::UsageError;
 use crate::cli::set_up::mcp::lane_tools::TOOLS_WITHOUT_CONFIRMATION;
-use crate::explain::Exit;
-use crate::lane::Project;
-use crate::process::command_builder::CommandBuilder;
-use crate::store::base::clock::now;
-use crate::store::base::record::Record;
-use crate::store::locks::lock::{LockName, WaitLimit};
-use crate::store::records::agent::OverseerRecord;
 
 /// Start an agent that supervises all lanes
 ///
@@ -162,7 +162,7 @@ fn run_agent(
     }
     let status = start.run_on_terminal();
     // A Ctrl-C during the run was meant for the agent.
-    crate::interrupt::clear_signal();
+    proq_base::interrupt::clear_signal();
     Ok(status?.code())
 }
 

@@ -1,11 +1,12 @@
 //! First prompt to a supervising agent: the state of the lanes, its tools and its rules.
 
+use proq_base::terminal_text;
+use proq_lib::lane::Project;
+use proq_store::base::record::Record;
+use proq_store::records::agent::ReportRecord;
+
 use crate::cli::inspect::lane_list::summary;
 use crate::cli::invocation::failure::Failure;
-use crate::lane::Project;
-use crate::store::base::record::Record;
-use crate::store::records::agent::ReportRecord;
-use crate::terminal_text;
 
 /// Maximum number of lanes in the prompt. The tools list all of them.
 const MAX_LANES_LISTED: usize = 40;

@@ -1,0 +1,427 @@
+//! Configuration layers: built-in, repository, user, git, environment. Later layers override earlier ones.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::key::Key;
+use super::keys::KEYS;
+use super::value_format::ValueFormat;
+use crate::explain::{Exit, Explain, rename_command};
+use crate::regular_file;
+use crate::regular_file::LinkPolicy;
+
+/// Layer that a value comes from, weakest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The built-in default.
+    Default,
+    /// `proq.toml` in the repository: its path in the main checkout, or `BRANCH:proq.toml` in a commit.
+    Repository(PathBuf),
+    /// The user's own configuration file.
+    User(PathBuf),
+    /// `git config proq.*`.
+    Git,
+    /// An environment variable, by name.
+    Environment(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("built in"),
+            Origin::Repository(path) | Origin::User(path) => write!(f, "{}", path.display()),
+            Origin::Git => f.write_str("git config"),
+            Origin::Environment(name) => write!(f, "${name}"),
+        }
+    }
+}
+
+/// Error of loading the configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A settings file cannot be read.
+    #[error("could not read {}", path.display())]
+    Read {
+        /// Path of the settings file.
+        path: PathBuf,
+        /// I/O error of the read.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A settings file is not TOML.
+    #[error("{} is not valid TOML", path.display())]
+    Toml {
+        /// Path of the settings file.
+        path: PathBuf,
+        /// Parse error of the TOML reader.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// A value does not have the format of its key.
+    #[error("{key} = '{value}' (from {origin}) cannot be used; it takes {format}")]
+    InvalidValue {
+        /// Name of the setting.
+        key: String,
+        /// Rejected value, hidden if it is a secret.
+        value: String,
+        /// Layer that set the value, as text.
+        origin: String,
+        /// Description of the accepted format.
+        format: String,
+        /// Value that applies when the setting is not set.
+        default: &'static str,
+    },
+    /// A key that must be a table, such as `agents`, has another type.
+    #[error("{key} in {} is no table", path.display())]
+    NotATable {
+        /// Path of the settings file.
+        path: PathBuf,
+        /// Name of the table.
+        key: String,
+    },
+    /// The repository's `proq.toml` sets a key that only the user may set.
+    #[error("{} may not set {key}: only you may, for yourself", path.display())]
+    NotForRepository {
+        /// Path of the repository's file.
+        path: PathBuf,
+        /// Name of the setting or table.
+        key: String,
+    },
+}
+
+impl Explain for Error {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        vec![match self {
+            Error::Read { path, .. } | Error::Toml { path, .. } if path.is_relative() => {
+                format!("see the file, and correct it on its branch: git show '{}'", path.display()).into()
+            }
+            Error::Read { path, .. } | Error::Toml { path, .. } => {
+                format!("correct it, or set it aside: {}", rename_command(path, "broken")).into()
+            }
+            Error::InvalidValue { default, .. } => match *default {
+                "" => "correct it where it is set; without it there is none".into(),
+                default => format!("correct it where it is set; without it '{default}' counts").into(),
+            },
+            Error::NotATable { key, .. } => format!("write it as [{key}.NAME] and lines below that").into(),
+            Error::NotForRepository { key, .. } if USER_TABLES.contains(&key.as_str()) => {
+                "take it out of that file; yours is ~/.config/git-proq/config.toml".into()
+            }
+            Error::NotForRepository { key, .. } => format!(
+                "take it out of that file; to set it for yourself: git config proq.{} VALUE",
+                Key::find(key).map_or_else(|| key.clone(), Key::git_name)
+            )
+            .into(),
+        }]
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::Refused
+    }
+}
+
+/// Tables of a settings file that are not settings: agent profiles and prices. Only the user's own file may
+/// have them; the modules that use them parse them.
+const USER_TABLES: &[&str] = &["agents", "prices"];
+
+/// Merged configuration: every value that is set, its origin, and the keys that are unknown.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    values: BTreeMap<&'static str, (String, Origin)>,
+    /// Values of the repository's `proq.toml`, by key, including those that a later layer overrides.
+    repository_values: BTreeMap<&'static str, (String, Origin)>,
+    tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
+    /// Command lines of hooks, by event.
+    hooks: BTreeMap<String, (String, Origin)>,
+    /// Content of the main checkout's `proq.toml`, if it exists.
+    checkout_file_text: Option<String>,
+    unknown_keys: Vec<String>,
+    /// Number of unknown keys beyond those in `unknown_keys`.
+    unlisted_unknown_keys: usize,
+}
+
+/// Maximum number of unknown keys that are listed by name.
+const MAX_UNKNOWN_KEYS_LISTED: usize = 5;
+
+impl Layers {
+    /// Reads all layers. `git_settings` are the `proq.*` keys of git's configuration in git's order;
+    /// `env_var` returns the value of an environment variable.
+    pub fn read(
+        main_checkout: Option<&Path>,
+        user_config_dir: Option<&Path>,
+        git_settings: &[(String, String)],
+        env_var: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Layers, Error> {
+        let mut layers = Layers::default();
+        if let Some(path) = main_checkout.map(|t| t.join("proq.toml")) {
+            layers.add_file(&path, &Origin::Repository(path.clone()))?;
+        }
+        if let Some(path) = user_config_dir.map(|u| u.join("git-proq/config.toml")) {
+            layers.add_file(&path, &Origin::User(path.clone()))?;
+        }
+        for (key, value) in git_settings {
+            layers.add(key, value.clone(), Origin::Git)?;
+        }
+        for key in KEYS {
+            let name = key.env_var();
+            if let Some(value) = env_var(&name) {
+                layers.add(key.name, value, Origin::Environment(name))?;
+            }
+        }
+        Ok(layers)
+    }
+
+    /// Returns the content of the main checkout's `proq.toml`, if it exists.
+    pub fn checkout_file_text(&self) -> Option<&str> {
+        self.checkout_file_text.as_deref()
+    }
+
+    /// Returns these layers with the `verify.*` settings of a commit's `proq.toml` instead of the main
+    /// checkout's. `file` is the name and text of that file, if the commit has one.
+    ///
+    /// # Errors
+    /// Fails if the text is not valid TOML, has a bad value, or sets a key that a repository may not set.
+    pub fn with_commit_checks(&self, file: Option<(&Path, &str)>) -> Result<Layers, Error> {
+        let mut commit_layers = Layers::default();
+        if let Some((path, text)) = file {
+            commit_layers.add_text(text, path, &Origin::Repository(path.to_owned()))?;
+        }
+        let mut layers = self.clone();
+        for key in KEYS.iter().filter(|key| key.settable_by_repository && key.name.starts_with("verify.")) {
+            if matches!(self.get(key).1, Origin::Default | Origin::Repository(_)) {
+                layers.values.remove(key.name);
+                layers.values.extend(commit_layers.values.remove_entry(key.name));
+            }
+        }
+        Ok(layers)
+    }
+
+    /// Returns these layers with the `verify.*` settings that the user had set in `earlier`, and without
+    /// those that the user has set since.
+    pub fn with_user_checks_from(&self, earlier: &Layers) -> Layers {
+        let mut layers = self.clone();
+        for key in KEYS.iter().filter(|key| key.name.starts_with("verify.")) {
+            let value = match earlier.get(key).1 {
+                Origin::Default | Origin::Repository(_) => self.repository_values.get_key_value(key.name),
+                Origin::User(_) | Origin::Git | Origin::Environment(_) => {
+                    earlier.values.get_key_value(key.name)
+                }
+            };
+            layers.values.remove(key.name);
+            layers.values.extend(value.map(|(name, value)| (*name, value.clone())));
+        }
+        layers
+    }
+
+    /// Returns the value of a key and its origin.
+    pub fn get(&self, key: &Key) -> (&str, &Origin) {
+        match self.values.get(key.name) {
+            Some((value, origin)) => (value, origin),
+            None => (key.default, &Origin::Default),
+        }
+    }
+
+    /// Returns a table of the user's own file (`agents` or `prices`) and the path of that file.
+    pub fn table(&self, name: &str) -> Option<(&toml::Table, &Path)> {
+        self.tables.get(name).map(|(table, path)| (table, path.as_path()))
+    }
+
+    /// Returns the command lines to run at an event, one per line, and their origin.
+    pub fn hook_commands(&self, event: &str) -> Option<&(String, Origin)> {
+        self.hooks.get(event)
+    }
+
+    /// Returns the names of the events that have command lines.
+    pub fn hook_events(&self) -> impl Iterator<Item = &str> {
+        self.hooks.keys().map(String::as_str)
+    }
+
+    /// Returns the settings from the user's own file and git's configuration, by key. Includes hooks and
+    /// tables such as `agents`.
+    pub fn user_settings(&self) -> impl Iterator<Item = (String, Cow<'_, str>)> {
+        let values = self.values.iter().map(|(key, (text, origin))| ((*key).to_owned(), text, origin));
+        let hooks = self.hooks.iter().map(|(event, (text, origin))| (format!("hook.{event}"), text, origin));
+        // Only the user's own file may have tables.
+        let tables =
+            self.tables.iter().map(|(name, (table, _))| ((*name).to_owned(), table.to_string().into()));
+        let is_set_by_user = |origin: &Origin| matches!(origin, Origin::User(_) | Origin::Git);
+        values
+            .chain(hooks)
+            .filter(move |(.., origin)| is_set_by_user(origin))
+            .map(|(key, text, _)| (key, Cow::Borrowed(text.as_str())))
+            .chain(tables)
+    }
+
+    /// Returns the first unknown keys that are set, with their origins.
+    pub fn unknown_keys(&self) -> &[String] {
+        &self.unknown_keys
+    }
+
+    /// Returns the number of unknown keys beyond [`Layers::unknown_keys`].
+    pub fn unlisted_unknown_keys(&self) -> usize {
+        self.unlisted_unknown_keys
+    }
+
+    fn add_file(&mut self, path: &Path, origin: &Origin) -> Result<(), Error> {
+        let links = match (origin, path.parent()) {
+            (Origin::Repository(_), Some(top)) => LinkPolicy::FollowBelow(top),
+            _ => LinkPolicy::Follow,
+        };
+        let text = match regular_file::read_text(path, regular_file::MAX_SETTINGS_BYTES, links) {
+            Ok(text) => text,
+            Err(e)
+                if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+            {
+                return Ok(());
+            }
+            Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
+        };
+        self.add_text(&text, path, origin)?;
+        if matches!(origin, Origin::Repository(_)) {
+            self.checkout_file_text = Some(text);
+        }
+        Ok(())
+    }
+
+    fn add_text(&mut self, text: &str, path: &Path, origin: &Origin) -> Result<(), Error> {
+        let mut table: toml::Table =
+            toml::from_str(text).map_err(|e| Error::Toml { path: path.to_owned(), source: Box::new(e) })?;
+        self.take_user_tables(&mut table, path, origin)?;
+        let mut flat_entries = Vec::new();
+        flatten_table("", &table, &mut flat_entries);
+        for (key, value) in flat_entries {
+            let text =
+                toml_value_text(&key, value).ok_or_else(|| invalid_value(&key, value.to_string(), origin))?;
+            self.add(&key, text, origin.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Moves the [`USER_TABLES`] from a parsed file into these layers. A repository's file may not have any:
+    /// which programs exist and what they may do is the user's decision.
+    fn take_user_tables(
+        &mut self,
+        table: &mut toml::Table,
+        path: &Path,
+        origin: &Origin,
+    ) -> Result<(), Error> {
+        for name in USER_TABLES {
+            let Some(value) = table.remove(*name) else { continue };
+            if let Origin::Repository(path) = origin {
+                return Err(Error::NotForRepository { path: path.clone(), key: (*name).to_owned() });
+            }
+            let toml::Value::Table(value) = value else {
+                return Err(Error::NotATable { path: path.to_owned(), key: (*name).to_owned() });
+            };
+            self.tables.insert(name, (value, path.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, value: String, origin: Origin) -> Result<(), Error> {
+        let Some(key) = Key::find(name) else {
+            if let Some(event) = hook_event(name) {
+                return self.add_hook(event, name, value, origin);
+            }
+            if self.unknown_keys.len() == MAX_UNKNOWN_KEYS_LISTED {
+                self.unlisted_unknown_keys += 1;
+                return Ok(());
+            }
+            let suggestion = Key::closest_match(name).map(|key| match &origin {
+                Origin::Git => key.git_name(),
+                _ => key.name.to_owned(),
+            });
+            let suggestion = suggestion.map_or_else(String::new, |key| format!("; did you mean {key}?"));
+            self.unknown_keys.push(format!("{name} (from {origin}{suggestion})"));
+            return Ok(());
+        };
+        if let (Origin::Repository(path), false) = (&origin, key.settable_by_repository) {
+            return Err(Error::NotForRepository { path: path.clone(), key: key.name.to_owned() });
+        }
+        if !key.format.accepts(&value) {
+            return Err(invalid_value(name, value, &origin));
+        }
+        let previous = self.values.get(key.name).filter(|_| is_list_key(key));
+        let value = append_git_value(previous, value, &origin);
+        if matches!(origin, Origin::Repository(_)) {
+            self.repository_values.insert(key.name, (value.clone(), origin.clone()));
+        }
+        self.values.insert(key.name, (value, origin));
+        Ok(())
+    }
+
+    fn add_hook(&mut self, event: &str, name: &str, value: String, origin: Origin) -> Result<(), Error> {
+        if !ValueFormat::Commands.accepts(&value) {
+            return Err(invalid_value(name, value, &origin));
+        }
+        let value = append_git_value(self.hooks.get(event), value, &origin);
+        self.hooks.insert(event.to_owned(), (value, origin));
+        Ok(())
+    }
+}
+
+fn is_list_key(key: &Key) -> bool {
+    matches!(key.format, ValueFormat::Commands | ValueFormat::AreaFolders | ValueFormat::Patterns)
+}
+
+/// Returns the event whose commands `hook.EVENT` sets. `hook.timeout` and the like are settings.
+fn hook_event(name: &str) -> Option<&str> {
+    name.strip_prefix("hook.").filter(|event| event.contains('.') || event.starts_with("pre-"))
+}
+
+/// Combines a value with the previous one of the same key. git passes a list one value per entry; an empty
+/// value restarts the list, as for git's own lists. In other layers the later value wins.
+fn append_git_value(previous: Option<&(String, Origin)>, value: String, origin: &Origin) -> String {
+    match previous {
+        Some((previous, Origin::Git))
+            if *origin == Origin::Git && !previous.is_empty() && !value.is_empty() =>
+        {
+            format!("{previous}\n{value}")
+        }
+        _ => value,
+    }
+}
+
+/// Creates the error for a value that does not have the format of its key.
+fn invalid_value(name: &str, value: String, origin: &Origin) -> Error {
+    let key = Key::find(name);
+    let format = key.map_or(ValueFormat::Commands, |k| k.format);
+    Error::InvalidValue {
+        key: key.map_or(name, |k| k.name).to_owned(),
+        value: match format {
+            ValueFormat::SecretUrl => "(hidden)".to_owned(),
+            _ => value,
+        },
+        origin: origin.to_string(),
+        format: format.describe(),
+        default: key.map_or("", |k| k.default),
+    }
+}
+
+/// Converts a TOML value to the text that other layers would pass. Returns none for a list with items other
+/// than single lines.
+fn toml_value_text(name: &str, value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Array(items) if Key::find(name).map_or(hook_event(name).is_some(), is_list_key) => {
+            let single_line =
+                |item: &toml::Value| item.as_str().filter(|l| !l.contains('\n')).map(ToOwned::to_owned);
+            items.iter().map(single_line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
+        }
+        other => Some(other.to_string()),
+    }
+}
+
+fn flatten_table<'t>(prefix: &str, table: &'t toml::Table, out: &mut Vec<(String, &'t toml::Value)>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            toml::Value::Table(inner) => flatten_table(&key, inner, out),
+            value => out.push((key, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! What every part of git-proq uses: errors with hints, settings, processes, untrusted text.
+
+pub mod config;
+pub mod copy;
+pub mod diagnostics;
+pub mod explain;
+pub mod fail_points;
+pub mod interrupt;
+pub mod lane_name;
+pub mod markdown;
+pub mod process;
+pub mod regular_file;
+pub mod run_class;
+pub mod terminal_text;
+pub mod usage;

@@ -1,0 +1,151 @@
+//! Running a program to completion with a time limit, and capturing the start of its output.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use super::command_builder::CommandBuilder;
+use super::limited_process::ExitOutcome;
+
+/// How long to wait for remaining output after a program has exited.
+const PIPE_DRAIN_LIMIT: Duration = Duration::from_secs(2);
+
+/// Limits of a captured run.
+#[derive(Debug, Clone, Copy)]
+pub struct CaptureOptions {
+    /// Time limit of the run.
+    pub limit: Duration,
+    /// Time between TERM and KILL when the run is stopped.
+    pub grace: Duration,
+    /// Number of output bytes to keep, from the beginning.
+    pub max_bytes: usize,
+}
+
+/// Outcome and output of a captured run.
+#[derive(Debug)]
+pub struct CaptureResult {
+    /// How the program exited; otherwise why it could not be started or was stopped, as text.
+    pub outcome: Result<ExitOutcome, String>,
+    /// Output of both streams.
+    pub output: String,
+}
+
+impl CommandBuilder {
+    /// Runs the program in a new process group, with `input` on standard input, until it exits or
+    /// `should_stop` returns true. Processes that it leaves running in that group are stopped; processes that
+    /// escaped from the group are not awaited.
+    pub fn run_captured(
+        self,
+        input: Vec<u8>,
+        options: CaptureOptions,
+        should_stop: &dyn Fn() -> bool,
+    ) -> CaptureResult {
+        self.try_run_captured(input, options, should_stop)
+            .unwrap_or_else(|e| CaptureResult { outcome: Err(e), output: String::new() })
+    }
+
+    fn try_run_captured(
+        self,
+        input: Vec<u8>,
+        options: CaptureOptions,
+        should_stop: &dyn Fn() -> bool,
+    ) -> Result<CaptureResult, String> {
+        let to_text = |e: std::io::Error| e.to_string();
+        let (stdin, mut stdin_writer) = std::io::pipe().map_err(to_text)?;
+        let (stdout_reader, stdout) = std::io::pipe().map_err(to_text)?;
+        let stderr = stdout.try_clone().map_err(to_text)?;
+        let to_file = |end: OwnedFd| File::from(end);
+        let builder = self
+            .stdin(to_file(stdin.into()))
+            .with_output_files(to_file(stdout.into()), to_file(stderr.into()));
+        let mut process = builder.spawn_limited(options.limit, options.grace).map_err(|e| e.to_string())?;
+        // The program may not read its input, so another thread writes it.
+        std::thread::spawn(move || drop(stdin_writer.write_all(&input)));
+        let reader = OutputReader::start(stdout_reader, options.max_bytes);
+        let mut pause = Duration::from_millis(1);
+        let outcome = loop {
+            match process.poll() {
+                Ok(Some(outcome)) => break Ok(outcome),
+                Ok(None) if should_stop() => break Err("interrupted".to_owned()),
+                Ok(None) => {}
+                Err(e) => break Err(e.to_string()),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(40));
+        };
+        drop(process);
+        Ok(CaptureResult { outcome, output: reader.text_so_far() })
+    }
+}
+
+/// Reads the output of a program while it runs.
+struct OutputReader {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    finished: mpsc::Receiver<()>,
+}
+
+impl OutputReader {
+    fn start(mut pipe: std::io::PipeReader, max_bytes: usize) -> OutputReader {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let (done_sender, finished) = mpsc::channel::<()>();
+        let shared = Arc::clone(&bytes);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                let mut saved = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let capacity = max_bytes.saturating_sub(saved.len());
+                saved.extend_from_slice(&buffer[..count.min(capacity)]);
+            }
+            drop(done_sender);
+        });
+        OutputReader { bytes, finished }
+    }
+
+    /// Returns the complete output, or the output so far if a process that left the group still holds the
+    /// pipe.
+    fn text_so_far(&self) -> String {
+        let _finished = self.finished.recv_timeout(PIPE_DRAIN_LIMIT);
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Instant;
+
+    use super::*;
+
+    const OPTIONS: CaptureOptions =
+        CaptureOptions { limit: Duration::from_mins(1), grace: Duration::from_secs(5), max_bytes: 10 };
+
+    fn shell(script: &str) -> CommandBuilder {
+        CommandBuilder::new(Path::new("/bin/sh"), Path::new("/")).args(["-c", script])
+    }
+
+    #[test]
+    fn passes_input_and_captures_output() {
+        let result =
+            shell("cat; echo 0123456789 >&2; exit 3").run_captured(b"abc ".to_vec(), OPTIONS, &|| false);
+        assert_eq!(result.output, "abc 012345");
+        assert_eq!(result.outcome.unwrap(), ExitOutcome::Code(3));
+        assert_eq!(
+            shell("sleep 600").run_captured(Vec::new(), OPTIONS, &|| true).outcome.unwrap_err(),
+            "interrupted"
+        );
+    }
+
+    #[test]
+    fn does_not_wait_for_escaped_process_with_pipe() {
+        if !cfg!(target_os = "linux") {
+            return;
+        }
+        let started = Instant::now();
+        let result = shell("setsid sleep 30 & echo said").run_captured(Vec::new(), OPTIONS, &|| false);
+        assert_eq!(result.output, "said");
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    }
+}

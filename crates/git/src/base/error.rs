@@ -1,0 +1,352 @@
+//! Errors of git operations, worded for the user.
+
+use std::path::{Path, PathBuf};
+
+use super::failed_program::{FailedProgram, filter_error_line, first_error_line};
+use super::local_changes_hint::LocalChangesHint;
+use super::unusable::UnusableError;
+use crate::{Oid, RepoPath};
+
+/// Maximum number of paths that a one-line message lists before it counts the others.
+const MAX_PATHS_NAMED: usize = 4;
+
+/// Maximum number of characters shown of output that git-proq cannot parse.
+const MAX_OUTPUT_CHARS_SHOWN: usize = 200;
+
+/// Error from git, or from reading and changing a repository.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No git program on `PATH`.
+    #[error("git was not found on PATH")]
+    NoGit,
+    /// The git program is older than the version git-proq requires.
+    #[error("git {found} is too old; git-proq needs {needed} or newer")]
+    TooOld {
+        /// The version found.
+        found: String,
+        /// The oldest version that works.
+        needed: &'static str,
+    },
+    /// The folder is not in a repository.
+    #[error("not a git repository: {}", dir.display())]
+    NoRepository {
+        /// Folder where the search started, or the value of `GIT_DIR`.
+        dir: PathBuf,
+        /// Whether `dir` is the value of `GIT_DIR`.
+        named_by_git_dir_variable: bool,
+    },
+    /// Environment variables name a worktree and a repository that do not belong together.
+    #[error("{} is no worktree of {}, which GIT_DIR names; nothing was changed", dir.display(), git_dir.display())]
+    MismatchedGitDir {
+        /// Worktree that the variables name.
+        dir: PathBuf,
+        /// Repository that `GIT_DIR` names.
+        git_dir: PathBuf,
+    },
+    /// Another user owns the repository, and git makes no exception for it.
+    #[error("cannot use the repository at {}: git detected dubious ownership; nothing of it was read or run", dir.display())]
+    Untrusted {
+        /// Worktree of the repository, or its git directory.
+        dir: PathBuf,
+        /// Command that adds the exception.
+        advice: String,
+    },
+    /// A bare repository was discovered but not named explicitly, and git's settings require that.
+    #[error("cannot use the bare repository at {}: safe.bareRepository is 'explicit'; nothing of it was read or run", dir.display())]
+    BareNotNamedExplicitly {
+        /// Git directory of the repository.
+        dir: PathBuf,
+    },
+    /// The command needs a main checkout and the repository is bare.
+    #[error("this is a bare repository; it has no main checkout")]
+    Bare,
+    /// A git command failed.
+    #[error("`git {args}` failed: {}", first_error_line(stderr, status))]
+    Command {
+        /// Arguments, joined for display.
+        args: String,
+        /// Exit status or signal as text.
+        status: String,
+        /// Complete standard error output.
+        stderr: String,
+    },
+    /// A partial clone lacks files, and they could not be fetched.
+    #[error(
+        "{count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was changed"
+    )]
+    NotFetched {
+        /// Number of missing files.
+        count: usize,
+        /// Remote that has them.
+        remote: String,
+        /// Error of the fetch.
+        #[source]
+        source: Box<Error>,
+    },
+    /// One of the user's filters that git applies to files failed.
+    #[error(
+        "a filter that git sends files through failed: {}; nothing was changed",
+        filter_error_line(stderr)
+    )]
+    Filter {
+        /// Complete standard error output of git and the filter.
+        stderr: String,
+        /// Whether the filter is git-lfs.
+        is_lfs: bool,
+    },
+    /// Git printed output that git-proq cannot parse.
+    #[error("`git {args}` {}", describe_output(output))]
+    UnexpectedOutput {
+        /// Arguments, joined for display.
+        args: String,
+        /// Description of the fault, or the output itself; empty when git printed nothing.
+        output: String,
+    },
+    /// A revision does not resolve to a commit.
+    #[error("'{rev}' is not a commit in this repository")]
+    NoRev {
+        /// Revision that was requested.
+        rev: String,
+    },
+    /// The repository or worktree lacks something git-proq requires.
+    #[error(transparent)]
+    Unusable(UnusableError),
+    /// A file pattern is invalid.
+    #[error("'{glob}' names no files: {reason}; nothing was made")]
+    InvalidGlob {
+        /// Pattern as given.
+        glob: String,
+        /// Fault of the pattern.
+        reason: &'static str,
+    },
+    /// An object could not be read.
+    #[error("could not read {object}")]
+    Object {
+        /// Description of the object, such as `history of <id>`.
+        object: String,
+        /// Cause of the failure.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A file could not be read, written or moved.
+    #[error("could not {verb} {}", path.display())]
+    Io {
+        /// Failed action, as a verb.
+        verb: &'static str,
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause of the failure.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An index has unmerged paths.
+    #[error("{} has unmerged paths: {}", dir.display(), list_paths(paths))]
+    Unmerged {
+        /// Worktree of the index.
+        dir: PathBuf,
+        /// The unmerged paths.
+        paths: Vec<RepoPath>,
+    },
+    /// Tracked files cannot be read, so their content cannot be saved.
+    #[error("files in {} cannot be read: {}; nothing was changed", dir.display(), list_paths(paths))]
+    Unreadable {
+        /// Worktree of the files.
+        dir: PathBuf,
+        /// Unreadable files.
+        paths: Vec<RepoPath>,
+    },
+    /// Folders cannot be changed, or files cannot be removed.
+    #[error("{} cannot be changed in {}: its rights, or those of the file system, do not let you; nothing was changed", list_paths(paths), dir.display())]
+    NotWritable {
+        /// Worktree of the paths.
+        dir: PathBuf,
+        /// Folders and files that cannot be changed.
+        paths: Vec<RepoPath>,
+    },
+    /// `git replace` replaces the content of files.
+    #[error("`git replace` exchanges the content of files in {}: {}; nothing was changed", dir.display(), list_paths(paths))]
+    Replaced {
+        /// Worktree of the files.
+        dir: PathBuf,
+        /// Id of the first replaced blob.
+        oid: Oid,
+        /// Files with replaced content.
+        paths: Vec<RepoPath>,
+    },
+    /// Something that is not a regular file or symlink is at a path where git has a file.
+    #[error("in {} stands what git cannot keep where it has a file: {}; nothing was changed", dir.display(), paths.join(", "))]
+    NotAFile {
+        /// Worktree of the paths.
+        dir: PathBuf,
+        /// Descriptions of the obstructions, each with a path and what is there, such as `PATH is a socket`.
+        paths: Vec<String>,
+    },
+    /// A merge, rebase or similar operation is in progress.
+    #[error("a {operation} is under way in {}; nothing was changed", dir.display())]
+    OpenOperation {
+        /// Name of the operation, such as `merge`.
+        operation: &'static str,
+        /// Worktree of the operation.
+        dir: PathBuf,
+    },
+    /// Local changes would be overwritten.
+    #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(paths))]
+    LocalChanges {
+        /// Worktree with the changes.
+        dir: PathBuf,
+        /// Paths that both sides change.
+        paths: Vec<RepoPath>,
+        /// Hint with git commands that get the changes out of the way.
+        hint: LocalChangesHint,
+    },
+    /// Untracked or ignored files would be overwritten.
+    #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), list_paths(paths))]
+    Obstructed {
+        /// Worktree of the files.
+        dir: PathBuf,
+        /// Files that would be overwritten.
+        paths: Vec<RepoPath>,
+    },
+    /// Another process holds git's lock on this index.
+    #[error("another git command is running in {} ({} exists); nothing was changed", dir.display(), lock.display())]
+    IndexLocked {
+        /// Worktree of the index.
+        dir: PathBuf,
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// The index or its lock was replaced while git-proq held the lock.
+    #[error("the index of {} was replaced while its lock was held; it was left as it is", dir.display())]
+    IndexReplaced {
+        /// Worktree of the index.
+        dir: PathBuf,
+    },
+    /// Files changed between being checked and being moved.
+    #[error("{} changed while git-proq was at work: {}; they were put back", dir.display(), list_paths(paths))]
+    Raced {
+        /// Worktree of the files.
+        dir: PathBuf,
+        /// Files that changed.
+        paths: Vec<RepoPath>,
+    },
+    /// An operation failed, and so did restoring the files.
+    #[error("files of {} could not all be put back; those that are missing are in {}", dir.display(), saved_dir.display())]
+    RestoreFailed {
+        /// Worktree of the files.
+        dir: PathBuf,
+        /// Folder that holds the missing files.
+        saved_dir: PathBuf,
+        /// Cause of the failed restore.
+        #[source]
+        source: Box<Error>,
+    },
+    /// Another git command holds a lock that moving a ref requires.
+    #[error("'{name}' could not be moved: another git command holds {}; nothing was changed", lock.display())]
+    RefLocked {
+        /// Name of the ref.
+        name: String,
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// A ref did not have its expected value, or could not be locked.
+    #[error("'{name}' could not be moved: {reason}; nothing was changed")]
+    RefNotMoved {
+        /// Name of the ref.
+        name: String,
+        /// Message from git.
+        reason: String,
+    },
+    /// Switching HEAD in a reftable repository requires the symref commands of a newer git.
+    #[error("git {found} cannot switch branches safely in a reftable repository")]
+    NeedsSymref {
+        /// Version of git that was found.
+        found: String,
+    },
+    /// One of the user's programs failed or refused.
+    #[error(transparent)]
+    Program(FailedProgram),
+}
+
+impl Error {
+    /// Returns a function that wraps an I/O error with the failed action and the path.
+    pub fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { verb, path, source }
+    }
+
+    /// Returns a function that wraps a library error with a description of the object.
+    pub fn object<E>(description: impl Into<String>) -> impl FnOnce(E) -> Error
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let description = description.into();
+        move |e| Error::Object { object: description, source: e.into() }
+    }
+}
+
+impl Error {
+    /// Returns whether the user's own changes or programs are in the way, as opposed to a failure that may
+    /// pass.
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Error::LocalChanges { .. }
+                | Error::Obstructed { .. }
+                | Error::NotAFile { .. }
+                | Error::OpenOperation { .. }
+                | Error::Raced { .. }
+                | Error::RefNotMoved { .. }
+                | Error::Unmerged { .. }
+                | Error::NotWritable { .. }
+                | Error::Replaced { .. }
+                | Error::Unreadable { .. }
+                | Error::Program(_)
+        )
+    }
+
+    /// Returns whether a git program failed, rather than an action of git-proq itself.
+    pub fn is_git_failure(&self) -> bool {
+        matches!(self, Error::Command { .. } | Error::Program(_) | Error::Unusable(_))
+    }
+}
+
+/// Formats paths for a message: names the first few and counts the others.
+pub fn list_paths(paths: &[RepoPath]) -> String {
+    let mut out = paths.iter().take(MAX_PATHS_NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if paths.len() > MAX_PATHS_NAMED {
+        out.push_str(&format!(" and {} more", paths.len() - MAX_PATHS_NAMED));
+    }
+    out
+}
+
+/// Describes output that git-proq cannot parse, with an excerpt of it.
+fn describe_output(output: &str) -> String {
+    if output.is_empty() {
+        return "ended well and answered nothing: what it wrote was lost".to_owned();
+    }
+    let excerpt: String = output.chars().take(MAX_OUTPUT_CHARS_SHOWN).collect();
+    match output.len() - excerpt.len() {
+        0 => format!("gave an answer that is not understood: {excerpt}"),
+        more => format!("gave an answer that is not understood: {excerpt}… and {more} more bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proq_base::explain::{Exit, Explain};
+
+    #[test]
+    fn truncates_unexpected_output() {
+        let error_for =
+            |what: &str| Error::UnexpectedOutput { args: "write-tree".into(), output: what.to_owned() };
+        assert_eq!(
+            error_for("").to_string(),
+            "`git write-tree` ended well and answered nothing: what it wrote was lost"
+        );
+        assert_eq!(error_for("ab").to_string(), "`git write-tree` gave an answer that is not understood: ab");
+        let long = error_for(&"x".repeat(100_000)).to_string();
+        assert!(long.len() < 300 && long.ends_with("… and 99800 more bytes"), "{long}");
+        assert!(error_for("").exit() == Exit::Refused && error_for("ab").exit() == Exit::Refused);
+    }
+}

@@ -1,0 +1,162 @@
+//! Hints for local changes: which git commands get them out of the way, in each of their possible states.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use proq_base::explain::{shell_quote_bytes, shell_quote_path};
+
+use crate::RepoPath;
+
+/// Maximum number of paths named in a command.
+const MAX_PATHS_NAMED: usize = 4;
+
+/// Kind of commands that get local changes out of the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LocalChangesHint {
+    /// Commit or stash the changes.
+    CommitOrStash,
+    /// Commit or stash existing files with intent to add (`git add -N`): `git stash` accepts them only once
+    /// they are added.
+    IntentToAdd,
+    /// Add, and then commit or stash, existing files that the sparse checkout excludes.
+    OutsideSparse,
+    /// Stash the changes: deleted files with intent to add have nothing to commit.
+    Stash,
+    /// Rename these paths: they are in the place of tracked folders or files, and `git stash` would delete
+    /// their untracked contents.
+    Rename(Vec<RepoPath>),
+    /// Stash the changes inside these submodules.
+    StashInSubmodules(Vec<RepoPath>),
+    /// Commit the changes: `git stash` would reset these assume-unchanged files without saving their
+    /// contents.
+    Commit {
+        /// All assume-unchanged files.
+        assumed: Vec<RepoPath>,
+    },
+    /// Clear the flags of index entries that hide the changes.
+    Unflag {
+        /// Entries that are assume-unchanged.
+        assumed: Vec<RepoPath>,
+        /// Entries that are skip-worktree.
+        skipped: Vec<RepoPath>,
+    },
+}
+
+impl LocalChangesHint {
+    /// Returns whether an index flag hides some of the files from git.
+    pub fn is_flagged(&self) -> bool {
+        matches!(self, LocalChangesHint::Unflag { .. } | LocalChangesHint::Commit { .. })
+    }
+
+    /// Returns the hints with commands for the worktree at `dir`.
+    pub fn hints(&self, dir: &Path) -> Vec<Cow<'static, str>> {
+        let commit = || format!("commit them first: {} commit -am WIP", git_command_in(dir)).into();
+        match self {
+            LocalChangesHint::CommitOrStash => {
+                vec![commit(), format!("or set them aside: {} stash push", git_command_in(dir)).into()]
+            }
+            LocalChangesHint::IntentToAdd => {
+                vec![commit(), format!("or set them aside: {}", add_and_stash_command(dir)).into()]
+            }
+            LocalChangesHint::OutsideSparse => vec![
+                format!("commit them first: {0} add --sparse -u && {0} commit -m WIP", git_command_in(dir))
+                    .into(),
+                format!("or set them aside: {} stash push", git_command_in(dir)).into(),
+            ],
+            LocalChangesHint::Commit { .. } => vec![commit()],
+            LocalChangesHint::Stash
+            | LocalChangesHint::Rename(_)
+            | LocalChangesHint::StashInSubmodules(_)
+            | LocalChangesHint::Unflag { .. } => {
+                vec![self.stash_hint(dir)]
+            }
+        }
+    }
+
+    /// Returns the hint that creates no commit.
+    pub fn stash_hint(&self, dir: &Path) -> Cow<'static, str> {
+        match self {
+            LocalChangesHint::CommitOrStash | LocalChangesHint::OutsideSparse | LocalChangesHint::Stash => {
+                format!("set them aside first: {} stash push", git_command_in(dir)).into()
+            }
+            LocalChangesHint::IntentToAdd => {
+                format!("set them aside first: {}", add_and_stash_command(dir)).into()
+            }
+            LocalChangesHint::Rename(paths) => {
+                let commands: Vec<String> =
+                    paths.iter().take(MAX_PATHS_NAMED).map(|path| rename_command(dir, path)).collect();
+                format!(
+                    "git would remove what it does not track there; give it another name: {}",
+                    commands.join(" && ")
+                )
+                .into()
+            }
+            LocalChangesHint::StashInSubmodules(paths) => {
+                let stash_command = |path: &RepoPath| {
+                    format!("{} stash push --include-untracked", git_command_in(&path.to_fs_path(dir)))
+                };
+                let commands: Vec<String> = paths.iter().take(MAX_PATHS_NAMED).map(stash_command).collect();
+                format!("set them aside in the submodule: {}", commands.join(" && ")).into()
+            }
+            LocalChangesHint::Commit { assumed } => format!(
+                "git was told not to look at all files; have it look again: {}",
+                unflag_commands(dir, assumed, &[])
+            )
+            .into(),
+            LocalChangesHint::Unflag { assumed, skipped } => {
+                let commands = unflag_commands(dir, assumed, skipped);
+                format!("git was told not to look at them; have it look again: {commands}").into()
+            }
+        }
+    }
+}
+
+/// Returns the command that renames the file at `path` to an unused name.
+fn rename_command(dir: &Path, path: &RepoPath) -> String {
+    let from = path.to_fs_path(dir);
+    let with_suffix = |suffix: String| {
+        let mut name = from.clone().into_os_string();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    let suffixes = std::iter::once(".mine".to_owned()).chain((2..).map(|n| format!(".mine-{n}")));
+    let unused = suffixes.map(with_suffix).find(|to| to.symlink_metadata().is_err());
+    format!(
+        "mv {} {}",
+        shell_quote_path(&from),
+        shell_quote_path(&unused.unwrap_or_else(|| with_suffix(".mine".to_owned())))
+    )
+}
+
+/// Returns the commands that clear flags of index entries.
+fn unflag_commands(dir: &Path, assumed: &[RepoPath], skipped: &[RepoPath]) -> String {
+    let flag_options = [("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)];
+    let command = |(option, paths): &(&str, &[RepoPath])| {
+        let quoted_paths: Vec<String> =
+            paths.iter().take(MAX_PATHS_NAMED).map(|p| shell_word(p.as_bytes())).collect();
+        let separator = if paths.iter().take(MAX_PATHS_NAMED).any(|p| p.as_bytes().starts_with(b"-")) {
+            "-- "
+        } else {
+            ""
+        };
+        format!("{} update-index {option} {separator}{}", git_command_in(dir), quoted_paths.join(" "))
+    };
+    let commands: Vec<String> =
+        flag_options.iter().filter(|(_, paths)| !paths.is_empty()).map(command).collect();
+    commands.join(" && ")
+}
+
+/// Returns the command that adds files with intent to add, and stashes them.
+fn add_and_stash_command(dir: &Path) -> String {
+    format!("{0} add -u && {0} stash push", git_command_in(dir))
+}
+
+/// Returns the start of a git command that runs in this folder.
+fn git_command_in(dir: &Path) -> String {
+    format!("git -C {}", shell_quote_path(dir))
+}
+
+/// Quotes a word for a shell.
+fn shell_word(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&shell_quote_bytes(bytes)).into_owned()
+}

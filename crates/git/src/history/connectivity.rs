@@ -1,0 +1,85 @@
+//! Connectivity check: whether all objects that a commit adds exist.
+
+use std::collections::HashSet;
+
+use gix::ObjectId;
+
+use crate::repository::tree_reader::TreeReader;
+use crate::{Error, Oid, Repo};
+
+/// Maximum number of commits checked in process. For more, git's start-up time does not matter.
+const MAX_COMMITS_CHECKED: usize = 500;
+
+impl Repo {
+    /// Fails when an object of `tip` that `base` lacks is missing. `base` is assumed to be complete.
+    ///
+    /// # Errors
+    /// Fails with the message of `git rev-list --objects` about the missing object.
+    pub fn require_connected(&self, tip: Oid, base: Oid) -> Result<(), Error> {
+        if self.is_connected(tip, base).unwrap_or(false) {
+            return Ok(());
+        }
+        self.git()
+            .args(["rev-list", "--objects", "--quiet"])
+            .args([tip.to_string(), "--not".to_owned(), base.to_string()])
+            .run()
+            .map(drop)
+    }
+
+    /// Returns whether all objects surely exist, without starting git. An entry of a commit's tree is either
+    /// in its first parent's tree, which is complete, or new, and then searched for on disk. Commits and
+    /// trees may come from memory: those were complete when they were read or written.
+    fn is_connected(&self, tip: Oid, base: Oid) -> Result<bool, Error> {
+        let describe_object = || format!("history of {}", tip.short());
+        if self.has_altered_history()? {
+            return Ok(false);
+        }
+        let (reader, mut new_objects) = (self.tree_reader(), HashSet::new());
+        let walk = self
+            .gix
+            .rev_walk([tip.0])
+            .with_hidden([base.0])
+            .all()
+            .map_err(Error::object(describe_object()))?;
+        for (n, step) in walk.enumerate() {
+            let step = step.map_err(Error::object(describe_object()))?;
+            let Some(parent) = step.parent_ids.first() else { return Ok(false) };
+            if n == MAX_COMMITS_CHECKED {
+                return Ok(false);
+            }
+            let (before, after) = (self.tree_of(Oid(*parent))?.0, self.tree_of(Oid(step.id))?.0);
+            new_objects.insert(step.id);
+            if before != after && new_objects.insert(after) {
+                collect_new_objects(reader, Some(before), after, &mut new_objects)?;
+            }
+        }
+        Ok(new_objects.iter().all(|id| self.gix.has_object(id)))
+    }
+}
+
+/// Collects the ids of all items of the tree `after` that the tree `before` does not have at the same path,
+/// subtrees included. Commits of submodules are left out.
+fn collect_new_objects(
+    reader: &TreeReader,
+    before: Option<ObjectId>,
+    after: ObjectId,
+    new_objects: &mut HashSet<ObjectId>,
+) -> Result<(), Error> {
+    let old_items = before.map(|id| reader.tree(id)).transpose()?;
+    for (name, item) in reader.tree(after)?.iter() {
+        let old_item = old_items.as_ref().and_then(|items| items.get(name));
+        if old_item == Some(item) || item.mode.is_commit() {
+            continue;
+        }
+        new_objects.insert(item.id);
+        if item.is_tree() {
+            collect_new_objects(
+                reader,
+                old_item.filter(|old| old.is_tree()).map(|old| old.id),
+                item.id,
+                new_objects,
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Application of one commit on top of another in memory: a rebase step without a checkout.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use gix::bstr::BString;
+
+use super::tree_merge::merge_trees;
+use crate::repository::objects::TempObjectStore;
+use crate::{Error, Oid, Repo, RepoPath};
+
+/// Outcome of applying a commit on top of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PickOutcome {
+    /// The new commit and its tree.
+    Commit(Oid, Oid),
+    /// The target already contains all changes of the commit.
+    Empty,
+    /// The commit conflicts in these paths.
+    Conflict(Vec<RepoPath>),
+}
+
+/// Commit and its parents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitWithParents {
+    /// Id of the commit.
+    pub id: Oid,
+    /// Parents of the commit, in order.
+    pub parents: Vec<Oid>,
+}
+
+/// Parts of a commit that a change of its parent preserves.
+struct CommitMetadata {
+    author: gix::actor::Signature,
+    message: BString,
+    encoding: Option<BString>,
+}
+
+/// Applies the changes from `parent` to `commit` on top of `onto`, whose tree is `tree`. The new commit has
+/// the same author, date and message; the user is its committer, and it is signed if `commit.gpgSign` is set.
+/// With `temp_store`, nothing is written to the repository and nothing is signed.
+///
+/// # Errors
+/// Fails if an object cannot be read, or git cannot merge.
+pub fn pick(
+    repo: &Repo,
+    (parent, commit): (Oid, Oid),
+    (onto, tree): (Oid, Oid),
+    scratch: &Path,
+    temp_store: Option<&TempObjectStore>,
+) -> Result<PickOutcome, Error> {
+    let merged =
+        merge_trees(repo, (repo.tree_of(parent)?, tree, repo.tree_of(commit)?), scratch, temp_store)?;
+    if !merged.is_clean {
+        return Ok(PickOutcome::Conflict(merged.conflicted_paths()));
+    }
+    if merged.tree == tree {
+        return Ok(PickOutcome::Empty);
+    }
+    let metadata = CommitMetadata::read(repo, commit)?;
+    metadata.write_commit(repo, merged.tree, onto, temp_store).map(|id| PickOutcome::Commit(id, merged.tree))
+}
+
+impl CommitMetadata {
+    fn read(repo: &Repo, commit: Oid) -> Result<CommitMetadata, Error> {
+        let label = || format!("commit {}", commit.short());
+        let found = repo.gix.find_commit(commit.0).map_err(Error::object(label()))?;
+        let decoded = found.decode().map_err(Error::object(label()))?;
+        let author = decoded.author().map_err(Error::object(label()))?;
+        Ok(CommitMetadata {
+            author: author.to_owned().map_err(Error::object(label()))?,
+            message: decoded.message.to_owned(),
+            encoding: decoded.encoding.map(ToOwned::to_owned),
+        })
+    }
+
+    fn write_commit(
+        self,
+        repo: &Repo,
+        tree: Oid,
+        parent: Oid,
+        temp_store: Option<&TempObjectStore>,
+    ) -> Result<Oid, Error> {
+        let sign = repo.setting_bool("commit.gpgSign") == Some(true) && temp_store.is_none();
+        if let (false, None, Some((_, committer))) = (sign, temp_store, repo.author_and_committer()) {
+            return repo.write_durably(&gix::objs::Commit {
+                tree: tree.0,
+                parents: std::iter::once(parent.0).collect(),
+                author: self.author,
+                committer,
+                encoding: self.encoding,
+                message: self.message,
+                extra_headers: Vec::new(),
+            });
+        }
+        let encoding = self.encoding.map_or_else(|| "UTF-8".into(), |name| name.to_string());
+        let mut call = repo.git().arg("-c").arg(format!("i18n.commitEncoding={encoding}"));
+        let date = format!("@{} {}", self.author.time.seconds, format_utc_offset(self.author.time.offset));
+        call = TempObjectStore::redirect_writes(temp_store, call)
+            .env("GIT_AUTHOR_NAME", OsStr::from_bytes(&self.author.name))
+            .env("GIT_AUTHOR_EMAIL", OsStr::from_bytes(&self.author.email))
+            .env("GIT_AUTHOR_DATE", date)
+            .arg("commit-tree");
+        call = if sign { call.arg("-S") } else { call };
+        call = call.args(["-p", &parent.to_string(), "-F", "-", &tree.to_string()]);
+        call.input(Vec::from(self.message)).mutating().durable().run_for_id()
+    }
+}
+
+/// Formats a UTC offset in seconds as git does: `+0130`.
+fn format_utc_offset(seconds: i32) -> String {
+    let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
+    format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
+}
+
+impl Repo {
+    /// Returns the commits of `tip` that `base` lacks, each after its parents. The base may exist only in
+    /// `temp_store`.
+    pub fn commits_since(
+        &self,
+        base: Oid,
+        tip: Oid,
+        temp_store: Option<&TempObjectStore>,
+    ) -> Result<Vec<CommitWithParents>, Error> {
+        let call = TempObjectStore::redirect_writes(temp_store, self.git()).args([
+            "rev-list",
+            "--reverse",
+            "--topo-order",
+            "--parents",
+        ]);
+        let out = call.args([format!("{base}..{tip}"), "--".to_owned()]).run()?;
+        let parse_line = |line: &[u8]| {
+            let mut ids = line.split(|b| *b == b' ').filter_map(Oid::from_hex);
+            Some(CommitWithParents { id: ids.next()?, parents: ids.collect() })
+        };
+        Ok(out.stdout.split(|b| *b == b'\n').filter_map(parse_line).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_utc_offset;
+
+    #[test]
+    fn formats_utc_offset_as_git_does() {
+        assert_eq!(format_utc_offset(0), "+0000");
+        assert_eq!(format_utc_offset(5400), "+0130");
+        assert_eq!(format_utc_offset(-12_600), "-0330");
+    }
+}

@@ -1,0 +1,7 @@
+//! References: reading, transactions, reflogs, new branches and stale lock files.
+
+pub mod new_branch;
+pub mod ref_transaction;
+pub mod reflog;
+pub mod refs;
+pub mod stale_locks;

@@ -1,0 +1,306 @@
+//! Creation of a branch without starting git, by git's own protocol of lock, log and rename, if no setting,
+//! hook or name requires more than that.
+
+use std::fs::File;
+use std::io::{Result, Write};
+use std::path::{Path, PathBuf};
+
+use proq_base::fail_points;
+
+use crate::base::head::BRANCH_PREFIX;
+use crate::repository::head_file::read_head;
+use crate::repository::settings::has_build_specific_config;
+use crate::{Oid, Repo};
+
+/// Lock file of a ref, removed on drop unless it was renamed to the ref.
+struct RefLock {
+    file: File,
+    path: PathBuf,
+    is_held: bool,
+}
+
+impl RefLock {
+    fn acquire(path: PathBuf) -> Option<RefLock> {
+        let file = File::create_new(&path).ok()?;
+        Some(RefLock { file, path, is_held: true })
+    }
+
+    fn rename_to_ref(mut self, ref_path: &Path) -> Result<()> {
+        std::fs::rename(&self.path, ref_path)?;
+        self.is_held = false;
+        Ok(())
+    }
+}
+
+impl Drop for RefLock {
+    fn drop(&mut self) {
+        if self.is_held {
+            drop(std::fs::remove_file(&self.path));
+        }
+    }
+}
+
+/// Appends a line to a reflog and runs `action`. If `action` fails, the log is restored: a ref that was not
+/// created has no log, and no partial line is left that git's next line would be joined to.
+fn with_log_line(log: &Path, line: &[u8], action: impl FnOnce() -> Result<()>) -> Result<()> {
+    std::fs::create_dir_all(log.parent().unwrap_or(log))?;
+    let mut file = File::options().append(true).create(true).open(log)?;
+    let old_len = file.metadata()?.len();
+    file.write_all(line).and_then(|()| action()).or_else(|e| {
+        // An empty log would block branches below this name. Every writer of the log holds the ref's lock,
+        // and this process holds it now.
+        if old_len == 0 { std::fs::remove_file(log) } else { file.set_len(old_len) }.and(Err(e))
+    })
+}
+
+impl Repo {
+    /// Creates the branch with the full ref name `name`, which must not exist, at a commit, durably and with
+    /// `message` in its reflog. Returns `None`, without creating the branch, for cases that are left to git,
+    /// which also has the error messages.
+    pub(crate) fn create_branch_natively(&self, name: &str, new: Oid, message: &str) -> Option<()> {
+        let short = name.strip_prefix(BRANCH_PREFIX)?;
+        let has_ordinary_parts = short.split('/').all(|part| is_plain_ref_component(part.as_bytes()));
+        let is_printable = |b: u8| matches!(b, b' '..=b'~');
+        let is_logged = self.setting_text("core.logAllRefUpdates").is_none_or(|set| set == "true");
+        if !has_ordinary_parts
+            || !message.bytes().all(is_printable)
+            || !is_logged
+            || !self.has_plain_file_refs()
+        {
+            return None;
+        }
+        let kind = self.gix.find_header(new.0).ok()?.kind();
+        let common = self.common_dir();
+        // HEAD keeps a reflog too for an unborn branch that it names.
+        let head = read_head(common).ok()?;
+        if kind != gix::object::Kind::Commit || head == format!("ref: {name}") {
+            return None;
+        }
+        let mut line = format!("{} {new} ", new.null()).into_bytes();
+        self.committer()?.to_ref(&mut gix::date::parse::TimeBuf::default()).write_to(&mut line).ok()?;
+        line.extend_from_slice(format!("\t{message}\n").as_bytes());
+
+        let (ref_path, log) = (common.join(name), common.join("logs").join(name));
+        // A file where a folder is needed is a branch that conflicts with this one.
+        std::fs::create_dir_all(ref_path.parent()?).ok()?;
+        let mut lock = RefLock::acquire(common.join(format!("{name}.lock")))?;
+        // A folder contains branches below this one, or is about to be removed.
+        if ref_path.symlink_metadata().is_ok() || log.is_dir() || self.conflicts_with_packed_ref(name)? {
+            return None;
+        }
+        lock.file.write_all(format!("{new}\n").as_bytes()).and_then(|()| lock.file.sync_all()).ok()?;
+        fail_points::hit("branch.locked");
+        let publish = || {
+            fail_points::hit("branch.logged");
+            lock.rename_to_ref(&ref_path)
+        };
+        with_log_line(&log, &line, publish).ok()
+    }
+
+    /// Returns whether refs are files that git writes with ordinary permissions, and no hook is notified of
+    /// them.
+    pub(crate) fn has_plain_file_refs(&self) -> bool {
+        let config = self.gix.config_snapshot();
+        let mut sections = config.sections_by_name("extensions").into_iter().flatten();
+        let has_extensions = sections.any(|section| {
+            let body = section.body();
+            body.value_names().any(|name| name.to_lowercase() != "objectformat")
+        });
+        cfg!(target_os = "linux")
+            && config.boolean("core.bare") != Some(true)
+            && self.main_worktree().is_some()
+            && config.string("core.sharedRepository").is_none()
+            && !has_extensions
+            && !self.may_have_hook(self.command_dir(), "reference-transaction")
+            && !has_build_specific_config(self.program().path())
+            && !fail_points::is_git_forced()
+    }
+
+    /// Returns whether a packed ref has this name or one that conflicts with it; `None` if the packed refs
+    /// cannot be read.
+    fn conflicts_with_packed_ref(&self, name: &str) -> Option<bool> {
+        // A cached buffer counts as valid as long as the file's time is unchanged, even within one clock
+        // tick, so the file is read again.
+        let Some(packed_refs) = self.gix.refs.open_packed_buffer().ok()? else { return Some(false) };
+        let parent_names = name
+            .match_indices('/')
+            .map(|(at, _)| &name[..at])
+            .filter(|parent| parent.len() > BRANCH_PREFIX.len());
+        for parent in parent_names {
+            if packed_refs.try_find(parent).ok()?.is_some() {
+                return Some(true);
+            }
+        }
+        for found in packed_refs.iter_prefixed(name.into()).ok()? {
+            let found = found.ok()?;
+            let rest = &found.name.as_bstr()[name.len()..];
+            if rest.is_empty() || rest.starts_with(b"/") {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+}
+
+/// Returns whether a name is a safe component of a ref name: git then gives the worktree's admin folder the
+/// same name.
+pub(crate) fn is_plain_ref_component(name: &[u8]) -> bool {
+    let is_allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-_.".contains(b);
+    !name.is_empty()
+        && name.iter().all(is_allowed)
+        && !name.starts_with(b".")
+        && !name.ends_with(b".")
+        && !name.ends_with(b".lock")
+        && !name.windows(2).any(|pair| pair == b"..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::test_repo::TestRepo;
+
+    struct BranchFixture(TestRepo);
+
+    impl BranchFixture {
+        fn new() -> BranchFixture {
+            let fixture = BranchFixture(TestRepo::new());
+            fixture.git("config user.name a");
+            fixture.git("config user.email a@b");
+            fixture.git("commit -q --allow-empty -m x");
+            fixture
+        }
+
+        fn git(&self, args: &str) -> String {
+            self.0.run_script("repo", &format!("git {args}"))
+        }
+
+        /// Opens the repository as a new process would.
+        fn reopen_repo(&self) -> Repo {
+            Repo::discover(&self.0.top.join("repo")).unwrap()
+        }
+
+        fn tip(&self) -> Oid {
+            self.reopen_repo().ref_tip("refs/heads/main").unwrap().unwrap()
+        }
+
+        fn path_in_git_dir(&self, path: &str) -> PathBuf {
+            self.0.top.join("repo/.git").join(path)
+        }
+
+        fn creates_branch(&self, branch: &str) -> bool {
+            let name = format!("{BRANCH_PREFIX}{branch}");
+            let created =
+                self.reopen_repo().create_branch_natively(&name, self.tip(), "git-proq: spawn").is_some();
+            assert!(!self.path_in_git_dir(&format!("{name}.lock")).exists(), "{branch}");
+            created
+        }
+    }
+
+    /// Promise: new-lane/native-creation
+    #[test]
+    fn creates_same_branch_as_git() {
+        let fixture = BranchFixture::new();
+        assert!(fixture.creates_branch("lanes/one"));
+        fixture.git(&format!("update-ref -m 'git-proq: spawn' refs/heads/lanes/two HEAD {}", "0".repeat(40)));
+        let read = |path: &str| std::fs::read_to_string(fixture.path_in_git_dir(path)).unwrap();
+        assert_eq!(read("refs/heads/lanes/one"), read("refs/heads/lanes/two"));
+        let log = |name: &str| {
+            let text = read(&format!("logs/refs/heads/lanes/{name}"));
+            let (ids_and_identity, rest) = text.split_once("> ").unwrap();
+            let (time, rest) = rest.split_once(' ').unwrap();
+            assert!(time.parse::<u64>().unwrap() > 1_700_000_000);
+            format!("{ids_and_identity}> {rest}")
+        };
+        assert_eq!(log("one"), log("two"));
+        assert_eq!(fixture.git("reflog lanes/one --format=%gs"), "git-proq: spawn");
+        fixture.git("fsck");
+        fixture.git("branch -d lanes/one");
+    }
+
+    /// Promise: new-lane/native-creation
+    #[test]
+    fn leaves_taken_name_to_git() {
+        let fixture = BranchFixture::new();
+        assert!(!fixture.creates_branch("main"));
+        fixture.git("branch packed");
+        fixture.git("branch deep/er/packed");
+        fixture.git("pack-refs --all");
+        for taken in
+            ["packed", "packed/x", "packed/x/y", "deep", "deep/er", "deep/er/packed", "deep/er/packed/x"]
+        {
+            assert!(!fixture.creates_branch(taken), "{taken}");
+        }
+        fixture.git("branch loose");
+        fixture.git("branch fold/er");
+        for taken in ["loose", "loose/x", "fold"] {
+            assert!(!fixture.creates_branch(taken), "{taken}");
+        }
+        let lock = fixture.path_in_git_dir("refs/heads/held.lock");
+        std::fs::write(&lock, "").unwrap();
+        let created = fixture.reopen_repo().create_branch_natively("refs/heads/held", fixture.tip(), "x");
+        assert!(created.is_none() && lock.exists());
+        std::fs::remove_file(lock).unwrap();
+        for free in ["pack", "packed-too", "deep/e", "deep/er/packe", "held"] {
+            assert!(fixture.creates_branch(free), "{free}");
+        }
+        fixture.git("fsck");
+    }
+
+    #[test]
+    fn notices_ref_packed_since_last_read() {
+        let fixture = BranchFixture::new();
+        fixture.git("branch first");
+        fixture.git("pack-refs --all");
+        let (repo, packed) = (fixture.reopen_repo(), fixture.path_in_git_dir("packed-refs"));
+        assert_eq!(repo.ref_tip("refs/heads/first").unwrap(), Some(fixture.tip()));
+        let time = packed.metadata().unwrap().modified().unwrap();
+        fixture.git("branch second");
+        fixture.git("pack-refs --all");
+        // Simulates two writes in one tick of the clock.
+        File::options().write(true).open(&packed).unwrap().set_modified(time).unwrap();
+        assert!(repo.create_branch_natively("refs/heads/second", fixture.tip(), "x").is_none());
+    }
+
+    #[test]
+    fn failed_creation_leaves_no_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("deep/log");
+        let fails = || Err(std::io::ErrorKind::StorageFull.into());
+        assert!(with_log_line(&log, b"never\n", fails).is_err());
+        assert!(!log.exists());
+        with_log_line(&log, b"one\n", || Ok(())).unwrap();
+        assert!(with_log_line(&log, b"never\n", fails).is_err());
+        with_log_line(&log, b"two\n", || Ok(())).unwrap();
+        assert_eq!(std::fs::read(&log).unwrap(), b"one\ntwo\n");
+    }
+
+    /// Promise: new-lane/native-creation
+    #[test]
+    fn leaves_unsupported_cases_to_git() {
+        let fixture = BranchFixture::new();
+        let tip = fixture.tip();
+        for name in
+            ["refs/heads/a b", "refs/heads/.x", "refs/heads/x.lock", "refs/heads/\u{fc}", "refs/proq/x"]
+        {
+            assert!(fixture.reopen_repo().create_branch_natively(name, tip, "x").is_none(), "{name}");
+        }
+        let tree = fixture.reopen_repo().tree_of(tip).unwrap();
+        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tree, "x").is_none());
+        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tip.null(), "x").is_none());
+        assert!(fixture.reopen_repo().create_branch_natively("refs/heads/x", tip, "two\nlines").is_none());
+        for (key, value) in [
+            ("core.logAllRefUpdates", "false"),
+            ("core.sharedRepository", "group"),
+            ("extensions.worktreeConfig", "true"),
+            ("user.name", "."),
+        ] {
+            fixture.git(&format!("config {key} {value}"));
+            assert!(!fixture.creates_branch("x"), "{key}");
+            fixture.git(&format!("config --unset {key}"));
+        }
+        fixture.git("config user.name a");
+        fixture.git("symbolic-ref HEAD refs/heads/unborn");
+        assert!(!fixture.creates_branch("unborn"));
+        assert!(fixture.creates_branch("x"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Lock files that a killed git left behind: which of them belong to a dead operation, and their removal.
+//!
+//! Used only when every process of that operation has exited. Another process can have taken a lock since. A
+//! lock therefore counts as stale only under three conditions. It is empty or holds what the dead operation
+//! would have written. It was created after the operation started. It stays unchanged for as long as no
+//! living git holds a ref's lock.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::base::head::BRANCH_PREFIX;
+use crate::base::lock_file::FileId;
+use crate::{Error, Oid, Repo};
+
+/// Time that a lock must stay unchanged. git holds a ref's lock for the duration of a rename.
+const MIN_UNCHANGED_TIME: Duration = Duration::from_millis(150);
+/// Temporary files of a packed-refs file that is being rewritten.
+const PACKED_REFS_FILES: [&str; 2] = ["packed-refs.lock", "packed-refs.new"];
+
+/// Lock files that an operation may have left whose processes have all exited.
+pub(crate) struct StaleLocks<'a> {
+    repo: &'a Repo,
+    /// Start of the operation; locks from before it are not stale.
+    started_at: SystemTime,
+    /// Each lock file with the text that the dead operation would have written to it; none when that is
+    /// unknown.
+    lock_files: Vec<(PathBuf, Option<Vec<u8>>)>,
+}
+
+impl<'a> StaleLocks<'a> {
+    /// Prepares a search for locks that were created since the folder `scratch` was.
+    pub fn new(repo: &'a Repo, scratch: &Path) -> Result<StaleLocks<'a>, Error> {
+        let meta = scratch.metadata().map_err(Error::io("look at", scratch))?;
+        // Some file systems do not record the creation time of a folder; the modification time is used then.
+        let started_at = meta.created().or_else(|_| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        // File systems stamp files with the time of the last tick.
+        Ok(StaleLocks { repo, started_at: started_at - Duration::from_millis(20), lock_files: Vec::new() })
+    }
+
+    /// Adds the lock of a ref shared by all worktrees, which the operation was moving to `new`.
+    pub(crate) fn with_ref(mut self, name: &str, new: Option<Oid>) -> Self {
+        let text = new.map_or_else(Vec::new, |id| format!("{id}\n").into_bytes());
+        self.lock_files.push((self.repo.common_dir().join(format!("{name}.lock")), Some(text)));
+        if name.starts_with(BRANCH_PREFIX) {
+            // To write the reflog, git also locks a HEAD that names the branch, and writes nothing to that
+            // lock.
+            self.lock_files.push((self.repo.common_dir().join("HEAD.lock"), Some(Vec::new())));
+        }
+        self.with_shared()
+    }
+
+    /// Adds the lock of a ref that only git-proq uses, whatever the lock contains.
+    pub(crate) fn with_private_ref(mut self, name: &str) -> Self {
+        self.lock_files.push((self.repo.common_dir().join(format!("{name}.lock")), None));
+        self.with_shared()
+    }
+
+    /// Adds the lock of a worktree's HEAD, to which the operation was writing `text`.
+    pub(crate) fn with_head(mut self, git_dir: &Path, text: String) -> Self {
+        self.lock_files.push((git_dir.join("HEAD.lock"), Some(text.into_bytes())));
+        if self.repo.is_reftable() {
+            self.lock_files.push((git_dir.join("reftable/tables.list.lock"), None));
+        }
+        self.with_shared()
+    }
+
+    /// Adds the locks of files that hold many refs at once: packed-refs, or the reftable list.
+    pub(crate) fn with_shared(mut self) -> Self {
+        let common = self.repo.common_dir();
+        let shared = match self.repo.is_reftable() {
+            true => vec![common.join("reftable/tables.list.lock")],
+            false => PACKED_REFS_FILES.iter().map(|name| common.join(name)).collect(),
+        };
+        for file in shared {
+            if !self.lock_files.iter().any(|(known, _)| *known == file) {
+                self.lock_files.push((file, None));
+            }
+        }
+        self
+    }
+
+    /// Removes the added locks that are stale: they belong to the dead operation and stay unchanged for a
+    /// while.
+    ///
+    /// # Errors
+    /// Fails if a lock file cannot be removed.
+    pub fn remove(self) -> Result<(), Error> {
+        let start = Instant::now();
+        let stale: Vec<&PathBuf> = self
+            .lock_files
+            .iter()
+            .filter(|(f, text)| self.is_stale(f, text.as_deref()))
+            .map(|(f, _)| f)
+            .collect();
+        if stale.is_empty() {
+            return Ok(());
+        }
+        let candidates: Vec<(&PathBuf, FileId)> =
+            stale.into_iter().filter_map(|f| Some((f, FileId::read(f)?))).collect();
+        while start.elapsed() < MIN_UNCHANGED_TIME
+            && candidates.iter().any(|(f, id)| Some(*id) == FileId::read(f))
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for (file, _) in candidates.iter().filter(|(f, id)| Some(*id) == FileId::read(f)) {
+            std::fs::remove_file(file).map_err(Error::io("remove", file))?;
+        }
+        Ok(())
+    }
+
+    fn is_stale(&self, file: &Path, text: Option<&[u8]>) -> bool {
+        let Ok(meta) = file.symlink_metadata() else { return false };
+        if !meta.modified().is_ok_and(|modified| modified >= self.started_at) {
+            return false;
+        }
+        let Some(text) = text else { return true };
+        std::fs::read(file).is_ok_and(|content| content.is_empty() || text.starts_with(&content))
+    }
+}

@@ -1,0 +1,169 @@
+//! Differences that are shown to users: from a commit to another, or to a worktree.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::special_files;
+use super::status_query::status;
+use crate::base::path::nul_separated;
+use crate::index::scratch_index;
+use crate::program::command::PrintChunk;
+use crate::{Error, Oid, Repo, RepoPath};
+
+/// Worktree that commits are compared with, with or without its untracked files.
+#[derive(Debug)]
+pub struct DiffWorktree {
+    dir: PathBuf,
+    /// Copy of the worktree's index that also has the untracked files; `None` to compare tracked files only.
+    index: Option<PathBuf>,
+}
+
+impl DiffWorktree {
+    /// Creates a comparison with the tracked files of the worktree at `dir`.
+    pub fn with_tracked_files(dir: &Path) -> DiffWorktree {
+        DiffWorktree { dir: dir.to_owned(), index: None }
+    }
+
+    /// Returns two lists of the untracked files of the worktree at `dir`: the readable ones, then the
+    /// unreadable ones. Files of nested repositories are left out.
+    pub fn list_untracked(repo: &Repo, dir: &Path) -> Result<(Vec<RepoPath>, Vec<RepoPath>), Error> {
+        let dirty_state = status(repo, dir, true)?;
+        let untracked_paths: Vec<RepoPath> =
+            dirty_state.untracked().filter(|entry| !entry.nested).map(|entry| entry.path.clone()).collect();
+        let unreadable_paths = special_files::unreadable_paths(dir, &untracked_paths);
+        let readable_paths =
+            untracked_paths.into_iter().filter(|path| !unreadable_paths.contains(path)).collect();
+        Ok((readable_paths, unreadable_paths))
+    }
+
+    /// Creates a comparison with the worktree at `dir` and its `untracked` files. They are added, as `git add
+    /// -N` does, to a copy of its index in `scratch`.
+    pub fn with_untracked_files(
+        repo: &Repo,
+        dir: &Path,
+        untracked: &[RepoPath],
+        scratch: &Path,
+    ) -> Result<DiffWorktree, Error> {
+        let index_copy = scratch.join("index");
+        scratch_index::copy(&repo.worktree_git_dir(dir)?.join("index"), &index_copy)?;
+        // Git would write a shared index next to the real one.
+        repo.git_in(dir)
+            .args(["-c", "core.splitIndex=false", "-c", "core.fsmonitor=false"])
+            .args(["add", "--intent-to-add", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"])
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .index(&index_copy)
+            .input(nul_separated(untracked))
+            .run()?;
+        Ok(DiffWorktree { dir: dir.to_owned(), index: Some(index_copy) })
+    }
+
+    fn set_index(&self, command: crate::program::command::Command) -> crate::program::command::Command {
+        match &self.index {
+            Some(index) => command.index(index),
+            None => command,
+        }
+    }
+}
+
+/// Exit code of `git config --type=bool` for a value that is not a boolean.
+const NOT_A_BOOL_EXIT_CODE: i32 = 128;
+
+impl Repo {
+    /// Shows a difference on the terminal as `git diff` does, with the user's pager and colors: from one
+    /// commit to another, or to the present state of `worktree`. Where git would start no pager, nothing
+    /// would filter control sequences for the terminal, so the difference goes to `print` in chunks instead.
+    /// `print` is `None` where there is no terminal.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when a changed file cannot be read: git would show the others and stop half-way.
+    pub fn show_diff(
+        &self,
+        worktree: &DiffWorktree,
+        from: Oid,
+        to: Option<Oid>,
+        stat: bool,
+        print: Option<PrintChunk<'_>>,
+    ) -> Result<(), Error> {
+        if to.is_none() {
+            let paths =
+                special_files::unreadable_paths(&worktree.dir, &self.changed_files(worktree, from, to)?);
+            if !paths.is_empty() {
+                return Err(Error::Unreadable { dir: worktree.dir.clone(), paths });
+            }
+        }
+        let command =
+            worktree.set_index(self.git_in(&worktree.dir)).arg("diff").args(stat.then_some("--stat"));
+        // Git quotes the names that `--stat` shows.
+        let print = match print {
+            Some(print) if !stat && !self.uses_diff_pager(&worktree.dir)? => print,
+            _ => return command.args(revision_args(from, to)).arg("--").run_on_terminal(),
+        };
+        let config_args = ["config", "--get-colorbool", "color.diff", "true"];
+        let use_color = self.git_in(&worktree.dir).args(config_args).run()?.trimmed_stdout() == "true";
+        let command = command.arg(if use_color { "--color=always" } else { "--color=never" });
+        command.args(revision_args(from, to)).arg("--").run_printing(print)
+    }
+
+    /// Returns whether git starts a pager for a difference on a terminal; `cat` does not count as one.
+    fn uses_diff_pager(&self, dir: &Path) -> Result<bool, Error> {
+        let read_setting = |kind: &[&str]| {
+            let command =
+                self.git_in(dir).arg("config").args(kind.iter().copied()).args(["--get", "pager.diff"]);
+            command.accept(&[1, NOT_A_BOOL_EXIT_CODE]).run()
+        };
+        let setting = read_setting(&["--type=bool"])?;
+        let pager = match (setting.code, std::env::var("GIT_PAGER")) {
+            (0, _) if setting.trimmed_stdout() == "false" => return Ok(false),
+            (NOT_A_BOOL_EXIT_CODE, Err(_)) => read_setting(&[])?.trimmed_stdout(),
+            _ => self.git_in(dir).args(["var", "GIT_PAGER"]).run()?.trimmed_stdout(),
+        };
+        Ok(!matches!(pager.trim(), "" | "cat"))
+    }
+
+    /// Returns the paths that differ between the commit `from` and the commit `to`, or the worktree if `to`
+    /// is `None`.
+    pub fn changed_files(
+        &self,
+        worktree: &DiffWorktree,
+        from: Oid,
+        to: Option<Oid>,
+    ) -> Result<Vec<RepoPath>, Error> {
+        let command = worktree.set_index(self.git_in(&worktree.dir));
+        let command = command.args(["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames"]);
+        let out = command.args(revision_args(from, to)).arg("--").run()?;
+        Ok(out.fields().map(RepoPath::new).collect())
+    }
+}
+
+/// Path of a changed file with the numbers of its added and removed lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileLineCounts {
+    /// Path of the file.
+    pub path: RepoPath,
+    /// Number of added lines; `None` for a binary file.
+    pub added: Option<usize>,
+    /// Number of removed lines; `None` for a binary file.
+    pub removed: Option<usize>,
+}
+
+impl Repo {
+    /// Returns the files that change from one commit to another, with git's counts of their lines.
+    pub fn line_counts(&self, from: Oid, to: Oid) -> Result<Vec<FileLineCounts>, Error> {
+        let command = self.git().args(["diff", "--numstat", "-z", "--no-ext-diff", "--no-renames"]);
+        let out = command.args(revision_args(from, Some(to))).arg("--").run()?;
+        Ok(out.fields().filter_map(parse_numstat).collect())
+    }
+}
+
+/// Parses `<added>\t<removed>\t<path>`, with `-` for a binary file.
+fn parse_numstat(field: &[u8]) -> Option<FileLineCounts> {
+    let mut columns = field.splitn(3, |b| *b == b'\t');
+    let mut next_number = || std::str::from_utf8(columns.next()?).ok()?.parse().ok();
+    let (added, removed) = (next_number(), next_number());
+    Some(FileLineCounts { path: RepoPath::new(columns.next()?), added, removed })
+}
+
+fn revision_args(from: Oid, to: Option<Oid>) -> Vec<String> {
+    std::iter::once(from).chain(to).map(|id| id.to_string()).collect()
+}

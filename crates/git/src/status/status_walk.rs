@@ -1,0 +1,455 @@
+//! In-process walk of a worktree that compares it with its index, without starting git. Every doubtful case
+//! is left to git.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+
+use gix::index::entry::Flags;
+use rustix::fs::{Dir, OFlags, openat};
+use rustix::io::Errno;
+
+use super::folder_stamps::FolderStamps;
+use super::ignore_rules::{IgnoreRules, NameSet, UnindexedKind};
+use super::worktree_status::{StatusEntry, StatusKind as Differs};
+use crate::RepoPath;
+use crate::base::parallel::parallel_map;
+use crate::index::raw_index;
+use crate::index::raw_index::{RawEntry, RawIndex};
+
+pub mod file_comparison;
+
+/// Maximum number of changed paths listed. Beyond that, git lists them.
+const MAX_PATHS_LISTED: usize = 1_000;
+
+/// Flags of index entries that git was configured not to check, or that have no content yet.
+pub(crate) const UNCHECKED_ENTRY_FLAGS: Flags =
+    Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE).union(Flags::INTENT_TO_ADD);
+
+/// Minimum number of files below a folder that justify a thread.
+const MIN_FILES_PER_CHUNK: usize = if cfg!(test) { 2 } else { 32 };
+
+/// Walk of a worktree that compares it with its index and reports only results that are certain.
+pub(crate) struct StatusWalk<'a> {
+    top: &'a Path,
+    index: &'a RawIndex,
+    /// Ignore rules; `None` when untracked files do not matter.
+    ignored: Option<Mutex<IgnoreRules<'a>>>,
+    /// Minimum number of files below a folder for which the folder becomes a separate chunk of the walk.
+    chunk_size: usize,
+    /// Whether changed paths are listed; otherwise the walk stops at the first change.
+    lists_changes: bool,
+    /// Whether ignored files and untracked folders are listed as well.
+    lists_everything: bool,
+    /// Number of files read so far.
+    files_read: AtomicUsize,
+    bytes_read: AtomicU64,
+}
+
+/// Child of a folder in the index.
+enum IndexChild<'e> {
+    File(RawEntry<'e>),
+    /// Subfolder with the byte offsets in the index of all entries below it.
+    Folder(&'e [u32]),
+}
+
+/// State of a file compared with its index entry.
+pub enum FileState {
+    /// The kind, size and times of the file match its index entry, so the content counts as the same.
+    Unchanged,
+    /// The size of the file differs from the one in its index entry.
+    Edited,
+    /// The times are inconclusive, so the content was read; the value is whether the bytes on disk equal the
+    /// entry's blob. They may differ only because of a filter.
+    ContentCompared(bool),
+    /// No file exists at the path of the index entry.
+    Missing,
+    /// The walk cannot compare the file, so git has to: its kind differs, or it cannot be read, for example.
+    Unknown,
+}
+
+/// Result of one status walk.
+#[derive(Default)]
+struct WalkResult {
+    /// Changed paths, unordered.
+    changes: Vec<StatusEntry>,
+    /// Stamps of folders that contain no other names than the index, from an earlier walk.
+    folders: Option<FolderStamps>,
+    /// Content that is not tracked.
+    untracked: UntrackedContent,
+}
+
+/// Ignored files and untracked folders next to tracked files, and tracked files that were compared by
+/// content. The lists are unordered.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct UntrackedContent {
+    /// Ignored files and folders; the contents of an ignored folder are not listed.
+    pub ignored: Vec<RepoPath>,
+    /// Topmost untracked folders: not ignored, and without a tracked file.
+    pub untracked_folders: Vec<RepoPath>,
+    /// Whether an untracked folder contains something ignored.
+    pub(crate) has_nested_ignored: bool,
+    /// Tracked files that were compared by their bytes on disk because their times were inconclusive. A
+    /// filter may convert them to something else.
+    pub(crate) compared_by_content: Vec<RepoPath>,
+}
+
+impl<'a> StatusWalk<'a> {
+    /// Creates a walk of the worktree at `top` by its index; with `untracked`, also of files that are not in
+    /// the index.
+    pub fn new(top: &'a Path, index: &'a RawIndex, untracked: bool) -> StatusWalk<'a> {
+        StatusWalk {
+            top,
+            index,
+            ignored: untracked.then(|| Mutex::new(IgnoreRules::with_all_files(top, index.hash_kind()))),
+            chunk_size: usize::MAX,
+            lists_changes: false,
+            lists_everything: false,
+            files_read: AtomicUsize::new(0),
+            bytes_read: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns whether each file matches the index and no relevant untracked file exists. With `parallel`,
+    /// the worktree is divided among threads.
+    pub(crate) fn confirm_clean(mut self, parallel: bool) -> bool {
+        self.chunk_size = if parallel { MIN_FILES_PER_CHUNK } else { usize::MAX };
+        let chunks = self.split_into_chunks();
+        let differs = AtomicBool::new(false);
+        parallel_map(&chunks, |(prefix_len, entries)| {
+            if !differs.load(Relaxed) && !self.walk_chunk(*prefix_len, entries, &mut WalkResult::default()) {
+                differs.store(true, Relaxed);
+            }
+        });
+        !differs.into_inner()
+    }
+
+    /// Returns all differences from the index in git's order; `None` when part of the result is uncertain.
+    /// `folders` is the folder cache, which the walk reads and updates.
+    pub(crate) fn list_changes(mut self, folders: &mut Option<FolderStamps>) -> Option<Vec<StatusEntry>> {
+        self.lists_changes = true;
+        let mut found = WalkResult { folders: folders.take(), ..WalkResult::default() };
+        let is_certain = self.walk_chunk(0, self.index.offsets(), &mut found);
+        *folders = found.folders;
+        is_certain.then(|| sort_in_git_order(found.changes))
+    }
+
+    /// Returns all differences from the index and all untracked and ignored content, using many threads;
+    /// `None` when part of the result is uncertain.
+    pub(crate) fn list_everything(mut self) -> Option<(Vec<StatusEntry>, UntrackedContent)> {
+        (self.chunk_size, self.lists_changes, self.lists_everything) = (MIN_FILES_PER_CHUNK, true, true);
+        let chunks = self.split_into_chunks();
+        let given_up = AtomicBool::new(false);
+        let results = parallel_map(&chunks, |(prefix_len, entries)| {
+            let mut found = WalkResult::default();
+            if !given_up.load(Relaxed) && !self.walk_chunk(*prefix_len, entries, &mut found) {
+                given_up.store(true, Relaxed);
+            }
+            found
+        });
+        let (mut changes, mut untracked) = (Vec::new(), UntrackedContent::default());
+        for found in results {
+            changes.extend(found.changes);
+            untracked.ignored.extend(found.untracked.ignored);
+            untracked.untracked_folders.extend(found.untracked.untracked_folders);
+            untracked.has_nested_ignored |= found.untracked.has_nested_ignored;
+            untracked.compared_by_content.extend(found.untracked.compared_by_content);
+        }
+        (!given_up.into_inner()).then(|| (sort_in_git_order(changes), untracked))
+    }
+
+    /// Splits the index into folders that threads can walk independently. Each chunk is the length of the
+    /// folder's name with its slash, and the offsets of the entries below it.
+    fn split_into_chunks(&self) -> Vec<(usize, &[u32])> {
+        let mut chunks = vec![(0, self.index.offsets())];
+        let mut next = 0;
+        while self.chunk_size < usize::MAX
+            && let Some((prefix_len, entries)) = chunks.get(next).copied()
+        {
+            next += 1;
+            let mut remaining = entries;
+            while let Some((name, inside)) = self.take_first_child(prefix_len, &mut remaining) {
+                if let IndexChild::Folder(below) = inside
+                    && below.len() >= self.chunk_size
+                {
+                    chunks.push((prefix_len + name.len() + 1, below));
+                }
+            }
+        }
+        chunks
+    }
+
+    /// Removes the first child of a folder from `remaining` and returns its name and content.
+    fn take_first_child<'e>(
+        &'e self,
+        prefix_len: usize,
+        remaining: &mut &'e [u32],
+    ) -> Option<(&'e [u8], IndexChild<'e>)> {
+        let first_entry = self.index.entry(*remaining.first()?);
+        let path = first_entry.path();
+        let name = path.get(prefix_len..)?;
+        let Some(end) = name.iter().position(|byte| *byte == b'/') else {
+            *remaining = &remaining[1..];
+            return Some((name, IndexChild::File(first_entry)));
+        };
+        let (children, later) =
+            remaining.split_at(self.index.count_with_prefix(remaining, &path[..=prefix_len + end]));
+        *remaining = later;
+        Some((&name[..end], IndexChild::Folder(children)))
+    }
+
+    fn walk_chunk(&self, prefix_len: usize, entries: &[u32], found: &mut WalkResult) -> bool {
+        let path = entries.first().map_or(&[][..], |first| self.index.path(*first));
+        let dir = self.top.join(OsStr::from_bytes(path.get(..prefix_len).unwrap_or_default()));
+        // The walk of the parent folder detects a symlink further up.
+        match rustix::fs::open(&dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty()) {
+            Ok(open) => self.walk_folder(&dir, open, prefix_len, entries, found),
+            Err(Errno::NOENT) => self.lists_changes && self.list_missing_folder(prefix_len, entries, found),
+            Err(_) => false,
+        }
+    }
+
+    /// Lists the files below a missing folder as deleted, except those of folders that are separate chunks.
+    /// Returns false if a file could not be listed, so that git has to.
+    fn list_missing_folder(&self, prefix_len: usize, entries: &[u32], found: &mut WalkResult) -> bool {
+        let mut remaining = entries;
+        while let Some((name, inside)) = self.take_first_child(prefix_len, &mut remaining) {
+            let is_listed = match inside {
+                IndexChild::File(entry) => {
+                    entry.is_compared_by_git()
+                        && is_file_mode(entry.mode())
+                        && found.add_change(deleted_kind(), entry.path())
+                }
+                IndexChild::Folder(below) => {
+                    below.len() >= self.chunk_size
+                        || self.list_missing_folder(prefix_len + name.len() + 1, below, found)
+                }
+            };
+            if !is_listed {
+                return false;
+            }
+        }
+        remaining.is_empty()
+    }
+
+    /// Returns whether the open folder matches the index, apart from differences that were listed and from
+    /// subfolders that are separate chunks. `entries` are all index entries below the folder. `prefix_len` is
+    /// the length of its name in the index, with the slash. Names are resolved relative to the open folder,
+    /// which is faster than resolving paths.
+    fn walk_folder(
+        &self,
+        dir: &Path,
+        folder_fd: OwnedFd,
+        prefix_len: usize,
+        entries: &[u32],
+        found: &mut WalkResult,
+    ) -> bool {
+        let metadata = found.folders.as_ref().and_then(|_| rustix::fs::fstat(&folder_fd).ok());
+        let is_known = match (&mut found.folders, &metadata) {
+            (Some(folders), Some(meta)) => folders.is_unchanged(meta),
+            _ => false,
+        };
+        let position = found.folders.as_ref().map(FolderStamps::last_position);
+        let reads_names = self.ignored.is_some() && !is_known;
+        let mut names = Vec::new();
+        let mut remaining = entries;
+        while let Some((name, inside)) = self.take_first_child(prefix_len, &mut remaining) {
+            let matches_index = match inside {
+                IndexChild::File(entry) => {
+                    self.check_file(entry, dir, &folder_fd, OsStr::from_bytes(name), found)
+                }
+                IndexChild::Folder(below) => {
+                    self.walk_subfolder(dir, &folder_fd, name, prefix_len, below, found)
+                }
+            };
+            if !matches_index {
+                return false;
+            }
+            if reads_names {
+                names.push(name);
+            }
+        }
+        let Some(ignored) = self.ignored.as_ref().filter(|_| reads_names) else {
+            return remaining.is_empty();
+        };
+        match self.has_only_names(dir, folder_fd, NameSet::new(names), ignored, found) {
+            Some(has_no_others) => {
+                if let (Some(folders), Some(position), Some(meta), true) =
+                    (&mut found.folders, position, &metadata, has_no_others)
+                {
+                    folders.record_clean(position, meta);
+                }
+                remaining.is_empty()
+            }
+            None => false,
+        }
+    }
+
+    /// Returns whether a subfolder of an open folder matches the index, apart from listed differences and
+    /// separate chunks. `entries` are all index entries below it.
+    fn walk_subfolder(
+        &self,
+        dir: &Path,
+        parent_fd: &OwnedFd,
+        name: &[u8],
+        prefix_len: usize,
+        entries: &[u32],
+        found: &mut WalkResult,
+    ) -> bool {
+        let folder_name = OsStr::from_bytes(name);
+        match open_folder(parent_fd, folder_name) {
+            Ok(_) | Err(Errno::NOENT) if entries.len() >= self.chunk_size => true,
+            Ok(folder_fd) => self.walk_folder(
+                &dir.join(folder_name),
+                folder_fd,
+                prefix_len + name.len() + 1,
+                entries,
+                found,
+            ),
+            Err(Errno::NOENT) if self.lists_changes => {
+                if let Some(folders) = &mut found.folders {
+                    folders.mark_incomplete();
+                }
+                self.list_missing_folder(prefix_len + name.len() + 1, entries, found)
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Returns whether the file of an entry is unchanged or its change was listed.
+    fn check_file(
+        &self,
+        entry: RawEntry<'_>,
+        dir: &Path,
+        folder_fd: &OwnedFd,
+        name: &OsStr,
+        found: &mut WalkResult,
+    ) -> bool {
+        match self.compare_with_entry(entry, dir, folder_fd, name) {
+            FileState::Unchanged => true,
+            FileState::Edited if self.lists_changes => found.add_change(edited_kind(), entry.path()),
+            FileState::Missing if self.lists_changes => found.add_change(deleted_kind(), entry.path()),
+            FileState::ContentCompared(same) if self.lists_everything => {
+                found.untracked.compared_by_content.push(RepoPath::new(entry.path()));
+                same || found.add_change(edited_kind(), entry.path())
+            }
+            FileState::ContentCompared(same) => same,
+            FileState::Edited | FileState::Missing | FileState::Unknown => false,
+        }
+    }
+
+    /// Returns whether a folder contains only `names`. `Some(false)` means that all other names are ignored
+    /// or were listed; `None` means that git has to decide.
+    fn has_only_names(
+        &self,
+        dir: &Path,
+        folder_fd: OwnedFd,
+        mut names: NameSet<'_>,
+        ignored: &Mutex<IgnoreRules<'_>>,
+        found: &mut WalkResult,
+    ) -> Option<bool> {
+        let mut has_no_others = true;
+        for entry in Dir::new(folder_fd).ok()? {
+            let entry = entry.ok()?;
+            let name = entry.file_name().to_bytes();
+            // The top folder holds git's own folder, or the link to it.
+            if matches!(name, b"." | b"..") || names.contains(name) || (dir == self.top && name == b".git") {
+                continue;
+            }
+            // In any other folder, git skips `.git` and may treat the folder as a nested repository.
+            if name.eq_ignore_ascii_case(b".git") {
+                return None;
+            }
+            has_no_others = false;
+            let path = dir.join(OsStr::from_bytes(name));
+            let kind = path.symlink_metadata().ok()?.file_type();
+            let is_folder = kind.is_dir();
+            if self.lists_everything && !is_folder && !kind.is_file() && !kind.is_symlink() {
+                return None;
+            }
+            let mut rules = ignored.lock().ok()?;
+            let has_more = rules.has_unaccepted(&path, is_folder, &mut |below, entry_class| {
+                let name = below.strip_prefix(self.top).map(|below| below.as_os_str().as_bytes());
+                name.is_ok_and(|name| self.accept_untracked(name, entry_class, below == path, found))
+            });
+            if has_more {
+                return None;
+            }
+        }
+        Some(has_no_others)
+    }
+
+    /// Returns whether the walk can continue with this untracked path. Lists the path first, if the walk
+    /// lists such paths. `parent_is_tracked` is whether its folder contains tracked files.
+    fn accept_untracked(
+        &self,
+        name: &[u8],
+        entry_class: UnindexedKind,
+        parent_is_tracked: bool,
+        found: &mut WalkResult,
+    ) -> bool {
+        match entry_class {
+            UnindexedKind::File => self.lists_changes && found.add_change(Differs::Untracked, name),
+            UnindexedKind::Ignored | UnindexedKind::Folder if !self.lists_everything => true,
+            UnindexedKind::Folder => {
+                if parent_is_tracked {
+                    found.untracked.untracked_folders.push(RepoPath::new(name));
+                }
+                true
+            }
+            UnindexedKind::Ignored => {
+                if parent_is_tracked {
+                    found.untracked.ignored.push(RepoPath::new(name));
+                }
+                found.untracked.has_nested_ignored |= !parent_is_tracked;
+                true
+            }
+        }
+    }
+}
+
+impl WalkResult {
+    /// Adds a changed path; returns false when there are so many that git has to list them.
+    fn add_change(&mut self, kind: Differs, path: &[u8]) -> bool {
+        self.changes.push(StatusEntry { kind, path: RepoPath::new(path), nested: false, submodule: false });
+        self.changes.len() <= MAX_PATHS_LISTED
+    }
+}
+
+/// Sorts changes in git's order: tracked paths come first.
+fn sort_in_git_order(mut paths: Vec<StatusEntry>) -> Vec<StatusEntry> {
+    paths.sort_by(|a, b| {
+        let rank = |entry: &StatusEntry| entry.kind == Differs::Untracked;
+        rank(a).cmp(&rank(b)).then_with(|| a.path.as_bytes().cmp(b.path.as_bytes()))
+    });
+    paths
+}
+
+fn edited_kind() -> Differs {
+    Differs::Tracked { staged: false, unstaged: true, deleted: false }
+}
+
+fn deleted_kind() -> Differs {
+    Differs::Tracked { staged: false, unstaged: true, deleted: true }
+}
+
+/// Returns whether an index mode is that of a regular file or a symlink, rather than of a submodule.
+fn is_file_mode(mode: u32) -> bool {
+    matches!(mode, raw_index::FILE_MODE | raw_index::EXECUTABLE_MODE | raw_index::SYMLINK_MODE)
+}
+
+/// Opens a folder that is not a symlink.
+pub(crate) fn open_folder(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    openat(parent, name, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty())
+}
+
+/// Flags that open a folder for reading, fail on a symlink, and close the descriptor on `exec`.
+pub const OPEN_FOLDER_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+#[cfg(test)]
+mod tests;

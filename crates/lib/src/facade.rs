@@ -1,0 +1,348 @@
+//! Public library interface: the operations of the commands, for programs. Results are the data that `--json`
+//! prints.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use proq_base::diagnostics::Listener;
+use proq_base::explain::Explain;
+use proq_base::lane_name::LaneName;
+use proq_store::locks::lock::WaitLimit;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::lane_state::LaneState;
+use serde::Serialize;
+
+use crate::agent::command::agent_command::{AgentCommand, RunOptions};
+use crate::agent::control::stop;
+use crate::agent::launch::start_supervisor;
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::creation::create;
+use crate::lane::creation::create::NewLane;
+use crate::lane::execution::recovery;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::inspection::base;
+use crate::lane::inspection::list::LaneView;
+use crate::lane::removal::remove_lane::RemovalReason;
+use crate::lane::state::lane_state;
+use crate::lane::worktree::set_up::commands;
+use crate::merge::land::landing;
+use crate::merge::types::options;
+use crate::merge::types::options::LandingOptions;
+use crate::merge::types::outcome;
+use crate::preview::enter;
+use crate::preview::leave;
+use crate::preview::remove_lane;
+
+/// Error of an operation, with hints and an exit code.
+#[derive(Debug)]
+pub struct Error(Box<dyn Explain>);
+
+impl Error {
+    /// Returns commands that help, most useful first.
+    #[must_use]
+    pub fn hints(&self) -> Vec<String> {
+        self.0.hints().iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns the exit code that the command line would end with.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        self.0.exit().code()
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl<E: Explain + 'static> From<E> for Error {
+    fn from(e: E) -> Error {
+        Error(Box::new(e))
+    }
+}
+
+/// Options of a new lane.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Spawn {
+    /// Name of the lane; derived from the prompt or the command if none.
+    pub name: Option<String>,
+    /// Prompt of the agent.
+    pub prompt: Option<String>,
+    /// A known agent, or any program on `PATH`.
+    pub agent: Option<String>,
+    /// Command line to run instead of an agent. Without an agent and a command, the lane stays empty.
+    pub command: Vec<OsString>,
+    /// Starting point other than the current branch.
+    pub base: Option<String>,
+    /// Branch to land on other than the starting point.
+    pub onto: Option<String>,
+    /// Shell command lines that must succeed with the lane before it lands.
+    pub checks: Vec<String>,
+    /// Files that the task is expected to touch, as globs from the top of the repository.
+    pub scope: Vec<String>,
+    /// Whether the lane is merged automatically when its run is done.
+    pub auto_merge: bool,
+}
+
+impl Spawn {
+    /// Creates options for an agent with a prompt.
+    #[must_use]
+    pub fn agent(agent: impl Into<String>, prompt: impl Into<String>) -> Spawn {
+        Spawn { agent: Some(agent.into()), prompt: Some(prompt.into()), ..Spawn::default() }
+    }
+
+    /// Creates options for a command line.
+    #[must_use]
+    pub fn command<S: Into<OsString>>(args: impl IntoIterator<Item = S>) -> Spawn {
+        Spawn { command: args.into_iter().map(Into::into).collect(), ..Spawn::default() }
+    }
+
+    /// Sets the name of the lane.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Spawn {
+        self.name = Some(name.into());
+        self
+    }
+}
+
+/// Current state of a lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Lane {
+    /// Name of the lane.
+    pub name: String,
+    /// Title of the lane; at first the first line of its task.
+    pub title: String,
+    /// State of the lane's run or landing.
+    pub state: LaneState,
+    /// Reason or further detail of the state; none if there is none.
+    pub detail: Option<String>,
+    /// Branch of the lane.
+    pub branch: String,
+    /// Top folder of the lane's worktree.
+    pub path: PathBuf,
+    /// Branch that the lane lands on.
+    pub base: String,
+    /// Name of the lane's agent; none for an empty lane.
+    pub agent: Option<String>,
+    /// Number of commits on the lane's branch that its base lacks; none when one of the two branches is gone.
+    pub ahead: Option<usize>,
+    /// Number of commits on the lane's base that its branch lacks; none when one of the two branches is gone.
+    pub behind: Option<usize>,
+    /// Number of uncommitted files; none when that could not be determined.
+    pub uncommitted: Option<usize>,
+}
+
+impl From<LaneView> for Lane {
+    fn from(view: LaneView) -> Lane {
+        Lane {
+            state: view.state,
+            detail: view.detail,
+            ahead: view.distance.map(|d| d.ahead),
+            behind: view.distance.map(|d| d.behind),
+            uncommitted: view.dirty.map(|d| d.entries.len()),
+            branch: view.lane.branch().unwrap_or_default().to_owned(),
+            name: view.lane.name,
+            title: view.lane.title,
+            path: view.lane.path,
+            base: view.lane.base,
+            agent: view.lane.agent,
+        }
+    }
+}
+
+/// A repository with its lanes.
+pub struct Proq {
+    project: Project,
+    program: PathBuf,
+}
+
+impl Proq {
+    /// Opens the repository that contains `dir`. The `git-proq` on `PATH` supervises agents.
+    ///
+    /// # Errors
+    /// Fails if there is no repository or no git.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Proq, Error> {
+        let project = Project::open(dir.as_ref(), Listener::silent())?;
+        recovery::recover(&project)?;
+        Ok(Proq { project, program: PathBuf::from("git-proq") })
+    }
+
+    /// Sets another `git-proq` program to supervise agents.
+    #[must_use]
+    pub fn with_program(mut self, program: impl Into<PathBuf>) -> Proq {
+        self.program = program.into();
+        self
+    }
+
+    /// Creates a lane and starts its agent or command, if any. Returns once that is running, not when it has
+    /// exited.
+    ///
+    /// # Errors
+    /// Fails if the name is taken or invalid, the base does not exist, the scope is not a list of globs, or
+    /// the program is not found. No lane is created then.
+    pub fn spawn(&self, request: &Spawn) -> Result<Lane, Error> {
+        let project = &self.project;
+        let dir = project.repo.command_dir();
+        let prompt = request.prompt.as_deref();
+        let agent_command = match (&request.agent, request.command.as_slice()) {
+            (Some(agent), _) => {
+                let args = request.command.clone();
+                let options = RunOptions { agent_command: args, ..RunOptions::default() };
+                Some(AgentCommand::from_profile(project, agent, prompt.unwrap_or_default(), dir, &options)?)
+            }
+            (None, []) => None,
+            (None, argv) => Some(AgentCommand::from_user_command(
+                project,
+                argv,
+                prompt.unwrap_or_default(),
+                dir,
+                &RunOptions::default(),
+            )?),
+        };
+        let argv: Vec<_> = request.command.iter().map(|w| w.to_string_lossy()).collect();
+        let command_line = argv.join(" ");
+        drop(proq_git::status::scope::Scope::parse(&request.scope)?);
+        let plan = create::plan_lane(
+            project,
+            NewLane {
+                name: request.name.as_deref().map(LaneName::parse).transpose()?,
+                prompt,
+                name_hint: Some(command_line.as_str()),
+                agent: agent_command.as_ref().map(|j| j.agent.clone()),
+                base: base::resolve(project, request.base.as_deref(), request.onto.as_deref())?,
+                carry: None,
+                checks: request.checks.clone(),
+                scope: request.scope.clone(),
+                sparse: false,
+                auto_merge: request.auto_merge,
+                group: None,
+                batch: None,
+                set_up: commands::SetUpLevel::Full,
+            },
+        )?;
+        let created = create::create_lane(project, &plan)?;
+        let record = match agent_command {
+            None => created.lane.into_any(),
+            Some(agent_command) => start_supervisor::launch(
+                project,
+                &created.lane.into_any(),
+                created.lock,
+                &agent_command,
+                &self.program,
+            )?,
+        };
+        self.lane_from_record(record)
+    }
+
+    /// Returns every lane that can be landed, by name.
+    pub fn list(&self) -> Result<Vec<Lane>, Error> {
+        let lanes = self.project.lanes()?.into_iter().map(LaneRecord::into_any).collect();
+        let views = crate::lane::inspection::list::lane_views(&self.project, lanes)?;
+        Ok(views.into_iter().map(Lane::from).collect())
+    }
+
+    /// Returns the current state of one lane.
+    pub fn show(&self, name: &str) -> Result<Lane, Error> {
+        self.lane_from_record(self.project.lane(name)?.into_any())
+    }
+
+    /// Waits for a lane's agent to exit.
+    pub fn wait(&self, name: &str) -> Result<Lane, Error> {
+        let (record, _) =
+            crate::agent::control::wait::wait_for_lane(&self.project, &self.project.lane(name)?.name)?;
+        self.lane_from_record(record)
+    }
+
+    /// Previews a lane in the main checkout; uncommitted changes there are saved in a snapshot.
+    pub fn preview(&self, name: &str) -> Result<(), Error> {
+        enter::enter_preview(&self.project, name).map(drop).map_err(Error::from)
+    }
+
+    /// Leaves the preview and restores the changes. If they conflict with what landed since, returns the
+    /// commit that still holds them; `git stash apply` reads it.
+    pub fn preview_back(&self) -> Result<Option<String>, Error> {
+        let returned = leave::leave_preview(&self.project)?;
+        Ok(returned.conflicting_snapshot.map(|id| id.to_string()))
+    }
+
+    /// Lands lanes in this order, each on its base, after the checks of the settings and of their tasks
+    /// succeed. Of two conflicting lanes, the first lands. With `merge.push`, bases are pushed afterwards;
+    /// the result of that is in the report and is not an error. No agent resolves conflicts, regardless of
+    /// `merge.conflict_agent`.
+    pub fn merge(&self, lanes: &[String]) -> Result<outcome::LandingReport, Error> {
+        self.land_lanes(lanes, false)
+    }
+
+    /// Lands every finished lane, in the order in which most of them land.
+    pub fn merge_all(&self) -> Result<outcome::LandingReport, Error> {
+        self.land_lanes(&[], true)
+    }
+
+    /// Discards a lane. With `force`, saves its content first and stops a running agent.
+    ///
+    /// # Errors
+    /// Fails without `force` if the lane has work that is not on its base; nothing is changed then.
+    pub fn discard(&self, name: &str, force: bool) -> Result<(), Error> {
+        let project = &self.project;
+        let lane = project.lane(name)?;
+        project.run_pre_remove_hooks(&lane.name)?;
+        let (state, _) = lane_state::effective_state(project, &lane)?;
+        if force && state.is_busy() {
+            stop::stop(project, name)?;
+        }
+        operate(project, "discard", |op| {
+            remove_lane::remove_previewed_lane(op, name, RemovalReason::Discard, force).map(drop)
+        })?;
+        Ok(())
+    }
+
+    fn land_lanes(&self, lanes: &[String], all: bool) -> Result<outcome::LandingReport, Error> {
+        let request = LandingOptions {
+            resolver: None,
+            lanes,
+            unrecorded_lane: None,
+            all,
+            onto: None,
+            force: false,
+            allow_deletions: false,
+            stop: None,
+            endable_sessions: &[],
+            pick: false,
+            is_automatic: false,
+            keep_lanes: false,
+            dry_run: false,
+            extra_checks: &[],
+            no_checks: false,
+            jobs: None,
+            queue_wait: WaitLimit::Forever,
+            strategy: None,
+            no_verify: false,
+            order: if all { options::StackOrder::Best } else { options::StackOrder::Given },
+            atomic: false,
+            push: if self.project.settings.merge_push {
+                options::PushMode::WithoutPrompt
+            } else {
+                options::PushMode::Never
+            },
+            on_plan: &|_| {},
+        };
+        Ok(landing::land_lanes(&self.project, &request)?)
+    }
+
+    fn lane_from_record(&self, record: AnyLane) -> Result<Lane, Error> {
+        let name = record.name.clone();
+        let view = crate::lane::inspection::list::lane_views(&self.project, vec![record])?.pop();
+        view.map(Lane::from).ok_or_else(|| lane::Error::UnknownLane { name, similar: None }.into())
+    }
+}

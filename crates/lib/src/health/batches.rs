@@ -1,0 +1,104 @@
+//! Health checks of batches: each batch has a record, and each lane or branch of a batch belongs to a known
+//! one.
+
+use proq_base::explain::shell_quote_path as quoted;
+use proq_store::locks::lock::LockName;
+
+use super::check_context::CheckContext;
+use super::finding::Finding;
+use crate::lane::state::lane_state::effective_state;
+use crate::swarm::batch::create;
+use crate::swarm::batch::record::Batch;
+use crate::swarm::batch::scheduler;
+
+/// Checks the folders, lanes and branches of batches.
+pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut out = folders_without_record(context);
+    out.extend(check_lanes(context));
+    out.extend(check_branches(context));
+    out.extend(interrupted_batches(context));
+    out
+}
+
+fn is_known_batch(context: &CheckContext<'_>, id: &str) -> bool {
+    let layout = context.project.store.layout();
+    let is_locked = context.project.store.locks().is_held(&LockName::Batch(id.to_owned())).unwrap_or(true);
+    is_locked || layout.batch_record(id).exists()
+}
+
+/// Finds batch folders without a record. The process that created such a batch was killed: the record is
+/// written last.
+fn folders_without_record(context: &CheckContext<'_>) -> Vec<Finding> {
+    let layout = context.project.store.layout();
+    let unfinished = layout.entry_names("batches").into_iter().filter(|id| !is_known_batch(context, id));
+    unfinished
+        .map(|id| {
+            let dir = layout.batch(&id);
+            let message = format!("{} belongs to a batch that was never finished", dir.display());
+            Finding::warning("batch-record", format!("batch {id}"), message)
+                .with_help(format!("rm -r {}", quoted(&dir)))
+                .with_left_reason("it holds a copy of a plan, and nothing that was done")
+        })
+        .collect()
+}
+
+fn check_lanes(context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for lane in &context.lanes {
+        let Some(membership) =
+            lane.batch.as_ref().filter(|membership| !is_known_batch(context, &membership.batch))
+        else {
+            continue;
+        };
+        let name = &lane.name;
+        let is_busy = effective_state(context.project, lane).is_ok_and(|(state, _)| state.is_busy());
+        let (problem, help) = match is_busy {
+            true => ("its agent is at work, and nobody waits for it", format!("git proq stop {name}")),
+            false => ("nobody goes on with it", format!("git proq show {name}")),
+        };
+        let message = format!(
+            "lane '{name}' is for {} of batch {}, of which nothing is known: {problem}",
+            membership.task, membership.batch
+        );
+        out.push(Finding::warning("batch-lane", format!("lane '{name}'"), message).with_help(help));
+    }
+    out
+}
+
+/// Finds batches that are neither finished nor paused and whose scheduler is no longer running.
+fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
+    let project = context.project;
+    let is_interrupted = |id: &str| {
+        if scheduler::is_running(project, id).unwrap_or(true) {
+            return false;
+        }
+        let Ok(batch) = Batch::load(project, id) else { return false };
+        let Ok(lines) = batch.read_log_lines(project) else { return false };
+        let state = batch.fold_state(&lines);
+        batch.record.cleaned.is_none() && state.final_outcome().is_none() && state.pause_reason().is_none()
+    };
+    let ids = create::list_batches(project, false).into_iter().map(|batch| batch.id);
+    ids.filter(|id| is_interrupted(id))
+        .map(|id| {
+            let message = format!("batch {id} is interrupted: nobody goes on with it");
+            Finding::warning("batch-interrupted", format!("batch {id}"), message)
+                .with_help(format!("git proq resume {id}"))
+                .with_left_reason("what its agents do next is for a person to decide")
+        })
+        .collect()
+}
+
+fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
+    let prefix = format!("refs/heads/{}/batch-", context.project.settings.branch_prefix);
+    let mut out = Vec::new();
+    for (id, _) in context.refs_below(&prefix).filter(|(id, _)| !is_known_batch(context, id)) {
+        let branch = format!("{}/batch-{id}", context.project.settings.branch_prefix);
+        let message = format!("{branch} is the branch of a batch of which nothing is known");
+        out.push(
+            Finding::warning("batch-branch", format!("branch {branch}"), message)
+                .with_help(format!("git log {branch}"))
+                .with_left_reason("what landed on it may be nowhere else"),
+        );
+    }
+    out
+}

@@ -1,0 +1,147 @@
+//! State of the repository that all health checks share, read once: records, refs, worktree registrations,
+//! locked names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proq_git::Oid;
+use proq_git::base::head::Head;
+use proq_git::worktrees::health_probe::WorktreeRegistration;
+use proq_store as store;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::LockName;
+use proq_store::paths::file_access;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::preview::PreviewRecord;
+use proq_store::records::snapshot::SnapshotRecord;
+
+use super::finding::Finding;
+use crate::lane::{Error, Project};
+
+/// State of a repository at one moment.
+pub(super) struct CheckContext<'a> {
+    pub(super) project: &'a Project,
+    /// Lanes whose records can be read.
+    pub(super) lanes: Vec<LaneRecord>,
+    /// Lanes whose agents only read the repository.
+    pub(super) read_only_lanes: Vec<AnyLane>,
+    /// Names of all entries of the store's `lanes` folder, whether or not their records can be read.
+    pub(super) lane_names: Vec<String>,
+    /// Branches and git-proq's own refs, by full name.
+    pub(super) refs: BTreeMap<String, Oid>,
+    /// git's registrations of linked worktrees.
+    pub(super) registrations: Vec<WorktreeRegistration>,
+    /// The open preview.
+    pub(super) preview: Option<PreviewRecord>,
+    /// `HEAD` of the main checkout.
+    pub(super) head: Option<Head>,
+    /// Snapshots whose records can be read, by id.
+    pub(super) snapshots: BTreeMap<String, SnapshotRecord>,
+    /// Findings about records that could not be read.
+    pub(super) unreadable: Vec<Finding>,
+    locked: BTreeSet<String>,
+    /// Whether the folder with the names of the lanes cannot be read.
+    are_lanes_unreadable: bool,
+}
+
+impl<'a> CheckContext<'a> {
+    /// Reads the state. Starts git twice, regardless of the number of lanes.
+    pub(super) fn read(project: &'a Project) -> Result<CheckContext<'a>, Error> {
+        let layout = project.store.layout();
+        let mut context = CheckContext {
+            project,
+            lanes: Vec::new(),
+            read_only_lanes: Vec::new(),
+            lane_names: layout.entry_names("lanes"),
+            refs: BTreeMap::new(),
+            registrations: project.repo.worktree_registrations(),
+            preview: None,
+            head: project.repo.main_head(),
+            snapshots: BTreeMap::new(),
+            unreadable: Vec::new(),
+            locked: BTreeSet::new(),
+            are_lanes_unreadable: false,
+        };
+        if let Some(denied) = file_access::first_inaccessible(&layout.lanes()) {
+            let e = store::Error::io("read", &denied)(std::io::ErrorKind::PermissionDenied.into());
+            let found = Finding::from_error("lane-record", "the records of the lanes", &e);
+            context.unreadable.push(found.with_left_reason("which lanes there are is not known"));
+            context.are_lanes_unreadable = true;
+        }
+        context.refs.extend(project.repo.refs_with_prefixes(&["refs/heads/", "refs/proq/"])?);
+        for name in context.lane_names.clone() {
+            let record = layout.lane_record(&name);
+            let found = context.read_record::<AnyLane>("lane-record", format!("lane '{name}'"), &record);
+            context.read_only_lanes.extend(found.clone().filter(|lane| lane.purpose().is_some()));
+            context
+                .lanes
+                .extend(found.and_then(|lane| project.with_current_location(lane).into_worktree_lane().ok()));
+            if project.store.locks().is_held(&LockName::Run(name.clone()))? {
+                context.locked.insert(name);
+            }
+        }
+        for id in layout.entry_names("snaps") {
+            let record = layout.snapshot(&id).join("snap.toml");
+            let found =
+                context.read_record::<SnapshotRecord>("snapshot-record", format!("snapshot {id}"), &record);
+            context.snapshots.extend(found.map(|snap| (id, snap)));
+        }
+        context.preview =
+            context.read_record("preview-record", "the preview".to_owned(), &layout.preview_record());
+        Ok(context)
+    }
+
+    /// Reads a record. Returns none and adds a finding if it cannot be read.
+    fn read_record<R: Record>(
+        &mut self,
+        check: &'static str,
+        subject: String,
+        path: &std::path::Path,
+    ) -> Option<R> {
+        match R::load_if_exists(path) {
+            Ok(found) => found,
+            Err(e) => {
+                let reason = "what it held is for a person to judge";
+                self.unreadable.push(Finding::from_error(check, subject, &e).with_left_reason(reason));
+                None
+            }
+        }
+    }
+
+    /// Returns the tip of a branch.
+    pub(super) fn branch_tip(&self, name: &str) -> Option<Oid> {
+        self.refs.get(&format!("refs/heads/{name}")).copied()
+    }
+
+    /// Returns the refs below a prefix, as `(remaining name, id)`.
+    pub(super) fn refs_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, Oid)> {
+        self.refs.iter().filter_map(move |(name, id)| Some((name.strip_prefix(prefix)?, *id)))
+    }
+
+    /// Returns whether a process is creating, removing or running this lane.
+    pub(super) fn is_locked(&self, lane: &str) -> bool {
+        self.locked.contains(lane)
+    }
+
+    /// Returns whether a lane is just being created or removed.
+    pub(super) fn is_being_changed(&self, lane: &LaneRecord) -> bool {
+        self.is_locked(&lane.name) && !lane.state.is_claimed()
+    }
+
+    /// Returns whether a lane folder of this name exists, with or without a readable record. Also true where
+    /// the names of the lanes cannot be read.
+    pub(super) fn has_lane(&self, name: &str) -> bool {
+        self.are_lanes_unreadable || self.lane_names.iter().any(|n| n == name)
+    }
+
+    /// Returns whether the snapshot with this id has not been restored yet, as far as that is known.
+    pub(super) fn is_awaiting_restore(&self, id: &str) -> bool {
+        self.snapshots.get(id).map_or_else(|| self.has_snapshot(id), |snap| snap.restored.is_none())
+    }
+
+    /// Returns whether any part of the snapshot with this id exists: record, ref or folder.
+    pub(super) fn has_snapshot(&self, id: &str) -> bool {
+        self.snapshots.contains_key(id)
+            || self.refs.contains_key(&SnapshotRecord::ref_name(id))
+            || self.project.store.layout().snapshot(id).exists()
+    }
+}

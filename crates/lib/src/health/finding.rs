@@ -1,0 +1,137 @@
+//! A finding of a health check: severity, meaning, and the command that helps.
+
+use proq_base::explain::Explain;
+use serde::Serialize;
+
+use super::repair::Repair;
+
+/// Severity of a finding, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Data is lost or will be, or a feature does not work.
+    Error,
+    /// No damage yet, but it may follow.
+    Warning,
+    /// Information only.
+    Info,
+}
+
+/// One result of a health check.
+#[derive(Debug, Clone, Serialize)]
+#[must_use]
+pub struct Finding {
+    /// Name of the check.
+    pub check: &'static str,
+    /// Severity of the problem.
+    pub severity: Severity,
+    /// The item that the finding is about, such as `lane 'a'`.
+    pub subject: String,
+    /// What is wrong and what that means, in one line.
+    pub message: String,
+    /// The single most useful command.
+    pub help: Option<String>,
+    /// Whether a safe repair exists.
+    pub fixable: bool,
+    /// Whether git-proq has repaired the problem.
+    pub fixed: bool,
+    /// Reason why git-proq did not repair the problem.
+    #[serde(rename = "left")]
+    pub left_reason: Option<String>,
+    #[serde(skip)]
+    pub(super) repair: Option<Repair>,
+}
+
+impl Finding {
+    fn new(
+        check: &'static str,
+        severity: Severity,
+        subject: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            check,
+            severity,
+            subject: subject.into(),
+            message: message.into(),
+            help: None,
+            fixable: false,
+            fixed: false,
+            left_reason: None,
+            repair: None,
+        }
+    }
+
+    /// Creates a finding about damage.
+    pub(super) fn error(
+        check: &'static str,
+        subject: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Finding {
+        Finding::new(check, Severity::Error, subject, message)
+    }
+
+    /// Creates a finding about possible damage.
+    pub(super) fn warning(
+        check: &'static str,
+        subject: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Finding {
+        Finding::new(check, Severity::Warning, subject, message)
+    }
+
+    /// Creates a finding that is information only.
+    pub(super) fn info(
+        check: &'static str,
+        subject: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Finding {
+        Finding::new(check, Severity::Info, subject, message)
+    }
+
+    /// Creates a finding about something that could not be checked, with the causes and the first hint of the
+    /// error.
+    pub(super) fn from_error(
+        check: &'static str,
+        subject: impl Into<String>,
+        error: &dyn Explain,
+    ) -> Finding {
+        let mut message = error.to_string();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            let line = text.lines().next().unwrap_or_default().trim();
+            if !message.contains(line) {
+                message.push_str(&format!(" ({line})"));
+            }
+            next = cause.source();
+        }
+        let mut found = Finding::error(check, subject, message);
+        found.help = error.hints().first().map(ToString::to_string);
+        found
+    }
+
+    /// Adds the command that helps.
+    pub(super) fn with_help(mut self, command: impl Into<String>) -> Finding {
+        self.help = Some(command.into());
+        self
+    }
+
+    /// Adds the reason why git-proq does not repair the problem.
+    pub(super) fn with_left_reason(mut self, reason: impl Into<String>) -> Finding {
+        self.left_reason = Some(reason.into());
+        self
+    }
+
+    /// Adds a safe repair and marks the finding as fixable.
+    pub(super) fn with_repair(mut self, repair: Repair) -> Finding {
+        self.fixable = true;
+        self.repair = Some(repair);
+        self
+    }
+
+    /// Returns whether the finding is an error or a warning.
+    pub fn is_problem(&self) -> bool {
+        self.severity != Severity::Info
+    }
+}

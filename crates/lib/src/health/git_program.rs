@@ -1,0 +1,79 @@
+//! Health checks of git itself: its version, dangerous configuration, and hooks that run for lanes.
+
+use std::path::Path;
+
+use proq_git::worktrees::health_probe;
+
+use super::check_context::CheckContext;
+use super::finding::Finding;
+
+/// Returns the version of git in `dir`, and findings about missing features. Needs no repository.
+pub(super) fn installed_version(dir: &Path) -> (Option<String>, Vec<Finding>) {
+    match health_probe::installed_git(dir) {
+        Ok((version, missing_features)) => {
+            let to_finding =
+                |feature| Finding::info("git-version", "git", format!("git {version} lacks: {feature}"));
+            let found = missing_features.into_iter().map(to_finding).collect();
+            (Some(version), found)
+        }
+        Err(e) => (None, vec![Finding::from_error("git-version", "git", &e)]),
+    }
+}
+
+/// Checks what the repository's git configuration means for lanes.
+pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut out = Vec::new();
+    out.extend(check_expiry(context));
+    out.extend(check_mirrors(context));
+    out.extend(hooks_note(context));
+    out.extend(check_prefix(context));
+    out
+}
+
+fn check_expiry(context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for (key, effect) in [
+        ("gc.pruneExpire", "every clean-up of git's takes what a command of an agent is just making"),
+        ("gc.worktreePruneExpire", "every clean-up of git's forgets worktrees on a disk that is not there"),
+    ] {
+        let value = context.project.repo.setting_text(key).unwrap_or_default();
+        if matches!(value.as_str(), "now" | "immediate" | "all" | "0") {
+            let message = format!("{key} is '{value}': {effect}");
+            out.push(Finding::warning("gc", key, message).with_help(format!("git config --unset-all {key}")));
+        }
+    }
+    out
+}
+
+fn check_mirrors(context: &CheckContext<'_>) -> Vec<Finding> {
+    let found = context.project.repo.mirror_remotes().into_iter().map(|name| {
+        let message =
+            format!("a push to '{name}' uploads every ref, and with refs/proq/* your uncommitted work");
+        Finding::warning("mirror", format!("remote '{name}'"), message).with_help(format!(
+            "git config --unset remote.{name}.mirror; git config remote.{name}.push 'refs/heads/*'"
+        ))
+    });
+    found.collect()
+}
+
+fn hooks_note(context: &CheckContext<'_>) -> Option<Finding> {
+    let hooks = context.project.repo.lane_hooks();
+    if hooks.is_empty() {
+        return None;
+    }
+    let message =
+        format!("hooks of this repository that run for what happens in lanes: {}", hooks.join(", "));
+    Some(Finding::info("hooks", "hooks", message))
+}
+
+fn check_prefix(context: &CheckContext<'_>) -> Option<Finding> {
+    let prefix = &context.project.settings.branch_prefix;
+    context.branch_tip(prefix)?;
+    let message =
+        format!("a branch is called '{prefix}', so no branch '{prefix}/…' can be made: no lane at all");
+    Some(
+        Finding::error("prefix", prefix.clone(), message)
+            .with_help(format!("git branch -m {prefix} NEW-NAME"))
+            .with_left_reason("it is a branch of yours"),
+    )
+}

@@ -1,0 +1,119 @@
+//! Health checks of the open preview against the main checkout: which changes are waiting, and whether they
+//! can be restored.
+
+use proq_git::base::head::Head;
+use proq_store::records::preview::PreviewRecord;
+
+use super::check_context::CheckContext;
+use super::finding::Finding;
+use super::repair::Repair;
+
+const RETURN_COMMAND: &str = "git proq preview --back";
+
+/// Checks the preview on record, or a main checkout that is on a preview branch without a record.
+pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
+    match &context.preview {
+        Some(preview) => [
+            check_origin(context, preview),
+            check_lane(context, preview),
+            check_head(context, preview),
+            check_saved_changes(context, preview),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        None => unrecorded_preview(context).into_iter().collect(),
+    }
+}
+
+fn preview_subject(preview: &PreviewRecord) -> String {
+    format!("preview of '{}'", preview.lane)
+}
+
+fn is_back_at_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> bool {
+    context.head.as_ref() == Some(&preview.previous_head)
+}
+
+fn is_on_preview_branch(context: &CheckContext<'_>, preview: &PreviewRecord) -> bool {
+    context.head == Some(Head::Branch(preview.branch.clone()))
+}
+
+fn check_origin(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
+    let Head::Branch(branch) = &preview.previous_head else { return None };
+    if context.branch_tip(branch).is_some() {
+        return None;
+    }
+    let message = format!("'{branch}', which the preview of '{}' goes back to, is gone", preview.lane);
+    let help = format!("git branch {branch} {}", preview.previous_commit.short());
+    Some(
+        Finding::error("preview-origin", preview_subject(preview), message)
+            .with_help(help)
+            .with_left_reason("somebody deleted it on purpose"),
+    )
+}
+
+fn check_lane(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
+    if context.has_lane(&preview.lane) || is_back_at_origin(context, preview) {
+        return None;
+    }
+    let message = format!("the main checkout shows lane '{}', which is gone", preview.lane);
+    Some(Finding::warning("preview-lane", preview_subject(preview), message).with_help(RETURN_COMMAND))
+}
+
+fn check_head(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
+    let changes_wait = preview.snapshot.as_ref().is_some_and(|id| context.is_awaiting_restore(id));
+    let wait_note = if changes_wait { "; your own changes wait" } else { "" };
+    if is_on_preview_branch(context, preview) {
+        return context.branch_tip(&preview.branch).is_none().then(|| {
+            let message = format!("the main checkout is on '{}', which is gone", preview.branch);
+            Finding::error("preview-branch", preview_subject(preview), message)
+                .with_help(format!("git branch {} {}", preview.branch, preview.tip.short()))
+                .with_left_reason("commits may have been made on it")
+        });
+    }
+    let head_text = context.head.as_ref().map_or_else(|| "no commit".to_owned(), ToString::to_string);
+    let message = format!("the preview of '{}' was left by hand, for {head_text}{wait_note}", preview.lane);
+    let finding = Finding::warning("preview-place", preview_subject(preview), message);
+    let is_finished =
+        is_back_at_origin(context, preview) && !changes_wait && context.branch_tip(&preview.branch).is_none();
+    Some(if is_finished {
+        finding.with_help(RETURN_COMMAND).with_repair(Repair::ClosePreview)
+    } else if is_back_at_origin(context, preview) {
+        finding.with_help(RETURN_COMMAND).with_left_reason("changes come back only when you say so")
+    } else {
+        let help = format!("git switch {} && {RETURN_COMMAND}", preview.previous_head);
+        finding.with_help(help).with_left_reason("you switched on purpose, perhaps")
+    })
+}
+
+fn check_saved_changes(context: &CheckContext<'_>, preview: &PreviewRecord) -> Option<Finding> {
+    let id = preview.snapshot.as_ref().filter(|id| !context.has_snapshot(id))?;
+    // At the origin, an interrupted command has already restored it and did not close the preview.
+    if is_back_at_origin(context, preview) {
+        return None;
+    }
+    let message = format!(
+        "your changes from before the preview of '{}' (snapshot {id}) cannot be found: neither record nor ref is left",
+        preview.lane
+    );
+    Some(
+        Finding::error("preview-changes", preview_subject(preview), message)
+            .with_help("git fsck --lost-found")
+            .with_left_reason("what is lost cannot be made again"),
+    )
+}
+
+fn unrecorded_preview(context: &CheckContext<'_>) -> Option<Finding> {
+    let Some(Head::Branch(branch)) = &context.head else { return None };
+    // A record that cannot be read has already been reported.
+    if context.project.store.layout().preview_record().exists() {
+        return None;
+    }
+    let lane = context.project.previewed_lane(branch)?;
+    let message = format!("the main checkout is on the preview branch of '{lane}', and no preview is open");
+    Some(
+        Finding::error("preview-record", branch.clone(), message)
+            .with_help("git switch -")
+            .with_left_reason("where you came from was in the record"),
+    )
+}

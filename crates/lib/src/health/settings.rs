@@ -1,0 +1,52 @@
+//! Health checks of the user's choices: unknown settings, missing notification programs, and installed
+//! agents.
+
+use std::path::Path;
+
+use proq_base::config::layers::Layers;
+use proq_base::config::notifications::NotifySettings;
+use proq_base::process::find_executable;
+
+use super::finding::Finding;
+use crate::agent::profiles::profile_catalog::load_profiles;
+use crate::event::notify;
+use crate::lane::Project;
+
+/// Reports settings that are unknown and have no effect.
+pub(super) fn unknown_settings(layers: &Layers) -> Vec<Finding> {
+    let found = layers.unknown_keys().iter().map(|key| {
+        let message = format!("setting {key} is unknown and has no effect");
+        Finding::warning("setting", key.clone(), message).with_help("git proq config list")
+    });
+    found.collect()
+}
+
+/// Reports notifications and sounds that are enabled but for which no program is installed.
+pub(super) fn missing_notifiers(notify: &NotifySettings, dir: &Path) -> Vec<Finding> {
+    let missing = notify::settings_without_program(notify, dir).into_iter().map(|(setting, wanted)| {
+        let message = format!("{setting} is set, and no program for it is installed: {wanted}");
+        Finding::warning("setting", setting, message)
+    });
+    missing.collect()
+}
+
+/// Returns the known agents on `PATH`, and a finding if there is none or the user's agent profiles are
+/// invalid.
+pub(super) fn installed_agents(dir: &Path) -> (Vec<String>, Option<Finding>) {
+    // Only the user's own file may define agents.
+    let layers = Project::load_layers(None).unwrap_or_default();
+    let agent_profiles = match load_profiles(&layers) {
+        Ok(known) => known,
+        Err(e) => return (Vec::new(), Some(Finding::warning("agents", "agents", e.to_string()))),
+    };
+    let installed: Vec<String> = agent_profiles
+        .into_iter()
+        .filter(|(_, profile)| find_executable::find_executable(&profile.program, dir).is_ok())
+        .map(|(name, _)| name)
+        .collect();
+    let none_found = installed.is_empty().then(|| {
+        let message = "no known agent is on PATH; any other program works too";
+        Finding::info("agents", "agents", message).with_help("git proq agents")
+    });
+    (installed, none_found)
+}

@@ -1,0 +1,89 @@
+//! Health checks of the trash: each entry can be read and is complete, and the ref that keeps its commits
+//! exists.
+
+use proq_base::explain::shell_quote_path as quoted;
+use proq_store::base::record::Record;
+use proq_store::records::trash::TrashRecord;
+
+use super::check_context::CheckContext;
+use super::finding::Finding;
+use crate::lane::context::expiry_item;
+use crate::lane::removal::expire;
+
+/// Checks every entry of the trash.
+pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
+    let layout = context.project.store.layout();
+    let mut out = Vec::new();
+    for name in layout.entry_names("trash") {
+        let dir = layout.entry_dir("trash", &name);
+        let subject = format!("trash {name}");
+        let list_command = format!("ls -la {}", quoted(&dir));
+        match TrashRecord::load_if_exists(&dir.join("trash.toml")) {
+            Err(e) => {
+                out.push(
+                    Finding::from_error("trash-record", subject, &e)
+                        .with_left_reason("the files beside it are safe"),
+                );
+            }
+            Ok(None) => {
+                let message =
+                    format!("{} holds what was removed, and no record tells where it belongs", dir.display());
+                out.push(
+                    Finding::error("trash-record", subject, message)
+                        .with_help(list_command)
+                        .with_left_reason("somebody's files lie there"),
+                );
+            }
+            Ok(Some(record)) => {
+                out.extend(check_entry(context, &subject, &dir, &record));
+            }
+        }
+    }
+    let expired = expire::find_expired(context.project, expiry_item::ExpiryKind::Trash)
+        .map_or(0, |old| old.expired.len());
+    if expired > 0 {
+        let message =
+            format!("{expired} of the trash is older than trash.keep says, and goes with the next cleanup");
+        out.push(Finding::info("trash-expired", "trash", message).with_help("git proq gc"));
+    }
+    out
+}
+
+fn check_entry(
+    context: &CheckContext<'_>,
+    subject: &str,
+    dir: &std::path::Path,
+    record: &TrashRecord,
+) -> Vec<Finding> {
+    let mut out = Vec::new();
+    let lane = &record.lane;
+    // Another lane may have reused the folder.
+    let is_reused = dir.join("given.toml").exists();
+    if let Some(worktree) = record.worktree.as_ref().filter(|w| !w.exists() && !is_reused) {
+        let message =
+            format!("the folder of removed lane '{lane}' is not at {}, where it was put", worktree.display());
+        out.push(
+            Finding::error("trash-files", subject, message)
+                .with_help(format!("ls -la {}", quoted(dir)))
+                .with_left_reason("somebody may have moved it on purpose"),
+        );
+    } else if record.worktree.is_some() && !record.worktree_id.is_empty() && !dir.join("admin").exists() {
+        let message =
+            format!("git's part of removed lane '{lane}' is not in the trash; its files are, as plain files");
+        out.push(Finding::warning("trash-files", subject, message).with_help(format!("ls {}", quoted(dir))));
+    }
+    // For an expired entry, other refs have the commits, or `gc` would have kept this ref.
+    let is_expired = record.at.is_older_than(context.project.settings.trash_keep);
+    let is_missing = |saved: &&String| !is_expired && !context.refs.contains_key(*saved);
+    if let Some(saved_ref) = record.saved_ref.as_ref().filter(is_missing) {
+        let message = format!("{saved_ref}, which keeps the commits of removed lane '{lane}', is gone");
+        let found = Finding::error("saved-ref", subject, message);
+        out.push(match record.tip {
+            Some(tip) if context.project.repo.has_object(tip) => found
+                .with_help(format!("git branch {lane}-saved {}", tip.short()))
+                .with_left_reason("somebody may have deleted it on purpose"),
+            _ => found.with_left_reason("its commits are gone from here; another clone may have them"),
+        });
+    }
+    out
+}

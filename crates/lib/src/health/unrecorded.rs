@@ -1,0 +1,133 @@
+//! Health checks for items that resemble a lane's but belong to none: branches, worktrees, folders,
+//! registrations.
+
+use proq_base::explain::shell_quote;
+use proq_base::explain::shell_quote_path as quoted;
+use proq_git::worktrees::health_probe::WorktreeRegistration;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::LockName;
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::trash::TrashRecord;
+
+use super::check_context::CheckContext;
+use super::finding::Finding;
+use super::repair::Repair;
+use crate::lane::context::head_ownership;
+
+/// Checks for branches, worktrees and folders that no lane has on record.
+pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut out = check_branches(context);
+    for found in &context.registrations {
+        out.extend(check_registration(context, found));
+    }
+    out.extend(check_folders(context));
+    out
+}
+
+/// Returns whether a lane of this name is being created or removed now. Its record may not exist.
+fn is_lane_locked(context: &CheckContext<'_>, name: &str) -> bool {
+    context.project.store.locks().is_held(&LockName::Run(name.to_owned())).unwrap_or(true)
+}
+
+fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
+    let project = context.project;
+    let prefix = format!("refs/heads/{}/", project.settings.branch_prefix);
+    let mut out = Vec::new();
+    // The checks of batches cover the branches of batches.
+    for (name, _) in context.refs_below(&prefix).filter(|(name, _)| !name.starts_with("batch-")) {
+        let branch = format!("{}/{name}", project.settings.branch_prefix);
+        // The lane's branch, or the new name of its renamed branch.
+        let owns_branch = |lane: &LaneRecord| {
+            lane.kind.branch == branch
+                || (context.branch_tip(&lane.kind.branch).is_none()
+                    && head_ownership::find_renamed_branch(project, lane).as_ref() == Some(&branch))
+        };
+        let is_known = context.lanes.iter().any(owns_branch);
+        if let Some(previewed) = name.strip_suffix("-preview") {
+            let is_open = context.preview.as_ref().is_some_and(|open| open.branch == branch);
+            let is_checked_out = context.head == Some(proq_git::base::head::Head::Branch(branch.clone()));
+            if !is_open && !is_checked_out && !is_known {
+                let message = format!("'{branch}' is left of a preview of '{previewed}' that is over");
+                out.push(
+                    Finding::warning("preview-branch", branch.clone(), message)
+                        .with_help(format!("git branch -d {}", shell_quote(&branch)))
+                        .with_left_reason(
+                            "commits may have been made on it; git refuses if they are nowhere else",
+                        ),
+                );
+            }
+        } else if !is_known && !context.has_lane(name) && !is_lane_locked(context, name) {
+            let message = format!("branch '{branch}' belongs to no lane and takes the name '{name}'");
+            out.push(
+                Finding::warning("branch-without-lane", branch.clone(), message)
+                    .with_help(format!("git branch -m {} {}", shell_quote(&branch), shell_quote(name)))
+                    .with_left_reason("there may be work on it"),
+            );
+        }
+    }
+    out
+}
+
+fn check_registration(context: &CheckContext<'_>, found: &WorktreeRegistration) -> Option<Finding> {
+    let name = context.project.lane_name_at(&found.path, found.branch.as_deref())?;
+    let is_known =
+        context.lanes.iter().any(|lane| lane.path == found.path || lane.kind.worktree_id == found.id);
+    if is_known || context.has_lane(name.as_str()) || is_lane_locked(context, name.as_str()) {
+        return None;
+    }
+    let subject = format!("worktree '{}'", found.id);
+    if found.path.exists() {
+        let message = format!("{} is a worktree that no lane has on record", found.path.display());
+        return Some(
+            Finding::error("worktree-without-lane", subject, message)
+                .with_help("git proq cleanup")
+                .with_left_reason("cleanup looks for work in it first"),
+        );
+    }
+    let message = format!("git has a worktree '{}' on record whose lane and folder are gone", found.id);
+    let finding = Finding::warning("registration", subject, message);
+    Some(if found.locked {
+        finding
+            .with_help(format!("git worktree unlock {}", quoted(&found.path)))
+            .with_left_reason("somebody has locked it")
+    } else {
+        finding
+            .with_help("git proq doctor --fix")
+            .with_repair(Repair::RetireRegistration(name.to_string(), found.path.clone()))
+    })
+}
+
+/// Finds folders in the lanes' folder of the main checkout that are no worktrees.
+fn check_folders(context: &CheckContext<'_>) -> Vec<Finding> {
+    let lanes_folder = context.project.lanes_dir();
+    let removed = removed_in_place(context);
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(&lanes_folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_known = context.lanes.iter().any(|lane| lane.path == path)
+            || context.registrations.iter().any(|r| r.path == path)
+            || removed.contains(&path)
+            || context.has_lane(&name);
+        let is_internal = name == ".gitignore" || name == ".resolve" || name == ".look";
+        if is_known || is_internal || is_lane_locked(context, &name) {
+            continue;
+        }
+        let message = format!("{} belongs to no lane and is no worktree", path.display());
+        out.push(
+            Finding::warning("folder-without-lane", name, message)
+                .with_help(format!("ls -la {}", quoted(&path)))
+                .with_left_reason("what is in it is somebody's"),
+        );
+    }
+    out
+}
+
+/// Returns the folders of removed lanes that could not be moved to the trash because it is on another disk.
+fn removed_in_place(context: &CheckContext<'_>) -> Vec<std::path::PathBuf> {
+    let layout = context.project.store.layout();
+    let record = |name: &String| {
+        TrashRecord::load_if_exists(&layout.entry_dir("trash", name).join("trash.toml")).ok().flatten()
+    };
+    layout.entry_names("trash").iter().filter_map(record).filter_map(|record| record.worktree).collect()
+}

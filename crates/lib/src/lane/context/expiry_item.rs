@@ -1,0 +1,100 @@
+//! Items that are kept for a limited time: their kinds, and those that a scan found to be old.
+
+use std::path::PathBuf;
+
+use proq_base::explain::Explain;
+use proq_git::Oid;
+use proq_store::base::clock::Moment;
+
+/// A kind of item that is kept for a limited time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpiryKind {
+    /// Folders of removed lanes.
+    Trash,
+    /// Snapshots that were restored.
+    Snapshots,
+    /// Operations in the log.
+    Operations,
+    /// Saved refs, whose commits other refs keep too.
+    SavedRefs,
+    /// Refs that keep objects for operations which no longer exist.
+    KeeperRefs,
+    /// Cached results of passed checks.
+    VerifyCache,
+    /// Files that crashed processes left half written.
+    TempFiles,
+}
+
+impl ExpiryKind {
+    /// All kinds, in the order in which they are scanned.
+    pub const ALL: [ExpiryKind; 7] = [
+        ExpiryKind::Trash,
+        ExpiryKind::Snapshots,
+        ExpiryKind::Operations,
+        ExpiryKind::SavedRefs,
+        ExpiryKind::KeeperRefs,
+        ExpiryKind::VerifyCache,
+        ExpiryKind::TempFiles,
+    ];
+}
+
+/// An item that is old enough to delete.
+#[derive(Debug)]
+pub struct ExpiredItem {
+    /// Name of the item.
+    pub name: String,
+    /// Time from which the age of the item counts.
+    pub since: Moment,
+    /// Type of the item, with the data that deleting it needs.
+    pub source: ItemSource,
+}
+
+/// Type of an expired item, with the data that deleting it needs.
+#[derive(Debug)]
+pub enum ItemSource {
+    /// An entry of the trash, and the folder on another disk that belongs to it.
+    Trash {
+        /// Folder of the entry in the trash.
+        dir: PathBuf,
+        /// Folder on another disk that belongs to the entry; none for an entry without one.
+        other_disk_dir: Option<PathBuf>,
+    },
+    /// A snapshot, by the item's name.
+    Snapshot,
+    /// An operation, by its number.
+    Operation(u64),
+    /// A saved ref, whose commits other refs keep too, with its tip.
+    SavedRef(Oid),
+    /// A ref of an operation that no longer exists, with its tip.
+    KeeperRef(Oid),
+    /// A file or folder.
+    TempPath(PathBuf),
+}
+
+/// An item that is old but is retained.
+#[derive(Debug)]
+pub struct RetainedItem {
+    /// Name of the item.
+    pub name: String,
+    /// Reason why the item is retained.
+    pub reason: String,
+    /// Command that deletes the item or resolves the reason.
+    pub command: Option<String>,
+}
+
+impl RetainedItem {
+    /// Creates the entry for an item that cannot be read.
+    pub fn unreadable(name: impl Into<String>, error: &dyn Explain) -> RetainedItem {
+        let command = error.hints().first().map(ToString::to_string);
+        RetainedItem { name: name.into(), reason: error.to_string(), command }
+    }
+}
+
+/// Old items of one kind.
+#[derive(Debug, Default)]
+pub struct ExpiryScan {
+    /// Items that can be deleted, oldest first.
+    pub expired: Vec<ExpiredItem>,
+    /// Items that are retained.
+    pub retained: Vec<RetainedItem>,
+}

@@ -1,0 +1,169 @@
+//! Records of present and removed lanes: lookup by name, loading and changes.
+
+use std::path::{Path, PathBuf};
+
+use proq_base::lane_name::LaneName;
+use proq_store as store;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::records::lane::{AnyLane, LaneKind, LaneRecord};
+
+use crate::lane::{Error, Project};
+
+impl Project {
+    /// Returns all lanes on record that have a branch to land, by name. An unreadable record causes a warning
+    /// and is left out.
+    pub fn lanes(&self) -> Result<Vec<LaneRecord>, Error> {
+        Ok(self.all_lanes()?.into_iter().filter_map(|lane| lane.into_worktree_lane().ok()).collect())
+    }
+
+    /// Returns all lanes on record by name, including those without their own branch. An unreadable record
+    /// causes a warning and is left out.
+    pub fn all_lanes(&self) -> Result<Vec<AnyLane>, Error> {
+        let dir = self.store.layout().lanes();
+        let mut names = Vec::new();
+        match std::fs::read_dir(&dir) {
+            Ok(entries) => {
+                for entry in entries.flatten() {
+                    names.extend(entry.file_name().into_string());
+                }
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(store::Error::io("read", &dir)(e).into()),
+        }
+        names.sort_unstable();
+        let mut out = Vec::new();
+        for name in names {
+            match AnyLane::load_if_exists(&self.store.layout().lane_record(&name)) {
+                Ok(found) => out.extend(found.map(|lane| self.with_current_location(lane))),
+                Err(e) => self.listener.warn(format!("lane '{name}': {e}")),
+            }
+        }
+        Ok(out)
+    }
+
+    /// Returns the lane with this name or branch, which must have a branch to land.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLane`], and [`Error::NoLaneBranch`] for a lane without its own branch.
+    pub fn lane(&self, name_or_branch: &str) -> Result<LaneRecord, Error> {
+        let lane = self.any_lane(name_or_branch)?;
+        let name = lane.name.clone();
+        lane.into_worktree_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })
+    }
+
+    /// Returns the lane with this name or branch, of any kind.
+    pub fn any_lane(&self, name_or_branch: &str) -> Result<AnyLane, Error> {
+        let prefix = format!("{}/", self.settings.branch_prefix);
+        let name = name_or_branch.strip_prefix(&prefix).unwrap_or(name_or_branch);
+        let unknown = || -> Result<AnyLane, Error> {
+            let similar = self.similar_name(name)?;
+            Err(Error::UnknownLane { name: name_or_branch.chars().take(80).collect(), similar })
+        };
+        if LaneName::parse(name).is_err() {
+            return unknown();
+        }
+        match AnyLane::load_if_exists(&self.store.layout().lane_record(name))? {
+            Some(record) => Ok(self.with_current_location(record)),
+            None => unknown(),
+        }
+    }
+
+    /// Updates a lane's record with the current folder of its worktree and the branch its base name resolves
+    /// to. Moving a worktree with git changes only git's record, and so does renaming a branch and leaving a
+    /// symbolic ref in its place. A run in the main checkout commits to the branch it started on, or to none,
+    /// so its lane is returned unchanged.
+    pub(crate) fn with_current_location(&self, mut lane: AnyLane) -> AnyLane {
+        let LaneKind::Owned(tree) = &lane.kind else { return lane };
+        if let Some(path) = self.repo.moved_worktree(&lane.path, &tree.worktree_id, &tree.branch) {
+            lane.path = path;
+        }
+        lane.base = self.repo.resolve_symbolic_branch(&lane.base);
+        lane
+    }
+
+    /// Returns a removed lane by its past name `name@N`, with its folder in the history.
+    pub fn past_lane(&self, past_name: &str) -> Result<Option<(PathBuf, AnyLane)>, Error> {
+        let Some((name, number)) = past_name.split_once('@') else { return Ok(None) };
+        if LaneName::parse(name).is_err() || number.parse::<u32>().is_err() {
+            return Ok(None);
+        }
+        let dir = self.store.layout().history().join(past_name);
+        Ok(AnyLane::load_if_exists(&dir.join("lane.toml"))?.map(|record| (dir, record)))
+    }
+
+    /// Returns the removed lanes that had a branch to land, as `(name@N, record)`, by name.
+    pub fn past_lanes(&self) -> Vec<(String, LaneRecord)> {
+        let past = self.all_past_lanes().into_iter();
+        past.filter_map(|(name, lane)| Some((name, lane.into_worktree_lane().ok()?))).collect()
+    }
+
+    /// Returns all removed lanes as `(name@N, record)`, by name.
+    pub fn all_past_lanes(&self) -> Vec<(String, AnyLane)> {
+        let dir = self.store.layout().history();
+        let Ok(entries) = std::fs::read_dir(&dir) else { return Vec::new() };
+        let mut out = Vec::new();
+        for name in entries.flatten().filter_map(|e| e.file_name().into_string().ok()) {
+            if let Ok(Some(record)) = AnyLane::load_if_exists(&dir.join(&name).join("lane.toml")) {
+                out.push((name, record));
+            }
+        }
+        out.sort_by(|a, b| a.0.cmp(&b.0));
+        out
+    }
+
+    /// Returns the lane whose worktree contains `dir`.
+    pub(crate) fn lane_at(&self, dir: &Path) -> Result<Option<LaneRecord>, Error> {
+        Ok(self.lanes()?.into_iter().find(|lane| dir.starts_with(&lane.path)))
+    }
+
+    /// Changes a lane's record under the lock on records, based on the text on disk at that moment.
+    pub fn update_lane(&self, name: &str, change: impl FnOnce(&mut AnyLane)) -> Result<AnyLane, Error> {
+        let store = self.store.locks().acquire(&LockName::Store)?;
+        self.update_lane_locked(name, &store, change)
+    }
+
+    /// Changes a lane's record for a caller that holds the lock on records: facts it checked under the lock
+    /// still hold.
+    pub(crate) fn update_lane_locked(
+        &self,
+        name: &str,
+        _store: &LockGuard,
+        change: impl FnOnce(&mut AnyLane),
+    ) -> Result<AnyLane, Error> {
+        let path = self.store.layout().lane_record(name);
+        let record = self.with_current_location(AnyLane::load(&path)?).with_change(change);
+        record.save(&path)?;
+        Ok(record)
+    }
+
+    fn similar_name(&self, name: &str) -> Result<Option<String>, Error> {
+        let lanes = self.all_lanes()?;
+        let best = lanes
+            .iter()
+            .map(|lane| (strsim::jaro_winkler(&lane.name, name), &lane.name))
+            .filter(|(score, _)| *score > 0.8)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(best.map(|(_, name)| name.clone()))
+    }
+}
+
+/// Returns the present record of a lane, or the last one if the lane was removed, with the folder of its
+/// records. A lane with auto-merge may be removed as soon as its run is finished.
+///
+/// # Errors
+/// [`Error::UnknownLane`] when no record of the lane is left.
+pub fn load_present_or_past_lane<P>(
+    project: &Project,
+    lane: &LaneRecord<P>,
+) -> Result<(PathBuf, AnyLane), Error> {
+    let layout = project.store.layout();
+    let record = AnyLane::load_if_exists(&layout.lane_record(&lane.name))?
+        .map(|lane| project.with_current_location(lane));
+    if let Some(present) = record.filter(|now| now.is_same_lane(lane)) {
+        return Ok((layout.lane(&present.name), present));
+    }
+    let past = project.all_past_lanes().into_iter().rfind(|(_, past)| past.is_same_lane(lane));
+    let past = past.map(|(name, past)| (layout.history().join(name), past));
+    past.ok_or_else(|| Error::UnknownLane { name: lane.name.clone(), similar: None })
+}

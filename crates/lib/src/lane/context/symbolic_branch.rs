@@ -1,0 +1,67 @@
+//! Branches that are symbolic refs: a commit to such a branch, or a move of it, changes another branch, where
+//! nothing has checked it.
+
+use proq_store::records::lane::LaneRecord;
+
+use crate::lane::errors::symbolic_branch_error::SymbolicBranch;
+use crate::lane::{Error, Project};
+
+/// Returns the symbolic ref that a lane's branch is; none when the branch is a direct ref or is missing.
+///
+/// # Errors
+/// Fails when refs cannot be read.
+pub(crate) fn find_symbolic_branch(
+    project: &Project,
+    lane: &LaneRecord,
+) -> Result<Option<SymbolicBranch>, Error> {
+    let Some(symbolic) = read_symbolic_branch(project, &lane.kind.branch)? else { return Ok(None) };
+    let commit = last_own_commit(project, lane, &symbolic.target)?.unwrap_or(lane.start);
+    Ok(Some(SymbolicBranch { reset_to: commit.to_string(), ..symbolic }))
+}
+
+/// Reads `branch` as a symbolic ref; none when it is a direct ref or is missing.
+///
+/// # Errors
+/// Fails when refs cannot be read.
+fn read_symbolic_branch(project: &Project, branch: &str) -> Result<Option<SymbolicBranch>, Error> {
+    let target = project.repo.symbolic_target(branch)?;
+    Ok(target.map(|to| SymbolicBranch { branch: branch.to_owned(), reset_to: to.clone(), target: to }))
+}
+
+/// Returns the branch to move when `branch` should move: the target of a symbolic ref, as in git, except for
+/// a branch that git-proq created.
+pub(crate) fn branch_to_move(project: &Project, branch: &str) -> String {
+    match project.is_managed_branch(branch) {
+        true => branch.to_owned(),
+        false => project.repo.resolve_symbolic_branch(branch),
+    }
+}
+
+/// Refuses to move or remove a branch that has become a symbolic ref.
+///
+/// # Errors
+/// [`Error::SymbolicBranch`].
+pub(crate) fn refuse_symbolic_branch(project: &Project, branch: &str) -> Result<(), Error> {
+    read_symbolic_branch(project, branch)?.map_or(Ok(()), |symbolic| Err(symbolic.into()))
+}
+
+/// Returns the last commit that was created in a lane's worktree and is not on `target`, the ref that the
+/// lane's branch points to.
+fn last_own_commit(
+    project: &Project,
+    lane: &LaneRecord,
+    target: &str,
+) -> Result<Option<proq_git::Oid>, Error> {
+    let repo = &project.repo;
+    let tip = repo.ref_tip(target)?;
+    for step in repo.reflog(&lane.path, "HEAD").unwrap_or_default() {
+        let is_on_target = match tip {
+            Some(tip) => repo.is_ancestor(step.new_id, tip)?,
+            None => false,
+        };
+        if step.creates_commit() && !is_on_target {
+            return Ok(Some(step.new_id));
+        }
+    }
+    Ok(None)
+}

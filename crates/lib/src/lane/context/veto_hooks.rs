@@ -1,0 +1,108 @@
+//! Hooks that can veto a command before anything is changed: `pre-spawn`, `pre-merge`, `pre-remove`.
+
+use serde_json::{Value, json};
+
+use crate::event::approval::Approvals;
+use crate::event::hook::{Hook, HookContext, log as log_hook, run as run_hook};
+use crate::event::program_info::are_hooks_disabled;
+use crate::event::sink::Hooks;
+use crate::event::trigger::has_hook;
+use crate::lane::{Error, Project};
+
+/// Maximum length of a hook's output in an error message, in characters.
+const MAX_HOOK_OUTPUT_CHARS: usize = 400;
+
+impl Project {
+    /// Runs the `pre-spawn` hooks, which can veto the creation of a lane.
+    ///
+    /// # Errors
+    /// [`Error::HookVetoed`] with the hook's output, [`Error::UnapprovedHook`].
+    pub fn run_pre_spawn_hooks(&self, lane: &str, base: &str) -> Result<(), Error> {
+        let payload = json!({ "event": "pre-spawn", "lane": lane, "base": base });
+        self.run_veto_hooks("pre-spawn", payload, vec![("PROQ_LANE", lane.to_owned())])
+    }
+
+    /// Runs the `pre-merge` hooks, which can veto landing the named lanes, or, with `all`, every lane that is
+    /// done.
+    ///
+    /// # Errors
+    /// [`Error::HookVetoed`] with the hook's output, [`Error::UnapprovedHook`].
+    pub(crate) fn run_pre_merge_hooks(
+        &self,
+        lanes: &[String],
+        all: bool,
+        onto: Option<&str>,
+    ) -> Result<(), Error> {
+        let payload = json!({ "event": "pre-merge", "lanes": lanes, "all": all, "onto": onto });
+        let mut env = vec![("PROQ_LANES", lanes.join(" "))];
+        if let [lane] = lanes {
+            env.push(("PROQ_LANE", lane.clone()));
+            env.extend(self.port_env(lane));
+        }
+        self.run_veto_hooks("pre-merge", payload, env)
+    }
+
+    /// Runs the `pre-remove` hooks, which can veto the removal of a lane.
+    ///
+    /// # Errors
+    /// [`Error::HookVetoed`] with the hook's output, [`Error::UnapprovedHook`].
+    pub fn run_pre_remove_hooks(&self, lane: &str) -> Result<(), Error> {
+        let payload = json!({ "event": "pre-remove", "lane": lane });
+        let mut env = vec![("PROQ_LANE", lane.to_owned())];
+        env.extend(self.port_env(lane));
+        self.run_veto_hooks("pre-remove", payload, env)
+    }
+
+    /// Returns the environment variables that name a lane's ports; empty when the lane does not exist or has
+    /// no ports.
+    fn port_env(&self, lane: &str) -> Vec<(&'static str, String)> {
+        let ports = self.any_lane(lane).ok().and_then(|lane| lane.ports);
+        ports.map(|ports| ports.variables().collect()).unwrap_or_default()
+    }
+
+    /// Runs all hooks of the event `name`; the first hook that fails vetoes the command.
+    fn run_veto_hooks(
+        &self,
+        name: &'static str,
+        payload: Value,
+        env: Vec<(&'static str, String)>,
+    ) -> Result<(), Error> {
+        if are_hooks_disabled() || !has_hook(&self.store, &self.layers, name) {
+            return Ok(());
+        }
+        let approvals = Approvals::load(&self.repo, &self.store)?;
+        let hooks =
+            Hooks::load(&self.repo, &self.store, &approvals, &self.layers, &self.settings).hooks_for(name);
+        for hook in &hooks {
+            if let Hook::Shell(command) = hook
+                && let (false, Some(path)) = (command.approved, &command.source_file)
+            {
+                return Err(Error::UnapprovedHook { path: path.clone(), name, line: command.line.clone() });
+            }
+        }
+        let mut env = env;
+        env.push(("PROQ_EVENT", name.to_owned()));
+        let hook_input = HookContext { json: payload, env, dir: self.repo.command_dir().to_owned() };
+        let timeout = self.settings.hook_timeout;
+        for hook in &hooks {
+            let outcome = run_hook(hook, &hook_input, timeout, &|| proq_base::interrupt::check().is_err());
+            proq_base::interrupt::check()?;
+            log_hook(&self.store, name, &hook.label(), &outcome.exit_text(), outcome.output());
+            if !outcome.is_success() {
+                return Err(Error::HookVetoed {
+                    name,
+                    reason: join_output_lines(outcome.output()).unwrap_or_else(|| outcome.exit_text()),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Joins a hook's output to one line; none when it is empty.
+fn join_output_lines(output: &str) -> Option<String> {
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let joined: String =
+        lines.join("; ").chars().filter(|c| !c.is_control()).take(MAX_HOOK_OUTPUT_CHARS).collect();
+    (!joined.is_empty()).then_some(joined)
+}

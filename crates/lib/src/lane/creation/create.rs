@@ -1,0 +1,487 @@
+//! Creation of a lane: name, branch, worktree, files, record; a failure at any step rolls back all steps
+//! before it.
+
+use std::path::{Path, PathBuf};
+
+use proq_base::explain::shell_quote;
+use proq_base::fail_points;
+use proq_base::lane_name::LaneName;
+use proq_git::Oid;
+use proq_git::base::error_hints::ref_removal_command;
+use proq_git::base::head::Head;
+use proq_git::history::commit::NewCommit;
+use proq_git::hooks::hook::run_hook;
+use proq_git::merge::tree_merge::merge_trees;
+use proq_store::base::atomic::{create_private_dir, write_without_dir_sync};
+use proq_store::base::file_tree::remove_tree;
+use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::records::batched::BatchLane;
+use proq_store::records::lane::{LaneRecord, LaneWorktree};
+use proq_store::records::step::Step;
+
+use crate::event::log;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::inspection::base::Base;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::operation::locked_worktree::LockedWorktree;
+use crate::lane::removal::remove_lane::remove_locked;
+use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane};
+use crate::lane::worktree::populate::EmptyWorktree;
+use crate::lane::worktree::populate_lanes;
+use crate::lane::worktree::populate_lanes::PopulateOutcome;
+use crate::lane::worktree::ports::reserved_ports;
+use crate::lane::worktree::set_up::LaneSetUp;
+use crate::lane::worktree::set_up::commands::{SetUpLevel, require_set_up_approved};
+use crate::lane::worktree::{checkout_mode, lanes_folder, rollback_create};
+use crate::lane::{Error, Project};
+
+/// Number of suffixes tried for a name made from a prompt before giving up.
+pub const MAX_NAME_ATTEMPTS: u32 = 1000;
+
+/// Request for a new lane.
+#[derive(Debug, Clone)]
+pub struct NewLane<'a> {
+    /// Name of the lane; made from the prompt when none is given.
+    pub name: Option<LaneName>,
+    /// Prompt that the agent will get.
+    pub prompt: Option<&'a str>,
+    /// Text from which name and title are made where there is no prompt.
+    pub name_hint: Option<&'a str>,
+    /// Agent that will work in the lane.
+    pub agent: Option<String>,
+    /// Start commit and target branch.
+    pub base: Base,
+    /// Worktree whose uncommitted changes of tracked files become the lane's first commit.
+    pub carry: Option<PathBuf>,
+    /// Shell command lines that must succeed on the lane before it lands.
+    pub checks: Vec<String>,
+    /// Globs of the files that the lane is expected to change.
+    pub scope: Vec<String>,
+    /// Whether only the folders of the files in `scope` are checked out.
+    pub sparse: bool,
+    /// Whether the lane lands automatically when its run is done.
+    pub auto_merge: bool,
+    /// Group of which the lane is one attempt.
+    pub group: Option<String>,
+    /// Position of the lane in a batch.
+    pub batch: Option<BatchLane>,
+    /// How much of the configured set-up the lane gets, besides the files of its commit.
+    pub set_up: SetUpLevel,
+}
+
+impl NewLane<'_> {
+    /// Returns the text from which name and title are made.
+    pub(crate) fn name_source(&self) -> &str {
+        self.prompt.or(self.name_hint).unwrap_or_default()
+    }
+}
+
+/// A lane that is planned and not created yet.
+#[derive(Debug, Clone)]
+pub struct LanePlan<'a> {
+    /// Name of the lane, free when it was planned.
+    pub name: LaneName,
+    /// Name of the lane's branch.
+    pub branch: String,
+    /// Path of the lane's worktree.
+    pub path: PathBuf,
+    /// Request that the plan fulfills.
+    pub request: NewLane<'a>,
+}
+
+/// A new lane whose name is still locked.
+#[derive(Debug)]
+#[must_use]
+pub struct Created {
+    /// Record of the lane.
+    pub lane: LaneRecord,
+    /// Run lock of the lane's name.
+    pub lock: LockGuard,
+    /// A checkout that was found, while the lane was created, to have no uncommitted changes of tracked
+    /// files.
+    pub unchanged: Option<PathBuf>,
+}
+
+/// Checks a request for a lane and chooses its name, without creating anything.
+pub fn plan_lane<'a>(project: &Project, request: NewLane<'a>) -> Result<LanePlan<'a>, Error> {
+    let prefix = &project.settings.branch_prefix;
+    if project.repo.branch_tip(prefix)?.is_some() {
+        return Err(Error::PrefixTaken { prefix: prefix.clone() });
+    }
+    let name = choose_name(project, request.name.as_ref(), request.name_source())?;
+    LanePlan::new(project, name, request)
+}
+
+/// Returns the requested name, which has to be free, or one made from `name_source`.
+pub(crate) fn choose_name(
+    project: &Project,
+    requested: Option<&LaneName>,
+    name_source: &str,
+) -> Result<LaneName, Error> {
+    let Some(name) = requested else { return find_free_name(project, &LaneName::from_prompt(name_source)) };
+    // While a name is locked, what exists under it belongs to a lane that is being created or removed.
+    // Another spawn can take the name between two of these checks. So a branch or folder belongs to no lane
+    // only if it exists while the name is free afterwards.
+    let name_taken = || Error::NameTaken { name: name.to_string() };
+    let is_held = || project.store.locks().is_held(&LockName::Run(name.to_string()));
+    if is_held()? {
+        return Err(name_taken());
+    }
+    if let Err(e) = require_free_name(project, name) {
+        let is_lane = is_held()? || project.store.layout().lane(name.as_str()).exists();
+        return Err(if is_lane { name_taken() } else { e });
+    }
+    Ok(name.clone())
+}
+
+impl<'a> LanePlan<'a> {
+    fn new(project: &Project, name: LaneName, mut request: NewLane<'a>) -> Result<LanePlan<'a>, Error> {
+        request.sparse |= project.settings.lane_checkout.sparse && !request.scope.is_empty();
+        let branch = project.lane_branch(&name);
+        let path = project.require_location()?.worktree_path(&name);
+        Ok(LanePlan { name, branch, path, request })
+    }
+
+    /// Returns the start commit and target branch.
+    pub fn base(&self) -> &Base {
+        &self.request.base
+    }
+
+    /// Returns the checks that must succeed on the lane before it lands.
+    pub fn checks(&self) -> &[String] {
+        &self.request.checks
+    }
+
+    /// Returns the globs of the files that the lane is expected to change.
+    pub fn scope(&self) -> &[String] {
+        &self.request.scope
+    }
+
+    /// Returns whether only the folders of the files in scope are checked out.
+    pub fn is_sparse(&self) -> bool {
+        self.request.sparse
+    }
+
+    /// Returns the group of which the lane is one attempt.
+    pub fn group(&self) -> Option<&str> {
+        self.request.group.as_deref()
+    }
+
+    /// Returns whether the lane lands automatically when its run is done.
+    pub fn has_auto_merge(&self) -> bool {
+        self.request.auto_merge
+    }
+}
+
+fn require_free_name(project: &Project, name: &LaneName) -> Result<(), Error> {
+    if project.store.layout().lane(name.as_str()).exists() {
+        return Err(Error::NameTaken { name: name.to_string() });
+    }
+    let branch = project.lane_branch(name);
+    if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken_branch(&branch) {
+        return Err(branch_taken(project, branch));
+    }
+    let path = project.location()?.worktree_path(name);
+    if path.symlink_metadata().is_ok() {
+        return Err(Error::PathTaken { path });
+    }
+    Ok(())
+}
+
+/// Returns the error for a branch that exists already, with the command that frees its name.
+fn branch_taken(project: &Project, branch: String) -> Error {
+    let name = format!("refs/heads/{branch}");
+    let free_command = if project.repo.symbolic_target(&branch).is_ok_and(|alias| alias.is_some()) {
+        format!("remove the symbolic ref: git symbolic-ref -d {}", shell_quote(&name))
+    } else if project.repo.is_broken_branch(&branch) {
+        format!("remove its file, which holds no commit: {}", ref_removal_command(&name))
+    } else {
+        format!("rename the branch: git branch -m {} NEW-NAME", shell_quote(&branch))
+    };
+    Error::BranchTaken { branch, free_command }
+}
+
+fn find_free_name(project: &Project, preferred: &LaneName) -> Result<LaneName, Error> {
+    for n in 1..MAX_NAME_ATTEMPTS {
+        let name = preferred.numbered(n);
+        let is_held = project.store.locks().is_held(&LockName::Run(name.to_string()))?;
+        if !is_held && require_free_name(project, &name).is_ok() {
+            return Ok(name);
+        }
+    }
+    Err(Error::NameTaken { name: preferred.to_string() })
+}
+
+/// Creates the lane. When another process takes a name that the user did not request, the next free one is
+/// used.
+pub fn create_lane(project: &Project, plan: &LanePlan<'_>) -> Result<Created, Error> {
+    require_set_up_approved(project, plan.request.set_up)?;
+    project.run_pre_spawn_hooks(plan.name.as_str(), &plan.request.base.branch)?;
+    create_private_dir(project.store.layout().root())?;
+    let (plan, lock) = lock_plan_name(project, plan)?;
+    let (lane, unchanged) = operate(project, "spawn", |op| create_one_lane(op, &plan))?;
+    Ok(Created { lane, lock, unchanged })
+}
+
+/// Removes a lane, with everything in it saved, and creates it again as requested, under its name and in one
+/// operation. The caller holds its run lock.
+pub fn recreate_lane(
+    op: &Operation<'_>,
+    old: &LaneRecord,
+    request: NewLane<'_>,
+) -> Result<(RemovedLane, LaneRecord), Error> {
+    require_set_up_approved(op.project, request.set_up)?;
+    let removed = remove_locked(op, old, RemovalReason::Discard, true)?;
+    let plan = LanePlan::new(op.project, LaneName::parse(&old.name)?, request)?;
+    Ok((removed, create_one_lane(op, &plan)?.0))
+}
+
+pub(crate) fn lock_plan_name<'a>(
+    project: &Project,
+    plan: &LanePlan<'a>,
+) -> Result<(LanePlan<'a>, LockGuard), Error> {
+    let request = &plan.request;
+    let (name, lock) = lock_name(project, &plan.name, request.name.as_ref(), request.name_source())?;
+    let plan = if name == plan.name { plan.clone() } else { LanePlan::new(project, name, request.clone())? };
+    Ok((plan, lock))
+}
+
+/// Takes the run lock of a name that was free a moment ago, or of another name where the user requested none.
+pub fn lock_name(
+    project: &Project,
+    name: &LaneName,
+    requested: Option<&LaneName>,
+    name_source: &str,
+) -> Result<(LaneName, LockGuard), Error> {
+    let mut name = name.clone();
+    for _ in 0..MAX_NAME_ATTEMPTS {
+        let held = project.store.locks().try_acquire(&LockName::Run(name.to_string()))?;
+        let free = require_free_name(project, &name);
+        match (held, free, requested) {
+            (Some(guard), Ok(()), _) => return Ok((name, guard)),
+            (None, _, Some(name)) => return Err(Error::NameTaken { name: name.to_string() }),
+            (Some(_), Err(e), Some(_)) => return Err(e),
+            _ => {}
+        }
+        name = find_free_name(project, &LaneName::from_prompt(name_source))?;
+    }
+    Err(Error::NameTaken { name: name.to_string() })
+}
+
+fn create_one_lane(op: &Operation<'_>, plan: &LanePlan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
+    let steps = LaneCreation { op, plan };
+    let start = steps.create_branch_and_worktree()?;
+    let unchanged = prepare_worktrees(op, &[(plan, start)])?;
+    Ok((steps.save_lane(start)?, unchanged))
+}
+
+/// Creates the planned lanes together; their files are written in one pass.
+pub(crate) fn create_planned(
+    op: &Operation<'_>,
+    plans: &[LanePlan<'_>],
+) -> Result<(Vec<LaneRecord>, Option<PathBuf>), Error> {
+    let create_worktree = |plan| Ok((plan, LaneCreation { op, plan }.create_branch_and_worktree()?));
+    let started = plans.iter().map(create_worktree).collect::<Result<Vec<_>, Error>>()?;
+    let unchanged = prepare_worktrees(op, &started)?;
+    let save_lane = |(plan, start)| LaneCreation { op, plan }.save_lane(start);
+    Ok((started.into_iter().map(save_lane).collect::<Result<_, _>>()?, unchanged))
+}
+
+/// Writes the files of lanes whose worktrees exist, and runs their set-up. Returns a checkout that was found
+/// without changes. A failure removes all of the lanes.
+fn prepare_worktrees(op: &Operation<'_>, started: &[(&LanePlan<'_>, Oid)]) -> Result<Option<PathBuf>, Error> {
+    let project = op.project;
+    let mut worktrees = Vec::with_capacity(started.len());
+    for (plan, start) in started {
+        worktrees.push(EmptyWorktree { name: plan.name.as_str(), dir: &plan.path, start: *start });
+    }
+    let prepared = populate_lanes::populate_lanes(op, &worktrees).and_then(
+        |PopulateOutcome { retained_paths: kept, unchanged }| {
+            for ((plan, _), kept) in started.iter().zip(&kept) {
+                let (name, base) = (plan.name.as_str(), plan.request.base.branch.as_str());
+                LaneSetUp { project, name, branch: &plan.branch, base, dir: &plan.path, retained: kept }
+                    .run(plan.request.set_up)?;
+            }
+            Ok(unchanged)
+        },
+    );
+    if prepared.is_err() {
+        for (plan, _) in started {
+            remove_created(project, plan);
+        }
+    }
+    prepared
+}
+
+/// Removes the parts of a lane that were created before a failure: its records and its worktree. The name is
+/// locked, so no other process uses it.
+fn remove_created(project: &Project, plan: &LanePlan<'_>) {
+    let _lock = project.store.locks().acquire(&LockName::WorktreeList);
+    drop(std::fs::remove_dir_all(project.store.layout().lane(plan.name.as_str())));
+    // Copies and set-up commands may have left read-only folders.
+    drop(remove_tree(&plan.path));
+    drop(project.repo.forget_worktree(&plan.path));
+}
+
+struct LaneCreation<'a, 'p> {
+    op: &'a Operation<'p>,
+    plan: &'a LanePlan<'a>,
+}
+
+impl LaneCreation<'_, '_> {
+    /// Creates the branch and a worktree of it without files; returns the commit that both are at.
+    fn create_branch_and_worktree(&self) -> Result<Oid, Error> {
+        let (project, plan) = (self.op.project, self.plan);
+        let start = match &plan.request.carry {
+            None => plan.request.base.start,
+            Some(dir) => self.commit_carried_changes(dir)?,
+        };
+        {
+            let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
+            lanes_folder::create_parent_folder(project, &plan.path)?;
+            // Checked again right before the creation: what exists now was not created here, and a rollback
+            // must not remove it.
+            require_free_name(project, &plan.name)?;
+            self.op
+                .create_ref(&format!("refs/heads/{}", plan.branch), start)
+                .map_err(|e| self.explain_blocked_branch(e))?;
+        }
+        let step = Step::CreateWorktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
+        self.op.perform_with(step, |scratch| self.create_worktree(scratch, start))?;
+        Ok(start)
+    }
+
+    /// Saves the record of a lane whose worktree has its files; schedules the post-checkout hook and emits
+    /// the event.
+    fn save_lane(&self, start: Oid) -> Result<LaneRecord, Error> {
+        let plan = self.plan;
+        let lane = self.save_record()?;
+        let (path, zero, tip) = (plan.path.clone(), start.null().to_string(), start.to_string());
+        self.op.defer(move |project| {
+            if let Err(e) = run_hook(&project.repo, &path, "post-checkout", &[&zero, &tip, "1"]) {
+                project.listener.warn(format!("the repository's post-checkout hook failed: {e}"));
+            }
+        });
+        let message = format!("lane '{}' made from {}", lane.name, lane.base);
+        self.op.emit(log::EventName::LaneCreated, Some(&lane), message);
+        Ok(lane)
+    }
+
+    /// Creates the lane's worktree, without files. Fails if another process has created the folder first; a
+    /// later failure removes the worktree again.
+    fn create_worktree(&self, scratch: &Path, start: Oid) -> Result<(), Error> {
+        let (project, plan) = (self.op.project, self.plan);
+        rollback_create::create_folder(&plan.path, scratch)?;
+        let added = self.add_worktree(start);
+        if added.is_err() {
+            remove_created(project, plan);
+        }
+        added
+    }
+
+    fn add_worktree(&self, start: Oid) -> Result<(), Error> {
+        let (project, plan) = (self.op.project, self.plan);
+        {
+            let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
+            project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
+            let cone = plan.request.sparse.then_some(plan.scope());
+            checkout_mode::configure_checkout(project, &plan.path, start, cone)?;
+        }
+        fail_points::hit("worktree.added");
+        let prompt = plan.request.prompt.unwrap_or_default();
+        // The lane's record follows, in the same folder.
+        write_without_dir_sync(&project.store.layout().task_prompt(plan.name.as_str()), prompt.as_bytes())?;
+        Ok(())
+    }
+
+    /// Returns a short error for a branch that git could not create: a branch `proq/x/y` makes `proq/x`
+    /// impossible, for which git's own message is long.
+    fn explain_blocked_branch(&self, e: Error) -> Error {
+        let project = self.op.project;
+        if let Ok(Some(_)) = project.repo.branch_tip(&self.plan.branch) {
+            return branch_taken(project, self.plan.branch.clone());
+        }
+        let below = project.repo.refs_with_prefix(&format!("refs/heads/{}/", self.plan.branch));
+        match below.ok().and_then(|refs| refs.into_iter().next()) {
+            Some((name, _)) => branch_taken(project, name.trim_start_matches("refs/heads/").to_owned()),
+            None => e,
+        }
+    }
+
+    /// Commits the uncommitted changes of the worktree at `dir` on top of the start commit, which may differ
+    /// from the commit on which they were made.
+    fn commit_carried_changes(&self, dir: &Path) -> Result<Oid, Error> {
+        let (start, project) = (self.plan.request.base.start, self.op.project);
+        let repo = &project.repo;
+        let checkout = LockedWorktree::lock(project, dir)?;
+        let Some(head) = repo.head_commit(dir)? else { return Ok(start) };
+        let (head_tree, start_tree, changed_tree) =
+            (repo.tree_of(head)?, repo.tree_of(start)?, checkout.write_tracked_tree()?);
+        let mut tree = changed_tree;
+        if head_tree != start_tree {
+            let scratch = project.store.layout().create_scratch()?;
+            let merged = merge_trees(repo, (head_tree, start_tree, changed_tree), scratch.path(), None)?;
+            if !merged.is_clean {
+                let base = self.plan.request.base.branch.clone();
+                return Err(Error::CarryConflict { base, paths: merged.conflicted_paths() });
+            }
+            tree = merged.tree;
+        }
+        if tree == start_tree {
+            return Ok(start);
+        }
+        let message = "Carry uncommitted changes over\n";
+        let commit = NewCommit { tree, parents: &[start], message };
+        Ok(commit.write(repo, None)?)
+    }
+
+    fn save_record(&self) -> Result<LaneRecord, Error> {
+        let (project, plan) = (self.op.project, self.plan);
+        let git_dir = project.repo.worktree_git_dir(&plan.path)?;
+        let (name, request) = (plan.name.as_str(), &plan.request);
+        let worktree_id = git_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let place = LaneWorktree { branch: plan.branch.clone(), worktree_id };
+        // Carried changes are the lane's own work, so the recorded start is without them.
+        let Base { branch: base, start } = request.base.clone();
+        let lane = LaneRecord {
+            title: title_from_prompt(request.name_source()).unwrap_or_else(|| name.to_owned()),
+            agent: request.agent.clone(),
+            checks: request.checks.clone(),
+            scope: request.scope.clone(),
+            auto_merge: request.auto_merge,
+            group: request.group.clone(),
+            batch: request.batch.clone(),
+            ports: reserved_ports(project, name),
+            ..LaneRecord::new(name, place, plan.path.clone(), base, start)
+        };
+        self.op.save_record(&lane, &project.store.layout().lane_record(&lane.name))?;
+        // The lane's record now holds the set-up result.
+        drop(std::fs::remove_file(project.store.layout().set_up_record(name)));
+        Ok(lane)
+    }
+}
+
+/// Returns the first line of a prompt that is not empty, as a title of at most 120 characters.
+pub(crate) fn title_from_prompt(prompt: &str) -> Option<String> {
+    let line = prompt.lines().map(str::trim).find(|l| !l.is_empty())?;
+    clean_title(line.trim_start_matches('#'))
+}
+
+/// Cleans a title: one line without control characters, of at most 120 characters; none when nothing is left.
+pub fn clean_title(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let line: String = lines.join(" ").chars().filter(|c| !c.is_control()).take(120).collect();
+    Some(line.trim().to_owned()).filter(|title| !title.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_one_line() {
+        assert_eq!(title_from_prompt("\n  # Pay\x1b[31m ments \nmore"), Some("Pay[31m ments".into()));
+        assert_eq!(title_from_prompt(" \n\n"), None);
+        assert_eq!(title_from_prompt(&"x".repeat(500)).unwrap().len(), 120);
+    }
+}

@@ -1,0 +1,5 @@
+//! Creation of lanes, one or many, and files synced into them.
+
+pub mod create;
+pub mod create_many;
+pub mod sync_files;

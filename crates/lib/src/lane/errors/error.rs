@@ -1,0 +1,386 @@
+//! Errors of lane commands, with their messages.
+
+use std::path::PathBuf;
+
+use proq_base::config;
+use proq_base::interrupt::Interrupted;
+use proq_base::lane_name::InvalidLaneName;
+use proq_base::process;
+use proq_git as git;
+use proq_git::base::error;
+use proq_store as store;
+use proq_store::records::lane::LanePurpose;
+
+use super::broken_lane_error::BrokenLane;
+use super::location_error::LocationError;
+use super::set_up_error::SetUpError;
+use super::snapshot_error::SnapshotError;
+use super::symbolic_branch_error::SymbolicBranch;
+use super::undo_error::UndoError;
+
+/// An error of a lane command.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The name is not valid for a lane.
+    #[error(transparent)]
+    InvalidName(#[from] InvalidLaneName),
+    /// A lane with that name exists.
+    #[error("a lane named '{name}' exists already; nothing was made")]
+    NameTaken {
+        /// Name of the existing lane.
+        name: String,
+    },
+    /// Attempts of an older group with that name exist.
+    #[error("lane '{lane}' is an attempt of an older group '{group}'; nothing was made")]
+    GroupTaken {
+        /// Name of the group.
+        group: String,
+        /// Name of one lane of the group.
+        lane: String,
+    },
+    /// A branch with the new lane's branch name exists and belongs to no lane.
+    #[error("branch '{branch}' exists already and belongs to no lane; nothing was made")]
+    BranchTaken {
+        /// Name of the existing branch.
+        branch: String,
+        /// Description and command that free the branch name.
+        free_command: String,
+    },
+    /// A branch has the name of the lane prefix, so git cannot create the branch of any lane.
+    #[error("a branch named '{prefix}' exists, so no branch '{prefix}/…' can; nothing was made")]
+    PrefixTaken {
+        /// Configured prefix of lane branches.
+        prefix: String,
+    },
+    /// A file or folder exists at the path of the new worktree.
+    #[error("{} exists already and belongs to no lane; nothing was made", path.display())]
+    PathTaken {
+        /// Path of the new worktree.
+        path: PathBuf,
+    },
+    /// No lane has that name.
+    #[error("there is no lane '{name}'")]
+    UnknownLane {
+        /// The given name.
+        name: String,
+        /// Name of an existing lane with a similar name.
+        similar: Option<String>,
+    },
+    /// The command needs a branch, and the lane has none.
+    #[error("lane '{name}' has no branch and no changes of its own: it is {}", purpose_phrase(*purpose))]
+    NoLaneBranch {
+        /// Name of the lane.
+        name: String,
+        /// Purpose of the lane.
+        purpose: LanePurpose,
+    },
+    /// A run cannot work in the main checkout, or a command cannot run while one does.
+    #[error("{reason}; nothing was changed")]
+    InPlaceRefused {
+        /// Reason, as a sentence.
+        reason: String,
+        /// Hint that resolves the situation.
+        hint: String,
+    },
+    /// The lane's agent is running.
+    #[error("the agent of lane '{name}' is running; nothing was changed")]
+    Busy {
+        /// Name of the lane.
+        name: String,
+    },
+    /// A hook vetoed the command.
+    #[error("{name} said no: {reason}; nothing was changed")]
+    HookVetoed {
+        /// Event name of the hook.
+        name: &'static str,
+        /// Output of the hook, or its exit status.
+        reason: String,
+    },
+    /// A veto hook comes from the repository and is not approved.
+    #[error("{} wants to be asked first ({name}: {line}), which you have not approved; nothing was changed", path.display())]
+    UnapprovedHook {
+        /// Settings file that defines the hook.
+        path: PathBuf,
+        /// Event name of the hook.
+        name: &'static str,
+        /// Command line of the hook.
+        line: String,
+    },
+    /// The current branch has no commit.
+    #[error("branch '{branch}' has no commit yet; a lane needs one to start from")]
+    UnbornBranch {
+        /// Name of the branch.
+        branch: String,
+    },
+    /// The start commit is not a branch, and the user named no branch to land on.
+    #[error("{reason}, so it is not clear where the lane should land; nothing was made")]
+    NeedsOnto {
+        /// Description of the start commit, as a sentence.
+        reason: String,
+    },
+    /// The branch to land on does not exist.
+    #[error("there is no branch '{branch}' to land on; nothing was changed")]
+    NoBranch {
+        /// Name of the missing branch.
+        branch: String,
+    },
+    /// Uncommitted changes to carry over conflict with the start commit of the lane.
+    #[error(
+        "your uncommitted changes do not fit onto '{base}': {}; nothing was made",
+        error::list_paths(paths)
+    )]
+    CarryConflict {
+        /// Name of the base branch.
+        base: String,
+        /// Paths with conflicts.
+        paths: Vec<git::RepoPath>,
+    },
+    /// The base is a branch of git-proq, which no lane can land on.
+    #[error("'{branch}' is git-proq's own and cannot be a base; nothing was made")]
+    ReservedBranch {
+        /// Name of the branch.
+        branch: String,
+    },
+    /// Removing the lane would lose work, or might lose it.
+    #[error("lane '{name}' was kept: {}", why.join("; "))]
+    RemovalRefused {
+        /// Name of the lane.
+        name: String,
+        /// Reasons against the removal, one phrase each.
+        why: Vec<String>,
+        /// Whether the lane's agent is alive.
+        busy: bool,
+        /// Whether `--force` would remove the lane, saving everything first.
+        force_helps: bool,
+        /// Further hint.
+        hint: Option<String>,
+    },
+    /// The lane has uncommitted work that must not be committed as it is.
+    #[error("lane '{name}' has work that cannot be committed: {}", why.join("; "))]
+    UncommittableWork {
+        /// Name of the lane.
+        name: String,
+        /// Work that cannot be committed, one phrase each.
+        why: Vec<String>,
+    },
+    /// The lane's worktree is not on the lane's branch.
+    #[error("the worktree of lane '{name}' is not on its branch {branch}; nothing was changed")]
+    OffBranch {
+        /// Name of the lane.
+        name: String,
+        /// Branch on which the worktree should be.
+        branch: String,
+    },
+    /// The working directory of the process is in no lane.
+    #[error("this is no lane: {}{}", dir.display(), describe_claimed_lane(claimed.as_deref()))]
+    NoLaneHere {
+        /// Working directory of the process.
+        dir: PathBuf,
+        /// Lane that `PROQ_LANE` names.
+        claimed: Option<String>,
+    },
+    /// The working directory of the process is in another lane than `PROQ_LANE` names.
+    #[error("this is lane '{here}', and PROQ_LANE says '{claimed}'; nothing was changed")]
+    LaneMismatch {
+        /// Lane of the working directory.
+        here: String,
+        /// Lane that `PROQ_LANE` names.
+        claimed: String,
+    },
+    /// The agent's report cannot be saved.
+    #[error("the report {reason}; what was reported before stays")]
+    InvalidReport {
+        /// Problem with the report, as a phrase.
+        reason: String,
+    },
+    /// No snapshot has that id.
+    #[error("there is no snapshot '{id}'")]
+    UnknownSnapshot {
+        /// The given id.
+        id: String,
+    },
+    /// The given id is the beginning of more than one snapshot id.
+    #[error("'{id}' is the beginning of {} snapshots: {}", ids.len(), ids.join(", "))]
+    AmbiguousSnapshot {
+        /// The given id.
+        id: String,
+        /// Ids that begin with the given one.
+        ids: Vec<String>,
+    },
+    /// The open preview will restore the snapshot when it is left.
+    #[error("snapshot {id} comes back when the preview of '{lane}' is left; nothing was changed")]
+    SnapshotAwaited {
+        /// Id of the snapshot.
+        id: String,
+        /// Lane of the open preview.
+        lane: String,
+    },
+    /// There is no worktree to which a snapshot could be restored.
+    #[error("this is no worktree, so snapshot {id} cannot come back here; nothing was changed")]
+    NoWorktree {
+        /// Id of the snapshot.
+        id: String,
+    },
+    /// The worktree has no commit onto which a snapshot could be restored.
+    #[error("this worktree has no commit yet to bring snapshot {id} back onto; nothing was changed")]
+    NoHead {
+        /// Id of the snapshot.
+        id: String,
+    },
+    /// A file could not be read, written or moved.
+    #[error("could not {verb} {}", path.display())]
+    Io {
+        /// Attempted act, as a verb for the message.
+        verb: &'static str,
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A record that an operation wrote has been changed by another program since.
+    #[error("{} was changed by something else meanwhile", path.display())]
+    RecordChanged {
+        /// Path of the record.
+        path: PathBuf,
+    },
+    /// A worktree, or files that an operation put away, are missing or were replaced.
+    #[error("{} is not {} any more", path.display(), if path.exists() { "what it was" } else { "there" })]
+    PathMissing {
+        /// Former path.
+        path: PathBuf,
+    },
+    /// A snapshot that has to be restored conflicts with the present files.
+    #[error("set-aside changes do not fit onto {}: {}", dir.display(), error::list_paths(paths))]
+    RestoreConflict {
+        /// Top folder of the worktree.
+        dir: PathBuf,
+        /// Paths with conflicts.
+        paths: Vec<git::RepoPath>,
+        /// Commit that holds the changes, in the format of a stash.
+        snapshot: git::Oid,
+    },
+    /// An operation of a crashed process could not be recovered.
+    #[error("`{command}` was cut short and could not be put right yet; nothing else was begun")]
+    RecoveryFailed {
+        /// Command line that was interrupted.
+        command: String,
+        /// Reason why the recovery failed.
+        #[source]
+        source: Box<Error>,
+    },
+    /// A step could be neither finished nor undone.
+    #[error("something could neither be ended nor be taken back; nothing more was begun")]
+    StuckStep,
+    /// An operation cannot be undone, for the reason in `source`.
+    #[error("operation {number}{}: {}; nothing was changed", refusal_clause(*redo), without_assurance(source))]
+    CannotUndo {
+        /// Number of the operation.
+        number: u64,
+        /// Whether the operation is an undo that was to be redone.
+        redo: bool,
+        /// Command that undoes exactly the same operations with force; `None` if there is no such command.
+        forced_command: Option<String>,
+        /// Reason for the refusal.
+        #[source]
+        source: Box<Error>,
+    },
+    /// Error from the set-up of a lane.
+    #[error(transparent)]
+    SetUp(#[from] SetUpError),
+    /// Error from an undo.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
+    /// A branch is a symbolic ref to another ref.
+    #[error(transparent)]
+    SymbolicBranch(#[from] SymbolicBranch),
+    /// The worktree of a lane is broken.
+    #[error(transparent)]
+    Broken(#[from] BrokenLane),
+    /// Error about a single snapshot.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// Error from choosing the location of lanes.
+    #[error(transparent)]
+    Location(#[from] LocationError),
+    /// Error from git.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// Error from the store.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Error from the configuration.
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    /// Error from another program.
+    #[error(transparent)]
+    Process(#[from] process::Error),
+}
+
+impl Error {
+    /// Wraps an IO error with the attempted act and the path.
+    pub fn io(verb: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { verb, path, source }
+    }
+}
+
+impl From<Interrupted> for Error {
+    fn from(interrupted: Interrupted) -> Error {
+        Error::Store(interrupted.into())
+    }
+}
+
+impl Error {
+    /// Returns whether the requested name, branch, group or path is already in use.
+    pub fn is_taken(&self) -> bool {
+        use Error::{BranchTaken, GroupTaken, NameTaken, PathTaken};
+        matches!(self, NameTaken { .. } | GroupTaken { .. } | BranchTaken { .. } | PathTaken { .. })
+    }
+
+    /// Returns whether a step could be neither finished nor undone.
+    pub fn is_stuck(&self) -> bool {
+        matches!(self, Error::StuckStep | Error::Git(git::Error::RestoreFailed { .. }))
+    }
+
+    /// Returns whether the user's changes block the operation, rather than a temporary failure.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Error::Git(e) => e.is_refusal(),
+            Error::RecordChanged { .. }
+            | Error::RestoreConflict { .. }
+            | Error::PathMissing { .. }
+            | Error::PathTaken { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// Returns the purpose as a noun phrase with its article, for use in a sentence.
+pub fn purpose_phrase(purpose: LanePurpose) -> &'static str {
+    match purpose {
+        LanePurpose::Plan => "a plan",
+        LanePurpose::Answer => "an answer",
+        LanePurpose::InPlace => "work in the main checkout",
+    }
+}
+
+/// Returns the clause that names the lane claimed by the environment, for an error outside of any lane; empty
+/// without a claim.
+fn describe_claimed_lane(claimed: Option<&str>) -> String {
+    claimed.map(|lane| format!(", though PROQ_LANE says '{lane}'")).unwrap_or_default()
+}
+
+/// Returns the clause that an operation cannot be undone or redone.
+fn refusal_clause(redo: bool) -> &'static str {
+    if redo { ", an undo, cannot be taken back" } else { " cannot be undone" }
+}
+
+/// Returns an error's text without its "nothing was changed", which the outer error states for the entire
+/// undo.
+fn without_assurance(e: &Error) -> String {
+    let text = e.to_string();
+    let trimmed =
+        text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was made"));
+    trimmed.unwrap_or(&text).to_owned()
+}

@@ -1,0 +1,45 @@
+//! Error about a location of lanes that cannot be used, with its hints.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use proq_base::config::lane_checkout::DEFAULT_LANE_LOCATION;
+use proq_base::explain::{Exit, Explain};
+
+/// Error about a setting `lane.location` that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LocationError {
+    /// The location is in a git directory.
+    #[error("lane.location leads to {}, which is in a git directory; nothing was made", folder.display())]
+    InGitDirectory {
+        /// Folder that would contain the lanes.
+        folder: PathBuf,
+    },
+    /// The location is in a checkout, where git would take lanes for its own files.
+    #[error("lane.location leads to {}, which is in the checkout {}; nothing was made", folder.display(), checkout.display())]
+    InCheckout {
+        /// Folder that would contain the lanes.
+        folder: PathBuf,
+        /// Top folder of the checkout.
+        checkout: PathBuf,
+    },
+    /// The location starts with `~`, and the home folder is unknown.
+    #[error("lane.location begins with ~, and there is no home folder; nothing was made")]
+    NoHome,
+}
+
+impl Explain for LocationError {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        vec![
+            "beside the main checkout: git config proq.lane.location '../{repo}.{lane}'".into(),
+            format!(
+                "or in it, where git leaves it alone: git config proq.lane.location '{DEFAULT_LANE_LOCATION}'"
+            )
+            .into(),
+        ]
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::Refused
+    }
+}

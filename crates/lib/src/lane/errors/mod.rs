@@ -1,0 +1,10 @@
+//! Errors of lanes, as plain data, and their hints.
+
+pub mod broken_lane_error;
+pub mod error;
+pub mod error_hints;
+pub mod location_error;
+pub mod set_up_error;
+pub mod snapshot_error;
+pub mod symbolic_branch_error;
+pub mod undo_error;

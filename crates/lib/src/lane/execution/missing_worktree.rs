@@ -1,0 +1,124 @@
+//! Operation steps whose linked worktree was moved or removed since: finding the new folder, and recovering a
+//! step without its worktree.
+
+use std::path::{Path, PathBuf};
+
+use proq_git::base::head::RefMove;
+use proq_git::snapshots::recovery;
+use proq_store::operations::journal::Journal;
+use proq_store::operations::operation_entry::PlannedStep;
+use proq_store::records::step::Step;
+
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::{Error, Project};
+
+/// Updates the steps of a crashed process with the folders to which their worktrees were moved since, and
+/// marks missing worktrees.
+pub(crate) fn relocate_moved_worktrees(project: &Project, journal: &mut Journal) {
+    journal.relocate_worktrees(|worktree, dir| project.repo.locate_worktree(worktree, dir));
+}
+
+/// Refuses a step whose worktree is missing or on a disk that is not mounted. git-proq could neither finish
+/// nor undo such a step.
+pub(crate) fn refuse_missing_worktree(project: &Project, step: &Step) -> Result<(), Error> {
+    refuse_step_if(is_worktree_missing(project, step)?, step)
+}
+
+/// Refuses a planned step whose worktree is missing or was replaced since it was planned.
+pub(crate) fn refuse_missing_or_replaced(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    refuse_step_if(is_missing_or_replaced(op, step)?, step)
+}
+
+fn refuse_step_if(is_missing: bool, step: &Step) -> Result<(), Error> {
+    match step.changed_worktree().filter(|_| is_missing) {
+        Some(dir) => Err(Error::PathMissing { path: dir.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Returns whether the folder of a step is no worktree of this repository.
+fn is_worktree_missing(project: &Project, step: &Step) -> Result<bool, Error> {
+    let linked = step.changed_worktree().filter(|dir| project.repo.main_worktree() != Some(dir));
+    Ok(linked.map(|dir| project.repo.is_worktree_missing(dir)).transpose()?.unwrap_or(false))
+}
+
+/// Returns whether the folder of a planned step is no longer a worktree of this repository, or is a different
+/// worktree than planned.
+pub(crate) fn is_missing_or_replaced(op: &Operation<'_>, step: &Step) -> Result<bool, Error> {
+    Ok(is_worktree_missing(op.project, step)?
+        || planned_step(op, step).is_some_and(|planned| planned.is_worktree_missing))
+}
+
+/// Describes what happened to the folder of a missing worktree, as a phrase for a warning.
+fn describe_missing(dir: &Path) -> &'static str {
+    if dir.exists() { "is not the worktree any more that it was" } else { "is not there any more" }
+}
+
+/// Recovers a step that a crashed process left pending in a missing worktree. Returns whether the step counts
+/// as done.
+///
+/// No file is changed, and parked files are left in their snapshot, whether the step was parking or restoring
+/// them. Where git still has the worktree on record, its index is updated to the ref.
+///
+/// # Errors
+/// [`Error::PathMissing`] for a locked worktree, which git keeps for a disk that is not always mounted. Once
+/// the disk is mounted, the next command continues the recovery.
+pub(crate) fn recover_step_without_worktree(
+    op: &Operation<'_>,
+    step: &Step,
+    scratch: &Path,
+) -> Result<bool, Error> {
+    let repo = &op.project.repo;
+    let Some(dir) = step.changed_worktree() else { return Ok(false) };
+    let admin = step_admin_dir(op, step);
+    if admin.as_ref().is_some_and(|admin| admin.join("locked").exists()) {
+        return Err(Error::PathMissing { path: dir.to_owned() });
+    }
+    if admin.is_some() || dir.exists() {
+        let files_note = "its files were left as they are";
+        op.project.listener.warn(format!("{} {}; {files_note}", dir.display(), describe_missing(dir)));
+    }
+    match step {
+        Step::Checkout { from, to, ref_move: mv, .. } => {
+            Ok(recovery::recover_without_worktree(repo, dir, admin, (*from, *to), mv, scratch)?)
+        }
+        step => {
+            recovery::release_step_locks(admin.as_deref(), scratch)?;
+            Ok(matches!(step, Step::ClearWorktree { .. }))
+        }
+    }
+}
+
+/// Returns whether a step updates a worktree whose branch an earlier step moved, and that worktree is
+/// missing. Where git still has it on record, it may exist elsewhere; a warning then names the command that
+/// updates it.
+pub(crate) fn is_follower_missing(op: &Operation<'_>, step: &Step) -> bool {
+    let Step::Checkout { dir, from, to, ref_move: RefMove::Nothing, .. } = step else { return false };
+    if !is_missing_or_replaced(op, step).unwrap_or(false) {
+        return false;
+    }
+    if step_admin_dir(op, step).is_some() {
+        op.project.listener.warn(format!(
+            "{} {} and could not follow its branch; wherever it is, before you commit there: git read-tree -m -u {} {}",
+            dir.display(),
+            describe_missing(dir),
+            from.short(),
+            to.short()
+        ));
+    }
+    true
+}
+
+/// Returns git's admin folder of a step's worktree, where git still has one.
+fn step_admin_dir(op: &Operation<'_>, step: &Step) -> Option<PathBuf> {
+    let repo = &op.project.repo;
+    match planned_step(op, step).and_then(|planned| planned.worktree) {
+        Some(worktree) => repo.find_admin_dir(&worktree),
+        None => repo.worktree_admin_dir(step.changed_worktree()?),
+    }
+}
+
+/// Returns the entry of a step in the journal of its operation.
+fn planned_step(op: &Operation<'_>, step: &Step) -> Option<PlannedStep> {
+    op.journal_entry()?.steps.into_iter().find(|planned| planned.step == *step)
+}

@@ -1,0 +1,377 @@
+//! Recovery of operations that crashed processes left unfinished: each is either completed or reverted.
+
+use std::borrow::Cow;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use proq_base::fail_points;
+use proq_base::process::identity;
+use proq_git as git;
+use proq_git::checkout::ref_recovery;
+use proq_git::repository::worktree_context::WorktreeContext;
+use proq_git::snapshots::truncated_files;
+use proq_git::snapshots::truncated_files::WorktreeStep;
+use proq_store as store;
+use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::locks::merge_queue;
+use proq_store::operations::journal::Journal;
+use proq_store::operations::operation_entry::{
+    JournalLine, OperationEntry, OperationHeader, PlannedStep, StepStatus,
+};
+use proq_store::operations::scratch::ScratchDir;
+use proq_store::records::step::Step;
+
+use super::interrupted_revert::{delete_redundant_snapshots, mark_reverted};
+use super::{missing_worktree, steps};
+use crate::lane::operation::journaled_operation::{Operation, StepFunctions, first_revertible_step};
+use crate::lane::operation::locked_worktree::LockedWorktree;
+use crate::lane::operation::op_log_view;
+use crate::lane::worktree::{checks_dir, detached_worktree};
+use crate::lane::{Error, Project};
+
+/// Functions for the steps of all operations.
+pub(crate) static STEP_FUNCTIONS: StepFunctions = StepFunctions {
+    lock_worktree: |project, dir| LockedWorktree::lock(project, dir),
+    check: steps::check,
+    apply: steps::apply,
+    invert: steps::invert,
+    recover: steps::recover_step,
+};
+
+impl<'a> LockedWorktree<'a> {
+    /// Takes the transition lock of the worktree at `dir`. First recovers operations that a crashed process
+    /// left unfinished in that worktree.
+    pub fn lock(project: &'a Project, dir: &Path) -> Result<LockedWorktree<'a>, Error> {
+        let git_dir = project.repo.worktree_git_dir(dir)?;
+        let id = match git_dir.file_name() {
+            Some(name) if git_dir != project.repo.common_dir() => name.to_string_lossy().into_owned(),
+            // A linked worktree may be called "main" too.
+            _ => "@main".to_owned(),
+        };
+        let lock = lock_after_recovery(project, &LockName::Worktree(id), |step| {
+            step.changed_worktree() == Some(dir)
+        })?;
+        Ok(LockedWorktree::new(project, dir, git_dir, lock))
+    }
+}
+
+/// Recovers everything that crashed processes left. Costs a listing of two folders if there is nothing.
+pub fn recover(project: &Project) -> Result<(), Error> {
+    project.store.record_clock();
+    // The place of a crashed process in the landing queue blocks nobody; a process that cannot remove it
+    // leaves it to the next.
+    drop(merge_queue::remove_stale_tickets(project.store.locks()));
+    // A process killed while delivering events blocks nobody either.
+    project.deliver_events();
+    detached_worktree::sweep_detached_worktrees(project);
+    recover_operations(project, claim_orphans(project)?)
+}
+
+/// Claims the scratch folders of crashed processes that have a journal. Folders without one are removed.
+pub fn claim_orphans(project: &Project) -> Result<Vec<ScratchDir>, Error> {
+    let mut orphans = project.store.layout().claim_orphans()?;
+    if !orphans.is_empty() {
+        checks_dir::remove_unfinished_check_worktrees(project);
+    }
+    for orphan in &mut orphans {
+        if Journal::path_in(orphan.path()).exists() {
+            // The folder must not be removed before its journal is read.
+            orphan.retain();
+        } else {
+            // Temporary files are removed with the folder; a git process killed at the same time may have
+            // left a lock.
+            ref_recovery::recover_deletion_locks(&project.repo, orphan.path())?;
+        }
+    }
+    orphans.retain(|orphan| Journal::path_in(orphan.path()).exists());
+    Ok(orphans)
+}
+
+/// Operation that no command could recover so far.
+pub(crate) struct StuckOperation {
+    /// Scratch folder of the crashed process.
+    pub dir: PathBuf,
+    /// Content of its journal, or the error on reading it.
+    pub journal: Result<OperationEntry, store::Error>,
+}
+
+/// Returns the operations of crashed processes that remain after recovery.
+pub(crate) fn stuck_operations(project: &Project) -> Result<Vec<StuckOperation>, Error> {
+    let mut out = Vec::new();
+    for mut orphan in project.store.layout().claim_orphans()? {
+        orphan.retain();
+        let dir = orphan.path().to_owned();
+        if let Some(journal) = OperationEntry::read(&Journal::path_in(&dir)).transpose() {
+            out.push(StuckOperation { dir, journal });
+        }
+    }
+    Ok(out)
+}
+
+/// Completes or reverts the operations in these scratch folders of crashed processes.
+pub(crate) fn recover_operations(project: &Project, orphans: Vec<ScratchDir>) -> Result<(), Error> {
+    if !orphans.is_empty() {
+        fail_points::hit("recover.claimed");
+    }
+    let mut remaining = orphans.into_iter();
+    // The calling process may be in its own operation.
+    project.repo.preserve_inherited_file(|| {
+        remaining.try_for_each(|scratch| match Journal::adopt(scratch)? {
+            Some(mut journal) => {
+                missing_worktree::relocate_moved_worktrees(project, &mut journal);
+                recover_operation(project, journal)
+            }
+            None => Ok(()),
+        })
+    })
+}
+
+/// Acquires a lock whose last holder may have crashed. Its unfinished operation is recovered first, or
+/// awaited if another process is recovering it. `is_relevant` selects the steps that change what the lock
+/// protects.
+pub(crate) fn lock_after_recovery(
+    project: &Project,
+    name: &LockName,
+    is_relevant: impl Fn(&Step) -> bool,
+) -> Result<LockGuard, Error> {
+    let locks = project.store.locks();
+    loop {
+        let lock = locks.acquire(name)?;
+        // Check while the lock is held, and recover without it.
+        let orphans = claim_orphans(project)?;
+        if !orphans.is_empty() {
+            drop(lock);
+            recover_operations(project, orphans)?;
+            continue;
+        }
+        let Some((dir, header)) = recovery_elsewhere(project, &is_relevant) else { return Ok(lock) };
+        drop(lock);
+        let holder = format!("whoever puts `{}` right (process {} has died)", header.command, header.pid);
+        locks.wait_for_scratch_release(&dir, &name.describe(), &holder)?;
+    }
+}
+
+/// Acquires the run lock of the lane `name` after recovery, like [`lock_after_recovery`]. `path` is the
+/// lane's worktree, or `None` for the path on record.
+pub(crate) fn run_lock_after_recovery(
+    project: &Project,
+    name: &str,
+    path: Option<&Path>,
+) -> Result<LockGuard, Error> {
+    let record_dir = project.store.layout().lane(name);
+    let path = path.map(Path::to_owned).or_else(|| project.any_lane(name).ok().map(|lane| lane.path));
+    let is_lane_path =
+        |moved_path: &Path| moved_path == record_dir || path.as_ref().is_some_and(|path| moved_path == path);
+    lock_after_recovery(project, &LockName::Run(name.to_owned()), |step| match step {
+        Step::CreateWorktree { lane: created, .. } => created == name,
+        Step::MovePath { from, to } => is_lane_path(from) || is_lane_path(to),
+        _ => false,
+    })
+}
+
+/// Returns the scratch folder and header of a crashed process's operation that another process is recovering.
+fn recovery_elsewhere(
+    project: &Project,
+    is_relevant: &impl Fn(&Step) -> bool,
+) -> Option<(PathBuf, OperationHeader)> {
+    // A live owner would hold the lock itself.
+    let has_exited =
+        |header: &OperationHeader| header.is_from_this_host() && identity::has_process_exited(header.pid);
+    running_operations(project, is_relevant).find(|(_, header)| has_exited(header))
+}
+
+/// Returns whether another process is running an operation with a relevant step.
+pub(crate) fn is_operation_running(project: &Project, is_relevant: impl Fn(&Step) -> bool) -> bool {
+    running_operations(project, &is_relevant).next().is_some()
+}
+
+fn running_operations(
+    project: &Project,
+    is_relevant: &impl Fn(&Step) -> bool,
+) -> impl Iterator<Item = (PathBuf, OperationHeader)> {
+    project.store.layout().other_live_work_dirs().into_iter().filter_map(move |dir| {
+        let entry = OperationEntry::read(&Journal::path_in(&dir)).ok().flatten()?;
+        let is_running =
+            entry.finished.is_none() && entry.steps.iter().any(|planned| is_relevant(&planned.step));
+        is_running.then_some((dir, entry.header))
+    })
+}
+
+fn recover_operation(project: &Project, journal: Journal) -> Result<(), Error> {
+    let header = journal.entry().header.clone();
+    let has_ended = journal.entry().finished.is_some();
+    let op = Operation::new(project, &STEP_FUNCTIONS, header, Some(journal));
+    let mut unmoved = Vec::new();
+    // An operation that has ended only lacks its entry in the log.
+    if !has_ended && let Err(e) = classify_and_revert(&op, &mut unmoved) {
+        let command = command_text(&op);
+        op.leave_unfinished();
+        return Err(Error::RecoveryFailed { command, source: Box::new(e) });
+    }
+    let entry = op.journal_entry();
+    let number = op.finish(true)?;
+    if let Some(entry) = entry.filter(|_| !has_ended) {
+        report_recovery(project, &entry, number, &unmoved);
+    }
+    Ok(())
+}
+
+/// Determines for each pending step whether it has happened. Then completes the steps that cannot be reverted
+/// and reverts all others. Adds to `unmoved` the numbers of the pending steps that had not moved their ref or
+/// worktree yet.
+fn classify_and_revert(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
+    let count = op.journal_entry().map_or(0, |e| e.steps.len());
+    for n in (0..count).rev() {
+        if op.step_status(n) != Some(StepStatus::Pending) {
+            continue;
+        }
+        let Some((step, scratch)) = op.step_and_scratch(n) else { continue };
+        let happened = steps::recover_step(op, &step, &scratch)?;
+        if !happened && matches!(step, Step::Checkout { .. } | Step::MoveRef { .. }) {
+            unmoved.push(n);
+        }
+        let _ = op.record_line(if happened { JournalLine::Done(n) } else { JournalLine::Undone(n) });
+    }
+    // Partly written files must be completed first: a revert would take them for the user's changes.
+    mend_worktrees(op, truncated_files::repair_truncated_files)?;
+    mark_reverted(op)?;
+    finish_forward_steps(op);
+    match revert_all(op) {
+        Err(e) if e.is_refusal() => {
+            op.project.listener.warn(format!(
+                "`{}` was cut short and cannot be taken back as a whole: {e}; what is left of it stands",
+                command_text(op)
+            ));
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Reverts all steps. The reverted files are synced to disk before the snapshots are deleted, because
+/// recovery after another power cut needs the snapshots to recognize the user's own files.
+fn revert_all(op: &Operation<'_>) -> Result<(), Error> {
+    op.revert_steps(0, |step| !matches!(step, Step::TakeSnapshot { .. }))?;
+    mend_worktrees(op, truncated_files::sync_written_files)?;
+    delete_redundant_snapshots(op)?;
+    op.revert_steps(0, |_| true)
+}
+
+/// Function that repairs or syncs one worktree, given what the steps of an operation wrote to it, newest
+/// first.
+type MendFn = fn(&WorktreeContext<'_>, &[WorktreeStep]) -> Result<(), git::Error>;
+
+/// Calls `mend` for each worktree that completed steps changed, with what they wrote to it. If `mend` fails,
+/// the worktree is left to the revert of its steps.
+///
+/// # Errors
+/// Fails when the disk is full: the next command repeats it once there is space.
+fn mend_worktrees(op: &Operation<'_>, mend: MendFn) -> Result<(), Error> {
+    let Some(entry) = op.journal_entry() else { return Ok(()) };
+    let mut worktrees: Vec<(&Path, usize, Vec<Option<WorktreeStep>>)> = Vec::new();
+    let is_in_effect = |p: &PlannedStep| p.status == StepStatus::Done && !p.is_worktree_missing;
+    for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| is_in_effect(p)) {
+        let (dir, wrote) = match &planned.step {
+            Step::Checkout { dir, from, to, .. } => {
+                (dir, Some(WorktreeStep::Transition { from: *from, to: *to }))
+            }
+            Step::ClearWorktree { dir, snapshot_id: snap } => {
+                (dir, op.load_snapshot(snap).ok().map(WorktreeStep::Cleared))
+            }
+            Step::RestoreSnapshot { dir, snapshot_id: snap, head, .. } => {
+                let restored = |snapshot| WorktreeStep::Restored { snapshot, onto: *head };
+                (dir, op.load_snapshot(snap).ok().map(restored))
+            }
+            _ => continue,
+        };
+        match worktrees.iter_mut().find(|(known, ..)| known == dir) {
+            Some((_, _, writes)) => writes.push(wrote),
+            None => worktrees.push((dir, n, vec![wrote])),
+        }
+    }
+    for (dir, n, wrote) in worktrees.into_iter().filter(|(dir, ..)| dir.exists()) {
+        let (Some((_, scratch)), Ok(checkout)) = (op.step_and_scratch(n), op.checkout(dir)) else { continue };
+        // At the end of a revert a snapshot may be gone. Without it, nobody knows which files are the user's
+        // own.
+        let wrote: Vec<WorktreeStep> = wrote.into_iter().map_while(|wrote| wrote).collect();
+        match checkout.with_context(&scratch, |tree| Ok(mend(tree, &wrote)?)) {
+            Err(e) if is_disk_full(&e) => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether an error of git's file operations means that the disk or the quota is full.
+fn is_disk_full(e: &Error) -> bool {
+    let Error::Git(git::Error::Io { source, .. }) = e else { return false };
+    matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+/// Completes the steps that follow a step which cannot be reverted.
+fn finish_forward_steps(op: &Operation<'_>) {
+    let Some(entry) = op.journal_entry() else { return };
+    for (n, planned) in entry.steps.iter().enumerate().take(first_revertible_step(&entry)) {
+        let is_done = |first: usize| entry.steps[first].status == StepStatus::Done;
+        if planned.status != StepStatus::Done && planned.roll_forward_start.is_some_and(is_done) {
+            match op.step_and_scratch(n) {
+                Some((step, _)) if missing_worktree::is_follower_missing(op, &step) => {
+                    let _ = op.record_line(JournalLine::Undone(n));
+                }
+                _ => op.apply_following_step(n, true),
+            }
+        }
+    }
+}
+
+fn command_text(op: &Operation<'_>) -> String {
+    op.journal_entry().map_or_else(String::new, |e| typed_command(&e.header.command).into_owned())
+}
+
+/// Returns the command a user types to repeat `command`: an automatic merge is repeated by `git proq merge`
+/// with the same lanes.
+fn typed_command(command: &str) -> Cow<'_, str> {
+    let lane_args = ["run-ended", "retry"]
+        .iter()
+        .find_map(|trigger| command.strip_prefix("git proq merge --auto ")?.strip_prefix(trigger));
+    lane_args.map_or(Cow::Borrowed(command), |lane_args| format!("git proq merge{lane_args}").into())
+}
+
+/// Reports a recovered operation to the user of the next command, in three lines: what was interrupted, its
+/// outcome, and what to do now.
+fn report_recovery(project: &Project, entry: &OperationEntry, number: Option<u64>, unmoved: &[usize]) {
+    let prefix = &project.settings.branch_prefix;
+    // A user cannot repeat the command of an internal process.
+    let rerun_hint = |suffix: &str| match entry.header.command.starts_with("git proq ") {
+        true => format!("run it again{suffix}"),
+        false => "there is nothing to do".to_owned(),
+    };
+    let all_steps = entry.steps.iter().enumerate();
+    let reverted = all_steps
+        .filter(|(n, p)| p.status == StepStatus::Undone && p.reverts.is_none() && !unmoved.contains(n));
+    let reverted_steps = reverted.map(|(_, planned)| &planned.step);
+    let (outcome, advice) = if entry.applied_steps().next().is_none() {
+        let begun_text = op_log_view::describe_steps(reverted_steps, prefix)
+            .unwrap_or_else(|| "what it had begun".to_owned());
+        // Files of a worktree that is gone were not reverted.
+        let extent =
+            if entry.steps.iter().any(|p| p.is_worktree_missing) { "the rest" } else { "everything" };
+        (format!("taken back: {begun_text}"), format!("{extent} is as it was before; {}", rerun_hint("")))
+    } else {
+        let done_text = format!("done: {}", op_log_view::summarize_entry(entry, prefix));
+        let undo_hint = number.map_or_else(String::new, |n| format!("take it back: git proq undo {n}"));
+        let rerun_advice = match first_revertible_step(entry) {
+            0 => "the rest was taken back".to_owned(),
+            _ => rerun_hint(" for the rest"),
+        };
+        (
+            done_text,
+            if undo_hint.is_empty() { rerun_advice } else { format!("{rerun_advice}, or {undo_hint}") },
+        )
+    };
+    let OperationHeader { command, pid, at, .. } = &entry.header;
+    let command = typed_command(command);
+    project
+        .listener
+        .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {outcome}\n  {advice}"));
+}

@@ -1,0 +1,65 @@
+//! Groups of lanes: attempts at one task, created together, of which one will be picked to land.
+
+use proq_store::records::lane::{AnyLane, LaneRecord};
+
+use crate::lane::{Error, Project};
+
+/// Returns the sort key that puts the attempts of one group next to each other, in the order of their
+/// numbers. The lanes of a batch come after all others.
+pub fn group_sort_key<P>(lane: &LaneRecord<P>) -> (String, bool, usize, String) {
+    if let Some(in_batch) = &lane.batch {
+        // No lane name begins with `~`, and it sorts after every lane name.
+        return (format!("~{}", in_batch.batch), true, in_batch.lane, lane.name.clone());
+    }
+    let first = lane.group.as_ref().unwrap_or(&lane.name);
+    (first.clone(), lane.group.is_some(), lane.name.len(), lane.name.clone())
+}
+
+/// Returns the existing attempts of a group, in the order of their numbers.
+///
+/// # Errors
+/// Fails when the lanes cannot be read.
+pub fn group_attempts(project: &Project, group: &str) -> Result<Vec<LaneRecord>, Error> {
+    let mut lanes = project.lanes()?;
+    lanes.retain(|lane| lane.group.as_deref() == Some(group));
+    lanes.sort_by_key(group_sort_key);
+    Ok(lanes)
+}
+
+/// Returns the lanes with these names. A name that no lane has stands for all attempts of the group with that
+/// name. Each lane appears once, in the order of the names.
+///
+/// # Errors
+/// [`Error::UnknownLane`] when a name is neither a lane nor a group.
+pub fn lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
+    resolve_names(names, |name| project.lane(name), |group| group_attempts(project, group))
+}
+
+/// Returns the lanes with these names, as [`lanes_by_name`] does, but includes guest lanes.
+///
+/// # Errors
+/// As [`lanes_by_name`].
+pub fn any_lanes_by_name(project: &Project, names: &[String]) -> Result<Vec<AnyLane>, Error> {
+    let find_attempts =
+        |group: &str| Ok(group_attempts(project, group)?.into_iter().map(LaneRecord::into_any).collect());
+    resolve_names(names, |name| project.any_lane(name), find_attempts)
+}
+
+fn resolve_names<P>(
+    names: &[String],
+    find_lane: impl Fn(&str) -> Result<LaneRecord<P>, Error>,
+    find_attempts: impl Fn(&str) -> Result<Vec<LaneRecord<P>>, Error>,
+) -> Result<Vec<LaneRecord<P>>, Error> {
+    let mut out: Vec<LaneRecord<P>> = Vec::new();
+    for name in names {
+        let mut found = match find_lane(name) {
+            Ok(lane) => vec![lane],
+            Err(unknown_name) => {
+                Some(find_attempts(name)?).filter(|all| !all.is_empty()).ok_or(unknown_name)?
+            }
+        };
+        found.retain(|lane| out.iter().all(|known| known.name != lane.name));
+        out.extend(found);
+    }
+    Ok(out)
+}

@@ -1,0 +1,70 @@
+//! Idle lanes: lanes that count as done although the agent's interactive session continues in a terminal. The
+//! agent has finished its turn, and there is committed work.
+
+use proq_git::status::worktree_status::WorktreeStatus;
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_store::base::record::Record;
+use proq_store::records::agent::{Activity, ActivityRecord};
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::run::RunRecord;
+
+use super::evidence::inspect_worktree;
+use crate::lane::state::conflict_validity;
+use crate::lane::state::lane_state::effective_state;
+use crate::lane::{Error, Project};
+
+/// Detail shown for a lane that is done while its interactive agent is idle.
+pub const IDLE_DETAIL: &str = "its agent is idle in its window";
+
+/// Returns the state of a lane as it is displayed, with its detail. It differs from [`effective_state`] in
+/// two cases: a lane whose interactive agent is idle with committed work is done, and so is a lane whose
+/// conflict is over. Code that is about to change the lane must use [`effective_state`].
+pub fn displayed_state(project: &Project, lane: &AnyLane) -> Result<(LaneState, Option<String>), Error> {
+    let current = conflict_validity::correct_outdated_state(project, lane, effective_state(project, lane)?);
+    let idle_with_work = match lane.clone().into_worktree_lane() {
+        Ok(lane) => current.0 == LaneState::Running && is_idle_with_work(project, &lane)?,
+        Err(_) => false,
+    };
+    Ok(if idle_with_work { (LaneState::Done, Some(IDLE_DETAIL.to_owned())) } else { current })
+}
+
+/// Returns whether the lane's interactive agent is idle and the lane has committed work and no uncommitted
+/// changes. The next message of the user to the agent ends this state.
+pub fn is_idle_with_work(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
+    Ok(effective_state(project, lane)?.0 == LaneState::Running
+        && is_agent_idle(project, lane)
+        && has_committed_work(project, lane, None)?)
+}
+
+/// Returns whether the last activity of the lane's interactive agent was the end of its turn. An unreadable
+/// record counts as not idle.
+pub fn is_agent_idle<P>(project: &Project, lane: &LaneRecord<P>) -> bool {
+    let layout = project.store.layout();
+    let activity =
+        ActivityRecord::load_if_exists(&layout.run_activity(&lane.name, lane.attempt)).ok().flatten();
+    activity.is_some_and(|record| record.activity == Activity::Idle) && is_interactive(project, lane)
+}
+
+/// Returns whether the lane's last run is interactive and works on the task, not on a conflict.
+pub fn is_interactive<P>(project: &Project, lane: &LaneRecord<P>) -> bool {
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))
+        .ok()
+        .flatten();
+    run.is_some_and(|run| run.interactive && !run.resolves_conflict)
+}
+
+/// Returns whether the lane has work to land, all of it committed on its branch. `dirt` is the worktree's
+/// status if the caller has just read it.
+pub(crate) fn has_committed_work(
+    project: &Project,
+    lane: &LaneRecord,
+    dirt: Option<WorktreeStatus>,
+) -> Result<bool, Error> {
+    let evidence = inspect_worktree(project, lane, &WorktreeList::read(&project.repo)?, dirt)?;
+    Ok(evidence.is_worktree_intact()
+        && evidence.tip.is_some_and(|tip| tip != lane.start)
+        && evidence.dirty_state.is_clean()
+        && evidence.open_git_operation.is_none()
+        && evidence.detached_work.is_none())
+}

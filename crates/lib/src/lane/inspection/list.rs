@@ -1,0 +1,237 @@
+//! Views of all lanes for lists: record, effective state, distance to the base and uncommitted changes,
+//! reconciled with git's list of worktrees.
+
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use proq_git::Oid;
+use proq_git::history::graph::Distance;
+use proq_git::status::status_query::{ScanRequest, scan_statuses as scan_all_statuses};
+use proq_git::status::worktree_status::WorktreeStatus;
+use proq_git::worktrees::broken_worktree::WorktreeDefect;
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_store::locks::lock::LockName;
+use proq_store::records::agent::Activity;
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::lane_state::LaneState;
+
+use super::status_cache::StatusCache;
+use crate::lane::messages::inbox::Inbox;
+use crate::lane::state::conflict_validity;
+use crate::lane::state::lane_state::last_activity;
+use crate::lane::state::lane_state::{RESULT_PENDING_DETAIL, effective_state};
+use crate::lane::{Error, Project};
+
+/// One lane as a list shows it.
+#[derive(Debug, Clone)]
+pub struct LaneView {
+    /// Record of the lane.
+    pub lane: AnyLane,
+    /// Effective state, which depends on locks besides the record.
+    pub state: LaneState,
+    /// Detail of the state, for the user.
+    pub detail: Option<String>,
+    /// Latest activity of the lane's agent, while it runs.
+    pub activity: Option<Activity>,
+    /// Tip of the lane's branch, or `None` if the branch is missing.
+    pub tip: Option<Oid>,
+    /// Whether the lane's worktree folder is missing.
+    pub is_folder_missing: bool,
+    /// Missing part of the worktree, if the worktree is broken.
+    pub broken: Option<WorktreeDefect>,
+    /// Commits ahead of and behind the base, or `None` if the branch or the base is missing.
+    pub distance: Option<Distance>,
+    /// Number of messages that are not yet delivered to the lane's agent.
+    pub pending_messages: usize,
+    /// Uncommitted changes of the worktree, or `None` if they could not be determined.
+    pub dirty: Option<WorktreeStatus>,
+}
+
+/// Partial result of [`lane_views_with_progress`], reported while the rest is computed.
+pub struct LaneViewProgress<'a, M> {
+    /// Views of all lanes, some of them incomplete.
+    pub views: &'a [LaneView],
+    /// Number of views, from the first on, that have been compared with their bases.
+    pub compared_count: usize,
+    /// For each view, whether its worktree has been inspected.
+    pub inspected: &'a [bool],
+    /// Result of the caller's extra work, once it is available.
+    pub extra: Option<&'a M>,
+}
+
+/// Maximum time between two progress reports.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Returns the views of all these lanes. A read-only lane in the main checkout leaves no uncommitted changes,
+/// so its checkout is not inspected.
+pub fn lane_views(project: &Project, lanes: Vec<AnyLane>) -> Result<Vec<LaneView>, Error> {
+    lane_views_with_progress(project, lanes, &mut |_| {}, || ()).map(|(views, ())| views)
+}
+
+/// Returns the views of all these lanes and the result of `extra_work`, which runs while the worktrees are
+/// inspected. `on_progress` is called repeatedly with the views so far.
+pub fn lane_views_with_progress<M>(
+    project: &Project,
+    lanes: Vec<AnyLane>,
+    on_progress: &mut dyn FnMut(&LaneViewProgress<'_, M>),
+    extra_work: impl FnOnce() -> M,
+) -> Result<(Vec<LaneView>, M), Error> {
+    let worktree_lanes: Vec<usize> = (0..lanes.len()).filter(|at| lanes[*at].branch().is_some()).collect();
+    let cache = StatusCache::new(project, worktree_lanes.iter().map(|at| &lanes[*at].name));
+    let folders: Vec<PathBuf> = worktree_lanes.iter().map(|at| lanes[*at].path.clone()).collect();
+    let (results_tx, results) = mpsc::channel();
+    let on_inspected = |index: usize, dirty: Option<&WorktreeStatus>, cache_bytes: Option<&[u8]>| {
+        drop(results_tx.send((worktree_lanes[index], dirty.cloned())));
+        if let Some(bytes) = cache_bytes {
+            cache.save(index, bytes);
+        }
+    };
+    let scans = folders.iter().enumerate().map(|(at, dir)| ScanRequest { dir, cached_scan: cache.read(at) });
+    let concurrent_work = || {
+        let views: Result<Vec<LaneView>, Error> =
+            lanes.into_iter().map(|lane| uninspected_view(project, lane)).collect();
+        let mut pending = PendingViews {
+            inspected: vec![false; views.as_ref().map_or(0, Vec::len)],
+            views: views?,
+            results,
+        };
+        pending.compare_with_bases(project, on_progress)?;
+        let extra = extra_work();
+        pending.wait_for_inspections(worktree_lanes.len(), &extra, on_progress);
+        Ok::<_, Error>((pending.views, extra))
+    };
+    let (views, extra) = scan_all_statuses(&project.repo, scans, on_inspected, concurrent_work)?;
+    let views =
+        views.into_iter().map(|view| apply_displayed_state(project, view)).collect::<Result<_, Error>>()?;
+    Ok((views, extra))
+}
+
+/// Views of lanes whose worktrees are still being inspected.
+struct PendingViews {
+    views: Vec<LaneView>,
+    inspected: Vec<bool>,
+    /// Results of finished inspections: index of the view, and its uncommitted changes.
+    results: mpsc::Receiver<(usize, Option<WorktreeStatus>)>,
+}
+
+impl PendingViews {
+    /// Compares each lane with its base, and records inspection results that arrive in between.
+    fn compare_with_bases<M>(
+        &mut self,
+        project: &Project,
+        on_progress: &mut dyn FnMut(&LaneViewProgress<'_, M>),
+    ) -> Result<(), Error> {
+        for at in 0..self.views.len() {
+            let view = &self.views[at];
+            let base = view.tip.map(|_| project.repo.branch_tip(&view.lane.base)).transpose()?.flatten();
+            if let (Some(tip), Some(base)) = (view.tip, base) {
+                self.views[at].distance = Some(project.repo.distance(tip, base)?);
+            }
+            while let Ok(result) = self.results.try_recv() {
+                self.record_result(result);
+            }
+            on_progress(&LaneViewProgress {
+                views: &self.views,
+                compared_count: at + 1,
+                inspected: &self.inspected,
+                extra: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// Waits until `expected_count` worktrees have been inspected.
+    fn wait_for_inspections<M>(
+        &mut self,
+        expected_count: usize,
+        extra: &M,
+        on_progress: &mut dyn FnMut(&LaneViewProgress<'_, M>),
+    ) {
+        while self.inspected.iter().filter(|looked| **looked).count() < expected_count {
+            match self.results.recv_timeout(PROGRESS_INTERVAL) {
+                Ok(result) => self.record_result(result),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+            let (views, inspected) = (&self.views, &self.inspected);
+            on_progress(&LaneViewProgress {
+                views,
+                compared_count: views.len(),
+                inspected,
+                extra: Some(extra),
+            });
+        }
+    }
+
+    fn record_result(&mut self, (index, dirty): (usize, Option<WorktreeStatus>)) {
+        self.views[index].dirty = dirty;
+        self.inspected[index] = true;
+    }
+}
+
+/// Sets the state to done for a running lane with finished work whose agent is idle, and reassesses a
+/// conflict that may be over.
+fn apply_displayed_state(project: &Project, mut view: LaneView) -> Result<LaneView, Error> {
+    (view.state, view.detail) =
+        conflict_validity::correct_outdated_state(project, &view.lane, (view.state, view.detail));
+    let Ok(lane) = view.lane.clone().into_worktree_lane() else { return Ok(view) };
+    let is_resting = view.state == LaneState::Running
+        && view.dirty.is_some()
+        && super::idle_lane::is_agent_idle(project, &lane)
+        && super::idle_lane::has_committed_work(project, &lane, view.dirty.clone())?;
+    Ok(match is_resting {
+        true => LaneView {
+            state: LaneState::Done,
+            detail: Some(super::idle_lane::IDLE_DETAIL.to_owned()),
+            activity: None,
+            ..view
+        },
+        false => view,
+    })
+}
+
+/// Returns the view of a lane, without inspecting its worktree and without comparing it with its base.
+fn uninspected_view(project: &Project, lane: AnyLane) -> Result<LaneView, Error> {
+    let (state, detail) = effective_state(project, &lane)?;
+    let tip = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten();
+    let folder_gone = lane.branch().is_some() && !lane.path.exists();
+    let pending_messages = Inbox::new(project, &lane.name).count();
+    let is_running = state == LaneState::Running && detail.as_deref() != Some(RESULT_PENDING_DETAIL);
+    let activity = last_activity(project, &lane).filter(|_| is_running);
+    let broken = crate::lane::context::broken_lane::missing_git_data(project, &lane).ok().flatten();
+    Ok(LaneView {
+        lane,
+        state,
+        detail,
+        activity,
+        tip,
+        is_folder_missing: folder_gone,
+        broken,
+        distance: None,
+        pending_messages,
+        dirty: None,
+    })
+}
+
+/// Returns worktrees in lane locations that belong to no record: left by a process that was killed while
+/// creating or removing a lane.
+pub fn unrecorded_worktrees(
+    project: &Project,
+    lanes: &[LaneRecord],
+    worktrees: &WorktreeList,
+) -> Result<Vec<PathBuf>, Error> {
+    let mut out = Vec::new();
+    for worktree in worktrees.iter().filter(|w| !lanes.iter().any(|l| l.path == w.path)) {
+        if let Some(name) = project.lane_name_at(&worktree.path, worktree.branch.as_deref())
+            // While the run lock of that name is held, the lane is being created or removed. Its record is
+            // written before the lock is released, so the record is checked after the lock. An unreadable
+            // record counts as a record.
+            && !project.store.locks().is_held(&LockName::Run(name.to_string()))?
+            && !project.store.layout().has_lane_record(name.as_str())
+        {
+            out.push(worktree.path.clone());
+        }
+    }
+    Ok(out)
+}

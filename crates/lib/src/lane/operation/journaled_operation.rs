@@ -1,0 +1,442 @@
+//! A journaled operation: every change is written to a journal before it is made. Either all changes are in
+//! effect at the end or none is, whether the operation fails, is interrupted or is killed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use proq_base::fail_points;
+use proq_git::base::head::RefMove;
+use proq_git::snapshots::restore_forecast::RestoreOutcome;
+use proq_git::snapshots::snapshot::Snapshot;
+use proq_git::worktrees::misplaced::WorktreeId;
+use proq_store::base::clock::now;
+use proq_store::locks::lock::LockGuard;
+use proq_store::operations::journal::Journal;
+use proq_store::operations::operation_entry::{JournalLine, OperationEntry, OperationHeader, StepStatus};
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::step::Step;
+
+use super::locked_worktree::LockedWorktree;
+use crate::event::log;
+use crate::lane::{Error, Project};
+
+/// Outcome of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum StepOutcome {
+    /// The step was executed.
+    Done,
+    /// The step restored a snapshot, or found that it conflicts.
+    Restored(RestoreOutcome),
+}
+
+impl StepOutcome {
+    /// Returns how a snapshot was restored.
+    pub(crate) fn into_restored(self) -> RestoreOutcome {
+        match self {
+            StepOutcome::Restored(restored) => restored,
+            StepOutcome::Done => RestoreOutcome::Exact,
+        }
+    }
+}
+
+/// Functions for the steps of an operation. The code that knows what each kind of step changes passes them
+/// in; the operation plans, journals and orders the steps.
+pub struct StepFunctions {
+    /// Locks a worktree, after recovering what a crashed process left unfinished in it.
+    pub(crate) lock_worktree: for<'p> fn(&'p Project, &Path) -> Result<LockedWorktree<'p>, Error>,
+    /// Refuses to start a step.
+    pub check: fn(&Operation<'_>, &Step) -> Result<(), Error>,
+    /// Applies a step. If it fails, nothing has changed.
+    pub apply: fn(&Operation<'_>, &Step, &Path) -> Result<StepOutcome, Error>,
+    /// Reverts a step that has happened, by new steps.
+    pub invert: fn(&Operation<'_>, &Step) -> Result<(), Error>,
+    /// Recovers a step that a crashed process left open, and returns whether the step has happened.
+    pub recover: fn(&Operation<'_>, &Step, &Path) -> Result<bool, Error>,
+}
+
+/// Action to run after an operation has succeeded.
+type DeferredAction<'p> = Box<dyn FnOnce(&Project) + 'p>;
+
+/// A running operation. Nothing of it is on disk before its first step.
+#[must_use]
+pub struct Operation<'p> {
+    /// Repository that the operation changes.
+    pub project: &'p Project,
+    functions: &'static StepFunctions,
+    /// Identity and origin of the operation, which begin its journal.
+    pub header: RefCell<OperationHeader>,
+    /// Reflog message of ref changes whose step has none.
+    reflog_message: RefCell<Option<String>>,
+    journal: RefCell<Option<Journal>>,
+    checkouts: RefCell<Vec<Rc<LockedWorktree<'p>>>>,
+    /// Number of the step that the steps planned now revert.
+    pub(crate) reverted_step: Cell<Option<usize>>,
+    /// Snapshots taken by this process, by id: only the process that took a snapshot knows the index it was
+    /// taken from.
+    pub(crate) taken_snapshots: RefCell<HashMap<String, Snapshot>>,
+    /// Whether this operation holds the lock on records.
+    pub(crate) is_store_locked: Cell<bool>,
+    /// Locks that are held until the operation ends.
+    held_locks: RefCell<Vec<LockGuard>>,
+    /// Actions to run after the operation has succeeded and released its locks.
+    pub(crate) deferred_actions: RefCell<Vec<DeferredAction<'p>>>,
+}
+
+impl<'p> Operation<'p> {
+    /// Returns an operation without held locks; `journal` is that of a crashed operation to recover, else none.
+    pub fn new(
+        project: &'p Project,
+        functions: &'static StepFunctions,
+        header: OperationHeader,
+        journal: Option<Journal>,
+    ) -> Operation<'p> {
+        if let Some(journal) = &journal {
+            project.repo.set_inherited_file(Some(journal.file()));
+        }
+        Operation {
+            project,
+            functions,
+            header: RefCell::new(header),
+            reflog_message: RefCell::default(),
+            journal: RefCell::new(journal),
+            checkouts: RefCell::default(),
+            reverted_step: Cell::default(),
+            taken_snapshots: RefCell::default(),
+            is_store_locked: Cell::default(),
+            held_locks: RefCell::default(),
+            deferred_actions: RefCell::default(),
+        }
+    }
+
+    /// Holds a lock until the operation ends.
+    pub(crate) fn hold(&self, lock: LockGuard) {
+        self.held_locks.borrow_mut().push(lock);
+    }
+
+    /// Defers an action, such as a hook or an event, until the operation has succeeded and released its
+    /// locks.
+    pub fn defer(&self, work: impl FnOnce(&Project) + 'p) {
+        self.deferred_actions.borrow_mut().push(Box::new(work));
+    }
+
+    /// Returns the worktree at `dir`, locked until this operation ends.
+    pub fn checkout(&self, dir: &Path) -> Result<Rc<LockedWorktree<'p>>, Error> {
+        if let Some(known) = self.checkouts.borrow().iter().find(|c| c.dir() == dir) {
+            return Ok(Rc::clone(known));
+        }
+        let checkout = Rc::new((self.functions.lock_worktree)(self.project, dir)?);
+        self.checkouts.borrow_mut().push(Rc::clone(&checkout));
+        Ok(checkout)
+    }
+
+    /// Calls `inspect` with the worktree at `dir`, which is locked only during the call unless the operation
+    /// holds it already.
+    pub(crate) fn with_checkout<T>(
+        &self,
+        dir: &Path,
+        inspect: impl FnOnce(&LockedWorktree<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let known = self.checkouts.borrow().iter().find(|c| c.dir() == dir).cloned();
+        if let Some(known) = known {
+            inspect(&known)
+        } else {
+            inspect(&(self.functions.lock_worktree)(self.project, dir)?)
+        }
+    }
+
+    /// Sets the message that git writes to its reflogs.
+    pub(crate) fn set_reflog_message(&self, message: impl Into<String>) {
+        *self.reflog_message.borrow_mut() = Some(message.into());
+    }
+
+    pub(crate) fn reflog_message(&self) -> String {
+        let default_message = || format!("git-proq: {}", self.header.borrow().kind);
+        self.reflog_message.borrow().clone().unwrap_or_else(default_message)
+    }
+
+    /// Returns whether this operation is reverting its own steps, rather than undoing an operation of the
+    /// log.
+    pub(crate) fn is_reverting(&self) -> bool {
+        self.reverted_step.get().is_some()
+    }
+
+    /// Emits an event after the operation has succeeded.
+    pub(crate) fn emit<P: Clone + 'static>(
+        &self,
+        event: log::EventName,
+        lane: Option<&LaneRecord<P>>,
+        message: impl Into<String>,
+    ) {
+        let (lane, message) = (lane.cloned(), message.into());
+        self.defer(move |project| project.emit(event, lane.as_ref(), message));
+    }
+
+    /// Plans and runs one step.
+    pub(crate) fn perform(&self, step: Step) -> Result<StepOutcome, Error> {
+        self.require_can_start(std::slice::from_ref(&step))?;
+        let n = self.plan_steps(vec![step], false)?;
+        self.run_step(n, |step, scratch| (self.functions.apply)(self, step, scratch))
+    }
+
+    /// Plans one step and runs it with `work`, for steps whose data does not describe all of the work.
+    pub(crate) fn perform_with(
+        &self,
+        step: Step,
+        work: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.require_can_start(std::slice::from_ref(&step))?;
+        let n = self.plan_steps(vec![step], false)?;
+        self.run_step(n, |_, scratch| work(scratch).map(|()| StepOutcome::Done)).map(drop)
+    }
+
+    /// Refuses to start steps after an interrupt, after a step that could not be completed, or if one of them
+    /// must not start now. Ctrl-C takes effect between steps, and the error
+    /// reverts the operation. Nothing stops a revert.
+    fn require_can_start(&self, steps: &[Step]) -> Result<(), Error> {
+        if self.is_reverting() {
+            return Ok(());
+        }
+        proq_base::interrupt::check()?;
+        for step in steps {
+            (self.functions.check)(self, step)?;
+        }
+        // Recovery of that step will also revert everything after it.
+        if self.has_open_step() { Err(Error::StuckStep) } else { Ok(()) }
+    }
+
+    /// Returns whether a step could neither be completed nor reverted.
+    fn has_open_step(&self) -> bool {
+        let journal = self.journal.borrow();
+        journal.as_ref().is_some_and(|j| j.entry().steps.iter().any(|p| p.status == StepStatus::Pending))
+    }
+
+    /// Runs steps that belong together. Once the first is done, the operation cannot be reverted past it, and
+    /// the others follow, also after a crash. An error of one following step is reported and does not stop
+    /// the next.
+    pub(crate) fn perform_forward(&self, steps: Vec<Step>) -> Result<StepOutcome, Error> {
+        self.require_can_start(&steps)?;
+        let count = steps.len();
+        let first = self.plan_steps(steps, true)?;
+        let outcome = self.run_step(first, |step, scratch| (self.functions.apply)(self, step, scratch));
+        for n in first + 1..first + count {
+            match self.step_status(first) {
+                Some(StepStatus::Done) => self.apply_following_step(n, false),
+                Some(StepStatus::Undone) => {
+                    let _ = self.record_line(JournalLine::Undone(n));
+                }
+                // Recovery of the first step decides about these too.
+                _ => {}
+            }
+        }
+        outcome
+    }
+
+    /// Applies step `n`, which follows from a step that has already happened. A failure is a warning, except
+    /// for a worktree that follows its branch: a landing checks those once more. If the operation is
+    /// `recovered` after a crash, such a failure is a warning too.
+    pub(crate) fn apply_following_step(&self, n: usize, recovered: bool) {
+        let apply_step = || self.run_step(n, |step, scratch| (self.functions.apply)(self, step, scratch));
+        // The step cannot be undone any more, so it gets a second attempt.
+        let Err(e) = apply_step().or_else(|_| apply_step()) else { return };
+        let is_worktree_update =
+            |step: &Step| matches!(step, Step::Checkout { ref_move: RefMove::Nothing, .. });
+        if recovered || !self.step_and_scratch(n).is_some_and(|(step, _)| is_worktree_update(&step)) {
+            self.project.listener.warn(format!("not everything could be written down: {e}"));
+        }
+    }
+
+    fn plan_steps(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {
+        let worktrees = self.step_worktree_ids(&steps);
+        let line =
+            JournalLine::Plan { steps, worktrees, roll_forward: forward, reverts: self.reverted_step.get() };
+        let mut journal = self.journal.borrow_mut();
+        if let Some(journal) = journal.as_mut() {
+            return Ok(journal.record_plan(line)?);
+        }
+        let scratch = self.project.store.layout().create_scratch()?;
+        // The store of a new repository exists by now.
+        self.project.store.record_clock();
+        let started = Journal::create(scratch, self.header.borrow().clone(), line)?;
+        self.project.repo.set_inherited_file(Some(started.file()));
+        *journal = Some(started);
+        Ok(0)
+    }
+
+    /// Returns the id of the linked worktree that each of `steps` changes, for the journal; empty when no
+    /// step changes one.
+    fn step_worktree_ids(&self, steps: &[Step]) -> Vec<Option<WorktreeId>> {
+        let repo = &self.project.repo;
+        let ids: Vec<_> = steps.iter().map(|step| repo.worktree_id(step.changed_worktree()?)).collect();
+        if ids.iter().all(Option::is_none) { Vec::new() } else { ids }
+    }
+
+    /// Runs `work` for the planned step `n` and records its result.
+    pub fn run_step(
+        &self,
+        n: usize,
+        work: impl FnOnce(&Step, &Path) -> Result<StepOutcome, Error>,
+    ) -> Result<StepOutcome, Error> {
+        let Some((step, scratch)) = self.step_and_scratch(n) else { unreachable!("it was planned") };
+        std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
+        fail_points::hit("step.before");
+        let outcome = work(&step, &scratch);
+        fail_points::hit("step.after");
+        let happened = match &outcome {
+            // The step stopped in the middle and could not revert. Recovery needs its data.
+            Err(Error::Git(proq_git::Error::RestoreFailed { .. })) => return outcome,
+            Ok(StepOutcome::Restored(RestoreOutcome::Conflict(_))) => false,
+            Ok(_) => true,
+            // A failed step may have left traces, or may have happened nevertheless. It is classified like a
+            // step of a crashed process.
+            Err(_) => match (self.functions.recover)(self, &step, &scratch) {
+                Ok(happened) => happened,
+                Err(_) => return outcome,
+            },
+        };
+        let _ = self.record_line(if happened { JournalLine::Done(n) } else { JournalLine::Undone(n) });
+        outcome
+    }
+
+    /// Returns step `n` and the scratch folder for its temporary files.
+    pub(crate) fn step_and_scratch(&self, n: usize) -> Option<(Step, PathBuf)> {
+        let journal = self.journal.borrow();
+        let journal = journal.as_ref()?;
+        let step = journal.entry().steps.get(n)?.step.clone();
+        Some((step, journal.scratch().path().join(n.to_string())))
+    }
+
+    /// Returns the status of step `n`.
+    pub(crate) fn step_status(&self, n: usize) -> Option<StepStatus> {
+        Some(self.journal.borrow().as_ref()?.entry().steps.get(n)?.status)
+    }
+
+    /// Appends a line to the journal. Returns whether it was written.
+    pub(crate) fn record_line(&self, line: JournalLine) -> bool {
+        self.journal.borrow_mut().as_mut().is_some_and(|journal| journal.record_progress(line))
+    }
+
+    /// Returns the journal's content so far.
+    pub(crate) fn journal_entry(&self) -> Option<OperationEntry> {
+        self.journal.borrow().as_ref().map(|j| j.entry().clone())
+    }
+
+    /// Returns the number of planned steps.
+    pub(crate) fn step_count(&self) -> usize {
+        self.journal.borrow().as_ref().map_or(0, |j| j.entry().steps.len())
+    }
+
+    /// Runs `work`, and if it fails, reverts the steps that it took.
+    pub fn attempt_or_revert<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let first_step = self.step_count();
+        work().inspect_err(|_| {
+            if let Err(e) = self.revert_steps(first_step, |_| true) {
+                self.project.listener.warn(format!("not everything could be taken back: {e}"));
+            }
+        })
+    }
+
+    /// Ends the operation with all its changes in effect, and returns its number in the log. If a step could
+    /// neither be completed nor reverted, the operation and its files are left to the next command.
+    ///
+    /// # Errors
+    /// [`Error::StuckStep`] if the next command will revert the operation.
+    pub fn finish(&self, recovered: bool) -> Result<Option<u64>, Error> {
+        if self.has_open_step() {
+            let is_in_effect = self.journal_entry().is_some_and(|e| {
+                e.steps.iter().rposition(|p| p.status == StepStatus::Pending)
+                    < Some(first_revertible_step(&e))
+            });
+            self.project.listener.warn("what was begun could not all be ended; the next command tries again");
+            self.leave_unfinished();
+            return if is_in_effect { Ok(None) } else { Err(Error::StuckStep) };
+        }
+        let Some(mut journal) = self.journal.borrow_mut().take() else { return Ok(None) };
+        self.project.repo.set_inherited_file(None);
+        if journal.entry().applied_steps().next().is_none() {
+            journal.discard();
+            return Ok(None);
+        }
+        let end_result = journal.finish(now(), recovered);
+        if end_result.is_err() {
+            self.project.repo.set_inherited_file(Some(journal.file()));
+            *self.journal.borrow_mut() = Some(journal);
+        }
+        Ok(end_result.map(Some)?)
+    }
+
+    /// Reverts the steps from number `since` on that `is_selected` accepts, newest first, back to the point
+    /// of no return.
+    pub(crate) fn revert_steps(
+        &self,
+        since: usize,
+        is_selected: impl Fn(&Step) -> bool,
+    ) -> Result<(), Error> {
+        let Some(entry) = self.journal_entry() else { return Ok(()) };
+        let from = since.max(first_revertible_step(&entry));
+        for n in (from..entry.steps.len()).rev() {
+            let planned = &entry.steps[n];
+            if planned.status == StepStatus::Done && planned.reverts.is_none() && is_selected(&planned.step) {
+                self.run_as_inverse_of(n, || self.invert(&planned.step))?;
+                let _ = self.record_line(JournalLine::Undone(n));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reverts a step that has happened, by new steps.
+    pub fn invert(&self, step: &Step) -> Result<(), Error> {
+        (self.functions.invert)(self, step)
+    }
+
+    /// Runs `work`; the steps that it performs are recorded as inverses of step `n`.
+    pub(crate) fn run_as_inverse_of<T>(&self, n: usize, work: impl FnOnce() -> T) -> T {
+        self.reverted_step.set(Some(n));
+        let result = work();
+        self.reverted_step.set(None);
+        result
+    }
+
+    /// Ends the operation by reverting it, except for the steps that cannot be reverted.
+    pub(crate) fn revert_and_end(&self) {
+        if self.has_open_step() {
+            self.project
+                .listener
+                .warn("what was begun could not all be taken back; the next command tries again");
+            return self.leave_unfinished();
+        }
+        let end_result = match self.revert_steps(0, |_| true) {
+            // The user's own changes prevent the revert: the remaining steps stay in effect and in the log.
+            Err(e) if e.is_refusal() => {
+                self.project.listener.warn(format!("not everything could be taken back: {e}"));
+                self.finish(false)
+            }
+            Err(e) => Err(e),
+            Ok(()) => self.finish(false),
+        };
+        if let Err(e) = end_result {
+            self.project.listener.warn(format!(
+                "what was begun could not all be taken back ({e}); the next command tries again"
+            ));
+            self.leave_unfinished();
+        }
+    }
+
+    /// Leaves the unfinished operation to the next command.
+    pub(crate) fn leave_unfinished(&self) {
+        if let Some(journal) = self.journal.borrow_mut().take() {
+            self.project.repo.set_inherited_file(None);
+            journal.leave_for_recovery();
+        }
+    }
+}
+
+/// Returns the number of the first step that may be reverted. The steps of a landing, and all before it, stay
+/// in effect.
+pub(crate) fn first_revertible_step(entry: &OperationEntry) -> usize {
+    let is_done = |first: usize| entry.steps.get(first).is_some_and(|p| p.status == StepStatus::Done);
+    let last_forward = entry.steps.iter().rposition(|p| p.roll_forward_start.is_some_and(is_done));
+    last_forward.map_or(0, |n| n + 1)
+}

@@ -1,0 +1,318 @@
+//! Operation log as shown to users: the effects of each operation, which operations are in effect, and which
+//! can be undone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use proq_git::Oid;
+use proq_git::base::head::{Head, RefMove};
+use proq_store::operations::operation_entry::{OperationEntry, StepStatus};
+use proq_store::records::step::Step;
+
+use crate::lane::errors::undo_error::UndoError;
+use crate::lane::{Error, Project};
+
+/// An operation in the log.
+#[derive(Debug, Clone)]
+pub struct LoggedOperation {
+    /// Number of the operation.
+    pub number: u64,
+    /// Journal entry with the operation's steps.
+    pub entry: OperationEntry,
+    /// Whether the operation was undone and not redone since.
+    pub is_undone: bool,
+}
+
+/// The operation log, oldest first.
+#[derive(Debug, Clone, Default)]
+pub struct OpLog {
+    /// Every operation that can be read.
+    pub operations: Vec<LoggedOperation>,
+    /// For each operation that was undone and redone, the number of the redo whose steps are now in effect.
+    redo_by_operation: BTreeMap<u64, u64>,
+}
+
+impl OpLog {
+    /// Reads the log. An operation that cannot be read is named in a warning and left out.
+    pub fn read(project: &Project) -> OpLog {
+        let layout = project.store.layout();
+        let mut log = OpLog::default();
+        for number in layout.operation_numbers() {
+            match OperationEntry::read(&layout.operation(number)) {
+                Ok(Some(entry)) => log.add(number, entry),
+                Ok(None) => {}
+                Err(e) => project.listener.warn(format!("operation {number}: {e}")),
+            }
+        }
+        log
+    }
+
+    fn add(&mut self, number: u64, entry: OperationEntry) {
+        let undone_numbers = entry.header.undoes.clone();
+        if let Some(undo) = entry.header.redoes {
+            for n in self.find(undo).map(|l| l.entry.header.undoes.clone()).unwrap_or_default() {
+                self.redo_by_operation.insert(n, number);
+                self.set_undone(n, false);
+            }
+            self.set_undone(undo, true);
+        }
+        for n in undone_numbers {
+            self.set_undone(n, true);
+        }
+        self.operations.push(LoggedOperation { number, entry, is_undone: false });
+    }
+
+    fn set_undone(&mut self, number: u64, undone: bool) {
+        if let Some(logged) = self.operations.iter_mut().find(|l| l.number == number) {
+            logged.is_undone = undone;
+        }
+    }
+
+    /// Returns the operation with this number.
+    pub fn find(&self, number: u64) -> Option<&LoggedOperation> {
+        self.operations.iter().find(|l| l.number == number)
+    }
+
+    /// Lists the user's operations that are in effect, newest first. Undo and redo are not listed: they only
+    /// switch between states.
+    pub(crate) fn active_operations(&self) -> impl Iterator<Item = &LoggedOperation> {
+        self.operations.iter().rev().filter(|l| !l.is_undone && l.is_original())
+    }
+
+    /// Returns the entry whose steps must be inverted to undo an operation: its own, or that of the redo that
+    /// repeated it.
+    pub(crate) fn effective_entry(&self, number: u64) -> Option<&OperationEntry> {
+        self.find(self.effective_number(number)).map(|l| &l.entry)
+    }
+
+    fn effective_number(&self, number: u64) -> u64 {
+        self.redo_by_operation.get(&number).copied().unwrap_or(number)
+    }
+
+    /// Returns the entries whose steps must be inverted to undo operations, in the given order. Operations
+    /// that one redo repeated count once.
+    ///
+    /// # Errors
+    /// [`UndoError::NoOperation`].
+    pub(crate) fn effective_entries(&self, numbers: &[u64]) -> Result<Vec<(u64, &OperationEntry)>, Error> {
+        let mut known = BTreeSet::new();
+        let distinct = numbers.iter().filter(|number| known.insert(self.effective_number(**number)));
+        distinct
+            .map(|n| Ok((*n, self.effective_entry(*n).ok_or(UndoError::NoOperation { number: *n })?)))
+            .collect()
+    }
+
+    /// Returns the last operation in effect and those before it that are undone together with it: the same
+    /// command performed them, or one redo repeated them.
+    pub(crate) fn last_command_numbers(&self) -> Vec<u64> {
+        let Some(last) = self.active_operations().next() else { return Vec::new() };
+        let together = last.entry.header.command_group.as_ref();
+        let belongs_to_last = |l: &LoggedOperation| {
+            let same_command = together.is_some() && l.entry.header.command_group.as_ref() == together;
+            same_command || self.effective_number(l.number) == self.effective_number(last.number)
+        };
+        self.active_operations().take_while(|l| belongs_to_last(l)).map(|l| l.number).collect()
+    }
+
+    /// Returns the undo that can be redone: the last one, as long as no new operation followed.
+    pub(crate) fn redoable_undo(&self) -> Option<&LoggedOperation> {
+        for logged in self.operations.iter().rev() {
+            if logged.is_original() {
+                return None;
+            }
+            if !logged.entry.header.undoes.is_empty() && !logged.is_undone {
+                return Some(logged);
+            }
+        }
+        None
+    }
+}
+
+impl LoggedOperation {
+    fn is_original(&self) -> bool {
+        self.entry.header.undoes.is_empty() && self.entry.header.redoes.is_none()
+    }
+}
+
+/// Returns the operation with the number that the user gave.
+pub fn require(log: &OpLog, number: u64) -> Result<&LoggedOperation, Error> {
+    Ok(log.find(number).ok_or(UndoError::NoOperation { number })?)
+}
+
+/// Summarizes the effects of an operation in a few words.
+pub fn summarize_entry(entry: &OperationEntry, prefix: &str) -> String {
+    describe_steps(entry.applied_steps(), prefix).unwrap_or_else(|| "records only".to_owned())
+}
+
+/// Describes, in a few words, the effects of steps that a user notices; none if no step has such an effect.
+pub(crate) fn describe_steps<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) -> Option<String> {
+    let is_own = |branch: &str| branch.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
+    let mut created = Vec::new();
+    let mut removed = Vec::new();
+    let mut restored = Vec::new();
+    let mut other_effects = Vec::new();
+    // Minor effects, shown only when there are no others: what a user notices when a lane was restored to an
+    // earlier state.
+    let mut minor_effects = Vec::new();
+    let (mut opened_conflict, mut closed_conflict, mut has_moved_lane_branch) = (None, None, false);
+    for step in steps {
+        has_moved_lane_branch = has_moved_lane_branch
+            || matches!(moved_branch(step), Some((branch, Some(_), Some(_))) if is_own(branch));
+        match step {
+            Step::CreateWorktree { lane, .. } => created.push(lane.clone()),
+            Step::CreateResolveWorktree { lane, .. } => opened_conflict = Some(lane.clone()),
+            Step::WriteRecord { path, new: None, .. } if path.ends_with("resolve.toml") => {
+                closed_conflict =
+                    path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
+            }
+            Step::MovePath { from, to } => {
+                removed.extend(moved_lane_name((from, "proq/lanes"), (to, "proq/history")));
+                restored.extend(moved_lane_name((to, "proq/lanes"), (from, "proq/history")));
+                minor_effects.extend(is_given_file(from).then(|| "files given to a lane".to_owned()));
+            }
+            Step::Checkout { ref_move: RefMove::Switch { from, to }, .. } => {
+                other_effects.push(describe_switch(from, to, prefix));
+            }
+            Step::RestoreSnapshot { .. } => other_effects.push("changes back".to_owned()),
+            Step::ClearWorktree { .. } => minor_effects.push("changes set aside".to_owned()),
+            step => {
+                if let Some((branch, moved)) = describe_branch_move(step) {
+                    if is_own(branch) { minor_effects.push(moved) } else { other_effects.push(moved) }
+                }
+            }
+        }
+    }
+    other_effects.extend(match (opened_conflict, closed_conflict, has_moved_lane_branch) {
+        (Some(lane), ..) => Some(format!("conflict of {lane} laid out")),
+        (_, Some(lane), true) => Some(format!("conflict of {lane} resolved")),
+        (_, Some(lane), false) => Some(format!("resolving of {lane} given up")),
+        _ => None,
+    });
+    let lanes = |verb: &str, names: Vec<String>| {
+        let noun = if names.len() == 1 { "lane" } else { "lanes" };
+        (!names.is_empty()).then(|| format!("{noun} {} {verb}", names.join(", ")))
+    };
+    let mut parts = other_effects;
+    parts.extend(lanes("made", created));
+    parts.extend(lanes("removed", removed));
+    parts.extend(lanes("back", restored));
+    if parts.is_empty() {
+        parts = minor_effects;
+    }
+    parts.dedup();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Returns the branch that a step moves or removes, and a description of that.
+fn describe_branch_move(step: &Step) -> Option<(&str, String)> {
+    match moved_branch(step)? {
+        (branch, Some(old), Some(new)) => {
+            Some((branch, format!("{branch} {} -> {}", old.short(), new.short())))
+        }
+        (branch, Some(_), None) => Some((branch, format!("branch {branch} removed"))),
+        (_, None, _) => None,
+    }
+}
+
+/// Returns the name of the lane whose records move between these folders of active and past lanes; none for
+/// another move.
+fn moved_lane_name(active: (&Path, &str), past: (&Path, &str)) -> Option<String> {
+    let below = |(path, folder): (&Path, &str)| path.parent().is_some_and(|parent| parent.ends_with(folder));
+    let name = active.0.file_name().filter(|_| below(active) && below(past))?;
+    Some(name.to_string_lossy().split('@').next().unwrap_or_default().to_owned())
+}
+
+/// Returns whether the path is in the trash folder with files that an operation is about to move back into a
+/// lane.
+fn is_given_file(from: &Path) -> bool {
+    let parts: Vec<_> = from.iter().collect();
+    parts.windows(4).any(|part| (part[0] == "trash") && (part[2] == "worktree") && (part[3] == "new"))
+}
+
+fn describe_switch(from: &Head, to: &Head, prefix: &str) -> String {
+    let previewed_lane = |head: &Head| match head {
+        Head::Branch(name) => {
+            let lane = name.strip_prefix(prefix)?.strip_prefix('/')?.strip_suffix("-preview")?;
+            Some(lane.to_owned())
+        }
+        Head::Detached(_) => None,
+    };
+    match (previewed_lane(from), previewed_lane(to)) {
+        (_, Some(lane)) => format!("preview of {lane}"),
+        (Some(_), None) => format!("back on {to}"),
+        (None, None) => format!("{from} -> {to}"),
+    }
+}
+
+/// Returns the branch that a step moves, as a ref only or with a worktree, and its old and new commits.
+pub(crate) fn moved_branch(step: &Step) -> Option<(&str, Option<Oid>, Option<Oid>)> {
+    match step {
+        Step::MoveRef { name, old, new } => Some((name.strip_prefix("refs/heads/")?, *old, *new)),
+        Step::Checkout { from, to, ref_move: RefMove::Branch(branch), .. }
+        | Step::AgentCommits { branch, from, to, .. } => Some((branch, Some(*from), Some(*to))),
+        _ => None,
+    }
+}
+
+/// Returns the number of the last operation, or of the one before it when the last is still running; 0 for
+/// none.
+pub(crate) fn last_finished_operation(project: &Project) -> u64 {
+    let layout = project.store.layout();
+    let last = layout.operation_numbers().last().copied().unwrap_or(0);
+    let is_open = matches!(
+        OperationEntry::read(&layout.operation(last)),
+        Ok(Some(OperationEntry { finished: None, .. }))
+    );
+    if is_open { last.saturating_sub(1) } else { last }
+}
+
+/// Effect of operations on one branch.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BranchMoves {
+    /// Commits that the operations moved the branch away from.
+    pub from: BTreeSet<Oid>,
+    /// Commit where the last of them left the branch; none where it removed the branch.
+    pub to: Option<Oid>,
+    /// Whether one of them is still running.
+    pub is_open: bool,
+}
+
+/// Returns the branches that operations after number `last` created, moved or removed.
+pub(crate) fn branches_moved_since(project: &Project, last: u64) -> BTreeMap<String, BranchMoves> {
+    let layout = project.store.layout();
+    let since = layout.operation_numbers().into_iter().filter(|number| *number > last);
+    let entries = since.filter_map(|number| OperationEntry::read(&layout.operation(number)).ok().flatten());
+    let mut moves_by_branch: BTreeMap<String, BranchMoves> = BTreeMap::new();
+    for planned in entries.flat_map(|entry| entry.steps) {
+        let Some((branch, old, new)) = moved_branch(&planned.step) else { continue };
+        if planned.status == StepStatus::Undone {
+            continue;
+        }
+        let moves = moves_by_branch.entry(branch.to_owned()).or_default();
+        moves.from.extend(old);
+        moves.to = new;
+        moves.is_open |= planned.status == StepStatus::Pending;
+    }
+    moves_by_branch
+}
+
+/// Returns the worktrees in which operations after number `last` parked or restored changes, or which they
+/// moved away, and the number of the last finished operation.
+pub(crate) fn worktrees_parked_since(project: &Project, last: u64) -> (BTreeSet<PathBuf>, u64) {
+    let layout = project.store.layout();
+    let (mut worktrees, mut last_finished) = (BTreeSet::new(), last);
+    let mut all_finished = true;
+    for number in layout.operation_numbers().into_iter().filter(|number| *number > last) {
+        let Ok(Some(entry)) = OperationEntry::read(&layout.operation(number)) else { continue };
+        all_finished &= entry.finished.is_some();
+        if all_finished {
+            last_finished = number;
+        }
+        worktrees.extend(entry.steps.into_iter().filter_map(|planned| match planned.step {
+            Step::ClearWorktree { dir, .. } | Step::RestoreSnapshot { dir, .. } => Some(dir),
+            Step::MovePath { from, .. } => Some(from),
+            _ => None,
+        }));
+    }
+    (worktrees, last_finished)
+}

@@ -1,0 +1,199 @@
+//! Steps that change records: planning, execution and recovery.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+use proq_base::fail_points;
+use proq_store::base::atomic::{remove_temp_files, write as write_atomically};
+use proq_store::base::record::Record;
+use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::records::lane::AnyLane;
+use proq_store::records::step::Step;
+
+use super::journaled_operation::Operation;
+use crate::lane::{Error, Project};
+
+/// Guard of the lock on records, for as long as an operation needs it.
+#[must_use]
+pub(crate) struct StoreLock<'a> {
+    is_locked: &'a Cell<bool>,
+    _guard: LockGuard,
+}
+
+impl Drop for StoreLock<'_> {
+    fn drop(&mut self) {
+        self.is_locked.set(false);
+    }
+}
+
+impl Operation<'_> {
+    /// Writes a record.
+    pub fn save_record<R: Record>(&self, record: &R, path: &Path) -> Result<(), Error> {
+        let text = record.to_toml(path)?;
+        self.replace_record(path, Some(text))
+    }
+
+    /// Deletes a record, if it exists.
+    pub(crate) fn remove_record(&self, path: &Path) -> Result<(), Error> {
+        self.replace_record(path, None)
+    }
+
+    fn replace_record(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
+        let _lock = self.lock_store()?;
+        self.replace_record_locked(path, new)
+    }
+
+    /// Acquires the lock on records, unless this operation holds it already.
+    pub(crate) fn lock_store(&self) -> Result<Option<StoreLock<'_>>, Error> {
+        if self.is_store_locked.get() {
+            return Ok(None);
+        }
+        let guard = self.project.store.locks().acquire(&LockName::Store)?;
+        self.is_store_locked.set(true);
+        Ok(Some(StoreLock { is_locked: &self.is_store_locked, _guard: guard }))
+    }
+
+    fn replace_record_locked(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
+        let old = read_record_text(path)?;
+        if old == new {
+            return Ok(());
+        }
+        let path = self.store_relative_path(path);
+        self.perform_record_locked(&Step::WriteRecord { path, old, new })
+    }
+
+    /// Returns the step that replaces the current text of a record by `new`.
+    pub(crate) fn record_step(&self, path: &Path, new: Option<String>) -> Result<Step, Error> {
+        Ok(Step::WriteRecord { path: self.store_relative_path(path), old: read_record_text(path)?, new })
+    }
+
+    /// Returns the step that changes a lane's record, or `None` if `change` changes nothing.
+    pub(crate) fn lane_record_step(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut AnyLane),
+    ) -> Result<Option<Step>, Error> {
+        let path = self.project.store.layout().lane_record(name);
+        let before = AnyLane::load(&path)?;
+        let record = before.clone().with_change(change);
+        match record == before {
+            true => Ok(None),
+            false => self.record_step(&path, Some(record.to_toml(&path)?)).map(Some),
+        }
+    }
+
+    /// Returns a record's path as the journal has it: relative to the store.
+    pub(crate) fn store_relative_path(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.project.store.layout().root()).unwrap_or(path).to_owned()
+    }
+
+    /// Changes a lane's record, based on the text on disk at that moment.
+    pub fn update_lane(&self, name: &str, change: impl FnOnce(&mut AnyLane)) -> Result<AnyLane, Error> {
+        let _lock = self.lock_store()?;
+        let path = self.project.store.layout().lane_record(name);
+        let record = self.project.with_current_location(AnyLane::load(&path)?).with_change(change);
+        self.replace_record_locked(&path, Some(record.to_toml(&path)?))?;
+        Ok(record)
+    }
+
+    /// Runs one step that changes a record. The lock on records is held.
+    fn perform_record_locked(&self, step: &Step) -> Result<(), Error> {
+        self.perform_with(step.clone(), |_| write_record(self.project, step))
+    }
+}
+
+/// Recovers a record that was being written, and deletes its temporary files. Returns whether the new text
+/// was written.
+pub(crate) fn recover_record(op: &Operation<'_>, path: &Path, new: Option<&str>) -> Result<bool, Error> {
+    let project = op.project;
+    let _lock = op.lock_store()?;
+    let file = project.store.layout().root().join(path);
+    remove_temp_files(&file).map_err(Error::io("remove", &file))?;
+    let text = read_record_text(&file)?;
+    if text.is_none() {
+        remove_empty_record_folder(project, &file);
+    }
+    Ok(text.as_deref() == new)
+}
+
+/// Returns the text of a record; `None` if it does not exist.
+fn read_record_text(path: &Path) -> Result<Option<String>, Error> {
+    match proq_base::regular_file::read_store_text(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("read", path)(e)),
+    }
+}
+
+/// Writes a record with the change from the step's old text to its new text. Concurrent changes of other
+/// fields are retained. The caller holds the store's lock.
+///
+/// # Errors
+/// [`Error::RecordChanged`] if the same field has been changed concurrently.
+pub(crate) fn write_record(project: &Project, step: &Step) -> Result<(), Error> {
+    let Step::WriteRecord { path, old, new } = step else { return Ok(()) };
+    let file = project.store.layout().root().join(path);
+    let current = read_record_text(&file)?;
+    if current == *new {
+        return Ok(());
+    }
+    let text = if current == *old {
+        new.clone()
+    } else {
+        let merged = merge_tables(current.as_deref(), old.as_deref(), new.as_deref());
+        Some(merged.ok_or_else(|| Error::RecordChanged { path: file.clone() })?)
+    };
+    if let Some(text) = text {
+        write_atomically(&file, text.as_bytes())?;
+        fail_points::hit("record.written");
+        return Ok(());
+    }
+    std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+    remove_empty_record_folder(project, &file);
+    Ok(())
+}
+
+/// Removes a folder that was created only for a deleted record.
+fn remove_empty_record_folder(project: &Project, file: &Path) {
+    let layout = project.store.layout();
+    if let Some(dir) = file.parent().filter(|dir| *dir != layout.root()) {
+        // Fails, as intended, if the folder has other entries. A transient failure gets a second attempt,
+        // since nothing removes the folder later.
+        drop(std::fs::remove_dir(dir).or_else(|_| std::fs::remove_dir(dir)));
+    }
+}
+
+/// Applies the change from `old` to `new` to another version of the same table; `None` if both changed the
+/// same field.
+fn merge_tables(current: Option<&str>, old: Option<&str>, new: Option<&str>) -> Option<String> {
+    let parse = |text: Option<&str>| text?.parse::<toml::Table>().ok();
+    let (mut current, old, new) = (parse(current)?, parse(old)?, parse(new)?);
+    let keys: Vec<&String> = old.keys().chain(new.keys()).collect();
+    for key in keys {
+        if old.get(key) == new.get(key) || current.get(key) == new.get(key) {
+            continue;
+        }
+        if current.get(key) != old.get(key) {
+            return None;
+        }
+        match new.get(key) {
+            Some(value) => drop(current.insert(key.clone(), value.clone())),
+            None => drop(current.remove(key)),
+        }
+    }
+    toml::to_string(&current).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn applies_change_to_concurrently_edited_record() {
+        let (old, new) = (Some("a = 1\nb = 1\n"), Some("a = 2\nb = 1\n"));
+        assert_eq!(merge_tables(Some("a = 1\nb = 7\n"), old, new).unwrap(), "a = 2\nb = 7\n");
+        assert_eq!(merge_tables(Some("a = 3\nb = 1\n"), old, new), None);
+        assert_eq!(merge_tables(None, old, new), None);
+        assert_eq!(merge_tables(Some("a = 1\nc = 1\n"), Some("a = 1\n"), Some("")).unwrap(), "c = 1\n");
+    }
+}

@@ -1,0 +1,73 @@
+//! Validity of a lane's recorded conflict or failed check: the branches may have moved since it was recorded.
+
+use proq_git::merge::tree_merge;
+use proq_git::repository::objects::TempObjectStore;
+use proq_store::base::record::Record;
+use proq_store::records::check::FailedCheckRecord;
+use proq_store::records::conflict::ConflictRecord;
+use proq_store::records::lane::AnyLane;
+use proq_store::records::lane_state::LaneState;
+
+use crate::lane::{Error, Project};
+
+/// Returns whether the sides of a recorded conflict are unchanged: the tip of the lane's branch and the tip
+/// of its base.
+pub fn is_conflict_current(
+    project: &Project,
+    branch: &str,
+    conflict: &ConflictRecord,
+) -> Result<bool, Error> {
+    let repo = &project.repo;
+    let (tip, base) = (repo.branch_tip(branch)?, repo.branch_tip(&conflict.onto)?);
+    match base {
+        Some(base) if (tip, base) == (Some(conflict.theirs), conflict.base_tip) => {
+            // An older record names the base as it was before other lanes landed with this conflict.
+            Ok(repo.is_ancestor(conflict.ours, base)?)
+        }
+        _ => Ok(false),
+    }
+}
+
+/// Returns the state and detail of a lane, corrected for branches that have moved since. A lane in conflict
+/// that would now merge cleanly is done, and so is a lane whose branch has moved since its checks failed.
+/// Where that cannot be determined, the recorded state counts.
+pub(crate) fn correct_outdated_state(
+    project: &Project,
+    lane: &AnyLane,
+    recorded: (LaneState, Option<String>),
+) -> (LaneState, Option<String>) {
+    let is_outdated = match recorded.0 {
+        LaneState::Conflict => is_conflict_over(project, lane),
+        LaneState::CheckFailed => has_moved_since_check(project, lane),
+        _ => Ok(false),
+    };
+    if is_outdated.unwrap_or(false) { (LaneState::Done, None) } else { recorded }
+}
+
+/// Returns whether the lane's branch has moved since its checks failed.
+fn has_moved_since_check(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    let check = FailedCheckRecord::load_if_exists(&project.store.layout().failed_check_record(&lane.name))?;
+    let (Some(check), Some(branch)) = (check, lane.branch()) else { return Ok(false) };
+    Ok(project.repo.branch_tip(branch)?.is_some_and(|tip| tip != check.lane_tip))
+}
+
+/// Returns whether the lane would merge with its base without a conflict, as both branches are now. False
+/// while the conflict is being resolved, and while both branches are as recorded.
+fn is_conflict_over(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    let (repo, layout) = (&project.repo, project.store.layout());
+    let Some(branch) = lane.branch().filter(|_| !layout.resolution_record(&lane.name).exists()) else {
+        return Ok(false);
+    };
+    let Some(conflict) = ConflictRecord::load_if_exists(&layout.conflict_record(&lane.name))? else {
+        return Ok(false);
+    };
+    if is_conflict_current(project, branch, &conflict)? {
+        return Ok(false);
+    }
+    let (Some(tip), Some(base)) = (repo.branch_tip(branch)?, repo.branch_tip(&conflict.onto)?) else {
+        return Ok(false);
+    };
+    let scratch = layout.create_scratch()?;
+    let temp_objects = TempObjectStore::new(repo, &scratch.path().join("objects"))?;
+    Ok(!tree_merge::would_conflict(repo, base, tip, scratch.path(), &temp_objects)?)
+}

@@ -1,0 +1,15 @@
+//! Worktrees of lanes: population, set-up, ports, the pool and the trash.
+
+pub mod checkout_mode;
+pub mod checks_dir;
+pub mod detached_worktree;
+pub mod lanes_folder;
+pub mod pool;
+pub mod populate;
+pub mod populate_lanes;
+pub mod ports;
+pub mod resident_processes;
+pub mod resolve_worktree;
+pub mod rollback_create;
+pub mod set_up;
+pub mod trash;

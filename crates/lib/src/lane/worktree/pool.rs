@@ -1,0 +1,478 @@
+//! Lane pool: gives the worktree folder of a landed lane, which is in the trash, to a new lane, and recreates
+//! it if the landed lane is restored later.
+//!
+//! A folder changes hands by one rename. Before the rename everything can be restored; after it the folder
+//! belongs to the new lane. Files of the landed lane besides its commit stay in the trash entry, except those
+//! that `pool.keep` names.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use proq_base::fail_points;
+use proq_git::base::fsync;
+use proq_git::status::included_files::{IncludePatterns, IncludedPath, list_folder};
+use proq_git::worktrees::populate::reuse::{RetiredWorktree, ReusePlan};
+use proq_git::{Oid, RepoPath};
+use proq_store::base::atomic::{remove_temp_files, rename_no_replace, sync_dir};
+use proq_store::base::clock::now;
+use proq_store::base::id::id_created_at;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::LockName;
+use proq_store::records::step::Step;
+use proq_store::records::trash::{ReusedTrashRecord, TrashRecord};
+
+use super::populate::{EmptyWorktree, with_progress};
+use super::resident_processes::processes_in_dir;
+use super::trash;
+use super::trash::PARKED_FOLDER;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::{Error, Project};
+
+/// Record in a trash entry that names the lane which got the folder.
+const GIVEN_RECORD_FILE: &str = "given.toml";
+/// Saved `.git` file of the landed lane's worktree.
+const SAVED_GITFILE: &str = "gitlink";
+/// Worktree folder in a trash entry, before it is reused and after it is recreated.
+const WORKTREE_FOLDER: &str = "worktree";
+
+/// Trash entry whose worktree folder may be reusable.
+struct PoolEntry {
+    dir: PathBuf,
+    folder: PathBuf,
+    admin: PathBuf,
+    record: TrashRecord,
+    tip: Oid,
+}
+
+impl PoolEntry {
+    fn retired_worktree(&self) -> RetiredWorktree<'_> {
+        RetiredWorktree { dir: &self.folder, git_dir: &self.admin, tip: self.tip }
+    }
+}
+
+/// Folder of a landed lane that now belongs to a new lane.
+pub(crate) struct ReusedFolder {
+    /// Name of the landed lane.
+    previous_lane: String,
+    /// Untracked paths that stay in the folder.
+    pub(crate) retained_paths: Vec<RepoPath>,
+    reusable: ReusePlan,
+}
+
+impl ReusedFolder {
+    /// Updates the folder's files to the new lane's commit. Returns `false` if the folder has to be populated
+    /// from scratch.
+    ///
+    /// # Errors
+    /// Fails when interrupted.
+    pub(crate) fn update_files(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        let outcome = with_progress(project, &name, |report| {
+            self.reusable.apply(&project.repo, dir, &proq_base::interrupt::has_no_signal, report)
+        })?;
+        let Some(outcome) = outcome else {
+            self.retained_paths.clear();
+            return Ok(false);
+        };
+        project.repo.sync_indexes(&[dir])?;
+        project
+            .listener
+            .detail(format!("files: {}", outcome.describe(&format!("lane '{}'", self.previous_lane))));
+        fail_points::hit("pool.filled");
+        Ok(true)
+    }
+}
+
+/// Replaces the folder of a new lane by that of a landed lane. Returns `None` if no folder is suitable.
+///
+/// # Errors
+/// Fails when interrupted.
+pub(crate) fn reuse_folder(
+    op: &Operation<'_>,
+    new: &EmptyWorktree<'_>,
+) -> Result<Option<ReusedFolder>, Error> {
+    let project = op.project;
+    if project.settings.pool.size == 0 {
+        return Ok(None);
+    }
+    let Ok(_pool) = project.store.locks().acquire(&LockName::Pool) else { return Ok(None) };
+    for entry in youngest_entries(project, project.settings.pool.size)? {
+        let report_unused = |reason: String| {
+            project
+                .listener
+                .detail(format!("the folder of lane '{}' is not used: {reason}", entry.record.lane));
+        };
+        match claim_entry(op, new, &entry) {
+            Ok(Ok(reused)) => return Ok(Some(reused)),
+            Ok(Err(reason)) => report_unused(reason),
+            Err(e) => {
+                proq_base::interrupt::check()?;
+                report_unused(e.to_string());
+            }
+        }
+        // A partly moved folder is back in its entry, or the new lane has lost its own folder.
+        if !new.dir.join(".git").exists() {
+            return Err(Error::io("make", new.dir)(ErrorKind::NotFound.into()));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the lanes whose folders are available to new lanes, youngest first.
+pub(crate) fn available_lanes(project: &Project) -> Result<Vec<String>, Error> {
+    let entries = usable_entries(project, project.settings.pool.size)?;
+    Ok(entries.into_iter().map(|entry| entry.record.lane).collect())
+}
+
+/// Forecast of the folders the next lane can reuse, without inspecting every file.
+#[derive(Debug, Default)]
+pub(crate) struct PoolForecast {
+    /// Lanes whose folders are available, youngest first.
+    pub available: Vec<String>,
+    /// Lanes whose folders are currently unavailable, with the reason.
+    pub(crate) unavailable: Vec<(String, String)>,
+    /// Lanes whose folders are not reused, because the setting `pool.size` is 0.
+    pub(crate) disabled: Vec<String>,
+}
+
+/// Returns the forecast of folders the next lane can reuse.
+///
+/// # Errors
+/// Fails when the trash or a lock cannot be read.
+pub(crate) fn pool_forecast(project: &Project) -> Result<PoolForecast, Error> {
+    let (mut out, size) = (PoolForecast::default(), project.settings.pool.size);
+    if size == 0 {
+        let entries = usable_entries(project, usize::MAX)?;
+        out.disabled = entries.into_iter().map(|entry| entry.record.lane).collect();
+        return Ok(out);
+    }
+    let location = project.location()?;
+    // The lanes' folder may not exist before the first lane does.
+    let target_dir = location.folder().ancestors().find(|dir| dir.exists()).unwrap_or(location.folder());
+    let main = project.repo.main_worktree().unwrap_or(project.repo.common_dir());
+    for entry in usable_entries(project, size)? {
+        let reason = match unavailable_reason(project, &entry, target_dir)? {
+            None => project.repo.reuse_obstacle(&entry.retired_worktree(), main).map(ToOwned::to_owned),
+            reason => reason,
+        };
+        match reason {
+            Some(reason) => out.unavailable.push((entry.record.lane, reason)),
+            None => out.available.push(entry.record.lane),
+        }
+    }
+    Ok(out)
+}
+
+/// Returns the youngest entries that may be reusable, at most `limit`, and none on platforms without folder
+/// reuse.
+fn usable_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, Error> {
+    if cfg!(target_os = "linux") { youngest_entries(project, limit) } else { Ok(Vec::new()) }
+}
+
+/// Returns the youngest entries that may be reusable, at most `limit`.
+fn youngest_entries(project: &Project, limit: usize) -> Result<Vec<PoolEntry>, Error> {
+    let mut dirs: Vec<_> = trash::list_entries(project)?
+        .into_iter()
+        .filter_map(|dir| Some((id_created_at(dir.file_name()?.to_str()?)?, dir)))
+        .collect();
+    dirs.sort();
+    let to_pool_entry = |(_, dir): (_, PathBuf)| {
+        let record = TrashRecord::load_if_exists(&dir.join("trash.toml")).ok()??;
+        let is_inside_entry =
+            record.worktree.as_ref().is_some_and(|folder| trash::is_part_of_entry(folder, &dir));
+        let is_folder = |name: &str| dir.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let is_reusable = record.reusable && is_inside_entry && !trash::is_expired(project, &record);
+        let tip = record.tip.filter(|_| is_reusable && is_folder(WORKTREE_FOLDER) && is_folder("admin"))?;
+        let (folder, admin) = (dir.join(WORKTREE_FOLDER), dir.join("admin"));
+        Some(PoolEntry { dir, folder, admin, record, tip })
+    };
+    Ok(dirs.into_iter().rev().filter_map(to_pool_entry).take(limit).collect())
+}
+
+/// Returns the reason why a folder cannot move to `target_dir`, as far as that is visible from outside the
+/// folder.
+fn unavailable_reason(
+    project: &Project,
+    entry: &PoolEntry,
+    target_dir: &Path,
+) -> Result<Option<String>, Error> {
+    let folder = &entry.folder;
+    let device = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.dev());
+    if device(folder) != device(target_dir) {
+        return Ok(Some("it is on another disk".to_owned()));
+    }
+    // A process that the agent left running may still write to the folder.
+    if project.store.locks().is_held(&LockName::AgentAlive(entry.record.lane.clone()))? {
+        return Ok(Some("something of its run lives".to_owned()));
+    }
+    if let Some(resident) = processes_in_dir(folder).into_iter().next() {
+        return Ok(Some(format!("{resident} is in it")));
+    }
+    let gitlink = folder.join(".git");
+    let is_gitlink = gitlink.symlink_metadata().is_ok_and(|meta| meta.is_file())
+        && std::fs::read(&gitlink).is_ok_and(|text| text.starts_with(b"gitdir: "));
+    Ok((!is_gitlink).then(|| "it is no worktree".to_owned()))
+}
+
+/// Reuses the folder of an entry, or returns the reason why it cannot be reused; the entry is unchanged then.
+/// The pool's lock is held.
+fn claim_entry(
+    op: &Operation<'_>,
+    new: &EmptyWorktree<'_>,
+    entry: &PoolEntry,
+) -> Result<Result<ReusedFolder, String>, Error> {
+    let (project, dir) = (op.project, new.dir);
+    if let Some(reason) = unavailable_reason(project, entry, dir)? {
+        return Ok(Err(reason));
+    }
+    let reusable = match project.repo.plan_reuse(&entry.retired_worktree(), dir, new.start)? {
+        Ok(reusable) => reusable,
+        Err(reason) => return Ok(Err(reason.to_owned())),
+    };
+    let (retained_paths, removed_paths) = split_loose_files(project, &entry.folder, &reusable, dir);
+    let step = Step::ReuseTrash { entry: entry.dir.clone(), dir: dir.to_owned() };
+    let record = ReusedTrashRecord {
+        lane: new.name.to_owned(),
+        at: now(),
+        carried_files: retained_paths.iter().map(ToString::to_string).collect(),
+    };
+    op.perform_with(step, |_| move_folder_to_lane(&entry.dir, dir, &record, &removed_paths))?;
+    Ok(Ok(ReusedFolder { previous_lane: entry.record.lane.clone(), retained_paths, reusable }))
+}
+
+/// Splits the files that are in no commit into those that stay in the folder and those that are removed from
+/// it.
+fn split_loose_files(
+    project: &Project,
+    folder: &Path,
+    reusable: &ReusePlan,
+    new_dir: &Path,
+) -> (Vec<RepoPath>, Vec<RepoPath>) {
+    let patterns = IncludePatterns::parse(project.settings.pool.keep_patterns.join("\n").as_bytes());
+    // The env file has the names and ports of the landed lane, so it is never retained.
+    let env_file = project.settings.set_up.env_file.as_deref().map(RepoPath::new);
+    let mut has_room = reusable.untracked_filter(new_dir);
+    let mut sorter = LooseFileSorter {
+        folder,
+        patterns: &patterns,
+        env_file,
+        has_room: &mut has_room,
+        retained: Vec::new(),
+        removed: Vec::new(),
+    };
+    reusable.untracked.iter().for_each(|file| sorter.classify(file));
+    let LooseFileSorter { retained, removed, .. } = sorter;
+    (retained, removed)
+}
+
+struct LooseFileSorter<'a> {
+    folder: &'a Path,
+    patterns: &'a IncludePatterns,
+    env_file: Option<RepoPath>,
+    has_room: &'a mut dyn FnMut(&IncludedPath) -> bool,
+    retained: Vec<RepoPath>,
+    removed: Vec<RepoPath>,
+}
+
+impl LooseFileSorter<'_> {
+    fn classify(&mut self, file: &IncludedPath) {
+        if self.patterns.is_empty() {
+            return self.removed.push(file.path.clone());
+        }
+        let path = &file.path;
+        let is_env_file = self.env_file.as_ref() == Some(path);
+        let contains_env_file =
+            self.env_file.as_ref().is_some_and(|env_file| env_file.parents().any(|up| up == *path));
+        let is_named = self.patterns.includes(path, file.is_folder) && !is_env_file;
+        let may_stay = is_named && (self.has_room)(file);
+        let must_split = contains_env_file
+            || (may_stay && self.patterns.has_exceptions())
+            || (!may_stay && self.patterns.may_match_below(path.as_bytes()));
+        if !file.is_folder || !must_split {
+            return if may_stay { self.retained.push(path.clone()) } else { self.removed.push(path.clone()) };
+        }
+        let (retained_before, removed_before) = (self.retained.len(), self.removed.len());
+        for child in list_folder(path, &path.to_fs_path(self.folder)) {
+            self.classify(&child);
+        }
+        // A folder without retained files is removed as one path.
+        if self.retained.len() == retained_before {
+            self.removed.truncate(removed_before);
+            self.removed.push(path.clone());
+        }
+    }
+}
+
+/// Moves the folder of an entry over the new lane's folder at `dir`. If this is interrupted anywhere,
+/// [`recover_reuse`] decides the result.
+fn move_folder_to_lane(
+    entry: &Path,
+    dir: &Path,
+    record: &ReusedTrashRecord,
+    removed_paths: &[RepoPath],
+) -> Result<(), Error> {
+    let (folder, parked) = (entry.join(WORKTREE_FOLDER), entry.join(PARKED_FOLDER));
+    record.save(&entry.join(GIVEN_RECORD_FILE))?;
+    fail_points::hit("pool.claimed");
+    std::fs::create_dir(&parked).or_else(allow_already_exists).map_err(Error::io("create", &parked))?;
+    for path in removed_paths {
+        let (from, to) = (path.to_fs_path(&folder), path.to_fs_path(&parked));
+        if let Some(parent) = to.parent() {
+            std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        rename_no_replace(&from, &to).map_err(Error::io("move aside", &from))?;
+        fail_points::hit("pool.aside");
+    }
+    let (gitlink, saved_gitlink) = (folder.join(".git"), entry.join(SAVED_GITFILE));
+    rename_no_replace(&gitlink, &saved_gitlink).map_err(Error::io("move aside", &gitlink))?;
+    fail_points::hit("pool.unlinked");
+    let lane_gitlink = dir.join(".git");
+    copy_gitlink(&lane_gitlink, &gitlink)?;
+    sync_dir(&folder)?;
+    sync_dir(entry)?;
+    fail_points::hit("pool.linked");
+    std::fs::remove_file(&lane_gitlink).map_err(Error::io("remove", &lane_gitlink))?;
+    fail_points::hit("pool.emptied");
+    // The rename replaces only an empty folder.
+    std::fs::rename(&folder, dir).map_err(Error::io("move", &folder))?;
+    fail_points::hit("pool.moved");
+    for folder in [entry, dir, dir.parent().unwrap_or(dir)] {
+        // The folder has changed hands even if syncing fails: after a power cut the entry shows which lane
+        // has it.
+        drop(sync_dir(folder));
+    }
+    Ok(())
+}
+
+/// Copies the `.git` file that makes a folder a worktree. The copy is synced to disk on return.
+fn copy_gitlink(from: &Path, to: &Path) -> Result<(), Error> {
+    let copied = std::fs::copy(from, to).and_then(|_| std::fs::File::open(to)?.sync_all());
+    copied.map_err(Error::io("write", to))
+}
+
+fn allow_already_exists(e: std::io::Error) -> std::io::Result<()> {
+    if e.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(e) }
+}
+
+/// Recovers an interrupted reuse of a folder. Returns whether the folder has changed hands; otherwise
+/// everything is moved back. Can be interrupted and repeated.
+pub(crate) fn recover_reuse(entry: &Path, dir: &Path) -> Result<bool, Error> {
+    let (folder, saved_gitlink) = (entry.join(WORKTREE_FOLDER), entry.join(SAVED_GITFILE));
+    if folder.symlink_metadata().is_err() {
+        return Ok(true);
+    }
+    let gitlink = folder.join(".git");
+    if saved_gitlink.symlink_metadata().is_ok() {
+        let lane_gitlink = dir.join(".git");
+        if lane_gitlink.symlink_metadata().is_err() && dir.is_dir() && gitlink.symlink_metadata().is_ok() {
+            std::fs::rename(&gitlink, &lane_gitlink).map_err(Error::io("move", &gitlink))?;
+        }
+        std::fs::rename(&saved_gitlink, &gitlink).map_err(Error::io("move", &saved_gitlink))?;
+    }
+    restore_parked_files(entry)?;
+    Ok(false)
+}
+
+/// Moves parked files back into the worktree folder of a trash entry, which no lane has taken or which was
+/// recreated. Parked files whose path is taken stay parked.
+fn restore_parked_files(entry: &Path) -> Result<(), Error> {
+    let parked = entry.join(PARKED_FOLDER);
+    if parked.symlink_metadata().is_ok() {
+        merge_folders(&parked, &entry.join(WORKTREE_FOLDER))?;
+    }
+    fail_points::hit("regrow.merged");
+    let record = entry.join(GIVEN_RECORD_FILE);
+    remove_temp_files(&record).map_err(Error::io("remove", &record))?;
+    match std::fs::remove_file(&record) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("remove", &record)(e)),
+        _ => Ok(()),
+    }
+}
+
+/// Moves everything in one folder to another, merging folders that exist in both. Existing targets are not
+/// replaced, and their sources stay.
+fn merge_folders(from: &Path, to: &Path) -> Result<(), Error> {
+    for entry in std::fs::read_dir(from).map_err(Error::io("read", from))? {
+        let entry = entry.map_err(Error::io("read", from))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        match rename_no_replace(&source, &target) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+                if is_folder(&source) && is_folder(&target) {
+                    merge_folders(&source, &target)?;
+                }
+            }
+            Err(e) => return Err(Error::io("move", &source)(e)),
+        }
+    }
+    // The removal fails if anything is left in the folder, as intended.
+    drop(std::fs::remove_dir(from));
+    Ok(())
+}
+
+/// Calls `move_folder`, which moves the folder `from` out of its trash entry. If another lane has got the
+/// folder, it is recreated first.
+pub(crate) fn with_recreated_folder(
+    op: &Operation<'_>,
+    from: &Path,
+    move_folder: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    let project = op.project;
+    let entry = from.parent().filter(|dir| {
+        from.ends_with(WORKTREE_FOLDER) && dir.parent() == Some(project.store.layout().trash().as_path())
+    });
+    let Some(entry) = entry else { return move_folder() };
+    // The lock keeps the folder from being reused between the check and the move.
+    let _pool = project.store.locks().acquire(&LockName::Pool)?;
+    let record = TrashRecord::load_if_exists(&entry.join("trash.toml"))?;
+    if from.symlink_metadata().is_err()
+        && let Some(given) = ReusedTrashRecord::load_if_exists(&entry.join(GIVEN_RECORD_FILE))?
+        && let Some((lane, tip)) = record.and_then(|record| Some((record.lane, record.tip?)))
+    {
+        op.perform(Step::RecreateTrash { entry: entry.to_owned(), tip }).map(drop)?;
+        project
+            .listener
+            .step(format!("the folder of '{lane}' was given to '{}' and is made anew", given.lane));
+        if !given.carried_files.is_empty() {
+            let names = given.carried_files.join(", ");
+            project.listener.warn(format!("what pool.keep names is not in it any more: {names}"));
+        }
+    }
+    move_folder()
+}
+
+/// Recreates the folder of an entry: the files of its commit and the parked files.
+pub(crate) fn recreate_folder(
+    project: &Project,
+    entry: &Path,
+    tip: Oid,
+    scratch: &Path,
+) -> Result<(), Error> {
+    let new_folder = scratch.join("folder");
+    std::fs::create_dir(&new_folder).map_err(Error::io("create", &new_folder))?;
+    project.repo.write_commit_files(&new_folder, tip, &scratch.join("index"))?;
+    let (gitlink, saved_gitlink) = (new_folder.join(".git"), entry.join(SAVED_GITFILE));
+    copy_gitlink(&saved_gitlink, &gitlink)?;
+    fsync::sync_file_system(&new_folder)?;
+    fail_points::hit("regrow.built");
+    let folder = entry.join(WORKTREE_FOLDER);
+    rename_no_replace(&new_folder, &folder).map_err(Error::io("move", &new_folder))?;
+    fail_points::hit("regrow.moved");
+    recover_recreate(entry).map(drop)
+}
+
+/// Recovers an interrupted recreation of a folder, and completes it if the folder is in its final path.
+/// Returns whether it is.
+pub(crate) fn recover_recreate(entry: &Path) -> Result<bool, Error> {
+    if entry.join(WORKTREE_FOLDER).symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    let saved_gitlink = entry.join(SAVED_GITFILE);
+    match std::fs::remove_file(&saved_gitlink) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", &saved_gitlink)(e)),
+        _ => {}
+    }
+    restore_parked_files(entry).map(|()| true)
+}

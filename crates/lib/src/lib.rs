@@ -1,0 +1,15 @@
+//! Lanes of coding agents: creation, runs, previews, landings and batches.
+
+pub mod agent;
+pub mod event;
+pub mod facade;
+pub mod health;
+pub mod lane;
+pub mod merge;
+pub mod preview;
+pub mod probe;
+pub mod run;
+pub mod session;
+pub mod snapshot;
+pub mod swarm;
+pub mod undo;

@@ -1,0 +1,347 @@
+//! Execution of check commands: on one commit after the other, several in parallel, each failed command once
+//! more.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use proq_base::process::command_builder::CommandBuilder;
+use proq_base::process::limited_process::{ExitOutcome, LimitedProcess};
+use proq_base::process::strays::RUN_MARK_VAR;
+use proq_git::Oid;
+use proq_store as store;
+use proq_store::base::atomic;
+use proq_store::base::record::Record;
+use proq_store::records::check::CheckWorktreeRecord;
+use proq_store::records::ports::Ports;
+
+use super::check_commands::CommandNumbers;
+use super::check_environment::check_environment;
+use super::check_worktree::CheckWorktree;
+use super::culprit_search::{CheckVerdict, is_irrelevant};
+use crate::lane::Project;
+use crate::merge::Error;
+
+/// Interval at which running commands are polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Interval between progress messages.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// Log line between the first attempt and the second.
+pub(crate) const RETRY_LINE: &str = "--- once more";
+/// Maximum number of bytes saved from the end of a failed command's log.
+const MAX_LOG_BYTES: u64 = 1024 * 1024;
+
+/// Commands to run and their limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckRules<'a> {
+    /// Command lines, by number.
+    pub command_lines: &'a [String],
+    /// Numbers of the commands whose failure is ignored.
+    pub(crate) tolerated: &'a [usize],
+    /// Time limit of one command.
+    pub time_limit: Duration,
+}
+
+/// Commit to check, and its commands.
+#[derive(Debug, Clone)]
+pub(crate) struct StateCheck {
+    pub commit: Oid,
+    /// Names of the lanes that the commit contains.
+    pub lanes: Vec<String>,
+    /// Branch that the lanes would land on.
+    pub onto: String,
+    /// Numbers of the commands to run, in order.
+    pub commands: CommandNumbers,
+}
+
+/// Command that failed twice.
+#[derive(Debug)]
+pub(crate) struct FailedCommand {
+    /// Number of the command.
+    pub command: usize,
+    /// Exit of the command.
+    pub exit: ExitOutcome,
+    /// End of the check's log: output of the failed command and of the commands before it.
+    pub log: Vec<u8>,
+}
+
+/// Result of checking a commit.
+#[derive(Debug)]
+pub(crate) enum CheckResult {
+    /// All commands succeeded. `flaky` is the number of a command that failed the first time.
+    Passed { flaky: Option<usize> },
+    /// One command failed twice.
+    Failed(FailedCommand),
+}
+
+impl CheckResult {
+    fn verdict(&self) -> CheckVerdict {
+        match self {
+            CheckResult::Passed { .. } => CheckVerdict::Passed,
+            CheckResult::Failed(failure) => CheckVerdict::Failed(failure.command),
+        }
+    }
+}
+
+/// Check worktrees that this process uses, and the number of times that commands were started in them.
+#[derive(Debug, Default)]
+pub(crate) struct CheckRuns {
+    worktrees: Vec<CheckWorktree>,
+    /// Number of times that commands were started on a commit.
+    pub count: usize,
+}
+
+/// Check of one commit that is currently running in a check worktree.
+struct RunningCheck {
+    check_index: usize,
+    worktree_index: usize,
+    /// Index of the current command in the list of the check.
+    command_index: usize,
+    /// Number of the command that failed the first time.
+    first_failure: Option<usize>,
+    process: LimitedProcess,
+}
+
+impl CheckRuns {
+    /// Runs the commands of every check, up to `jobs` in parallel. `prefixes` has the length of the stack's
+    /// prefix that each check covers. A check whose result no longer matters, given the others, is not
+    /// started or is ended, and has no result.
+    pub fn run(
+        &mut self,
+        project: &Project,
+        rules: CheckRules<'_>,
+        checks: &[StateCheck],
+        prefixes: &[usize],
+        jobs: usize,
+    ) -> Result<Vec<Option<CheckResult>>, Error> {
+        let mut check_round =
+            CheckRound { runs: self, project, rules, checks, active: Vec::new(), last_report: None };
+        let result = check_round.run_all(prefixes, jobs);
+        // Ends the commands that still run after an error.
+        check_round.active.clear();
+        project.listener.progress("");
+        let mut slots = self.worktrees.iter().zip(checks.iter().cycle());
+        let released = slots.try_for_each(|(worktree, task)| {
+            worktree.worktree.require_intact(project, &task.lanes)?;
+            worktree.worktree.detach_head(project, task.commit)
+        });
+        let released = released.and_then(|()| Ok(project.repo.require_same_checkout()?));
+        // The error that ended the checks takes precedence over an error of the clean-up.
+        result.and_then(|found| released.map(|()| found))
+    }
+}
+
+struct CheckRound<'a> {
+    runs: &'a mut CheckRuns,
+    project: &'a Project,
+    rules: CheckRules<'a>,
+    checks: &'a [StateCheck],
+    active: Vec<RunningCheck>,
+    last_report: Option<Instant>,
+}
+
+impl CheckRound<'_> {
+    fn run_all(&mut self, prefixes: &[usize], jobs: usize) -> Result<Vec<Option<CheckResult>>, Error> {
+        let mut results: Vec<Option<CheckResult>> = self.checks.iter().map(|_| None).collect();
+        // The full stack is checked first: if it passes, no other result matters.
+        let mut waiting: Vec<usize> = (0..self.checks.len()).collect();
+        loop {
+            proq_base::interrupt::check()?;
+            while self.active.len() < jobs
+                && let Some(task) = waiting.pop()
+            {
+                let running = self.start_check(task)?;
+                self.active.push(running);
+            }
+            if self.active.is_empty() {
+                return Ok(results);
+            }
+            for index in (0..self.active.len()).rev() {
+                let Some(exit) = self.active[index].process.poll()? else { continue };
+                let task = self.active[index].check_index;
+                if let Some(result) = self.handle_command_exit(index, exit)? {
+                    drop(self.active.swap_remove(index));
+                    results[task] = Some(result);
+                }
+            }
+            let verdicts: Vec<Option<CheckVerdict>> =
+                results.iter().map(|f| f.as_ref().map(CheckResult::verdict)).collect();
+            self.active.retain(|a| !is_irrelevant(a.check_index, prefixes, &verdicts));
+            waiting.retain(|task| !is_irrelevant(*task, prefixes, &verdicts));
+            if !self.active.is_empty() {
+                self.report_progress();
+                std::thread::sleep(POLL_INTERVAL);
+            }
+        }
+    }
+
+    /// Starts the check of a commit in a free worktree.
+    fn start_check(&mut self, task: usize) -> Result<RunningCheck, Error> {
+        let is_free = |n: &usize| self.active.iter().all(|a| a.worktree_index != *n);
+        let slot = (0..self.active.len()).find(is_free).unwrap_or(self.active.len());
+        if slot == self.runs.worktrees.len() {
+            self.runs.worktrees.push(CheckWorktree::acquire(self.project, slot)?);
+        }
+        let watched = self.start_in_worktree(task, slot, false)?;
+        Ok(RunningCheck {
+            check_index: task,
+            worktree_index: slot,
+            command_index: 0,
+            first_failure: None,
+            process: watched,
+        })
+    }
+
+    fn start_in_worktree(
+        &mut self,
+        task: usize,
+        slot: usize,
+        is_retry: bool,
+    ) -> Result<LimitedProcess, Error> {
+        self.runs.worktrees[slot].check_out(self.project, self.checks[task].commit)?;
+        self.runs.count += 1;
+        let log = self.project.store.layout().check_worktree_log(self.runs.worktrees[slot].number);
+        if is_retry {
+            append_line(&log, RETRY_LINE)?;
+        } else {
+            atomic::write(&log, b"")?;
+        }
+        let watched = self.start_command(task, slot, 0)?;
+        self.last_report = None;
+        Ok(watched)
+    }
+
+    fn start_command(&self, task: usize, slot: usize, command_index: usize) -> Result<LimitedProcess, Error> {
+        let (project, task, slot) = (self.project, &self.checks[task], &self.runs.worktrees[slot]);
+        let command_line = &self.rules.command_lines[task.commands[command_index]];
+        let layout = project.store.layout();
+        let log = append_line(&layout.check_worktree_log(slot.number), &format!("$ {command_line}"))?;
+        let stderr_log =
+            log.try_clone().map_err(store::Error::io("open", &layout.check_worktree_log(slot.number)))?;
+        let mut launch = CommandBuilder::new(Path::new("sh"), &slot.worktree.dir)
+            .args(["-c", command_line.as_str()])
+            .with_cleared_env()
+            .envs(check_environment())
+            .env(RUN_MARK_VAR, slot.process_mark())
+            .env("PROQ_VERIFY", "1")
+            .env("PROQ_LANES", task.lanes.join(" "))
+            .env("PROQ_BASE", &task.onto)
+            .with_output_files(log, stderr_log);
+        for (name, value) in slot.ports.into_iter().flat_map(Ports::variables) {
+            launch = launch.env(name, value);
+        }
+        let watched = launch.spawn_limited(self.rules.time_limit, project.settings.stop_grace)?;
+        // If this process is killed, the next landing ends the command.
+        let record = CheckWorktreeRecord { pid: watched.id(), process_start_time: watched.start_time() };
+        record.save(&layout.check_worktree_record(slot.number))?;
+        Ok(watched)
+    }
+
+    /// Handles the exit of a check's command: starts the next command or a second attempt, or returns the
+    /// check's result.
+    fn handle_command_exit(&mut self, index: usize, exit: ExitOutcome) -> Result<Option<CheckResult>, Error> {
+        let RunningCheck {
+            check_index: task,
+            worktree_index: slot,
+            command_index: at,
+            first_failure: failed,
+            ..
+        } = self.active[index];
+        let command = self.checks[task].commands[at];
+        if exit.is_success() || self.rules.tolerated.contains(&command) {
+            if at + 1 == self.checks[task].commands.len() {
+                return Ok(Some(CheckResult::Passed { flaky: failed }));
+            }
+            self.active[index].process = self.start_command(task, slot, at + 1)?;
+            self.active[index].command_index += 1;
+            return Ok(None);
+        }
+        if failed.is_none() {
+            self.active[index].process = self.start_in_worktree(task, slot, true)?;
+            self.active[index].command_index = 0;
+            self.active[index].first_failure = Some(command);
+            return Ok(None);
+        }
+        let log =
+            read_tail(&self.project.store.layout().check_worktree_log(self.runs.worktrees[slot].number))?;
+        Ok(Some(CheckResult::Failed(FailedCommand { command, exit, log })))
+    }
+
+    /// Reports the current check and its duration.
+    fn report_progress(&mut self) {
+        if self.last_report.is_some_and(|last_report| last_report.elapsed() < PROGRESS_INTERVAL) {
+            return;
+        }
+        self.last_report = Some(Instant::now());
+        let Some(first) = self.active.first() else { return };
+        let task = &self.checks[first.check_index];
+        let others = match self.active.len() {
+            1 => String::new(),
+            n => format!(" (and {} more beside it)", n - 1),
+        };
+        let retry_note = if first.first_failure.is_some() { ", once more" } else { "" };
+        self.project.listener.progress(format!(
+            "checking {}{retry_note}: {} {}s{others}",
+            describe_state(&task.onto, &task.lanes),
+            self.rules.command_lines[task.commands[first.command_index]],
+            first.process.elapsed().as_secs()
+        ));
+    }
+}
+
+/// Describes the base and the lanes that a checked commit contains: `main`, `main with a, b`, `main with a,
+/// b, c and 7 more`.
+pub fn describe_state(onto: &str, lanes: &[String]) -> String {
+    match lanes {
+        [] => onto.to_owned(),
+        [first, second, third, more @ ..] if !more.is_empty() => {
+            format!("{onto} with {first}, {second}, {third} and {} more", more.len())
+        }
+        some => format!("{onto} with {}", some.join(", ")),
+    }
+}
+
+/// Appends a line to a log, and returns the open file.
+fn append_line(path: &Path, line: &str) -> Result<File, Error> {
+    let append = || {
+        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        file.write_all(format!("{line}\n").as_bytes())?;
+        Ok(file)
+    };
+    Ok(append().map_err(store::Error::io("write", path))?)
+}
+
+fn read_tail(path: &Path) -> Result<Vec<u8>, Error> {
+    let read = || {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(MAX_LOG_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(MAX_LOG_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    Ok(read().map_err(store::Error::io("read", path))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn describes_state_by_its_first_lanes() {
+        let lanes = |n: usize| (0..n).map(|i| format!("l{i}")).collect::<Vec<_>>();
+        assert_eq!(describe_state("main", &lanes(0)), "main");
+        assert_eq!(describe_state("main", &lanes(3)), "main with l0, l1, l2");
+        assert_eq!(describe_state("main", &lanes(30)), "main with l0, l1, l2 and 27 more");
+    }
+
+    #[test]
+    fn keeps_end_of_long_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let max_bytes = usize::try_from(MAX_LOG_BYTES).unwrap();
+        std::fs::write(&path, [vec![b'a'; 10], vec![b'b'; max_bytes]].concat()).unwrap();
+        assert_eq!(read_tail(&path).unwrap(), vec![b'b'; max_bytes]);
+    }
+}

@@ -1,0 +1,7 @@
+//! Forecasts: which lanes would merge into their base, and which lanes conflict with each other.
+
+pub mod cache;
+pub mod compute;
+pub mod disjoint;
+pub mod lanes;
+pub mod report;

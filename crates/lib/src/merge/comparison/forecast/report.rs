@@ -1,0 +1,97 @@
+//! Result of a forecast: the compared lanes, the skipped ones, and the outcome of each merge.
+
+use proq_git::Oid;
+use proq_git::merge::forecast::PathConflict;
+use serde::Serialize;
+
+/// Forecast outcome of one merge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "lowercase")]
+pub enum PairResult {
+    /// The merge needs no manual work.
+    Clean,
+    /// The merge would conflict.
+    Conflict {
+        /// Conflicting paths.
+        conflicts: Vec<PathConflict>,
+    },
+    /// The outcome could not be determined.
+    Unknown {
+        /// Reason why the outcome is unknown.
+        #[serde(rename = "why")]
+        reason: String,
+    },
+}
+
+impl PairResult {
+    /// Creates the outcome from the conflicting paths; an empty list is a clean merge.
+    pub(crate) fn from_conflicts(conflicts: Vec<PathConflict>) -> PairResult {
+        if conflicts.is_empty() { PairResult::Clean } else { PairResult::Conflict { conflicts } }
+    }
+
+    /// Returns whether the outcome is known.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, PairResult::Unknown { .. })
+    }
+
+    /// Returns whether the merge would conflict.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, PairResult::Conflict { .. })
+    }
+}
+
+/// Lane that was compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComparedLane {
+    /// Name of the lane.
+    pub lane: String,
+    /// Branch that the lane lands on.
+    pub base: String,
+    /// Tip of the lane's branch.
+    pub tip: Oid,
+    /// Compared tree: the tree of the tip, or the tree that a commit of the uncommitted work would have.
+    pub tree: Oid,
+    /// Number of commits that the base lacks.
+    pub commits: usize,
+    /// Number of uncommitted paths that the comparison includes.
+    pub uncommitted: usize,
+    /// Reason why uncommitted work was not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Lane that was not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SkippedLane {
+    /// Name of the lane.
+    pub lane: String,
+    /// Reason why it was skipped.
+    #[serde(rename = "why")]
+    pub reason: String,
+}
+
+/// Forecast of merging `theirs`, a lane, into `ours`, a base or another lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ForecastPair {
+    /// Base of `theirs`, or another lane of the same base.
+    pub ours: String,
+    /// Name of the lane that would be merged.
+    pub theirs: String,
+    /// Whether `ours` is the base.
+    pub with_base: bool,
+    /// Outcome of the merge.
+    #[serde(flatten)]
+    pub result: PairResult,
+}
+
+/// Forecast of all requested merges.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Forecast {
+    /// Compared lanes, ordered by base and then by name.
+    pub lanes: Vec<ComparedLane>,
+    /// Lanes that were not compared.
+    #[serde(rename = "left_out")]
+    pub skipped: Vec<SkippedLane>,
+    /// Forecasts of each lane with its base, and with every other lane of the same base.
+    pub pairs: Vec<ForecastPair>,
+}

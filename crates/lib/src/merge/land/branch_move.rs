@@ -1,0 +1,379 @@
+//! Last step of a landing: everything is checked again under the lock, then the base moves by one
+//! compare-and-swap.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proq_base::explain::shell_quote_path;
+use proq_git as git;
+use proq_git::Oid;
+use proq_git::base::head::RefMove;
+use proq_git::hooks::hook::run_hook;
+use proq_git::repository::objects::TempObjectStore;
+use proq_git::repository::open_operation::find_open_operation;
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_store as store;
+use proq_store::locks::lock::{LockName, WaitLimit};
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::step::Step;
+
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::context::head_ownership;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::state::lane_state::effective_state;
+use crate::merge::Error;
+use crate::merge::stack::lane_stack::Stack;
+use crate::merge::types::candidate::Candidate;
+
+/// Time to wait for a lane's run lock, which a process that only reads the lane or finishes its run holds
+/// briefly.
+const RUN_LOCK_WAIT: WaitLimit = WaitLimit::AtMost(Duration::from_millis(250));
+
+/// Outcome of one attempt to move a base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum LandAttempt {
+    /// The base is at the stack's tip.
+    Landed,
+    /// The base or a lane moved concurrently, or a lock was held, with the message of git or the holder: the
+    /// stack must be built again.
+    Outdated(Option<String>),
+}
+
+/// Whether a move of the base can be undone within its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reversibility {
+    /// The move is never undone, and the steps after it are completed even if one fails.
+    Irreversible,
+    /// The move is undone if the operation fails: another base may not be movable.
+    Reversible,
+}
+
+/// Moves the base of a stack to its tip, if the base and the lanes are where they were when the stack was
+/// built. `record_steps` returns the steps to perform after the move; it is called once no lane can change
+/// any more.
+///
+/// # Errors
+/// Fails when a worktree on the base has changes in the way or is in the middle of a rebase of it; nothing
+/// was moved then.
+pub(crate) fn land_stack(
+    op: &Operation<'_>,
+    stack: &Stack,
+    record_steps: impl FnOnce() -> Result<Vec<Step>, Error>,
+    reversibility: Reversibility,
+) -> Result<LandAttempt, Error> {
+    let project = op.project;
+    let _lock = project.store.locks().acquire(&LockName::Merge)?;
+    if project.repo.branch_tip(&stack.onto)? != Some(stack.base) {
+        return Ok(LandAttempt::Outdated(None));
+    }
+    // The commits of a part do not depend on the lane's current tip.
+    let full_lanes =
+        || stack.applied_lanes.iter().map(|step| &step.candidate).filter(|lane| lane.part.is_none());
+    // The lock of the main checkout is held until the operation ends. A lane that has moved must be checked
+    // again without that lock.
+    for lane in full_lanes() {
+        if !is_ready(project, lane)? {
+            return Ok(LandAttempt::Outdated(None));
+        }
+    }
+    // Taken before the lanes' locks: a process that leaves the preview of a lane to remove it takes the two
+    // locks in this order.
+    let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
+    let mut run_locks = Vec::new();
+    for lane in full_lanes() {
+        match project.store.locks().acquire_within(&LockName::Run(lane.lane.name.clone()), RUN_LOCK_WAIT) {
+            Ok(lock) => run_locks.push(lock),
+            Err(store::Error::Locked { resource: what, holder, .. }) => {
+                return Ok(LandAttempt::Outdated(Some(format!("{what} is held by {holder}"))));
+            }
+            Err(e) => return Err(e.into()),
+        }
+        if !is_unmoved(project, lane)? {
+            return Ok(LandAttempt::Outdated(None));
+        }
+    }
+    op.set_reflog_message(reflog_message(stack));
+    move_branch(op, BranchMove::from_stack(stack), record_steps()?, reversibility)
+        .map_err(|e| explain_lane_on_base(project, &stack.onto, e))
+}
+
+/// Returns whether a lane exists, is unchanged since it was stacked, and has no running agent.
+fn is_ready(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
+    let Some(lane) = find_same_lane(project, &candidate.lane)? else { return Ok(false) };
+    Ok(!effective_state(project, &lane)?.0.is_busy() && is_unmoved(project, candidate)?)
+}
+
+/// Returns whether a lane exists and its branch is where it was when it was stacked.
+fn is_unmoved(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
+    let exists = find_same_lane(project, &candidate.lane)?.is_some();
+    Ok(exists && project.repo.branch_tip(&candidate.lane.kind.branch)? == Some(candidate.tip))
+}
+
+/// Returns the current record of a lane; none if it was removed, even if a new lane has its name.
+pub(crate) fn find_same_lane(project: &Project, lane: &LaneRecord) -> Result<Option<LaneRecord>, Error> {
+    match project.lane(&lane.name) {
+        Ok(current) => Ok(Some(current).filter(|current| current.created == lane.created)),
+        Err(lane::Error::UnknownLane { .. } | lane::Error::NoLaneBranch { .. }) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Move of a branch to a descendant commit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BranchMove<'a> {
+    /// Branch to move.
+    pub onto: &'a str,
+    /// Current tip.
+    pub from: Oid,
+    /// New tip.
+    pub to: Oid,
+}
+
+impl BranchMove<'_> {
+    fn from_stack(stack: &Stack) -> BranchMove<'_> {
+        BranchMove { onto: &stack.onto, from: stack.base, to: stack.tip() }
+    }
+}
+
+/// Checks that the lowest `lanes` of a stack could land now, without changing anything. The merge commits may
+/// exist in `temp_objects` only.
+///
+/// # Errors
+/// Fails as [`land_stack`] would.
+pub fn preflight(
+    op: &Operation<'_>,
+    stack: &Stack,
+    lanes: usize,
+    temp_objects: Option<&TempObjectStore>,
+) -> Result<(), Error> {
+    let project = op.project;
+    let new_tip = stack.applied_lanes[..lanes].last().map_or(stack.base, |step| step.commit);
+    let onto = &project.repo.resolve_symbolic_branch(&stack.onto);
+    let branch_move = BranchMove { onto, to: new_tip, ..BranchMove::from_stack(stack) };
+    let worktrees = WorktreeList::read(&project.repo)?;
+    require_no_operation(project, branch_move.onto, &worktrees)?;
+    for worktree in worktrees.on_branch(branch_move.onto) {
+        let preconditions = op.with_checkout(&worktree.path, |tree| {
+            tree.check_transition_to_temp(branch_move.from, branch_move.to, temp_objects)
+        });
+        preconditions.map_err(|e| explain_lane_on_base(project, branch_move.onto, e.into()))?;
+    }
+    Ok(())
+}
+
+/// Converts an error of a landing to [`Error::LaneOnBase`] if the local changes are in the worktree of a
+/// lane. The usual hint, to commit them, would there commit to the base without a landing.
+fn explain_lane_on_base(project: &Project, onto: &str, e: Error) -> Error {
+    use proq_git::Error::{LocalChanges, Obstructed};
+    let Error::Lane(lane::Error::Git(LocalChanges { dir, .. } | Obstructed { dir, .. })) = &e else {
+        return e;
+    };
+    let lanes = project.lanes().unwrap_or_default();
+    let lane_on_base = lanes.iter().find(|lane| lane.path == *dir && lane.kind.branch != onto);
+    match lane_on_base.map(|lane| (lane, head_ownership::find_off_branch(project, lane))) {
+        Some((lane, Ok(Some(other_branch)))) => Error::LaneOnBase {
+            lane: lane.name.clone(),
+            onto: onto.to_owned(),
+            reason: e.to_string(),
+            switch_command: other_branch.return_command,
+        },
+        _ => e,
+    }
+}
+
+/// Moves a branch with every worktree that is on it, and performs `record_steps`. The caller holds the
+/// landing lock.
+///
+/// # Errors
+/// Fails as [`land_stack`] does.
+pub(crate) fn move_branch(
+    op: &Operation<'_>,
+    branch_move: BranchMove<'_>,
+    record_steps: Vec<Step>,
+    reversibility: Reversibility,
+) -> Result<LandAttempt, Error> {
+    let project = op.project;
+    let branch_move =
+        BranchMove { onto: &project.repo.resolve_symbolic_branch(branch_move.onto), ..branch_move };
+    // Held so that no preview starts or ends between listing the worktrees on the base and updating the last
+    // of them. The preview would take an index that is still at the old tip for the user's own changes.
+    let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
+    let worktrees = WorktreeList::read(&project.repo)?;
+    require_no_operation(project, branch_move.onto, &worktrees)?;
+    project.repo.require_connected(branch_move.to, branch_move.from)?;
+    let on_base: Vec<PathBuf> = worktrees.on_branch(branch_move.onto).map(|w| w.path.clone()).collect();
+    if let Some(missing) = on_base.iter().find(|path| !path.exists()) {
+        return Err(lane::Error::PathMissing { path: missing.clone() }.into());
+    }
+    // Every checkout of the base must be able to follow before the first one moves.
+    for path in on_base.iter().skip(1) {
+        op.checkout(path)?.check_transition(branch_move.from, branch_move.to)?;
+    }
+    let all_steps = landing_steps(op, branch_move, &on_base, record_steps);
+    let result = match reversibility {
+        Reversibility::Irreversible => op.perform_forward(all_steps).map(drop),
+        Reversibility::Reversible => all_steps.into_iter().try_for_each(|step| op.perform(step).map(drop)),
+    };
+    match result {
+        // That worktree has switched to another branch, or another process holds its HEAD: the stack must be
+        // built again.
+        Err(lane::Error::Git(git::Error::RefNotMoved { reason: why, .. })) if !on_base.is_empty() => {
+            return Ok(LandAttempt::Outdated(Some(why)));
+        }
+        Err(lane::Error::Git(git::Error::RefLocked { lock, .. })) if !on_base.is_empty() => {
+            return Ok(LandAttempt::Outdated(Some(format!("another git command holds {}", lock.display()))));
+        }
+        other => other?,
+    }
+    if let Err(e) = update_late_worktrees(op, branch_move, &on_base) {
+        project
+            .listener
+            .warn(format!("other worktrees on '{}' could not be looked at: {e}", branch_move.onto));
+    }
+    Ok(LandAttempt::Landed)
+}
+
+/// Returns the steps of a landing: the base moves with the first worktree that is on it, or alone; then the
+/// other worktrees follow and the records are written.
+fn landing_steps(
+    op: &Operation<'_>,
+    branch_move: BranchMove<'_>,
+    on_base: &[PathBuf],
+    record_steps: Vec<Step>,
+) -> Vec<Step> {
+    let (from, to) = (branch_move.from, branch_move.to);
+    let checkout_step = |dir: &PathBuf, ref_move: RefMove| op.transition_step(dir, from, to, ref_move);
+    let mut all_steps = match on_base.split_first() {
+        None => {
+            vec![Step::MoveRef {
+                name: format!("refs/heads/{}", branch_move.onto),
+                old: Some(from),
+                new: Some(to),
+            }]
+        }
+        Some((first, others)) => {
+            std::iter::once(checkout_step(first, RefMove::Branch(branch_move.onto.to_owned())))
+                .chain(others.iter().map(|dir| checkout_step(dir, RefMove::Nothing)))
+                .collect()
+        }
+    };
+    all_steps.extend(record_steps);
+    all_steps
+}
+
+/// Refuses while a worktree is in the middle of an operation that will move `base`. A worktree in mid-rebase
+/// counts as detached, and its branch moves when the rebase ends.
+pub(crate) fn require_no_operation(
+    project: &Project,
+    base: &str,
+    worktrees: &WorktreeList,
+) -> Result<(), Error> {
+    for worktree in worktrees.iter().filter(|w| w.prunable.is_none() && !w.bare) {
+        let Ok(git_dir) = project.repo.worktree_git_dir(&worktree.path) else { continue };
+        if let Some(operation) = find_open_operation(&git_dir)
+            && operation.branches.iter().any(|b| b == base)
+        {
+            return Err(Error::OperationInProgress {
+                base: base.to_owned(),
+                operation: operation.command,
+                worktree: worktree.path.display().to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Updates files and index of every worktree that switched to the base concurrently: with the old index its
+/// next commit would revert the landing. The worktrees are listed again after the swap, because plain git
+/// ignores git-proq's locks.
+fn update_late_worktrees(
+    op: &Operation<'_>,
+    branch_move: BranchMove<'_>,
+    known_worktrees: &[PathBuf],
+) -> Result<(), Error> {
+    let project = op.project;
+    let worktrees = WorktreeList::read(&project.repo)?;
+    for worktree in worktrees.on_branch(branch_move.onto) {
+        let dir = &worktree.path;
+        // Unrelated changes may be staged there.
+        if known_worktrees.first() == Some(dir)
+            || project.repo.index_includes(dir, branch_move.from, branch_move.to)?
+        {
+            continue;
+        }
+        // A worktree that was listed before could not follow. Another attempt returns the reason, or has
+        // waited long enough.
+        let result = match project.repo.index_lock_error(dir).filter(|_| known_worktrees.contains(dir)) {
+            Some(locked) => Err(locked.into()),
+            None => op.transition(dir, branch_move.from, branch_move.to, RefMove::Nothing),
+        };
+        if let Err(e) = result {
+            project.listener.warn(format!(
+                "{} is on '{}' too and could not follow: {e}; before you commit there: {}",
+                dir.display(),
+                branch_move.onto,
+                catch_up_command(&e, dir, branch_move)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the command with which you update a worktree that could not follow because of `e`.
+fn catch_up_command(e: &lane::Error, dir: &Path, BranchMove { onto, from, to }: BranchMove<'_>) -> String {
+    let (git, from, to) = (format!("git -C {}", shell_quote_path(dir)), from.short(), to.short());
+    let read_tree = format!("{git} read-tree -m -u {from} {to}");
+    // With HEAD at the commit that index and files have, an ordinary checkout of the base works.
+    let detach = format!("{git} update-ref --no-deref HEAD {from}");
+    let checkout = format!("{git} checkout --ignore-other-worktrees {onto}");
+    match e {
+        e if e.is_stuck() => "git proq doctor".to_owned(),
+        lane::Error::Git(git::Error::IndexLocked { lock, .. }) => {
+            format!("rm {} && {read_tree}", shell_quote_path(lock))
+        }
+        // A stash would destroy an edit of a file with an `assume-unchanged` or `skip-worktree` flag.
+        lane::Error::Git(git::Error::LocalChanges { hint: remedy, .. }) if remedy.is_flagged() => {
+            remedy.stash_hint(dir).into_owned()
+        }
+        lane::Error::Git(git::Error::LocalChanges { .. } | git::Error::Raced { .. }) => {
+            format!("{detach} && {git} stash && {checkout} && {git} stash pop")
+        }
+        lane::Error::Git(git::Error::Unusable(_)) => format!("{detach} && {git} reset -q && {checkout}"),
+        _ => read_tree,
+    }
+}
+
+/// Runs the repository's post-merge hook in every worktree on the base, once no lock is held.
+pub(crate) fn run_post_merge_hooks(project: &Project, onto: &str) -> Result<(), Error> {
+    for worktree in WorktreeList::read(&project.repo)?.on_branch(onto) {
+        if let Err(e) = run_hook(&project.repo, &worktree.path, "post-merge", &["0"]) {
+            project.listener.warn(format!("the repository's post-merge hook failed: {e}"));
+        }
+    }
+    Ok(())
+}
+
+/// Verifies that every landed lane's commit is on the base. This is the last check before anything is cleaned
+/// up.
+pub(crate) fn verify_landed(project: &Project, stack: &Stack) -> Result<(), Error> {
+    let commits: Vec<Oid> = stack.applied_lanes.iter().map(|step| step.commit).collect();
+    let missing = match project.repo.branch_tip(&stack.onto)? {
+        Some(tip) => project.repo.commits_outside(&commits, tip, stack.base)?,
+        None => commits,
+    };
+    // The commit of a lane contains all of the lane, because the stack was built from it.
+    match stack.applied_lanes.iter().find(|step| missing.contains(&step.commit)) {
+        None => Ok(()),
+        Some(step) => {
+            Err(Error::LandingLost { lane: step.candidate.lane.name.clone(), base: stack.onto.clone() })
+        }
+    }
+}
+
+/// Returns the reflog message of a landing.
+fn reflog_message(stack: &Stack) -> String {
+    let names: Vec<&str> = stack.applied_lanes.iter().map(|s| s.candidate.lane.name.as_str()).collect();
+    format!("git-proq merge: {}", names.join(", "))
+}

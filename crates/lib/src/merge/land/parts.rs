@@ -1,0 +1,139 @@
+//! Landing of parts of lanes: only some commits of a lane land, by one move of the branch, with a proof for
+//! each part.
+
+use proq_git::Oid;
+use proq_git::history::tree_diff;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::WaitLimit;
+use proq_store::records::lane::LaneRecord;
+
+use super::landing_proof::LandingProof;
+use super::prepared_stack::LandingContext;
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::merge::Error;
+use crate::merge::queue::queue_turn::wait_in_queue;
+use crate::merge::selection::lane_refusal::{
+    adds_conflict_markers, mass_deletion_refusal, unrelated_history_refusal,
+};
+use crate::merge::stack::commit_hooks::PreMergeCommitHook;
+use crate::merge::types::candidate::{Candidate, LanePart};
+use crate::merge::types::options::LandingOptions;
+use crate::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
+use crate::merge::verify::verifier::Verifier;
+
+/// Parts to land, and options of the landing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartsRequest<'a> {
+    /// Parts, each after those that it requires.
+    pub parts: &'a [LanePart],
+    /// Branch to land on.
+    pub onto: &'a str,
+    /// Whether the commands of the settings are skipped.
+    pub no_checks: bool,
+    /// Time to wait in the merge queue.
+    pub queue_wait: WaitLimit,
+}
+
+/// Lands parts in their order, in one step. A part that conflicts or fails its checks is left out with the
+/// parts that require it, and the others land. Lanes are not removed, and nothing changes that the main
+/// checkout shows. A part with a proof of its landing is reported as landed, so the call can be repeated
+/// after a kill.
+///
+/// # Errors
+/// Fails when no part could be tried. Refusals of single parts are in the report.
+pub(crate) fn land_parts(
+    project: &Project,
+    parts_request: &PartsRequest<'_>,
+) -> Result<LandingReport, Error> {
+    let mut names: Vec<String> = parts_request.parts.iter().map(|part| part.lane.clone()).collect();
+    names.dedup();
+    let options = LandingOptions {
+        onto: Some(parts_request.onto),
+        no_checks: parts_request.no_checks,
+        queue_wait: parts_request.queue_wait,
+        ..LandingOptions::from_lanes(&names)
+    };
+    let mut verifier = Verifier::new(project, &options)?;
+    project.run_pre_merge_hooks(&names, false, Some(parts_request.onto))?;
+    let onto = Some(parts_request.onto);
+    let _ticket = wait_in_queue(project, names.clone(), onto, parts_request.queue_wait)?;
+    let mut report = LandingReport::default();
+    let mut candidates = Vec::new();
+    let tip = project.repo.branch_tip(parts_request.onto)?;
+    let tip = tip.ok_or_else(|| lane::Error::NoBranch { branch: parts_request.onto.to_owned() })?;
+    for part in parts_request.parts {
+        match examine_part(project, part, parts_request.onto, tip)? {
+            Ok(candidate) => candidates.push(candidate),
+            Err(outcome) => report.lanes.push(*outcome),
+        }
+    }
+    let is_missing = |key: &usize| {
+        let outcome = report.lanes.iter().find(|outcome| outcome.part_key == Some(*key));
+        outcome.is_none_or(|outcome| outcome.result == Verdict::Refused)
+    };
+    for candidate in &mut candidates {
+        if let Some(part) = &mut candidate.part {
+            part.required_parts.retain(is_missing);
+        }
+    }
+    if candidates.is_empty() {
+        return Ok(report);
+    }
+    operate(project, "merge", |op| {
+        let merge_hook = PreMergeCommitHook::default();
+        let mut landing = LandingContext { op, options: &options, verifier: &mut verifier, merge_hook };
+        landing.land_group(parts_request.onto, &candidates, &mut report)
+    })?;
+    report.checks = verifier.into_summary();
+    Ok(report)
+}
+
+/// Returns a part as a candidate, or its outcome if it has landed or may not land.
+fn examine_part(
+    project: &Project,
+    part: &LanePart,
+    onto: &str,
+    tip: Oid,
+) -> Result<Result<Candidate, Box<LaneOutcome>>, Error> {
+    let not_candidate =
+        |outcome: LaneOutcome| Ok(Err(Box::new(LaneOutcome { part_key: Some(part.key), ..outcome })));
+    if let Some(proof) = LandingProof::load_if_exists(&part.proof_path)?
+        && (proof.to, proof.onto.as_str()) == (part.end, onto)
+        && project.repo.is_ancestor(proof.commit, tip)?
+    {
+        let outcome = LaneOutcome::new(&part.lane, onto, Verdict::AlreadyLanded);
+        return not_candidate(LaneOutcome { commit: Some(proof.commit), ..outcome });
+    }
+    let repo = &project.repo;
+    let changes = tree_diff::tree_changes(repo, part.start, part.end)?;
+    if let Some(path) =
+        changes.iter().find(|change| adds_conflict_markers(repo, change)).map(|c| c.path.clone())
+    {
+        let reason = format!("{path} holds conflict markers");
+        let files = vec![path];
+        return not_candidate(LaneOutcome {
+            conflicted_files: files,
+            is_permanent: true,
+            ..LaneOutcome::refused(&part.lane, onto, reason)
+        });
+    }
+    if let Some(refused) = mass_deletion_refusal(repo, &part.lane, onto, tip, &changes)? {
+        return not_candidate(refused);
+    }
+    let lane = project.lane(&part.lane)?;
+    if repo.merge_base(tip, part.end)?.is_none() {
+        return not_candidate(unrelated_history_refusal(&lane, onto));
+    }
+    Ok(Ok(Candidate {
+        lane: LaneRecord { title: part.title.clone(), checks: part.checks.clone(), ..lane },
+        tip: part.end,
+        onto: onto.to_owned(),
+        conflict_count: 0,
+        commits: repo.count_ahead(part.end, part.start)?,
+        files: changes.len(),
+        part: Some(part.clone()),
+        pending_commit: None,
+    }))
+}

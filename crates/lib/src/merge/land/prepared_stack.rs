@@ -1,0 +1,226 @@
+//! Stack of the lanes of one base, checked and ready to land.
+
+use proq_git::Oid;
+use proq_git::repository::objects::TempObjectStore;
+
+use super::{branch_move, local_changes};
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::state::in_place_guard;
+use crate::lane::state::lane_state;
+use crate::merge::Error;
+use crate::merge::selection::lane_refusal::removed_lane_outcome;
+use crate::merge::stack::apply::StackContext;
+use crate::merge::stack::commit_hooks::PreMergeCommitHook;
+use crate::merge::stack::git_options;
+use crate::merge::stack::lane_stack::Stack;
+use crate::merge::stack::stack_order;
+use crate::merge::stack::stack_order::OrderedStack;
+use crate::merge::types::candidate::Candidate;
+use crate::merge::types::options::{LandingOptions, StackOrder};
+use crate::merge::types::outcome::LaneOutcome;
+use crate::merge::verify::checked_stack::{PendingRef, VerifiedStack};
+use crate::merge::verify::verifier::Verifier;
+use crate::run::auto_merge;
+
+/// Context of a landing within one operation: what the landings of its bases share.
+pub(crate) struct LandingContext<'w, 'p> {
+    pub op: &'w Operation<'p>,
+    /// Options of the landing.
+    pub options: &'w LandingOptions<'w>,
+    /// Checks and their results so far.
+    pub(crate) verifier: &'w mut Verifier,
+    /// The repository's hook that inspects each merge.
+    pub(crate) merge_hook: PreMergeCommitHook,
+}
+
+/// Lanes of one base, stacked and checked.
+pub(crate) struct PreparedStack {
+    /// Stack, without the lanes with which a check failed.
+    pub(crate) verified: VerifiedStack,
+    /// Notes for the user on the order of the lanes.
+    pub order_notes: Vec<String>,
+}
+
+impl LandingContext<'_, '_> {
+    /// Stacks the lanes that may still land on the current tip of their base, and checks what would land.
+    pub(crate) fn prepare_stack(
+        &mut self,
+        onto: &str,
+        group: &[Candidate],
+        pending: &mut PendingRef,
+        change_check: LocalChangeCheck,
+    ) -> Result<PreparedStack, Error> {
+        let (request, project) = (self.options, self.op.project);
+        in_place_guard::require_branch_not_in_place(project, onto)?;
+        let scratch = project.store.layout().create_scratch()?;
+        let temp_objects = match request.dry_run {
+            true => Some(TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?),
+            false => None,
+        };
+        let tip = project.repo.branch_tip(onto)?;
+        let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
+        let strategy = request.strategy(&project.settings);
+        let verify_signatures = git_options::requires_signatures(&project.repo, onto, strategy)?;
+        let mut candidates = refresh_candidates(project, group, request)?;
+        let context = StackContext {
+            project,
+            onto,
+            strategy,
+            verify_signatures,
+            run_hooks: !request.no_verify,
+            merge_hook: &self.merge_hook,
+            scratch: scratch.path(),
+            temp_objects: temp_objects.as_ref(),
+        };
+        let has_alternatives = group.len() > 1 || request.atomic;
+        let change_check = change_check.for_stack(has_alternatives, request.dry_run);
+        let OrderedStack { mut stack, lanes, order_notes: why } = stack_in_order(
+            self.op,
+            self.verifier,
+            context,
+            base,
+            request.order,
+            &mut candidates,
+            change_check,
+        )?;
+        let dropped = candidates.dropped;
+        stack.decided.extend(dropped.iter().cloned());
+        if request.dry_run {
+            let temp_objects = temp_objects.as_ref();
+            return prepare_dry_run(self.op, self.verifier, stack, why, has_alternatives, temp_objects);
+        }
+        let rebuild = |lanes: &[Candidate]| {
+            let mut stack = Stack::build(context, base, lanes)?;
+            stack.decided.extend(dropped.iter().cloned());
+            Ok::<_, Error>(stack)
+        };
+        let verified = self.verifier.verify(self.op, stack, &lanes, pending, &rebuild)?;
+        Ok(PreparedStack { verified, order_notes: why })
+    }
+}
+
+/// Condition under which a stack is checked for lanes that touch local changes in a checkout of their base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LocalChangeCheck {
+    /// Never: with a single lane, no other lane could land without it.
+    Never,
+    /// Before commands check a stack; without commands, moving the base finds the obstacle.
+    BeforeChecks,
+    /// Always: a base could not be moved because of local changes.
+    Always,
+}
+
+impl LocalChangeCheck {
+    /// Returns when to check a stack: never without alternatives, always in a dry run with alternatives, and
+    /// otherwise unchanged.
+    fn for_stack(self, has_alternatives: bool, dry_run: bool) -> LocalChangeCheck {
+        match has_alternatives {
+            true if dry_run => LocalChangeCheck::Always,
+            true => self,
+            false => LocalChangeCheck::Never,
+        }
+    }
+
+    /// Returns whether to retry a failed move without the lanes that touch local changes, which may have
+    /// appeared while commands ran. Switches to [`LocalChangeCheck::Always`] then.
+    pub(crate) fn should_retry<T>(&mut self, moved: &Result<T, Error>, has_alternatives: bool) -> bool {
+        let is_retry = has_alternatives
+            && *self == LocalChangeCheck::BeforeChecks
+            && moved.as_ref().is_err_and(local_changes::is_file_obstacle);
+        if is_retry {
+            *self = LocalChangeCheck::Always;
+        }
+        is_retry
+    }
+}
+
+/// Stacks the lanes that may still land on top of `base`. Where `change_check` requires it, lanes that touch
+/// local changes in a checkout of the base are moved to the dropped ones.
+fn stack_in_order(
+    op: &Operation<'_>,
+    verifier: &mut Verifier,
+    context: StackContext<'_>,
+    base: Oid,
+    order: StackOrder,
+    candidates: &mut CurrentCandidates,
+    change_check: LocalChangeCheck,
+) -> Result<OrderedStack, Error> {
+    loop {
+        let arranged = stack_order::build_ordered(context, base, &candidates.lanes, order)?;
+        let stack = &arranged.stack;
+        let is_checked = match change_check {
+            LocalChangeCheck::Never => false,
+            LocalChangeCheck::BeforeChecks => verifier.has_commands_on(op.project, stack)?,
+            LocalChangeCheck::Always => true,
+        };
+        if stack.applied_lanes.is_empty() || !is_checked {
+            return Ok(arranged);
+        }
+        match local_changes::first_obstructed(op, stack, context.temp_objects)? {
+            None => return Ok(arranged),
+            Some((candidate, refused)) => {
+                candidates.lanes.retain(|lane| !lane.is_same_part(&candidate));
+                candidates.dropped.push(refused);
+            }
+        }
+    }
+}
+
+/// Returns the stack that a dry run reports; its checks are not run. Without alternatives, fails if the
+/// checkouts of the base could not follow the landing.
+fn prepare_dry_run(
+    op: &Operation<'_>,
+    verifier: &mut Verifier,
+    stack: Stack,
+    order_notes: Vec<String>,
+    has_alternatives: bool,
+    temp_objects: Option<&TempObjectStore>,
+) -> Result<PreparedStack, Error> {
+    if !has_alternatives && !stack.applied_lanes.is_empty() {
+        branch_move::preflight(op, &stack, stack.applied_lanes.len(), temp_objects)?;
+    }
+    verifier.add_tasks_to_summary(&stack);
+    Ok(PreparedStack { verified: VerifiedStack { stack, failed_lanes: Vec::new() }, order_notes })
+}
+
+/// Candidates of a landing after their lanes were read again.
+#[derive(Default)]
+struct CurrentCandidates {
+    /// Candidates that may still land.
+    lanes: Vec<Candidate>,
+    /// Outcomes of lanes that were removed concurrently or may no longer land automatically.
+    dropped: Vec<LaneOutcome>,
+}
+
+/// Returns the candidates with their current tips, without lanes whose agent has been started again.
+fn refresh_candidates(
+    project: &Project,
+    candidates: &[Candidate],
+    options: &LandingOptions<'_>,
+) -> Result<CurrentCandidates, Error> {
+    let mut out = CurrentCandidates::default();
+    for candidate in candidates {
+        if candidate.part.is_some() || options.unrecorded_lane.is_some() {
+            out.lanes.push(candidate.clone());
+            continue;
+        }
+        let Some(lane) = branch_move::find_same_lane(project, &candidate.lane)? else {
+            out.dropped.push(removed_lane_outcome(project, &candidate.lane, options));
+            continue;
+        };
+        let (state, _) = lane_state::effective_state(project, &lane)?;
+        let is_busy = state.is_busy() && !options.would_stop();
+        let tip = project.repo.branch_tip(&lane.kind.branch)?;
+        if options.is_automatic
+            && !is_busy
+            && let Some(reason) = auto_merge::moved_since_run(project, &lane, tip)?
+        {
+            out.dropped.push(LaneOutcome::refused(&lane.name, &candidate.onto, reason));
+        } else if let (false, Some(tip)) = (is_busy, tip) {
+            out.lanes.push(Candidate { lane, tip, ..candidate.clone() });
+        }
+    }
+    Ok(out)
+}

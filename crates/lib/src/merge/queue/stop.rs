@@ -1,0 +1,70 @@
+//! Stop of agents that still run in the lanes of a landing, before the lanes are examined.
+
+use proq_base::explain::Explain;
+use proq_store::records::lane::LaneRecord;
+
+use crate::agent;
+use crate::agent::control::stop;
+use crate::lane::Project;
+use crate::lane::inspection::idle_lane;
+use crate::lane::state::lane_state::effective_state;
+use crate::merge::Error;
+use crate::merge::types::options::LandingOptions;
+use crate::merge::types::outcome::LaneOutcome;
+
+/// Result of stopping the agents.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct StoppedAgents {
+    /// Lanes whose agents were stopped; in a dry run, would be.
+    pub lanes: Vec<String>,
+    /// Outcomes of lanes whose agents could not be stopped.
+    pub refused: Vec<LaneOutcome>,
+}
+
+/// Stops the agents of the requested lanes, if the options request that. An agent that finishes concurrently
+/// is not counted as stopped.
+///
+/// # Errors
+/// Fails when the lanes cannot be read, or a signal ended it. An agent that cannot be stopped is no error:
+/// its lane is refused.
+pub(crate) fn stop_agents(project: &Project, options: &LandingOptions<'_>) -> Result<StoppedAgents, Error> {
+    let mut out = StoppedAgents::default();
+    if options.stop.is_none() && options.endable_sessions.is_empty() {
+        return Ok(out);
+    }
+    let lanes: Vec<LaneRecord> = if options.all {
+        project.lanes()?
+    } else {
+        options.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?
+    };
+    for lane in lanes {
+        if !effective_state(project, &lane)?.0.is_busy() || out.lanes.contains(&lane.name) {
+            continue;
+        }
+        // The agent may have received another message since the caller found it idle.
+        let is_endable = || options.endable_sessions.contains(&lane.name);
+        if options.stop.is_none() && !(is_endable() && idle_lane::is_idle_with_work(project, &lane)?) {
+            continue;
+        }
+        if options.dry_run {
+            out.lanes.push(lane.name);
+            continue;
+        }
+        proq_base::interrupt::check()?;
+        match stop::stop(project, &lane.name) {
+            Ok(_) => {
+                project.listener.step(format!("stopped the agent of '{}'", lane.name));
+                out.lanes.push(lane.name);
+            }
+            Err(agent::Error::NotRunning { .. }) => {}
+            Err(e) => {
+                let onto = options.onto.unwrap_or(&lane.base);
+                let hints = e.hints().iter().map(ToString::to_string).collect();
+                let outcome = LaneOutcome::refused(&lane.name, onto, e.to_string());
+                out.refused.push(LaneOutcome { hints, exit_code: Some(e.exit()), ..outcome });
+            }
+        }
+    }
+    Ok(out)
+}

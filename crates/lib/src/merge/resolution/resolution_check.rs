@@ -1,0 +1,253 @@
+//! Check of a conflict's resolution: conflicts left undecided, changes outside of the conflict, and sides
+//! that were dropped.
+
+use std::collections::BTreeSet;
+
+use proq_git::history::tree_diff::{Change, TreeFile, tree_changes, tree_files};
+use proq_git::merge::resolve::WorktreeContents;
+use proq_git::merge::tree_merge;
+use proq_git::merge::tree_merge::TreeMergeOutcome;
+use proq_git::{Repo, RepoPath};
+use proq_store::records::conflict::{ConflictedPath, ResolutionRecord};
+
+use super::conflict_regions::{LeftoverMarkers, MarkedText, MergeSide, lines};
+use crate::merge::Error;
+use crate::merge::types::resolver::Allowance;
+
+/// Maximum number of characters of a line that a refusal quotes.
+const MAX_QUOTED_CHARS: usize = 60;
+
+/// Kind of a path's conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConflictKind {
+    /// Two texts with marked regions.
+    Text,
+    /// A conflict that cannot be resolved line by line, with a phrase that describes it.
+    NotText(&'static str),
+}
+
+/// Returns the kind of a path's conflict. `has_regions` is whether git could mark regions in it.
+pub(crate) fn conflict_kind(path: &ConflictedPath, has_regions: bool) -> ConflictKind {
+    match (path.stages.as_slice(), path.all_regular) {
+        ([1, 2, 3] | [2, 3], true) if has_regions => ConflictKind::Text,
+        ([1, 2, 3] | [2, 3], true) => ConflictKind::NotText("is binary, or is merged by a driver of its own"),
+        ([1, 2, 3] | [2, 3], false) => ConflictKind::NotText("is no plain file on both sides"),
+        ([1, 2], _) => ConflictKind::NotText("was changed by the lane and deleted on the other side"),
+        ([1, 3], _) => ConflictKind::NotText("was deleted by the lane and changed on the other side"),
+        _ => ConflictKind::NotText("was moved, or made, in different ways"),
+    }
+}
+
+/// Git's own merge of both sides, to compare a resolution with.
+#[derive(Debug)]
+pub struct MergeReference {
+    tip: String,
+    base: String,
+    merged: TreeMergeOutcome,
+    files: Vec<(RepoPath, TreeFile)>,
+}
+
+impl MergeReference {
+    /// Merges both sides again, in memory.
+    pub fn compute(
+        repo: &Repo,
+        resolution: &ResolutionRecord,
+        scratch: &std::path::Path,
+    ) -> Result<MergeReference, Error> {
+        let merged = tree_merge::merge_with_diff3_markers(repo, resolution.tip, resolution.base, scratch)?;
+        let files = tree_files(repo, merged.tree, &conflicted_paths(resolution))?;
+        Ok(MergeReference {
+            tip: resolution.tip.to_string(),
+            base: resolution.base.to_string(),
+            merged,
+            files,
+        })
+    }
+
+    /// Returns the text of a conflicted file with markers; none if the path is no file.
+    pub fn text(&self, repo: &Repo, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
+        let side = self.files.iter().find(|(p, side)| p == path && !side.is_gitlink());
+        Ok(side.map(|(_, side)| repo.blob(side.oid)).transpose()?)
+    }
+
+    /// Parses the regions of a conflicted text.
+    pub(crate) fn parse_regions<'t>(&self, text: &'t [u8]) -> Option<MarkedText<'t>> {
+        MarkedText::parse(text, &self.tip, &self.base)
+    }
+
+    /// Returns the text of each side of a path.
+    fn side_texts(&self, repo: &Repo, path: &RepoPath) -> Result<Vec<Vec<u8>>, Error> {
+        let is_of_path =
+            |s: &&tree_merge::UnmergedStage| s.path == *path && s.number > 1 && !s.side.is_gitlink();
+        let blobs = self.merged.stages.iter().filter(is_of_path).map(|s| repo.blob(s.side.oid));
+        Ok(blobs.collect::<Result<_, _>>()?)
+    }
+}
+
+fn conflicted_paths(resolution: &ResolutionRecord) -> BTreeSet<RepoPath> {
+    resolution.conflicted_paths().into_iter().collect()
+}
+
+/// Check of a conflict's resolution against git's own merge of both sides.
+pub(crate) struct ResolutionCheck<'a> {
+    pub repo: &'a Repo,
+    pub resolution: &'a ResolutionRecord,
+    pub reference: &'a MergeReference,
+    pub allowance: &'a Allowance,
+    /// Current contents of the worktree.
+    pub(crate) worktree_contents: &'a WorktreeContents,
+    /// Whether an agent resolved the conflict. An agent may only resolve line by line and must not drop a
+    /// side; other decisions are the user's.
+    pub(crate) is_by_agent: bool,
+}
+
+impl ResolutionCheck<'_> {
+    /// Returns the reasons to refuse the resolution, one phrase each; empty if it is accepted.
+    pub(crate) fn find_refusals(&self) -> Result<Vec<String>, Error> {
+        let mut out = Vec::new();
+        for path in &self.worktree_contents.nested {
+            out.push(format!("{path} is a repository of its own; move it away"));
+        }
+        let changes = tree_changes(self.repo, self.resolution.merged_tree, self.worktree_contents.tree)?;
+        let names = conflicted_paths(self.resolution);
+        for change in changes.iter().filter(|c| !names.contains(&c.path)) {
+            out.extend(self.check_unconflicted(change));
+        }
+        let current_files = tree_files(self.repo, self.worktree_contents.tree, &names)?;
+        for path in &self.resolution.paths {
+            let side = current_files.iter().find(|(p, _)| *p == path.path).map(|(_, side)| *side);
+            let change = changes.iter().find(|c| c.path == path.path);
+            out.extend(self.check_conflicted(path, side, change)?);
+        }
+        Ok(out)
+    }
+
+    /// Returns the reason to refuse a change of a path that git had merged without a conflict.
+    fn check_unconflicted(&self, change: &Change) -> Option<String> {
+        let path = &change.path;
+        if self.allowance.other_files || self.allowance.covers(path) {
+            return None;
+        }
+        let description = match change.status_letter() {
+            'A' => "is new",
+            'D' => "was deleted",
+            _ => "was changed",
+        };
+        Some(format!("{path} {description} and is not in conflict; --allow {path} gives leave"))
+    }
+
+    fn check_conflicted(
+        &self,
+        path: &ConflictedPath,
+        current: Option<TreeFile>,
+        change: Option<&Change>,
+    ) -> Result<Option<String>, Error> {
+        let name = &path.path;
+        let text = self.reference.text(self.repo, name)?;
+        let regions = text.as_deref().and_then(|text| self.reference.parse_regions(text));
+        let marker_size = regions.as_ref().map_or(7, |m| m.marker_size);
+        let bytes = match current.filter(|side| !side.is_gitlink()) {
+            Some(side) => Some(self.repo.blob(side.oid)?),
+            None => None,
+        };
+        if let Some(bytes) = &bytes {
+            let sides = self.reference.side_texts(self.repo, name)?;
+            let sides: Vec<&[u8]> = sides.iter().map(Vec::as_slice).collect();
+            if let Some(reason) = self
+                .check_markers(name, MarkedText::find_leftover_markers(marker_size, &lines(bytes), &sides))
+            {
+                return Ok(Some(reason));
+            }
+        } else if current.is_none() && is_on_both_sides(path) && !self.allowance.covers(name) {
+            return Ok(Some(format!(
+                "{name} was deleted, and neither side did that; --allow {name} gives leave"
+            )));
+        }
+        let is_undecided = change.is_none() && self.worktree_contents.unmerged.contains(name);
+        let (marked, bytes) = match (conflict_kind(path, regions.is_some()), regions, bytes) {
+            (ConflictKind::NotText(description), ..) => {
+                return Ok(self.check_decision(name, description, is_undecided));
+            }
+            _ if is_undecided => return Ok(Some(format!("{name} is as git left it, with its conflict"))),
+            _ if self.allowance.covers(name) => return Ok(None),
+            (ConflictKind::Text, Some(marked), Some(bytes)) => (marked, bytes),
+            (ConflictKind::Text, ..) => {
+                return Ok(Some(format!("{name} is no file any more; --allow {name} gives leave")));
+            }
+        };
+        let is_mode_changed = |c: &Change| c.old.map(|s| s.mode) != c.new.map(|s| s.mode);
+        if change.is_some_and(is_mode_changed) {
+            return Ok(Some(format!("{name} has another mode now; --allow {name} gives leave")));
+        }
+        Ok(self.check_text(name, &marked, &lines(&bytes)))
+    }
+
+    /// Refuses lines that resemble conflict markers. An allowance for the file accepts them as text, except
+    /// for a full conflict that an agent left.
+    fn check_markers(&self, name: &RepoPath, leftover: Option<LeftoverMarkers<'_>>) -> Option<String> {
+        let LeftoverMarkers { line, text, is_full_conflict: whole } = leftover?;
+        let is_final = self.is_by_agent && whole;
+        if !is_final && self.allowance.covers(name) {
+            return None;
+        }
+        let hint =
+            if is_final { String::new() } else { format!("; if it is text, --allow {name} gives leave") };
+        Some(format!("{name}:{line}: a conflict marker is left: {}{hint}", quote_line(text)))
+    }
+
+    /// Refuses a conflict that cannot be resolved line by line if an agent resolved it, or if it is
+    /// undecided.
+    fn check_decision(&self, name: &RepoPath, description: &str, is_undecided: bool) -> Option<String> {
+        if self.is_by_agent && !self.allowance.covers(name) {
+            return Some(format!(
+                "{name} {description}, which is for a person to decide; --allow {name} gives leave"
+            ));
+        }
+        is_undecided.then(|| {
+            format!("{name} {description}, and is not decided: `git add {name}` keeps it as it is there, `git rm {name}` deletes it")
+        })
+    }
+
+    fn check_text(
+        &self,
+        name: &RepoPath,
+        regions: &MarkedText<'_>,
+        current_lines: &[&[u8]],
+    ) -> Option<String> {
+        let locations = match regions.locate_regions(current_lines) {
+            Ok(places) => places,
+            Err(line) => {
+                return Some(format!(
+                    "{name}: outside of the conflict something was changed, at {}; --allow {name} gives leave",
+                    quote_line(line)
+                ));
+            }
+        };
+        if !self.is_by_agent {
+            return None;
+        }
+        let (n, side) = regions.dropped_sides(current_lines, &locations).into_iter().next()?;
+        let side_name = match side {
+            MergeSide::Ours => "the lane",
+            MergeSide::Theirs => &self.resolution.onto,
+        };
+        let line = locations[n].start + 1;
+        Some(format!(
+            "{name}:{line}: nothing is left of what {side_name} did there; --allow {name} gives leave"
+        ))
+    }
+}
+
+/// Returns whether both sides of a conflict have the path.
+fn is_on_both_sides(path: &ConflictedPath) -> bool {
+    [2, 3].iter().all(|side| path.stages.contains(side))
+}
+
+fn quote_line(text_line: &[u8]) -> String {
+    let text = RepoPath::new(text_line.trim_ascii()).to_string();
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
+        Some((end, _)) => format!("'{}…'", &text[..end]),
+        None if text.is_empty() => "an empty line".to_owned(),
+        None => format!("'{text}'"),
+    }
+}

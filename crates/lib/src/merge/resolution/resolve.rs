@@ -1,0 +1,352 @@
+//! Resolution of a conflict: git merges in a separate worktree, git-proq checks the result, and it becomes
+//! the lane's new tip.
+
+use proq_git::base::error;
+use proq_git::base::head::RefMove;
+use proq_git::history::commit::NewCommit;
+use proq_git::merge::tree_merge;
+use proq_git::repository::objects::TempObjectStore;
+use proq_git::repository::open_operation::find_open_operation;
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{Oid, RepoPath};
+use proq_store::base::id::new_id;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::LockGuard;
+use proq_store::records::conflict::{ConflictRecord, ResolutionRecord};
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane_state::LaneState;
+use serde::Serialize;
+
+use super::resolution_check::{MergeReference, ResolutionCheck};
+use crate::event::log;
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::inspection::evidence;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::operation::locked_worktree::LockedWorktree;
+use crate::lane::worktree::resolve_worktree;
+use crate::lane::worktree::resolve_worktree::ClosedResolution;
+use crate::merge::Error;
+use crate::merge::stack::conflict;
+use crate::merge::types::resolve_error::ResolveError;
+use crate::merge::types::resolver::Allowance;
+
+/// Result of resolving a lane's conflict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ResolvedConflict {
+    /// Name of the lane that the conflict is in.
+    pub lane: String,
+    /// Branch that the lane lands on.
+    pub onto: String,
+    /// New tip of the lane; none if the conflict no longer existed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Oid>,
+    /// Name of the agent that resolved it, `hand`, or `git`; none if the conflict no longer existed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "by")]
+    pub resolver: Option<String>,
+    /// Files that were in conflict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<RepoPath>,
+}
+
+/// State of a resolution after its start.
+#[derive(Debug)]
+pub enum ResolutionStart {
+    /// The conflict is resolved already, or no longer exists.
+    Resolved(ResolvedConflict),
+    /// The worktree of the resolution is open, and the conflict must be resolved there.
+    Open(Box<ResolutionRecord>),
+}
+
+/// Loads the recorded conflict of a lane.
+pub fn load_conflict(project: &Project, lane: &str) -> Result<ConflictRecord, Error> {
+    let record = ConflictRecord::load_if_exists(&project.store.layout().conflict_record(lane))?;
+    record.ok_or_else(|| ResolveError::NoConflict { lane: lane.to_owned() }.into())
+}
+
+/// Opens the conflict of a lane in a worktree for the user. An open resolution is continued.
+pub fn open_for_user(project: &Project, name: &str) -> Result<ResolutionStart, Error> {
+    let (lane, lock) = project.lock_idle_lane(name)?;
+    let tip = project.repo.branch_tip(&lane.kind.branch)?;
+    let path = project.store.layout().resolution_record(&lane.name);
+    if let Some(resolution) = project.find_resolution(&lane.name)?.filter(|open| Some(open.tip) == tip)
+        && project.repo.is_registered_worktree(&resolution.path)
+    {
+        let resolution = ResolutionRecord { agent: None, ..resolution };
+        operate(project, "resolve", |op| op.save_record(&resolution, &path))?;
+        return Ok(ResolutionStart::Open(Box::new(resolution)));
+    }
+    open_resolution(project, &lane, &lock, None, Vec::new())
+}
+
+/// Opens a lane's conflict with the current tips. An earlier resolution is closed and saved. `_lock` is the
+/// lane's run lock.
+pub(crate) fn open_resolution(
+    project: &Project,
+    lane: &LaneRecord,
+    _lock: &LockGuard,
+    agent: Option<&str>,
+    refusals: Vec<String>,
+) -> Result<ResolutionStart, Error> {
+    let conflict_record = load_conflict(project, &lane.name)?;
+    let previous = project.find_resolution(&lane.name)?;
+    if let (Some(_), Some(old)) = (agent, previous.as_ref().filter(|old| old.agent.is_none())) {
+        return Err(ResolveError::OpenByHand { lane: lane.name.clone(), dir: old.path.clone() }.into());
+    }
+    let sides = merge_sides(project, lane, &conflict_record.onto)?;
+    require_updatable(project, lane)?;
+    let is_clean = is_clean_merge(project, sides)?;
+    let start = operate(project, "resolve", |op| {
+        if let Some(old) = &previous {
+            drop(resolve_worktree::close_resolution(op, old, &[])?);
+        }
+        if is_clean {
+            return clear_ended_conflict(op, lane, &conflict_record).map(ResolutionStart::Resolved);
+        }
+        let resolution = resolve_worktree::open_resolution(op, lane, &conflict_record.onto, sides)?;
+        let resolution = ResolutionRecord { agent: agent.map(ToOwned::to_owned), refusals, ..resolution };
+        op.save_record(&resolution, &project.store.layout().resolution_record(&lane.name))?;
+        // The detail stays: runs change it, and a change here would block an undo.
+        op.update_lane(&lane.name, |record| record.state = LaneState::Conflict)?;
+        Ok::<_, Error>(ResolutionStart::Open(Box::new(resolution)))
+    })?;
+    let ResolutionStart::Open(resolution) = start else { return Ok(start) };
+    // Git's rerere, or a merge driver of the worktree, may have resolved it.
+    let (tree, refusal_reasons) = check_resolution(project, &resolution, &Allowance::default(), false)?;
+    if !refusal_reasons.is_empty() {
+        return Ok(ResolutionStart::Open(resolution));
+    }
+    apply_resolution(project, &resolution, tree, "git").map(ResolutionStart::Resolved)
+}
+
+fn merge_sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(Oid, Oid), Error> {
+    let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else {
+        let reason = format!("its branch {} is gone", lane.kind.branch);
+        return Err(ResolveError::LaneNotReady { lane: lane.name.clone(), reason }.into());
+    };
+    let base = project.repo.branch_tip(onto)?;
+    Ok((tip, base.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?))
+}
+
+fn is_clean_merge(project: &Project, (tip, base): (Oid, Oid)) -> Result<bool, Error> {
+    let scratch = project.store.layout().create_scratch()?;
+    let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
+    // The sides are in the order in which a landing merges.
+    Ok(!tree_merge::would_conflict(&project.repo, base, tip, scratch.path(), &temp_objects)?)
+}
+
+/// Clears a conflict that no longer exists, so that the lane can land.
+fn clear_ended_conflict(
+    op: &Operation<'_>,
+    lane: &LaneRecord,
+    record: &ConflictRecord,
+) -> Result<ResolvedConflict, Error> {
+    clear_conflict(op, &lane.name)?;
+    let (lane, onto) = (lane.name.clone(), record.onto.clone());
+    Ok(ResolvedConflict { lane, onto, commit: None, resolver: None, files: Vec::new() })
+}
+
+fn clear_conflict(op: &Operation<'_>, lane: &str) -> Result<(), Error> {
+    for step in conflict::removal_steps(op, lane)? {
+        drop(op.perform(step)?);
+    }
+    op.update_lane(lane, |record| {
+        record.state = LaneState::Done;
+        record.detail = None;
+    })?;
+    Ok(())
+}
+
+fn set_conflict_state(
+    op: &Operation<'_>,
+    lane: &LaneRecord,
+    conflict_record: &ConflictRecord,
+) -> Result<(), Error> {
+    op.update_lane(&lane.name, |record| {
+        record.state = LaneState::Conflict;
+        record.detail =
+            Some(format!("with {} in {}", conflict_record.onto, error::list_paths(&conflict_record.paths)));
+    })?;
+    Ok(())
+}
+
+/// Refuses if the lane's worktree could not be updated to a new tip.
+fn require_updatable(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
+    let refused =
+        |why: String| -> Error { ResolveError::LaneNotReady { lane: lane.name.clone(), reason: why }.into() };
+    update_blocker(project, lane)?.map_or(Ok(()), |reason| Err(refused(reason)))
+}
+
+fn update_blocker(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
+    let evidence = evidence::inspect_worktree(project, lane, &WorktreeList::read(&project.repo)?, None)?;
+    if evidence.is_folder_missing {
+        return Ok(Some("its folder is gone".to_owned()));
+    }
+    if let Some(reason) = evidence.broken_reason.or(evidence.registration_mismatch) {
+        return Ok(Some(reason));
+    }
+    if let Some((location, _)) = evidence.detached_work {
+        return Ok(Some(format!("its worktree is on {location}")));
+    }
+    if let Some(operation) = evidence.open_git_operation {
+        return Ok(Some(format!("a {operation} is under way in it")));
+    }
+    let dirty_paths = evidence.dirty_state.paths();
+    Ok((!dirty_paths.is_empty())
+        .then(|| format!("it has uncommitted work: {}", error::list_paths(&dirty_paths))))
+}
+
+/// Returns the tree of the resolution's worktree, and the reasons to refuse it.
+pub(crate) fn check_resolution(
+    project: &Project,
+    resolution: &ResolutionRecord,
+    allowance: &Allowance,
+    is_by_agent: bool,
+) -> Result<(Oid, Vec<String>), Error> {
+    let repo = &project.repo;
+    let refused = |why: &str| Ok((resolution.merged_tree, vec![why.to_owned()]));
+    if !repo.is_registered_worktree(&resolution.path) {
+        return refused("its worktree is gone");
+    }
+    let git_dir = repo.worktree_git_dir(&resolution.path)?;
+    if let Some(operation) = find_open_operation(&git_dir).filter(|other| other.command != "merge") {
+        return refused(&format!("a {} is under way there", operation.command));
+    }
+    let head = repo.head_commit(&resolution.path)?.unwrap_or(resolution.tip);
+    if head == resolution.tip && repo.merge_head(&resolution.path)? != Some(resolution.base) {
+        return refused("the merge was given up there, so that nothing tells what was decided");
+    }
+    if !repo.is_ancestor(resolution.tip, head)? {
+        return refused("what is checked out there does not build on the lane any more");
+    }
+    let worktree_contents = match LockedWorktree::lock(project, &resolution.path)?.write_worktree_tree() {
+        Ok(laid) => laid,
+        Err(lane::Error::Git(e)) if e.is_git_failure() => return refused(&e.to_string()),
+        Err(e) => return Err(e.into()),
+    };
+    let scratch = project.store.layout().create_scratch()?;
+    let reference = MergeReference::compute(repo, resolution, scratch.path())?;
+    let resolution_check = ResolutionCheck {
+        repo,
+        resolution,
+        reference: &reference,
+        allowance,
+        worktree_contents: &worktree_contents,
+        is_by_agent,
+    };
+    Ok((worktree_contents.tree, resolution_check.find_refusals()?))
+}
+
+/// Checks an open resolution and, if it is accepted, makes it the lane's new tip.
+///
+/// # Errors
+/// [`ResolveError::Refused`] with all reasons. Nothing was changed then.
+pub fn continue_resolution(
+    project: &Project,
+    name: &str,
+    allowance: &Allowance,
+) -> Result<ResolvedConflict, Error> {
+    let (lane, _lock) = project.lock_idle_lane(name)?;
+    let resolution = require_open_resolution(project, &lane.name)?;
+    let (tree, reasons) = check_resolution(project, &resolution, allowance, resolution.agent.is_some())?;
+    if !reasons.is_empty() {
+        return Err(ResolveError::Refused { lane: lane.name, dir: resolution.path, why: reasons }.into());
+    }
+    let resolver =
+        resolution.agent.as_ref().map_or_else(|| "hand".to_owned(), |agent| format!("hand, after {agent}"));
+    apply_resolution(project, &resolution, tree, &resolver)
+}
+
+pub(crate) fn require_open_resolution(project: &Project, lane: &str) -> Result<ResolutionRecord, Error> {
+    if let Some(resolution) = project.find_resolution(lane)? {
+        return Ok(resolution);
+    }
+    load_conflict(project, lane)?;
+    Err(ResolveError::NotOpen { lane: lane.to_owned() }.into())
+}
+
+/// Closes an open resolution without applying it; all its contents are saved.
+pub fn abort_resolution(
+    project: &Project,
+    name: &str,
+) -> Result<(ResolutionRecord, ClosedResolution), Error> {
+    let (lane, _lock) = project.lock_idle_lane(name)?;
+    let resolution = require_open_resolution(project, &lane.name)?;
+    let closed = close_resolution(project, &lane, &resolution)?;
+    Ok((resolution, closed))
+}
+
+pub(crate) fn close_resolution(
+    project: &Project,
+    lane: &LaneRecord,
+    resolution: &ResolutionRecord,
+) -> Result<ClosedResolution, Error> {
+    operate(project, "resolve", |op| {
+        let closed = resolve_worktree::close_resolution(op, resolution, &[])?;
+        if let Ok(record) = load_conflict(project, &lane.name) {
+            set_conflict_state(op, lane, &record)?;
+        }
+        Ok(closed)
+    })
+}
+
+/// Makes a tree the lane's new tip, as a merge of both sides. The caller holds the lane's run lock.
+pub(crate) fn apply_resolution(
+    project: &Project,
+    resolution: &ResolutionRecord,
+    tree: Oid,
+    resolver: &str,
+) -> Result<ResolvedConflict, Error> {
+    operate(project, "resolve", |op| {
+        let lane = project.lane(&resolution.lane)?;
+        let message = merge_message(&lane, resolution, resolver);
+        let commit = NewCommit { tree, parents: &[resolution.tip, resolution.base], message: &message };
+        let commit = commit.write(&project.repo, None)?;
+        op.set_reflog_message(format!("git-proq resolve: {} into {}", resolution.onto, lane.kind.branch));
+        let result = if let Some(reason) = update_blocker(project, &lane)? {
+            Err(reason)
+        } else {
+            let ref_move = RefMove::Branch(lane.kind.branch.clone());
+            op.transition(&lane.path, resolution.tip, commit, ref_move).map_err(|e| e.to_string())
+        };
+        if let Err(reason) = result {
+            let saved_ref = format!("refs/proq/saved/{}-{}", lane.name, new_id());
+            op.anchor(&saved_ref, commit)?;
+            return Err(ResolveError::NotApplied { lane: lane.name, reason, saved_ref }.into());
+        }
+        // This is git's own cache: the next merge of the same two sides reuses the resolution.
+        if let Err(e) = project.repo.record_resolution(&resolution.path) {
+            project.listener.warn(format!("rerere could not note the resolution: {e}"));
+        }
+        clear_conflict(op, &lane.name)?;
+        drop(resolve_worktree::close_resolution(op, resolution, &[commit])?);
+        let event_message = format!(
+            "the conflict of lane '{}' with {} is resolved by {resolver}",
+            lane.name, resolution.onto
+        );
+        let lane = LaneRecord { state: LaneState::Done, ..lane };
+        op.emit(log::EventName::MergeResolved, Some(&lane), event_message);
+        Ok(ResolvedConflict {
+            lane: lane.name,
+            onto: resolution.onto.clone(),
+            commit: Some(commit),
+            resolver: Some(resolver.to_owned()),
+            files: resolution.conflicted_paths(),
+        })
+    })
+}
+
+/// Returns the merge message: it lists the conflicts, as git's own does, and the resolver.
+fn merge_message(lane: &LaneRecord, resolution: &ResolutionRecord, resolver: &str) -> String {
+    let mut text = format!("Merge branch '{}' into {}\n", resolution.onto, lane.kind.branch);
+    if !resolution.paths.is_empty() {
+        text.push_str("\nConflicts:\n");
+        for path in &resolution.paths {
+            text.push_str(&format!("\t{}\n", path.path));
+        }
+    }
+    text.push_str(&format!("\nProq-Lane: {}\nProq-Resolved-By: {resolver}\n", lane.name));
+    text
+}

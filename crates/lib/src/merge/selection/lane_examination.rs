@@ -1,0 +1,148 @@
+//! Examination of a lane for a landing, and its refusal because of its state.
+
+use std::sync::atomic::AtomicBool;
+
+use proq_git::Oid;
+use proq_git::status::status_query;
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_store::base::record::Record;
+use proq_store::records::check::FailedCheckRecord;
+use proq_store::records::conflict::ConflictRecord;
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane_state::LaneState;
+
+use crate::lane::Project;
+use crate::lane::inspection::idle_lane::{IDLE_DETAIL, is_idle_with_work};
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::state::conflict_validity;
+use crate::lane::state::lane_state::effective_state;
+use crate::merge::Error;
+use crate::merge::types::options::LandingOptions;
+
+/// Examination of one requested lane: whether it may land, or why not.
+pub(crate) struct LaneExamination<'a, 'p> {
+    pub op: &'a Operation<'p>,
+    pub project: &'p Project,
+    pub options: &'a LandingOptions<'a>,
+    pub lane: LaneRecord,
+    /// Branch that the lane would land on.
+    pub onto: String,
+    pub worktrees: &'a WorktreeList,
+    /// Whether the lane's branch or worktree was missing or damaged. Another process may be removing or
+    /// restoring the lane.
+    pub(crate) was_incomplete: AtomicBool,
+}
+
+impl LaneExamination<'_, '_> {
+    /// Returns the reason why the lane's state forbids a landing; none if it does not.
+    pub(crate) fn state_refusal(&self) -> Result<Option<String>, Error> {
+        let lane = &self.lane;
+        let (state, detail) = effective_state(self.project, lane)?;
+        let suffix = detail.map(|d| format!(": {d}")).unwrap_or_default();
+        Ok(match state {
+            // This is a dry run: the lane is taken as it is now, while its agent continues.
+            state if state.is_busy() && self.options.would_stop() => None,
+            LaneState::Running if is_idle_with_work(self.project, lane)? => {
+                let hint = format!("; git proq merge {} --stop ends its session and lands it", lane.name);
+                let hint = if self.options.all { hint.as_str() } else { "" };
+                Some(format!("it is done, and {IDLE_DETAIL}{hint}"))
+            }
+            LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
+            LaneState::Orphaned => {
+                Some(format!("its agent lives on without a supervisor; git proq stop {} ends it", lane.name))
+            }
+            LaneState::Stopped if self.was_stopped_to_land() => {
+                let is_skipped = self.options.all && !self.has_commits()? && !self.has_uncommitted()?;
+                is_skipped.then(|| "it has no commits yet".into())
+            }
+            LaneState::Failed | LaneState::Stalled | LaneState::Stopped
+                if self.options.all || !self.options.force =>
+            {
+                Some(format!("it {}{suffix}; land it all the same by name with --force", past_tense(state)))
+            }
+            LaneState::NoChange => Some("it changed nothing".into()),
+            LaneState::Idle if self.options.all && !self.has_commits()? => {
+                Some("it has no commits yet".into())
+            }
+            LaneState::Conflict
+                if self.options.all && self.options.resolver.is_none() && self.has_same_conflict()? =>
+            {
+                Some("it conflicts, and neither it nor its base has moved since".into())
+            }
+            LaneState::CheckFailed if self.options.all && !self.is_failed_check_outdated()? => {
+                Some("its checks failed, and neither it nor its base has moved since".into())
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns hints for a lane that may not land because of its state.
+    pub fn hints(&self) -> Result<Vec<String>, Error> {
+        let (state, _) = effective_state(self.project, &self.lane)?;
+        let action = match is_idle_with_work(self.project, &self.lane)? {
+            true => "end its session and land it",
+            false => "stop it and land what it has committed",
+        };
+        let stop = format!("{action}: git proq merge {} --stop", self.lane.name);
+        Ok(state.is_busy().then_some(stop).into_iter().collect())
+    }
+
+    /// Returns whether `--stop` stopped the lane's agent for this landing, so that its stopped state is no
+    /// reason to refuse it.
+    fn was_stopped_to_land(&self) -> bool {
+        self.options.stop.is_some_and(|stopped| !self.options.all || stopped.contains(&self.lane.name))
+    }
+
+    fn has_uncommitted(&self) -> Result<bool, Error> {
+        let has_worktree = self.project.repo.is_registered_worktree(&self.lane.path);
+        Ok(has_worktree && !status_query::status(&self.project.repo, &self.lane.path, true)?.is_clean())
+    }
+
+    fn has_commits(&self) -> Result<bool, Error> {
+        let tip = self.project.repo.branch_tip(&self.lane.kind.branch)?;
+        Ok(tip.is_some_and(|tip| tip != self.lane.start))
+    }
+
+    /// Returns whether a merge would meet the same two sides as the recorded conflict.
+    fn has_same_conflict(&self) -> Result<bool, Error> {
+        let path = self.project.store.layout().conflict_record(&self.lane.name);
+        let Some(record) = ConflictRecord::load_if_exists(&path)? else { return Ok(false) };
+        Ok(self.onto == record.onto
+            && conflict_validity::is_conflict_current(self.project, &self.lane.kind.branch, &record)?)
+    }
+
+    /// Returns whether the failed check is outdated: the lane or its base has moved, or the command is no
+    /// longer one of the checks.
+    fn is_failed_check_outdated(&self) -> Result<bool, Error> {
+        let path = self.project.store.layout().failed_check_record(&self.lane.name);
+        let Some(record) = FailedCheckRecord::load_if_exists(&path)? else { return Ok(true) };
+        if record.task_lane.is_none() {
+            let base_commands = match self.options.no_checks {
+                true => Vec::new(),
+                false => self.project.landing_checks(&self.onto)?.commands,
+            };
+            if !base_commands
+                .iter()
+                .chain(self.options.extra_checks)
+                .any(|command| *command == record.command)
+            {
+                return Ok(true);
+            }
+        }
+        self.has_moved_since(record.lane_tip, record.base_tip, &record.onto)
+    }
+
+    fn has_moved_since(&self, tip: Oid, base: Oid, onto: &str) -> Result<bool, Error> {
+        let repo = &self.project.repo;
+        Ok(self.onto != onto
+            || repo.branch_tip(&self.lane.kind.branch)? != Some(tip)
+            || repo.branch_tip(&self.onto)? != Some(base))
+    }
+}
+
+fn past_tense(state: LaneState) -> &'static str {
+    match state {
+        LaneState::Stopped => "was stopped",
+        _ => "failed",
+    }
+}

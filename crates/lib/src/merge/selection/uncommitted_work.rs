@@ -1,0 +1,162 @@
+//! Uncommitted work of a lane that a landing examines. It is refused, committed, or left behind with a
+//! snapshot, as the setting `merge.uncommitted` requires.
+
+use std::path::Path;
+
+use proq_base::config::settings::Uncommitted;
+use proq_base::explain::{Explain, shell_quote_path};
+use proq_git::base::error;
+use proq_git::base::local_changes_hint::LocalChangesHint;
+use proq_git::status::special_files;
+use proq_git::status::worktree_status::WorktreeStatus;
+use proq_git::{Repo, RepoPath};
+use proq_store::records::lane::LaneRecord;
+
+use super::lane_examination::LaneExamination;
+use crate::lane;
+use crate::lane::context::head_ownership;
+use crate::lane::inspection::evidence::RemovalEvidence;
+use crate::merge::Error;
+use crate::merge::types::outcome::LaneOutcome;
+use crate::run::auto_merge;
+use crate::run::leftovers;
+use crate::run::leftovers::{commit_leftovers, leftovers_to_commit};
+
+impl LaneExamination<'_, '_> {
+    /// Handles uncommitted work as the setting `merge.uncommitted` requires. Returns whether a landing would
+    /// commit it, which a dry run does not.
+    pub(crate) fn apply_uncommitted_setting(
+        &self,
+        evidence: &RemovalEvidence,
+    ) -> Result<Result<bool, Box<LaneOutcome>>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let paths: Vec<RepoPath> = evidence.dirty_state.paths();
+        let names = error::list_paths(&paths);
+        let refused = |why: String, hints: Vec<String>| {
+            let outcome = LaneOutcome {
+                conflicted_files: paths.clone(),
+                hints,
+                ..LaneOutcome::refused(&lane.name, &self.onto, why)
+            };
+            Ok(Err(Box::new(outcome)))
+        };
+        let refused_by_error =
+            |e: lane::Error| refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect());
+        let is_committed = project.settings.uncommitted != Uncommitted::Snapshot;
+        if let Some(e) = project.repo.index_lock_error(&lane.path).filter(|_| is_committed) {
+            let hints = e.hints().iter().map(ToString::to_string).collect();
+            return refused(format!("it has uncommitted work: {names}; {e}"), hints);
+        }
+        if is_committed && let Some((why, hint)) = self.commit_refusal(&evidence.dirty_state)? {
+            return refused(format!("it has uncommitted work: {names}; {why}"), vec![hint]);
+        }
+        match project.settings.uncommitted {
+            Uncommitted::Commit if self.options.dry_run => {
+                match leftovers_to_commit(project, lane, self.options.allow_deletions) {
+                    Ok(paths) => Ok(Ok(!paths.is_empty())),
+                    Err(e) => refused_by_error(e),
+                }
+            }
+            Uncommitted::Snapshot if self.options.dry_run => Ok(Ok(false)),
+            Uncommitted::Refuse => refused(
+                format!("it has uncommitted work: {names}"),
+                commit_hints(&project.repo, lane, &evidence.dirty_state),
+            ),
+            // If this landing had been refused before, the landing has already committed what the lane's run
+            // left.
+            Uncommitted::Commit if self.options.is_automatic && lane.auto_merge_refusal.is_some() => refused(
+                format!("it has uncommitted work that may not be its agent's: {names}"),
+                vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
+            ),
+            Uncommitted::Commit => match self.commit_leftovers()? {
+                Ok(None) => Ok(Ok(false)),
+                Ok(Some(reason)) => refused(reason, Vec::new()),
+                Err(e) => refused_by_error(e),
+            },
+            Uncommitted::Snapshot => {
+                self.take_snapshot()?;
+                Ok(Ok(false))
+            }
+        }
+    }
+
+    /// Takes a snapshot of the lane's uncommitted work, which stays behind, and warns that it does.
+    fn take_snapshot(&self) -> Result<(), Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let head = project.repo.head_commit(&lane.path)?;
+        let reason = format!("uncommitted work of lane {} when it landed", lane.name);
+        let snapshot =
+            head.map(|h| self.op.take_snapshot(&lane.path, h, &reason, &[])).transpose()?.flatten();
+        if let Some(snap) = snapshot {
+            project.listener.warn(format!(
+                "uncommitted work of lane '{}' stays behind; it is kept: git stash apply {}",
+                lane.name,
+                snap.snapshot.commit.short()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Commits the lane's uncommitted work to its branch. Returns the reason if the branch could not follow a
+    /// detached HEAD.
+    fn commit_leftovers(&self) -> Result<Result<Option<String>, lane::Error>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let old_tip = project.repo.branch_tip(&lane.kind.branch)?;
+        let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
+        if let Err(e) = commit_leftovers(project, lane, &message, self.options.allow_deletions) {
+            return Ok(Err(e));
+        }
+        if let Some(reason) = head_ownership::move_branch_to_head(project, lane)? {
+            return Ok(Ok(Some(reason)));
+        }
+        let new_tip = project.repo.branch_tip(&lane.kind.branch)?;
+        if let (true, Some(before), Some(after)) = (self.options.is_automatic, old_tip, new_tip) {
+            auto_merge::advance_run_tip(project, lane, before, after)?;
+        }
+        Ok(Ok(None))
+    }
+
+    /// Returns why uncommitted work must not be committed where it is, and a hint. A commit on another branch
+    /// would land nothing of the lane, and a commit on its base would be there without a check. For an
+    /// embedded repository git would only commit a link to its commit.
+    fn commit_refusal(&self, status: &WorktreeStatus) -> Result<Option<(String, String)>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        if let Some(embedded) = status.entries.iter().find(|entry| entry.nested) {
+            let command = leftovers::move_nested_repo_command(project, lane, &embedded.path, self.worktrees);
+            let reason = format!("{} is a repository of its own", embedded.path);
+            return Ok(Some((reason, format!("move it out of the lane first: {command}"))));
+        }
+        let is_committed = project.settings.uncommitted == Uncommitted::Commit;
+        let other_branch =
+            head_ownership::find_off_branch(project, lane)?.filter(|off| !(is_committed && off.can_commit));
+        Ok(other_branch.map(|off| {
+            let reason = format!("its worktree is on {}, not on {}", off.location, lane.kind.branch);
+            (reason, format!("bring it back to its branch first: {}", off.return_command))
+        }))
+    }
+}
+
+/// Returns the hints for a lane with uncommitted work. `git add -A` adds nothing that is inside of a
+/// submodule, so each submodule gets its own command.
+fn commit_hints(repo: &Repo, lane: &LaneRecord, status: &WorktreeStatus) -> Vec<String> {
+    if let Some(first) = special_files::unreadable_paths(&lane.path, &status.paths()).first() {
+        return vec![format!(
+            "make it readable for you first: chmod u+r {}",
+            shell_quote_path(&first.to_fs_path(&lane.path))
+        )];
+    }
+    let sparse_flag = if repo.has_sparse_patterns(&lane.path) { " --sparse" } else { "" };
+    let commit_command =
+        |dir: &Path| format!("git -C {0} add -A{sparse_flag} && git -C {0} commit", shell_quote_path(dir));
+    let lane_commit = commit_command(&lane.path);
+    if let LocalChangesHint::StashInSubmodules(submodules) =
+        LocalChangesHint::detect(repo, &lane.path, &status.paths())
+    {
+        let commands: Vec<String> =
+            submodules.iter().map(|path| commit_command(&path.to_fs_path(&lane.path))).collect();
+        return vec![format!("commit it there: {} && {lane_commit}", commands.join(" && "))];
+    }
+    let merge_hint =
+        format!("or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}", lane.name);
+    vec![format!("commit it there: {lane_commit}"), merge_hint]
+}

@@ -1,0 +1,280 @@
+//! Application of one lane on top of a stack: as a merge, commit by commit, or as one commit.
+
+use std::path::Path;
+
+use proq_base::explain::Explain;
+use proq_git::Oid;
+use proq_git::base::error;
+use proq_git::history::commit::NewCommit;
+use proq_git::merge::pick;
+use proq_git::merge::pick::PickOutcome;
+use proq_git::merge::tree_merge;
+use proq_git::merge::tree_merge::TreeMergeOutcome;
+use proq_git::merge::uncommitted;
+use proq_git::merge::uncommitted::UncommittedWorktree;
+use proq_git::repository::objects::TempObjectStore;
+use proq_store::records::lane::MergeStrategy;
+
+use super::commit_hooks;
+use super::commit_hooks::PreMergeCommitHook;
+use super::{git_options, message};
+use crate::lane::Project;
+use crate::merge::Error;
+use crate::merge::types::candidate::{Candidate, PendingCommit};
+
+/// Context of building a stack: repository, base, strategy and temporary storage.
+#[derive(Clone, Copy)]
+pub struct StackContext<'a> {
+    /// Repository, store and settings of the lanes in the stack.
+    pub project: &'a Project,
+    /// Branch that the lanes would land on.
+    pub onto: &'a str,
+    /// Strategy by which the lanes land.
+    pub strategy: MergeStrategy,
+    /// Whether the repository's hooks that can refuse a commit are run.
+    pub(crate) run_hooks: bool,
+    /// Whether each lane's tip needs a good signature.
+    pub(crate) verify_signatures: bool,
+    /// The repository's hook that inspects each merge.
+    pub(crate) merge_hook: &'a PreMergeCommitHook,
+    /// Folder for temporary files.
+    pub scratch: &'a Path,
+    /// Store for new objects; none to write them to the repository.
+    pub temp_objects: Option<&'a TempObjectStore>,
+}
+
+/// Outcome of applying a lane to a stack.
+#[derive(Debug)]
+pub(crate) enum ApplyOutcome {
+    /// The lane lands with this commit; the second id is its tree.
+    Applied(Oid, Oid),
+    /// The stack already contains all changes of the lane.
+    AlreadyApplied,
+    /// The merge has conflicts.
+    Conflict(TreeMergeOutcome),
+    /// The lane cannot be applied with this strategy or these commits: reason and hints for the user.
+    Refused(String, Vec<String>),
+    /// A hook of the repository refused; it may accept later: reason and hints.
+    Vetoed(String, Vec<String>),
+}
+
+/// Applies a lane on top of `ours`, the stack's topmost commit and its tree.
+pub(crate) fn apply_lane(
+    context: StackContext<'_>,
+    ours: (Oid, Oid),
+    candidate: &Candidate,
+) -> Result<ApplyOutcome, Error> {
+    let repo = &context.project.repo;
+    if context.verify_signatures
+        && let Some(reason) = repo.signature_problem(candidate.tip)?
+    {
+        return Ok(ApplyOutcome::Refused(reason, git_options::missing_signature_hints(&candidate.lane)));
+    }
+    if let (Some(pending), Some(temp_objects)) = (&candidate.pending_commit, context.temp_objects) {
+        return apply_with_uncommitted(context, ours, candidate, pending, temp_objects);
+    }
+    let part_start = separate_part_start(context, ours.0, candidate)?;
+    let merged = match part_start {
+        None => tree_merge::merge_commits(repo, ours.0, candidate.tip, context.scratch, context.temp_objects),
+        Some(start) => {
+            let trees = (repo.tree_of(start)?, ours.1, repo.tree_of(candidate.tip)?);
+            tree_merge::merge_trees(repo, trees, context.scratch, context.temp_objects)
+        }
+    };
+    let merged = match merged {
+        Ok(merged) => merged,
+        // A merge that git refuses concerns only this lane; the others continue.
+        Err(e) if e.is_git_failure() => {
+            return Ok(ApplyOutcome::Refused(
+                e.to_string(),
+                e.hints().iter().map(ToString::to_string).collect(),
+            ));
+        }
+        Err(e) => return Err(e.into()),
+    };
+    if !merged.is_clean {
+        return Ok(ApplyOutcome::Conflict(merged));
+    }
+    if merged.tree == ours.1 {
+        return Ok(ApplyOutcome::AlreadyApplied);
+    }
+    apply_by_strategy(context, ours, candidate, part_start, merged.tree)
+}
+
+/// Applies a lane whose merge is clean, as the strategy requires. `part_start` is the start of a part of the
+/// lane if only the part's own commits land. `merged_tree` is the tree of the merge.
+fn apply_by_strategy(
+    context: StackContext<'_>,
+    ours: (Oid, Oid),
+    candidate: &Candidate,
+    part_start: Option<Oid>,
+    merged_tree: Oid,
+) -> Result<ApplyOutcome, Error> {
+    let since = part_start.unwrap_or(ours.0);
+    let rebase_or_squash = || match apply_rebased(context, ours, candidate, part_start)? {
+        ApplyOutcome::Refused(..) => apply_squashed(context, ours.0, candidate, since, merged_tree),
+        outcome => Ok(outcome),
+    };
+    match context.strategy {
+        // A merge commit would record that the commits below the part have landed too.
+        MergeStrategy::Merge if part_start.is_some() => rebase_or_squash(),
+        // A resolved conflict is a merge, which a rebase cannot take, and no user is present to choose
+        // another strategy.
+        MergeStrategy::Rebase if candidate.part.is_some() => rebase_or_squash(),
+        MergeStrategy::Merge => {
+            let hook_result = if context.run_hooks && context.temp_objects.is_none() {
+                context.merge_hook.run(context.project, ours, candidate, merged_tree)?
+            } else {
+                Ok(merged_tree)
+            };
+            let tree = match hook_result {
+                Ok(tree) => tree,
+                Err(reason) => {
+                    return Ok(ApplyOutcome::Vetoed(reason, vec![commit_hooks::NO_VERIFY_HINT.into()]));
+                }
+            };
+            let text = message::merge_message(&candidate.lane);
+            apply_commit(context, tree, &[ours.0, candidate.tip], &text, "merge")
+        }
+        MergeStrategy::Squash => apply_squashed(context, ours.0, candidate, since, merged_tree),
+        MergeStrategy::Rebase => apply_rebased(context, ours, candidate, None),
+    }
+}
+
+/// Applies a lane including the uncommitted work that a landing would commit first, without committing it to
+/// the lane.
+fn apply_with_uncommitted(
+    context: StackContext<'_>,
+    ours: (Oid, Oid),
+    candidate: &Candidate,
+    pending: &PendingCommit,
+    temp_objects: &TempObjectStore,
+) -> Result<ApplyOutcome, Error> {
+    let (repo, dir) = (&context.project.repo, &candidate.lane.path);
+    let worktree = UncommittedWorktree { dir, git_dir: repo.worktree_git_dir(dir)?, status: &pending.status };
+    let theirs =
+        uncommitted::write_uncommitted_trees(repo, temp_objects, context.scratch, &[worktree]).remove(0)?;
+    let trees = (repo.tree_of(pending.ancestor)?, ours.1, theirs);
+    let merged = tree_merge::merge_trees(repo, trees, context.scratch, Some(temp_objects))?;
+    if !merged.is_clean {
+        return Ok(ApplyOutcome::Conflict(merged));
+    }
+    if merged.tree == ours.1 {
+        return Ok(ApplyOutcome::AlreadyApplied);
+    }
+    let parents = [ours.0, candidate.tip];
+    let parents = if context.strategy == MergeStrategy::Merge { &parents[..] } else { &parents[..1] };
+    apply_commit(context, merged.tree, parents, &message::merge_message(&candidate.lane), "merge")
+}
+
+/// Returns the commit that the candidate's part of a lane starts after, if the stack below does not contain
+/// it. Only the part's own commits land then.
+fn separate_part_start(
+    context: StackContext<'_>,
+    ours: Oid,
+    candidate: &Candidate,
+) -> Result<Option<Oid>, Error> {
+    let Some(part) = &candidate.part else { return Ok(None) };
+    let is_below = context.project.repo.is_ancestor_in_store(part.start, ours, context.temp_objects)?;
+    Ok((!is_below).then_some(part.start))
+}
+
+/// Applies all commits of the lane after `since` as one commit with the given tree.
+fn apply_squashed(
+    context: StackContext<'_>,
+    ours: Oid,
+    candidate: &Candidate,
+    since: Oid,
+    tree: Oid,
+) -> Result<ApplyOutcome, Error> {
+    let repo = &context.project.repo;
+    let commits = repo.commits_since(since, candidate.tip, context.temp_objects)?;
+    let text = message::squash_message(repo, &candidate.lane, &commits)?;
+    apply_commit(context, tree, &[ours], &text, "squash")
+}
+
+/// Creates one commit; the repository's hooks may change its message or refuse it.
+fn apply_commit(
+    context: StackContext<'_>,
+    tree: Oid,
+    parents: &[Oid],
+    text: &str,
+    kind: &str,
+) -> Result<ApplyOutcome, Error> {
+    let repo = &context.project.repo;
+    let hook_result = if context.temp_objects.is_some() {
+        Ok(text.to_owned())
+    } else {
+        commit_hooks::run_message_hooks(repo, context.scratch, text, kind, context.run_hooks)?
+    };
+    let text = match hook_result {
+        Ok(text) => text,
+        Err(refusal) => return Ok(ApplyOutcome::Vetoed(refusal.reason, vec![refusal.hint])),
+    };
+    let new_commit = NewCommit { tree, parents, message: &text };
+    Ok(ApplyOutcome::Applied(new_commit.write(repo, context.temp_objects)?, tree))
+}
+
+/// Applies the lane's own commits one after the other, from `part_start` on if given. Commits that become
+/// empty are dropped.
+fn apply_rebased(
+    context: StackContext<'_>,
+    ours: (Oid, Oid),
+    candidate: &Candidate,
+    part_start: Option<Oid>,
+) -> Result<ApplyOutcome, Error> {
+    let repo = &context.project.repo;
+    let lane_commits =
+        repo.commits_since(part_start.unwrap_or(ours.0), candidate.tip, context.temp_objects)?;
+    // A lane with a merge is not a linear continuation of the base, even if the base is an ancestor of its
+    // tip.
+    let is_linear = lane_commits.iter().all(|lane_commit| lane_commit.parents.len() == 1);
+    if part_start.is_none()
+        && is_linear
+        && repo.is_ancestor_in_store(ours.0, candidate.tip, context.temp_objects)?
+    {
+        return Ok(ApplyOutcome::Applied(candidate.tip, repo.tree_of(candidate.tip)?));
+    }
+    let strategy_hints = || {
+        let lane = &candidate.lane.name;
+        vec![
+            format!("land all of it as one commit: git proq merge --strategy squash {lane}"),
+            format!("or with a merge commit: git proq merge --strategy merge {lane}"),
+        ]
+    };
+    let mut steps = Vec::new();
+    for lane_commit in lane_commits {
+        let id = lane_commit.id.short();
+        let reason = match lane_commit.parents[..] {
+            [parent] => {
+                steps.push((parent, lane_commit.id));
+                continue;
+            }
+            [] => format!("its commit {id} begins a history of its own, which a rebase would lose"),
+            _ => format!("it has a merge commit ({id}), which a rebase would lose"),
+        };
+        return Ok(ApplyOutcome::Refused(reason, strategy_hints()));
+    }
+    let mut top = ours;
+    for (parent, source) in steps {
+        proq_base::interrupt::check()?;
+        match pick::pick(repo, (parent, source), top, context.scratch, context.temp_objects)? {
+            PickOutcome::Commit(commit, tree) => top = (commit, tree),
+            PickOutcome::Empty => {}
+            PickOutcome::Conflict(paths) => {
+                let reason = format!(
+                    "its commit {} conflicts in {} when it is put on top of {}, though all of it together does not",
+                    commit_label(context, source)?,
+                    error::list_paths(&paths),
+                    context.onto
+                );
+                return Ok(ApplyOutcome::Refused(reason, strategy_hints()));
+            }
+        }
+    }
+    Ok(if top == ours { ApplyOutcome::AlreadyApplied } else { ApplyOutcome::Applied(top.0, top.1) })
+}
+
+fn commit_label(context: StackContext<'_>, commit: Oid) -> Result<String, Error> {
+    Ok(format!("{} ({})", commit.short(), context.project.repo.commit_subject(commit)?))
+}

@@ -1,0 +1,136 @@
+//! The repository's git hooks that may change or refuse the tree or the message of a commit that lands. They
+//! are run as git would run them.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use proq_git::history::commit::NewCommit;
+use proq_git::hooks::hook::run_hook;
+use proq_git::{Oid, Repo};
+
+use crate::lane::Project;
+use crate::merge::Error;
+use crate::merge::checks::check_worktree::HeldWorktree;
+use crate::merge::types::candidate::Candidate;
+
+/// Tree that a hook leaves of a merge, or the reason why it refuses the merge.
+type MergeHookResult = Result<Oid, String>;
+
+/// The repository's `pre-merge-commit` hook. Results are cached by merge, because a lane may be stacked more
+/// than once.
+#[derive(Debug, Default)]
+pub(crate) struct PreMergeCommitHook {
+    folder: OnceCell<Option<PathBuf>>,
+    worktree: RefCell<Option<HeldWorktree>>,
+    results: RefCell<HashMap<(Oid, Oid, Oid), MergeHookResult>>,
+}
+
+impl PreMergeCommitHook {
+    /// Runs the repository's `pre-merge-commit` hook on the merge of a lane, and returns the tree to commit:
+    /// the hook may change the staged files. The inner error is the reason of a refusal. Git runs the hook in
+    /// the worktree that contains the merge. No checkout has been touched yet, so the hook runs in a separate
+    /// worktree that no other process uses.
+    pub fn run(
+        &self,
+        project: &Project,
+        ours: (Oid, Oid),
+        candidate: &Candidate,
+        merged: Oid,
+    ) -> Result<MergeHookResult, Error> {
+        let repo = &project.repo;
+        if self.folder.get().is_none() {
+            let hooks_folder = repo.pre_merge_hook_folder()?;
+            self.folder.get_or_init(|| hooks_folder);
+        }
+        let Some(Some(folder)) = self.folder.get() else { return Ok(Ok(merged)) };
+        let key = (ours.1, merged, candidate.tip);
+        if let Some(known) = self.results.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let mut worktree = self.worktree.borrow_mut();
+        let worktree = match &mut *worktree {
+            Some(place) => place,
+            none => none.insert(HeldWorktree::acquire_for_hooks(project)?),
+        };
+        let parents = [ours.0, candidate.tip];
+        let staged_merge = NewCommit { tree: merged, parents: &parents, message: "git-proq: before a merge" };
+        worktree.check_out(project, staged_merge.write_as_proq(repo, None)?)?;
+        repo.detach_head(&worktree.dir, ours.0)?;
+        let outcome =
+            repo.run_pre_merge_hook(&worktree.dir, folder, (candidate.tip, &candidate.lane.kind.branch));
+        let is_intact = worktree.is_intact(project);
+        if is_intact {
+            worktree.detach_head(project, ours.0)?;
+        }
+        let result = match outcome {
+            _ if !is_intact => {
+                Err("the repository's pre-merge-commit hook left no worktree where it ran".to_owned())
+            }
+            Ok(tree) => Ok(tree),
+            Err(e) if e.is_git_failure() => {
+                Err(format!("the repository's pre-merge-commit hook refused it: {e}"))
+            }
+            Err(e) => return Err(e.into()),
+        };
+        self.results.borrow_mut().insert(key, result.clone());
+        Ok(result)
+    }
+}
+
+/// Name of the hook that `--no-verify` skips.
+const COMMIT_MSG: &str = "commit-msg";
+
+/// Hint for landing without a hook that git's own flag skips.
+pub(crate) const NO_VERIFY_HINT: &str = "to land it without that hook: --no-verify";
+
+/// Refusal of a lane by a hook.
+pub(crate) struct HookRefusal {
+    /// Reason of the refusal.
+    pub reason: String,
+    /// Hint for landing without the hook.
+    pub hint: String,
+}
+
+impl HookRefusal {
+    fn from_hook(hook: &str, action: &str) -> HookRefusal {
+        let hint = match hook {
+            COMMIT_MSG => NO_VERIFY_HINT,
+            // No flag skips this hook alone.
+            _ => "to land it without any hook: git -c core.hooksPath=/dev/null proq merge …",
+        };
+        HookRefusal { reason: format!("the repository's {hook} hook {action}"), hint: hint.to_owned() }
+    }
+}
+
+/// Runs the repository's `prepare-commit-msg` and `commit-msg` hooks, and returns the message that they
+/// leave, or a refusal. `kind` is the message source that git passes to them: `merge` or `squash`. Without
+/// `may_refuse`, `commit-msg` is skipped. `scratch` is a folder for the message.
+pub(crate) fn run_message_hooks(
+    repo: &Repo,
+    scratch: &Path,
+    text: &str,
+    kind: &str,
+    may_refuse: bool,
+) -> Result<Result<String, HookRefusal>, Error> {
+    let file = scratch.join("MERGE_MSG");
+    let path = file.to_string_lossy().into_owned();
+    let all_calls: &[(&str, &[&str])] = &[("prepare-commit-msg", &[&path, kind]), (COMMIT_MSG, &[&path])];
+    let hook_calls = if may_refuse { all_calls } else { &all_calls[..1] };
+    if !hook_calls.iter().any(|(name, _)| repo.may_have_hook(repo.command_dir(), name)) {
+        return Ok(Ok(text.to_owned()));
+    }
+    let io = |what, e| proq_git::Error::io(what, &file)(e);
+    std::fs::write(&file, text).map_err(|e| io("write", e))?;
+    let mut text = text.to_owned();
+    for (name, args) in hook_calls {
+        if let Err(e) = run_hook(repo, repo.command_dir(), name, args) {
+            return Ok(Err(HookRefusal::from_hook(name, &format!("refused it: {e}"))));
+        }
+        text = proq_base::regular_file::read_store_text(&file).map_err(|e| io("read", e))?;
+        if text.trim().is_empty() {
+            return Ok(Err(HookRefusal::from_hook(name, "left its message empty")));
+        }
+    }
+    Ok(Ok(text))
+}

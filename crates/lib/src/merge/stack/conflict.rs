@@ -1,0 +1,94 @@
+//! Capture of a conflict: a record for users and tools, and a ref that keeps its objects. The base stays
+//! untouched.
+
+use proq_git::base::error;
+use proq_git::history::commit::NewCommit;
+use proq_store::base::clock::now;
+use proq_store::base::record::Record;
+use proq_store::records::conflict::{ConflictRecord, ConflictStage};
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::step::Step;
+
+use super::lane_stack::{Conflict, Stack};
+use crate::event::log;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::merge::Error;
+
+/// Returns the steps that save the conflict of one lane and put the lane in state `conflict`, and emits the
+/// event.
+pub(crate) fn capture_steps(
+    op: &Operation<'_>,
+    stack: &Stack,
+    conflict: &Conflict,
+) -> Result<Vec<Step>, Error> {
+    let project = op.project;
+    let lane = &conflict.candidate.lane;
+    let repo = &project.repo;
+    let path = project.store.layout().conflict_record(&lane.name);
+    let previous = ConflictRecord::load_if_exists(&path)?;
+    let new_commit = NewCommit {
+        tree: conflict.merged.tree,
+        parents: &[conflict.ours, conflict.candidate.tip],
+        message: &format!("git-proq: conflict of lane {} with {}", lane.name, stack.onto),
+    };
+    let conflict_commit = new_commit.write_as_proq(repo, None)?;
+    let stages = conflict.merged.stages.iter().map(|stage| ConflictStage {
+        path: stage.path.clone(),
+        stage: stage.number,
+        mode: format!("{:06o}", stage.side.mode),
+        oid: stage.side.oid,
+    });
+    let record = ConflictRecord {
+        lane: lane.name.clone(),
+        onto: stack.onto.clone(),
+        ours: conflict.ours,
+        // Tip of the base once this step is performed.
+        base_tip: stack.tip(),
+        theirs: conflict.candidate.tip,
+        tree: conflict.merged.tree,
+        at: now(),
+        attempts: previous.map_or(0, |b| b.attempts) + 1,
+        paths: conflict.merged.conflicted_paths(),
+        messages: conflict.merged.messages.clone(),
+        stages: stages.collect(),
+    };
+    let detail = format!("with {} in {}", stack.onto, error::list_paths(&record.paths));
+    let (message, state) = (format!("lane '{}' conflicts {detail}", lane.name), LaneState::Conflict);
+    let conflict_ref = ref_name(&lane.name);
+    let old_commit = repo.ref_tip(&conflict_ref)?;
+    let mut steps = Vec::new();
+    if let Some(old) = old_commit.filter(|old| *old != conflict_commit) {
+        op.retain_commit(old)?;
+    }
+    if old_commit != Some(conflict_commit) {
+        steps.push(Step::MoveRef { name: conflict_ref, old: old_commit, new: Some(conflict_commit) });
+    }
+    steps.push(op.record_step(&path, Some(record.to_toml(&path)?))?);
+    steps.extend(op.lane_record_step(&lane.name, |record| {
+        record.state = state;
+        record.detail = Some(detail);
+    })?);
+    let lane = LaneRecord { state, ..lane.clone() };
+    op.emit(log::EventName::MergeConflict, Some(&lane), message);
+    Ok(steps)
+}
+
+/// Returns the steps that remove the conflict record and the conflict ref of a lane that landed.
+pub(crate) fn removal_steps(op: &Operation<'_>, lane: &str) -> Result<Vec<Step>, Error> {
+    let mut steps = Vec::new();
+    let name = ref_name(lane);
+    if let Some(old) = op.project.repo.ref_tip(&name)? {
+        op.retain_commit(old)?;
+        steps.push(Step::MoveRef { name, old: Some(old), new: None });
+    }
+    let path = op.project.store.layout().conflict_record(lane);
+    if path.exists() {
+        steps.push(op.record_step(&path, None)?);
+    }
+    Ok(steps)
+}
+
+fn ref_name(lane: &str) -> String {
+    format!("refs/proq/conflict/{lane}")
+}

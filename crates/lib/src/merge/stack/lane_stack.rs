@@ -1,0 +1,109 @@
+//! Stack of lanes on a base, built in memory. Lanes are applied one after the other without a checkout, and
+//! conflicting lanes are left out.
+
+use std::collections::BTreeSet;
+
+use proq_git::Oid;
+use proq_git::merge::tree_merge::TreeMergeOutcome;
+use proq_store::records::lane::MergeStrategy;
+
+use super::apply;
+use super::apply::{ApplyOutcome, StackContext};
+use crate::merge::Error;
+use crate::merge::types::candidate::Candidate;
+use crate::merge::types::outcome::{LaneOutcome, Verdict};
+
+/// Lane that was applied to the stack.
+#[derive(Debug, Clone)]
+pub(crate) struct AppliedLane {
+    /// Lane with the tip that was applied.
+    pub candidate: Candidate,
+    /// Topmost commit of the stack once the lane is applied; it contains all of the lane.
+    pub commit: Oid,
+    /// Tree of the commit.
+    pub tree: Oid,
+}
+
+/// Lane that conflicts with the stack below it.
+#[derive(Debug, Clone)]
+pub struct Conflict {
+    /// Lane with the tip that was applied.
+    pub candidate: Candidate,
+    /// Commit that the lane was merged into.
+    pub ours: Oid,
+    /// Merge with its conflicts.
+    pub merged: TreeMergeOutcome,
+}
+
+/// Lanes on top of a base, in memory.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    /// Branch that the lanes land on.
+    pub onto: String,
+    /// Strategy by which the lanes land.
+    pub strategy: MergeStrategy,
+    /// Tip of the branch when the stack was built.
+    pub base: Oid,
+    /// Applied lanes, bottom first.
+    pub(crate) applied_lanes: Vec<AppliedLane>,
+    /// Lanes that conflict with the stack and were left out of it.
+    pub conflicts: Vec<Conflict>,
+    /// Outcomes of lanes that are neither applied nor in conflict: already landed or refused.
+    pub(crate) decided: Vec<LaneOutcome>,
+}
+
+impl Stack {
+    /// Returns the topmost commit of the stack; the base if no lane is applied.
+    pub fn tip(&self) -> Oid {
+        self.applied_lanes.last().map_or(self.base, |step| step.commit)
+    }
+
+    /// Applies the candidates, one after the other, on top of `base`. A part whose required parts are missing
+    /// is left out.
+    pub fn build(context: StackContext<'_>, base: Oid, candidates: &[Candidate]) -> Result<Stack, Error> {
+        let onto = context.onto;
+        let mut stack = Stack {
+            onto: onto.to_owned(),
+            strategy: context.strategy,
+            base,
+            applied_lanes: Vec::new(),
+            conflicts: Vec::new(),
+            decided: Vec::new(),
+        };
+        let mut tree = context.project.repo.tree_of(base)?;
+        let mut included_parts = BTreeSet::new();
+        for candidate in candidates {
+            proq_base::interrupt::check()?;
+            if candidate
+                .part
+                .as_ref()
+                .is_some_and(|part| part.required_parts.iter().any(|key| !included_parts.contains(key)))
+            {
+                continue;
+            }
+            let (ours, candidate, part) = (stack.tip(), candidate.clone(), candidate.part_key());
+            match apply::apply_lane(context, (ours, tree), &candidate)? {
+                ApplyOutcome::Applied(commit, new_tree) => {
+                    tree = new_tree;
+                    included_parts.extend(part);
+                    stack.applied_lanes.push(AppliedLane { candidate, commit, tree });
+                }
+                ApplyOutcome::AlreadyApplied => {
+                    included_parts.extend(part);
+                    let outcome = LaneOutcome::new(&candidate.lane.name, onto, Verdict::AlreadyLanded);
+                    stack.decided.push(LaneOutcome { part_key: part, ..outcome });
+                }
+                ApplyOutcome::Conflict(merged) => stack.conflicts.push(Conflict { candidate, ours, merged }),
+                ApplyOutcome::Refused(reason, hints) => {
+                    let outcome = LaneOutcome::refused(&candidate.lane.name, onto, reason);
+                    stack.decided.push(LaneOutcome { hints, is_permanent: true, part_key: part, ..outcome });
+                }
+                ApplyOutcome::Vetoed(reason, hints) => {
+                    let outcome = LaneOutcome::refused(&candidate.lane.name, onto, reason);
+                    stack.decided.push(LaneOutcome { hints, part_key: part, ..outcome });
+                }
+            }
+        }
+        Ok(stack)
+    }
+}

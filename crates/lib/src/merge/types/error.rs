@@ -1,0 +1,268 @@
+//! Errors of landings, with hints and exit codes.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use proq_base::explain::{Exit, Explain, shell_quote_path};
+use proq_base::interrupt::Interrupted;
+use proq_base::process;
+use proq_git as git;
+use proq_git::Oid;
+use proq_git::base::error_hints;
+use proq_store as store;
+
+use super::resolve_error::ResolveError;
+use crate::agent;
+use crate::lane;
+use crate::preview;
+
+/// Error of a landing.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The base, a lane or its worktree changed during every attempt.
+    #[error(
+        "'{base}' could not be moved in {attempts} tries: it, a lane or its worktree kept changing{}; nothing was moved",
+        last.as_ref().map_or_else(String::new, |why| format!(", or is locked ({why})"))
+    )]
+    BaseKeptMoving {
+        /// Branch that could not be moved.
+        base: String,
+        /// Number of attempts.
+        attempts: u32,
+        /// Last message of git, if git refused.
+        last: Option<String>,
+    },
+    /// A worktree is in the middle of a git operation that will move the base.
+    #[error("a {operation} of '{base}' is under way in {worktree}; nothing was moved")]
+    OperationInProgress {
+        /// Branch that the lanes would have landed on.
+        base: String,
+        /// Operation in progress.
+        operation: &'static str,
+        /// Worktree with the operation.
+        worktree: String,
+    },
+    /// The worktree of a lane has the base checked out, and its local changes are in the way.
+    #[error("lane '{lane}' has '{onto}' checked out: {reason}")]
+    LaneOnBase {
+        /// Lane whose worktree is on the base.
+        lane: String,
+        /// Branch that the lanes would have landed on.
+        onto: String,
+        /// Description of the local changes.
+        reason: String,
+        /// Command that switches the lane's worktree back to its own branch.
+        switch_command: String,
+    },
+    /// The base has an option in `branch.<name>.mergeOptions` that a landing does not support.
+    #[error("branch.{base}.mergeOptions has {option}, which a landing does not take; nothing was moved")]
+    MergeOption {
+        /// Branch with the option.
+        base: String,
+        /// Unsupported option.
+        option: String,
+    },
+    /// The tip of a landed lane is not on its base.
+    #[error("lane '{lane}' was landed but its tip is not on '{base}'; it was kept")]
+    LandingLost {
+        /// Lane that landed.
+        lane: String,
+        /// Branch that it landed on.
+        base: String,
+    },
+    /// The repository's check commands are not approved.
+    #[error("{} wants lanes checked with commands that you have not approved: {}; nothing was moved", path.display(), commands.join("; "))]
+    UnapprovedChecks {
+        /// Settings file.
+        path: PathBuf,
+        /// Command lines.
+        commands: Vec<String>,
+        /// Branch that the commands check.
+        base: String,
+    },
+    /// A check times out on the base itself, so its result does not depend on a lane.
+    #[error(
+        "cannot check lanes on '{base}': `{command}` timed out after {seconds} s on the base itself; nothing was moved"
+    )]
+    CheckTimedOut {
+        /// Command line.
+        command: String,
+        /// Branch that was checked.
+        base: String,
+        /// Time limit of a check in seconds.
+        seconds: u64,
+        /// Lanes that would have landed.
+        lanes: Vec<String>,
+    },
+    /// The repository's conflict agent is not approved.
+    #[error("{} wants '{agent}' sent at conflicts, which you have not approved; nothing was moved", path.display())]
+    UnapprovedAgent {
+        /// Settings file.
+        path: PathBuf,
+        /// Agent that the settings name.
+        agent: String,
+    },
+    /// No home folder exists for the check worktrees.
+    #[error("there is no home folder to keep the worktrees for checks in; nothing was moved")]
+    NoHomeDir,
+    /// The folder for check worktrees is inside the repository, so that checks would find its files.
+    #[error("verify.location {} lies inside the repository; checks would find its files there; nothing was moved", dir.display())]
+    CheckDirInsideRepo {
+        /// Folder of the setting `verify.location`.
+        dir: PathBuf,
+    },
+    /// The folder for check worktrees contains something else.
+    #[error("{} was not made by git-proq for this repository; it was left as it is, and nothing was moved", dir.display())]
+    ForeignCheckDir {
+        /// Folder that git-proq did not create for this repository.
+        dir: PathBuf,
+    },
+    /// A check worktree could not be set to a commit.
+    #[error("{} could not be brought to {}; nothing was moved", dir.display(), commit.short())]
+    CheckoutFailed {
+        /// Check worktree.
+        dir: PathBuf,
+        /// Commit to check.
+        commit: Oid,
+    },
+    /// A check removed the worktree that it ran in, or the link file that makes it a worktree.
+    #[error("the worktree of the checks was gone, or no worktree any more, after they ran: {}; nothing was moved", dir.display())]
+    CheckWorktreeGone {
+        /// Check worktree.
+        dir: PathBuf,
+        /// Lanes that were checked.
+        lanes: Vec<String>,
+    },
+    /// Error of a child process.
+    #[error(transparent)]
+    Process(#[from] process::Error),
+    /// Error of resolving a conflict.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// Error of an agent.
+    #[error(transparent)]
+    Agent(#[from] agent::Error),
+    /// Error of a lane.
+    #[error(transparent)]
+    Lane(#[from] lane::Error),
+    /// Error of a preview.
+    #[error(transparent)]
+    Preview(#[from] preview::Error),
+    /// Error of git.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// Error of the store.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl From<Interrupted> for Error {
+    fn from(interrupted: Interrupted) -> Error {
+        Error::Store(interrupted.into())
+    }
+}
+
+impl Explain for Error {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::BaseKeptMoving { .. } => vec![
+                "try again; a lock file that nobody holds any more also does this: git status tells".into(),
+            ],
+            Error::OperationInProgress { operation, .. } => {
+                vec![
+                    format!("finish it there, or give it up: {}", error_hints::abort_command(operation))
+                        .into(),
+                ]
+            }
+            Error::LaneOnBase { switch_command, .. } => {
+                vec![format!("bring it back to its branch first: {switch_command}").into()]
+            }
+            Error::MergeOption { base, .. } => {
+                vec![
+                    format!("see where it is set: git config --show-origin --get branch.{base}.mergeOptions")
+                        .into(),
+                ]
+            }
+            Error::LandingLost { .. } => vec!["please report this; look at: git log --graph --all".into()],
+            Error::UnapprovedChecks { path, base, .. } => unapproved_checks_hints(path, base),
+            Error::CheckTimedOut { seconds, lanes, .. } => {
+                let longer_timeout = (2 * seconds).max(3600);
+                let timeout_hint =
+                    format!("give it more time: git config proq.verify.timeout {longer_timeout}").into();
+                [timeout_hint].into_iter().chain(skip_checks_hint(lanes)).collect()
+            }
+            Error::UnapprovedAgent { .. } => vec![
+                "let it run: git proq approve".into(),
+                "or land without: git proq merge --no-conflict-agent …".into(),
+            ],
+            Error::NoHomeDir | Error::CheckDirInsideRepo { .. } => {
+                vec!["name another folder: git config proq.verify.location /PATH".into()]
+            }
+            Error::ForeignCheckDir { dir } => vec![
+                format!("look at it: ls -la {}", shell_quote_path(dir)).into(),
+                "or name another folder: git config proq.verify.location /PATH".into(),
+            ],
+            Error::CheckoutFailed { dir, .. } => vec![
+                format!(
+                    "is another program at work there? it may be deleted: rm -rf {}",
+                    shell_quote_path(dir)
+                )
+                .into(),
+            ],
+            Error::CheckWorktreeGone { lanes, .. } => skip_checks_hint(lanes).into_iter().collect(),
+            Error::Process(e) => e.hints(),
+            Error::Resolve(e) => e.hints(),
+            Error::Agent(e) => e.hints(),
+            Error::Lane(e) => e.hints(),
+            Error::Preview(e) => e.hints(),
+            Error::Git(e) => e.hints(),
+            Error::Store(e) => e.hints(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Error::LandingLost { .. } => Exit::Bug,
+            Error::BaseKeptMoving { .. }
+            | Error::OperationInProgress { .. }
+            | Error::LaneOnBase { .. }
+            | Error::MergeOption { .. }
+            | Error::UnapprovedChecks { .. }
+            | Error::CheckTimedOut { .. }
+            | Error::UnapprovedAgent { .. }
+            | Error::NoHomeDir
+            | Error::CheckDirInsideRepo { .. }
+            | Error::ForeignCheckDir { .. }
+            | Error::CheckoutFailed { .. }
+            | Error::CheckWorktreeGone { .. } => Exit::Refused,
+            Error::Process(e) => e.exit(),
+            Error::Resolve(e) => e.exit(),
+            Error::Agent(e) => e.exit(),
+            Error::Lane(e) => e.exit(),
+            Error::Preview(e) => e.exit(),
+            Error::Git(e) => e.exit(),
+            Error::Store(e) => e.exit(),
+        }
+    }
+}
+
+/// Returns the hints to approve the check commands of a settings file, or to land without them. A relative
+/// path is that of a file on the branch `base`.
+fn unapproved_checks_hints(path: &Path, base: &str) -> Vec<Cow<'static, str>> {
+    vec![
+        match path.is_relative() {
+            true => {
+                let base = shell_quote_path(Path::new(base));
+                format!("read them and let them run: git proq approve --onto {base}").into()
+            }
+            false => "read them and let them run: git proq approve".into(),
+        },
+        "or land without: git proq merge --no-checks …".into(),
+    ]
+}
+
+/// Returns the hint to land these lanes without checks; none without lanes.
+fn skip_checks_hint(lanes: &[String]) -> Option<Cow<'static, str>> {
+    let names = lanes.join(" ");
+    (!names.is_empty()).then(|| format!("land without checks: git proq merge --no-checks {names}").into())
+}

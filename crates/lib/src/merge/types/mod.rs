@@ -1,0 +1,8 @@
+//! Options, outcomes and errors of landings.
+
+pub mod candidate;
+pub mod error;
+pub mod options;
+pub mod outcome;
+pub mod resolve_error;
+pub mod resolver;

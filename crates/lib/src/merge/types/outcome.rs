@@ -1,0 +1,297 @@
+//! Plan and report of a landing, lane by lane.
+
+use std::path::PathBuf;
+
+use proq_base::explain::Exit;
+use proq_base::process::limited_process::ExitOutcome;
+use proq_git::{Oid, RepoPath};
+use proq_store::paths::path_form;
+use proq_store::records::lane::MergeStrategy;
+use serde::Serialize;
+
+/// Lanes that a landing will land or refuse, shown to the user before anything moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandingPlan {
+    /// Strategy by which lanes land.
+    pub strategy: MergeStrategy,
+    /// Requested lanes: first those that will land, then the refused ones.
+    pub lanes: Vec<PlannedLane>,
+}
+
+/// Entry of one lane in the plan of a landing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedLane {
+    /// Name of the lane to land or refuse.
+    pub lane: String,
+    /// Branch that the lane lands on.
+    pub onto: String,
+    /// Number of commits that the base lacks, and number of files that they change; none if the lane will not
+    /// land.
+    pub size: Option<(usize, usize)>,
+    /// Reason why the lane will not land.
+    #[serde(rename = "why")]
+    pub reason: Option<String>,
+}
+
+/// Result of landing one lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The lane is on its base now; in a dry run, it would be.
+    Landed,
+    /// The lane conflicted, an agent resolved the conflict, and the lane is on its base now.
+    Resolved,
+    /// All changes of the lane were on its base before.
+    AlreadyLanded,
+    /// The lane conflicts; the conflict was captured.
+    Conflict,
+    /// A check fails with the lane and succeeds without it.
+    CheckFailed,
+    /// The lane may not land; `message` has the reason.
+    Refused,
+}
+
+/// Check that failed with a lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckFailure {
+    /// Command line of the check.
+    pub command: String,
+    /// Lane whose task has the check; none for a check of every landing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "task_of")]
+    pub task_lane: Option<String>,
+    /// Exit of the command.
+    pub ended: ExitOutcome,
+    /// Lanes below the failed lane in the stack, with which the check succeeds.
+    #[serde(rename = "with")]
+    pub lanes_below: Vec<String>,
+    /// Log file of the check's output.
+    #[serde(with = "path_form")]
+    pub log: PathBuf,
+    /// Last lines of the log.
+    pub tail: Vec<String>,
+}
+
+/// Known result of checking what a lane would land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub enum CheckStatus {
+    /// No check commands exist.
+    #[serde(rename = "none")]
+    NoChecks,
+    /// The checks were not run on the files that would land, or the lane does not merge.
+    Unknown,
+    /// All checks succeeded.
+    Passed,
+    /// One check failed.
+    Failed {
+        /// Command line of the check.
+        command: String,
+        /// Exit of the command, as text.
+        ended: String,
+        /// Last lines of output, if the check was run just now.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tail: Vec<String>,
+    },
+}
+
+/// Outcome of one lane in a landing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LaneOutcome {
+    /// Name of the lane.
+    pub lane: String,
+    /// Branch that the lane lands on.
+    pub onto: String,
+    /// Result for the lane.
+    pub result: Verdict,
+    /// Strategy by which the lane landed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "method")]
+    pub strategy: Option<MergeStrategy>,
+    /// Commit with which the base contains all of the lane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Oid>,
+    /// Files in conflict, or files that are the reason of a refusal.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "files")]
+    pub conflicted_files: Vec<RepoPath>,
+    /// Other lanes that the lane conflicts with, if it conflicts with lanes only and not with the base.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "with_lanes")]
+    pub conflicting_lanes: Vec<String>,
+    /// Reason, or another note for the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Hints for the user with commands to run next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+    /// Check that failed with the lane; none for other results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckFailure>,
+    /// Whether git-proq removed the lane after it landed.
+    pub cleaned_up: bool,
+    /// Exit code of the refusal; none for the usual one. In the report, a lock that could not be acquired
+    /// takes precedence.
+    #[serde(skip)]
+    pub exit_code: Option<Exit>,
+    /// Whether the refusal lasts until a user changes the lane or a setting, so that a retry would fail
+    /// again.
+    #[serde(skip)]
+    pub is_permanent: bool,
+    /// Key of the part of the lane; none for all of the lane.
+    #[serde(skip)]
+    pub part_key: Option<usize>,
+}
+
+impl LaneOutcome {
+    /// Creates an outcome without details.
+    pub fn new(lane: &str, onto: &str, result: Verdict) -> LaneOutcome {
+        LaneOutcome {
+            lane: lane.to_owned(),
+            onto: onto.to_owned(),
+            result,
+            strategy: None,
+            commit: None,
+            conflicted_files: Vec::new(),
+            conflicting_lanes: Vec::new(),
+            message: None,
+            hints: Vec::new(),
+            check: None,
+            cleaned_up: false,
+            exit_code: None,
+            is_permanent: false,
+            part_key: None,
+        }
+    }
+
+    /// Creates a refusal with its reason.
+    pub fn refused(lane: &str, onto: &str, reason: impl Into<String>) -> LaneOutcome {
+        LaneOutcome { message: Some(reason.into()), ..LaneOutcome::new(lane, onto, Verdict::Refused) }
+    }
+}
+
+/// Summary of the checks that were run before anything landed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CheckSummary {
+    /// Command lines for all lanes, in order.
+    pub commands: Vec<String>,
+    /// Commands that belong to a lane's task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskChecks>,
+    /// Commands of the repository that are not approved. Set in a dry run only; a landing is refused because
+    /// of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unapproved: Vec<String>,
+    /// Number of times that check commands were started on a commit, second attempts included.
+    pub runs: usize,
+    /// Number of cached results used.
+    pub(crate) reused: usize,
+    /// Commands that failed and then succeeded on the same files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) flaky: Vec<String>,
+    /// Commands that fail on the base itself, and so did not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "red_on_base")]
+    pub(crate) failing_on_base: Vec<String>,
+}
+
+/// Check commands of one lane's task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TaskChecks {
+    /// Name of the lane.
+    pub lane: String,
+    /// Command lines, in order.
+    pub commands: Vec<String>,
+}
+
+/// Result of pushing a base that lanes landed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PushReport {
+    /// Branch to push.
+    pub branch: String,
+    /// Remote to push to; none if a missing remote is the reason for not pushing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    /// Whether the branch was pushed.
+    pub done: bool,
+    /// Reason why it was not pushed. None in a dry run of a push that would be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Output of git, a hook or the remote.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "said")]
+    pub output: Vec<String>,
+    /// Hints for the user with commands to run next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
+/// Report of a landing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LandingReport {
+    /// Requested or eligible lanes, in the order in which they were handled.
+    pub lanes: Vec<LaneOutcome>,
+    /// Lanes that `--all` skipped: `(lane, reason)`.
+    #[serde(rename = "left_out")]
+    pub skipped: Vec<(String, String)>,
+    /// Lanes whose agents were stopped first; in a dry run, would be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<String>,
+    /// Reasons why lanes were not stacked by size and age: `b before a: 1 conflict less`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "order")]
+    pub order_notes: Vec<String>,
+    /// Summary of the checks; none without commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<CheckSummary>,
+    /// Result of pushing each base that lanes landed on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pushed: Vec<PushReport>,
+}
+
+impl LandingReport {
+    /// Returns the exit code: the first that applies of a lock, a refusal (of a lane or a push), a failed
+    /// check, a conflict, done.
+    pub fn exit(&self) -> Exit {
+        // A lane that was held back by a conflict or check of another lane was not refused itself.
+        let is_held_back = |l: &LaneOutcome| matches!(l.exit_code, Some(Exit::Conflicts | Exit::Agent));
+        let is_refused = |l: &&LaneOutcome| l.result == Verdict::Refused && !is_held_back(l);
+        let refused = || self.lanes.iter().filter(is_refused);
+        if refused().any(|l| l.exit_code == Some(Exit::Locked)) {
+            Exit::Locked
+        } else if refused().next().is_some() || self.pushed.iter().any(|p| p.message.is_some()) {
+            Exit::Refused
+        } else if self.lanes.iter().any(|l| l.result == Verdict::CheckFailed) {
+            Exit::Agent
+        } else if self.lanes.iter().any(|l| l.result == Verdict::Conflict) {
+            Exit::Conflicts
+        } else {
+            Exit::Success
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_code_is_the_most_severe() {
+        let line = |result| LaneOutcome::new("x", "main", result);
+        let mut report = LandingReport::default();
+        assert_eq!(report.exit(), Exit::Success);
+        report.lanes.push(line(Verdict::Landed));
+        report.lanes.push(line(Verdict::Conflict));
+        assert_eq!(report.exit(), Exit::Conflicts);
+        report.lanes.push(line(Verdict::CheckFailed));
+        report.pushed.push(PushReport { done: true, ..PushReport::default() });
+        assert_eq!(report.exit(), Exit::Agent);
+        report.pushed.push(PushReport { message: Some("no".to_owned()), ..PushReport::default() });
+        assert_eq!(report.exit(), Exit::Refused);
+        report.pushed.clear();
+        report.lanes.push(line(Verdict::Refused));
+        assert_eq!(report.exit(), Exit::Refused);
+        report.lanes.push(LaneOutcome { exit_code: Some(Exit::Locked), ..line(Verdict::Refused) });
+        assert_eq!(report.exit(), Exit::Locked);
+    }
+}

@@ -1,0 +1,143 @@
+//! Errors of resolving a conflict, with hints and exit codes.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use proq_base::explain::{Exit, Explain, shell_quote_path};
+
+/// Error of resolving a conflict.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The lane has no recorded conflict.
+    #[error("lane '{lane}' has no conflict on record; nothing was changed")]
+    NoConflict {
+        /// Name of the lane that has no recorded conflict.
+        lane: String,
+    },
+    /// The user is already resolving the conflict.
+    #[error("the conflict of lane '{lane}' is being resolved by hand in {}; nothing was changed", dir.display())]
+    OpenByHand {
+        /// Name of the lane whose conflict the user is resolving.
+        lane: String,
+        /// Worktree of the resolution.
+        dir: PathBuf,
+    },
+    /// No resolution is open.
+    #[error("the conflict of lane '{lane}' is not laid out; nothing was changed")]
+    NotOpen {
+        /// Name of the lane that has no open resolution.
+        lane: String,
+    },
+    /// The lane cannot be updated to a new tip.
+    #[error("lane '{lane}' cannot take a resolution: {reason}; nothing was changed")]
+    LaneNotReady {
+        /// Name of the lane that cannot be updated.
+        lane: String,
+        /// Reason, as a clause.
+        reason: String,
+    },
+    /// The lane has conflicts that no agent may decide.
+    #[error("the conflict of lane '{lane}' is not for an agent alone: {}; nothing was changed", why.join("; "))]
+    NeedsUser {
+        /// Name of the lane whose conflict needs the user's decision.
+        lane: String,
+        /// Reasons, one phrase for each path.
+        why: Vec<String>,
+    },
+    /// The check refused the resolution.
+    #[error("what was made of the conflict of lane '{lane}' is refused: {}; it was left as it is", why.join("; "))]
+    Refused {
+        /// Name of the lane whose resolution was refused.
+        lane: String,
+        /// Worktree of the resolution.
+        dir: PathBuf,
+        /// Reasons of the refusal.
+        why: Vec<String>,
+    },
+    /// All attempts of an agent were refused.
+    #[error("{agent} could not resolve the conflict of lane '{lane}' in {}: {reason}; the last try was left as it is", tries_in_words(*tries))]
+    AttemptsExhausted {
+        /// Name of the lane whose conflict is still unresolved.
+        lane: String,
+        /// Agent that was run.
+        agent: String,
+        /// Number of attempts.
+        tries: u32,
+        /// Reason why the last attempt was refused.
+        reason: String,
+        /// Worktree of the last attempt.
+        dir: PathBuf,
+    },
+    /// The agent was stopped.
+    #[error(
+        "the agent that resolved the conflict of lane '{lane}' was stopped; what it did was left as it is"
+    )]
+    Stopped {
+        /// Name of the lane whose conflict the stopped agent was resolving.
+        lane: String,
+    },
+    /// The resolution was accepted, but the lane could not be updated.
+    #[error(
+        "the conflict of lane '{lane}' is resolved, but the lane could not take it: {reason}; it is kept as {saved_ref}"
+    )]
+    NotApplied {
+        /// Name of the lane that was not updated to its resolution.
+        lane: String,
+        /// Reason why the lane could not be updated.
+        reason: String,
+        /// Ref that the resolution is saved as.
+        saved_ref: String,
+    },
+}
+
+fn tries_in_words(tries: u32) -> String {
+    if tries == 1 { "one try".to_owned() } else { format!("{tries} tries") }
+}
+
+impl Explain for ResolveError {
+    fn is_decision(&self) -> bool {
+        true
+    }
+
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        let continue_hint =
+            |lane: &str| format!("go on from there: git proq resolve {lane} --continue").into();
+        let abort_hint =
+            |lane: &str| format!("or give it up, all kept: git proq resolve {lane} --abort").into();
+        match self {
+            ResolveError::NoConflict { lane } => {
+                vec![format!("see whether it conflicts: git proq merge {lane} --dry-run").into()]
+            }
+            ResolveError::OpenByHand { lane, .. } | ResolveError::Stopped { lane } => {
+                vec![continue_hint(lane), abort_hint(lane)]
+            }
+            ResolveError::NotOpen { lane } => {
+                vec![format!("lay it out: git proq resolve {lane} --shell").into()]
+            }
+            ResolveError::LaneNotReady { lane, .. } => {
+                vec![format!("look at it: git proq show {lane}").into()]
+            }
+            ResolveError::NeedsUser { lane, .. } => {
+                vec![format!("decide it yourself: git proq resolve {lane} --shell").into()]
+            }
+            ResolveError::Refused { lane, dir, .. } | ResolveError::AttemptsExhausted { lane, dir, .. } => {
+                vec![
+                    format!("look at it: git -C {} status", shell_quote_path(dir)).into(),
+                    format!("put it right by hand: git proq resolve {lane} --shell").into(),
+                    abort_hint(lane),
+                ]
+            }
+            ResolveError::NotApplied { lane, .. } => {
+                vec![format!("put that right, then: git proq resolve {lane} --continue").into()]
+            }
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            ResolveError::AttemptsExhausted { .. } => Exit::Conflicts,
+            ResolveError::Stopped { .. } => Exit::Agent,
+            _ => Exit::Refused,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Verification of a stack: the verdicts on its prefixes, and the removal of lanes with which commands fail.
+
+use std::rc::Rc;
+
+use proq_base::process::limited_process::ExitOutcome;
+use proq_git::Oid;
+use proq_store::base::id::new_id;
+use proq_store::records::step::Step;
+
+use super::failed_check::{BlamedCommand, FailedLane};
+use super::verifier::{CheckState, StateVerdict, Verifier};
+use super::verify_cache;
+use super::verify_cache::CheckInput;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::merge::Error;
+use crate::merge::checks::check_commands::CommandNumbers;
+use crate::merge::checks::check_runs::{CheckResult, CheckRules, StateCheck};
+use crate::merge::checks::culprit_search::{CheckVerdict, StackChecker, remove_culprits};
+use crate::merge::stack::lane_stack::Stack;
+use crate::merge::types::candidate::Candidate;
+
+/// Stack on which the commands succeed, and the lanes that were removed for that.
+#[derive(Debug)]
+pub(crate) struct VerifiedStack {
+    /// Lanes that may land.
+    pub stack: Stack,
+    /// Lanes that were removed because a check failed with them.
+    pub(crate) failed_lanes: Vec<FailedLane>,
+}
+
+impl VerifiedStack {
+    /// Returns whether a candidate decides the recorded state of its lane, if more than one part of the lane
+    /// lands. The first part in conflict decides, or else the first with a failed check, or else the last
+    /// one.
+    pub(crate) fn decides_lane_state(&self, candidate: &Candidate) -> bool {
+        if candidate.part.is_none() {
+            return true;
+        }
+        let is_same_lane = |other: &&Candidate| other.lane.name == candidate.lane.name;
+        let conflict = self.stack.conflicts.iter().map(|conflict| &conflict.candidate).find(is_same_lane);
+        let failed = self.failed_lanes.iter().map(|failed| &failed.candidate).find(is_same_lane);
+        let step = self.stack.applied_lanes.iter().rev().map(|step| &step.candidate).find(is_same_lane);
+        conflict.or(failed).or(step).is_some_and(|last| last.is_same_part(candidate))
+    }
+}
+
+/// Ref that holds a stack during its check; no other ref leads to its commits.
+#[derive(Debug, Default)]
+pub(crate) struct PendingRef {
+    ref_name: String,
+    tip: Option<Oid>,
+}
+
+impl PendingRef {
+    pub(crate) fn point_to(&mut self, op: &Operation<'_>, tip: Oid) -> Result<(), Error> {
+        if self.ref_name.is_empty() {
+            self.ref_name = Step::pending_ref(&new_id());
+        }
+        if self.tip != Some(tip) {
+            drop(op.perform(Step::MoveRef { name: self.ref_name.clone(), old: self.tip, new: Some(tip) })?);
+            self.tip = Some(tip);
+        }
+        Ok(())
+    }
+
+    /// Returns the step that deletes the ref.
+    pub(crate) fn delete_step(&self) -> Option<Step> {
+        self.tip.map(|tip| Step::MoveRef { name: self.ref_name.clone(), old: Some(tip), new: None })
+    }
+}
+
+/// Stack that is being checked.
+pub(crate) struct CheckedStack<'a, 'p> {
+    pub op: &'a Operation<'p>,
+    pub(crate) verifier: &'a mut Verifier,
+    pub pending: &'a mut PendingRef,
+    pub(crate) rebuild: &'a dyn Fn(&[Candidate]) -> Result<Stack, Error>,
+    pub candidates: Vec<Candidate>,
+    pub stack: Stack,
+    /// Files and check commands of each prefix, from the prefix of one lane on.
+    pub states: Vec<CheckState>,
+    pub(crate) failed_lanes: Vec<FailedLane>,
+}
+
+impl CheckedStack<'_, '_> {
+    /// Points the pending ref at the stack, and computes its states.
+    pub(crate) fn compute_check_states(&mut self) -> Result<(), Error> {
+        if !self.stack.applied_lanes.is_empty() {
+            self.pending.point_to(self.op, self.stack.tip())?;
+        }
+        let inputs = CheckInput::from_stack(self.op.project, &self.stack, None)?;
+        let (verifier, Stack { onto, applied_lanes: steps, .. }) = (&mut *self.verifier, &self.stack);
+        let state = |(index, input)| CheckState {
+            input,
+            commands: verifier.command_numbers_on(onto, &steps[..=index]),
+        };
+        self.states = inputs.into_iter().enumerate().map(state).collect();
+        Ok(())
+    }
+
+    fn lane_names(&self, prefix: usize) -> Vec<String> {
+        self.stack.applied_lanes[..prefix].iter().map(|step| step.candidate.lane.name.clone()).collect()
+    }
+
+    fn state_check(&self, prefix: usize) -> StateCheck {
+        StateCheck {
+            commit: self.stack.applied_lanes[prefix - 1].commit,
+            lanes: self.lane_names(prefix),
+            onto: self.stack.onto.clone(),
+            commands: self.states[prefix - 1].commands.clone(),
+        }
+    }
+
+    /// Returns the lane whose task has a command that fails with the topmost lane of a prefix: the topmost
+    /// lane itself, or else the lowest one with the command.
+    fn blamed_task_lane(&self, prefix: usize, command: usize) -> Option<String> {
+        if !self.verifier.commands.is_task_command(command) {
+            return None;
+        }
+        let command_line = &self.verifier.commands.lines()[command];
+        let mut lanes = self.stack.applied_lanes[..prefix].iter().map(|step| &step.candidate.lane);
+        let top_lane = lanes.next_back().filter(|lane| lane.checks.contains(command_line));
+        top_lane
+            .or_else(|| lanes.find(|lane| lane.checks.contains(command_line)))
+            .map(|lane| lane.name.clone())
+    }
+}
+
+impl StackChecker for CheckedStack<'_, '_> {
+    type Error = Error;
+
+    fn check_prefixes(&mut self, prefixes: &[usize]) -> Result<Vec<Option<CheckVerdict>>, Error> {
+        let project = self.op.project;
+        let state = |prefix: usize| &self.states[prefix - 1];
+        let mut unknown = Vec::new();
+        for prefix in prefixes {
+            if self.verifier.find_verdict(project, state(*prefix)).is_none() {
+                unknown.push(*prefix);
+            }
+        }
+        let full_stack = prefixes.last().map(|prefix| self.verifier.find_verdict(project, state(*prefix)));
+        if !matches!(full_stack, Some(Some(StateVerdict::Passed))) && !unknown.is_empty() {
+            let states: Vec<CheckState> = unknown.iter().map(|prefix| state(*prefix).clone()).collect();
+            let checks: Vec<StateCheck> = unknown.iter().map(|prefix| self.state_check(*prefix)).collect();
+            self.verifier.run_checks(project, &states, &checks, &unknown)?;
+        }
+        let verdict = |prefix: &usize| self.verifier.verdicts.get(state(*prefix)).map(StateVerdict::verdict);
+        Ok(prefixes.iter().map(verdict).collect())
+    }
+
+    fn fails_on_base(&mut self, command: usize) -> Result<bool, Error> {
+        let (project, base) = (self.op.project, self.stack.base);
+        let verifier = &mut *self.verifier;
+        // The base lacks the lane whose task has the command.
+        if verifier.commands.is_task_command(command) {
+            return Ok(false);
+        }
+        let input = CheckInput::from_base(project, &self.stack.onto, base)?;
+        // The command may depend on the commands before it.
+        let commands = verifier.command_numbers_on(&self.stack.onto, &[]);
+        let commands: CommandNumbers = commands.into_iter().filter(|number| *number <= command).collect();
+        let state = CheckState { input, commands: commands.clone() };
+        if verify_cache::has_passed(project, &state.input, &verifier.commands.lines_of(&commands)) {
+            return Ok(false);
+        }
+        let base_check =
+            StateCheck { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
+        let limit = verifier.time_limit_on(project, &self.stack.onto);
+        let mut tolerated = verifier.tolerated.clone();
+        let failure = loop {
+            let rules = CheckRules {
+                command_lines: verifier.commands.lines(),
+                tolerated: &tolerated,
+                time_limit: limit,
+            };
+            let task = std::slice::from_ref(&base_check);
+            match verifier.runs.run(project, rules, task, &[0], 1)?.pop().flatten() {
+                // An earlier command failed before this one was run.
+                Some(CheckResult::Failed(red)) if red.command != command && !red.exit.is_timeout() => {
+                    tolerated.push(red.command);
+                }
+                Some(CheckResult::Failed(red)) => break red,
+                Some(CheckResult::Passed { flaky: None }) if tolerated.len() == verifier.tolerated.len() => {
+                    verifier.cache_passed(project, &state);
+                    return Ok(false);
+                }
+                Some(CheckResult::Passed { .. }) | None => return Ok(false),
+            }
+        };
+        let command_line = &verifier.commands.lines()[failure.command];
+        if let ExitOutcome::TimedOut(seconds) = failure.exit {
+            let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
+            let (command, base) = (command_line.clone(), self.stack.onto.clone());
+            return Err(Error::CheckTimedOut { command, base, seconds, lanes });
+        }
+        project.listener.warn(format!(
+            "`{command_line}` fails on {} itself ({}), so it says nothing about the lanes",
+            self.stack.onto, failure.exit
+        ));
+        Ok(true)
+    }
+
+    fn tolerate(&mut self, command: usize) {
+        let verifier = &mut *self.verifier;
+        verifier.tolerated.push(command);
+        verifier
+            .verdicts
+            .retain(|_, known| !matches!(known, StateVerdict::Failed(red) if red.command == command));
+        let command_line = verifier.commands.lines()[command].clone();
+        if !verifier.summary.failing_on_base.contains(&command_line) {
+            verifier.summary.failing_on_base.push(command_line);
+        }
+    }
+
+    fn remove_lane(&mut self, lane: usize) -> Result<(usize, usize), Error> {
+        let candidate = self.stack.applied_lanes[lane].candidate.clone();
+        let state = &self.states[lane];
+        if let Some(StateVerdict::Failed(red)) = self.verifier.verdicts.get(state) {
+            let command_line = self.verifier.commands.lines()[red.command].clone();
+            let blamed_command = BlamedCommand {
+                command: command_line,
+                task_lane: self.blamed_task_lane(lane + 1, red.command),
+            };
+            self.failed_lanes.push(FailedLane::new(
+                candidate.clone(),
+                self.lane_names(lane),
+                state.input.tree,
+                blamed_command,
+                Rc::clone(red),
+            ));
+        }
+        self.candidates.retain(|other| !other.is_same_part(&candidate));
+        self.stack = (self.rebuild)(&self.candidates)?;
+        self.compute_check_states()?;
+        let has_passed =
+            |state: &CheckState| matches!(self.verifier.verdicts.get(state), Some(StateVerdict::Passed));
+        let passed_count = self.states.iter().rposition(has_passed).map_or(0, |index| index + 1);
+        Ok((self.states.len(), passed_count))
+    }
+}
+
+impl Verifier {
+    /// Checks a stack, and removes each lane with which a command fails that succeeds without the lane and on
+    /// the base. `rebuild` builds the stack of the lanes that are left.
+    pub fn verify(
+        &mut self,
+        op: &Operation<'_>,
+        stack: Stack,
+        candidates: &[Candidate],
+        pending: &mut PendingRef,
+        rebuild: &dyn Fn(&[Candidate]) -> Result<Stack, Error>,
+    ) -> Result<VerifiedStack, Error> {
+        if stack.applied_lanes.is_empty() || !self.has_commands_on(op.project, &stack)? {
+            return Ok(VerifiedStack { stack, failed_lanes: Vec::new() });
+        }
+        if self.current_base != Some(stack.base) && !self.tolerated.is_empty() {
+            self.tolerated.clear();
+            self.verdicts.clear();
+        }
+        self.current_base = Some(stack.base);
+        self.add_tasks_to_summary(&stack);
+        let initial_counts = (self.runs.count, stack.applied_lanes.len());
+        let (count, jobs) = (stack.applied_lanes.len(), self.jobs);
+        let candidates = candidates.to_vec();
+        let mut checker = CheckedStack {
+            op,
+            verifier: self,
+            pending,
+            rebuild,
+            candidates,
+            stack,
+            states: Vec::new(),
+            failed_lanes: Vec::new(),
+        };
+        checker.compute_check_states()?;
+        remove_culprits(&mut checker, count, jobs)?;
+        let CheckedStack { stack, failed_lanes: failed, .. } = checker;
+        let runs = match self.runs.count - initial_counts.0 {
+            0 => "known to be good".to_owned(),
+            1 => "1 run".to_owned(),
+            n => format!("{n} runs"),
+        };
+        let lanes =
+            if initial_counts.1 == 1 { "1 lane".to_owned() } else { format!("{} lanes", initial_counts.1) };
+        op.project.listener.step(format!("checked {lanes} on {}: {runs}", stack.onto));
+        Ok(VerifiedStack { stack, failed_lanes: failed })
+    }
+}

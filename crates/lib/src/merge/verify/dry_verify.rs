@@ -1,0 +1,171 @@
+//! Check of what each lane would land alone, without landing it: from cached results, or by running the
+//! commands now.
+
+use std::path::Path;
+
+use proq_git::Oid;
+use proq_git::repository::objects::TempObjectStore;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::WaitLimit;
+use proq_store::records::check::FailedCheckRecord;
+use proq_store::records::lane::LaneRecord;
+
+use super::checked_stack::{PendingRef, VerifiedStack};
+use super::verifier::Verifier;
+use super::verify_cache;
+use super::verify_cache::CheckInput;
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::merge::Error;
+use crate::merge::checks::check_commands::CheckCommands;
+use crate::merge::queue::queue_turn::wait_in_queue;
+use crate::merge::stack::apply::StackContext;
+use crate::merge::stack::commit_hooks::PreMergeCommitHook;
+use crate::merge::stack::lane_stack::Stack;
+use crate::merge::types::candidate::Candidate;
+use crate::merge::types::options::LandingOptions;
+use crate::merge::types::outcome::CheckStatus;
+
+/// Returns the cached check status of each lane, without running a command.
+pub(crate) fn cached_statuses(project: &Project, lanes: &[LaneRecord]) -> Result<Vec<CheckStatus>, Error> {
+    lanes.iter().map(|lane| cached_status(project, lane)).collect()
+}
+
+fn cached_status(project: &Project, lane: &LaneRecord) -> Result<CheckStatus, Error> {
+    let mut commands = CheckCommands::default();
+    let base_numbers = commands.add_base_commands(project.landing_checks(&lane.base)?.commands);
+    let numbers = commands.numbers_for(&base_numbers, std::iter::once(lane.checks.as_slice()));
+    let command_lines = commands.lines_of(&numbers);
+    if command_lines.is_empty() {
+        return Ok(CheckStatus::NoChecks);
+    }
+    let Some(input) = input_if_landed(project, lane)? else { return Ok(CheckStatus::Unknown) };
+    if verify_cache::has_passed(project, &input, &command_lines) {
+        return Ok(CheckStatus::Passed);
+    }
+    // An unreadable record counts as missing.
+    let failed = FailedCheckRecord::load_if_exists(&project.store.layout().failed_check_record(&lane.name))
+        .ok()
+        .flatten();
+    let failed = failed.filter(|failed| failed.tree == input.tree && command_lines.contains(&failed.command));
+    Ok(failed.map_or(CheckStatus::Unknown, |failed| CheckStatus::Failed {
+        command: failed.command,
+        ended: failed.exit_text,
+        tail: Vec::new(),
+    }))
+}
+
+/// Returns the input of a check of the lane merged into its base; none if they conflict, or if the lane's
+/// branch or its base is missing. The repository does not change.
+fn input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckInput>, Error> {
+    let Some((base, candidate)) = single_candidate(project, lane)? else { return Ok(None) };
+    let scratch = project.store.layout().create_scratch()?;
+    let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
+    let (request, gate) = (
+        LandingOptions { no_verify: true, ..LandingOptions::from_lanes(&[]) },
+        PreMergeCommitHook::default(),
+    );
+    let context = StackContext {
+        temp_objects: Some(&temp_objects),
+        ..stack_context(project, &request, lane, &gate, scratch.path())
+    };
+    // The status of a lane that cannot be merged is unknown.
+    let Ok(stack) = Stack::build(context, base, &[candidate]) else { return Ok(None) };
+    Ok(CheckInput::from_stack(project, &stack, Some(&temp_objects))?.pop())
+}
+
+/// Returns the tip of the lane's base and the lane as the only candidate; none if the lane's branch or its
+/// base is gone.
+fn single_candidate(project: &Project, lane: &LaneRecord) -> Result<Option<(Oid, Candidate)>, Error> {
+    let repo = &project.repo;
+    let (Some(tip), Some(base)) = (repo.branch_tip(&lane.kind.branch)?, repo.branch_tip(&lane.base)?) else {
+        return Ok(None);
+    };
+    let candidate = Candidate {
+        lane: lane.clone(),
+        tip,
+        onto: lane.base.clone(),
+        conflict_count: 0,
+        commits: 0,
+        files: 0,
+        part: None,
+        pending_commit: None,
+    };
+    Ok(Some((base, candidate)))
+}
+
+/// Returns the context for stacking a lane on its own base.
+fn stack_context<'a>(
+    project: &'a Project,
+    options: &LandingOptions<'_>,
+    lane: &'a LaneRecord,
+    merge_hook: &'a PreMergeCommitHook,
+    scratch: &'a Path,
+) -> StackContext<'a> {
+    StackContext {
+        project,
+        onto: &lane.base,
+        strategy: options.strategy(&project.settings),
+        run_hooks: false,
+        // The check covers the lane's contents, independent of signatures.
+        verify_signatures: false,
+        merge_hook,
+        scratch,
+        temp_objects: None,
+    }
+}
+
+/// Checks each lane on its base now, in the check worktrees. It waits in the merge queue, because landings
+/// use the same worktrees.
+pub(crate) fn run_checks(
+    project: &Project,
+    lanes: &[LaneRecord],
+    extra_checks: &[String],
+    jobs: Option<usize>,
+) -> Result<Vec<CheckStatus>, Error> {
+    let names: Vec<String> = lanes.iter().map(|lane| lane.name.clone()).collect();
+    // Each lane is checked as if it were to land alone.
+    let options =
+        LandingOptions { no_verify: true, extra_checks, jobs, ..LandingOptions::from_lanes(&names) };
+    let mut verifier = Verifier::new(project, &options)?;
+    let _ticket = wait_in_queue(project, names.clone(), None, WaitLimit::Forever)?;
+    // The ref that holds a stack during the check is removed with the operation, which leaves no entry in the
+    // log.
+    operate(project, "compare", |op| {
+        lanes.iter().map(|lane| check_lane(op, &options, &mut verifier, lane)).collect()
+    })
+}
+
+fn check_lane(
+    op: &Operation<'_>,
+    options: &LandingOptions<'_>,
+    verifier: &mut Verifier,
+    lane: &LaneRecord,
+) -> Result<CheckStatus, Error> {
+    let project = op.project;
+    let Some((base, candidate)) = single_candidate(project, lane)? else { return Ok(CheckStatus::Unknown) };
+    let scratch = project.store.layout().create_scratch()?;
+    let merge_hook = PreMergeCommitHook::default();
+    let context = stack_context(project, options, lane, &merge_hook, scratch.path());
+    let rebuild = |lanes: &[Candidate]| Stack::build(context, base, lanes);
+    let candidates = [candidate];
+    let stack = rebuild(&candidates)?;
+    if stack.applied_lanes.is_empty() {
+        return Ok(CheckStatus::Unknown);
+    }
+    if !verifier.has_commands_on(project, &stack)? {
+        return Ok(CheckStatus::NoChecks);
+    }
+    let mut pending = PendingRef::default();
+    let VerifiedStack { failed_lanes: failed, .. } =
+        verifier.verify(op, stack, &candidates, &mut pending, &rebuild)?;
+    if let Some(step) = pending.delete_step() {
+        drop(op.perform(step)?);
+    }
+    Ok(failed.first().map_or(CheckStatus::Passed, |failed| CheckStatus::Failed {
+        command: failed.blamed_command.command.clone(),
+        ended: failed.failure.exit.to_string(),
+        tail: failed.log_tail(),
+    }))
+}

@@ -1,0 +1,393 @@
+//! End of a preview: commits and edits made in it are moved to its lane, and the user's own changes are
+//! restored.
+
+use std::path::PathBuf;
+
+use proq_base::explain::shell_quote_path;
+use proq_git as git;
+use proq_git::base::head::{Head, RefMove};
+use proq_git::snapshots::restore_forecast::RestoreOutcome;
+use proq_git::status::local_state::LocalState;
+use proq_git::{Oid, RepoPath};
+use proq_store::base::id::new_id;
+use proq_store::records::preview::PreviewRecord;
+use proq_store::records::snapshot::SnapshotRecord;
+
+use super::Error;
+use super::main_checkout;
+use super::main_checkout::{MainCheckoutHead, PreviewState};
+use crate::event::log;
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::operation::locked_worktree::LockedWorktree;
+use crate::lane::state::lane_state::effective_state;
+use crate::snapshot::snap_restore;
+use crate::undo::preview_return;
+
+/// Result of leaving a preview.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct LeaveResult {
+    /// Lane that was shown.
+    pub lane: String,
+    /// Branch or commit that the checkout is on now.
+    pub head: Head,
+    /// Outcome of restoring the user's own changes; none if there were none.
+    pub restored: Option<RestoreOutcome>,
+    /// Commit of the snapshot that still has the user's changes, if they conflicted.
+    pub conflicting_snapshot: Option<Oid>,
+    /// Edits made during the preview, parked for the next one, as a commit that `git stash apply` reads.
+    pub saved_edits: Option<Oid>,
+}
+
+impl LeaveResult {
+    /// Warns the user where the parked changes are if they could not be restored.
+    pub fn warn_conflict(&self, project: &Project) {
+        if let Some(commit) = self.conflicting_snapshot {
+            project.listener.warn(format!(
+                "your changes from before the preview conflict with {}; they are kept: {} {}",
+                self.head,
+                snap_restore::choose_stash_method(project, self.conflicting_snapshot, self.conflicts())
+                    .command(),
+                commit.short()
+            ));
+        }
+    }
+
+    /// Returns the paths that kept the user's changes from being restored.
+    pub fn conflicts(&self) -> &[RepoPath] {
+        match &self.restored {
+            Some(RestoreOutcome::Conflict(paths)) => paths,
+            _ => &[],
+        }
+    }
+}
+
+/// Leaves the open preview.
+///
+/// # Errors
+/// [`Error::NoOpenPreview`], [`Error::SwitchedByHand`], [`Error::OriginGone`]; nothing was changed then.
+pub fn leave_preview(project: &Project) -> Result<LeaveResult, Error> {
+    operate(project, "preview --back", |op| leave_matching(op, |_| true)?.ok_or(Error::NoOpenPreview))
+}
+
+/// Leaves the open preview if `is_match` accepts it. Returns none if no such preview is open.
+fn leave_matching(
+    op: &Operation<'_>,
+    is_match: impl Fn(&PreviewRecord) -> bool,
+) -> Result<Option<LeaveResult>, Error> {
+    let project = op.project;
+    let main = project.repo.require_main()?.to_owned();
+    let checkout = op.checkout(&main)?;
+    // Read under the lock: another process may have left the preview since, or opened another one.
+    let Some(preview) = main_checkout::load_preview(project)?.filter(is_match) else { return Ok(None) };
+    let current = MainCheckoutHead::read(project, &main)?;
+    match main_checkout::preview_state(&preview, &current) {
+        PreviewState::Shown => leave_shown(op, &checkout, &preview, &current).map(Some),
+        PreviewState::AtOrigin => finish_at_origin(op, &checkout, &preview, &current).map(Some),
+        PreviewState::Elsewhere => Err(main_checkout::switched_error(project, &preview, &current)),
+    }
+}
+
+/// Leaves the preview if it shows this lane, before the lane lands or is removed.
+pub fn leave_preview_of(op: &Operation<'_>, lane: &str) -> Result<Option<LeaveResult>, Error> {
+    let shows_lane = |preview: &PreviewRecord| preview.lane == lane;
+    if main_checkout::load_preview(op.project)?.is_some_and(|preview| shows_lane(&preview)) {
+        leave_matching(op, shows_lane)
+    } else {
+        Ok(None)
+    }
+}
+
+fn leave_shown(
+    op: &Operation<'_>,
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
+    current: &MainCheckoutHead,
+) -> Result<LeaveResult, Error> {
+    let origin = main_checkout::origin_commit(op.project, preview)?;
+    require_origin_free(op.project, preview)?;
+    let edits = park_edits(op, preview, current)?;
+    let ref_move = RefMove::Switch { from: current.head.clone(), to: preview.previous_head.clone() };
+    let local_state = state_to_restore(op.project, checkout, preview)?;
+    op.revert_transition(
+        checkout.dir(),
+        (current.commit, origin),
+        ref_move,
+        &local_state,
+        &edits.empty_folders,
+    )?;
+    delete_preview_branch(op, preview, current.commit)?;
+    let mut result = restore_user_changes(op, checkout, preview, origin)?;
+    result.saved_edits = edits.commit;
+    let (main, from) = (checkout.dir().to_owned(), current.commit);
+    op.defer(move |project| main_checkout::run_post_checkout_hook(project, &main, from, origin));
+    Ok(result)
+}
+
+/// Returns the permission bits for files that replace those of the preview, and the flags of index entries
+/// from before the preview. Flags that were set since belong to the preview alone.
+pub(super) fn state_to_restore(
+    project: &Project,
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
+) -> Result<LocalState, Error> {
+    let saved_index = preview.snapshot.as_ref().map(|id| project.saved_index_path(checkout.dir(), id));
+    let flags = match saved_index {
+        // Without a snapshot there were no flags and no changes.
+        None => LocalState::default(),
+        Some(index) => {
+            checkout.user_flags(Some(&index).filter(|index| index.exists()).map(PathBuf::as_path))?
+        }
+    };
+    Ok(preview.dropped_state.clone().with_flags(flags))
+}
+
+/// Finishes a preview whose checkout is back where it was entered from: only the parked changes are restored.
+pub(super) fn finish_at_origin(
+    op: &Operation<'_>,
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
+    current: &MainCheckoutHead,
+) -> Result<LeaveResult, Error> {
+    if let Some(tip) = op.project.repo.branch_tip(&preview.branch)? {
+        if tip != preview.tip {
+            carry_or_save_commits(op, preview, tip)?;
+        }
+        delete_preview_branch(op, preview, tip)?;
+    }
+    restore_user_changes(op, checkout, preview, current.commit)
+}
+
+/// Refuses to return to a branch that is now checked out in another worktree.
+pub(super) fn require_origin_free(project: &Project, preview: &PreviewRecord) -> Result<(), Error> {
+    match (preview_return::origin_branch_elsewhere(project, preview)?, &preview.previous_head) {
+        (Some(dir), Head::Branch(branch)) => Err(Error::OriginTaken { branch: branch.clone(), dir }),
+        _ => Ok(()),
+    }
+}
+
+fn restore_user_changes(
+    op: &Operation<'_>,
+    checkout: &LockedWorktree<'_>,
+    preview: &PreviewRecord,
+    origin: Oid,
+) -> Result<LeaveResult, Error> {
+    let mut result = LeaveResult {
+        lane: preview.lane.clone(),
+        head: preview.previous_head.clone(),
+        restored: None,
+        conflicting_snapshot: None,
+        saved_edits: None,
+    };
+    // A missing snapshot was restored before by a process that was interrupted before it could close the
+    // preview.
+    let mut user_snapshot = match &preview.snapshot {
+        Some(id) => op.project.find_unrestored_snap(id)?,
+        None => None,
+    };
+    warn_without_record(op, preview)?;
+    if let Some(lost) = user_snapshot.take_if(|snap| op.project.is_snap_lost(snap)) {
+        warn_lost(op, &lost);
+    }
+    if let Some(user_snapshot) = user_snapshot {
+        let close_steps = vec![main_checkout::delete_preview_record_step(op)?];
+        let (restored, commit) = op
+            .restore_then(checkout.dir(), &user_snapshot.id, origin, close_steps)
+            .map_err(changes_obstructed)?;
+        if matches!(restored, RestoreOutcome::Conflict(_)) {
+            result.conflicting_snapshot = Some(commit);
+        }
+        result.restored = Some(restored);
+    }
+    checkout.create_folders(&preview.empty_dirs);
+    main_checkout::delete_preview_record(op)?;
+    let lane = op.project.lane(&preview.lane).ok();
+    op.emit(
+        log::EventName::PreviewLeft,
+        lane.as_ref(),
+        format!("the main checkout shows {} again", preview.previous_head),
+    );
+    Ok(result)
+}
+
+/// Warns, once the checkout has left the preview, how to restore the user's changes if the record of their
+/// snapshot is missing.
+fn warn_without_record(op: &Operation<'_>, preview: &PreviewRecord) -> Result<(), Error> {
+    let Some(id) = &preview.snapshot else { return Ok(()) };
+    let (name, folder) = (SnapshotRecord::ref_name(id), op.project.store.layout().snapshot(id));
+    let message = match op.project.orphaned_snap_commit(id)? {
+        Some(commit) => format!(
+            "the record of your changes from before the preview is gone; bring them back: git stash apply {}; \
+             {name} keeps them until you delete it",
+            commit.short()
+        ),
+        None if !folder.join("snap.toml").exists() => {
+            let list_hint = match folder.exists() {
+                true => format!("; see which files are left: ls -R {}", shell_quote_path(&folder)),
+                false => String::new(),
+            };
+            format!(
+                "your changes from before the preview are gone: somebody deleted their record and {name}{list_hint}"
+            )
+        }
+        None => return Ok(()),
+    };
+    op.defer(move |project| project.listener.warn(message));
+    Ok(())
+}
+
+/// Warns, once the checkout has left the preview, that git has lost the user's changes, and names the folder
+/// with files that may be left.
+fn warn_lost(op: &Operation<'_>, lost: &SnapshotRecord) {
+    let (commit, folder) = (lost.snapshot.commit, op.project.store.layout().snapshot(&lost.id));
+    op.defer(move |project| {
+        project.listener.warn(format!(
+            "git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}",
+            commit.short(),
+            shell_quote_path(&folder)
+        ));
+    });
+}
+
+/// Converts an error about obstacles to [`Error::ChangesObstructed`]. The usual hint, to commit or stash the
+/// obstacles, would be wrong while the user's changes are parked.
+fn changes_obstructed(e: lane::Error) -> Error {
+    match e {
+        lane::Error::Git(git::Error::LocalChanges { paths, .. } | git::Error::Obstructed { paths, .. }) => {
+            Error::ChangesObstructed { paths }
+        }
+        other => other.into(),
+    }
+}
+
+/// Edits made in a preview that is left.
+pub(super) struct ParkedEdits {
+    /// Parked edits, as a commit that `git stash apply` reads; none if there were none.
+    pub(super) commit: Option<Oid>,
+    /// Empty folders, if there were no other edits; they are still there and are removed with the preview.
+    pub(super) empty_folders: Vec<RepoPath>,
+}
+
+/// Moves commits made in the preview to the lane, and parks uncommitted edits for the lane's next preview.
+/// Afterwards the checkout is clean.
+pub(super) fn park_edits(
+    op: &Operation<'_>,
+    preview: &PreviewRecord,
+    current: &MainCheckoutHead,
+) -> Result<ParkedEdits, Error> {
+    if current.commit != preview.tip {
+        carry_or_save_commits(op, preview, current.commit)?;
+    }
+    let main = op.project.repo.require_main()?;
+    let reason = format!("edits made in the preview of {}", preview.lane);
+    let initial_folders = initial_empty_folders(op.project, preview)?;
+    let checkout = op.checkout(main)?;
+    let scan = checkout.scan();
+    let Some(edit_snapshot) =
+        op.snapshot_files_or_sparse(main, current.commit, &reason, &preview.ignored, &scan)?
+    else {
+        // Git does not record empty folders, so an empty folder of the preview is no work for which a lane
+        // would be kept.
+        let mut folders = checkout.find_empty_folders(&scan)?;
+        folders.retain(|folder| !initial_folders.contains(folder));
+        return Ok(ParkedEdits { commit: None, empty_folders: folders });
+    };
+    if op.project.lane(&preview.lane).is_ok() {
+        op.update_lane(&preview.lane, |lane| lane.preview_edits.push(edit_snapshot.id.clone()))?;
+    } else {
+        op.project.listener.warn(format!(
+            "lane '{}' is gone; the edits made in its preview are kept: git stash apply {}",
+            preview.lane,
+            edit_snapshot.snapshot.commit.short()
+        ));
+    }
+    op.park_snapshot_files(main, &edit_snapshot.id)?;
+    checkout.remove_empty_folders(&edit_snapshot.snapshot.empty_dirs, &initial_folders);
+    Ok(ParkedEdits { commit: Some(edit_snapshot.snapshot.commit), empty_folders: Vec::new() })
+}
+
+/// Returns the empty folders that the checkout had before the preview.
+fn initial_empty_folders(project: &Project, preview: &PreviewRecord) -> Result<Vec<RepoPath>, Error> {
+    let snapshot =
+        preview.snapshot.as_ref().map(|id| project.find_unrestored_snap(id)).transpose()?.flatten();
+    Ok([preview.empty_dirs.clone(), snapshot.map(|snap| snap.snapshot.empty_dirs).unwrap_or_default()]
+        .concat())
+}
+
+/// Moves commits made in the preview to the lane if no agent works in it and it has not moved; otherwise
+/// saves them to a ref.
+fn carry_or_save_commits(op: &Operation<'_>, preview: &PreviewRecord, preview_tip: Oid) -> Result<(), Error> {
+    match carry_commits_to_lane(op, preview, preview_tip)? {
+        CarryOutcome::NotNeeded => return Ok(()),
+        CarryOutcome::MovedToLane(lane) => {
+            // The move is undone if the preview cannot be left, so the message waits for the end of the
+            // operation.
+            op.defer(move |project| {
+                project.listener.step(format!("the commits made in the preview are in lane '{lane}' now"));
+            });
+            return Ok(());
+        }
+        CarryOutcome::Impossible => {}
+    }
+    let saved_ref = format!("refs/proq/saved/{}-preview-{}", preview.lane, new_id());
+    op.anchor(&saved_ref, preview_tip)?;
+    op.project.listener.warn(format!(
+        "commits made in the preview could not go to lane '{}'; they are kept as {saved_ref}",
+        preview.lane
+    ));
+    Ok(())
+}
+
+/// Outcome of moving commits of a preview to its lane.
+enum CarryOutcome {
+    /// The lane, or the branch that the preview was entered from, has all of the commits already.
+    NotNeeded,
+    /// The commits are in this lane now.
+    MovedToLane(String),
+    /// The commits cannot be moved: an agent works in the lane, or the lane has moved.
+    Impossible,
+}
+
+fn carry_commits_to_lane(
+    op: &Operation<'_>,
+    preview: &PreviewRecord,
+    preview_tip: Oid,
+) -> Result<CarryOutcome, Error> {
+    let project = op.project;
+    if let Ok(origin) = main_checkout::origin_commit(project, preview)
+        && project.repo.is_ancestor(preview_tip, origin)?
+    {
+        // The preview was reset by hand to a commit that the base has.
+        return Ok(CarryOutcome::NotNeeded);
+    }
+    let Ok(lane) = project.lane(&preview.lane) else { return Ok(CarryOutcome::Impossible) };
+    let (state, _) = effective_state(project, &lane)?;
+    let is_busy = state.is_busy();
+    let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else { return Ok(CarryOutcome::Impossible) };
+    if project.repo.is_ancestor(preview_tip, tip)? {
+        // The lane lacks no commit; the preview may have been reset by hand.
+        return Ok(CarryOutcome::NotNeeded);
+    }
+    if is_busy || !lane.path.exists() || !project.repo.is_ancestor(tip, preview_tip)? {
+        return Ok(CarryOutcome::Impossible);
+    }
+    let move_lane = || op.transition(&lane.path, tip, preview_tip, RefMove::Branch(lane.kind.branch.clone()));
+    // A second attempt covers transient failures; a lasting obstacle fails again.
+    match move_lane().or_else(|e| if e.is_stuck() { Err(e) } else { move_lane() }) {
+        Ok(()) => Ok(CarryOutcome::MovedToLane(lane.name)),
+        Err(e) if e.is_stuck() => Err(e.into()),
+        Err(_) => Ok(CarryOutcome::Impossible),
+    }
+}
+
+/// Deletes the preview branch; its commits have been moved or saved before.
+pub(super) fn delete_preview_branch(
+    op: &Operation<'_>,
+    preview: &PreviewRecord,
+    tip: Oid,
+) -> Result<(), Error> {
+    Ok(op.delete_ref(&format!("refs/heads/{}", preview.branch), tip)?)
+}

@@ -1,0 +1,59 @@
+//! Removal of a lane that the main checkout may be showing: its preview is left first, or nothing is done.
+
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_store::records::lane::LaneRecord;
+
+use super::Error;
+use super::leave::{LeaveResult, leave_preview_of};
+use super::main_checkout;
+use crate::lane;
+use crate::lane::inspection::evidence;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::removal::remove_lane;
+use crate::lane::removal::remove_lane::{RemovalReason, RemovedLane};
+
+/// Result of removing a lane.
+#[derive(Debug)]
+#[must_use]
+pub struct RemoveResult {
+    /// Saved work of the removed lane: its name in the history, its saved commits and its trash entry.
+    pub removed: RemovedLane,
+    /// Result of leaving the lane's preview, if it was open.
+    pub left_preview: Option<LeaveResult>,
+}
+
+/// Removes a lane, leaving its preview first if it is open. The lane's agent must have finished.
+///
+/// # Errors
+/// [`lane::Error::RemovalRefused`] when the lane is kept. The lane is examined before its preview is left, so
+/// nothing has changed then.
+pub fn remove_previewed_lane(
+    op: &Operation<'_>,
+    name: &str,
+    reason: RemovalReason,
+    force: bool,
+) -> Result<RemoveResult, Error> {
+    let project = op.project;
+    let gather = |lane: &LaneRecord| -> Result<_, Error> {
+        Ok(evidence::gather(project, lane, &WorktreeList::read(&project.repo)?)?)
+    };
+    let lane = project.lane(name)?;
+    let evidence = gather(&lane).or_else(|_| {
+        // Another process may be removing the lane now: once its lock is free, the lane is gone or intact.
+        let (lane, _lock) = project.lock_idle_lane(name)?;
+        gather(&lane)
+    })?;
+    remove_lane::refuse_removal(&lane, &evidence, force)?;
+    let preview_work = main_checkout::work_only_in_preview(project, name)?;
+    if !preview_work.is_empty() && !force {
+        let (name, why) = (name.to_owned(), preview_work);
+        return Err(
+            lane::Error::RemovalRefused { name, why, busy: false, force_helps: true, hint: None }.into()
+        );
+    }
+    let left_preview = leave_preview_of(op, name)?;
+    // The lane is read again under the lock: leaving the preview may have moved commits or edits to it.
+    let (lane, lock) = project.lock_idle_lane(name)?;
+    let removed = remove_lane::remove(op, &lane, lock, reason, force)?;
+    Ok(RemoveResult { removed, left_preview })
+}

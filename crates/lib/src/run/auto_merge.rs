@@ -1,0 +1,219 @@
+//! Automatic merges of lanes: which lanes can land automatically, how a refused attempt is recorded, and how
+//! auto-merge is turned off.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use proq_base::explain::Exit;
+use proq_git::Oid;
+use proq_store::base::clock::now;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::LockName;
+use proq_store::records::lane::{AnyLane, AutoMergeRefusal, LaneRecord};
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::run::RunRecord;
+use proq_store::records::step::Step;
+
+use crate::event::log;
+use crate::lane::messages::inbox::{Inbox, pending_text as pending_messages_text};
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::state::lane_state::effective_state;
+use crate::lane::{Error, Project};
+
+/// Returns the lanes with auto-merge and one of the `bases` that can land now and that no process is landing.
+/// Their earlier attempt was refused, or the process that would have landed them was killed.
+pub fn lanes_waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<LaneRecord> {
+    let candidates = unlocked_auto_merge_lanes(project, bases);
+    candidates.filter(|(_, status)| *status == AutoMergeStatus::Ready).map(|(lane, _)| lane).collect()
+}
+
+/// Records a refusal for each lane with auto-merge and one of the `bases` whose branch has moved since its
+/// run ended. Returns a message for each, except for those that were refused for the same reason before.
+/// Leaves out the lanes that the current landing has `attempted`, so that a branch that moves during the
+/// landing is still reported later.
+pub fn refuse_moved_lanes(project: &Project, bases: &BTreeSet<&str>, attempted: &[String]) -> Vec<String> {
+    let mut out = Vec::new();
+    for (lane, status) in unlocked_auto_merge_lanes(project, bases) {
+        let AutoMergeStatus::BranchMoved(reason) = status else { continue };
+        // A concurrent landing may have committed what the run left, and have recorded that since.
+        if attempted.contains(&lane.name)
+            || !matches!(self::auto_merge_status(project, &lane), Ok(AutoMergeStatus::BranchMoved(_)))
+        {
+            continue;
+        }
+        if lane.auto_merge_refusal.as_ref().is_none_or(|before| before.message != reason) {
+            record_refused_merge(project, &lane, &reason, Exit::Refused);
+            out.push(refusal_message(&lane.name, &reason));
+        }
+    }
+    out
+}
+
+/// Lists the lanes with one of the `bases` and a lock for their automatic merge that no process holds, each
+/// with its auto-merge status.
+fn unlocked_auto_merge_lanes(
+    project: &Project,
+    bases: &BTreeSet<&str>,
+) -> impl Iterator<Item = (LaneRecord, AutoMergeStatus)> {
+    let locks = project.store.locks();
+    let is_free = |lane: &LaneRecord| !locks.is_held(&LockName::AutoMerge(lane.name.clone())).unwrap_or(true);
+    // A lane's landing lock exists before the lane can be done, and most repositories have none.
+    let names = locks.auto_merge_lanes().into_iter();
+    let lanes = names.filter_map(|name| project.lane(&name).ok());
+    let lanes = lanes.filter(|lane| bases.contains(lane.base.as_str()));
+    // A lane whose status cannot be read is left to a later landing.
+    lanes
+        .filter(move |lane| is_free(lane))
+        .filter_map(move |lane| Some((auto_merge_status(project, &lane).ok()?, lane)))
+        .map(|(status, lane)| (lane, status))
+}
+
+/// Result of the check whether a lane can land automatically now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AutoMergeStatus {
+    /// The lane can land now.
+    Ready,
+    /// No automatic merge is due: the lane has no auto-merge, has landed, or is still running.
+    NotDue,
+    /// An automatic merge is due, but impossible for this reason.
+    Blocked(String),
+    /// An automatic merge is due, but the lane's branch has moved since its run ended. For this reason, in
+    /// words, the user has to land it.
+    BranchMoved(String),
+}
+
+/// Returns whether an automatic merge of a lane is due, and whether it is possible. Undelivered messages to
+/// its agent block it.
+///
+/// # Errors
+/// Fails when the lane's locks cannot be read.
+pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMergeStatus, Error> {
+    if !lane.auto_merge {
+        return Ok(AutoMergeStatus::NotDue);
+    }
+    Ok(match effective_state(project, lane)?.0 {
+        LaneState::Done => {
+            if let Some(refusal) = lane.auto_merge_refusal.as_ref().filter(|refused| refused.is_final) {
+                return Ok(AutoMergeStatus::Blocked(refusal.message.clone()));
+            }
+            // A git guard folder that still exists means that what the run changed outside of its lane could
+            // not be recorded.
+            if project.store.layout().git_guard(&lane.name, lane.attempt).is_dir() {
+                let name = &lane.name;
+                let reason =
+                    format!("what its run changed beside it is not known; git proq merge {name} lands it");
+                return Ok(AutoMergeStatus::Blocked(reason));
+            }
+            let tip = project.repo.branch_tip(&lane.kind.branch)?;
+            let moved = moved_since_run(project, lane, tip)?.map(AutoMergeStatus::BranchMoved);
+            moved
+                .or_else(|| undelivered_reason(project, &lane.name).map(AutoMergeStatus::Blocked))
+                .unwrap_or(AutoMergeStatus::Ready)
+        }
+        LaneState::Orphaned if lane.state == LaneState::Done => AutoMergeStatus::Blocked(format!(
+            "a process of its agent lives on; git proq stop {} ends it",
+            lane.name
+        )),
+        _ => AutoMergeStatus::NotDue,
+    })
+}
+
+/// Returns, in words, why a lane with its branch at `tip` does not land automatically. The branch is not
+/// where its last run ended, and newer commits may not be ready. None when the branch is at the commit where
+/// the run ended, or is missing.
+///
+/// # Errors
+/// Fails when the run's record cannot be read.
+pub(crate) fn moved_since_run(
+    project: &Project,
+    lane: &LaneRecord,
+    tip: Option<Oid>,
+) -> Result<Option<String>, Error> {
+    let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let run_tip = run.and_then(|run| run.tip_after);
+    let reason =
+        || format!("its branch has moved since its run ended; git proq merge {} lands it", lane.name);
+    Ok((tip.is_some() && tip != run_tip).then(reason))
+}
+
+/// Records that the work of a lane's last run, which ended at `from`, now ends at `to`: a landing has
+/// committed what the run left, or an agent has resolved a conflict.
+///
+/// # Errors
+/// Fails when the run's record cannot be read or written.
+pub(crate) fn advance_run_tip(project: &Project, lane: &LaneRecord, from: Oid, to: Oid) -> Result<(), Error> {
+    let path = project.store.layout().run_record(&lane.name, lane.attempt);
+    if let Some(mut run) = RunRecord::load_if_exists(&path)?
+        && run.tip_after == Some(from)
+    {
+        run.tip_after = Some(to);
+        run.save(&path)?;
+    }
+    Ok(())
+}
+
+/// Returns why a lane with undelivered messages to its agent does not land automatically; none when no
+/// message waits.
+pub(crate) fn undelivered_reason(project: &Project, lane: &str) -> Option<String> {
+    let count = Inbox::new(project, lane).count();
+    (count > 0).then(|| pending_messages_text(lane, count))
+}
+
+/// Turns off automatic merges of a lane for `reason`, until the user lands it.
+///
+/// # Errors
+/// Fails when the lane's record cannot be written.
+pub(crate) fn hold_auto_merge(project: &Project, lane: &LaneRecord, reason: &str) -> Result<(), Error> {
+    let exit = Exit::Refused.code();
+    let refusal = AutoMergeRefusal { at: now(), message: reason.to_owned(), exit_code: exit, is_final: true };
+    project.update_lane(&lane.name, |record| record.auto_merge_refusal = Some(refusal)).map(drop)
+}
+
+/// Records that the automatic merge of a lane was refused, and emits an event. The lane is unchanged and is
+/// tried again after the next landing on its base, unless its landing is held.
+pub fn record_refused_merge<P>(project: &Project, lane: &LaneRecord<P>, reason: &str, exit: Exit) {
+    let (at, message, exit) = (now(), reason.to_owned(), exit.code());
+    let updated = project.update_lane(&lane.name, |record| {
+        if record.is_same_lane(lane) {
+            let lasting = record.auto_merge_refusal.as_ref().is_some_and(|before| before.is_final);
+            record.auto_merge_refusal =
+                Some(AutoMergeRefusal { at, message, exit_code: exit, is_final: lasting });
+        }
+    });
+    let lane = updated.ok().filter(|record| record.is_same_lane(lane));
+    let name = lane.as_ref().map_or("that is gone", |lane| lane.name.as_str());
+    project.emit(log::EventName::MergeRefused, lane.as_ref(), refusal_message(name, reason));
+}
+
+/// Formats the message that a lane did not land automatically, with the reason.
+fn refusal_message(name: &str, reason: &str) -> String {
+    format!("lane '{name}' did not land by itself: {reason}")
+}
+
+/// Disables auto-merge of the lanes whose landing is being undone: the next landing would restore what the
+/// user has just undone. `steps` are the steps of the undone operation.
+pub(crate) fn disable_auto_merge<'s>(
+    op: &Operation<'_>,
+    steps: impl Iterator<Item = &'s Step>,
+) -> Result<(), Error> {
+    let layout = op.project.store.layout();
+    for step in steps {
+        let Step::WriteRecord { path, new: Some(new), .. } = step else { continue };
+        let Some(name) = landed_lane_name(path, new) else { continue };
+        let Some(lane) = AnyLane::load_if_exists(&layout.lane_record(&name))? else { continue };
+        if lane.auto_merge {
+            op.update_lane(&name, |record| record.auto_merge = false)?;
+            op.project.listener.step(format!("lane '{name}' does not land by itself any more"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the name of the lane whose record `path` is, if the text records the lane as landed.
+fn landed_lane_name(path: &Path, text: &str) -> Option<String> {
+    if path.file_name()? != "lane.toml" {
+        return None;
+    }
+    let record: LaneRecord = toml::from_str(text).ok()?;
+    (record.state == LaneState::Landed).then_some(record.name)
+}

@@ -1,0 +1,30 @@
+//! Costs of a lane: the sum over the records of its runs. Displaying them is left to the callers.
+
+use proq_store::base::clock::now;
+use proq_store::base::record::Record;
+use proq_store::records::draft::RunCosts;
+use proq_store::records::lane::LaneRecord;
+use proq_store::records::run::RunRecord;
+
+use crate::lane::{Error, Project};
+
+/// Returns the sum of the costs of all runs of a lane.
+///
+/// # Errors
+/// Fails if a run's record cannot be read.
+pub(crate) fn total_costs<P>(project: &Project, lane: &LaneRecord<P>) -> Result<RunCosts, Error> {
+    let mut out = RunCosts::default();
+    for attempt in 1..=lane.attempt {
+        let path = project.store.layout().run_record(&lane.name, attempt);
+        let Some(run) = RunRecord::load_if_exists(&path)? else { continue };
+        // A run whose supervisor was killed has no end time, and is not running any more.
+        let end = run.ended.or_else(|| (attempt == lane.attempt && lane.state.is_claimed()).then(now));
+        out = out.plus(RunCosts {
+            runs: 1,
+            seconds: end.map_or(0, |end| end.duration_since(run.started).as_secs()),
+            tokens: run.summary.tokens,
+            cost: run.summary.cost,
+        });
+    }
+    Ok(out)
+}

@@ -1,0 +1,184 @@
+//! Report of a lane's agent: detection of the lane that reports, size limits, and storage.
+
+use std::path::Path;
+
+use proq_store::base::atomic::write_in_existing_dir;
+use proq_store::base::clock::now;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::LockName;
+use proq_store::records::agent::ReportRecord;
+use proq_store::records::lane::AnyLane;
+use serde::Deserialize;
+
+use crate::event::log;
+use crate::lane::state::lane_state::effective_state;
+use crate::lane::{Error, Project};
+
+/// Maximum length of one text of a report, in bytes. A longer text belongs in a file of the lane.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// Maximum length of all texts of a report together, in bytes.
+const MAX_REPORT_BYTES: usize = 256 * 1024;
+
+/// Maximum number of findings, and maximum number of human steps.
+const MAX_ITEMS_PER_LIST: usize = 100;
+
+/// Report that an agent submits. It replaces the previous report of the lane.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentReport {
+    /// Progress of the agent with its task.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// Findings of the agent.
+    #[serde(default)]
+    pub findings: Vec<String>,
+    /// Steps that only a human can do.
+    #[serde(default)]
+    pub human_steps: Vec<String>,
+}
+
+/// Lane that the current process works in.
+#[derive(Debug, Clone)]
+pub struct CurrentLane {
+    /// Record of the lane.
+    pub lane: AnyLane,
+    /// Whether the process works in the worktree where the lane's conflict is resolved.
+    pub is_resolving: bool,
+}
+
+/// Finds the lane that the current process works in, by the worktree of its working directory. `claimed` is
+/// the lane that the environment of the process names. It must be the same lane: an agent that changed into
+/// another lane's worktree may report for neither.
+///
+/// # Errors
+/// [`Error::NoLaneHere`] outside of any lane, [`Error::LaneMismatch`] if the two lanes differ.
+pub fn find_current_lane(project: &Project, claimed: Option<&str>) -> Result<CurrentLane, Error> {
+    let worktree = project.repo.current_worktree();
+    let detected = worktree.map(|dir| find_lane_at(project, dir, claimed)).transpose()?.flatten();
+    match (detected, claimed) {
+        (Some(current), Some(claimed)) if current.lane.name != claimed => {
+            Err(Error::LaneMismatch { here: current.lane.name, claimed: sanitize_name(claimed) })
+        }
+        (Some(current), _) => Ok(current),
+        (None, claimed) => Err(Error::NoLaneHere {
+            dir: worktree.unwrap_or(project.repo.command_dir()).to_owned(),
+            claimed: claimed.map(sanitize_name),
+        }),
+    }
+}
+
+fn sanitize_name(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
+fn find_lane_at(
+    project: &Project,
+    worktree: &Path,
+    claimed: Option<&str>,
+) -> Result<Option<CurrentLane>, Error> {
+    let is_here = |dir: &Path| dir == worktree || dir.canonicalize().is_ok_and(|dir| dir == worktree);
+    for lane in project.lanes()? {
+        if is_here(&lane.path) {
+            return Ok(Some(CurrentLane { lane: lane.into_any(), is_resolving: false }));
+        }
+        if is_here(&project.resolution_dir(&lane.name)) {
+            return Ok(Some(CurrentLane { lane: lane.into_any(), is_resolving: true }));
+        }
+    }
+    // A read-only agent has no worktree, and there may be many in one. Only its environment identifies it,
+    // while its run lasts.
+    let reader = claimed.and_then(|name| project.any_lane(name).ok());
+    let reader = reader.filter(|lane| lane.purpose().is_some() && is_here(&lane.path));
+    Ok(match reader {
+        Some(lane) if effective_state(project, &lane)?.0.is_busy() => {
+            Some(CurrentLane { lane, is_resolving: false })
+        }
+        _ => None,
+    })
+}
+
+/// Saves the report of a lane's agent, and replaces the previous report.
+///
+/// # Errors
+/// [`Error::InvalidReport`] if the report is empty or too long, [`Error::UnknownLane`] if the lane was removed
+/// concurrently. The previous report is retained in both cases.
+pub fn save_report(project: &Project, lane: &str, submitted: AgentReport) -> Result<ReportRecord, Error> {
+    let validated = validate(submitted)?;
+    // A concurrent removal moves the lane's folder; saving the report must not create it again.
+    let lock = project.store.locks().acquire(&LockName::Store)?;
+    let lane = project.any_lane(lane)?;
+    let report = ReportRecord {
+        run: lane.attempt,
+        at: now(),
+        status: validated.status,
+        findings: validated.findings,
+        human_steps: validated.human_steps,
+    };
+    let path = project.store.layout().lane_report(&lane.name);
+    // A report of a newer version of git-proq is an error here, so it is not overwritten.
+    ReportRecord::load_if_exists(&path)?;
+    write_in_existing_dir(&path, report.to_toml(&path)?.as_bytes())?;
+    drop(lock);
+    project.emit(log::EventName::TaskUpdated, Some(&lane), summarize(&lane.name, &report));
+    Ok(report)
+}
+
+/// Checks the limits of a report and returns it without its blank texts.
+///
+/// # Errors
+/// [`Error::InvalidReport`] if the report is empty or too long.
+pub fn validate(report: AgentReport) -> Result<AgentReport, Error> {
+    let refused = |reason: &str| Err(Error::InvalidReport { reason: reason.to_owned() });
+    let is_not_blank = |text: &String| !text.trim().is_empty();
+    let report = AgentReport {
+        status: report.status.filter(is_not_blank),
+        findings: report.findings.into_iter().filter(is_not_blank).collect(),
+        human_steps: report.human_steps.into_iter().filter(is_not_blank).collect(),
+    };
+    let texts = || report.status.iter().chain(&report.findings).chain(&report.human_steps);
+    if texts().next().is_none() {
+        return refused("says nothing");
+    }
+    if report.findings.len() > MAX_ITEMS_PER_LIST || report.human_steps.len() > MAX_ITEMS_PER_LIST {
+        return refused("has more than 100 findings or steps");
+    }
+    if texts().any(|text| text.len() > MAX_TEXT_BYTES) {
+        return refused("has a text of more than 64 KiB");
+    }
+    if texts().map(String::len).sum::<usize>() > MAX_REPORT_BYTES {
+        return refused("is longer than 256 KiB");
+    }
+    Ok(report)
+}
+
+fn summarize(lane: &str, report: &ReportRecord) -> String {
+    let count =
+        |n: usize, noun: &str| (n > 0).then(|| format!("{n} {noun}{}", if n == 1 { "" } else { "s" }));
+    let steps = count(report.human_steps.len(), "step").map(|steps| format!("{steps} for a person"));
+    let parts: Vec<String> = count(report.findings.len(), "finding").into_iter().chain(steps).collect();
+    match parts.is_empty() {
+        true => format!("lane '{lane}' reported where it is"),
+        false => format!("lane '{lane}' reported {}", parts.join(" and ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn validate_findings(findings: Vec<String>) -> Result<AgentReport, Error> {
+        validate(AgentReport { findings, ..AgentReport::default() })
+    }
+
+    #[test]
+    fn refuses_empty_or_oversized_reports() {
+        assert!(validate(AgentReport::default()).is_err());
+        assert!(validate_findings(vec![" \n".to_owned()]).is_err());
+        assert!(validate_findings(vec!["x".repeat(MAX_TEXT_BYTES)]).is_ok());
+        assert!(validate_findings(vec!["x".repeat(MAX_TEXT_BYTES + 1)]).is_err());
+        assert!(validate_findings(vec!["x".repeat(MAX_TEXT_BYTES); 5]).is_err());
+        assert!(validate_findings(vec!["x".to_owned(); MAX_ITEMS_PER_LIST]).is_ok());
+        assert!(validate_findings(vec!["x".to_owned(); MAX_ITEMS_PER_LIST + 1]).is_err());
+    }
+}

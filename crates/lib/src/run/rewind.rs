@@ -1,0 +1,95 @@
+//! Rewind of a lane to its state before a run, so that the run can be retried. The work of the run is saved.
+
+use std::os::unix::fs::MetadataExt;
+
+use proq_git::base::head::RefMove;
+use proq_git::status::status_query::status;
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_git::{Oid, RepoPath};
+use proq_store::base::id::new_id;
+use proq_store::records::lane::LaneRecord;
+
+use crate::lane::execution::run_operation::operate;
+use crate::lane::{Error, Project};
+
+/// Saved work of a run that was rewound.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RewindOutcome {
+    /// Ref that keeps the commits of the run.
+    pub saved_ref: Option<String>,
+    /// Snapshot id of the uncommitted changes. Ignored files stay in the worktree.
+    pub snap: Option<String>,
+}
+
+impl RewindOutcome {
+    /// Describes where the work was saved, with the commands that show it, or `None` if there was none.
+    pub fn describe(&self) -> Option<String> {
+        let saved = self.saved_ref.as_ref().map(|name| format!("its commits are kept: git log {name}"));
+        let snap =
+            self.snap.as_ref().map(|id| format!("what was uncommitted is kept: git proq snap show {id}"));
+        let parts: Vec<String> = saved.into_iter().chain(snap).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+/// Size of a file in bytes, and its ctime in seconds and nanoseconds.
+type DirtyFileStamp = (u64, i64, i64);
+
+/// Fingerprint of a lane between two of its runs, to detect work that was done in it in between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LaneFingerprint {
+    tip: Option<Oid>,
+    /// Uncommitted paths, each with a stamp that changes when the file is written.
+    dirty_files: Vec<(RepoPath, Option<DirtyFileStamp>)>,
+}
+
+impl LaneFingerprint {
+    /// Captures the current fingerprint of a lane.
+    pub fn capture(project: &Project, lane: &LaneRecord) -> Result<LaneFingerprint, Error> {
+        let stamp = |path: &RepoPath| {
+            let meta = path.to_fs_path(&lane.path).symlink_metadata().ok()?;
+            Some((meta.size(), meta.ctime(), meta.ctime_nsec()))
+        };
+        let paths = status(&project.repo, &lane.path, true)?.paths();
+        Ok(LaneFingerprint {
+            tip: project.repo.branch_tip(&lane.kind.branch)?,
+            dirty_files: paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect(),
+        })
+    }
+}
+
+/// Rewinds a lane's branch and files to the commit `target`, as one operation. The caller holds the lane's
+/// run lock.
+///
+/// # Errors
+/// [`Error::OffBranch`] when HEAD is not on the lane's branch, and the refusals of a transition. Nothing was
+/// changed then.
+pub(crate) fn rewind_lane(
+    project: &Project,
+    lane: &LaneRecord,
+    target: Oid,
+    reason: &str,
+) -> Result<RewindOutcome, Error> {
+    let worktrees = WorktreeList::read(&project.repo)?;
+    let on_branch = worktrees.at(&lane.path).is_some_and(|w| w.is_on(&lane.kind.branch));
+    let tip = project.repo.branch_tip(&lane.kind.branch)?.filter(|_| on_branch);
+    let tip =
+        tip.ok_or_else(|| Error::OffBranch { name: lane.name.clone(), branch: lane.kind.branch.clone() })?;
+    operate(project, "retry", |op| {
+        op.set_reflog_message(format!("git-proq retry: {reason}"));
+        let snap = op.take_snapshot(&lane.path, tip, reason, &[])?.map(|snap| snap.id);
+        // Commits that `target` descends from are not lost.
+        let abandons_commits = tip != target && !project.repo.is_ancestor(tip, target)?;
+        let saved_ref = abandons_commits.then(|| format!("refs/proq/saved/{}-{}", lane.name, new_id()));
+        if let Some(saved_ref) = &saved_ref {
+            op.anchor(saved_ref, tip)?;
+        }
+        if let Some(snap) = &snap {
+            op.park_snapshot_files(&lane.path, snap)?;
+        }
+        if tip != target {
+            op.transition(&lane.path, tip, target, RefMove::Branch(lane.kind.branch.clone()))?;
+        }
+        Ok(RewindOutcome { saved_ref, snap })
+    })
+}

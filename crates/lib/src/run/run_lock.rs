@@ -1,0 +1,71 @@
+//! Run lock of an idle lane: while a command holds it, no run can start in the lane.
+
+use proq_base::run_class::RunClass;
+use proq_store::base::clock::now;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::{LockGuard, LockName};
+use proq_store::records::lane::{AnyLane, LaneRecord};
+use proq_store::records::lane_state::LaneState;
+use proq_store::records::run::RunRecord;
+
+use crate::lane::execution::recovery;
+use crate::lane::state::crash_reason::describe_crash;
+use crate::lane::state::lane_state::{effective_state, state_after_run};
+use crate::lane::{Error, Project};
+
+impl Project {
+    /// Refuses a lane with a running agent.
+    pub fn require_idle<P>(&self, lane: &LaneRecord<P>) -> Result<(), Error> {
+        if effective_state(self, lane)?.0.is_busy() {
+            return Err(Error::Busy { name: lane.name.clone() });
+        }
+        Ok(())
+    }
+
+    /// Acquires the run lock of an idle lane: no run can start until it is released. Returns the record as
+    /// read under the lock.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], also for an agent that outlived its supervisor.
+    pub fn lock_idle_lane(&self, name_or_branch: &str) -> Result<(LaneRecord, LockGuard), Error> {
+        let (lane, lock) = self.lock_any_idle_lane(&self.lane(name_or_branch)?.name)?;
+        let name = lane.name.clone();
+        let lane = lane.into_worktree_lane().map_err(|purpose| Error::NoLaneBranch { name, purpose })?;
+        Ok((lane, lock))
+    }
+
+    /// Acquires the run lock of an idle lane of any kind, and returns the record as read under the lock.
+    ///
+    /// # Errors
+    /// See [`Project::lock_idle_lane`].
+    pub fn lock_any_idle_lane(&self, name_or_branch: &str) -> Result<(AnyLane, LockGuard), Error> {
+        let lane = self.any_lane(name_or_branch)?;
+        self.require_idle(&lane)?;
+        let lock = recovery::run_lock_after_recovery(self, &lane.name, Some(&lane.path))?;
+        if self.store.locks().is_held(&LockName::AgentAlive(lane.name.clone()))? {
+            return Err(Error::Busy { name: lane.name });
+        }
+        Ok((self.close_crashed_run(self.any_lane(&lane.name)?)?, lock))
+    }
+
+    /// Records the end of a run whose supervisor crashed. The caller holds the run lock, which other
+    /// processes would otherwise take for the supervisor's.
+    pub(crate) fn close_crashed_run(&self, lane: AnyLane) -> Result<AnyLane, Error> {
+        if !lane.state.is_claimed() {
+            return Ok(lane);
+        }
+        let path = self.store.layout().run_record(&lane.name, lane.attempt);
+        let reason = describe_crash(self, &lane.name);
+        if let Some(run) = RunRecord::load_if_exists(&path)?.filter(|run| run.ended.is_none()) {
+            let outcome = Some(LaneState::Failed);
+            let detail = Some(reason.clone());
+            RunRecord { ended: Some(now()), outcome, class: Some(RunClass::Crashed), detail, ..run }
+                .save(&path)?;
+        }
+        let state = state_after_run(self, &lane.name, LaneState::Failed);
+        self.update_lane(&lane.name, |record| {
+            record.state = state;
+            record.detail = Some(reason);
+        })
+    }
+}

@@ -1,0 +1,8 @@
+//! Snapshots of lanes and checkouts: views, restoration, automatic snapshots.
+
+pub mod auto_snapshot;
+pub mod ignored_files;
+pub mod lost_changes;
+pub mod retention;
+pub mod snap_restore;
+pub mod snap_view;

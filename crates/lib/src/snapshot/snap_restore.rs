@@ -1,0 +1,229 @@
+//! Restore of a snapshot on the user's request, to the worktree of the current directory or the one it was
+//! taken of.
+
+use std::path::{Path, PathBuf};
+
+use proq_git as git;
+use proq_git::base::head::Head;
+use proq_git::base::local_changes_hint;
+use proq_git::history::tree_diff;
+use proq_git::snapshots::restore_forecast;
+use proq_git::snapshots::restore_forecast::RestoreOutcome;
+use proq_git::status::status_query;
+use proq_git::{Oid, RepoPath};
+use proq_store::base::file_tree::remove_tree;
+use proq_store::locks::lock::LockName;
+use proq_store::records::lane::LaneRecord;
+
+use super::ignored_files;
+use super::snap_view::{SnapState, SnapView};
+use crate::lane::errors::snapshot_error::SnapshotError;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::operation::journaled_operation::Operation;
+use crate::lane::parking::snapshot_store;
+use crate::lane::worktree::populate;
+use crate::lane::{Error, Project};
+
+/// Result, or forecast, of restoring a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct RestoreReport {
+    /// Whether the snapshot was restored exactly, merged, or conflicts.
+    pub outcome: RestoreOutcome,
+    /// Worktree that the snapshot was restored to.
+    pub dir: PathBuf,
+    /// Git command for restoring the snapshot if it conflicts.
+    pub stash_method: StashMethod,
+    /// Ignored files of an automatic snapshot that were not restored, because their paths are taken.
+    pub blocked_ignored: Vec<RepoPath>,
+    /// Ignored files that were parked with the snapshot, were restored once, and have changed since. No
+    /// object holds their old content.
+    pub lost_ignored: Vec<RepoPath>,
+}
+
+/// Git command that restores a snapshot which conflicts with the worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StashMethod {
+    /// `git stash apply`: onto the current contents, with conflict markers.
+    Apply,
+    /// `git stash branch`: on a new branch that starts at the snapshot's base. Git does not overwrite an
+    /// existing untracked file; on its own base the snapshot always applies.
+    Branch,
+}
+
+impl StashMethod {
+    /// Returns the command; the caller appends the snapshot's commit.
+    pub fn command(self) -> &'static str {
+        match self {
+            StashMethod::Apply => "git stash apply",
+            StashMethod::Branch => "git stash branch NAME",
+        }
+    }
+
+    /// Returns the clause that describes the outcome of the command.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            StashMethod::Apply => "and resolve",
+            StashMethod::Branch => "on a branch of its own",
+        }
+    }
+}
+
+/// Chooses the git command for a snapshot, given by its commit, that conflicts at `conflicts`.
+pub fn choose_stash_method(project: &Project, commit: Option<Oid>, conflicts: &[RepoPath]) -> StashMethod {
+    // The third parent of a stash commit has the untracked files.
+    let untracked_commit = commit.and_then(|commit| project.repo.require_commit(&format!("{commit}^3")).ok());
+    let untracked_files =
+        untracked_commit.and_then(|tree| tree_diff::tree_paths(&project.repo, tree).ok()).unwrap_or_default();
+    let is_at_or_below =
+        |path: &RepoPath, other: &RepoPath| path == other || path.parents().any(|up| up == *other);
+    let touches_untracked = |path: &RepoPath| {
+        untracked_files.iter().any(|file| is_at_or_below(file, path) || is_at_or_below(path, file))
+    };
+    if conflicts.iter().any(touches_untracked) { StashMethod::Branch } else { StashMethod::Apply }
+}
+
+/// Restores a snapshot to the user's current worktree. An automatic snapshot is restored to the worktree that
+/// it was taken of, which is created again if it is missing. With `dry_run`, only returns how the snapshot
+/// would be restored.
+///
+/// # Errors
+/// [`Error::SnapshotAwaited`] if the open preview will restore it; [`git::Error::LocalChanges`] and similar
+/// errors if other changes are in the way. In these cases nothing was changed.
+pub fn restore_snapshot(project: &Project, view: &SnapView, dry_run: bool) -> Result<RestoreReport, Error> {
+    operate(project, "snap restore", |op| restore_in_operation(op, view, dry_run))
+}
+
+fn restore_in_operation(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<RestoreReport, Error> {
+    let project = op.project;
+    let id = &view.record.id;
+    if let SnapState::AwaitsPreviewExit(lane) = &view.state {
+        return Err(Error::SnapshotAwaited { id: id.clone(), lane: lane.clone() });
+    }
+    let dir = target_worktree(project, view, dry_run)?;
+    let checkout = op.checkout(&dir)?;
+    let head = project.repo.head_commit(&dir)?.ok_or_else(|| Error::NoHead { id: id.clone() })?;
+    let unmerged = status_query::status(&project.repo, &dir, false)?.unmerged();
+    if !unmerged.is_empty() {
+        return Err(git::Error::Unmerged { dir, paths: unmerged }.into());
+    }
+    let mut intent_to_add = project.repo.intent_to_add_paths(&dir, None)?;
+    intent_to_add.retain(|path| !view.record.snapshot.intent_to_add.contains(path));
+    if !intent_to_add.is_empty() {
+        // Intent-to-add entries exist only in the index, and the snapshot replaces the index.
+        return Err(staged_error(project, &dir, id, intent_to_add));
+    }
+    let outcome = if dry_run {
+        let raw_index = project.saved_index_path(&dir, id);
+        snapshot_store::parked_dir(project, id).and_then(|parked_dir| {
+            checkout.forecast_restore(&view.record.snapshot, head, &parked_dir, &raw_index)
+        })
+    } else {
+        apply_snapshot(op, &dir, view, head)
+    };
+    let outcome = outcome.map_err(|e| match &e {
+        Error::Git(git::Error::LocalChanges { paths, .. })
+            if restore_forecast::foreign_staged_paths(&project.repo, &dir, head, &view.record.snapshot)
+                .is_ok_and(|staged| staged == *paths) =>
+        {
+            staged_error(project, &dir, id, paths.clone())
+        }
+        _ => e,
+    })?;
+    let stash_method = match &outcome {
+        RestoreOutcome::Conflict(paths) => choose_stash_method(project, Some(view.commit()), paths),
+        RestoreOutcome::Exact | RestoreOutcome::Merged => StashMethod::Apply,
+    };
+    let mut blocked_ignored = Vec::new();
+    if let Some(automatic) = view.record.automatic.as_ref().filter(|_| !dry_run)
+        && !matches!(outcome, RestoreOutcome::Conflict(_))
+    {
+        let copies = project.store.layout().snapshot_ignored(id);
+        blocked_ignored = ignored_files::restore_ignored(&dir, &copies, &automatic.ignored)?;
+    }
+    let parked_dir = snapshot_store::parked_dir(project, id)?;
+    let ignored = view.record.snapshot.ignored.iter();
+    let lost = ignored.filter(|file| !file.is_preserved(&project.repo, &dir, &parked_dir));
+    let lost_ignored = lost.map(|file| file.path.clone()).collect();
+    Ok(RestoreReport { outcome, dir, stash_method, blocked_ignored, lost_ignored })
+}
+
+/// Returns the error for an index that must not be replaced, because these paths are staged in it.
+fn staged_error(project: &Project, dir: &Path, id: &str, paths: Vec<RepoPath>) -> Error {
+    let remedy = local_changes_hint::LocalChangesHint::detect(&project.repo, dir, &paths);
+    let remedy = Box::new(remedy);
+    SnapshotError::Staged { id: id.to_owned(), dir: dir.to_owned(), paths, remedy }.into()
+}
+
+/// Returns the top folder of the worktree to which a snapshot is restored.
+fn target_worktree(project: &Project, view: &SnapView, dry_run: bool) -> Result<PathBuf, Error> {
+    let id = &view.record.id;
+    let no_worktree = || Error::NoWorktree { id: id.clone() };
+    let Some(automatic) = &view.record.automatic else {
+        return Ok(project.repo.current_worktree().ok_or_else(no_worktree)?.to_owned());
+    };
+    let Some(lane) = &automatic.lane else { return Ok(project.repo.require_main()?.to_owned()) };
+    let lane = project.lane(lane).map_err(|e| match e {
+        Error::UnknownLane { name, .. } => {
+            SnapshotError::LaneRemoved { id: id.clone(), commit: view.commit(), lane: name }.into()
+        }
+        other => other,
+    })?;
+    if !dry_run && lane.path.symlink_metadata().is_err() {
+        recreate_worktree(project, &lane)?;
+    }
+    Ok(lane.path)
+}
+
+/// Creates the worktree of a lane again whose folder is gone, at the tip of the lane's branch. A failure
+/// removes it.
+fn recreate_worktree(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
+    let missing_branch = || Error::UnbornBranch { branch: lane.kind.branch.clone() };
+    let tip = project.repo.branch_tip(&lane.kind.branch)?.ok_or_else(missing_branch)?;
+    let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
+    project.repo.forget_worktree(&lane.path)?;
+    let added = project.repo.add_worktree(&lane.path, &Head::Branch(lane.kind.branch.clone()));
+    let populated = added
+        .map_err(Error::from)
+        .and_then(|()| populate::populate_worktrees(project, &[lane.path.as_path()], tip).map(drop));
+    if populated.is_err() {
+        drop(remove_tree(&lane.path));
+        drop(project.repo.forget_worktree(&lane.path));
+    }
+    populated
+}
+
+fn apply_snapshot(
+    op: &Operation<'_>,
+    dir: &Path,
+    view: &SnapView,
+    head: Oid,
+) -> Result<RestoreOutcome, Error> {
+    let id = &view.record.id;
+    let result = op.attempt_or_revert(|| {
+        let reason = format!("what was there before snapshot {id} came back");
+        let mut before = op.snapshot_before_restore(dir, head, &reason, id)?;
+        // The snapshot of the current contents does not list ignored files.
+        let snapshot = &view.record.snapshot;
+        let exists = |path: &&RepoPath| path.to_fs_path(dir).symlink_metadata().is_ok();
+        let folders = snapshot.empty_dirs.iter().filter(|path| path.to_fs_path(dir).is_dir());
+        before.empty_dirs.extend(folders.cloned());
+        before.ignored = snapshot.ignored.iter().map(|file| &file.path).filter(exists).cloned().collect();
+        op.mark_not_restored(id)?;
+        let outcome = op.restore(dir, id, head, Some(before))?;
+        if let RestoreOutcome::Conflict(paths) = outcome {
+            // The error ends the attempt, so the snapshot is no longer marked as on its way to a worktree.
+            let snapshot = view.record.snapshot.commit;
+            return Err(Error::RestoreConflict { dir: dir.to_owned(), paths, snapshot });
+        }
+        op.mark_restored(id)?;
+        if let SnapState::AwaitsNextPreview(lane) = &view.state {
+            op.update_lane(lane, |lane| lane.preview_edits.retain(|edit| edit != id))?;
+        }
+        Ok(outcome)
+    });
+    match result {
+        Err(Error::RestoreConflict { paths, .. }) => Ok(RestoreOutcome::Conflict(paths)),
+        other => other,
+    }
+}

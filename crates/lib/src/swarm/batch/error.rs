@@ -1,0 +1,410 @@
+//! Errors of commands on plans and batches, with their hints and exit codes.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use proq_base::explain::{Exit, Explain};
+use proq_plan::plan_error::PlanError;
+use proq_plan::schedule::workload::WorkloadError;
+
+/// The reason why git-proq cannot run a command on a batch.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// No batch has the given name, or more than one batch matches it.
+    #[error("there is no batch '{name}'{}", one_of(known))]
+    Unknown {
+        /// The name or prefix that was given.
+        name: String,
+        /// The ids of all batches.
+        known: Vec<String>,
+    },
+    /// A batch of the same plan has finished, but its tasks are only on the batch's own branch.
+    #[error("batch {id} of this plan is over, and what it has done is not on {base} yet; nothing was begun")]
+    PreviousBatchUnlanded {
+        /// The finished batch.
+        id: String,
+        /// The base branch of the finished batch.
+        base: String,
+        /// The hint for landing the finished batch.
+        hint: String,
+    },
+    /// No batch was named, and the repository has none.
+    #[error("there is no batch yet")]
+    NoBatches,
+    /// No batch was named, and not exactly one is open.
+    #[error("{}", if open.is_empty() { "no batch is open".to_owned() } else { format!("several batches are open: {}", open.join(", ")) })]
+    AmbiguousBatch {
+        /// The ids of the open batches.
+        open: Vec<String>,
+        /// The command that was typed.
+        command: &'static str,
+    },
+    /// The tasks on record cannot be scheduled, because their file was edited.
+    #[error("the tasks of batch {id} cannot be read: {flaw}")]
+    InvalidTasks {
+        /// The id of the batch.
+        id: String,
+        /// The defect in the tasks.
+        flaw: WorkloadError,
+    },
+    /// The batch has no task of the given name.
+    #[error("batch {id} has no task '{name}'")]
+    UnknownTask {
+        /// The id of the batch.
+        id: String,
+        /// The task name that was given.
+        name: String,
+    },
+    /// The plan has no task of the given name.
+    #[error("this plan has no task '{name}'; nothing was begun")]
+    UnknownPlanTask {
+        /// The task name that was given.
+        name: String,
+        /// The plan, as it was named.
+        plan: String,
+    },
+    /// git-proq could not start a scheduler for the batch.
+    #[error("nobody goes on with batch {id}: {reason}")]
+    SchedulerNotStarted {
+        /// The id of the batch.
+        id: String,
+        /// The reason why the scheduler did not start.
+        reason: String,
+    },
+    /// The scheduler of the batch did not answer a control request in time.
+    #[error(
+        "the scheduler of batch {id} has not answered in {seconds} s; what you want is written down for it"
+    )]
+    SchedulerTimeout {
+        /// The id of the batch.
+        id: String,
+        /// The seconds that git-proq waited.
+        seconds: u64,
+    },
+    /// A batch of the requested plan has not finished.
+    #[error("batch {id} of this plan is not over ({state}); nothing was begun")]
+    PlanBatchUnfinished {
+        /// The id of the unfinished batch.
+        id: String,
+        /// The state of the unfinished batch.
+        state: String,
+    },
+    /// Neither a task, its plan nor the command line names an agent.
+    #[error("nothing says who is to do task '{task}'; nothing was begun")]
+    NoAgent {
+        /// The name of the task.
+        task: String,
+    },
+    /// All tasks of the plan are done already.
+    #[error("all tasks of this plan are done; nothing was begun")]
+    AllDone {
+        /// The plan, as it was named.
+        plan: String,
+    },
+    /// A plan that came with a repository has commands that the user has not approved.
+    #[error("{} asks for commands that you have not approved: {}; nothing was begun", path.display(), commands.join("; "))]
+    UnapprovedCommands {
+        /// The file of the plan.
+        path: PathBuf,
+        /// The command lines that need approval.
+        commands: Vec<String>,
+        /// The arguments that make `git proq approve` name the plan.
+        approve_args: String,
+    },
+    /// git-proq cannot determine the base branch of a new batch.
+    #[error("{reason}, so it is not clear which branch the batch is for; nothing was begun")]
+    UnknownBase {
+        /// The reason why the branch is unknown.
+        reason: String,
+    },
+    /// The main checkout has uncommitted changes, which no lane would contain.
+    #[error("your uncommitted changes would be in no lane: {files}; nothing was begun")]
+    UncommittedChanges {
+        /// The changed files, as one text.
+        files: String,
+    },
+    /// The batch is still running, so the command has to wait.
+    #[error("batch {id} goes on{}; nothing was changed", if *agents { ": agents are at work in its lanes" } else { "" })]
+    StillRunning {
+        /// The id of the batch.
+        id: String,
+        /// Whether only agents are still running, without a scheduler.
+        agents: bool,
+    },
+    /// The batch was cleaned up.
+    #[error("batch {id} was cleaned up: its lanes and its branch are gone")]
+    CleanedUp {
+        /// The id of the batch.
+        id: String,
+    },
+    /// The batch has no commits to land.
+    #[error("{reason}; nothing was moved")]
+    NothingToLand {
+        /// The reason why nothing can land.
+        reason: String,
+    },
+    /// The batch is strict, and not all of its criteria are known to be met.
+    #[error("batch {id} is strict, and {reason}; nothing was moved")]
+    CriteriaNotMet {
+        /// The id of the batch.
+        id: String,
+        /// The reason why the criteria do not count as met.
+        reason: String,
+    },
+    /// An unfinished batch builds on the landings to undo.
+    #[error("that landed tasks of batch {id}, which {}; nothing was changed", if *runs { "goes on" } else { "is not over" })]
+    BatchBuildsOn {
+        /// The id of the batch.
+        id: String,
+        /// Whether a scheduler is running the batch.
+        runs: bool,
+        /// The command that undoes the landings in spite of the batch; none where there is no such command.
+        force_command: Option<String>,
+    },
+    /// An unfinished batch landed tasks after the operation to undo.
+    #[error(
+        "cannot undo operation {operation} by itself: batch {id} {}, and landed tasks after it; nothing was changed",
+        if *runs { "goes on" } else { "is not over" }
+    )]
+    LandedSince {
+        /// The id of the operation.
+        operation: u64,
+        /// The id of the batch.
+        id: String,
+        /// Whether a scheduler is running the batch.
+        runs: bool,
+    },
+    /// The batch to clean up has landed tasks on its own branch that the base does not have.
+    #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
+    TasksNotLanded {
+        /// The id of the batch.
+        id: String,
+        /// The number of tasks that the base lacks.
+        count: usize,
+        /// The base branch of the batch.
+        base: String,
+        /// The hint for landing the tasks on the base.
+        hint: String,
+    },
+    /// The base branch of the batch no longer exists.
+    #[error("'{base}', which batch {id} is for, is gone; nothing was moved")]
+    BaseMissing {
+        /// The id of the batch.
+        id: String,
+        /// The missing branch.
+        base: String,
+        /// The hint for landing the batch on another branch.
+        hint: String,
+    },
+    /// The batch's own branch no longer exists.
+    #[error(
+        "the branch of batch {id} is gone: {branch}{}; nothing was moved",
+        tip.as_ref().map_or_else(String::new, |tip| format!(", which was at {tip}"))
+    )]
+    BranchMissing {
+        /// The id of the batch.
+        id: String,
+        /// The missing branch.
+        branch: String,
+        /// The commit that the branch pointed at, if it is known and still in the repository.
+        tip: Option<String>,
+    },
+    /// Lanes of the batch to clean up have work that exists nowhere else.
+    #[error("batch {id} is kept, because of {}; nothing was removed", lanes.join(", "))]
+    LanesHaveWork {
+        /// The id of the batch.
+        id: String,
+        /// The lanes, each with a description of its unsaved work.
+        lanes: Vec<String>,
+    },
+}
+
+fn tasks(count: usize) -> String {
+    if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
+}
+
+fn one_of(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
+}
+
+impl BatchError {
+    /// Returns the hints for errors of landing, undoing and cleaning up a batch.
+    fn landing_and_cleanup_hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            BatchError::StillRunning { id, agents: false } => vec![
+                format!("have it end what it is at: git proq pause {id}").into(),
+                format!("or stop it: git proq abort {id}").into(),
+            ],
+            BatchError::StillRunning { id, agents: true }
+            | BatchError::BatchBuildsOn { id, runs: true, .. } => {
+                vec![format!("end that first: git proq abort {id}").into()]
+            }
+            BatchError::LandedSince { operation, runs, .. } => {
+                let show_hint =
+                    format!("see what it saved, to bring that back by hand: git proq op show {operation}");
+                let before = operation.saturating_sub(1);
+                let restore_hint = format!(
+                    "or take back all since, with what the batch landed: git proq op restore {before} --force"
+                );
+                std::iter::once(show_hint).chain((!runs).then_some(restore_hint)).map(Cow::from).collect()
+            }
+            BatchError::CleanedUp { .. } => {
+                vec!["see what is kept of removed lanes: git proq list --all".into()]
+            }
+            BatchError::BatchBuildsOn { id, runs: false, force_command: forced } => {
+                let force_hint = forced.as_ref().map(|command| {
+                    format!("or take it back all the same; the tasks land again when it goes on: {command}")
+                        .into()
+                });
+                std::iter::once(format!("go on with it: git proq resume {id}").into())
+                    .chain(force_hint)
+                    .collect()
+            }
+            BatchError::CriteriaNotMet { id, .. } => vec![
+                format!("see what is not met: git proq status {id}").into(),
+                format!("or land it all the same: git proq merge --batch {id} --force").into(),
+            ],
+            BatchError::NothingToLand { .. } => vec!["see how far it is: git proq status".into()],
+            BatchError::LanesHaveWork { id, .. } => vec![
+                format!("go on with it: git proq resume {id}").into(),
+                format!("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")
+                    .into(),
+            ],
+            BatchError::BaseMissing { hint: help, .. } => vec![help.clone().into()],
+            BatchError::BranchMissing { branch, tip: Some(tip), .. } => {
+                vec![format!("bring it back: git branch {branch} {tip}").into()]
+            }
+            BatchError::BranchMissing { id, .. } => {
+                vec![format!("see how far it is: git proq status {id}").into()]
+            }
+            BatchError::TasksNotLanded { id, hint: help, .. } => vec![
+                help.clone().into(),
+                format!(
+                    "or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force"
+                )
+                .into(),
+            ],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Explain for BatchError {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            BatchError::Unknown { .. } => vec!["see all: git proq status --all".into()],
+            BatchError::PreviousBatchUnlanded { id, hint: help, .. } => vec![
+                help.clone().into(),
+                format!("try again what failed in it: git proq resume {id} --retry ID").into(),
+                "do all of the plan once more: git proq swarm PLAN --new".into(),
+            ],
+            BatchError::NoBatches => vec!["begin one: git proq swarm PLAN".into()],
+            BatchError::AmbiguousBatch { open, .. } if open.is_empty() => {
+                vec![
+                    "begin one: git proq swarm PLAN".into(),
+                    "see those that are over: git proq status --all".into(),
+                ]
+            }
+            BatchError::AmbiguousBatch { open, command } => {
+                vec![format!("say which: git proq {command} {}", open[0]).into()]
+            }
+            BatchError::InvalidTasks { id, .. } => {
+                vec![format!("look at it: git proq status {id} --json").into()]
+            }
+            BatchError::UnknownTask { id, .. } => vec![format!("see its tasks: git proq status {id}").into()],
+            BatchError::UnknownPlanTask { plan, .. } => {
+                vec![format!("see its tasks: git proq plan {plan}").into()]
+            }
+            BatchError::SchedulerNotStarted { id, .. } => {
+                vec![format!("try again: git proq resume {id}").into()]
+            }
+            BatchError::SchedulerTimeout { id, .. } => {
+                vec![format!("see how far it is: git proq status {id}").into()]
+            }
+            BatchError::PlanBatchUnfinished { id, .. } => vec![
+                format!("go on with it: git proq resume {id}").into(),
+                "or begin another one beside it: git proq swarm --new …".into(),
+            ],
+            BatchError::NoAgent { .. } => {
+                vec!["name an agent for such tasks: git proq swarm --agent claude …".into()]
+            }
+            BatchError::AllDone { plan } => vec![format!("see them: git proq plan {plan}").into()],
+            BatchError::UnapprovedCommands { approve_args: plan, .. } => {
+                vec![format!("read them and let them run: git proq approve{plan}").into()]
+            }
+            BatchError::UnknownBase { .. } => vec!["name it: git proq swarm --base BRANCH …".into()],
+            BatchError::UncommittedChanges { .. } => vec![
+                "commit them first: git commit -a".into(),
+                "or begin without them: git proq swarm --ignore-dirty …".into(),
+            ],
+            other => other.landing_and_cleanup_hints(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            BatchError::AmbiguousBatch { .. } | BatchError::UnknownBase { .. } => Exit::Usage,
+            BatchError::SchedulerTimeout { .. } => Exit::Locked,
+            _ => Exit::Refused,
+        }
+    }
+}
+
+/// The reason why a command on a plan or batch fails.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An error in the source of a plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// An error of git.
+    #[error(transparent)]
+    Git(#[from] proq_git::Error),
+    /// An error of a batch.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// An error of the store.
+    #[error(transparent)]
+    Store(#[from] proq_store::Error),
+    /// An error of a lane.
+    #[error(transparent)]
+    Lane(#[from] crate::lane::Error),
+    /// An error of an agent.
+    #[error(transparent)]
+    Agent(#[from] crate::agent::Error),
+    /// An error of a landing.
+    #[error(transparent)]
+    Merge(#[from] crate::merge::Error),
+    /// An error of a preview.
+    #[error(transparent)]
+    Preview(#[from] crate::preview::Error),
+    /// An error of a child process.
+    #[error(transparent)]
+    Process(#[from] proq_base::process::Error),
+}
+
+impl Error {
+    /// Returns the error that this one wraps.
+    fn wrapped_error(&self) -> &dyn Explain {
+        match self {
+            Error::Plan(error) => error,
+            Error::Git(error) => error,
+            Error::Batch(error) => error,
+            Error::Store(error) => error,
+            Error::Lane(error) => error,
+            Error::Agent(error) => error,
+            Error::Merge(error) => error,
+            Error::Preview(error) => error,
+            Error::Process(error) => error,
+        }
+    }
+}
+
+impl Explain for Error {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        self.wrapped_error().hints()
+    }
+
+    fn exit(&self) -> Exit {
+        self.wrapped_error().exit()
+    }
+}

@@ -1,0 +1,54 @@
+//! Process that schedules a batch: its record, and waking it.
+
+use proq_base::process::identity;
+use proq_base::process::wake;
+use proq_store::Error;
+use proq_store::base::record::Record;
+use proq_store::locks::lock::LockName;
+use serde::{Deserialize, Serialize};
+
+use crate::lane::Project;
+
+/// The process that schedules a batch. The record is valid while that process holds the batch's lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SchedulerRecord {
+    pub pid: u32,
+    /// The start time of the process, which distinguishes it from a later process with the same pid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "birth")]
+    pub start_time: Option<String>,
+}
+
+impl Record for SchedulerRecord {
+    const FORMAT: u32 = 1;
+}
+
+/// Returns whether a scheduler is running the batch.
+///
+/// # Errors
+/// Fails when the batch's lock cannot be read.
+pub fn is_running(project: &Project, id: &str) -> Result<bool, Error> {
+    project.store.locks().is_held(&LockName::Batch(id.to_owned()))
+}
+
+/// Wakes the scheduler of a batch to process pending work. A scheduler that cannot be woken finds the work
+/// when it starts.
+pub(crate) fn wake_scheduler(project: &Project, id: &str) {
+    let Ok(Some(scheduler)) =
+        SchedulerRecord::load_if_exists(&project.store.layout().batch_scheduler_record(id))
+    else {
+        return;
+    };
+    if identity::is_process_running(scheduler.pid, scheduler.start_time.as_deref()) {
+        wake::wake(scheduler.pid);
+    }
+}
+
+/// Wakes the schedulers of all other batches, because a released task or a free run slot may be theirs now.
+pub(crate) fn wake_other_schedulers(project: &Project, id: &str) {
+    for other_id in project.store.layout().entry_names("batches") {
+        if other_id != id && is_running(project, &other_id).unwrap_or(false) {
+            wake_scheduler(project, &other_id);
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Landing of a finished batch on its base through a landing lane.
+
+use std::path::PathBuf;
+
+use proq_base::lane_name::LaneName;
+use proq_git::Oid;
+use proq_git::worktrees::worktree::WorktreeList;
+use proq_plan::schedule::action::BatchOutcome;
+use proq_store::records::lane::{LandingInfo, LaneRecord, LaneWorktree};
+
+use crate::lane;
+use crate::lane::Project;
+use crate::lane::creation::create;
+use crate::lane::creation::create::NewLane;
+use crate::lane::execution::run_operation::operate;
+use crate::lane::inspection::base::Base;
+use crate::lane::removal::remove_lane::RemovalReason;
+use crate::lane::worktree::set_up::commands;
+use crate::preview::remove_lane;
+use crate::run::rewind;
+use crate::swarm::Error;
+use crate::swarm::batch::create::list_batches as all_batches;
+use crate::swarm::batch::error::BatchError;
+use crate::swarm::batch::log_summary::LogSummary;
+use crate::swarm::batch::record::{Batch, BatchRecord};
+use crate::swarm::batch::scheduler::is_running;
+
+/// Prefix of the names of landing lanes.
+const LANDING_LANE_PREFIX: &str = "swarm-";
+
+/// Returns the name of a batch's landing lane.
+pub(crate) fn landing_lane_name(id: &str) -> String {
+    format!("{LANDING_LANE_PREFIX}{id}")
+}
+
+/// Returns the landing lane of a batch: it contains everything that has landed on the batch's own branch so
+/// far, and lands on the batch's base. It is created if it does not exist; the second value is whether it
+/// was. As an ordinary lane, it is verified, landed and, where it conflicts, resolved like any other.
+///
+/// # Errors
+/// [`BatchError::NothingToLand`].
+pub fn open_landing_lane(project: &Project, batch: &BatchRecord) -> Result<(LaneRecord, bool), Error> {
+    let tip = tip_to_land(project, batch)?;
+    let (lane, is_new) = match project.lane(&landing_lane_name(&batch.id)) {
+        Ok(lane) => (advance_landing_lane(project, batch, lane, tip)?, false),
+        Err(lane::Error::UnknownLane { .. }) => match create_landing_lane(project, batch, tip) {
+            // Another process creates the same landing lane and was faster.
+            Err(Error::Lane(e)) if e.is_taken() => (
+                advance_landing_lane(project, batch, project.lane(&landing_lane_name(&batch.id))?, tip)?,
+                false,
+            ),
+            created => (created?, true),
+        },
+        Err(e) => return Err(e.into()),
+    };
+    if lane.start == batch.start {
+        return Ok((lane, is_new));
+    }
+    // The lane's own work begins at the batch's start. This also repairs a lane whose creator crashed before
+    // this step.
+    project.update_lane(&lane.name, |record| record.start = batch.start)?;
+    Ok((project.lane(&lane.name)?, is_new))
+}
+
+/// The lane through which a batch would land.
+#[derive(Debug)]
+pub struct LandingLaneForecast {
+    /// Record of the landing lane; with the batch's own branch if the lane is missing or out of date.
+    pub lane: LaneRecord,
+    /// Whether the lane exists and contains everything that has landed on the batch's branch.
+    pub is_up_to_date: bool,
+}
+
+/// Returns the lane that [`open_landing_lane`] would create or find, without a change. Where that lane does
+/// not exist or is out of date, the returned record names the batch's own branch instead, and no existing
+/// worktree.
+///
+/// # Errors
+/// The errors of [`open_landing_lane`].
+pub fn forecast_landing_lane(project: &Project, batch: &BatchRecord) -> Result<LandingLaneForecast, Error> {
+    let tip = tip_to_land(project, batch)?;
+    let lane = match project.lane(&landing_lane_name(&batch.id)) {
+        Ok(lane) if !is_behind(project, batch, &lane, tip)? => {
+            return Ok(LandingLaneForecast { lane, is_up_to_date: true });
+        }
+        Ok(lane) => lane,
+        Err(lane::Error::UnknownLane { .. }) => {
+            let summary = batch_summary(batch);
+            let plan = create::plan_lane(project, landing_lane_spec(batch, &summary, tip)?)?;
+            let title = create::clean_title(&summary).unwrap_or_else(|| plan.name.to_string());
+            let tree = LaneWorktree { branch: plan.branch, worktree_id: plan.name.to_string() };
+            let lane = LaneRecord::new(plan.name.as_str(), tree, plan.path, batch.base.clone(), batch.start);
+            LaneRecord { title, ..lane }
+        }
+        Err(e) => return Err(e.into()),
+    };
+    let tree = LaneWorktree { branch: batch.branch.clone(), ..lane.kind.clone() };
+    let path = project.store.layout().lane(&lane.name).join("ahead");
+    Ok(LandingLaneForecast {
+        lane: LaneRecord { kind: tree, path, start: batch.start, ..lane },
+        is_up_to_date: false,
+    })
+}
+
+/// Returns the tip of a batch's branch, which has the commits that are to land.
+fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<Oid, Error> {
+    let nothing_to_land = |reason: String| Error::from(BatchError::NothingToLand { reason });
+    if batch.auto_merge {
+        return Err(nothing_to_land(format!(
+            "the tasks of batch {} land on {} themselves",
+            batch.id, batch.base
+        )));
+    }
+    if batch.cleaned.is_some() {
+        return Err(BatchError::CleanedUp { id: batch.id.clone() }.into());
+    }
+    let Some(tip) = project.repo.branch_tip(&batch.branch)? else {
+        let (id, branch, tip) = (batch.id.clone(), batch.branch.clone(), last_known_tip(project, batch)?);
+        return Err(BatchError::BranchMissing { id, branch, tip: tip.map(Oid::short) }.into());
+    };
+    if tip == batch.start {
+        return Err(nothing_to_land(format!(
+            "nothing of batch {} has landed on {} yet",
+            batch.id, batch.branch
+        )));
+    }
+    Ok(tip)
+}
+
+/// Removes a landing lane that was created only to forecast the landing.
+///
+/// # Errors
+/// The errors of any removal of a lane.
+pub fn remove_landing_lane(project: &Project, name: &str) -> Result<(), Error> {
+    operate(project, "cleanup", |op| {
+        remove_lane::remove_previewed_lane(op, name, RemovalReason::Cleanup, true).map(drop)
+    })?;
+    Ok(())
+}
+
+fn create_landing_lane(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, Error> {
+    let summary = batch_summary(batch);
+    Ok(create::create_lane(project, &create::plan_lane(project, landing_lane_spec(batch, &summary, tip)?)?)?
+        .lane)
+}
+
+/// Returns the plan's summary, or the names of its sources if it has none. It is the title of the lane that
+/// lands the batch.
+fn batch_summary(batch: &BatchRecord) -> String {
+    if batch.summary.is_empty() { batch.sources.join(" ") } else { batch.summary.clone() }
+}
+
+/// Returns the specification of a batch's landing lane.
+fn landing_lane_spec<'a>(batch: &BatchRecord, summary: &'a str, tip: Oid) -> Result<NewLane<'a>, Error> {
+    Ok(NewLane {
+        name: Some(LaneName::parse(&landing_lane_name(&batch.id)).map_err(lane::Error::from)?),
+        prompt: None,
+        name_hint: Some(summary),
+        agent: None,
+        base: Base { branch: batch.base.clone(), start: tip },
+        carry: None,
+        checks: Vec::new(),
+        scope: Vec::new(),
+        sparse: false,
+        auto_merge: false,
+        group: None,
+        batch: None,
+        set_up: commands::SetUpLevel::PortsOnly,
+    })
+}
+
+/// Moves the branch of a landing lane to `tip`, if more has landed on the batch's branch since the lane was
+/// last moved.
+fn advance_landing_lane(
+    project: &Project,
+    batch: &BatchRecord,
+    lane: LaneRecord,
+    tip: Oid,
+) -> Result<LaneRecord, Error> {
+    if !is_behind(project, batch, &lane, tip)? {
+        return Ok(lane);
+    }
+    let (lane, _lock) = project.lock_idle_lane(&lane.name)?;
+    rewind::rewind_lane(project, &lane, tip, &format!("more of batch {} has landed", batch.id))?;
+    Ok(project.lane(&lane.name)?)
+}
+
+/// Returns whether a landing lane lacks commits of the batch's branch up to `tip`.
+///
+/// # Errors
+/// [`BatchError::NothingToLand`] when the lane also has commits that are not on the batch's branch.
+fn is_behind(project: &Project, batch: &BatchRecord, lane: &LaneRecord, tip: Oid) -> Result<bool, Error> {
+    let repo = &project.repo;
+    let Some(lane_tip) = repo.branch_tip(&lane.kind.branch)? else { return Ok(false) };
+    if repo.is_ancestor(tip, lane_tip)? {
+        return Ok(false);
+    }
+    if !repo.is_ancestor(lane_tip, tip)? {
+        let reason = format!(
+            "more of batch {} has landed on {} since lane '{2}' was made, which has commits of its own: land that first with \
+             git proq merge {2}",
+            batch.id, batch.branch, lane.name
+        );
+        return Err(BatchError::NothingToLand { reason }.into());
+    }
+    Ok(true)
+}
+
+/// A batch without a running scheduler whose branch has commits that its base lacks.
+#[derive(Debug)]
+pub struct UnlandedBatch {
+    /// Settings of the unlanded batch, as stored in `batch.toml`.
+    pub batch: BatchRecord,
+    /// State of the batch as a phrase that follows its name: [`FINISHED_PHRASE`], or the reason why the batch
+    /// can continue.
+    pub state_phrase: &'static str,
+}
+
+/// State phrase of a batch all of whose tasks are settled.
+pub const FINISHED_PHRASE: &str = "is over";
+
+/// Returns the batches without a running scheduler whose branches have commits that their bases lack. Batches
+/// that cannot be read are left out.
+pub fn list_unlanded_batches(project: &Project) -> Vec<UnlandedBatch> {
+    let mut batches = all_batches(project, false);
+    batches.retain(|batch| !batch.auto_merge);
+    let with_state_phrase = |batch: BatchRecord| {
+        let state_phrase = unlanded_state_phrase(project, &batch).ok().flatten()?;
+        Some(UnlandedBatch { batch, state_phrase })
+    };
+    batches.into_iter().filter_map(with_state_phrase).collect()
+}
+
+/// Returns the tip of a batch's branch; if the branch was deleted, its last tip according to the log. None
+/// where neither is known.
+pub(crate) fn last_known_tip(project: &Project, batch: &BatchRecord) -> Result<Option<Oid>, Error> {
+    if let Some(tip) = project.repo.branch_tip(&batch.branch)? {
+        return Ok(Some(tip));
+    }
+    if batch.cleaned.is_some() {
+        return Ok(None);
+    }
+    let loaded = Batch::load(project, &batch.id)?;
+    let last_landed =
+        LogSummary::from_lines(&loaded, &loaded.read_log_lines(project)?).branch_tips.last().copied();
+    Ok(last_landed.filter(|tip| project.repo.has_object(*tip)))
+}
+
+/// Returns a hint with the command that lands a batch on its base. Where the batch's branch was deleted, the
+/// command restores that branch instead. Where the base is gone, the command lands on the branch that is
+/// checked out now. `purpose` describes the plain landing command.
+pub fn landing_hint(project: &Project, batch: &BatchRecord, purpose: &str) -> String {
+    let BatchRecord { id, branch, base, .. } = batch;
+    let has_branch = |branch: &str| project.repo.branch_tip(branch).is_ok_and(|tip| tip.is_some());
+    if !has_branch(branch)
+        && let Ok(Some(tip)) = last_known_tip(project, batch)
+    {
+        return format!("bring its branch back first: git branch {branch} {}", tip.short());
+    }
+    if has_branch(base) {
+        return format!("{purpose}: git proq merge --batch {id}");
+    }
+    let worktrees = WorktreeList::read(&project.repo).ok();
+    let main_branch =
+        worktrees.as_ref().and_then(|all| all.at(project.repo.main_worktree()?)?.branch.clone());
+    let target_branch =
+        main_branch.filter(|name| !project.is_managed_branch(name)).unwrap_or_else(|| "BRANCH".to_owned());
+    format!("land it on {target_branch}: git proq merge --batch {id} --onto {target_branch}")
+}
+
+/// Refuses to land a batch whose base branch was deleted.
+///
+/// # Errors
+/// [`BatchError::BaseMissing`].
+pub fn require_base(project: &Project, batch: &BatchRecord) -> Result<(), Error> {
+    if batch.auto_merge || project.repo.branch_tip(&batch.base)?.is_some() {
+        return Ok(());
+    }
+    let (id, base, hint) = (batch.id.clone(), batch.base.clone(), landing_hint(project, batch, "land it"));
+    Err(BatchError::BaseMissing { id, base, hint }.into())
+}
+
+fn unlanded_state_phrase(project: &Project, batch: &BatchRecord) -> Result<Option<&'static str>, Error> {
+    if last_known_tip(project, batch)?.is_none_or(|tip| tip == batch.start)
+        || find_landed_branch(project, batch)?.is_some()
+    {
+        return Ok(None);
+    }
+    let loaded = Batch::load(project, &batch.id)?;
+    let state = loaded.fold_state(&loaded.read_log_lines(project)?);
+    Ok(match state.final_outcome() {
+        Some(BatchOutcome::Complete | BatchOutcome::Partial) => Some(FINISHED_PHRASE),
+        _ if is_running(project, &batch.id)? => None,
+        Some(BatchOutcome::Stopped) => Some("was stopped"),
+        Some(BatchOutcome::Aborted) => Some("was aborted"),
+        None if state.pause_reason().is_some() => Some("is paused"),
+        None => Some("was interrupted"),
+    })
+}
+
+/// Returns the branch that has everything that landed on a batch's own branch: the batch's base or, where
+/// that was deleted, another branch that the batch landed on.
+///
+/// # Errors
+/// When the repository cannot be read.
+pub(crate) fn find_landed_branch(project: &Project, batch: &BatchRecord) -> Result<Option<String>, Error> {
+    let repo = &project.repo;
+    let tip = if batch.auto_merge { None } else { last_known_tip(project, batch)? };
+    let Some(tip) = tip.filter(|tip| *tip != batch.start) else { return Ok(None) };
+    let base = repo.branch_tip(&batch.base)?;
+    if let Some(base) = base
+        && repo.is_ancestor(tip, base)?
+    {
+        return Ok(Some(batch.base.clone()));
+    }
+    // A landing by squash or rebase does not put the batch's own commits on the base.
+    for landing in list_landings(project, &batch.id) {
+        if landing.tip == tip
+            && (base.is_none() || landing.onto == batch.base)
+            && let Some(tip) = repo.branch_tip(&landing.onto)?
+            && repo.has_object(landing.commit)
+            && repo.is_ancestor(landing.commit, tip)?
+        {
+            return Ok(Some(landing.onto));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the landings of a batch's landing lane, on any branch.
+fn list_landings(project: &Project, id: &str) -> Vec<LandingInfo> {
+    let name = landing_lane_name(id);
+    let lanes = project.past_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(&name));
+    lanes.filter(|lane| lane.name == name).filter_map(|lane| lane.landed).collect()
+}
+
+/// Returns the id of the batch whose landing lane has this name.
+pub(crate) fn batch_id_of_landing_lane(lane: &str) -> Option<&str> {
+    lane.strip_prefix(LANDING_LANE_PREFIX)
+}
+
+/// Returns the batch whose landing lane has this name, and the tips of its branch that have landed.
+pub fn batch_of_landing_lane(project: &Project, lane: &str) -> Option<(BatchRecord, Vec<Oid>)> {
+    let id = batch_id_of_landing_lane(lane)?;
+    let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;
+    let tips = list_landings(project, id).into_iter().map(|landed| landed.tip).collect();
+    Some((batch, tips))
+}
+
+/// Refuses a strict batch whose criteria are not known to be met by its branch.
+///
+/// # Errors
+/// [`BatchError::CriteriaNotMet`].
+pub fn require_criteria_met(project: &Project, batch: &BatchRecord) -> Result<(), Error> {
+    if !batch.strict || batch.criteria.is_empty() {
+        return Ok(());
+    }
+    let tip = project.repo.branch_tip(&batch.branch)?;
+    let reason =
+        match batch.criteria_report(project).filter(|report| report.is_complete && Some(report.tip) == tip) {
+            Some(report) if report.are_all_met() => return Ok(()),
+            Some(report) => report.describe(),
+            None => "its criteria were not looked at yet".to_owned(),
+        };
+    Err(BatchError::CriteriaNotMet { id: batch.id.clone(), reason }.into())
+}
+
+/// Refuses to undo landings that a batch builds on: while the batch runs and, without `force`, as long as it
+/// may continue. `proof_paths` are the landing records that the landings wrote.
+///
+/// # Errors
+/// [`BatchError::BatchBuildsOn`].
+pub fn refuse_if_built_on(
+    project: &Project,
+    proof_paths: &[PathBuf],
+    (force, force_command): (bool, Option<String>),
+) -> Result<(), Error> {
+    match first_dependent_batch(project, proof_paths, force)? {
+        Some((id, runs)) => Err(BatchError::BatchBuildsOn { id, runs, force_command }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Returns the first batch that builds on landings, and whether it runs now. `proof_paths` are the landing
+/// records that the landings wrote. With `only_running`, batches that do not run are ignored.
+///
+/// # Errors
+/// When the log of a batch cannot be read.
+pub fn first_dependent_batch(
+    project: &Project,
+    proof_paths: &[PathBuf],
+    only_running: bool,
+) -> Result<Option<(String, bool)>, Error> {
+    for id in proof_paths.iter().filter_map(|path| project.store.layout().batch_id_of_landed_record(path)) {
+        // A batch that is gone or unreadable builds on nothing.
+        let Ok(loaded) = Batch::load(project, &id) else { continue };
+        let lines = loaded.read_log_lines(project)?;
+        let is_finished = matches!(
+            loaded.fold_state(&lines).final_outcome(),
+            Some(BatchOutcome::Complete | BatchOutcome::Partial)
+        );
+        let runs = is_running(project, &id)?;
+        if runs || !(is_finished || only_running || loaded.record.cleaned.is_some()) {
+            return Ok(Some((id, runs)));
+        }
+    }
+    Ok(None)
+}

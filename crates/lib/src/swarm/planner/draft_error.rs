@@ -1,0 +1,158 @@
+//! Errors of making a plan with an agent, and of finding missing dependencies with one.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use proq_base::explain::{Exit, Explain};
+use proq_git as git;
+use proq_store as store;
+
+use crate::agent;
+use crate::lane;
+
+/// The reason why an agent's plan does not exist or cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DraftError {
+    /// No draft has the given name.
+    #[error("there is no draft '{name}'")]
+    UnknownDraft {
+        /// The name that was given.
+        name: String,
+    },
+    /// The project has no drafts.
+    #[error("there is no draft of a plan")]
+    NoDrafts,
+    /// No draft was named, and there is more than one.
+    #[error("there are several drafts, and none was named: {}", names.join(", "))]
+    AmbiguousDraft {
+        /// The names of the drafts, the one changed last first.
+        names: Vec<String>,
+    },
+    /// The draft has no plan yet.
+    #[error("draft '{name}' has no plan yet{}", why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    NoPlan {
+        /// The name of the draft.
+        name: String,
+        /// The reason why it has no plan, if known.
+        why: Option<String>,
+    },
+    /// The plan of the draft changed after it was shown for approval.
+    #[error("draft '{name}' is another plan by now than the one that was shown; nothing was approved")]
+    ChangedSinceShown {
+        /// The name of the draft.
+        name: String,
+    },
+    /// The agent of the draft is still running.
+    #[error("the agent of draft '{name}' is at work on it")]
+    AgentRunning {
+        /// The name of the draft.
+        name: String,
+    },
+    /// No installed agent supports a read-only run.
+    #[error("no agent is installed that can be kept from changing things; nothing was made")]
+    NoAgent {
+        /// The agents that support it.
+        supported: Vec<String>,
+    },
+    /// The agent gave no answer in the required form.
+    #[error("{agent} did not come to {expected}: {reason}")]
+    InvalidAnswer {
+        /// The name of the agent.
+        agent: String,
+        /// The kind of answer that was expected.
+        expected: &'static str,
+        /// The defect of the last answer, or the reason why there is none.
+        reason: String,
+        /// The lane in which the agent ran.
+        lane: String,
+        /// The file with the last answer.
+        answer_file: Option<PathBuf>,
+        /// Whether the answer belongs to a draft, which accepts feedback.
+        is_draft: bool,
+    },
+    /// An approval is needed, and there is no terminal to request it on.
+    #[error("nobody can be asked whether {question}; nothing was approved")]
+    ApprovalRequired {
+        /// The question to approve, as a clause after "whether".
+        question: String,
+        /// The command that approves it.
+        approve_command: String,
+    },
+    /// An error of a plan or its tasks.
+    #[error(transparent)]
+    Plan(#[from] proq_plan::plan_error::PlanError),
+    /// An error of an agent's run.
+    #[error(transparent)]
+    Agent(#[from] agent::Error),
+    /// An error of the lane in which the agent runs.
+    #[error(transparent)]
+    Lane(#[from] lane::Error),
+    /// An error of the store.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// An error of the repository.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+}
+
+impl Explain for DraftError {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            DraftError::UnknownDraft { .. } => {
+                vec!["see those that there are: git proq plan --drafts".into()]
+            }
+            DraftError::NoDrafts => vec!["have one made: git proq plan --ai \"payments by card\"".into()],
+            DraftError::AmbiguousDraft { names } => {
+                let latest = names.first().map_or("", String::as_str);
+                vec![format!("name one of them; the last one changed is {latest}").into()]
+            }
+            DraftError::NoPlan { name, .. } => vec![
+                format!("ask again: git proq plan --feedback \"…\" {name}").into(),
+                format!("see what was said: git proq show {name}").into(),
+            ],
+            DraftError::ChangedSinceShown { name } => {
+                vec![format!("look at it: git proq plan {name}").into()]
+            }
+            DraftError::AgentRunning { name } => vec![
+                format!("wait for it: git proq wait {name}").into(),
+                format!("or stop it: git proq stop {name}").into(),
+            ],
+            DraftError::NoAgent { supported: known } => vec![
+                format!("install one of: {}", known.join(", ")).into(),
+                "see what is known of each: git proq agents".into(),
+            ],
+            DraftError::InvalidAnswer { lane, answer_file: file, is_draft, .. } => {
+                let mut out = Vec::new();
+                if let Some(file) = file {
+                    out.push(format!("what it said: {}", file.display()).into());
+                }
+                if *is_draft {
+                    out.push(format!("ask again, and say how: git proq plan --feedback \"…\" {lane}").into());
+                }
+                out.push(format!("see how it went: git proq logs {lane}").into());
+                out
+            }
+            DraftError::ApprovalRequired { approve_command: command, .. } => {
+                vec![format!("agree to it as it is: {command}").into()]
+            }
+            DraftError::Plan(e) => e.hints(),
+            DraftError::Agent(e) => e.hints(),
+            DraftError::Lane(e) => e.hints(),
+            DraftError::Store(e) => e.hints(),
+            DraftError::Git(e) => e.hints(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            DraftError::NoDrafts | DraftError::AmbiguousDraft { .. } => Exit::Usage,
+            DraftError::InvalidAnswer { .. } => Exit::Agent,
+            DraftError::Plan(e) => e.exit(),
+            DraftError::Agent(e) => e.exit(),
+            DraftError::Lane(e) => e.exit(),
+            DraftError::Store(e) => e.exit(),
+            DraftError::Git(e) => e.exit(),
+            _ => Exit::Refused,
+        }
+    }
+}

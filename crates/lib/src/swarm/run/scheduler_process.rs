@@ -1,0 +1,57 @@
+//! Start of the scheduler process of a batch.
+
+use std::fs::File;
+use std::path::Path;
+
+use proq_base::process::command_builder::CommandBuilder;
+use proq_base::process::strays::{RUN_CONTEXT_VARS, RUN_MARK_VAR};
+use proq_store::locks::lock::{LockGuard, LockName};
+
+use crate::agent::launch::start_supervisor;
+use crate::lane::Project;
+use crate::swarm::Error;
+use crate::swarm::batch::error::BatchError;
+
+/// Result of resuming a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumeOutcome {
+    /// Another scheduler process is already running for the batch.
+    AlreadyRunning,
+    /// A scheduler process was started.
+    Started,
+}
+
+/// Starts the scheduler process of a batch and returns once it runs. `program_path` is the running git-proq
+/// program. `lock` is the batch's lock; it passes to the new process without a gap.
+///
+/// # Errors
+/// Fails when the process cannot be started.
+pub fn start_scheduler(
+    project: &Project,
+    id: &str,
+    lock: LockGuard,
+    program_path: &Path,
+) -> Result<(), Error> {
+    let log = project.store.layout().batch_scheduler_log(id);
+    let process = CommandBuilder::new(program_path, project.repo.command_dir())
+        .args(["_swarm", "--batch", id])
+        .without_vars(RUN_CONTEXT_VARS)
+        .env(RUN_MARK_VAR, "")
+        .stdin(lock.into_file())
+        .with_stderr_file(File::options().append(true).create(true).open(&log).ok());
+    match start_supervisor::wait_for_start(process, &log, "scheduler") {
+        None => Ok(()),
+        Some(reason) => Err(BatchError::SchedulerNotStarted { id: id.to_owned(), reason }.into()),
+    }
+}
+
+/// Starts the scheduler process of a batch unless one is already running.
+///
+/// # Errors
+/// Fails when the lock cannot be taken, or like [`start_scheduler`].
+pub fn resume_scheduler(project: &Project, id: &str, program_path: &Path) -> Result<ResumeOutcome, Error> {
+    match project.store.locks().try_acquire(&LockName::Batch(id.to_owned()))? {
+        None => Ok(ResumeOutcome::AlreadyRunning),
+        Some(lock) => start_scheduler(project, id, lock, program_path).map(|()| ResumeOutcome::Started),
+    }
+}

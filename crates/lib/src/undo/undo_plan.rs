@@ -1,0 +1,119 @@
+//! Plan of an undo or redo: which logged operations it concerns.
+
+use std::path::PathBuf;
+
+use proq_store::operations::operation_entry::OperationEntry;
+use proq_store::records::step::Step;
+
+use crate::lane::errors::undo_error::UndoError;
+use crate::lane::operation::op_log_view;
+use crate::lane::operation::op_log_view::OpLog;
+use crate::lane::{Error, Project};
+
+/// Selection of the operations to undo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UndoTarget {
+    /// The last operation in effect. A given number must be the number of that operation.
+    Last(Option<u64>),
+    /// Every operation after the one with this number.
+    After(u64),
+    /// The last undo, which is redone.
+    LastUndo,
+}
+
+/// Plan of an undo: the selected operations.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct UndoPlan {
+    /// Numbers of the operations, newest first.
+    pub numbers: Vec<u64>,
+    /// Command line of the newest operation.
+    pub command: String,
+    /// Whether all of the operations were started in this terminal session.
+    pub is_own_session: bool,
+    /// Selection by which the operations were chosen.
+    pub target: UndoTarget,
+}
+
+/// Plans an undo.
+///
+/// # Errors
+/// [`UndoError::NothingToUndo`], [`UndoError::NotLast`], [`UndoError::NoOperation`].
+pub fn plan(project: &Project, target: UndoTarget) -> Result<UndoPlan, Error> {
+    plan_from_log(&OpLog::read(project), target)
+}
+
+fn plan_from_log(log: &OpLog, target: UndoTarget) -> Result<UndoPlan, Error> {
+    let numbers: Vec<u64> = match target {
+        UndoTarget::Last(requested) => {
+            let last = log.active_operations().next().map(|l| l.number);
+            if let Some(requested) = requested {
+                op_log_view::require(log, requested)?;
+                if last != Some(requested) {
+                    return Err(UndoError::NotLast { requested, last }.into());
+                }
+            }
+            log.last_command_numbers()
+        }
+        UndoTarget::After(number) => {
+            if number > 0 {
+                op_log_view::require(log, number)?;
+            }
+            log.active_operations().map(|l| l.number).filter(|n| *n > number).collect()
+        }
+        UndoTarget::LastUndo => log.redoable_undo().map(|l| l.number).into_iter().collect(),
+    };
+    let newest = numbers.first().and_then(|n| log.find(*n));
+    let command = newest
+        .map(|l| l.entry.header.command.clone())
+        .ok_or(UndoError::NothingToUndo { redo: target == UndoTarget::LastUndo })?;
+    let is_own_session =
+        numbers.iter().filter_map(|n| log.find(*n)).all(|l| l.entry.header.is_from_this_session());
+    Ok(UndoPlan { numbers, command, is_own_session, target })
+}
+
+impl UndoPlan {
+    /// Returns the command that undoes exactly these operations with force; `None` for a redo, which has no
+    /// such command.
+    pub fn forced_command(&self) -> Option<String> {
+        match self.target {
+            UndoTarget::Last(_) => {
+                self.numbers.first().map(|number| format!("git proq undo {number} --force"))
+            }
+            UndoTarget::After(number) => Some(format!("git proq op restore {number} --force")),
+            UndoTarget::LastUndo => None,
+        }
+    }
+
+    /// Refuses the plan if other operations were logged after planning, during a prompt or while waiting for
+    /// a lock.
+    pub(crate) fn require_newest(&self, log: &OpLog) -> Result<(), Error> {
+        if plan_from_log(log, self.target)?.numbers == self.numbers {
+            return Ok(());
+        }
+        let requested = self.numbers.first().copied().unwrap_or_default();
+        let last = log.active_operations().next().map(|last| last.number);
+        Err(UndoError::NotLast { requested, last }.into())
+    }
+
+    /// Wraps the reason why operation `number` cannot be undone, with the command that would force it.
+    pub fn refusal(&self, number: u64, source: Error) -> Error {
+        let (source, redo) = (Box::new(source), self.target == UndoTarget::LastUndo);
+        Error::CannotUndo { number, redo, forced_command: self.forced_command(), source }
+    }
+}
+
+/// Returns the records that the planned operations wrote, as paths below `proq/`.
+pub fn written_records(project: &Project, planned: &UndoPlan) -> Vec<PathBuf> {
+    let log = OpLog::read(project);
+    let steps = planned
+        .numbers
+        .iter()
+        .filter_map(|number| log.effective_entry(*number))
+        .flat_map(OperationEntry::applied_steps);
+    let path = |step: &Step| match step {
+        Step::WriteRecord { path, .. } => Some(path.clone()),
+        _ => None,
+    };
+    steps.filter_map(path).collect()
+}

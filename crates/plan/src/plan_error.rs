@@ -1,0 +1,320 @@
+//! Errors in the source of a plan, with their locations and hints.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proq_base::explain::{Exit, Explain};
+
+use super::plan_format::PlanFormat;
+
+/// A location in a file, counted as editors do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceLocation {
+    /// The file, as it was named.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 for a folder.
+    pub line: usize,
+    /// The character in the line, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            // A folder has no lines.
+            0 => f.write_str(&self.file),
+            _ => write!(f, "{}:{}:{}", self.file, self.line, self.column),
+        }
+    }
+}
+
+/// The reason why a plan cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A file contains something that is not valid in a plan.
+    #[error("{location}: {message}")]
+    InvalidSource {
+        /// The location of the defect.
+        location: SourceLocation,
+        /// The description of the defect.
+        message: String,
+        /// The hint that fixes it.
+        fix: String,
+    },
+    /// Two tasks have the same name.
+    #[error("{second}: task '{name}' is there twice; the other one is at {first}")]
+    DuplicateTask {
+        /// The name of both tasks.
+        name: String,
+        /// The location of the first task.
+        first: SourceLocation,
+        /// The location of the second task.
+        second: SourceLocation,
+    },
+    /// A task depends on a task that does not exist.
+    #[error("{location}: task '{task}' needs '{need}', which is no task of this plan")]
+    UnknownNeed {
+        /// The location of the dependency.
+        location: SourceLocation,
+        /// The name of the dependent task.
+        task: String,
+        /// The name that it needs.
+        need: String,
+        /// A similar name that exists.
+        suggestion: Option<String>,
+    },
+    /// A task depends on a name that more than one task has.
+    #[error("{location}: task '{task}' needs '{need}', and there are several: {}", all.join(", "))]
+    AmbiguousNeed {
+        /// The location of the dependency.
+        location: SourceLocation,
+        /// The name of the dependent task.
+        task: String,
+        /// The name that it needs.
+        need: String,
+        /// The full names of the matching tasks.
+        all: Vec<String>,
+    },
+    /// A command for one task was given a source with another number of tasks.
+    #[error("'{name}' is not one task but {count}")]
+    NotSingleTask {
+        /// The source, as it was named.
+        name: String,
+        /// The number of its tasks.
+        count: usize,
+    },
+    /// Tasks depend on each other in a cycle.
+    #[error("{location}: these tasks need each other: {}", names.join(" -> "))]
+    DependencyCycle {
+        /// The location where the first task names the second as its dependency.
+        location: SourceLocation,
+        /// The names of the tasks, with the first one again at the end.
+        names: Vec<String>,
+    },
+    /// A task depends on one that comes later in the plan.
+    #[error("{location}: task '{task}' needs '{need}', which comes later: {reason}")]
+    NeedsLaterTask {
+        /// The location of the dependency.
+        location: SourceLocation,
+        /// The name of the dependent task.
+        task: String,
+        /// The name of the task that it needs.
+        need: String,
+        /// The reason why that task comes later.
+        reason: String,
+    },
+    /// A task depends on one that is not done and not part of the plan.
+    #[error("{location}: task '{task}' needs '{need}', which is not done and no part of this plan")]
+    NeedNotIncluded {
+        /// The location of the dependency.
+        location: SourceLocation,
+        /// The name of the dependent task.
+        task: String,
+        /// The name of the task that it needs.
+        need: String,
+        /// The sources to name so that the plan includes the needed task.
+        sources: Vec<String>,
+    },
+    /// A source lies outside of the repository.
+    #[error("{} leads out of the repository", path.display())]
+    OutsideRepository {
+        /// The path, as it was named.
+        path: PathBuf,
+    },
+    /// A file cannot be read.
+    #[error("could not read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is not UTF-8 text.
+    #[error("{} is no text in UTF-8", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file exceeds the size limit for plans.
+    #[error("{} is larger than {limit} MiB", path.display())]
+    FileTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The size limit in MiB.
+        limit: u64,
+    },
+    /// A source has more tasks than a plan may have.
+    #[error("there are more than {limit} tasks in it")]
+    TooManyTasks {
+        /// The largest allowed number of tasks.
+        limit: usize,
+    },
+    /// The name of a source does not determine its format.
+    #[error("what kind of plan '{name}' is cannot be told from its name")]
+    UnknownFormat {
+        /// The source, as it was named.
+        name: String,
+    },
+    /// A source does not exist.
+    #[error("there is no '{name}' here")]
+    SourceNotFound {
+        /// The source, as it was named.
+        name: String,
+        /// The hint that names what exists instead; may be empty.
+        hint: String,
+    },
+    /// More than one source was named for a format that is a single file.
+    #[error("a plan in {format} is one file, and {count} were named")]
+    TooManySources {
+        /// The format of the sources.
+        format: PlanFormat,
+        /// The number of sources.
+        count: usize,
+    },
+    /// A milestone was requested from a format that has none.
+    #[error("only a roadmap has milestones, and this is a plan in {format}")]
+    MilestonesUnsupported {
+        /// The format of the source.
+        format: PlanFormat,
+    },
+    /// The roadmap has no milestone of the given title.
+    #[error("{file} has no milestone '{milestone}'")]
+    UnknownMilestone {
+        /// The file of the roadmap.
+        file: String,
+        /// The title that was given.
+        milestone: String,
+        /// A similar title that exists.
+        suggestion: Option<String>,
+        /// The titles of all milestones.
+        titles: Vec<String>,
+    },
+    /// The given title matches more than one milestone.
+    #[error("{file} has several milestones that '{milestone}' could mean: {}", all.join(", "))]
+    AmbiguousMilestone {
+        /// The file of the roadmap.
+        file: String,
+        /// The title that was given.
+        milestone: String,
+        /// The titles of the matching milestones.
+        all: Vec<String>,
+    },
+    /// Every item of the roadmap is ticked.
+    #[error("every item of {file} is ticked")]
+    AllItemsDone {
+        /// The file of the roadmap.
+        file: String,
+        /// The title of the last milestone; empty when there is none.
+        last_milestone: String,
+    },
+    /// The source has no tasks.
+    #[error("there is no task in {name}")]
+    NoTasks {
+        /// The source, as it was named.
+        name: String,
+    },
+}
+
+impl PlanError {
+    /// Returns an [`PlanError::InvalidSource`].
+    pub fn invalid(
+        location: &SourceLocation,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> PlanError {
+        PlanError::InvalidSource { location: location.clone(), message: message.into(), fix: fix.into() }
+    }
+}
+
+impl Explain for PlanError {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            PlanError::InvalidSource { fix, .. } => vec![fix.clone().into()],
+            PlanError::DuplicateTask { .. } => vec!["give one of them another ID".into()],
+            PlanError::UnknownNeed { suggestion: Some(near), .. }
+            | PlanError::UnknownMilestone { suggestion: Some(near), .. } => {
+                vec![format!("did you mean '{near}'?").into()]
+            }
+            PlanError::UnknownNeed { task, need, suggestion: None, .. } => {
+                vec![format!("add a task with the ID '{need}', or take it out of what '{task}' needs").into()]
+            }
+            PlanError::AmbiguousNeed { all, .. } => {
+                let quoted_names: Vec<String> = all.iter().map(|name| format!("'{name}'")).collect();
+                vec![format!("say which one: {}", quoted_names.join(" or ")).into()]
+            }
+            PlanError::DependencyCycle { names, .. } => vec![dependency_cycle_hint(names)],
+            PlanError::NeedsLaterTask { task, need, .. } => {
+                vec![format!("move '{need}' before '{task}', or '{task}' behind it").into()]
+            }
+            PlanError::NeedNotIncluded { sources, .. } => {
+                vec![format!("include it: git proq plan {}", quote_for_shell(sources)).into()]
+            }
+            PlanError::NotSingleTask { .. } => vec!["name the folder of one task: tasks/AREA/ID-name".into()],
+            PlanError::OutsideRepository { .. } => {
+                vec!["tasks are read from this repository only: move it there".into()]
+            }
+            PlanError::Unreadable { .. } => Vec::new(),
+            PlanError::NotUtf8 { .. } => vec!["save it as UTF-8".into()],
+            PlanError::FileTooLarge { .. } | PlanError::TooManyTasks { .. } => {
+                vec!["divide it, and run one part after the other".into()]
+            }
+            PlanError::UnknownFormat { name } => {
+                vec![format!("say what it is: git proq plan --format toml {name}").into()]
+            }
+            PlanError::SourceNotFound { hint: else_, .. } if else_.is_empty() => {
+                vec!["begin one: git proq plan --init".into()]
+            }
+            PlanError::SourceNotFound { hint: else_, .. } => vec![else_.clone().into()],
+            PlanError::TooManySources { .. } => vec!["name one of them".into()],
+            PlanError::MilestonesUnsupported { .. } => vec!["leave --milestone out".into()],
+            PlanError::UnknownMilestone { titles: all, .. } => {
+                vec![format!("what there is: {}", all.join(", ")).into()]
+            }
+            PlanError::AmbiguousMilestone { .. } => vec!["type more of its title".into()],
+            PlanError::AllItemsDone { last_milestone: last, .. } if last.is_empty() => {
+                vec!["add what is to be done, as '- [ ] …'".into()]
+            }
+            PlanError::AllItemsDone { file, last_milestone: last } => {
+                let words = [file.clone(), "--milestone".to_owned(), last.clone()];
+                vec![format!("look at what was done: git proq plan {}", quote_for_shell(&words)).into()]
+            }
+            PlanError::NoTasks { .. } => vec!["see what a plan looks like: git proq plan --init -".into()],
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            PlanError::UnknownFormat { .. }
+            | PlanError::TooManySources { .. }
+            | PlanError::MilestonesUnsupported { .. } => Exit::Usage,
+            _ => Exit::Refused,
+        }
+    }
+}
+
+/// Returns the hint for a cycle of dependencies. `names` ends with its first name again.
+fn dependency_cycle_hint(names: &[String]) -> Cow<'static, str> {
+    if names.len() == 2 {
+        return "take it out: it cannot wait for itself".into();
+    }
+    let last = names.len().saturating_sub(2);
+    let (from, to) = (names.get(last), names.last());
+    let (from, to) = (from.map_or("", |n| n), to.map_or("", |n| n));
+    format!("one of them has to go first: for example, let '{from}' not need '{to}'").into()
+}
+
+/// Joins words into a command line, quoted for a POSIX shell.
+fn quote_for_shell(words: &[String]) -> String {
+    let is_unquoted = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let quote_word = |word: &String| {
+        if word.chars().all(is_unquoted) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    words.iter().map(quote_word).collect::<Vec<_>>().join(" ")
+}

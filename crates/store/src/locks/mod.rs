@@ -1,0 +1,8 @@
+//! Locks between processes, waiting for them, and the landing queue.
+
+pub mod change_watcher;
+pub mod holder;
+pub mod lock;
+pub mod lock_wait;
+pub mod merge_queue;
+pub mod wait_many;

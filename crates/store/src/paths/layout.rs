@@ -1,0 +1,353 @@
+//! Paths of everything below `proq/`. Only this module and its extensions join these paths.
+
+use std::path::{Path, PathBuf};
+
+use super::file_access::may_exist;
+
+/// Name of the store's folder in the common git directory.
+pub(crate) const STORE_DIR: &str = "proq";
+
+/// File name of a journal in a scratch folder.
+pub(crate) const JOURNAL_FILE: &str = "journal";
+
+/// Paths of one repository's store.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Creates the layout below a common git directory.
+    pub fn new(common_dir: &Path) -> Layout {
+        Layout { root: common_dir.join(STORE_DIR) }
+    }
+
+    /// Returns the `proq` folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the folder of all lanes.
+    pub fn lanes(&self) -> PathBuf {
+        self.root.join("lanes")
+    }
+
+    /// Returns the folder of one lane, with its record, its task and its runs.
+    pub fn lane(&self, name: &str) -> PathBuf {
+        self.lanes().join(name)
+    }
+
+    /// Returns the path of a lane's record.
+    pub fn lane_record(&self, name: &str) -> PathBuf {
+        self.lane(name).join("lane.toml")
+    }
+
+    /// Returns whether a lane of this name has a record. Also true where permissions prevent the check.
+    pub fn has_lane_record(&self, name: &str) -> bool {
+        may_exist(&self.lane_record(name))
+    }
+
+    /// Returns the path of the prompt of a lane's task.
+    pub fn task_prompt(&self, name: &str) -> PathBuf {
+        self.lane(name).join("task.md")
+    }
+
+    /// Name, in a lane's folder, of the folder with messages that its agent has not received yet.
+    pub const INBOX_DIR: &str = "inbox";
+
+    /// Name, in a lane's folder, of the record of messages that were delivered and whose files may still
+    /// exist.
+    pub const DELIVERED_RECORD: &str = "told.toml";
+
+    /// Returns the path of the output of a lane's supervisors. It is empty unless something went wrong.
+    pub fn supervisor_log(&self, name: &str) -> PathBuf {
+        self.lane(name).join("supervisor.log")
+    }
+
+    /// Returns the path of the report of a lane's agent.
+    pub fn lane_report(&self, name: &str) -> PathBuf {
+        self.lane(name).join(Layout::REPORT_FILE)
+    }
+
+    /// Name of the report in a lane's folder, which may be that of a removed lane.
+    pub const REPORT_FILE: &str = "report.toml";
+
+    /// Returns the path of the record of the supervising agent's last session.
+    pub fn overseer_session(&self) -> PathBuf {
+        self.root.join("supervisor/session.toml")
+    }
+
+    /// Returns the path of the settings file of the supervising agent.
+    pub fn overseer_settings(&self) -> PathBuf {
+        self.root.join("supervisor/settings.json")
+    }
+
+    /// Returns the folder of removed lanes, named `name@N`.
+    pub fn history(&self) -> PathBuf {
+        self.root.join("history")
+    }
+
+    /// Returns the path of the record of a lane's conflict.
+    pub fn conflict_record(&self, name: &str) -> PathBuf {
+        self.lane(name).join("conflict.toml")
+    }
+
+    /// Returns the path of the record of a lane's failed check.
+    pub fn failed_check_record(&self, name: &str) -> PathBuf {
+        self.lane(name).join("check.toml")
+    }
+
+    /// Returns the path of the output of a failed check, relative to a lane's folder.
+    pub fn check_log_in_lane(id: &str) -> PathBuf {
+        Path::new("checks").join(format!("{id}.log"))
+    }
+
+    /// Returns the folder of the verify cache, with a file for each state that passed its checks.
+    pub fn verify_cache(&self) -> PathBuf {
+        self.root.join("cache/verify")
+    }
+
+    /// Returns the path of the record of the process that works in the `n`-th check worktree.
+    pub fn check_worktree_record(&self, n: usize) -> PathBuf {
+        self.root.join(format!("cache/slot-{n}.toml"))
+    }
+
+    /// Returns the path of the output of the commands in the `n`-th check worktree.
+    pub fn check_worktree_log(&self, n: usize) -> PathBuf {
+        self.root.join(format!("cache/slot-{n}.log"))
+    }
+
+    /// Returns the path of the list of the repository's commands that the user has approved.
+    pub fn approvals_record(&self) -> PathBuf {
+        self.root.join("approved.toml")
+    }
+
+    /// Returns the path of the record of a lane's conflict that is being resolved.
+    pub fn resolution_record(&self, name: &str) -> PathBuf {
+        self.lane(name).join("resolve.toml")
+    }
+
+    /// Returns the path of the record of a lane's task loop.
+    pub fn task_loop_record(&self, name: &str) -> PathBuf {
+        self.lane(name).join(Layout::TASK_LOOP_RECORD)
+    }
+
+    /// Name of the record of a task loop in a lane's folder, which may be that of a removed lane.
+    pub const TASK_LOOP_RECORD: &str = "packet.toml";
+
+    /// Returns the path of the marker that requests all runs of a lane to finish their work and end.
+    pub fn lane_wrap_up_marker(&self, name: &str) -> PathBuf {
+        self.lane(name).join("wrap-up")
+    }
+
+    /// Returns the folder of the data that a lane's agent retains between runs.
+    pub fn agent_dir(&self, name: &str) -> PathBuf {
+        self.lane(name).join("agent")
+    }
+
+    /// Returns the folder of the files attached to a lane's task.
+    pub fn attachments(&self, name: &str) -> PathBuf {
+        self.lane(name).join("attachments")
+    }
+
+    /// Name, in a lane's folder, of the folder with files attached to later messages. It has a subfolder for
+    /// each message.
+    pub const MESSAGE_FILES_DIR: &'static str = "said-files";
+
+    /// Returns the folder of the files attached to a removed lane's task, by the lane's name in the history.
+    pub fn removed_lane_attachments(&self, removed_name: &str) -> PathBuf {
+        self.history().join(removed_name).join("attachments")
+    }
+
+    /// Returns the path of the file with the name of the lane whose agent worked in the main checkout last.
+    pub fn in_place_lane_file(&self) -> PathBuf {
+        self.root.join("in-place")
+    }
+
+    /// Returns the folder of plan drafts: plans that agents wrote and that were not run yet. Each has its own
+    /// subfolder.
+    pub fn plan_drafts(&self) -> PathBuf {
+        self.root.join("plans")
+    }
+
+    /// Returns the folder of one plan draft.
+    pub fn plan_draft(&self, name: &str) -> PathBuf {
+        self.plan_drafts().join(name)
+    }
+
+    /// Returns the path of the record in the folder of a plan draft.
+    pub fn draft_record(folder: &Path) -> PathBuf {
+        folder.join("draft.toml")
+    }
+
+    /// Returns the path of a plan by its number, in the folder of a plan draft.
+    pub fn draft_plan(folder: &Path, number: u64) -> PathBuf {
+        folder.join(format!("{number}.toml"))
+    }
+
+    /// Returns the path of the first prompt of the draft's agent, in the folder of a plan draft.
+    pub fn draft_prompt(folder: &Path) -> PathBuf {
+        folder.join("prompt.md")
+    }
+
+    /// Returns the path of the copy of a user's file that a plan has overwritten.
+    pub fn replaced_plan_file(&self, id: &str) -> PathBuf {
+        self.root.join(format!("replaced/{id}"))
+    }
+
+    /// Returns the path of the dependencies that agents proposed for the tasks with this hash.
+    pub fn dependency_proposals(&self, hash: &str) -> PathBuf {
+        self.root.join(format!("needs/{hash}.toml"))
+    }
+
+    /// Returns the path of the record of the open preview. It exists while a preview is open.
+    pub fn preview_record(&self) -> PathBuf {
+        self.root.join("preview.toml")
+    }
+
+    /// Returns the folder of a snapshot, with its record, the raw index and the parked files.
+    pub fn snapshot(&self, id: &str) -> PathBuf {
+        self.snapshots().join(id)
+    }
+
+    /// Returns the folder of the copies of ignored files in an automatic snapshot.
+    pub fn snapshot_ignored(&self, id: &str) -> PathBuf {
+        self.snapshot(id).join("ignored")
+    }
+
+    /// Returns the folder of the trash: removed items, kept until they expire.
+    pub fn trash(&self) -> PathBuf {
+        self.root.join("trash")
+    }
+
+    /// Returns the folder of the git guards, which restrict the git commands of agents. It has a subfolder
+    /// for each run.
+    pub(crate) fn git_guards(&self) -> PathBuf {
+        self.root.join("fences")
+    }
+
+    /// Returns the folder of the git guard of run `attempt`.
+    pub fn git_guard(&self, name: &str, attempt: u32) -> PathBuf {
+        self.git_guards().join(format!("{name}-{attempt}"))
+    }
+
+    /// Returns the folder of the hooks in a git guard. Git is configured to use it.
+    pub fn git_guard_hooks(guard_dir: &Path) -> PathBuf {
+        guard_dir.join("hooks")
+    }
+
+    /// Returns the path of the program that the hooks of a git guard start.
+    pub fn git_guard_program(guard_dir: &Path) -> PathBuf {
+        guard_dir.join("program")
+    }
+
+    /// Returns the path of a git guard's record of its run.
+    pub fn git_guard_record(guard_dir: &Path) -> PathBuf {
+        guard_dir.join("fence.toml")
+    }
+
+    /// Returns the path of the baseline: the state of other worktrees when the run started.
+    pub fn git_guard_baseline(guard_dir: &Path) -> PathBuf {
+        guard_dir.join("sight.toml")
+    }
+
+    /// Returns the path of a marker that is created once it has been reported that the run moved HEAD in
+    /// worktree `tree`.
+    pub fn git_guard_head_move_mark(guard_dir: &Path, tree: &str) -> PathBuf {
+        guard_dir.join(format!("told-{tree}"))
+    }
+
+    /// Returns the path of a list of a git guard, with one entry on each line. `refs` has the refs that
+    /// existed when the run started. The guard's hooks write the other lists:
+    ///
+    /// - `made`: branches and tags that the run created.
+    /// - `kept`: branches and tags that the run created and that were kept.
+    /// - `to-keep`: objects that could not be given a ref, with the refs that they should get.
+    pub fn git_guard_list(guard_dir: &Path, name: &str) -> PathBuf {
+        guard_dir.join(name)
+    }
+
+    /// Returns the git guard that a hook belongs to, and the common git directory above it.
+    pub fn git_guard_of_hook(hook: &Path) -> Option<(PathBuf, PathBuf)> {
+        let guard_dir = hook.parent()?.parent()?;
+        let root = guard_dir.parent()?.parent()?;
+        Some((guard_dir.to_owned(), root.parent()?.to_owned()))
+    }
+
+    /// Returns the path of the marker that is created when a lane gets a commit. It exists until the commit
+    /// has been processed.
+    pub fn new_commit_marker(&self, name: &str) -> PathBuf {
+        self.lane(name).join("moved")
+    }
+
+    /// Returns the path of the clock history.
+    pub(crate) fn clock_record(&self) -> PathBuf {
+        self.root.join("clock.toml")
+    }
+
+    /// Returns the path of the cache of the git program that was found suitable.
+    pub fn git_version_cache(&self) -> PathBuf {
+        self.root.join("cache/git.toml")
+    }
+
+    /// Returns the folder of the cache of merge forecasts.
+    pub fn forecast_cache(&self) -> PathBuf {
+        self.root.join("cache/forecast")
+    }
+
+    /// Returns the path of the cache of overlaps: the lanes that conflicted with each other when last
+    /// checked.
+    pub fn overlap_cache(&self) -> PathBuf {
+        self.root.join("cache/overlaps")
+    }
+
+    /// Returns the path of the marker of the last attempt to have git write a commit graph.
+    pub fn commit_graph_attempt(&self) -> PathBuf {
+        self.root.join("cache/commit-graph")
+    }
+
+    /// Returns the path of the cache of blobs whose size was found to equal that of their files.
+    pub fn blob_size_cache(&self) -> PathBuf {
+        self.root.join("cache/sizes")
+    }
+
+    /// Returns the folder of the caches of worktree scans, one for each lane.
+    pub fn worktree_scan_caches(&self) -> PathBuf {
+        self.root.join("cache/looks")
+    }
+
+    /// Returns the path of the cache of a lane's last worktree scan.
+    pub fn worktree_scan_cache(&self, name: &str) -> PathBuf {
+        self.worktree_scan_caches().join(name)
+    }
+
+    /// Returns the folder of lock files.
+    pub(crate) fn locks_dir(&self) -> PathBuf {
+        self.root.join("locks")
+    }
+
+    /// Returns the folder of the scratch folders of active processes.
+    pub fn work_dir(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// Returns the path that a scratch folder is moved to if the user has to inspect it.
+    pub fn parked_work_dir(&self, id: &str) -> PathBuf {
+        self.root.join(format!("aside-{id}"))
+    }
+
+    /// Returns the folder of the operation log, with a file for each operation, named by its number.
+    pub fn operations(&self) -> PathBuf {
+        self.root.join("ops")
+    }
+
+    /// Returns the path of one operation in the log.
+    pub fn operation(&self, number: u64) -> PathBuf {
+        self.operations().join(format!("{number}.jsonl"))
+    }
+
+    /// Returns the folder of all snapshots.
+    pub fn snapshots(&self) -> PathBuf {
+        self.root.join("snaps")
+    }
+}

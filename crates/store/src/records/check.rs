@@ -1,0 +1,77 @@
+//! Records of checks: a lane's failed check, states that passed, and the process in a check worktree.
+
+use std::path::PathBuf;
+
+use proq_git::Oid;
+use serde::{Deserialize, Serialize};
+
+use crate::base::clock::Moment;
+use crate::base::record::Record;
+
+/// Reason why a lane was left out of a landing: a command fails with the lane and succeeds without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCheckRecord {
+    /// Name of the lane.
+    pub lane: String,
+    /// Branch that the lane would have landed on.
+    pub onto: String,
+    /// Command that failed.
+    pub command: String,
+    /// Lane whose task the command belongs to; none for a command of every landing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "task_of")]
+    pub task_lane: Option<String>,
+    /// Description of how the command exited.
+    #[serde(rename = "ended")]
+    pub exit_text: String,
+    /// Lanes below this one in the stack, which pass without it.
+    #[serde(rename = "with")]
+    pub lanes_below: Vec<String>,
+    /// Tree on which the command failed.
+    pub tree: Oid,
+    /// Tip that the base should get by the landing, which left this lane out.
+    pub base_tip: Oid,
+    /// Tip of the lane.
+    #[serde(rename = "theirs")]
+    pub lane_tip: Oid,
+    /// Time of the failure.
+    pub at: Moment,
+    /// Output of the command, as a file next to this record.
+    #[serde(with = "crate::paths::path_form")]
+    pub log: PathBuf,
+}
+
+impl Record for FailedCheckRecord {
+    const FORMAT: u32 = 1;
+}
+
+/// Entry of the verify cache: a state that passed all commands. The file name is a hash of all that
+/// identifies the state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyCacheRecord {
+    /// Tree of the state.
+    pub tree: Oid,
+    /// Commands, in order.
+    pub commands: Vec<String>,
+    /// Time of the success.
+    pub at: Moment,
+}
+
+impl Record for VerifyCacheRecord {
+    const FORMAT: u32 = 1;
+}
+
+/// Process that was started last in a check worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckWorktreeRecord {
+    /// Process id, which is also the id of its process group.
+    pub pid: u32,
+    /// Value that distinguishes the process from a later one with the same id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "birth")]
+    pub process_start_time: Option<String>,
+}
+
+impl Record for CheckWorktreeRecord {
+    const FORMAT: u32 = 1;
+}

@@ -1,0 +1,52 @@
+//! Record of the open preview.
+
+use proq_git::base::head::Head;
+use proq_git::status::local_state::LocalState;
+use proq_git::{Oid, RepoPath};
+use serde::{Deserialize, Serialize};
+
+use crate::base::clock::Moment;
+use crate::base::record::Record;
+
+/// Preview that the main checkout shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreviewRecord {
+    /// Lane that is shown.
+    pub lane: String,
+    /// Hidden branch of the preview, without `refs/heads/`.
+    pub branch: String,
+    /// Commit of the lane that is shown.
+    pub tip: Oid,
+    /// Time at which the preview was entered.
+    pub since: Moment,
+    /// HEAD before the preview.
+    #[serde(rename = "came_from")]
+    pub previous_head: Head,
+    /// Commit of HEAD before the preview.
+    #[serde(rename = "came_from_commit")]
+    pub previous_commit: Oid,
+    /// Whether another worktree also had the branch of the previous HEAD checked out when the preview was
+    /// entered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "is_shared")]
+    pub is_branch_shared: bool,
+    /// Snapshot of the user's changes from before the preview.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// Paths that git ignored before the preview, and nested repositories. The lane may have other ignore
+    /// rules, or a file at such a path; these paths still do not count as edits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<RepoPath>,
+    /// Empty folders of the main checkout before the preview, if it had no changes. Otherwise the snapshot
+    /// records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub empty_dirs: Vec<RepoPath>,
+    /// Permission bits of files and folders that the preview rewrites or removes.
+    #[serde(default, skip_serializing_if = "LocalState::is_empty")]
+    #[serde(rename = "drops")]
+    pub dropped_state: LocalState,
+}
+
+impl Record for PreviewRecord {
+    const FORMAT: u32 = 1;
+}

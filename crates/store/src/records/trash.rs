@@ -1,0 +1,64 @@
+//! Record of a removed lane in the trash.
+
+use std::path::PathBuf;
+
+use proq_git::{Oid, RepoPath};
+use serde::{Deserialize, Serialize};
+
+use crate::base::clock::Moment;
+use crate::base::record::Record;
+
+/// Folder of a removed lane and git's admin folder for it, moved as a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrashRecord {
+    /// Name of the lane.
+    pub lane: String,
+    /// Time of the removal.
+    pub at: Moment,
+    /// Former path of the worktree.
+    #[serde(with = "crate::paths::path_form")]
+    pub path: PathBuf,
+    /// Current path of the worktree.
+    #[serde(default, with = "crate::paths::path_form::option", skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<PathBuf>,
+    /// Name of git's admin folder, which is next to this record as `admin`.
+    pub worktree_id: String,
+    /// Branch of the lane, without `refs/heads/`.
+    pub branch: String,
+    /// Tip of the lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tip: Option<Oid>,
+    /// Ref that keeps the lane's commits and changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "saved")]
+    pub saved_ref: Option<String>,
+    /// Whether a new lane may reuse the folder, because the lane landed and had no uncommitted changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reusable: bool,
+    /// Paths in the worktree that could not be read and are in no snapshot. The entry is kept as long as they
+    /// exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "unread")]
+    pub unreadable: Vec<RepoPath>,
+}
+
+impl Record for TrashRecord {
+    const FORMAT: u32 = 1;
+}
+
+/// Record, next to a [`TrashRecord`], of the lane that reused the folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReusedTrashRecord {
+    /// Lane that reused the folder.
+    pub lane: String,
+    /// Time of the reuse.
+    pub at: Moment,
+    /// Files of the removed lane that the reused folder still contained, as display text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "kept")]
+    pub carried_files: Vec<String>,
+}
+
+impl Record for ReusedTrashRecord {
+    const FORMAT: u32 = 1;
+}

@@ -1,0 +1,140 @@
+//! Prices of tokens, for agents that do not report cost. All prices come from the configuration; none are
+//! built in.
+
+use std::str::FromStr;
+
+use proq_base::usage::{Cost, Tokens};
+use serde::Deserialize;
+
+use super::event::dollars_to_nanos;
+
+/// Prices of one model, in billionths of a US dollar per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Dollars")]
+pub struct Price {
+    input: u64,
+    cached_input: u64,
+    cache_write: u64,
+    output: u64,
+}
+
+/// Prices of one model as configured: US dollars per million tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dollars {
+    input: f64,
+    cached: Option<f64>,
+    cache_write: Option<f64>,
+    output: f64,
+}
+
+impl TryFrom<Dollars> for Price {
+    type Error = String;
+
+    fn try_from(entry: Dollars) -> Result<Price, String> {
+        let to_nanos = |name: &str, dollars: f64| {
+            if dollars.is_finite() && (0.0..=1e6).contains(&dollars) {
+                Ok(dollars_to_nanos(dollars))
+            } else {
+                Err(format!("{name} is no price: US dollars a million tokens are wanted, as in 1.25"))
+            }
+        };
+        Ok(Price {
+            input: to_nanos("input", entry.input)?,
+            cached_input: to_nanos("cached", entry.cached.unwrap_or(entry.input))?,
+            cache_write: to_nanos("cache_write", entry.cache_write.unwrap_or(entry.input))?,
+            output: to_nanos("output", entry.output)?,
+        })
+    }
+}
+
+/// A TOML document with one price, used to parse a price on one line by the rules of a TOML table.
+#[derive(Deserialize)]
+struct PriceDocument {
+    price: Price,
+}
+
+impl FromStr for Price {
+    type Err = String;
+
+    /// Parses `input=1.25, cached=0.125, output=10`: the fields of a table on one line. `cached` and
+    /// `cache_write` default to `input`.
+    fn from_str(text: &str) -> Result<Price, String> {
+        let text = text.trim();
+        let body = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
+        if body.contains('\n') {
+            return Err("a price is one line, as in input=1.25, cached=0.125, output=10".to_owned());
+        }
+        toml::from_str::<PriceDocument>(&format!("price = {{ {body} }}"))
+            .map(|h| h.price)
+            .map_err(|e| format!("{}: write it as in input=1.25, cached=0.125, output=10", e.message()))
+    }
+}
+
+impl Price {
+    /// Returns the cost of these tokens, rounded to the nearest billionth of a dollar.
+    pub fn cost_nanos(&self, tokens: &Tokens) -> u64 {
+        let sum: u128 = [
+            (tokens.input, self.input),
+            (tokens.cached_input, self.cached_input),
+            (tokens.cache_write, self.cache_write),
+            (tokens.output, self.output),
+        ]
+        .into_iter()
+        .map(|(count, price)| u128::from(count) * u128::from(price))
+        .sum();
+        u64::try_from((sum + 500_000) / 1_000_000).unwrap_or(u64::MAX)
+    }
+}
+
+/// Table of prices by model.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Prices {
+    entries: Vec<(String, Price)>,
+}
+
+impl FromIterator<(String, Price)> for Prices {
+    /// Creates a table from entries: a model name, in which `*` matches any characters, and its price.
+    fn from_iter<I: IntoIterator<Item = (String, Price)>>(entries: I) -> Prices {
+        Prices { entries: entries.into_iter().collect() }
+    }
+}
+
+impl Prices {
+    /// Returns whether no price is configured.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Finds the price of a model by the matching entry with the most literal characters. A name like
+    /// `openai/gpt-5` is matched in full first, then by the part after its last slash.
+    pub fn find_price(&self, model: &str) -> Option<&Price> {
+        let base_name = model.rsplit('/').next().filter(|short| *short != model);
+        [Some(model), base_name].into_iter().flatten().find_map(|name| {
+            let matching = self.entries.iter().filter(|(glob, _)| glob_matches(glob, name));
+            matching
+                .max_by_key(|(glob, _)| glob.chars().filter(|c| *c != '*').count())
+                .map(|(_, price)| price)
+        })
+    }
+
+    /// Estimates the cost of a model's tokens; none if the table has no price for the model.
+    pub(crate) fn estimate_cost(&self, model: &str, tokens: &Tokens) -> Option<Cost> {
+        self.find_price(model).map(|price| Cost { nanos: price.cost_nanos(tokens), estimated: true })
+    }
+}
+
+/// Returns whether a name matches a pattern, in which `*` stands for any characters.
+fn glob_matches(glob: &str, name: &str) -> bool {
+    let Some((prefix, tail)) = glob.split_once('*') else { return glob == name };
+    let Some(mut remaining) = name.strip_prefix(prefix) else { return false };
+    let mut middle: Vec<&str> = tail.split('*').collect();
+    let suffix = middle.pop().unwrap_or_default();
+    for piece in middle {
+        match remaining.find(piece) {
+            Some(at) => remaining = &remaining[at + piece.len()..],
+            None => return false,
+        }
+    }
+    remaining.ends_with(suffix)
+}
