@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use proq_base::explain::Exit;
 use proq_base::process::command_builder::CommandBuilder;
+use proq_lib::agent::launch::launch_spec::new_session_id;
 use proq_lib::agent::launch::overseer::{Overseer, OverseerCommand, OverseerOptions};
 use proq_lib::lane::Project;
 use proq_store::base::clock::now;
@@ -131,7 +132,7 @@ fn plan_launch(
     let program = agent.find_program(dir)?;
     let last_record = last_record.filter(|last| last.agent == agent.name && agent.can_resume() && !args.new);
     let resume = last_record.is_some();
-    let session = last_record.map_or_else(|| agent.create_session_id(), |last| Ok(last.session))?;
+    let session = last_record.map_or_else(new_session_id, |last| last.session);
     // Only an agent whose session git-proq chooses surely resumes the session that started with the rules.
     let rules_known = resume && agent.resumes_by_id();
     Ok(LaunchPlan {

@@ -2,8 +2,6 @@
 //! vector.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use proq_store::base::atomic::{create_private_dir, write as write_atomically};
@@ -22,7 +20,6 @@ use crate::agent::profiles::agent_env;
 use crate::agent::profiles::agent_env::EnvVar;
 use crate::agent::profiles::profile::PROFILE_FILES;
 use crate::agent::profiles::template::PlaceholderValues;
-use crate::lane;
 use crate::lane::Project;
 use crate::lane::worktree::set_up::env;
 
@@ -78,7 +75,7 @@ pub fn prepare(
     write_restart_prompt(project, lane, command, attempt, &checks, prompt_source)?;
     let session = match &command.resume {
         Some(session) => Some(session.clone()),
-        None if command.profile().capabilities.session_id_settable => Some(new_session_id()?),
+        None if command.profile().capabilities.session_id_settable => Some(new_session_id()),
         None => None,
     };
     let hook_timeout = stop_gate::stop_hook_timeout(project, &checks).as_secs();
@@ -281,15 +278,8 @@ fn file_url(path: &Path) -> String {
 
 /// Returns a random session id in the form that agents accept, a version 4 UUID. It is unique across
 /// machines, so it also serves as the process mark of a run.
-pub(crate) fn new_session_id() -> Result<String, Error> {
-    let source = Path::new("/dev/urandom");
-    let mut bytes = [0_u8; 16];
-    let result = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
-    result.map_err(lane::Error::io("read", source))?;
-    bytes[6] = (bytes[6] & 0x0f) | 0x40;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
-    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+pub fn new_session_id() -> String {
+    uuid::Uuid::new_v4().to_string()
 }
 
 #[cfg(test)]
@@ -298,7 +288,7 @@ mod tests {
 
     #[test]
     fn session_ids_are_distinct_uuids() {
-        let (a, b) = (new_session_id().unwrap(), new_session_id().unwrap());
+        let (a, b) = (new_session_id(), new_session_id());
         assert_ne!(a, b);
         assert_eq!(a.len(), 36);
         assert_eq!(&a[14..15], "4");

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use proq_base::config::layers::Layers;
 use proq_store::base::atomic::write as write_atomically;
 
-use super::launch_spec::new_session_id;
 use crate::agent::Error;
 use crate::agent::profiles::agent_env;
 use crate::agent::profiles::agent_env::EnvVar;
@@ -78,11 +77,6 @@ impl Overseer {
     /// resumes the last session of the folder.
     pub fn resumes_by_id(&self) -> bool {
         self.config.resume.iter().any(|word| has_placeholder(word.as_ref(), "session"))
-    }
-
-    /// Returns an id for a new session.
-    pub fn create_session_id(&self) -> Result<String, Error> {
-        new_session_id()
     }
 
     /// Builds the command that starts the agent with these options.

@@ -124,7 +124,7 @@ pub fn start_supervisor(
     drop(std::fs::remove_file(layout.lane_wrap_up_marker(&old_lane.name)));
     // Held until a failed start is recorded. Without the lock the run would appear to have a dead supervisor.
     let lock_copy = lock.file().try_clone().map_err(lane::Error::io("keep the lock of", &log))?;
-    let mark = new_session_id()?;
+    let mark = new_session_id();
     let in_place_start = match old_lane.works_in_place() {
         true => Some(in_place::start_in_place_run(project, old_lane, old_lane.attempt + 1)?),
         false => None,

@@ -67,10 +67,8 @@ pub fn supervise(
         let _runtime_context = runtime.enter();
         ShutdownSignals::listen()?
     };
-    let process_mark = match std::env::var(strays::RUN_MARK_VAR).ok().filter(|mark| !mark.is_empty()) {
-        Some(mark) => mark,
-        None => new_session_id()?,
-    };
+    let given_mark = std::env::var(strays::RUN_MARK_VAR).ok().filter(|mark| !mark.is_empty());
+    let process_mark = given_mark.unwrap_or_else(new_session_id);
     let mut supervisor = Supervisor {
         project,
         program_path,
