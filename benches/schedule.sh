@@ -13,4 +13,4 @@ export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 PROQ_BENCH_REPORT=$(mktemp "${BENCH_DIR:-${TMPDIR:-/tmp}}/proq-schedule.XXXXXX")
 export PROQ_BENCH_REPORT
 trap 'cat "$PROQ_BENCH_REPORT"; rm -f "$PROQ_BENCH_REPORT"' EXIT
-cargo test --release --locked --quiet --lib a_thousand_tasks_cost_little >&2
+cargo test --release --locked --quiet -p proq-plan --lib a_thousand_tasks_cost_little >&2

@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Task(crate::cli::set_up::task::Task),
     Sync(crate::cli::set_up::sync::SyncArgs),
     Setup(crate::cli::set_up::setup::Setup),
-    Completions(crate::cli::set_up::completions::Completions),
+    Completions(crate::cli::set_up::completions::CompletionsArgs),
     Man(crate::cli::set_up::man::Man),
     Demo(crate::cli::set_up::demo::Demo),
     #[command(name = "_supervise", hide = true)]

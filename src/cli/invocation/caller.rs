@@ -39,7 +39,7 @@ pub(crate) fn refuse_in_lane(session: &CommandContext, project: &Project) -> Res
 ///
 /// # Errors
 /// [`UsageError::RefusedInLane`] in a lane, or if the environment names one, unless `lanes` contains no other lane.
-pub(crate) fn refuse_other_lanes(
+pub(crate) fn refuse_other_lanes_inside_lane(
     session: &CommandContext,
     project: &Project,
     lanes: &[String],

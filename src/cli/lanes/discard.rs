@@ -45,7 +45,7 @@ pub(crate) fn run(session: &CommandContext, args: &Discard) -> CommandResult {
     let names: Vec<String> = names.collect::<Result<_, _>>()?;
     // An agent must not discard the work in another lane.
     if args.force {
-        caller::refuse_other_lanes(session, &project, &names)?;
+        caller::refuse_other_lanes_inside_lane(session, &project, &names)?;
     }
     let mut exit = Exit::Success;
     let mut results = Vec::new();

@@ -56,7 +56,7 @@ pub(crate) struct Wait {
 /// JSON object of one lane that was waited for, in the output of `git proq wait`: one that has finished, or
 /// still runs after a timeout.
 #[derive(Serialize)]
-pub(crate) struct EndedLane {
+pub(crate) struct WaitedLaneOutput {
     lane: String,
     state: LaneState,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub(crate) struct EndedLane {
 
 #[derive(Serialize)]
 struct WaitOutput {
-    lanes: Vec<EndedLane>,
+    lanes: Vec<WaitedLaneOutput>,
     /// With `--any`, the lane that finished first.
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<String>,
@@ -97,7 +97,7 @@ pub(crate) fn run(session: &CommandContext, args: &Wait) -> CommandResult {
     let timed_out = running_count > 0 && (!args.any || finished.is_empty());
     if session.ui.json {
         let first = finished.first().filter(|_| args.any).map(|(name, _)| name.clone());
-        let lanes = results.into_iter().map(EndedLane::from).collect();
+        let lanes = results.into_iter().map(WaitedLaneOutput::from).collect();
         session.ui.print_json(WaitOutput { lanes, first, timed_out });
     } else if timed_out {
         for waited in results.iter().skip(finished.len()) {
@@ -127,9 +127,9 @@ fn running_lanes(project: &Project) -> Result<Vec<AnyLane>, Failure> {
     Ok(lanes)
 }
 
-impl From<WaitedLane> for EndedLane {
-    fn from(WaitedLane { lane, state, .. }: WaitedLane) -> EndedLane {
-        EndedLane { lane: lane.name, state, detail: lane.detail }
+impl From<WaitedLane> for WaitedLaneOutput {
+    fn from(WaitedLane { lane, state, .. }: WaitedLane) -> WaitedLaneOutput {
+        WaitedLaneOutput { lane: lane.name, state, detail: lane.detail }
     }
 }
 

@@ -15,13 +15,13 @@ use crate::cli::invocation::context::{CommandContext, CommandResult};
 ///     git proq completions powershell >> $PROFILE
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// The shell it is for
     #[arg(value_name = "SHELL", value_parser = SHELLS)]
     pub(crate) shell: String,
 }
 
-pub(crate) fn run(session: &CommandContext, args: &Completions) -> CommandResult {
+pub(crate) fn run(session: &CommandContext, args: &CompletionsArgs) -> CommandResult {
     session.ui.print_text(&script(&args.shell));
     Ok(Exit::Success)
 }

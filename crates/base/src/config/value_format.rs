@@ -144,8 +144,8 @@ pub fn format_dollars(nanos: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Number of ports that each lane gets. An assertion in `lane::ports`, which allocates them, checks this
-/// number.
+/// Number of ports that each lane gets. An assertion in `lane::worktree::ports` of `proq-lib`, which
+/// allocates them, checks this number.
 pub const LANE_PORT_COUNT: u16 = 10;
 
 /// Parses a port range `FIRST-LAST`. Returns none if it is too small for one lane or includes privileged

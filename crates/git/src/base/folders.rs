@@ -52,7 +52,7 @@ pub(crate) fn remove_empty_tree(dir: &Path) {
 }
 
 /// Removes a folder of parked files if no file is left in it.
-pub fn remove_empty_parked_dir(dir: &Path) {
+pub fn remove_parked_dir_without_files(dir: &Path) {
     remove_empty_tree(dir);
 }
 

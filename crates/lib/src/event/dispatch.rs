@@ -133,7 +133,7 @@ fn deliver_all<E: From<Error> + Send>(
         let round = &round;
         let threads = SINK_NAMES.iter().enumerate().map(|(index, sink_name)| {
             scope.spawn(move || {
-                let _idle_on_drop = MarkIdleOnDrop { round, sink_index: index };
+                let _idle_on_drop = MarkSinkIdleOnDrop { round, sink_index: index };
                 round.run_sink(index, sink_name)
             })
         });
@@ -152,12 +152,12 @@ fn deliver_all<E: From<Error> + Send>(
 }
 
 /// Guard that marks a sink as idle when its thread ends, even by a panic.
-struct MarkIdleOnDrop<'a, 'b, E> {
+struct MarkSinkIdleOnDrop<'a, 'b, E> {
     round: &'a DispatchRound<'b, E>,
     sink_index: usize,
 }
 
-impl<E> Drop for MarkIdleOnDrop<'_, '_, E> {
+impl<E> Drop for MarkSinkIdleOnDrop<'_, '_, E> {
     fn drop(&mut self) {
         self.round.set_idle(self.sink_index, true);
     }

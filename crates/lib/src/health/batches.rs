@@ -15,7 +15,7 @@ use crate::swarm::batch::scheduler;
 pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = folders_without_record(context);
     out.extend(check_lanes(context));
-    out.extend(check_branches(context));
+    out.extend(check_unknown_batch_branches(context));
     out.extend(interrupted_batches(context));
     out
 }
@@ -88,7 +88,7 @@ fn interrupted_batches(context: &CheckContext<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn check_branches(context: &CheckContext<'_>) -> Vec<Finding> {
+fn check_unknown_batch_branches(context: &CheckContext<'_>) -> Vec<Finding> {
     let prefix = format!("refs/heads/{}/batch-", context.project.settings.branch_prefix);
     let mut out = Vec::new();
     for (id, _) in context.refs_below(&prefix).filter(|(id, _)| !is_known_batch(context, id)) {

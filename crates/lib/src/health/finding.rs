@@ -23,7 +23,7 @@ pub enum Severity {
 pub struct Finding {
     /// Name of the check.
     pub check: &'static str,
-    /// Severity of the problem.
+    /// Severity of the problem, from mere information to data loss.
     pub severity: Severity,
     /// The item that the finding is about, such as `lane 'a'`.
     pub subject: String,

@@ -43,7 +43,7 @@ const MAX_INDEX_LOCK_AGE: Duration = Duration::from_secs(5);
 const BUSY_LANE_PASS_INTERVAL: usize = 3;
 
 /// Number of changed scans after which a lane is copied although its agent still writes to it.
-const MAX_CHANGED_SCANS: usize = 4;
+const CHANGED_SCANS_BEFORE_COPY: usize = 4;
 
 /// Takes automatic snapshots until no agent runs, unless another process does so. Calls `after_pass` after
 /// each pass over all worktrees.
@@ -264,7 +264,7 @@ impl AutoSnapshots {
         }
         if std::mem::replace(&mut lane.last_fingerprint, scan.fingerprint) != scan.fingerprint {
             lane.changed_scans += 1;
-            if lane.changed_scans < MAX_CHANGED_SCANS {
+            if lane.changed_scans < CHANGED_SCANS_BEFORE_COPY {
                 return Ok(());
             }
         }

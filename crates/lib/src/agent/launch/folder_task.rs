@@ -23,7 +23,7 @@ pub struct FolderTask {
     pub review_level: u8,
     /// Profile name of the agent that reviews; none for the agent that works at the task.
     pub reviewer: Option<String>,
-    /// Files of the folder, with their contents, that the lane gets a copy of.
+    /// Files to copy into the lane, with their contents.
     pub files: Vec<TaskFile>,
     /// Batch task that the folder belongs to; none for a task outside of a batch.
     pub batch: Option<RunTask>,

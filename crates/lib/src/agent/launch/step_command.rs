@@ -19,7 +19,7 @@ use crate::run::lane_costs;
 impl ActiveTask<'_> {
     /// Builds the command and the prompt of one run, and saves the number of its conversation in the record
     /// of the task loop.
-    pub(crate) fn build_run_command(
+    pub(crate) fn prepare_step_run(
         &mut self,
         project: &Project,
         lane: &AnyLane,

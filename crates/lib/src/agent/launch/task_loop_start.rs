@@ -216,7 +216,7 @@ fn start_next_run(
 ) -> Result<LoopStart, Error> {
     match active.next_action()? {
         NextAction::Run { phase, step } => {
-            let (command, prompt) = active.build_run_command(project, lane, phase, step)?;
+            let (command, prompt) = active.prepare_step_run(project, lane, phase, step)?;
             Ok(LoopStart::Running(start_supervisor(
                 project,
                 lane,
@@ -250,7 +250,7 @@ pub(crate) fn prepare_next_step(
         ActiveTask::find(project, lane)?.ok_or_else(|| loop_finished("its record is gone".to_owned()))?;
     match active.next_action()? {
         NextAction::Run { phase, step } => {
-            let (command, prompt) = active.build_run_command(project, lane, phase, step)?;
+            let (command, prompt) = active.prepare_step_run(project, lane, phase, step)?;
             prepare_run(project, lane, &command, program_path, PromptSource::Text(&prompt))
         }
         NextAction::Done => Err(loop_finished("nothing is left of it".to_owned())),

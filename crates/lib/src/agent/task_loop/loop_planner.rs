@@ -59,12 +59,12 @@ pub(crate) fn apply_run(record: &mut TaskLoopRecord, result: &RunResult<'_>, sta
     if result.step_run.phase.is_review() {
         apply_review(record, result);
     } else {
-        apply_work(record, result, status);
+        apply_worker_run(record, result, status);
     }
     record.boxes_total = status.boxes_total();
 }
 
-fn apply_work(record: &mut TaskLoopRecord, result: &RunResult<'_>, status: &TaskProgress) {
+fn apply_worker_run(record: &mut TaskLoopRecord, result: &RunResult<'_>, status: &TaskProgress) {
     let StepRun { phase, step, iteration, .. } = *result.step_run;
     let has_new_plan = phase == StepPhase::Plan && result.status_changed;
     // Commits alone are no progress: an agent that never ticks a box would continue forever. A revision that

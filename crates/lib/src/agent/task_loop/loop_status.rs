@@ -51,7 +51,7 @@ pub struct ReviewSummary {
     pub step: u32,
     /// Number of the run that reviewed.
     pub run: u32,
-    /// Verdict of the reviewer.
+    /// Reviewer's verdict: whether the work is approved or must be revised.
     #[serde(rename = "judgement")]
     pub verdict: ReviewVerdict,
 }

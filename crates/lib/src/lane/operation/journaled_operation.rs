@@ -86,7 +86,7 @@ pub struct Operation<'p> {
 }
 
 impl<'p> Operation<'p> {
-    /// Returns an operation without held locks; `journal` is that of a crashed operation to recover, else none.
+    /// Returns an operation that holds no locks; `journal` is none except to recover a crashed operation.
     pub fn new(
         project: &'p Project,
         functions: &'static StepFunctions,

@@ -58,7 +58,7 @@ pub(crate) fn recover_unfinished(project: &Project, id: &str) -> Result<bool, Er
 /// Removes the empty folders that restored files left in the snapshot's folder.
 pub(crate) fn prune_parked_folders(project: &Project, id: &str) {
     if let Ok(dir) = parked_dir(project, id) {
-        folders::remove_empty_parked_dir(&dir.join("files"));
+        folders::remove_parked_dir_without_files(&dir.join("files"));
     }
 }
 

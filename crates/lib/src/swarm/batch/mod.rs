@@ -9,7 +9,8 @@
 //! - `log.jsonl`, the [`BatchLog`]: a [`LogLine`] for each event that the scheduler received, with its
 //!   details, in order. A line is written and synced before its event takes effect. The state of a batch
 //!   follows from this log alone, so a report needs no other file.
-//! - `landed/N.toml`: records that task N landed, written by the step that landed it (`merge/parts.rs`).
+//! - `landed/N.toml`: records that task N landed, written by the step that landed it
+//!   (`merge/land/parts.rs`).
 //! - `criteria.json`, a [`CriteriaReport`]: whether the plan's criteria are met; `criteria/N.log`, the output
 //!   of a criterion's command.
 //! - `wishes/`: the [`ControlRequest`]s of users, until the scheduler has processed them.

@@ -148,7 +148,7 @@ pub struct Obstacle {
 pub struct HistoryNote {
     /// Time of the note.
     pub at: Moment,
-    /// Text of the note, in one line.
+    /// Text of the note, as shown to the user.
     pub text: String,
     /// Names of the tasks that the note is about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
