@@ -1,6 +1,7 @@
-//! README, ARCHITECTURE.md, SAFETY.md and the table of promises checked against the program and its tests.
+//! README, ARCHITECTURE.md, SAFETY.md, the design pages and the table of promises checked against the program
+//! and its tests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::support::Sandbox;
 
@@ -150,15 +151,16 @@ fn mask_varying_words(line: &str) -> String {
 #[test]
 fn links_in_documents_resolve() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (folder, page) in [
-        ("", README),
-        ("", include_str!("../../ARCHITECTURE.md")),
-        ("", include_str!("../../SAFETY.md")),
-        ("docs", include_str!("../../docs/promises.md")),
-        ("hooks", include_str!("../../hooks/README.md")),
-    ] {
-        for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            assert!(link.starts_with("https://") || root.join(folder).join(link).exists(), "{link}");
+    let mut pages: Vec<PathBuf> =
+        ["README.md", "ARCHITECTURE.md", "SAFETY.md", "docs/promises.md", "hooks/README.md"]
+            .map(|page| root.join(page))
+            .into();
+    pages.extend(design_pages());
+    for page in pages {
+        let (text, folder) = (std::fs::read_to_string(&page).unwrap(), page.parent().unwrap());
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let is_resolved = link.starts_with("https://") || folder.join(link).exists();
+            assert!(is_resolved, "{}: {link}", page.display());
         }
     }
 }
@@ -169,6 +171,27 @@ fn promises_page_matches_marks_on_tests() {
     let page = promise_table::page(root).unwrap_or_else(|faults| panic!("{faults}"));
     let old = std::fs::read_to_string(root.join("docs/promises.md")).unwrap();
     assert!(page == old, "docs/promises.md is out of date: cargo xtask promises");
+}
+
+/// Returns the paths of the pages in `docs/design`.
+fn design_pages() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/design");
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// The map is read in one sitting, and a design page is about one mechanism.
+#[test]
+fn architecture_and_design_pages_are_short() {
+    let map = include_str!("../../ARCHITECTURE.md");
+    assert!(map.len() <= 10_000, "ARCHITECTURE.md has {} bytes", map.len());
+    let pages = design_pages();
+    assert!(pages.len() > 20, "{}", pages.len());
+    for page in pages {
+        let size = std::fs::metadata(&page).unwrap().len();
+        assert!((4_000..=10_000).contains(&size), "{} has {size} bytes", page.display());
+        let link = format!("](docs/design/{})", page.file_name().unwrap().to_string_lossy());
+        assert!(map.contains(&link), "ARCHITECTURE.md does not list {}", page.display());
+    }
 }
 
 #[test]
@@ -209,7 +232,7 @@ fn every_dependency_has_a_reason() {
     let all = manifest["workspace"]["dependencies"].as_table().unwrap();
     let mut expected: Vec<&str> =
         all.keys().map(String::as_str).filter(|name| !name.starts_with("proq-")).collect();
-    let rows = table_rows(include_str!("../../ARCHITECTURE.md"), "| crate | why |");
+    let rows = table_rows(include_str!("../../docs/design/dependencies.md"), "| crate | why |");
     let mut named: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
     expected.sort_unstable();
     named.sort_unstable();
