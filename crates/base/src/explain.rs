@@ -131,7 +131,7 @@ pub fn rename_command(path: &Path, extension: &str) -> String {
 /// Minimum similarity (0 to 1) at which a word is suggested.
 const DEFAULT_MIN_SIMILARITY: f64 = 0.75;
 
-/// Returns the known word that is most similar to a misspelled one, at least [`DEFAULT_MIN_SIMILARITY`].
+/// Returns the known word that is most similar to a misspelled one, at least `DEFAULT_MIN_SIMILARITY`.
 pub fn closest_match<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     closest_match_above(DEFAULT_MIN_SIMILARITY, word, known)
 }

@@ -37,7 +37,7 @@ pub struct PlanFile<'a> {
 }
 
 /// Returns the text of a plan's file with tasks marked as done. Each pair in `done` is a name as in
-/// [`Task::name`](super::Task::name), and a title.
+/// [`Task::name`](crate::plan::Task::name), and a title.
 ///
 /// # Errors
 /// Fails when the file is no longer a plan.

@@ -33,7 +33,7 @@ pub(crate) fn validate_checks(commands: &[String]) -> Result<Vec<String>, Failur
 /// Returns the globs of the files that the lane is expected to touch.
 ///
 /// # Errors
-/// [`git::Error::InvalidGlob`] if a glob is invalid.
+/// [`proq_git::Error::InvalidGlob`] if a glob is invalid.
 pub(crate) fn validate_scope(globs: &[String]) -> Result<Vec<String>, Failure> {
     Scope::parse(globs)?;
     Ok(globs.to_vec())

@@ -18,8 +18,8 @@ const ATTEMPT_VARIABLE: &str = "PROQ_ATTEMPT";
 /// Returns the lane that this process works in.
 ///
 /// # Errors
-/// [`lane::Error::NoLaneHere`] outside of all lanes, [`lane::Error::LaneMismatch`] if the environment names
-/// another lane.
+/// [`proq_lib::lane::Error::NoLaneHere`] outside of all lanes, [`proq_lib::lane::Error::LaneMismatch`] if the
+/// environment names another lane.
 pub(crate) fn current_lane(project: &Project) -> Result<CurrentLane, Failure> {
     Ok(report::find_current_lane(project, lane_from_env().as_deref())?)
 }
@@ -38,7 +38,8 @@ pub(crate) fn refuse_in_lane(session: &CommandContext, project: &Project) -> Res
 /// Refuses a command in a lane if `lanes` contains any other lane.
 ///
 /// # Errors
-/// [`UsageError::RefusedInLane`] in a lane, or if the environment names one, unless `lanes` contains no other lane.
+/// [`UsageError::RefusedInLane`] in a lane, or if the environment names one, unless `lanes` contains no other
+/// lane.
 pub(crate) fn refuse_other_lanes_inside_lane(
     session: &CommandContext,
     project: &Project,

@@ -48,8 +48,8 @@ pub enum Action {
         /// The lane starts from the tip of the batch's branch after this number of updates.
         branch_updates: u32,
     },
-    /// Set up a lane. [`ScheduleEvent::LaneSetUp`](super::ScheduleEvent::LaneSetUp) or
-    /// [`ScheduleEvent::LaneSetUpFailed`](super::ScheduleEvent::LaneSetUpFailed) reports the result.
+    /// Set up a lane. [`ScheduleEvent::LaneSetUp`](super::event::ScheduleEvent::LaneSetUp) or
+    /// [`ScheduleEvent::LaneSetUpFailed`](super::event::ScheduleEvent::LaneSetUpFailed) reports the result.
     SetUpLane {
         /// Number of the lane to set up, from 0.
         lane: usize,

@@ -34,7 +34,7 @@ pub struct ScheduledLane {
     pub(crate) landing_count: usize,
     /// The task of a failed run whose work is at the top of the lane.
     pub(crate) failed_task: Option<usize>,
-    /// Whether [`Action::RetainLane`](super::Action::RetainLane) has been requested for the lane.
+    /// Whether [`Action::RetainLane`](super::action::Action::RetainLane) has been requested for the lane.
     pub(crate) retain_reported: bool,
 }
 

@@ -2,11 +2,12 @@
 //! other tasks.
 //!
 //! It is a pure function, without files, processes, clock or randomness. The process that runs a batch writes
-//! each [`ScheduleEvent`] to the log first, then passes it to [`State::handle`], then carries out the returned
-//! [`Action`]s in their order. The state can therefore be rebuilt from the events. After a crash, the log is
-//! replayed. Then [`ScheduleEvent::BatchTakenOver`] reports which runs were found, and the scheduler returns all
-//! actions that are still due. Actions may therefore come twice and must be idempotent. A run must not start
-//! twice, and does not, since its task and attempt identify it.
+//! each [`ScheduleEvent`](event::ScheduleEvent) to the log first, then passes it to
+//! [`State::handle`](state::State::handle), then carries out the returned [`Action`](action::Action)s in
+//! their order. The state can therefore be rebuilt from the events. After a crash, the log is replayed. Then
+//! [`ScheduleEvent::BatchTakenOver`](event::ScheduleEvent::BatchTakenOver) reports which runs were found, and
+//! the scheduler returns all actions that are still due. Actions may therefore come twice and must be
+//! idempotent. A run must not start twice, and does not, since its task and attempt identify it.
 //!
 //! # Invariants
 //!

@@ -116,7 +116,7 @@ mod inotify_fd {
             }
         }
 
-        /// Waits for events, at most for `limit`, and reads all of them.
+        /// Waits for events, at most for `limit`, and reads those that have come until then.
         pub(super) fn wait_for_events(&self, limit: Duration) -> std::io::Result<()> {
             let started = Instant::now();
             loop {
@@ -128,7 +128,7 @@ mod inotify_fd {
                     Err(e) => return Err(e.into()),
                 }
             }
-            while self.read_events()? {}
+            while self.read_events()? && started.elapsed() < limit {}
             Ok(())
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serializer};
 /// Prefix of an escaped path. No absolute path starts with it.
 const ESCAPE_PREFIX: &str = "bytes:";
 
-/// Formats a path as text that [`from_text`] parses.
+/// Formats a path as text that `from_text` parses.
 pub fn to_text(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),

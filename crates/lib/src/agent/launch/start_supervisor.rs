@@ -155,7 +155,7 @@ pub fn start_supervisor(
     result
 }
 
-/// Starts a process and waits for its first line of output. Returns none when the line is [`STARTED_LINE`],
+/// Starts a process and waits for its first line of output. Returns none when the line is `STARTED_LINE`,
 /// otherwise the reason of the failure. The reason contains `process_name` and the end of the process's error
 /// log.
 pub fn wait_for_start(start: CommandBuilder, log: &Path, process_name: &str) -> Option<String> {

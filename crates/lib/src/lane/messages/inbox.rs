@@ -7,7 +7,7 @@
 //!    ([`Inbox::claim`]). Between two runs that is the holder of the run lock, during a run a process of the
 //!    run. No other process claims messages of the lane until [`ClaimedMessages`] is dropped.
 //! 2. The claiming process passes the text to the agent.
-//! 3. Once the agent has the text, and not before, [`Inbox::mark_delivered`] records the delivery: from this
+//! 3. Once the agent has the text, and not before, `Inbox::mark_delivered` records the delivery: from this
 //!    moment the messages are no longer pending.
 //!
 //! A process killed before step 3 leaves the messages pending, and the next process delivers them. A process
@@ -63,7 +63,7 @@ impl ClaimedMessages {
         self.messages.iter().map(|message| message.record.text.as_str())
     }
 
-    /// Returns the ids of the messages, for [`Inbox::mark_delivered`].
+    /// Returns the ids of the messages, for `Inbox::mark_delivered`.
     pub fn ids(&self) -> Vec<String> {
         self.messages.iter().map(|message| message.id.clone()).collect()
     }

@@ -41,8 +41,8 @@ impl LaneSetUp<'_> {
     /// Sets the lane up. The lane's folder in the store must exist.
     ///
     /// # Errors
-    /// [`SetUpError::Failed`](super::SetUpError::Failed) if a command fails, or the error that prevents files
-    /// from being copied. The set-up is incomplete in both cases.
+    /// [`SetUpError::Failed`](crate::lane::errors::set_up_error::SetUpError::Failed) if a command fails, or the
+    /// error that prevents files from being copied. The set-up is incomplete in both cases.
     pub fn run(&self, level: SetUpLevel) -> Result<(), Error> {
         // A log left by an earlier lane of this name does not concern this lane.
         drop(std::fs::remove_file(self.project.store.layout().failed_set_up_log(self.name)));

@@ -141,7 +141,7 @@ impl BranchMove<'_> {
 /// exist in `temp_objects` only.
 ///
 /// # Errors
-/// Fails as [`land_stack`] would.
+/// Fails as `land_stack` would.
 pub fn preflight(
     op: &Operation<'_>,
     stack: &Stack,
@@ -187,7 +187,7 @@ fn explain_lane_on_base(project: &Project, onto: &str, e: Error) -> Error {
 /// landing lock.
 ///
 /// # Errors
-/// Fails as [`land_stack`] does.
+/// Fails as `land_stack` does.
 pub(crate) fn move_branch(
     op: &Operation<'_>,
     branch_move: BranchMove<'_>,

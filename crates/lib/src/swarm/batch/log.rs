@@ -297,7 +297,7 @@ impl LogTail {
     /// Returns the lines that were appended since the last call, each once.
     ///
     /// # Errors
-    /// Fails as [`read_log`] does.
+    /// Fails as `read_log` does.
     pub fn read_new_lines(&mut self) -> Result<Vec<LogLine>, Error> {
         let length = match std::fs::metadata(&self.path) {
             Ok(meta) => meta.len(),

@@ -114,7 +114,7 @@ impl Batch {
     ///
     /// # Errors
     /// Fails when a file cannot be read, or with
-    /// [`BatchError::InvalidTasks`](super::BatchError::InvalidTasks).
+    /// [`BatchError::InvalidTasks`](super::error::BatchError::InvalidTasks).
     pub fn load(project: &Project, id: &str) -> Result<Batch, Error> {
         let layout = project.store.layout();
         let record = BatchRecord::load(&layout.batch_record(id))?;

@@ -1,7 +1,7 @@
 //! Execution of a batch: the process around the scheduler, which carries out the scheduler's actions and
 //! reports the results.
 //!
-//! [`runner::Runner`] is a loop over the events that it receives. Each event goes to the log first, then to
+//! `runner::Runner` is a loop over the events that it receives. Each event goes to the log first, then to
 //! the scheduler, and then the actions are carried out in their order. Long work is done by threads, which
 //! report with a message: one waits for each run's lock, one lands, and one per conflict watches the agent
 //! that resolves it. A kill at any moment therefore leaves either a written event or nothing. An action that
