@@ -126,7 +126,7 @@ impl SwarmSettings {
     }
 }
 
-/// All settings in typed form.
+/// All settings, with one typed field for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Setting `agent.abort_grace`: time for an agent to exit after `git proq stop --wrap-up`.

@@ -52,7 +52,8 @@ impl RefMove {
         }
     }
 
-    /// Returns the move in the opposite direction.
+    /// Returns the move in the opposite direction: a switch of HEAD with its ends swapped, and a move of a
+    /// branch unchanged, since it names no ends.
     pub fn inverse(&self) -> RefMove {
         match self {
             RefMove::Switch { from, to } => RefMove::Switch { from: to.clone(), to: from.clone() },

@@ -215,7 +215,8 @@ impl TreeMerger for ForecastWorker {
         if !(same_modes && is_file && self.uses_text_merge(path, input)?) {
             return Ok(None);
         }
-        let Some(hunks) = self.text_cache.find_conflicts(&self.reader, base.id, ours.id, theirs.id)? else {
+        let Some(hunks) = self.text_cache.find_text_conflicts(&self.reader, base.id, ours.id, theirs.id)?
+        else {
             return Ok(None);
         };
         if let (false, Some(current)) = (hunks.is_empty(), &mut self.current) {
@@ -250,7 +251,7 @@ struct TextCache {
 
 impl TextCache {
     /// Returns the conflicting hunks of a three-way merge of blobs; `None` when only git can decide.
-    fn find_conflicts(
+    fn find_text_conflicts(
         &mut self,
         reader: &TreeReader,
         base: gix::ObjectId,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::head_file::has_head;
 
 /// Returns the git directory of the worktree at `dir`, or `dir` if it is a git directory itself.
-pub(crate) fn find_git_dir(dir: &Path) -> Option<PathBuf> {
+pub(crate) fn git_dir_of(dir: &Path) -> Option<PathBuf> {
     let link = dir.join(".git");
     if link.is_dir() {
         return Some(link);

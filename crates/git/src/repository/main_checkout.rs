@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gix::index::decode::Options;
 
-use super::git_dir::find_git_dir;
+use super::git_dir::git_dir_of;
 use crate::base::unusable::UnusableError;
 use crate::{Error, RepoPath};
 
@@ -20,7 +20,7 @@ pub(crate) fn refuse_hidden_checkout(
     common_dir: &Path,
     dir: &Path,
 ) -> Result<(), Error> {
-    let is_top = |top: &&Path| find_git_dir(top).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir));
+    let is_top = |top: &&Path| git_dir_of(top).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir));
     let Some(top) = common_dir.parent().into_iter().chain(dir.ancestors()).find(is_top) else {
         return Ok(());
     };
@@ -50,9 +50,7 @@ pub(crate) fn refuse_moved_checkout(
 ) -> Result<(), Error> {
     let is_set = gix.config_snapshot().string("core.worktree").is_some();
     let is_from_env = std::env::var_os("GIT_WORK_TREE").is_some();
-    if !is_set
-        || is_from_env
-        || find_git_dir(main_dir).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir))
+    if !is_set || is_from_env || git_dir_of(main_dir).is_some_and(|git_dir| is_same_dir(&git_dir, common_dir))
     {
         return Ok(());
     }

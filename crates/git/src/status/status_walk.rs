@@ -120,8 +120,10 @@ impl<'a> StatusWalk<'a> {
         self.chunk_size = if parallel { MIN_FILES_PER_CHUNK } else { usize::MAX };
         let chunks = self.split_into_chunks();
         let differs = AtomicBool::new(false);
-        parallel_map(&chunks, |(prefix_len, entries)| {
-            if !differs.load(Relaxed) && !self.walk_chunk(*prefix_len, entries, &mut WalkResult::default()) {
+        parallel_map(&chunks, |(folder_path_len, entries)| {
+            if !differs.load(Relaxed)
+                && !self.walk_chunk(*folder_path_len, entries, &mut WalkResult::default())
+            {
                 differs.store(true, Relaxed);
             }
         });
@@ -144,9 +146,9 @@ impl<'a> StatusWalk<'a> {
         (self.chunk_size, self.lists_changes, self.lists_everything) = (MIN_FILES_PER_CHUNK, true, true);
         let chunks = self.split_into_chunks();
         let given_up = AtomicBool::new(false);
-        let results = parallel_map(&chunks, |(prefix_len, entries)| {
+        let results = parallel_map(&chunks, |(folder_path_len, entries)| {
             let mut found = WalkResult::default();
-            if !given_up.load(Relaxed) && !self.walk_chunk(*prefix_len, entries, &mut found) {
+            if !given_up.load(Relaxed) && !self.walk_chunk(*folder_path_len, entries, &mut found) {
                 given_up.store(true, Relaxed);
             }
             found
@@ -168,15 +170,15 @@ impl<'a> StatusWalk<'a> {
         let mut chunks = vec![(0, self.index.offsets())];
         let mut next = 0;
         while self.chunk_size < usize::MAX
-            && let Some((prefix_len, entries)) = chunks.get(next).copied()
+            && let Some((folder_path_len, entries)) = chunks.get(next).copied()
         {
             next += 1;
             let mut remaining = entries;
-            while let Some((name, inside)) = self.take_first_child(prefix_len, &mut remaining) {
+            while let Some((name, inside)) = self.take_first_child(folder_path_len, &mut remaining) {
                 if let IndexChild::Folder(below) = inside
                     && below.len() >= self.chunk_size
                 {
-                    chunks.push((prefix_len + name.len() + 1, below));
+                    chunks.push((folder_path_len + name.len() + 1, below));
                 }
             }
         }
@@ -186,38 +188,40 @@ impl<'a> StatusWalk<'a> {
     /// Removes the first child of a folder from `remaining` and returns its name and content.
     fn take_first_child<'e>(
         &'e self,
-        prefix_len: usize,
+        folder_path_len: usize,
         remaining: &mut &'e [u32],
     ) -> Option<(&'e [u8], IndexChild<'e>)> {
         let first_entry = self.index.entry(*remaining.first()?);
         let path = first_entry.path();
-        let name = path.get(prefix_len..)?;
+        let name = path.get(folder_path_len..)?;
         let Some(end) = name.iter().position(|byte| *byte == b'/') else {
             *remaining = &remaining[1..];
             return Some((name, IndexChild::File(first_entry)));
         };
         let (children, later) =
-            remaining.split_at(self.index.count_with_prefix(remaining, &path[..=prefix_len + end]));
+            remaining.split_at(self.index.count_with_prefix(remaining, &path[..=folder_path_len + end]));
         *remaining = later;
         Some((&name[..end], IndexChild::Folder(children)))
     }
 
-    fn walk_chunk(&self, prefix_len: usize, entries: &[u32], found: &mut WalkResult) -> bool {
+    fn walk_chunk(&self, folder_path_len: usize, entries: &[u32], found: &mut WalkResult) -> bool {
         let path = entries.first().map_or(&[][..], |first| self.index.path(*first));
-        let dir = self.top.join(OsStr::from_bytes(path.get(..prefix_len).unwrap_or_default()));
+        let dir = self.top.join(OsStr::from_bytes(path.get(..folder_path_len).unwrap_or_default()));
         // The walk of the parent folder detects a symlink further up.
         match rustix::fs::open(&dir, OPEN_FOLDER_FLAGS, rustix::fs::Mode::empty()) {
-            Ok(open) => self.walk_folder(&dir, open, prefix_len, entries, found),
-            Err(Errno::NOENT) => self.lists_changes && self.list_missing_folder(prefix_len, entries, found),
+            Ok(open) => self.walk_folder(&dir, open, folder_path_len, entries, found),
+            Err(Errno::NOENT) => {
+                self.lists_changes && self.list_missing_folder(folder_path_len, entries, found)
+            }
             Err(_) => false,
         }
     }
 
     /// Lists the files below a missing folder as deleted, except those of folders that are separate chunks.
     /// Returns false if a file could not be listed, so that git has to.
-    fn list_missing_folder(&self, prefix_len: usize, entries: &[u32], found: &mut WalkResult) -> bool {
+    fn list_missing_folder(&self, folder_path_len: usize, entries: &[u32], found: &mut WalkResult) -> bool {
         let mut remaining = entries;
-        while let Some((name, inside)) = self.take_first_child(prefix_len, &mut remaining) {
+        while let Some((name, inside)) = self.take_first_child(folder_path_len, &mut remaining) {
             let is_listed = match inside {
                 IndexChild::File(entry) => {
                     entry.is_compared_by_git()
@@ -226,7 +230,7 @@ impl<'a> StatusWalk<'a> {
                 }
                 IndexChild::Folder(below) => {
                     below.len() >= self.chunk_size
-                        || self.list_missing_folder(prefix_len + name.len() + 1, below, found)
+                        || self.list_missing_folder(folder_path_len + name.len() + 1, below, found)
                 }
             };
             if !is_listed {
@@ -237,14 +241,14 @@ impl<'a> StatusWalk<'a> {
     }
 
     /// Returns whether the open folder matches the index, apart from differences that were listed and from
-    /// subfolders that are separate chunks. `entries` are all index entries below the folder. `prefix_len` is
-    /// the length of its name in the index, with the slash. Names are resolved relative to the open folder,
-    /// which is faster than resolving paths.
+    /// subfolders that are separate chunks. `entries` are all index entries below the folder.
+    /// `folder_path_len` is the length of its name in the index, with the slash. Names are resolved relative
+    /// to the open folder, which is faster than resolving paths.
     fn walk_folder(
         &self,
         dir: &Path,
         folder_fd: OwnedFd,
-        prefix_len: usize,
+        folder_path_len: usize,
         entries: &[u32],
         found: &mut WalkResult,
     ) -> bool {
@@ -257,13 +261,13 @@ impl<'a> StatusWalk<'a> {
         let reads_names = self.ignored.is_some() && !is_known;
         let mut names = Vec::new();
         let mut remaining = entries;
-        while let Some((name, inside)) = self.take_first_child(prefix_len, &mut remaining) {
+        while let Some((name, inside)) = self.take_first_child(folder_path_len, &mut remaining) {
             let matches_index = match inside {
                 IndexChild::File(entry) => {
                     self.check_file(entry, dir, &folder_fd, OsStr::from_bytes(name), found)
                 }
                 IndexChild::Folder(below) => {
-                    self.walk_subfolder(dir, &folder_fd, name, prefix_len, below, found)
+                    self.walk_subfolder(dir, &folder_fd, name, folder_path_len, below, found)
                 }
             };
             if !matches_index {
@@ -296,7 +300,7 @@ impl<'a> StatusWalk<'a> {
         dir: &Path,
         parent_fd: &OwnedFd,
         name: &[u8],
-        prefix_len: usize,
+        folder_path_len: usize,
         entries: &[u32],
         found: &mut WalkResult,
     ) -> bool {
@@ -306,7 +310,7 @@ impl<'a> StatusWalk<'a> {
             Ok(folder_fd) => self.walk_folder(
                 &dir.join(folder_name),
                 folder_fd,
-                prefix_len + name.len() + 1,
+                folder_path_len + name.len() + 1,
                 entries,
                 found,
             ),
@@ -314,7 +318,7 @@ impl<'a> StatusWalk<'a> {
                 if let Some(folders) = &mut found.folders {
                     folders.mark_incomplete();
                 }
-                self.list_missing_folder(prefix_len + name.len() + 1, entries, found)
+                self.list_missing_folder(folder_path_len + name.len() + 1, entries, found)
             }
             Err(_) => false,
         }

@@ -51,33 +51,33 @@ pub fn parse(file: &Arc<str>, text: &str, task_index: &TaskIndex<'_>) -> Result<
     let mut out = ParsedPrompt::default();
     let mut section = Section::Other;
     for line in markdown::lines(text) {
-        let locate = |offset: usize| locator.locate(line.offset + offset);
+        let locate_in_line = |offset: usize| locator.locate(line.offset + offset);
         if let Some(heading) = line.heading() {
             match (heading.level, &out.title) {
-                (1, None) => out.parse_heading(heading.text, locate(0)),
+                (1, None) => out.parse_heading(heading.text, locate_in_line(0)),
                 (1 | 2, _) => section = parse_section(heading.text),
                 _ => {}
             }
             if let Some(level) = value_after_label(heading.text, "review level") {
-                out.review = Some(parse_review_level(level, &locate(0))?);
+                out.review = Some(parse_review_level(level, &locate_in_line(0))?);
             }
             continue;
         }
         match markdown::parse_label(line.text) {
             Some((label, value)) if label.eq_ignore_ascii_case("size") => {
-                out.size = parse_size(value, &locate(0))?;
+                out.size = parse_size(value, &locate_in_line(0))?;
                 continue;
             }
             Some((label, value)) if label.eq_ignore_ascii_case("review level") => {
-                out.review = Some(parse_review_level(value, &locate(0))?);
+                out.review = Some(parse_review_level(value, &locate_in_line(0))?);
                 continue;
             }
             _ => {}
         }
         match section {
             _ if line.text.trim() == "---" => section = Section::Other,
-            Section::Needs => out.parse_needs_line(line, &locate, task_index),
-            Section::Scope => out.parse_scope_line(line, &locate)?,
+            Section::Needs => out.parse_needs_line(line, &locate_in_line, task_index),
+            Section::Scope => out.parse_scope_line(line, &locate_in_line)?,
             Section::Other => {}
         }
     }
@@ -104,7 +104,7 @@ impl ParsedPrompt {
     fn parse_needs_line(
         &mut self,
         line: Line<'_>,
-        locate: &dyn Fn(usize) -> SourceLocation,
+        locate_in_line: &dyn Fn(usize) -> SourceLocation,
         task_index: &TaskIndex<'_>,
     ) {
         let (offset, text) = line.item().map_or((0, line.text), |item| (item.text_offset, item.text));
@@ -123,10 +123,12 @@ impl ParsedPrompt {
         if task_names.is_empty() {
             let text =
                 format!("this names no task, and is passed over: {}", terminal_text::escape_line(text));
-            self.notes.push(SourceNote { location: locate(offset), text });
+            self.notes.push(SourceNote { location: locate_in_line(offset), text });
         }
         self.needs.extend(
-            task_names.into_iter().map(|name| Need { name: name.to_owned(), location: locate(offset) }),
+            task_names
+                .into_iter()
+                .map(|name| Need { name: name.to_owned(), location: locate_in_line(offset) }),
         );
     }
 
@@ -134,7 +136,7 @@ impl ParsedPrompt {
     fn parse_scope_line(
         &mut self,
         line: Line<'_>,
-        locate: &dyn Fn(usize) -> SourceLocation,
+        locate_in_line: &dyn Fn(usize) -> SourceLocation,
     ) -> Result<(), PlanError> {
         let is_file = |item: &Item<'_>| item.ticked.is_none() && !means_none(item.text);
         let Some(item) = line.item().filter(is_file) else { return Ok(()) };
@@ -146,13 +148,13 @@ impl ParsedPrompt {
         if is_prose || glob.is_empty() {
             let text =
                 format!("this names no file, and is passed over: {}", terminal_text::escape_line(item.text));
-            self.notes.push(SourceNote { location: locate(item.text_offset), text });
+            self.notes.push(SourceNote { location: locate_in_line(item.text_offset), text });
             return Ok(());
         }
         if let Err(git::Error::InvalidGlob { reason: why, .. }) = scope::Scope::parse(&[glob.to_owned()]) {
             let message = format!("'{}' is no glob: {why}", terminal_text::escape_line(glob));
             return Err(PlanError::invalid(
-                &locate(item.text_offset),
+                &locate_in_line(item.text_offset),
                 message,
                 "name files of this repository, as in `src/pay/`",
             ));

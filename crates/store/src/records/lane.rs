@@ -73,7 +73,7 @@ fn by_merge() -> MergeStrategy {
 pub struct AutoMergeRefusal {
     /// Time of the refusal.
     pub at: Moment,
-    /// Reason.
+    /// Why the automatic merge was refused.
     pub message: String,
     /// Exit code of the landing.
     #[serde(rename = "exit")]

@@ -40,10 +40,11 @@ impl SnapshotRestore<'_> {
         if !self.tree.scratch.join(REPLACED_DIR).exists() {
             let displaced = self.snapshot_files.tracked.iter().filter(|c| c.old.is_some());
             let displaced: Vec<Change> = displaced.chain(&self.sparse_changes.removed).cloned().collect();
-            let head_files = Quarantine::open(&self.tree.scratch.join(HEAD_FILES_DIR))?;
-            let placed = self.retain_placed_files(placed, &displaced, &head_files)?;
+            let displaced_head_files = Quarantine::open(&self.tree.scratch.join(HEAD_FILES_DIR))?;
+            let placed = self.retain_placed_files(placed, &displaced, &displaced_head_files)?;
             let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
-            let obstruction_commit = self.undo(&displaced, &head_files, placed, save_obstructions)?;
+            let obstruction_commit =
+                self.undo(&displaced, &displaced_head_files, placed, save_obstructions)?;
             return Ok(foreign_commit.into_iter().chain(obstruction_commit).collect());
         }
         let applied = match merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)? {
@@ -87,17 +88,22 @@ impl SnapshotRestore<'_> {
         foreign.map(|path| Obstruction { path, is_replaceable: true }).collect()
     }
 
-    /// Returns the files of `displaced` whose copy in `head_files` no longer matches HEAD, because other
-    /// programs wrote to them since. If git cannot be run, it returns all copies that differ from HEAD's
-    /// blobs byte for byte.
-    fn edited_displaced_files(&self, displaced: &[&Change], head_files: &Quarantine) -> Vec<RepoPath> {
+    /// Returns the files of `displaced` whose copy in `displaced_head_files` no longer matches HEAD, because
+    /// other programs wrote to them since. If git cannot be run, it returns all copies that differ from
+    /// HEAD's blobs byte for byte.
+    fn edited_displaced_files(
+        &self,
+        displaced: &[&Change],
+        displaced_head_files: &Quarantine,
+    ) -> Vec<RepoPath> {
         let expected: Vec<_> = displaced.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
         let attributes =
             || tree_attribute_files(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
-        let changed = head_files.differing_files(self.tree, &expected, &attributes);
+        let changed = displaced_head_files.differing_files(self.tree, &expected, &attributes);
         changed.unwrap_or_else(|_| {
-            let has_changed =
-                |(path, side): &&(RepoPath, TreeFile)| !head_files.matches_blob(self.tree.repo, path, *side);
+            let has_changed = |(path, side): &&(RepoPath, TreeFile)| {
+                !displaced_head_files.matches_blob(self.tree.repo, path, *side)
+            };
             expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
         })
     }
@@ -130,10 +136,11 @@ impl SnapshotRestore<'_> {
         &self,
         mut placed: PlacedFiles,
         displaced: &[Change],
-        head_files: &Quarantine,
+        displaced_head_files: &Quarantine,
     ) -> Result<PlacedFiles, Error> {
-        let may_be_head_file =
-            |path: &RepoPath| displaced.iter().any(|c| c.path == *path) && !head_files.contains(path);
+        let may_be_head_file = |path: &RepoPath| {
+            displaced.iter().any(|c| c.path == *path) && !displaced_head_files.contains(path)
+        };
         placed.moved.retain(|path| !may_be_head_file(path) || !self.parked.contains(path));
         let discarded = self.open_discard_quarantine()?;
         let has_arrived = |path: &RepoPath| {
@@ -176,13 +183,14 @@ impl SnapshotRestore<'_> {
     pub fn undo<T>(
         &self,
         displaced: &[Change],
-        head_files: &Quarantine,
+        displaced_head_files: &Quarantine,
         placed: PlacedFiles,
         save: impl FnOnce(Vec<Obstruction>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let placed = self.retain_placed_files(placed, displaced, head_files)?;
+        let placed = self.retain_placed_files(placed, displaced, displaced_head_files)?;
         self.remove_placed_files(&placed)?;
-        let moved_away: Vec<&Change> = displaced.iter().filter(|c| head_files.contains(&c.path)).collect();
+        let moved_away: Vec<&Change> =
+            displaced.iter().filter(|c| displaced_head_files.contains(&c.path)).collect();
         let (mut obstructions, mut returning, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
         for change in moved_away {
             match detect_obstruction(self.tree.dir, &change.path) {
@@ -194,7 +202,7 @@ impl SnapshotRestore<'_> {
             }
         }
         let changes: Vec<&Change> = replaced.iter().map(|(change, _)| *change).collect();
-        let edited = self.edited_displaced_files(&changes, head_files);
+        let edited = self.edited_displaced_files(&changes, displaced_head_files);
         // A new file at the path of HEAD's file is newer and stays, unless HEAD's displaced file was edited
         // too.
         for (change, obstruction) in replaced.into_iter().filter(|(change, _)| edited.contains(&change.path))
@@ -204,7 +212,7 @@ impl SnapshotRestore<'_> {
         }
         let saved = save(obstructions)?;
         for path in returning {
-            head_files.move_out_replacing(self.tree.dir, path)?;
+            displaced_head_files.move_out_replacing(self.tree.dir, path)?;
         }
         Ok(saved)
     }

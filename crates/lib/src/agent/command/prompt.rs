@@ -177,12 +177,12 @@ fn commit_rule(project: &Project, lane: &AnyLane, command: &AgentCommand) -> Str
     if command.permission == Permission::Read {
         return "This run is read-only: change no file and commit nothing.".to_owned();
     }
-    let leftover_note = match project.settings.autocommit {
+    let uncommitted_note = match project.settings.autocommit {
         Autocommit::Never if lane.works_in_place() => "",
         Autocommit::Never => " Uncommitted work is not merged.",
         _ => " Changes that you cannot commit are committed for you when you finish.",
     };
-    format!("Commit your work on this branch, one logical change per commit.{leftover_note}")
+    format!("Commit your work on this branch, one logical change per commit.{uncommitted_note}")
 }
 
 /// Returns the rules for a read-only run, whose result is its last message.

@@ -194,7 +194,8 @@ fn admin_dir_in_copy(project: &Project, lane: &LaneRecord) -> Option<PathBuf> {
     project.repo.admin_dir(&lane.kind.worktree_id).filter(|_| is_copy)
 }
 
-/// Returns the command that links a worktree folder and an admin folder with each other.
+/// Returns the shell command line that writes the two files by which a worktree folder and its admin folder
+/// find each other. `git worktree repair` would take over worktrees of other repositories, too.
 fn link_command(folder: &Path, admin: &Path) -> String {
     let dot_git = folder.join(".git");
     format!(

@@ -36,6 +36,7 @@ pub struct SyncPlan {
     pub outdated: Vec<RepoPath>,
     /// Paths that differ, and were changed in the lane or were never copied.
     pub conflicting: Vec<RepoPath>,
+    /// Files and folders to copy; those in `conflicting` only with force.
     entries: Vec<IncludedPath>,
 }
 
