@@ -1,4 +1,4 @@
-//! What every part of git-proq uses: errors with hints, settings, processes, untrusted text.
+//! Foundation of all crates of git-proq: errors with hints, settings, processes, untrusted text.
 
 pub mod config;
 pub mod copy;

@@ -30,7 +30,7 @@ pub struct PlanFile<'a> {
     pub format: PlanFormat,
     /// The name of the file, as in messages.
     pub name: &'a Arc<str>,
-    /// Whole text of the file.
+    /// Text of the plan file before it is edited.
     pub text: &'a str,
     /// The milestone that was selected, where the file is a roadmap.
     pub milestone: &'a str,

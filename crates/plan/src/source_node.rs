@@ -18,7 +18,7 @@ pub struct SourceNode {
 pub enum NodeValue {
     /// Text value, without quotes and escapes.
     Text(String),
-    /// Whole number.
+    /// An integer, as TOML and YAML have it.
     Integer(i64),
     /// Truth value: true or false.
     Bool(bool),

@@ -1,4 +1,4 @@
-//! What HEAD of a worktree names, and the move of HEAD or of its branch.
+//! HEAD of a worktree: the branch or commit that it names, and a move of HEAD or of that branch.
 
 use serde::{Deserialize, Serialize};
 
