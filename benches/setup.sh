@@ -71,9 +71,10 @@ pair() {
       (med[other] - med[one]) * 1000, med[other] / med[one] }' "$work/all.csv"
 }
 
-# in_turn NAME ONE OTHER: the same for what cannot be repeated, or is slowed down by clearing away what the run before has made:
-# ext4 avoids the numbers of files that were removed within some minutes, and looks at each of them for every new file. The sides
-# take turns, the first of both in turn too; {n} in a command is the number of the run.
+# in_turn NAME ONE OTHER [PREPARE]: the same for what cannot be repeated, or is slowed down by clearing away what the run before has
+# made: ext4 avoids the numbers of files that were removed within some minutes, and looks at each of them for every new file.
+# The sides take turns, the first of both in turn too, which evens out a machine that others use as well. {n} in a command is the
+# number of the run; PREPARE runs before each.
 in_turn() {
   : >"$work/all.txt"
   local n order command
@@ -82,7 +83,7 @@ in_turn() {
     ((n % 2)) || order="$other $one"
     for side in $order; do
       if [ "$side" = "$one" ]; then command=$2; else command=$3; fi
-      hyperfine -N -r 1 --export-csv "$work/turn.csv" --style none "${command//\{n\}/$n}" >/dev/null 2>"$work/err" ||
+      hyperfine -N -r 1 ${4:+--prepare "$4"} --export-csv "$work/turn.csv" --style none "${command//\{n\}/$n}" >/dev/null 2>"$work/err" ||
         { cat "$work/err" >&2; exit 1; }
       tail -n 1 "$work/turn.csv" | cut -d, -f2 | sed "s/^/$side /" >>"$work/all.txt"
     done

@@ -3,6 +3,7 @@
 #
 #   benches/two-builds.sh BEFORE AFTER [REPO] [RUNS]
 #
+# Landings, previews, new lanes, lists, matrices and start-up, in milliseconds.
 # BEFORE and AFTER are two git-proq programs, for example from the commit before the journal came and from this one: that is
 # how what the journal costs was measured. REPO is cloned, never changed; without it a repository of 3,000 files is made.
 # RUNS is 15 by default. BENCH_DIR chooses the disk, which decides what syncing costs. Needs hyperfine.
@@ -32,7 +33,25 @@ for side in before after; do
 done
 dirty=$(script dirty "'$lane'
 cd '$repo'; echo mine >>'$(git -C "$repo" ls-files | sed -n 3p)'; echo new >new.txt")
-pair 'land one lane' "$lane" "$work/land-before" "$lane" "$work/land-after"
-pair 'land and remove it' "$lane" "$work/all-before" "$lane" "$work/all-after"
-pair 'preview, dirty, and back' "$dirty" "$work/show-before" "$dirty" "$work/show-after"
-pair 'spawn --empty' "$clean" "$work/spawn-before" "$clean" "$work/spawn-after"
+in_turn 'land one lane' "$work/land-before" "$work/land-after" "$lane"
+in_turn 'land and remove it' "$work/all-before" "$work/all-after" "$lane"
+in_turn 'preview, dirty, and back' "$work/show-before" "$work/show-after" "$dirty"
+in_turn 'spawn --empty' "$work/spawn-before" "$work/spawn-after" "$clean"
+
+# Many lanes, made by the older build: what only reads must not have become slower either.
+"$clean"
+for n in $(seq 20); do
+  "$before" -C "$repo" spawn -q --empty -n "many$n" >/dev/null
+  lane_dir=$repo/.proq-worktrees/many$n
+  echo "lane $n" >>"$lane_dir/$(git -C "$repo" ls-files | sed -n "$((n % 5 + 2))p")"
+  git -C "$lane_dir" commit -qam "many $n"
+done
+eval "$(age "$repo" "$repo"/.proq-worktrees/many*)"
+forget=$(script forget "rm -rf '$repo/.git/proq/cache'")
+for side in before after; do
+  script "list-$side" "'${!side}' -C '$repo' list --json >/dev/null" >/dev/null
+  script "matrix-$side" "'${!side}' -C '$repo' matrix --json >/dev/null" >/dev/null
+done
+in_turn 'list, 20 lanes' "$work/list-before" "$work/list-after"
+in_turn 'matrix anew, 20 lanes' "$work/matrix-before" "$work/matrix-after" "$forget"
+in_turn 'start-up: --version' "$before --version" "$after --version"
