@@ -256,7 +256,7 @@ impl<'a> DemoRepo<'a> {
         }
         // The user's list of repositories must not contain temporary ones.
         start = start.env("XDG_STATE_HOME", self.dir.join("state"));
-        for key in KEYS {
+        for key in KEYS.iter() {
             // No process may outlive the tour, and the demo repository holds no changes to lose.
             let value = if key.name == "snapshot.interval" { "0" } else { key.default };
             start = start.env(key.env_var(), value);

@@ -40,7 +40,7 @@ fn main_page(root: &Command) -> String {
     }
     out.push_str(&options_section(root));
     out.push_str(".SH SETTINGS\nSee \\fBgit\\-proq\\-config\\fR(1) for where they can be set.\n");
-    for key in KEYS {
+    for key in KEYS.iter() {
         let (name, form, default) =
             (escape_roff(key.name), escape_roff(&key.format.describe()), escape_roff(key.default));
         out.push_str(&format!(

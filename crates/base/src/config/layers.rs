@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::conversion::SettingValue;
 use super::key::Key;
 use super::keys::KEYS;
+use super::settings::Settings;
 use super::value_format::ValueFormat;
 use crate::explain::{Exit, Explain, rename_command};
 use crate::regular_file;
@@ -163,7 +165,7 @@ impl Layers {
         for (key, value) in git_settings {
             layers.add(key, value.clone(), Origin::Git)?;
         }
-        for key in KEYS {
+        for key in KEYS.iter() {
             let name = key.env_var();
             if let Some(value) = env_var(&name) {
                 layers.add(key.name, value, Origin::Environment(name))?;
@@ -358,6 +360,16 @@ impl Layers {
         let value = append_git_value(self.hooks.get(event), value, &origin);
         self.hooks.insert(event.to_owned(), (value, origin));
         Ok(())
+    }
+}
+
+impl Settings {
+    /// Creates the typed settings from layers.
+    pub fn from_layers(layers: &Layers) -> Settings {
+        Settings::from_values(&|key| {
+            let (text, origin) = layers.get(key);
+            SettingValue { text, format: key.format, is_default: *origin == Origin::Default }
+        })
     }
 }
 

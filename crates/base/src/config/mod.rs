@@ -1,13 +1,13 @@
 //! Configuration: the table of settings, and the layers that each value can come from.
 
+pub mod choices;
+mod conversion;
 pub mod key;
 pub mod keys;
-pub mod lane_checkout;
+pub mod lane_location;
 pub mod layers;
-pub mod notifications;
-pub mod pool;
-pub mod set_up;
 pub mod settings;
+mod table;
 pub mod value_format;
 
 pub use layers::Error;

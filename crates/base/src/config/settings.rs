@@ -1,312 +1,331 @@
-//! Typed settings for the other modules, created from the validated configuration layers.
+//! Table of all settings. An entry is all that a setting consists of: typed field, name, format, default, who
+//! may set it, summary.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::key::Key;
-use super::lane_checkout::CheckoutSettings;
-use super::layers::{Layers, Origin};
-use super::notifications::{EventLogLimits, NotifySettings};
-use super::pool::PoolSettings;
-use super::set_up::SetUpSettings;
-use super::value_format::{
-    non_empty_lines, parse_area, parse_duration, parse_nano_dollars, parse_port_range,
+use super::choices::{Autocommit, DesktopNotifier, SubmoduleMode, Uncommitted, WhenLanded};
+use super::conversion::{at_least_one, cache_folder, untrimmed};
+use super::lane_location::DEFAULT_LANE_LOCATION;
+use super::table::setting_table;
+use super::value_format::ValueFormat;
+use super::value_format::ValueFormat::{
+    AgentOrProgram, AreaFolders, BranchPrefix, Commands, Count, Dollars, EventNames, Folder, LaneLocation,
+    OneOf, Patterns, PortRange, RepoFolder, SecretUrl, ShortName, SoundOrCommand, Text, TimeSpan, Word,
+    WorktreeFile,
 };
 
-/// When git-proq commits the work that a finished agent left uncommitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Autocommit {
-    /// Only after the agent succeeded.
-    Success,
-    /// After every run, failed or not.
-    Always,
-    /// After no run: the work stays uncommitted in the worktree.
-    Never,
-}
+const BOOLEAN: ValueFormat = OneOf(&["false", "true"]);
 
-impl Autocommit {
-    /// Parses a value of `agent.autocommit`.
-    fn from_name(name: &str) -> Autocommit {
-        match name {
-            "always" => Autocommit::Always,
-            "never" => Autocommit::Never,
-            _ => Autocommit::Success,
-        }
+setting_table! {
+    /// All settings, with one typed field for each.
+    Settings with {
+        /// Limits of the event log.
+        event_log: EventLogLimits;
+        /// Location and contents of a new lane's worktree.
+        lane_checkout: CheckoutSettings;
+        /// Set-up of new lanes.
+        set_up: SetUpSettings;
+        /// Notifications about events.
+        notify: NotifySettings;
+        /// Reuse of landed lanes' folders.
+        pool: PoolSettings;
+        /// Plans and batches.
+        swarm: SwarmSettings;
+    } {
+        /// Time for an agent to exit after `git proq stop --wrap-up`.
+        abort_grace: Duration = "agent.abort_grace", Count("seconds"), default "60", repository,
+            "how long git proq stop --wrap-up waits for an agent to come to its end by itself";
+        /// When git-proq commits what an agent left uncommitted.
+        autocommit: Autocommit = "agent.autocommit", Autocommit::FORMAT, default "success", repository,
+            "commit what an agent left uncommitted: when it ended well, always, or never";
+        /// Size in bytes of an uncommitted file above which git-proq commits none of an agent's leftover
+        /// work; none for no limit.
+        autocommit_limit: Option<u64> = "agent.autocommit_limit", Count("MiB"), default "10", user,
+            "leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit";
+        /// First wait before a run that the service refused is retried.
+        backoff: Duration = "agent.backoff", Count("seconds"), default "30", user,
+            "how long a run waits that the agent's service would not serve; twice as long each further time";
+        /// Cost limit of a run, in 1e-9 USD.
+        run_budget: Option<u64> = "agent.budget", Dollars, default "0", user,
+            "end a run that cost more than this; 0 for no limit";
+        /// Instructions for commit messages, empty for none.
+        commit_style: String = "agent.commit_style", Text, default "", repository,
+            "how agents are told to write commit messages";
+        /// Fill of the context window, in percent, at which a run ends and a new conversation continues it;
+        /// none for never.
+        context_stop: Option<u64> = "agent.context_stop", Count("percent"), default "0", user,
+            "end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never";
+        /// Fill of the context window, in percent, at which an agent is requested to wrap up; none for never.
+        context_warn: Option<u64> = "agent.context_warn", Count("percent"), default "0", user,
+            "have a run wrap up whose context is this full, where the agent tells; 0 for never";
+        /// How often a run whose agent crashed is retried.
+        crash_retries: u32 = "agent.crash_retries", Count("tries"), default "2", user,
+            "how often a run is tried again whose agent died";
+        /// Whether an agent that stops while the checks fail is sent back to work.
+        stop_gate: bool = "agent.gate", BOOLEAN, default "false", repository,
+            "send an agent back to work that ends while the lane's checks fail, where the agent can be sent back";
+        /// How often the stop gate sends an agent back at most.
+        stop_gate_rounds: u32 = "agent.gate_rounds", Count("times"), default "3", repository,
+            "how often agent.gate sends it back at most";
+        /// Maximum number of consecutive runs that `agent.context_stop` turns one run into.
+        max_chained_runs: u32 = "agent.iterations", Count("runs"), default "5", user,
+            "how many runs in a row agent.context_stop makes of one at most";
+        /// How long an agent may keep running after it reported that it is done.
+        linger: Duration = "agent.linger", Count("seconds"), default "30", user,
+            "how long an agent may go on after it said that it is done";
+        /// How many agents run at the same time; none for no limit.
+        max_running: Option<usize> = "agent.max_running", Count("runs"), default "0", user,
+            "how many agents batches let run at the same time, those of other batches and lanes counted; 0 for no limit";
+        /// Time limit of a run.
+        max_time: Option<Duration> = "agent.max_time", TimeSpan, default "0", user,
+            "end a run that takes longer; 0 for no limit";
+        /// Maximum number of turns of a run.
+        max_turns: u32 = "agent.max_turns", Count("turns"), default "200", repository,
+            "how many turns a run may take, where the agent can be told";
+        /// Model that agents are requested to use; none when it is empty.
+        model: Option<String> = "agent.model", Word, default "", user,
+            "the model that agents are asked to use; without it each has its own";
+        /// Permission of agents, `read`, `edit` or `full`.
+        permission: String = "agent.permission", OneOf(&["read", "edit", "full"]), default "edit", user,
+            "what agents may do: look, change their lane and use git there, or anything";
+        /// Text added to every agent's prompt.
+        prompt_append: String = "agent.prompt_append", Text, default "", repository,
+            "what every agent is told besides its task";
+        /// Whether agents may push their lane's branch.
+        agent_push: bool = "agent.push", BOOLEAN, default "false", user,
+            "let agents push their lane's branch; otherwise they are told not to";
+        /// How often a run is retried that the agent's service refused, or that could not reach it.
+        rate_limit_retries: u32 = "agent.rate_limit_retries", Count("tries"), default "5", user,
+            "how often a run is tried again that the agent's service would not serve, or that could not reach it";
+        /// How long a run waits for a rate limit to be lifted.
+        reset_wait: Duration = "agent.reset_wait", TimeSpan, default "30m", user,
+            "how long a run may wait for a limit to be lifted, where the agent says when; it ends where that is later";
+        /// Time without output or commits after which a run is stopped.
+        stall_limit: Option<Duration> = "agent.stall", TimeSpan, default "30m", user,
+            "end a run of which nothing came for this long: no output, no commit; 0 for no limit";
+        /// Time between the request to exit and the kill.
+        stop_grace: Duration = "agent.stop_grace", Count("seconds"), default "10", repository,
+            "time between asking an agent to end and ending it";
+        /// Time limit of one hook.
+        hook_timeout: Duration = "hook.timeout", Count("seconds"), default "60", user,
+            "how long one hook may take";
+        /// First and last port of the range from which lanes get their ports; none when it is empty.
+        port_range: Option<(u16, u16)> = "lane.ports", PortRange, default "20000-31999", user,
+            "from where each lane gets ten ports for servers of its own; empty for none";
+        /// The branch of a lane is `PREFIX/NAME`.
+        branch_prefix: String = "lane.prefix", BranchPrefix, default "proq", repository,
+            "lanes' branches are named PREFIX/NAME";
+        /// How long a command waits for another one.
+        lock_timeout: Duration = "lock.timeout", Count("seconds"), default "30", user,
+            "how long a command waits for another one before it gives up";
+        /// Agent that resolves the conflicts of a landing; none when it is empty.
+        conflict_agent: Option<String> = "merge.conflict_agent", AgentOrProgram, default "", repository,
+            "who is sent at each conflict of a landing; one that a repository names needs git proq approve";
+        /// Further attempts after a refused resolution.
+        conflict_retries: u32 = "merge.conflict_retries", Count("tries"), default "0", repository,
+            "how many more tries such an agent has when its resolution is refused";
+        /// Whether the base is pushed after a landing.
+        merge_push: bool = "merge.push", BOOLEAN, default "false", user,
+            "push the base after a landing, to where git push would, never by force";
+        /// How lanes land, `merge`, `rebase` or `squash`.
+        merge_strategy: String = "merge.strategy", OneOf(&["merge", "rebase", "squash"]),
+            default "merge", repository,
+            "how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit";
+        /// How a landing treats uncommitted work of a lane.
+        uncommitted: Uncommitted = "merge.uncommitted", Uncommitted::FORMAT, default "refuse", repository,
+            "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest";
+        /// How long operations and restored snapshots are kept.
+        op_keep: Duration = "op.keep", Count("days"), default "30", user,
+            "how long operations, and snapshots that came back, are kept";
+        /// Maximum size, in bytes, of the ignored files that an automatic snapshot copies; 0 for none.
+        snapshot_ignored: u64 = "snapshot.ignored", Count("MiB"), default "64", user,
+            "how much of ignored files an automatic snapshot copies; 0 for none";
+        /// Time between automatic snapshots while agents run; none for never.
+        snapshot_interval: Option<Duration> = "snapshot.interval", Count("seconds"), default "5", user,
+            "how often uncommitted changes in the main checkout and in idle lanes are copied while agents run, lanes at work less often; 0 for never";
+        /// How long folders of removed lanes are kept.
+        trash_keep: Duration = "trash.keep", Count("days"), default "7", user,
+            "how long removed lanes' folders are kept";
+        /// Command lines of the checks that every landing runs.
+        verify_commands: Vec<String> = "verify.commands", Commands, default "", repository,
+            "what must succeed, in this order, on exactly what will land; those of a repository need git proq approve";
+        /// Number of states of a landing that are checked at the same time, at least one.
+        verify_jobs: usize = "verify.jobs", Count("checks"), default "1", user, at_least_one,
+            "how many states of a landing are checked at the same time, each in a worktree of its own";
+        /// Folder of the check worktrees; none without a home folder.
+        verify_location: Option<PathBuf> = "verify.location", Folder,
+            default "~/.cache/git-proq/verify", user, cache_folder,
+            "where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set";
+        /// Time limit of one check command.
+        verify_timeout: Duration = "verify.timeout", Count("seconds"), default "1800", repository,
+            "how long one command of a check may take";
+    }
+
+    /// Location and contents of the worktree that a new lane gets.
+    #[derive(Default)]
+    CheckoutSettings {
+        /// Whether git-lfs files stay pointers.
+        lfs_pointers: bool = "lane.lfs", OneOf(&["full", "pointer"]), default "full", repository,
+            "what large files of git-lfs are in a new lane: whole, or the pointers that are committed";
+        /// Path pattern of the worktree, with `{lane}` in its last component.
+        location: String = "lane.location", LaneLocation, default DEFAULT_LANE_LOCATION, user,
+            "where new lanes lie, from the main checkout: {lane} is the lane's name, {repo} that of the checkout's folder";
+        /// Whether lanes with a scope check out only its folders.
+        sparse: bool = "lane.sparse", BOOLEAN, default "false", repository,
+            "check out only the folders of their scope in new lanes that have one, those of a plan's tasks too";
+        /// Which submodules are populated in a new lane.
+        submodules: SubmoduleMode = "lane.submodules", SubmoduleMode::FORMAT, default "none", repository,
+            "the submodules that a new lane gets, copied from the main checkout without the network: none, its own (init), or theirs too";
+    }
+
+    /// Size limits of the event log.
+    #[derive(Copy)]
+    EventLogLimits {
+        /// Number of full files that are kept.
+        max_full_files: usize = "event.keep", Count("files"), default "4", user,
+            "how many full files of the event log are kept beside the one that grows";
+        /// Size in bytes at which a log file is full.
+        max_file_size: u64 = "event.rotate", Count("KiB"), default "8192", user,
+            "how big a file of the event log may get";
+    }
+
+    /// Settings of notifications about events.
+    #[derive(Default)]
+    NotifySettings {
+        /// Whether to ring the terminal's bell.
+        bell: bool = "notify.bell", BOOLEAN, default "false", user,
+            "ring the bell of the terminal in which somebody waits for a lane or follows the events";
+        /// How to show a desktop notification.
+        desktop: DesktopNotifier = "notify.desktop", DesktopNotifier::FORMAT, default "off", user,
+            "show a notice: by notify-send, or by the terminal in which somebody waits or follows";
+        /// Event filters: `NAME` or `NAME:STATE`.
+        events: Vec<String> = "notify.events", EventNames,
+            default "run.ended agent.state:needs-approval merge.landed merge.conflict merge.check-failed merge.refused",
+            user,
+            "the events that notifiers tell of";
+        /// URL to which the event's message is posted in Slack's format.
+        slack: Option<String> = "notify.slack", SecretUrl, default "", user,
+            "where the message is posted as Slack and others like it expect it; never shown";
+        /// Path of a sound file, or a shell command line that plays one.
+        sound: Option<String> = "notify.sound", SoundOrCommand, default "", user,
+            "a sound that is played, or a command that makes one";
+        /// Whether to set the terminal's title.
+        title: bool = "notify.title", BOOLEAN, default "false", user,
+            "put the message in the title of the terminal in which somebody waits or follows";
+        /// URL to which the event is posted as JSON.
+        webhook: Option<String> = "notify.webhook", SecretUrl, default "", user,
+            "where the event is posted as JSON; never shown";
+    }
+
+    /// Which folders of landed lanes new lanes may reuse, and which ignored files stay in them.
+    #[derive(Default)]
+    PoolSettings {
+        /// `.gitignore` patterns of ignored files that stay in a reused folder.
+        keep_patterns: Vec<String> = "pool.keep", Patterns, default "", user,
+            "caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them";
+        /// Number of most recent folders that are available for reuse; 0 for none.
+        size: usize = "pool.size", Count("folders"), default "2", user,
+            "how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none";
+    }
+
+    /// Files and commands that set up a new lane, in addition to the files of its commit.
+    #[derive(Default)]
+    SetUpSettings {
+        /// `.gitignore` patterns of files that are copied from the main checkout.
+        copy_patterns: Vec<String> = "lane.copy", Patterns, default "", repository,
+            "files of the main checkout that a new lane gets a copy of, beside those of .worktreeinclude, where git ignores them";
+        /// Path, in the lane, of the file that git-proq writes with the lane's names and ports.
+        env_file: Option<String> = "lane.env", WorktreeFile, default "", repository,
+            "the name of a file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none";
+        /// `.gitignore` patterns of files and folders that are linked from the main checkout.
+        link_patterns: Vec<String> = "lane.link", Patterns, default "", repository,
+            "files and folders of the main checkout that a new lane gets a link to, where git ignores them";
+        /// Shell commands that run in the new lane.
+        commands: Vec<String> = "lane.setup", Commands, default "", repository,
+            "commands that get a new lane ready, run in it before anything else; those of a repository need git proq approve";
+        /// Maximum total run time of the set-up commands; none for no limit.
+        time_limit: Option<Duration> = "lane.setup_limit", TimeSpan, default "10m", repository,
+            "how long those commands may take together; 0 for no limit";
+        /// Name of the lock under which lanes run their set-up commands one after the other; none if they
+        /// need not wait.
+        lock_name: Option<String> = "lane.setup_lock", ShortName, default "", repository,
+            "lanes with the same name here run those commands one after the other; empty for all at once";
+    }
+
+    /// Settings of plans and batches, for options that the command line leaves out.
+    #[derive(Default)]
+    SwarmSettings {
+        /// Agent for tasks that name none.
+        agent: Option<String> = "swarm.agent", Word, default "", user,
+            "who does tasks of a plan that name no agent";
+        /// Name and folder of each area that is not below `tasks_folder`.
+        areas: Vec<(String, String)> = "swarm.areas", AreaFolders, default "", repository,
+            "areas of tasks that lie elsewhere than in swarm.tasks";
+        /// Whether tasks land directly on the base instead of on a branch of the batch.
+        auto_merge: bool = "swarm.auto_merge", BOOLEAN, default "false", user,
+            "land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first";
+        /// Cost at which a batch is paused, in 1e-9 USD.
+        budget: Option<u64> = "swarm.budget", Dollars, default "0", user,
+            "pause a batch that has cost this; 0 for no limit";
+        /// Number of failures, over all batches, after which a task is set aside.
+        max_attempts: u32 = "swarm.max_attempts", Count("runs"), default "3", repository,
+            "with how many failures, over all batches, a task is set aside until somebody asks for it";
+        /// Number of consecutive runs of a task folder without progress, at least one, after which it is given up.
+        max_idle: u32 = "swarm.max_idle", Count("iterations"), default "3", user, at_least_one,
+            "after how many iterations in a row without a new box the work at a task folder is given up";
+        /// Maximum number of runs of a task folder, at least one.
+        max_iterations: u32 = "swarm.max_iterations", Count("iterations"), default "50", user, at_least_one,
+            "how many iterations the work at a task folder may take";
+        /// Maximum number of lanes that work at the same time.
+        max_parallel: usize = "swarm.max_parallel", Count("lanes"), default "3", repository,
+            "how many lanes of a batch are at work at the same time";
+        /// Which tasks land together.
+        mode: String = "swarm.mode", OneOf(&["continuous", "waves", "phases", "one-lane"]),
+            default "continuous", repository,
+            "what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane";
+        /// What happens to a batch when a task cannot land.
+        on_merge_failure: String = "swarm.on_merge_failure", OneOf(&["pause", "abort"]),
+            default "pause", repository,
+            "what becomes of a batch when a task cannot land";
+        /// What happens to a batch when a task fails.
+        on_task_failure: String =
+            "swarm.on_task_failure", OneOf(&["skip-dependents", "stop-wave", "stop-all"]),
+            default "skip-dependents", repository,
+            "what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped";
+        /// Set-up commands of a batch's lanes, each optionally preceded by `GLOB =>` for the files that it
+        /// applies to.
+        pre_warm: Vec<String> = "swarm.pre_warm", Commands, default "", user,
+            "commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files";
+        /// Agent that reviews the steps of task folders.
+        reviewer: Option<String> = "swarm.reviewer", AgentOrProgram, default "", user,
+            "the agent that reviews the steps of task folders; without it, the one that does them";
+        /// How tasks are assigned to lanes.
+        strategy: String = "swarm.strategy", OneOf(&["affinity-first", "round-robin", "load-balanced"]),
+            default "affinity-first", repository,
+            "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work; where each task lands as it is done it changes little, since most tasks get a lane of their own";
+        /// Whether a batch counts as failed when some of its criteria are not met.
+        strict: bool = "swarm.strict", BOOLEAN, default "false", repository,
+            "a batch of whose criteria not all are met counts as failed, and is not landed without --force";
+        /// Folder of the task folders: each folder in it is an area.
+        tasks_folder: String = "swarm.tasks", RepoFolder, default "tasks", repository,
+            "where task folders lie; each folder in it is an area";
+        /// Agent that checks the criteria that are no commands.
+        verify_agent: Option<String> = "swarm.verify_agent", AgentOrProgram, default "", user, untrimmed,
+            "the agent that looks in the end whether criteria are met that are no commands; without it nobody does";
+        /// What happens to a task in its plan's files once the task is on the base.
+        when_landed: WhenLanded = "swarm.when_landed", WhenLanded::FORMAT, default "note", repository,
+            "what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing";
     }
 }
 
-/// How a landing treats the uncommitted work of a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Uncommitted {
-    /// Refuses to land the lane.
-    Refuse,
-    /// Commits the work first.
-    Commit,
-    /// Lands only the commits; the work stays in the worktree, and a snapshot of it is saved.
-    Snapshot,
-}
-
-impl Uncommitted {
-    /// Parses a value of `merge.uncommitted`.
-    fn from_name(name: &str) -> Uncommitted {
-        match name {
-            "commit" => Uncommitted::Commit,
-            "snapshot" => Uncommitted::Snapshot,
-            _ => Uncommitted::Refuse,
-        }
-    }
-}
-
-/// Settings of plans and batches (`swarm.*`), for options that the command line leaves out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SwarmSettings {
-    /// Agent for tasks that name none.
-    pub agent: Option<String>,
-    /// Name and folder of each area that is not below `tasks_folder` (setting `swarm.areas`).
-    pub areas: Vec<(String, String)>,
-    /// Whether tasks land directly on the base instead of on a branch of the batch.
-    pub auto_merge: bool,
-    /// Cost at which a batch is paused, in 1e-9 USD.
-    pub budget: Option<u64>,
-    /// Number of failures, over all batches, after which a task is set aside.
-    pub max_attempts: u32,
-    /// Number of consecutive runs of a task folder without progress after which it is given up, at least one.
-    pub max_idle: u32,
-    /// Maximum number of runs of a task folder, at least one.
-    pub max_iterations: u32,
-    /// Maximum number of lanes that work at the same time.
-    pub max_parallel: usize,
-    /// Which tasks land together: one of the values of `swarm.mode` in the table of keys.
-    pub mode: String,
-    /// What happens to a batch when a task cannot land: a value of `swarm.on_merge_failure`.
-    pub on_merge_failure: String,
-    /// What happens to a batch when a task fails: a value of `swarm.on_task_failure`.
-    pub on_task_failure: String,
-    /// Set-up commands of a batch's lanes, each optionally preceded by `GLOB =>` for the files that it
-    /// applies to.
-    pub pre_warm: Vec<String>,
-    /// Agent that reviews the steps of task folders.
-    pub reviewer: Option<String>,
-    /// How tasks are assigned to lanes: a value of `swarm.strategy`.
-    pub strategy: String,
-    /// Whether a batch counts as failed when some of its criteria are not met.
-    pub strict: bool,
-    /// Agent that checks the criteria that are no commands.
-    pub verify_agent: Option<String>,
-    /// Folder of the task folders (setting `swarm.tasks`): each folder in it is an area.
-    pub tasks_folder: String,
-    /// What happens to a task in its plan's files once the task is on the base: a value of
-    /// `swarm.when_landed`.
-    pub when_landed: String,
-}
-
-impl SwarmSettings {
-    /// Creates the settings from `value_of`, which returns the text of a setting by name.
-    fn from_values(value_of: &dyn Fn(&str) -> String) -> SwarmSettings {
-        SwarmSettings {
-            agent: Some(value_of("swarm.agent")).filter(|agent| !agent.is_empty()),
-            areas: parse_areas(&value_of("swarm.areas")),
-            auto_merge: value_of("swarm.auto_merge") == "true",
-            budget: parse_nano_dollars(&value_of("swarm.budget")).filter(|nanos| *nanos > 0),
-            max_attempts: value_of("swarm.max_attempts").parse().unwrap_or_default(),
-            max_idle: value_of("swarm.max_idle").parse().unwrap_or(u32::MAX).max(1),
-            max_iterations: value_of("swarm.max_iterations").parse().unwrap_or(u32::MAX).max(1),
-            max_parallel: value_of("swarm.max_parallel").parse().unwrap_or_default(),
-            mode: value_of("swarm.mode"),
-            on_merge_failure: value_of("swarm.on_merge_failure"),
-            on_task_failure: value_of("swarm.on_task_failure"),
-            pre_warm: non_empty_lines(&value_of("swarm.pre_warm")),
-            reviewer: Some(value_of("swarm.reviewer").trim().to_owned()).filter(|agent| !agent.is_empty()),
-            strategy: value_of("swarm.strategy"),
-            strict: value_of("swarm.strict") == "true",
-            verify_agent: Some(value_of("swarm.verify_agent")).filter(|agent| !agent.is_empty()),
-            tasks_folder: value_of("swarm.tasks"),
-            when_landed: value_of("swarm.when_landed"),
-        }
-    }
-}
-
-/// All settings, with one typed field for each.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Setting `agent.abort_grace`: time for an agent to exit after `git proq stop --wrap-up`.
-    pub abort_grace: Duration,
-    /// Setting `agent.autocommit`: when git-proq commits what an agent left uncommitted.
-    pub autocommit: Autocommit,
-    /// Setting `agent.commit_style`: instructions for commit messages, empty for none.
-    pub commit_style: String,
-    /// Setting `agent.context_stop`: fill of the context window, in percent, at which a run ends and a new
-    /// conversation continues it; none for never.
-    pub context_stop: Option<u64>,
-    /// Setting `agent.context_warn`: fill of the context window, in percent, at which an agent is requested
-    /// to wrap up; none for never.
-    pub context_warn: Option<u64>,
-    /// Setting `agent.gate`: whether an agent that stops while the checks fail is sent back to work.
-    pub stop_gate: bool,
-    /// Setting `agent.gate_rounds`: how often the stop gate sends an agent back at most.
-    pub stop_gate_rounds: u32,
-    /// Setting `agent.iterations`: maximum number of consecutive runs that `agent.context_stop` turns one run
-    /// into.
-    pub max_chained_runs: u32,
-    /// Setting `agent.max_running`: how many agents run at the same time; none for no limit.
-    pub max_running: Option<usize>,
-    /// Setting `agent.max_turns`: maximum number of turns of a run.
-    pub max_turns: u32,
-    /// Setting `agent.model`: model that agents are requested to use; none when it is empty.
-    pub model: Option<String>,
-    /// Setting `agent.permission`: permission of agents, `read`, `edit` or `full`.
-    pub permission: String,
-    /// Setting `agent.prompt_append`: text added to every agent's prompt.
-    pub prompt_append: String,
-    /// Setting `agent.push`: whether agents may push their lane's branch.
-    pub agent_push: bool,
-    /// Setting `agent.autocommit_limit`: size in bytes of an uncommitted file above which git-proq commits
-    /// none of an agent's leftover work; none for no limit.
-    pub autocommit_limit: Option<u64>,
-    /// Setting `agent.backoff`: first wait before a run that the service refused is retried.
-    pub backoff: Duration,
-    /// Setting `agent.budget`: cost limit of a run, in 1e-9 USD.
-    pub run_budget: Option<u64>,
-    /// Setting `agent.crash_retries`: how often a run whose agent crashed is retried.
-    pub crash_retries: u32,
-    /// Setting `agent.linger`: how long an agent may keep running after it reported that it is done.
-    pub linger: Duration,
-    /// Setting `agent.max_time`: time limit of a run.
-    pub max_time: Option<Duration>,
-    /// Setting `agent.rate_limit_retries`: how often a run is retried that the agent's service refused, or
-    /// that could not reach it.
-    pub rate_limit_retries: u32,
-    /// Setting `agent.reset_wait`: how long a run waits for a rate limit to be lifted.
-    pub reset_wait: Duration,
-    /// Setting `agent.stall`: time without output or commits after which a run is stopped.
-    pub stall_limit: Option<Duration>,
-    /// Setting `agent.stop_grace`: time between the request to exit and the kill.
-    pub stop_grace: Duration,
-    /// Limits of the event log: settings `event.rotate` and `event.keep`.
-    pub event_log: EventLogLimits,
-    /// Setting `hook.timeout`: time limit of one hook.
-    pub hook_timeout: Duration,
-    /// Location and contents of a new lane's worktree.
-    pub lane_checkout: CheckoutSettings,
-    /// Setting `lane.ports`: first and last port of the range from which lanes get their ports; none when it
-    /// is empty.
-    pub port_range: Option<(u16, u16)>,
-    /// Setting `lane.prefix`: the branch of a lane is `PREFIX/NAME`.
-    pub branch_prefix: String,
-    /// Set-up of new lanes.
-    pub set_up: SetUpSettings,
-    /// Setting `lock.timeout`: how long a command waits for another one.
-    pub lock_timeout: Duration,
-    /// Setting `merge.conflict_agent`: agent that resolves the conflicts of a landing; none when it is empty.
-    pub conflict_agent: Option<String>,
-    /// Setting `merge.conflict_retries`: further attempts after a refused resolution.
-    pub conflict_retries: u32,
-    /// Setting `merge.push`: whether the base is pushed after a landing.
-    pub merge_push: bool,
-    /// Setting `merge.strategy`: how lanes land, `merge`, `rebase` or `squash`.
-    pub merge_strategy: String,
-    /// Setting `merge.uncommitted`: how a landing treats uncommitted work of a lane.
-    pub uncommitted: Uncommitted,
-    /// Settings `notify.*`: notifications about events.
-    pub notify: NotifySettings,
-    /// Setting `op.keep`: how long operations and restored snapshots are kept.
-    pub op_keep: Duration,
-    /// Settings `pool.*`: reuse of landed lanes' folders.
-    pub pool: PoolSettings,
-    /// Settings `swarm.*`: plans and batches.
-    pub swarm: SwarmSettings,
-    /// Setting `trash.keep`: how long folders of removed lanes are kept.
-    pub trash_keep: Duration,
-    /// Setting `verify.commands`: command lines of the checks that every landing runs.
-    pub verify_commands: Vec<String>,
-    /// Setting `verify.jobs`: number of states of a landing that are checked at the same time, at least one.
-    pub verify_jobs: usize,
-    /// Setting `verify.location`: folder of the check worktrees; none without a home folder.
-    pub verify_location: Option<PathBuf>,
-    /// Setting `snapshot.ignored`: maximum size, in bytes, of the ignored files that an automatic snapshot
-    /// copies; 0 for none.
-    pub snapshot_ignored: u64,
-    /// Setting `snapshot.interval`: time between automatic snapshots while agents run; none for never.
-    pub snapshot_interval: Option<Duration>,
-    /// Setting `verify.timeout`: time limit of one check command.
-    pub verify_timeout: Duration,
-}
-
-impl Settings {
-    /// Creates the typed settings from layers whose values have been validated.
-    pub fn from_layers(layers: &Layers) -> Settings {
-        let value_of =
-            |name: &str| Key::find(name).map_or_else(String::new, |key| layers.get(key).0.to_owned());
-        let count = |name: &str| value_of(name).parse::<u64>().unwrap_or_default();
-        let positive = |name: &str| Some(count(name)).filter(|n| *n > 0);
-        let positive_duration = |name: &str| parse_duration(&value_of(name)).filter(|t| !t.is_zero());
-        let days = |name: &str| Duration::from_secs(count(name) * 24 * 60 * 60);
-        Settings {
-            abort_grace: Duration::from_secs(count("agent.abort_grace")),
-            autocommit: Autocommit::from_name(&value_of("agent.autocommit")),
-            commit_style: value_of("agent.commit_style"),
-            context_stop: positive("agent.context_stop"),
-            context_warn: positive("agent.context_warn"),
-            stop_gate: value_of("agent.gate") == "true",
-            stop_gate_rounds: value_of("agent.gate_rounds").parse().unwrap_or_default(),
-            max_chained_runs: value_of("agent.iterations").parse().unwrap_or_default(),
-            max_running: positive("agent.max_running").and_then(|n| usize::try_from(n).ok()),
-            max_turns: value_of("agent.max_turns").parse().unwrap_or_default(),
-            model: Some(value_of("agent.model")).filter(|model| !model.is_empty()),
-            permission: value_of("agent.permission"),
-            prompt_append: value_of("agent.prompt_append"),
-            agent_push: value_of("agent.push") == "true",
-            autocommit_limit: positive("agent.autocommit_limit").map(|mib| mib * 1024 * 1024),
-            backoff: Duration::from_secs(count("agent.backoff")),
-            run_budget: parse_nano_dollars(&value_of("agent.budget")).filter(|nanos| *nanos > 0),
-            crash_retries: value_of("agent.crash_retries").parse().unwrap_or_default(),
-            linger: Duration::from_secs(count("agent.linger")),
-            max_time: positive_duration("agent.max_time"),
-            rate_limit_retries: value_of("agent.rate_limit_retries").parse().unwrap_or_default(),
-            reset_wait: parse_duration(&value_of("agent.reset_wait")).unwrap_or_default(),
-            stall_limit: positive_duration("agent.stall"),
-            stop_grace: Duration::from_secs(count("agent.stop_grace")),
-            event_log: EventLogLimits::from_layers(layers),
-            hook_timeout: Duration::from_secs(count("hook.timeout")),
-            lane_checkout: CheckoutSettings::from_values(&value_of),
-            port_range: parse_port_range(&value_of("lane.ports")),
-            branch_prefix: value_of("lane.prefix"),
-            set_up: SetUpSettings::from_values(&value_of),
-            lock_timeout: Duration::from_secs(count("lock.timeout")),
-            conflict_agent: Some(value_of("merge.conflict_agent").trim().to_owned())
-                .filter(|a| !a.is_empty()),
-            conflict_retries: value_of("merge.conflict_retries").parse().unwrap_or_default(),
-            merge_push: value_of("merge.push") == "true",
-            merge_strategy: value_of("merge.strategy"),
-            uncommitted: Uncommitted::from_name(&value_of("merge.uncommitted")),
-            notify: NotifySettings::from_layers(layers),
-            op_keep: days("op.keep"),
-            pool: PoolSettings::from_values(&value_of),
-            snapshot_ignored: count("snapshot.ignored").saturating_mul(1024 * 1024),
-            snapshot_interval: positive("snapshot.interval").map(Duration::from_secs),
-            swarm: SwarmSettings::from_values(&value_of),
-            trash_keep: days("trash.keep"),
-            verify_commands: non_empty_lines(&value_of("verify.commands")),
-            verify_jobs: usize::try_from(count("verify.jobs")).unwrap_or(1).max(1),
-            verify_location: resolve_verify_location(layers),
-            verify_timeout: Duration::from_secs(count("verify.timeout")),
-        }
-    }
-}
-
-/// Parses the value of `swarm.areas` into area names and folders.
-fn parse_areas(text: &str) -> Vec<(String, String)> {
-    let to_owned_pair = |(name, folder): (&str, &str)| (name.to_owned(), folder.to_owned());
-    text.lines().filter_map(parse_area).map(to_owned_pair).collect()
-}
-
-/// Returns the folder for check worktrees: by default in the user's cache folder.
-fn resolve_verify_location(layers: &Layers) -> Option<PathBuf> {
-    let (text, origin) = layers.get(Key::find("verify.location")?);
-    let cache_home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
-    match (cache_home, text.strip_prefix("~/")) {
-        (Some(cache), _) if *origin == Origin::Default => Some(cache.join("git-proq/verify")),
-        (_, Some(home_subfolder)) => Some(std::env::home_dir()?.join(home_subfolder)),
-        (_, None) => Some(PathBuf::from(text)),
+impl NotifySettings {
+    /// Returns whether the filters include an event of this name after which its subject is in `state`. A
+    /// filter `NAME` matches every event of that name; `NAME:STATE` matches only events with that state.
+    pub fn includes(&self, event: &str, state: Option<&str>) -> bool {
+        self.events.iter().any(|filter| match filter.split_once(':') {
+            None => filter == event,
+            Some((name, filter_state)) => name == event && state == Some(filter_state),
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::lane_checkout::is_lane_location;
+use super::lane_location::is_lane_location;
 
 /// Format that the value of a setting must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use proq_base::config::notifications::EventLogLimits;
+use proq_base::config::settings::EventLogLimits;
 use proq_base::fail_points;
 use proq_base::terminal_text;
 use proq_git::RepoPath;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proq_base::config::notifications::{DesktopNotifier, NotifySettings};
+use proq_base::config::choices::DesktopNotifier;
+use proq_base::config::settings::NotifySettings;
 use proq_base::process::find_executable;
 use proq_store::Store;
 

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use proq_base::config::notifications::{DesktopNotifier, NotifySettings};
+use proq_base::config::choices::DesktopNotifier;
+use proq_base::config::settings::NotifySettings;
 
 use super::log::Event;
 use super::notify::{has_desktop_notifier, notice_title};

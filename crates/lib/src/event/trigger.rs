@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use proq_base::config::layers::Layers;
-use proq_base::config::notifications::NotifySettings;
+use proq_base::config::settings::NotifySettings;
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::strays::RUN_CONTEXT_VARS;
 use proq_store::Store;

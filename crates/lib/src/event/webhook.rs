@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proq_base::config::notifications::NotifySettings;
+use proq_base::config::settings::NotifySettings;
 use proq_base::config::value_format::mask_url;
 use proq_store::Store;
 use serde_json::{Value, json};

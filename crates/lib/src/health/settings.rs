@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use proq_base::config::layers::Layers;
-use proq_base::config::notifications::NotifySettings;
+use proq_base::config::settings::NotifySettings;
 use proq_base::process::find_executable;
 
 use super::finding::Finding;

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use proq_base::config::settings::Uncommitted;
+use proq_base::config::choices::Uncommitted;
 use proq_base::diagnostics::Listener;
 use proq_git::status::status_query;
 use proq_lib::lane;

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn keys_are_sorted_with_valid_defaults() {
     assert!(KEYS.is_sorted_by(|a, b| a.name < b.name));
-    for key in KEYS {
+    for key in KEYS.iter() {
         assert!(key.format.accepts(key.default), "{}", key.name);
         assert!(!key.summary.ends_with('.'), "{}", key.name);
     }

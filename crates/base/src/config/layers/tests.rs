@@ -1,5 +1,7 @@
 //! Tests of the configuration layers.
 
+use std::time::Duration;
+
 use super::*;
 
 fn key(name: &str) -> &'static Key {
@@ -97,4 +99,33 @@ fn rejects_bad_values_forbidden_keys_and_broken_files() {
     assert!(matches!(read(), Err(Error::Toml { .. })));
     std::fs::write(&file, "[merge]\nnew_thing = 1\n").unwrap();
     assert_eq!(read().unwrap().unknown_keys().len(), 1);
+}
+
+#[test]
+fn typed_fields_have_the_units_of_their_docs() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "[agent]\nbudget = '2.5'\ncontext_stop = 80\n[lane]\nlfs = 'pointer'\ncopy = [' a ', '']\n\
+                [notify]\nevents = 'a, b'\n[swarm]\nmax_idle = 0\nareas = ['x=y']\nreviewer = ' z '\n";
+    std::fs::create_dir(dir.path().join("git-proq")).unwrap();
+    std::fs::write(dir.path().join("git-proq/config.toml"), text).unwrap();
+    let settings = Settings::from_layers(&Layers::read(None, Some(dir.path()), &[], &|_| None).unwrap());
+    let days = |count: u64| Duration::from_secs(count * 24 * 60 * 60);
+    assert_eq!((settings.op_keep, settings.trash_keep), (days(30), days(7)));
+    assert_eq!(
+        (settings.lock_timeout, settings.reset_wait),
+        (Duration::from_secs(30), Duration::from_mins(30))
+    );
+    assert_eq!((settings.max_time, settings.stall_limit), (None, Some(Duration::from_mins(30))));
+    assert_eq!((settings.autocommit_limit, settings.snapshot_ignored), (Some(10 << 20), 64 << 20));
+    assert_eq!((settings.event_log.max_file_size, settings.event_log.max_full_files), (8 << 20, 4));
+    assert_eq!((settings.context_stop, settings.context_warn), (Some(80), None));
+    assert_eq!((settings.run_budget, settings.swarm.budget), (Some(2_500_000_000), None));
+    assert_eq!((settings.port_range, settings.model), (Some((20_000, 31_999)), None));
+    assert!(settings.lane_checkout.lfs_pointers && !settings.stop_gate);
+    assert_eq!(
+        (settings.set_up.copy_patterns, settings.notify.events),
+        (vec![" a ".to_owned()], vec!["a".to_owned(), "b".to_owned()])
+    );
+    assert_eq!(settings.swarm.areas, [("x".to_owned(), "y".to_owned())]);
+    assert_eq!((settings.swarm.max_idle, settings.swarm.reviewer.as_deref()), (1, Some("z")));
 }

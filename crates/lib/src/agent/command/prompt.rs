@@ -1,6 +1,6 @@
 //! Prompt of a run for a lane's task: the user's text, its attachments, and the lane's rules.
 
-use proq_base::config::settings::Autocommit;
+use proq_base::config::choices::Autocommit;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 
 use super::agent_command::AgentCommand;

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use proq_base::config::settings::Autocommit;
+use proq_base::config::choices::Autocommit;
 use proq_base::config::value_format::format_dollars;
 use proq_base::run_class::RunClass;
 use proq_git as git;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use proq_base::config::lane_checkout::DEFAULT_LANE_LOCATION;
+use proq_base::config::lane_location::DEFAULT_LANE_LOCATION;
 use proq_base::lane_name::LaneName;
 use proq_git::worktrees::worktree::WorktreeList;
 

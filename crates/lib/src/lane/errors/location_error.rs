@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use proq_base::config::lane_checkout::DEFAULT_LANE_LOCATION;
+use proq_base::config::lane_location::DEFAULT_LANE_LOCATION;
 use proq_base::explain::{Exit, Explain};
 
 /// Error about a setting `lane.location` that cannot be used.

@@ -8,7 +8,7 @@ pub mod files;
 
 use std::path::Path;
 
-use proq_base::config::lane_checkout::SubmoduleMode;
+use proq_base::config::choices::SubmoduleMode;
 use proq_base::fail_points;
 use proq_git::RepoPath;
 use proq_store::base::record::Record;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use proq_base::config::settings::Uncommitted;
+use proq_base::config::choices::Uncommitted;
 use proq_base::explain::{Explain, shell_quote_path};
 use proq_git::base::error;
 use proq_git::base::local_changes_hint::LocalChangesHint;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use proq_base::config::choices::WhenLanded;
 use proq_git::Oid;
 use proq_plan::plan_format::PlanFormat;
 use proq_store as store;
@@ -24,10 +25,10 @@ use crate::swarm::batch::task::BatchTask;
 /// # Errors
 /// Fails when the batch cannot be read, or the base could not be moved: nothing was committed then.
 pub fn mark_landed(project: &Project, batch: &BatchRecord, onto: &str, tip: Oid) -> Result<PlanMarks, Error> {
-    let archive = match project.settings.swarm.when_landed.as_str() {
-        "archive" => true,
-        "nothing" => return Ok(PlanMarks::default()),
-        _ => false,
+    let archive = match project.settings.swarm.when_landed {
+        WhenLanded::Archive => true,
+        WhenLanded::Nothing => return Ok(PlanMarks::default()),
+        WhenLanded::Mark => false,
     };
     // A draft is no file of the user.
     let format = PlanFormat::from_name(&batch.format).filter(|format| *format != PlanFormat::Draft);
