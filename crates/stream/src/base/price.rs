@@ -124,7 +124,8 @@ impl Prices {
     }
 }
 
-/// Returns whether a name matches a pattern, in which `*` stands for any characters.
+/// Returns whether a name matches a pattern, in which `*` stands for any characters. In a wildmatch pattern,
+/// `?`, `[` and `\` would be special too.
 fn glob_matches(glob: &str, name: &str) -> bool {
     let Some((prefix, tail)) = glob.split_once('*') else { return glob == name };
     let Some(mut remaining) = name.strip_prefix(prefix) else { return false };
