@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use fastrand::Rng;
+
 use super::*;
 use crate::base::test_repo::TestRepo;
 use crate::checkout::transition::{AppliedChanges, REPLACED_DIR};
@@ -105,24 +107,17 @@ impl CachedTreeDump {
 
 /// Returns a shell script with a few changes, the same for the same seed.
 fn random_change_script(seed: u64) -> String {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut random_below = |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 16) % n
-    };
+    let mut rng = Rng::with_seed(seed);
     let mut out = String::new();
-    for _ in 0..=random_below(8) {
-        let folder =
-            ["", "a/", "a/b/", "c/", "c/d/e/", "a-b/", "z/"][usize::try_from(random_below(7)).unwrap()];
-        let file = format!("{folder}f{}", random_below(4));
-        out.push_str(&match random_below(6) {
+    for _ in 0..=rng.u64(..8) {
+        let folder = ["", "a/", "a/b/", "c/", "c/d/e/", "a-b/", "z/"][rng.usize(..7)];
+        let file = format!("{folder}f{}", rng.u64(..4));
+        out.push_str(&match rng.u64(..6) {
             0 => format!("rm -f {file}\n"),
             1 => format!("test ! -e {file} || chmod +x {file}\n"),
             2 => format!("rm -rf ./{folder}[!.]*\n"),
-            3 => format!("mkdir -p ./{folder}; printf '{}\\r\\nx\\n' > {file}\n", random_below(1000)),
-            _ => format!("mkdir -p ./{folder}; echo {} > {file}\n", random_below(1000)),
+            3 => format!("mkdir -p ./{folder}; printf '{}\\r\\nx\\n' > {file}\n", rng.u64(..1000)),
+            _ => format!("mkdir -p ./{folder}; echo {} > {file}\n", rng.u64(..1000)),
         });
     }
     out

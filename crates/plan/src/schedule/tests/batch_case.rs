@@ -1,5 +1,6 @@
-//! Random plans and failure rates for scheduler tests, and a seeded random number generator.
+//! Random plans and failure rates for scheduler tests.
 
+use fastrand::Rng;
 use proptest::prelude::*;
 
 use crate::schedule::options::{
@@ -7,38 +8,15 @@ use crate::schedule::options::{
 };
 use crate::schedule::workload::{Phase, ScheduledTask, Workload};
 
-/// Small random number generator (xorshift). A seed gives the same numbers on every platform.
-#[derive(Debug, Clone)]
-pub(crate) struct SeededRng(u64);
-
-impl SeededRng {
-    pub fn new(seed: u64) -> SeededRng {
-        SeededRng(mix_bits(seed) | 1)
-    }
-
-    pub(crate) fn next_below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from((self.0 >> 16) % n.max(1) as u64).unwrap()
-    }
-
-    /// Returns whether an event of this probability, in percent, happens.
-    pub(crate) fn percent_chance(&mut self, percent: usize) -> bool {
-        self.next_below(100) < percent
-    }
-}
-
-fn mix_bits(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
+/// Returns whether an event of this probability, in percent, happens.
+pub(crate) fn percent_chance(rng: &mut Rng, percent: usize) -> bool {
+    rng.usize(..100) < percent
 }
 
 /// Returns a number below 100 that depends only on the arguments.
 pub(crate) fn fixed_percent(seed: u64, stream: u64, task: usize, occurrence: u32) -> u64 {
-    mix_bits(mix_bits(seed ^ stream) ^ mix_bits(task as u64) ^ mix_bits(u64::from(occurrence) << 32)) % 100
+    let mix = |seed: u64, part: u64| Rng::with_seed(seed ^ part).u64(..);
+    [stream, task as u64, u64::from(occurrence)].into_iter().fold(seed, mix) % 100
 }
 
 /// Failure rates of a simulated batch, in percent.
@@ -70,40 +48,37 @@ pub(crate) struct BatchCase {
 impl BatchCase {
     /// Generates the plan of the batch.
     pub(crate) fn build_workload(&self) -> Workload {
-        let mut rng = SeededRng::new(self.seed);
+        let mut rng = Rng::with_seed(self.seed);
         // Task numbers are shuffled, so that they give no hint of the order.
         let mut shuffled: Vec<usize> = (0..self.task_count).collect();
-        for index in 1..self.task_count {
-            shuffled.swap(index, rng.next_below(index + 1));
-        }
+        rng.shuffle(&mut shuffled);
         let mut tasks = vec![ScheduledTask::default(); self.task_count];
         for (index, task) in shuffled.iter().enumerate() {
-            for _ in 0..rng.next_below(self.max_dependencies + 1).min(index) {
+            for _ in 0..rng.usize(..=self.max_dependencies).min(index) {
                 // Most dependencies are on nearby tasks, so that there are long chains too.
-                let window = if rng.percent_chance(70) { index.min(6) } else { index };
-                tasks[*task].depends_on.push(shuffled[index - 1 - rng.next_below(window)]);
+                let window = if percent_chance(&mut rng, 70) { index.min(6) } else { index };
+                tasks[*task].depends_on.push(shuffled[index - 1 - rng.usize(..window)]);
             }
-            tasks[*task].weight = u32::try_from(rng.next_below(9)).unwrap();
-            tasks[*task].agent = Some(["claude", "codex"][rng.next_below(2)].to_owned());
-            tasks[*task].done = self.has_history && rng.percent_chance(5);
+            tasks[*task].weight = u32::try_from(rng.usize(..9)).unwrap();
+            tasks[*task].agent = Some(["claude", "codex"][rng.usize(..2)].to_owned());
+            tasks[*task].done = self.has_history && percent_chance(&mut rng, 5);
             tasks[*task].failures =
-                if self.has_history && rng.percent_chance(10) { [1, 2, 3][rng.next_below(3)] } else { 0 };
+                if self.has_history && percent_chance(&mut rng, 10) { [1, 2, 3][rng.usize(..3)] } else { 0 };
         }
         let mut phases: Vec<Phase> = (0..self.phase_count)
-            .map(|_| Phase { tasks: Vec::new(), parallel: rng.percent_chance(70) })
+            .map(|_| Phase { tasks: Vec::new(), parallel: percent_chance(&mut rng, 70) })
             .collect();
         if self.phase_count > 0 {
             for (index, task) in shuffled.iter().enumerate() {
                 // One task in ten gets a random phase, which may contradict the dependencies.
                 let natural_phase = index * self.phase_count / self.task_count;
                 let phase =
-                    if rng.percent_chance(90) { natural_phase } else { rng.next_below(self.phase_count) };
+                    if percent_chance(&mut rng, 90) { natural_phase } else { rng.usize(..self.phase_count) };
                 phases[phase].tasks.push(*task);
             }
         }
-        let random_overlap = |rng: &mut SeededRng| {
-            (0..2 + rng.next_below(4)).map(|_| rng.next_below(self.task_count)).collect()
-        };
+        let random_overlap =
+            |rng: &mut Rng| (0..2 + rng.usize(..4)).map(|_| rng.usize(..self.task_count)).collect();
         let overlaps = (0..self.overlap_count).map(|_| random_overlap(&mut rng)).collect();
         Workload::new(tasks, phases, overlaps).unwrap()
     }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use fastrand::Rng;
 use proq_base::run_class::RunClass;
 
-use super::batch_case::{BatchCase, SeededRng, fixed_percent};
+use super::batch_case::{BatchCase, fixed_percent, percent_chance};
 use super::reference_model::ReferenceModel;
 use crate::schedule::action::{Action, PauseReason};
 use crate::schedule::event::{ScheduleEvent, TaskRunEnd};
@@ -36,7 +37,7 @@ pub(crate) struct BatchSimulation {
     pub state: State,
     pub log: Vec<ScheduleEvent>,
     pub model: ReferenceModel,
-    rng: SeededRng,
+    rng: Rng,
     /// What the simulated process has started and waits for.
     pending: Vec<PendingStep>,
     /// Started runs without a recorded end. They continue when the process is killed.
@@ -97,7 +98,7 @@ impl BatchSimulation {
             model: ReferenceModel::new(&workload, case),
             workload,
             log: Vec::new(),
-            rng: SeededRng::new(case.seed ^ 0xD1CE),
+            rng: Rng::with_seed(case.seed ^ 0xD1CE),
             pending: Vec::new(),
             open_runs: BTreeMap::new(),
             landing_verdicts: BTreeMap::new(),
@@ -118,11 +119,12 @@ impl BatchSimulation {
         loop {
             self.steps += 1;
             assert!(self.steps < max_steps, "it does not come to an end");
-            if self.rng.percent_chance(self.case.failure_rates.intervention) && self.interventions < 40 {
+            if percent_chance(&mut self.rng, self.case.failure_rates.intervention) && self.interventions < 40
+            {
                 self.interventions += 1;
                 self.intervene_at_random();
             } else if !self.pending.is_empty() {
-                let index = self.rng.next_below(self.pending.len());
+                let index = self.rng.usize(..self.pending.len());
                 let step = self.pending.swap_remove(index);
                 self.carry_out_step(step);
             } else if self.state.final_outcome().is_some() {
@@ -162,9 +164,9 @@ impl BatchSimulation {
         for action in &actions {
             self.model.note_stop_request(action);
         }
-        let killed =
-            self.kill_at == Some(self.log.len()) || self.rng.percent_chance(self.case.failure_rates.kill);
-        let executed_count = if killed { self.rng.next_below(actions.len() + 1) } else { actions.len() };
+        let killed = self.kill_at == Some(self.log.len())
+            || percent_chance(&mut self.rng, self.case.failure_rates.kill);
+        let executed_count = if killed { self.rng.usize(..=actions.len()) } else { actions.len() };
         for action in &actions[..executed_count] {
             self.model.check_action(action);
             self.execute_action(action);
@@ -183,9 +185,12 @@ impl BatchSimulation {
         let mut runs: Vec<(usize, u32)> = self.open_runs.keys().copied().collect();
         let reported: Vec<_> =
             runs.iter().copied().filter(|run| self.model.reported_starts.contains(run)).collect();
-        if self.case.failure_rates.intervention > 0 && self.rng.percent_chance(10) && !reported.is_empty() {
+        if self.case.failure_rates.intervention > 0
+            && percent_chance(&mut self.rng, 10)
+            && !reported.is_empty()
+        {
             // A run that was reported as started and cannot be found.
-            let lost = reported[self.rng.next_below(reported.len())];
+            let lost = reported[self.rng.usize(..reported.len())];
             runs.retain(|run| *run != lost);
             self.open_runs.remove(&lost);
         }
@@ -211,7 +216,7 @@ impl BatchSimulation {
             }
             PendingStep::EndRun(task, attempt) => {
                 let Some(run) = self.open_runs.remove(&(task, attempt)) else { return };
-                let was_stopped = run.is_stopped && self.rng.percent_chance(80);
+                let was_stopped = run.is_stopped && percent_chance(&mut self.rng, 80);
                 let end = if was_stopped {
                     TaskRunEnd::Failed(RunClass::Stopped)
                 } else {
@@ -242,8 +247,11 @@ impl BatchSimulation {
             Action::StartRun { task, attempt, .. } => {
                 self.open_runs.insert((*task, *attempt), OpenRun::default());
                 // For some runs, the end is the first event.
-                let new_step =
-                    if self.rng.percent_chance(90) { PendingStep::ReportStart } else { PendingStep::EndRun };
+                let new_step = if percent_chance(&mut self.rng, 90) {
+                    PendingStep::ReportStart
+                } else {
+                    PendingStep::EndRun
+                };
                 self.pending.push(new_step(*task, *attempt));
             }
             Action::StopRun { task, attempt, .. } => {
@@ -302,17 +310,17 @@ impl BatchSimulation {
 
     /// Applies a random event from a user, another batch or the budget.
     fn intervene_at_random(&mut self) {
-        let task = self.rng.next_below(self.workload.tasks().len());
-        let total = self.model.spent_nanos + self.rng.next_below(60) as u64;
-        let event = match self.rng.next_below(15) {
+        let task = self.rng.usize(..self.workload.tasks().len());
+        let total = self.model.spent_nanos + self.rng.u64(..60);
+        let event = match self.rng.usize(..15) {
             0 => ScheduleEvent::Pause,
             1 | 2 => ScheduleEvent::Resume,
             3 => ScheduleEvent::Abort { hard: false },
             4 => ScheduleEvent::Abort { hard: true },
-            5 => ScheduleEvent::CapacityChanged { capacity: Some(self.rng.next_below(4)) },
+            5 => ScheduleEvent::CapacityChanged { capacity: Some(self.rng.usize(..4)) },
             6 => ScheduleEvent::CapacityChanged { capacity: None },
             7 => ScheduleEvent::CostReported { total },
-            8 => ScheduleEvent::BudgetSet { limit: self.rng.percent_chance(50).then_some(total + 50) },
+            8 => ScheduleEvent::BudgetSet { limit: percent_chance(&mut self.rng, 50).then_some(total + 50) },
             9 => ScheduleEvent::ClaimedElsewhere { task },
             10 => ScheduleEvent::ClaimEnded { task },
             11 | 12 => ScheduleEvent::Retry { task: self.model.next_failed_task(task) },

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::time::Duration;
 
-use super::batch_case::{BatchCase, FailureRates, SeededRng};
+use fastrand::Rng;
+
+use super::batch_case::{BatchCase, FailureRates};
 use crate::schedule::action::Action;
 use crate::schedule::event::{ScheduleEvent, TaskRunEnd};
 use crate::schedule::options::{BatchOptions, LandingMode, LaneAssignment};
@@ -94,9 +96,9 @@ fn measure_median(
 /// tasks, which then run one after the other.
 #[test]
 fn a_thousand_tasks_cost_little() {
-    let mut rng = SeededRng::new(7);
+    let mut rng = Rng::with_seed(7);
     let small_overlaps: Vec<Vec<usize>> =
-        (0..200).map(|_| (0..4).map(|_| rng.next_below(TASK_COUNT)).collect()).collect();
+        (0..200).map(|_| (0..4).map(|_| rng.usize(..TASK_COUNT)).collect()).collect();
     let full_overlap = vec![(0..TASK_COUNT).collect::<Vec<usize>>()];
     append_report_line(&format!(
         "{TASK_COUNT} tasks, from the first event to the last: median (min-max) of processor time"
