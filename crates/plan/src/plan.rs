@@ -13,22 +13,27 @@ pub const MAX_LINE_CHARS: usize = 300;
 /// Maximum length of the name of a task or an area.
 pub const MAX_NAME_LEN: usize = 64;
 
-/// Tasks for coding agents and the order in which they run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Tasks for coding agents and the order in which they run. It is serialized as in a plan in TOML.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// One-line summary of the plan; may be empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub summary: String,
     /// Warnings that the user should read before the plan runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Acceptance criteria that have to be met once all tasks are done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<String>,
     /// Default agent, for tasks whose own entry and group name none.
     pub agent: Option<String>,
     /// Default model, for tasks whose own entry and group name none.
     pub model: Option<String>,
     /// The phases, which run one after the other.
+    #[serde(rename = "phase")]
     pub phases: Vec<Phase>,
     /// Oddities of the source that do not prevent the plan from running.
+    #[serde(skip)]
     pub source_notes: Vec<SourceNote>,
 }
 
@@ -48,13 +53,15 @@ impl fmt::Display for SourceNote {
 }
 
 /// Tasks that start once all tasks of the previous phase have finished.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Phase {
     /// Title of the phase; may be empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// Whether the tasks of the phase run in parallel or one after the other.
     pub order: PhaseOrder,
     /// The groups of tasks in this phase.
+    #[serde(rename = "group")]
     pub groups: Vec<Group>,
 }
 
@@ -70,24 +77,28 @@ pub enum PhaseOrder {
 }
 
 /// Tasks with a common theme.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Group {
     /// Common theme of the tasks; may be empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub theme: String,
     /// Reason why the tasks form a group.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub rationale: String,
     /// Agent of the group's tasks that name none.
     pub agent: Option<String>,
     /// Model of the group's tasks that name none.
     pub model: Option<String>,
     /// Text that is added to the prompt of each task of the group.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// Tasks of the group, in the order of the source.
+    #[serde(rename = "task")]
     pub tasks: Vec<Task>,
 }
 
 /// A unit of work for one agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Task {
     /// ID of the task, unique within its area.
     pub id: String,
@@ -98,8 +109,10 @@ pub struct Task {
     /// Prompt for the agent.
     pub prompt: String,
     /// Tasks that have to be done before this one, as the source names them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
     /// Globs of the files that the task is expected to change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
     /// Estimated amount of work that the task takes.
     pub size: Size,
@@ -108,14 +121,19 @@ pub struct Task {
     /// Model of the task; none for the group's model.
     pub model: Option<String>,
     /// Commands that succeed once the task is done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
     /// Whether the source marks the task as done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub done: bool,
     /// How thoroughly the result is to be reviewed, from 0 to 3.
+    #[serde(skip)]
     pub review: Option<u8>,
     /// Progress by the checkboxes below the task.
+    #[serde(skip)]
     pub progress: Option<Progress>,
     /// Location of the task in the source of the plan.
+    #[serde(skip)]
     pub location: SourceLocation,
 }
 
@@ -134,11 +152,13 @@ pub fn first_line(text: &str) -> String {
 }
 
 /// A dependency of a task, as the source names it: `ID` or `area/ID`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct Need {
     /// Name of the task that has to be done first: an ID of the same area, or `area/ID`.
     pub name: String,
     /// Location of the name in the source.
+    #[serde(skip)]
     pub location: SourceLocation,
 }
 

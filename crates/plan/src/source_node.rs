@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::plan_error::SourceLocation;
+use super::plan_error::{PlanError, SourceLocation};
 
 /// A value with the location where it starts.
 #[derive(Debug, Clone)]
@@ -56,6 +56,18 @@ impl NodeValue {
 }
 
 impl SourceNode {
+    /// Returns the entries of a table. `noun` names the table and `keys` lists its keys, for the error.
+    ///
+    /// # Errors
+    /// Fails for a value of any other kind.
+    pub(crate) fn entries(&self, noun: &str, keys: &str) -> Result<&[TableEntry], PlanError> {
+        let NodeValue::Table(entries) = &self.value else {
+            let message = format!("{noun} is a table, and this is {}", self.value.describe_kind());
+            return Err(PlanError::invalid(&self.location, message, format!("write it with keys: {keys}")));
+        };
+        Ok(entries)
+    }
+
     /// Returns the value of a key of a table.
     pub fn get(&self, key: &str) -> Option<&SourceNode> {
         let NodeValue::Table(entries) = &self.value else { return None };
@@ -65,6 +77,11 @@ impl SourceNode {
     /// Returns the text value of a key.
     pub(crate) fn get_text(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_text()
+    }
+
+    /// Returns a copy of the text value of a key.
+    pub(crate) fn owned_text(&self, key: &str) -> Option<String> {
+        self.get_text(key).map(ToOwned::to_owned)
     }
 
     /// Returns the value if it is a text; none for a value of any other kind.

@@ -6,9 +6,10 @@ use proq_base::explain::closest_match;
 use proq_base::terminal_text;
 
 use super::plan::{Group, Plan, Progress, Task};
-use super::plan::{MAX_NAME_LEN, Need, first_line, is_name};
+use super::plan::{Need, first_line, is_name};
 use super::plan_error::{PlanError, SourceLocation};
 use super::source_node::{NodeValue, SourceNode, TableEntry};
+use super::table_schema::ValueKind;
 use super::yaml;
 
 /// Keys of the list of stories.
@@ -46,10 +47,7 @@ const OPEN_STATUSES: &[&str] = &[
 /// Fails with the first error in the file.
 pub fn read(file: &Arc<str>, text: &str) -> Result<Plan, PlanError> {
     let root = parse_root(file, text)?;
-    let summary = match &root.value {
-        NodeValue::Table(_) => first_entry(&root, SUMMARY_KEYS).and_then(|entry| entry.node.as_text()),
-        _ => None,
-    };
+    let summary = first_entry(&root, SUMMARY_KEYS).and_then(|entry| entry.node.as_text());
     let tasks = story_items(&root)?.iter().map(read_story).collect::<Result<Vec<_>, _>>()?;
     let groups = vec![Group { tasks, ..Group::default() }];
     Ok(Plan { summary: summary.map(first_line).unwrap_or_default(), ..Plan::from_groups(groups) })
@@ -78,30 +76,22 @@ fn parse_root(file: &Arc<str>, text: &str) -> Result<SourceNode, PlanError> {
 
 /// Returns the nodes of the list of stories.
 fn story_items(root: &SourceNode) -> Result<&[SourceNode], PlanError> {
-    let list = match &root.value {
-        NodeValue::List(_) => root,
-        NodeValue::Table(_) => find_story_list(root)?,
-        other => {
-            let message = format!("stories are a list, and this is {}", other.describe_kind());
-            return Err(PlanError::invalid(
-                &root.location,
-                message,
-                "begin with 'stories:' and '- id: …' below it",
-            ));
-        }
+    let (list, hint) = match &root.value {
+        NodeValue::Table(entries) => (find_story_list(root, entries)?, "begin each with '- id: …'"),
+        _ => (root, "begin with 'stories:' and '- id: …' below it"),
     };
     let NodeValue::List(items) = &list.value else {
         let message = format!("stories are a list, and this is {}", list.value.describe_kind());
-        return Err(PlanError::invalid(&list.location, message, "begin each with '- id: …'"));
+        return Err(PlanError::invalid(&list.location, message, hint));
     };
     Ok(items)
 }
 
-fn find_story_list(root: &SourceNode) -> Result<&SourceNode, PlanError> {
+/// Returns the list of stories in a table with these entries.
+fn find_story_list<'n>(root: &'n SourceNode, entries: &[TableEntry]) -> Result<&'n SourceNode, PlanError> {
     if let Some(entry) = first_entry(root, LIST_KEYS) {
         return Ok(&entry.node);
     }
-    let NodeValue::Table(entries) = &root.value else { return Ok(root) };
     let keys = || entries.iter().map(|entry| entry.key.as_str());
     let suggestion =
         keys().find_map(|key| closest_match(key, LIST_KEYS.iter().copied()).map(|list| (key, list)));
@@ -113,22 +103,9 @@ fn find_story_list(root: &SourceNode) -> Result<&SourceNode, PlanError> {
 }
 
 fn read_story(node: &SourceNode) -> Result<Task, PlanError> {
-    let NodeValue::Table(_) = node.value else {
-        let message = format!("a story is a table, and this is {}", node.value.describe_kind());
-        return Err(PlanError::invalid(
-            &node.location,
-            message,
-            "write it with keys: id, title, status, dependsOn, acceptanceCriteria",
-        ));
-    };
+    node.entries("a story", "id, title, status, dependsOn, acceptanceCriteria")?;
     let (id, location) = required_text(node, "id")?;
-    if !is_name(&id) {
-        let message = format!("'{}' cannot be the ID of a story", terminal_text::escape_line(&id));
-        let hint = format!(
-            "it takes up to {MAX_NAME_LEN} letters, digits, '.', '_' and '-', the first a letter or a digit"
-        );
-        return Err(PlanError::invalid(&location, message, hint));
-    }
+    check_id(&id, &location, &format!("it takes {}", ValueKind::Name.describe()))?;
     let (title, _) = required_text(node, "title")?;
     let mut task = Task::new(id, title.trim().to_owned(), location);
     task.needs = read_needs(node)?;
@@ -137,7 +114,9 @@ fn read_story(node: &SourceNode) -> Result<Task, PlanError> {
     task.progress = read_progress(node);
     let mut prompt = title;
     if let Some(entry) = first_entry(node, DESCRIPTION_KEYS) {
-        let Some(text) = entry.node.as_text() else { return Err(not_text_error(entry, "a text")) };
+        let Some(text) = entry.node.as_text() else {
+            return Err(kind_error(&entry.key, &entry.node, "a text"));
+        };
         prompt = format!("{prompt}\n\n{}", text.trim_end());
     }
     if !criteria.is_empty() {
@@ -157,25 +136,24 @@ fn required_text(node: &SourceNode, key: &'static str) -> Result<(String, Source
         NodeValue::Text(text) if !text.trim().is_empty() => Ok((text.clone(), value.location.clone())),
         NodeValue::Integer(number) => Ok((number.to_string(), value.location.clone())),
         NodeValue::Text(_) | NodeValue::Other("nothing") => Err(missing()),
-        other => {
-            let message = format!("'{key}' of a story is {}", other.describe_kind());
-            Err(PlanError::invalid(&value.location, message, "it takes a text"))
-        }
+        _ => Err(kind_error(key, value, "a text")),
     }
+}
+
+/// Fails with `hint` if a text is no valid ID.
+fn check_id(id: &str, location: &SourceLocation, hint: &str) -> Result<(), PlanError> {
+    if is_name(id) {
+        return Ok(());
+    }
+    let message = format!("'{}' cannot be the ID of a story", terminal_text::escape_line(id));
+    Err(PlanError::invalid(location, message, hint))
 }
 
 fn read_needs(node: &SourceNode) -> Result<Vec<Need>, PlanError> {
     let mut out = Vec::new();
     for (name, location) in text_list(node, NEEDS_KEYS)? {
         let name = name.trim().to_owned();
-        if !is_name(&name) {
-            let message = format!("'{}' cannot be the ID of a story", terminal_text::escape_line(&name));
-            return Err(PlanError::invalid(
-                &location,
-                message,
-                "name another story by its ID, as in [US-1, US-2]",
-            ));
-        }
+        check_id(&name, &location, "name another story by its ID, as in [US-1, US-2]")?;
         out.push(Need { name, location });
     }
     Ok(out)
@@ -192,17 +170,15 @@ fn text_list(node: &SourceNode, keys: &[&str]) -> Result<Vec<(String, SourceLoca
     let to_text = |item: &SourceNode| match &item.value {
         NodeValue::Text(text) => Ok((text.trim_end().to_owned(), item.location.clone())),
         NodeValue::Integer(number) => Ok((number.to_string(), item.location.clone())),
-        _ => Err(not_text_error(
-            &TableEntry { node: item.clone(), ..entry.clone() },
-            "a text or a list of texts",
-        )),
+        _ => Err(kind_error(&entry.key, item, "a text or a list of texts")),
     };
     items.iter().map(to_text).collect()
 }
 
-fn not_text_error(entry: &TableEntry, expected: &str) -> PlanError {
-    let message = format!("'{}' of a story is {}", entry.key, entry.node.value.describe_kind());
-    PlanError::invalid(&entry.node.location, message, format!("it takes {expected}"))
+/// Returns the error for a value of a kind that its key does not take.
+fn kind_error(key: &str, value: &SourceNode, expected: &str) -> PlanError {
+    let message = format!("'{key}' of a story is {}", value.value.describe_kind());
+    PlanError::invalid(&value.location, message, format!("it takes {expected}"))
 }
 
 /// Returns whether a story is done, according to `status` or `passes`.
@@ -212,10 +188,7 @@ fn is_done(node: &SourceNode) -> Result<bool, PlanError> {
     let status_word = match &status.value {
         NodeValue::Text(word) => word,
         NodeValue::Other("nothing") => return Ok(passes),
-        other => {
-            let message = format!("'status' of a story is {}", other.describe_kind());
-            return Err(PlanError::invalid(&status.location, message, "it takes a word, as in done or todo"));
-        }
+        _ => return Err(kind_error("status", status, "a word, as in done or todo")),
     };
     let normalized = normalize_status(status_word);
     if is_done_status(status_word) {

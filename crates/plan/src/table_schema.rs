@@ -1,5 +1,6 @@
 //! Schema of the tables of a plan: one description serves for validation and for the JSON schema that editors
-//! use.
+//! use. Types derived with serde and schemars would be longer: their errors do not name what a key takes,
+//! their properties are not in declared order, and values with locations come from three syntaxes.
 
 use proq_base::explain::closest_match;
 use proq_base::terminal_text;
@@ -25,15 +26,11 @@ const KEY_ALIASES: &[(&str, &str)] = &[
 /// Schema of a table.
 #[derive(Debug)]
 pub(crate) struct TableSchema {
-    /// Noun phrase for the table, as in "a task".
+    /// Noun phrase for the table, as in "a task". The noun is the name of the definition in the JSON schema.
     pub noun: &'static str,
-    /// Name of the definition in the JSON schema.
-    pub(crate) def_name: &'static str,
     pub fields: &'static [TableField],
     /// Mutually exclusive keys.
     pub(crate) exclusive_keys: &'static [&'static str],
-    /// Whether unknown keys are ignored. Otherwise they are errors.
-    pub(crate) allows_unknown_keys: bool,
 }
 
 /// One key of a table, with the kind of its value.
@@ -71,7 +68,7 @@ pub(crate) enum ValueKind {
 
 impl ValueKind {
     /// Describes the accepted values in plain text.
-    fn describe(self) -> String {
+    pub(crate) fn describe(self) -> String {
         match self {
             ValueKind::Line => "a text of one line".to_owned(),
             ValueKind::Text => "a text".to_owned(),
@@ -118,30 +115,18 @@ impl TableSchema {
     /// # Errors
     /// Fails with the first violation, in the order of the file.
     pub fn validate(&'static self, node: &SourceNode) -> Result<(), PlanError> {
-        let NodeValue::Table(entries) = &node.value else {
-            let message = format!("{} is a table, and this is {}", self.noun, node.value.describe_kind());
-            return Err(PlanError::invalid(
-                &node.location,
-                message,
-                format!("write it with keys: {}", self.key_list()),
-            ));
-        };
-        let mut earlier: Vec<&TableEntry> = Vec::new();
-        for entry in entries {
+        let entries = node.entries(self.noun, &self.key_list())?;
+        for (index, entry) in entries.iter().enumerate() {
             let Some(field) = self.fields.iter().find(|field| field.key == entry.key) else {
-                if self.allows_unknown_keys {
-                    continue;
-                }
                 return Err(self.unknown_key_error(entry));
             };
             validate_value(self, field, &entry.node)?;
-            if let Some(conflicting) = earlier.iter().find(|other| self.are_exclusive(&other.key, field.key))
-            {
+            let is_conflicting = |other: &&TableEntry| self.are_exclusive(&other.key, field.key);
+            if let Some(conflicting) = entries[..index].iter().find(is_conflicting) {
                 let message = format!("{} has '{}' or '{}', not both", self.noun, conflicting.key, field.key);
                 let hint = format!("move all below '{}'", self.exclusive_keys.first().unwrap_or(&""));
                 return Err(PlanError::invalid(&entry.location, message, hint));
             }
-            earlier.push(entry);
         }
         let is_missing = |field: &&TableField| field.required && !entries.iter().any(|e| e.key == field.key);
         match self.fields.iter().find(is_missing) {
@@ -179,22 +164,13 @@ impl TableSchema {
     pub fn schema(&'static self, definitions: &mut serde_json::Map<String, Json>) -> Json {
         let mut properties = serde_json::Map::new();
         for field in self.fields {
-            let mut property = match field.kind {
-                ValueKind::TableList(table) => {
-                    if !definitions.contains_key(table.def_name) {
-                        let schema = table.schema(definitions);
-                        definitions.insert(table.def_name.to_owned(), schema);
-                    }
-                    json!({ "type": "array", "items": { "$ref": format!("#/$defs/{}", table.def_name) } })
-                }
-                kind => kind_schema(kind),
-            };
+            let mut property = kind_schema(field.kind, definitions);
             property["description"] = field.description.into();
             properties.insert(field.key.to_owned(), property);
         }
         let required: Vec<&str> = self.fields.iter().filter(|f| f.required).map(|f| f.key).collect();
         let mut out = json!({
-            "type": "object", "description": self.noun, "additionalProperties": self.allows_unknown_keys,
+            "type": "object", "description": self.noun, "additionalProperties": false,
             "properties": properties, "required": required,
         });
         if !self.exclusive_keys.is_empty() {
@@ -206,44 +182,34 @@ impl TableSchema {
         }
         out
     }
-}
 
-impl TableSchema {
     /// Returns an outline of the table in JSON, with each key and its description on one line. Omits
-    /// `omitted_keys`. Of mutually exclusive keys, only the first is shown.
-    pub(crate) fn outline(&'static self, omitted_keys: &[&str]) -> String {
-        let mut out = String::new();
-        self.outline_into(omitted_keys, 0, &mut out);
-        out
-    }
-
-    fn outline_into(&'static self, omitted_keys: &[&str], depth: usize, out: &mut String) {
-        let pad = "  ".repeat(depth + 1);
-        let first_exclusive =
-            self.exclusive_keys.iter().find(|key| self.fields.iter().any(|field| field.key == **key));
+    /// `omitted_keys`. Of mutually exclusive keys, only the first is shown. `depth` is the number of levels
+    /// by which all lines but the first are indented.
+    pub(crate) fn outline(&self, omitted_keys: &[&str], depth: usize) -> String {
         let is_shown = |field: &&TableField| {
-            let is_other_alternative =
-                self.exclusive_keys.contains(&field.key) && first_exclusive != Some(&field.key);
+            let is_other_alternative = self.exclusive_keys.iter().skip(1).any(|key| *key == field.key);
             !is_other_alternative && !omitted_keys.contains(&field.key)
         };
-        out.push_str("{\n");
+        let pad = "  ".repeat(depth);
+        let mut out = "{\n".to_owned();
         for field in self.fields.iter().filter(is_shown) {
             let required_prefix = if field.required { "required; " } else { "" };
             let note = format!("// {required_prefix}{}", field.description);
-            match field.kind {
+            out.push_str(&match field.kind {
                 ValueKind::TableList(nested) => {
-                    out.push_str(&format!("{pad}\"{}\": [ {note}\n{pad}  ", field.key));
-                    nested.outline_into(omitted_keys, depth + 2, out);
-                    out.push_str(&format!("\n{pad}],\n"));
+                    let nested = nested.outline(omitted_keys, depth + 2);
+                    format!("{pad}  \"{}\": [ {note}\n{pad}    {nested}\n{pad}  ],\n", field.key)
                 }
-                kind => out.push_str(&format!("{pad}\"{}\": {}, {note}\n", field.key, kind.json_sample())),
-            }
+                kind => format!("{pad}  \"{}\": {}, {note}\n", field.key, kind.json_sample()),
+            });
         }
-        out.push_str(&format!("{}}}", "  ".repeat(depth)));
+        out + &pad + "}"
     }
 }
 
-fn kind_schema(kind: ValueKind) -> Json {
+/// Returns the JSON schema of a kind of value. Adds the schemas of nested tables to `definitions`, by name.
+fn kind_schema(kind: ValueKind, definitions: &mut serde_json::Map<String, Json>) -> Json {
     let line_schema = || json!({ "type": "string", "minLength": 1, "maxLength": MAX_LINE_CHARS });
     let name = format!("[A-Za-z0-9][A-Za-z0-9._-]{{0,{}}}", MAX_NAME_LEN - 1);
     match kind {
@@ -258,7 +224,12 @@ fn kind_schema(kind: ValueKind) -> Json {
         ValueKind::OneOf(words) => json!({ "enum": words }),
         ValueKind::Bool => json!({ "type": "boolean" }),
         ValueKind::ExactInteger(number) => json!({ "const": number }),
-        ValueKind::TableList(_) => Json::Null,
+        ValueKind::TableList(table) => {
+            let name = table.noun.trim_start_matches("a ");
+            let schema = table.schema(definitions);
+            definitions.insert(name.to_owned(), schema);
+            json!({ "type": "array", "items": { "$ref": format!("#/$defs/{name}") } })
+        }
     }
 }
 

@@ -33,7 +33,6 @@ const TASKS_FIELD: TableField = optional_key("task", ValueKind::TableList(&TASK_
 
 static PLAN_SCHEMA: TableSchema = TableSchema {
     noun: "a plan",
-    def_name: "plan",
     fields: &[
         required_key("format", ValueKind::ExactInteger(FORMAT_VERSION), "version of this format"),
         optional_key("summary", ValueKind::Line, "summary of the plan"),
@@ -54,12 +53,10 @@ static PLAN_SCHEMA: TableSchema = TableSchema {
         TASKS_FIELD,
     ],
     exclusive_keys: &["phase", "group", "task"],
-    allows_unknown_keys: false,
 };
 
 static PHASE_SCHEMA: TableSchema = TableSchema {
     noun: "a phase",
-    def_name: "phase",
     fields: &[
         optional_key("title", ValueKind::Line, "title of the phase"),
         optional_key(
@@ -71,12 +68,10 @@ static PHASE_SCHEMA: TableSchema = TableSchema {
         TASKS_FIELD,
     ],
     exclusive_keys: &["group", "task"],
-    allows_unknown_keys: false,
 };
 
 static GROUP_SCHEMA: TableSchema = TableSchema {
     noun: "a group",
-    def_name: "group",
     fields: &[
         optional_key("theme", ValueKind::Line, "what the tasks of the group have in common"),
         optional_key("rationale", ValueKind::Text, "why these tasks form a group"),
@@ -86,12 +81,10 @@ static GROUP_SCHEMA: TableSchema = TableSchema {
         TASKS_FIELD,
     ],
     exclusive_keys: &[],
-    allows_unknown_keys: false,
 };
 
 static TASK_SCHEMA: TableSchema = TableSchema {
     noun: "a task",
-    def_name: "task",
     fields: &[
         required_key("id", ValueKind::Name, "name of the task, used in the needs of other tasks"),
         optional_key("area", ValueKind::Name, "area of the task; IDs must be unique within an area only"),
@@ -110,7 +103,6 @@ static TASK_SCHEMA: TableSchema = TableSchema {
         optional_key("done", ValueKind::Bool, "true if the task is done already"),
     ],
     exclusive_keys: &[],
-    allows_unknown_keys: false,
 };
 
 /// Returns the JSON schema of a plan, for editors.
@@ -126,7 +118,7 @@ pub fn plan_schema() -> Json {
 /// Returns the outline of a plan in JSON for the prompt of a planning agent. It omits the keys that only the
 /// user chooses.
 pub fn json_outline() -> String {
-    PLAN_SCHEMA.outline(&["format", "agent", "model", "done"])
+    PLAN_SCHEMA.outline(&["format", "agent", "model", "done"], 0)
 }
 
 /// Reads a plan.
@@ -143,13 +135,12 @@ pub fn read(file: &Arc<str>, text: &str) -> Result<Plan, PlanError> {
 /// Fails with the first error in the table.
 pub fn plan_from_node(root: &SourceNode) -> Result<Plan, PlanError> {
     PLAN_SCHEMA.validate(root)?;
-    let owned_text = |key| root.get_text(key).map(ToOwned::to_owned);
     Ok(Plan {
-        summary: owned_text("summary").unwrap_or_default(),
+        summary: root.owned_text("summary").unwrap_or_default(),
         warnings: root.get_texts("warnings"),
         criteria: root.get_texts("criteria"),
-        agent: owned_text("agent"),
-        model: owned_text("model"),
+        agent: root.owned_text("agent"),
+        model: root.owned_text("model"),
         phases: phase_nodes(root).into_iter().map(read_phase).collect(),
         source_notes: Vec::new(),
     })
@@ -196,40 +187,38 @@ fn read_phase(node: &SourceNode) -> Phase {
     };
     let order =
         if node.get_text("order") == Some("serial") { PhaseOrder::Serial } else { PhaseOrder::Parallel };
-    Phase { title: node.get_text("title").unwrap_or_default().to_owned(), order, groups }
+    Phase { title: node.owned_text("title").unwrap_or_default(), order, groups }
 }
 
 fn read_group(node: &SourceNode) -> Group {
-    let owned_text = |key| node.get_text(key).map(ToOwned::to_owned);
     Group {
-        theme: owned_text("theme").unwrap_or_default(),
-        rationale: owned_text("rationale").unwrap_or_default(),
-        agent: owned_text("agent"),
-        model: owned_text("model"),
-        prompt: owned_text("prompt").unwrap_or_default(),
+        theme: node.owned_text("theme").unwrap_or_default(),
+        rationale: node.owned_text("rationale").unwrap_or_default(),
+        agent: node.owned_text("agent"),
+        model: node.owned_text("model"),
+        prompt: node.owned_text("prompt").unwrap_or_default(),
         tasks: node.get_list("task").iter().map(read_task).collect(),
     }
 }
 
 fn read_task(node: &SourceNode) -> Task {
-    let owned_text = |key| node.get_text(key).map(ToOwned::to_owned);
     // An error about a task points to its ID.
     let location = node.get("id").map_or(&node.location, |id| &id.location);
-    let title = owned_text("title").unwrap_or_default();
+    let title = node.owned_text("title").unwrap_or_default();
     let needs = node.get_list("needs").iter().filter_map(|need| {
         Some(Need { name: need.as_text()?.trim().to_owned(), location: need.location.clone() })
     });
     Task {
-        area: owned_text("area"),
-        prompt: owned_text("prompt").unwrap_or_else(|| title.clone()),
+        area: node.owned_text("area"),
+        prompt: node.owned_text("prompt").unwrap_or_else(|| title.clone()),
         needs: needs.collect(),
         scope: node.get_texts("scope"),
         size: node.get_text("size").and_then(Size::parse).unwrap_or_default(),
-        agent: owned_text("agent"),
-        model: owned_text("model"),
+        agent: node.owned_text("agent"),
+        model: node.owned_text("model"),
         checks: node.get_texts("checks"),
         done: matches!(node.get("done").map(|done| &done.value), Some(NodeValue::Bool(true))),
-        ..Task::new(owned_text("id").unwrap_or_default(), title, location.clone())
+        ..Task::new(node.owned_text("id").unwrap_or_default(), title, location.clone())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proq_base::terminal_text;
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput};
 
 use super::plan_error::{PlanError, SourceLocation};
 use super::source_node::{NodeValue, SourceNode, TableEntry};
@@ -12,23 +12,11 @@ use super::source_node::{NodeValue, SourceNode, TableEntry};
 /// Maximum nesting depth of lists and tables.
 const MAX_DEPTH: usize = 64;
 
-/// A list or a table whose end has not been read yet.
-enum OpenCollection {
-    List(SourceLocation, Vec<SourceNode>),
-    /// A table, with the key whose value comes next.
-    Table(SourceLocation, Vec<TableEntry>, Option<(String, SourceLocation)>),
-}
-
-impl OpenCollection {
-    /// Converts a collection whose end has been read to a node.
-    fn into_node(self) -> SourceNode {
-        match self {
-            OpenCollection::List(location, items) => SourceNode { location, value: NodeValue::List(items) },
-            OpenCollection::Table(location, entries, _) => {
-                SourceNode { location, value: NodeValue::Table(entries) }
-            }
-        }
-    }
+/// Reader of the nodes of a file, one after the other.
+struct NodeReader<'t> {
+    file: Arc<str>,
+    parser: Parser<'t, StrInput<'t>>,
+    has_document: bool,
 }
 
 /// Reads the only document of a file. None when the file is empty.
@@ -36,59 +24,68 @@ impl OpenCollection {
 /// # Errors
 /// Fails at the first part that is no YAML, or that a plan cannot contain.
 pub fn read(file: &Arc<str>, text: &str) -> Result<Option<SourceNode>, PlanError> {
-    let locate = |marker: &Marker| SourceLocation {
-        file: file.clone(),
-        line: marker.line().max(1),
-        column: marker.col() + 1,
-    };
-    let mut open_collections: Vec<OpenCollection> = Vec::new();
-    let mut root: Option<SourceNode> = None;
-    for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| syntax_error(&locate(error.marker()), error.info()))?;
-        let start = locate(&span.start);
-        let node = match event {
-            Event::Scalar(text, style, ..) => {
-                SourceNode { location: start, value: scalar_value(text.into_owned(), style) }
-            }
-            Event::SequenceStart(..) => {
-                push_collection(&mut open_collections, OpenCollection::List(start, Vec::new()))?;
-                continue;
-            }
-            Event::MappingStart(..) => {
-                push_collection(&mut open_collections, OpenCollection::Table(start, Vec::new(), None))?;
-                continue;
-            }
-            Event::SequenceEnd | Event::MappingEnd => match open_collections.pop() {
-                Some(collection) => collection.into_node(),
-                None => continue,
-            },
-            Event::Alias(_) => {
-                return Err(PlanError::invalid(
-                    &start,
-                    "an alias (*) cannot be used here",
-                    "write out what it stands for",
-                ));
-            }
-            Event::DocumentStart(_) if root.is_some() => {
-                return Err(PlanError::invalid(
-                    &start,
-                    "there is a second document in it",
-                    "leave one in each file",
-                ));
-            }
-            Event::Nothing
-            | Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(_)
-            | Event::DocumentEnd => continue,
-        };
-        match open_collections.last_mut() {
-            None => root = Some(node),
-            Some(OpenCollection::List(_, items)) => items.push(node),
-            Some(OpenCollection::Table(_, entries, key)) => add_to_table(entries, key, node)?,
-        }
-    }
+    let parser = Parser::new_from_str(text);
+    let mut reader = NodeReader { file: file.clone(), parser, has_document: false };
+    let root = reader.next_node(0)?;
+    // There may be an error or a second document behind it.
+    reader.next_node(0)?;
     Ok(root)
+}
+
+impl NodeReader<'_> {
+    /// Reads the next node at a nesting depth. None at the end of the collection around it, and of the file.
+    fn next_node(&mut self, depth: usize) -> Result<Option<SourceNode>, PlanError> {
+        while let Some(parsed) = self.parser.next_event() {
+            let (event, span) =
+                parsed.map_err(|error| syntax_error(&self.locate(error.marker()), error.info()))?;
+            let location = self.locate(&span.start);
+            let value = match event {
+                Event::Scalar(text, style, ..) => scalar_value(text.into_owned(), style),
+                Event::SequenceStart(..) | Event::MappingStart(..) if depth == MAX_DEPTH => {
+                    let message = format!("lists and tables lie in each other more than {MAX_DEPTH} deep");
+                    let hint = "see what a plan looks like: git proq plan --init -";
+                    return Err(PlanError::invalid(&location, message, hint));
+                }
+                Event::SequenceStart(..) => NodeValue::List(self.read_items(depth + 1)?),
+                Event::MappingStart(..) => NodeValue::Table(self.read_entries(depth + 1)?),
+                Event::SequenceEnd | Event::MappingEnd => return Ok(None),
+                Event::Alias(_) => {
+                    let message = "an alias (*) cannot be used here";
+                    return Err(PlanError::invalid(&location, message, "write out what it stands for"));
+                }
+                Event::DocumentStart(_) if self.has_document => {
+                    let message = "there is a second document in it";
+                    return Err(PlanError::invalid(&location, message, "leave one in each file"));
+                }
+                Event::DocumentStart(_) => {
+                    self.has_document = true;
+                    continue;
+                }
+                Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => continue,
+            };
+            return Ok(Some(SourceNode { location, value }));
+        }
+        Ok(None)
+    }
+
+    fn read_items(&mut self, depth: usize) -> Result<Vec<SourceNode>, PlanError> {
+        std::iter::from_fn(|| self.next_node(depth).transpose()).collect()
+    }
+
+    fn read_entries(&mut self, depth: usize) -> Result<Vec<TableEntry>, PlanError> {
+        let mut entries = Vec::new();
+        while let Some(key_node) = self.next_node(depth)? {
+            let location = key_node.location.clone();
+            let key = unique_key(&entries, key_node)?;
+            let Some(node) = self.next_node(depth)? else { break };
+            entries.push(TableEntry { key, location, node });
+        }
+        Ok(entries)
+    }
+
+    fn locate(&self, marker: &Marker) -> SourceLocation {
+        SourceLocation { file: self.file.clone(), line: marker.line().max(1), column: marker.col() + 1 }
+    }
 }
 
 /// Returns the error for text that is no YAML. `info` is the parser's own message.
@@ -97,48 +94,23 @@ fn syntax_error(location: &SourceLocation, info: &str) -> PlanError {
     PlanError::invalid(location, message, "this is where it stops being YAML: https://yaml.org")
 }
 
-fn push_collection(
-    open_collections: &mut Vec<OpenCollection>,
-    collection: OpenCollection,
-) -> Result<(), PlanError> {
-    if open_collections.len() < MAX_DEPTH {
-        open_collections.push(collection);
-        return Ok(());
-    }
-    let (OpenCollection::List(location, _) | OpenCollection::Table(location, ..)) = &collection;
-    let message = format!("lists and tables lie in each other more than {MAX_DEPTH} deep");
-    Err(PlanError::invalid(location, message, "see what a plan looks like: git proq plan --init -"))
-}
-
-/// Adds a node to a table: as a key, or as the value of the pending key.
-fn add_to_table(
-    entries: &mut Vec<TableEntry>,
-    key: &mut Option<(String, SourceLocation)>,
-    node: SourceNode,
-) -> Result<(), PlanError> {
-    if let Some((key, location)) = key.take() {
-        entries.push(TableEntry { key, location, node });
-        return Ok(());
-    }
-    let text = match node.value {
+/// Converts a node to a key that the entries do not have yet.
+fn unique_key(entries: &[TableEntry], node: SourceNode) -> Result<String, PlanError> {
+    let key = match node.value {
         NodeValue::Text(text) => text,
         NodeValue::Integer(number) => number.to_string(),
         NodeValue::Bool(flag) => flag.to_string(),
         NodeValue::List(_) | NodeValue::Table(_) | NodeValue::Other(_) => {
             let message = format!("a key is a text, and this is {}", node.value.describe_kind());
-            return Err(PlanError::invalid(
-                &node.location,
-                message,
-                "put quotes around it, or write it as a list",
-            ));
+            let hint = "put quotes around it, or write it as a list";
+            return Err(PlanError::invalid(&node.location, message, hint));
         }
     };
-    if entries.iter().any(|entry| entry.key == text) {
-        let message = format!("'{}' is there twice", terminal_text::escape_line(&text));
+    if entries.iter().any(|entry| entry.key == key) {
+        let message = format!("'{}' is there twice", terminal_text::escape_line(&key));
         return Err(PlanError::invalid(&node.location, message, "leave one of them out"));
     }
-    *key = Some((text, node.location));
-    Ok(())
+    Ok(key)
 }
 
 /// Converts a scalar to a value according to the core schema of YAML 1.2.
