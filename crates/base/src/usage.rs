@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::money::NanoDollars;
+
 /// Token counts, with the same meaning for every agent. `input`, `cached_input`, `cache_write` and `output`
 /// do not overlap: their sum is everything that was paid for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,11 +60,11 @@ impl Tokens {
     }
 }
 
-/// Cost in billionths of a US dollar.
+/// Cost of one or more runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Amount, in 1e-9 USD.
-    pub nanos: u64,
+    pub nanos: NanoDollars,
     /// Whether the amount was computed from tokens and a price table, and not reported by the agent.
     #[serde(default)]
     pub estimated: bool,
@@ -84,8 +86,8 @@ pub struct SessionTotals {
     pub session: Option<String>,
     /// Tokens of all runs in the session.
     pub tokens: Tokens,
-    /// Cost of all runs in the session as the agent reports it, in billionths of a US dollar.
-    pub cost_nanos: Option<u64>,
+    /// Cost of all runs in the session as the agent reports it.
+    pub cost_nanos: Option<NanoDollars>,
     /// Context size of the session's model, in tokens.
     pub context_size: Option<u64>,
     /// Whether the session continued in a tmux window after the counters were read. The counters are too low

@@ -1,8 +1,10 @@
 //! Flags about an agent's run that `spawn`, `run` and other commands share: permission, model and limits.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use proq_base::money::NanoDollars;
 use proq_lib::agent::command::agent_command::{AgentCommand, RunOptions};
 use proq_lib::agent::profiles::profile::permission::Permission;
 use proq_lib::lane::Project;
@@ -25,27 +27,25 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<u32>,
     /// End its run after TIME, as in 90s, 30m or 2h; 0 for no limit
-    #[arg(long, value_name = "TIME", visible_alias = "max-minutes", value_parser = parse_seconds)]
-    pub(crate) max_time: Option<u64>,
+    #[arg(long, value_name = "TIME", visible_alias = "max-minutes", value_parser = parse_duration)]
+    pub(crate) max_time: Option<Duration>,
     /// End its run when nothing came of it for TIME; 0 for no limit
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
-    pub(crate) stall: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) stall: Option<Duration>,
     /// End its run when it cost more than USD; 0 for no limit
     #[arg(long, value_name = "USD", value_parser = parse_nano_dollars)]
-    pub(crate) budget: Option<u64>,
+    pub(crate) budget: Option<NanoDollars>,
 }
 
-/// Parses a duration into seconds; a number without a unit is in minutes.
-fn parse_seconds(text: &str) -> Result<u64, String> {
-    let time = proq_base::config::value_format::parse_duration(text)
-        .ok_or("a time is wanted, as in 90s, 30m or 2h")?;
-    Ok(time.as_secs())
+/// Parses a duration; a number without a unit is in minutes.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    proq_base::config::value_format::parse_duration(text)
+        .ok_or_else(|| "a time is wanted, as in 90s, 30m or 2h".to_owned())
 }
 
-/// Parses US dollars into billionths of a dollar.
-fn parse_nano_dollars(text: &str) -> Result<u64, String> {
-    proq_base::config::value_format::parse_nano_dollars(text)
-        .ok_or_else(|| "US dollars are wanted, as in 2.50".to_owned())
+/// Parses an amount of US dollars.
+fn parse_nano_dollars(text: &str) -> Result<NanoDollars, String> {
+    NanoDollars::parse(text).ok_or_else(|| "US dollars are wanted, as in 2.50".to_owned())
 }
 
 /// A permission level, as it is written.

@@ -172,8 +172,8 @@ fn conflicts_with_others(comparison: &Comparison, attempt: &AttemptSummary) -> S
 fn run_time_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
     match attempt.costs.runs {
         0 => String::new(),
-        1 => duration_text(attempt.costs.seconds),
-        n => format!("{}, {n} runs", duration_text(attempt.costs.seconds)),
+        1 => duration_text(attempt.costs.duration),
+        n => format!("{}, {n} runs", duration_text(attempt.costs.duration)),
     }
 }
 
@@ -190,8 +190,8 @@ fn cost_cell(_: &Comparison, attempt: &AttemptSummary) -> String {
 }
 
 /// Formats a duration for a table: `12s`, `5m 12s`, `3h 5m`.
-fn duration_text(seconds: u64) -> String {
-    let rounded = ui::short_duration(std::time::Duration::from_secs(seconds));
+fn duration_text(duration: std::time::Duration) -> String {
+    let (rounded, seconds) = (ui::short_duration(duration), duration.as_secs());
     match seconds {
         0..60 => rounded,
         60..3600 => format!("{rounded} {}s", seconds % 60),

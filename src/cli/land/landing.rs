@@ -174,11 +174,11 @@ pub(crate) fn print_text_report(
 }
 
 /// Converts `--lock-timeout` to a limit. Without it a landing waits for its turn forever.
-fn lock_wait_limit(seconds: Option<u64>) -> WaitLimit {
-    match seconds {
+fn lock_wait_limit(limit: Option<Duration>) -> WaitLimit {
+    match limit {
         None => WaitLimit::Forever,
-        Some(0) => WaitLimit::NoWait,
-        Some(seconds) => WaitLimit::AtMost(Duration::from_secs(seconds)),
+        Some(Duration::ZERO) => WaitLimit::NoWait,
+        Some(limit) => WaitLimit::AtMost(limit),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Shared clap arguments of the commands that land lanes.
 
+use std::num::ParseIntError;
+use std::time::Duration;
+
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
@@ -42,6 +45,11 @@ pub(crate) struct LandingArgs {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
     /// Give up after SECONDS in the landing queue instead of waiting for one's turn
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) lock_timeout: Option<u64>,
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) lock_timeout: Option<Duration>,
+}
+
+/// Parses a whole number of seconds.
+fn parse_seconds(text: &str) -> Result<Duration, ParseIntError> {
+    text.parse().map(Duration::from_secs)
 }

@@ -63,7 +63,7 @@ pub(crate) fn paused_hints(progress: &BatchProgress) -> Vec<String> {
     let id = &progress.batch;
     if progress.reason.as_deref() == Some(progress::BUDGET_SPENT) {
         // Twice the cost so far, in whole dollars: with the old budget it would pause again at once.
-        let new_budget = (progress.cost_usd.unwrap_or(0.0) * 2.0).ceil().max(1.0);
+        let new_budget = (progress.cost.unwrap_or_default().to_dollars() * 2.0).ceil().max(1.0);
         return vec![format!("let it cost more in all: git proq resume {id} --budget {new_budget}")];
     }
     let stuck_lane = |state: &str| first_stuck_lane(progress, state);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proq_base::config::value_format::parse_nano_dollars;
+use proq_base::money::NanoDollars;
 use proq_base::terminal_text;
 use proq_git as git;
 use proq_git::base::error;
@@ -311,8 +311,8 @@ fn batch_options(project: &Project, args: &Swarm) -> Result<BatchOptions, Failur
             let reason = "--budget takes US dollars";
             let example = "git proq swarm plan.toml --budget 12.50";
             Some(
-                parse_nano_dollars(text)
-                    .filter(|n| *n > 0)
+                NanoDollars::parse(text)
+                    .filter(|cost| !cost.is_zero())
                     .ok_or(UsageError::Missing { problem: reason, example })?,
             )
         }

@@ -144,7 +144,7 @@ impl BatchScreen {
         let counts = progress.counts;
         self.summary_bar.set_length(counts.tasks as u64);
         self.summary_bar.set_position((counts.landed + counts.done_before) as u64);
-        let cost = progress.cost_usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
+        let cost = progress.cost.map(|cost| format!(", ${:.2}", cost.to_dollars())).unwrap_or_default();
         let parts = [("waiting", counts.waiting), ("failed", counts.failed), ("skipped", counts.skipped)];
         let parts: Vec<String> =
             parts.iter().filter(|(_, n)| *n > 0).map(|(label, n)| format!("{n} {label}")).collect();
@@ -188,8 +188,8 @@ impl BatchScreen {
 fn lane_text(lane: &LaneProgress) -> String {
     let step_suffix =
         lane.activity.as_ref().map(|step| format!("  {}", ui::strip_control_chars(step))).unwrap_or_default();
-    let cost = lane.cost_usd.map(|usd| format!("  ${usd:.2}")).unwrap_or_default();
-    let elapsed = ui::short_duration(Duration::from_secs(lane.elapsed_seconds));
+    let cost = lane.cost.map(|cost| format!("  ${:.2}", cost.to_dollars())).unwrap_or_default();
+    let elapsed = ui::short_duration(lane.elapsed);
     let state = format!(
         "{}{}",
         lane.state,

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
-use proq_base::config::value_format::parse_nano_dollars;
 use proq_base::explain::Exit;
+use proq_base::money::NanoDollars;
 use proq_lib::lane::Project;
 use proq_lib::swarm;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
@@ -191,8 +191,8 @@ pub(crate) fn resume(session: &CommandContext, args: &Resume) -> CommandResult {
     if let Some(text) = &args.budget {
         let problem = "--budget takes US dollars; 0 is no limit";
         let usage_error = UsageError::Missing { problem, example: "git proq resume --budget 12.50" };
-        let limit = parse_nano_dollars(text).ok_or(usage_error)?;
-        requests.push(ControlRequestKind::Budget { limit: Some(limit).filter(|limit| *limit > 0) });
+        let limit = NanoDollars::parse(text).ok_or(usage_error)?;
+        requests.push(ControlRequestKind::Budget { limit: Some(limit).filter(|limit| !limit.is_zero()) });
     }
     for name in &args.retry {
         requests.push(ControlRequestKind::Retry { task: loaded.find_task(name)? });

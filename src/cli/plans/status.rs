@@ -86,7 +86,7 @@ fn batch_row(progress: &BatchProgress) -> Vec<String> {
         displayed_state(progress),
         progress.counts.landed.to_string(),
         progress.counts.tasks.to_string(),
-        progress.cost_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}")),
+        progress.cost.map_or_else(|| "-".to_owned(), |cost| format!("${:.2}", cost.to_dollars())),
         terminal_text::escape_line(&progress.summary),
     ]
 }
@@ -119,7 +119,7 @@ fn print_batch(session: &CommandContext, project: &Project, batch: &BatchRecord)
             parts.push(format!("{count} {label}"));
         }
     }
-    parts.extend(progress.cost_usd.map(|usd| format!("${usd:.2}")));
+    parts.extend(progress.cost.map(|cost| format!("${:.2}", cost.to_dollars())));
     let reason_suffix =
         progress.reason.as_ref().filter(|_| progress.state == "paused").map(|reason| format!(" ({reason})"));
     session.ui.print_line(format!(
@@ -155,10 +155,7 @@ fn task_table(progress: &BatchProgress) -> String {
         let lane_progress = progress.lanes.iter().find(|lane| lane.task == task.name);
         let elapsed_text = lane_progress.map(|lane| {
             let step_suffix = lane.activity.as_ref().map(|step| format!(", {step}")).unwrap_or_default();
-            format!(
-                "for {}{step_suffix}",
-                ui::short_duration(std::time::Duration::from_secs(lane.elapsed_seconds))
-            )
+            format!("for {}{step_suffix}", ui::short_duration(lane.elapsed))
         });
         let detail = task.detail.clone().or(elapsed_text).unwrap_or_else(|| task.title.clone());
         vec![

@@ -2,6 +2,7 @@
 //! its tools.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use console::Style;
 use proq_base::terminal_text;
@@ -66,8 +67,8 @@ impl LogRenderer {
                     &red(&format!("! not permitted: {}: {}", strip_controls(tool), single_line(message))),
                 );
             }
-            StreamEvent::Retry { attempt, max_attempts, delay_ms, reason } => {
-                push_row(&mut out, "", &dim(&retry_text(*attempt, *max_attempts, *delay_ms, reason)));
+            StreamEvent::Retry { attempt, max_attempts, delay, reason } => {
+                push_row(&mut out, "", &dim(&retry_text(*attempt, *max_attempts, *delay, reason)));
             }
             StreamEvent::Warning { message } => {
                 push_row(&mut out, "", &dim(&format!("~ {}", single_line(message))));
@@ -143,12 +144,13 @@ fn push_tool_result(out: &mut String, ok: bool, output: &str) {
 fn retry_text(
     attempt: Option<u64>,
     max_attempts: Option<u64>,
-    delay_ms: Option<u64>,
+    delay: Option<Duration>,
     reason: &str,
 ) -> String {
     let attempt_text = attempt.map(|n| format!(", try {n}")).unwrap_or_default();
     let limit_text = max_attempts.map(|n| format!(" of {n}")).unwrap_or_default();
-    let delay_text = delay_ms.map(|ms| format!(" in {} s", ms.div_ceil(1000))).unwrap_or_default();
+    let delay_text =
+        delay.map(|delay| format!(" in {} s", delay.as_millis().div_ceil(1000))).unwrap_or_default();
     format!("~ tries again{delay_text}{attempt_text}{limit_text}: {}", single_line(reason))
 }
 

@@ -1,7 +1,7 @@
 //! `cargo xtask merges fuzz`: generated merges, compared with git.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::copy;
 use crate::merging::{CHUNK, ChunkResult, ChunkSetup, Outcome, Tally, compare_chunk};
@@ -80,12 +80,12 @@ pub(super) fn run(args: &Args) -> Outcome<bool> {
     // The folder is only kept if something is in it.
     drop(std::fs::remove_dir(&folder));
     let sum = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let enough = report(&sum.tally, sum.differences.len(), seed, begin.elapsed().as_secs_f64());
+    let enough = report(&sum.tally, sum.differences.len(), seed, begin.elapsed());
     Ok(sum.differences.is_empty() && enough)
 }
 
 /// Prints the counts. Returns whether enough merges were made in process.
-fn report(tally: &Tally, difference_count: usize, seed: u64, seconds: f64) -> bool {
+fn report(tally: &Tally, difference_count: usize, seed: u64, time: Duration) -> bool {
     for (kind, [all, exact]) in &tally.kinds {
         println!("  {kind:<13} {all:>8} merges {:>3}% in process", super::percent(*exact, *all));
     }
@@ -94,9 +94,16 @@ fn report(tally: &Tally, difference_count: usize, seed: u64, seconds: f64) -> bo
     }
     let share = super::percent(tally.exact, tally.merges);
     println!(
-        "{} merges in {seconds:.0} s: {} in process ({share}%), {} clean, {} conflict, {} refused, {} unknown; \
+        "{} merges in {:.0} s: {} in process ({share}%), {} clean, {} conflict, {} refused, {} unknown; \
          {} put to the whole engine; {difference_count} differ (seed {seed})",
-        tally.merges, tally.exact, tally.clean, tally.conflicts, tally.refused, tally.unknown, tally.whole
+        tally.merges,
+        time.as_secs_f64(),
+        tally.exact,
+        tally.clean,
+        tally.conflicts,
+        tally.refused,
+        tally.unknown,
+        tally.whole
     );
     let enough = tally.merges < MIN_MERGES_FOR_PERCENT || share >= MIN_IN_PROCESS_PERCENT;
     if !enough {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::copy;
 use crate::states::{Deck, PathState};
@@ -101,7 +101,7 @@ fn run(args: &Args) -> Outcome<bool> {
     if let Some(failure) = failures.into_iter().next() {
         return fail(failure);
     }
-    Ok(work.report(begin.elapsed().as_secs_f64()))
+    Ok(work.report(begin.elapsed()))
 }
 
 fn selected_sequences(args: &Args) -> Outcome<Vec<&'static str>> {
@@ -174,7 +174,7 @@ impl SharedWork<'_> {
     }
 
     /// Prints the results. Returns whether the run passed.
-    fn report(self, wall: f64) -> bool {
+    fn report(self, wall: Duration) -> bool {
         let all = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         println!(
             "{:<13} {:>7} {:>8} {:>7} {:>7} {:>7} {:>13}",
@@ -201,8 +201,9 @@ impl SharedWork<'_> {
         }
         let (deck, enough) = (self.deck.len(), self.deck.complete_after());
         println!(
-            "{} states in {wall:.0} s: {} failed; {} of {deck} combinations visited, all after {enough} states (seed {})",
+            "{} states in {:.0} s: {} failed; {} of {deck} combinations visited, all after {enough} states (seed {})",
             sum.states,
+            wall.as_secs_f64(),
             sum.failed,
             visited.len(),
             self.seed

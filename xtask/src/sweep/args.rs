@@ -1,6 +1,8 @@
 //! Options of the crash sweep.
 
+use std::num::ParseIntError;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Kill git-proq at every system call that changes something
 ///
@@ -51,8 +53,8 @@ pub(crate) struct Args {
     #[arg(long, group = "mode")]
     pub(super) power: bool,
     /// Instead of all that, let many processes work in one repository at once, for so long
-    #[arg(long, value_name = "SECONDS")]
-    pub(super) crowd: Option<u64>,
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(super) crowd: Option<Duration>,
     /// With --crowd: kill one command in five at a random moment
     #[arg(long, requires = "crowd")]
     pub(super) kills: bool,
@@ -133,4 +135,9 @@ impl Args {
             mode.option()
         )
     }
+}
+
+/// Parses a whole number of seconds.
+fn parse_seconds(text: &str) -> Result<Duration, ParseIntError> {
+    text.parse().map(Duration::from_secs)
 }

@@ -85,18 +85,18 @@ const ALLOWED_REFUSALS: &[&str] = &[
     "it was removed before it could land",
 ];
 
-/// Lets `processes` processes work for `seconds`, and checks the repository afterwards. Returns whether there
+/// Lets `processes` processes work for the requested time, and checks the repository afterwards. Returns whether there
 /// was no violation.
 pub(super) fn run_crowd(folder: &Path, proq: &Path, seed: u64, args: &Args) -> Outcome<bool> {
-    let (seconds, processes) = (args.crowd.unwrap_or_default(), args.processes);
+    let (time, processes) = (args.crowd.unwrap_or_default(), args.processes);
     let fixture = Fixture::new(&folder.join("crowd"), proq)?;
     crowd_checks::prepare(&fixture)?;
     let start_status = crowd_checks::user_status(&fixture)?;
-    println!("{processes} processes for {seconds} s, half of them with clocks that are hours off");
+    println!("{processes} processes for {} s, half of them with clocks that are hours off", time.as_secs());
     let crowd = Crowd {
         fixture: Mutex::new(fixture),
         proq: proq.to_owned(),
-        deadline: Instant::now() + Duration::from_secs(seconds),
+        deadline: Instant::now() + time,
         kills: args.kills,
         is_single: processes == 1,
         start_status,

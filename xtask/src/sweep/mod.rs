@@ -207,7 +207,7 @@ impl SharedWork<'_> {
                 Some(disk) => power_sweep::sweep(&prepared, disk, self.args, self.seed)?,
                 None => sweep(&prepared, self.args, self.seed, share)?,
             };
-            tally.seconds = begin.elapsed().as_secs_f64();
+            tally.time = begin.elapsed();
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             let (shares, sum) = done.entry(n).or_default();
             *shares += 1;

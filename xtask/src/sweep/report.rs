@@ -1,6 +1,7 @@
 //! Output of a sweep: one row per scenario, one line per violation, one line at the end.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 /// Run with a fault.
 #[derive(Debug, Clone)]
@@ -37,7 +38,7 @@ pub(super) struct Tally {
     /// Runs with any fault, including losses.
     pub(super) violations: Vec<Violation>,
     /// Time taken by all workers.
-    pub(super) seconds: f64,
+    pub(super) time: Duration,
 }
 
 impl Tally {
@@ -49,7 +50,7 @@ impl Tally {
         self.runs += other.runs;
         self.losses += other.losses;
         self.violations.extend(other.violations);
-        self.seconds += other.seconds;
+        self.time += other.time;
     }
 
     /// Returns the counts as a row below [`HEADER`].
@@ -62,7 +63,7 @@ impl Tally {
             self.runs,
             self.losses,
             self.violations.len(),
-            self.seconds
+            self.time.as_secs_f64()
         )
     }
 

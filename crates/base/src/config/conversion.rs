@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::value_format::{
-    ValueFormat, non_empty_lines, parse_area, parse_duration, parse_nano_dollars, parse_port_range,
-};
+use super::value_format::{ValueFormat, non_empty_lines, parse_area, parse_duration, parse_port_range};
+use crate::money::NanoDollars;
 
 /// Text of a setting, and what its conversion depends on.
 #[derive(Clone, Copy)]
@@ -52,17 +51,22 @@ impl FromSetting for usize {
     }
 }
 
-/// A size is in bytes, a time in seconds, an amount of money in 1e-9 USD.
+/// A size is in bytes, a time in seconds.
 impl FromSetting for u64 {
     fn from_setting(value: SettingValue<'_>) -> u64 {
         let unit_size = match value.format {
-            ValueFormat::Dollars => return parse_nano_dollars(value.text).unwrap_or_default(),
             ValueFormat::Count("KiB") => 1024,
             ValueFormat::Count("MiB") => 1024 * 1024,
             ValueFormat::Count("days") => 24 * 60 * 60,
             _ => 1,
         };
         u64::from(u32::from_setting(value)) * unit_size
+    }
+}
+
+impl FromSetting for NanoDollars {
+    fn from_setting(value: SettingValue<'_>) -> NanoDollars {
+        NanoDollars::parse(value.text).unwrap_or_default()
     }
 }
 

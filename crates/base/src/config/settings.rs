@@ -14,6 +14,7 @@ use super::value_format::ValueFormat::{
     OneOf, Patterns, PortRange, RepoFolder, SecretUrl, ShortName, SoundOrCommand, Text, TimeSpan, Word,
     WorktreeFile,
 };
+use crate::money::NanoDollars;
 
 const BOOLEAN: ValueFormat = OneOf(&["false", "true"]);
 
@@ -46,8 +47,8 @@ setting_table! {
         /// First wait before a run that the service refused is retried.
         backoff: Duration = "agent.backoff", Count("seconds"), default "30", user,
             "how long a run waits that the agent's service would not serve; twice as long each further time";
-        /// Cost limit of a run, in 1e-9 USD.
-        run_budget: Option<u64> = "agent.budget", Dollars, default "0", user,
+        /// Cost limit of a run.
+        run_budget: Option<NanoDollars> = "agent.budget", Dollars, default "0", user,
             "end a run that cost more than this; 0 for no limit";
         /// Instructions for commit messages, empty for none.
         commit_style: String = "agent.commit_style", Text, default "", repository,
@@ -265,8 +266,8 @@ setting_table! {
         /// Whether tasks land directly on the base instead of on a branch of the batch.
         auto_merge: bool = "swarm.auto_merge", BOOLEAN, default "false", user,
             "land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first";
-        /// Cost at which a batch is paused, in 1e-9 USD.
-        budget: Option<u64> = "swarm.budget", Dollars, default "0", user,
+        /// Cost at which a batch is paused.
+        budget: Option<NanoDollars> = "swarm.budget", Dollars, default "0", user,
             "pause a batch that has cost this; 0 for no limit";
         /// Number of failures, over all batches, after which a task is set aside.
         max_attempts: u32 = "swarm.max_attempts", Count("runs"), default "3", repository,

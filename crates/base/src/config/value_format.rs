@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::lane_location::is_lane_location;
+use crate::money::NanoDollars;
 
 /// Format that the value of a setting must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl ValueFormat {
                 !value.starts_with('-') && !value.contains(char::is_control)
             }
             ValueFormat::Text => !value.contains('\0'),
-            ValueFormat::Dollars => parse_nano_dollars(value).is_some(),
+            ValueFormat::Dollars => NanoDollars::parse(value).is_some(),
             ValueFormat::TimeSpan => parse_duration(value).is_some(),
             ValueFormat::EventNames => value.chars().all(|c| c.is_ascii_lowercase() || ".-:, ".contains(c)),
             ValueFormat::SoundOrCommand => !value.contains(char::is_control),
@@ -124,24 +125,6 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         None => (text, 60),
     };
     Some(Duration::from_secs(u64::from(number.parse::<u32>().ok()?) * unit))
-}
-
-/// Parses an amount of US dollars and returns it in 1e-9 USD: digits, optionally a point and up to nine more
-/// digits.
-pub fn parse_nano_dollars(text: &str) -> Option<u64> {
-    let (integer, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
-    if !digits(integer) || !digits(fraction) || fraction.len() > 9 {
-        return None;
-    }
-    let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
-    integer.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
-}
-
-/// Formats an amount in 1e-9 USD as dollars, without losing a digit.
-pub fn format_dollars(nanos: u64) -> String {
-    let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Number of ports that each lane gets. An assertion in `lane::worktree::ports` of `proq-lib`, which

@@ -26,8 +26,8 @@ pub enum ExitOutcome {
     Code(i32),
     /// Was killed by this signal.
     Signal(i32),
-    /// Was stopped at its time limit, after this many seconds.
-    TimedOut(u64),
+    /// Was stopped at this time limit.
+    TimedOut(#[serde(with = "crate::time_form::seconds")] Duration),
 }
 
 impl ExitOutcome {
@@ -55,7 +55,7 @@ impl std::fmt::Display for ExitOutcome {
         match self {
             ExitOutcome::Code(code) => write!(f, "exit code {code}"),
             ExitOutcome::Signal(signal) => write!(f, "signal {signal}"),
-            ExitOutcome::TimedOut(seconds) => write!(f, "timed out after {seconds} s"),
+            ExitOutcome::TimedOut(limit) => write!(f, "timed out after {} s", limit.as_secs()),
         }
     }
 }
@@ -101,7 +101,7 @@ impl LimitedProcess {
     pub fn poll(&mut self) -> Result<Option<ExitOutcome>, Error> {
         if self.started.elapsed() >= self.limit {
             self.stop(self.grace);
-            return Ok(Some(ExitOutcome::TimedOut(self.limit.as_secs())));
+            return Ok(Some(ExitOutcome::TimedOut(self.limit)));
         }
         // The process stays a zombie until its group is stopped, so that its id cannot be reused before.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -178,7 +178,10 @@ mod tests {
         let mut process = shell("exec sleep 0.3", Duration::from_mins(1));
         assert_eq!(runtime.block_on(process.wait_for_exit()).unwrap(), ExitOutcome::Code(0));
         let mut process = shell("sleep 600 & exec sleep 600", Duration::from_millis(30));
-        assert_eq!(runtime.block_on(process.wait_for_exit()).unwrap(), ExitOutcome::TimedOut(0));
+        assert_eq!(
+            runtime.block_on(process.wait_for_exit()).unwrap(),
+            ExitOutcome::TimedOut(Duration::from_millis(30))
+        );
         assert!(!crate::process::signals::is_group_alive(process.id()));
     }
 
@@ -194,7 +197,7 @@ mod tests {
     fn time_limit_stops_whole_group() {
         let process = shell("sleep 600 & exec sleep 600", Duration::from_millis(30));
         let group = process.id();
-        assert_eq!(poll_until_exit(process), ExitOutcome::TimedOut(0));
+        assert_eq!(poll_until_exit(process), ExitOutcome::TimedOut(Duration::from_millis(30)));
         assert!(!crate::process::signals::is_group_alive(group));
     }
 

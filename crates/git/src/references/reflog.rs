@@ -3,6 +3,9 @@
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::SystemTime;
+
+use proq_base::time_form::unix_seconds;
 
 use crate::{Error, Oid, Repo};
 
@@ -32,8 +35,8 @@ const NEW_COMMIT_MESSAGES: &[(&str, &str)] = &[
 pub struct ReflogEntry {
     /// Commit that the ref moved to.
     pub new_id: Oid,
-    /// Time of the move, in seconds since 1970.
-    pub time: i64,
+    /// Time of the move, in whole seconds.
+    pub time: SystemTime,
     /// Message that git recorded.
     message: String,
 }
@@ -147,7 +150,7 @@ fn parse_show_line(line: &[u8]) -> Option<ReflogEntry> {
     let (_, time) = selector.rsplit_once("@{")?;
     Some(ReflogEntry {
         new_id: Oid::from_hex(new_id.as_bytes())?,
-        time: time.parse().ok()?,
+        time: unix_seconds::to_time(time.parse().ok()?)?,
         message: message.to_owned(),
     })
 }
@@ -159,7 +162,7 @@ fn parse_file_line(line: &[u8]) -> Option<ReflogEntry> {
     let (new_id, time) = (fields.split(' ').nth(1)?, fields.trim_end().rsplit(' ').nth(1)?);
     Some(ReflogEntry {
         new_id: Oid::from_hex(new_id.as_bytes())?,
-        time: time.parse().ok()?,
+        time: unix_seconds::to_time(time.parse().ok()?)?,
         message: message.to_owned(),
     })
 }
@@ -216,7 +219,7 @@ mod tests {
         ] {
             assert!(!entry(message).creates_commit(), "{message}");
         }
-        assert_eq!(entry("commit: x").time, 1_700_000_000);
+        assert_eq!(unix_seconds::from_time(entry("commit: x").time), 1_700_000_000);
     }
 
     #[test]

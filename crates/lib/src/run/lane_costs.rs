@@ -1,5 +1,7 @@
 //! Costs of a lane: the sum over the records of its runs. Displaying them is left to the callers.
 
+use std::time::Duration;
+
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::records::draft::RunCosts;
@@ -21,7 +23,7 @@ pub(crate) fn total_costs<P>(project: &Project, lane: &LaneRecord<P>) -> Result<
         let end = run.ended.or_else(|| (attempt == lane.attempt && lane.state.is_claimed()).then(now));
         out = out.plus(RunCosts {
             runs: 1,
-            seconds: end.map_or(0, |end| end.duration_since(run.started).as_secs()),
+            duration: end.map_or(Duration::ZERO, |end| end.duration_since(run.started)),
             tokens: run.summary.tokens,
             cost: run.summary.cost,
         });

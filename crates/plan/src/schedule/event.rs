@@ -1,5 +1,6 @@
 //! Events of a batch. Each event is written to the batch's log before it takes effect.
 
+use proq_base::money::NanoDollars;
 use proq_base::run_class::RunClass;
 use serde::{Deserialize, Serialize};
 
@@ -133,14 +134,14 @@ pub enum ScheduleEvent {
     /// The total cost of the batch so far.
     #[serde(rename = "spent")]
     CostReported {
-        /// Cost in billionths of a US dollar.
-        total: u64,
+        /// Total cost.
+        total: NanoDollars,
     },
     /// The user changed the budget of the batch.
     BudgetSet {
-        /// Budget of the entire batch, in billionths of a US dollar; none for no limit.
+        /// Budget of the entire batch; none for no limit.
         #[serde(rename = "most")]
-        limit: Option<u64>,
+        limit: Option<NanoDollars>,
     },
     /// Another batch has claimed a task.
     #[serde(rename = "claimed")]

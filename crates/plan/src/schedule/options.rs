@@ -1,5 +1,6 @@
 //! Options with which a batch runs.
 
+use proq_base::money::NanoDollars;
 use serde::{Deserialize, Serialize};
 
 /// Unit in which the tasks of a batch land.
@@ -100,9 +101,9 @@ pub struct BatchOptions {
     /// Whether an agent is started to resolve a conflict. Otherwise the task cannot land.
     #[serde(rename = "resolve")]
     pub resolve_conflicts: bool,
-    /// Budget of the batch in billionths of a US dollar; none for no limit.
+    /// Budget of the batch; none for no limit.
     #[serde(rename = "budget")]
-    pub budget_nanos: Option<u64>,
+    pub budget_nanos: Option<NanoDollars>,
 }
 
 impl Default for BatchOptions {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proq_base::money::NanoDollars;
+
 use super::action::{Action, BatchOutcome, PauseReason, RunBase};
 use super::counters::{Counters, TaskMembership};
 use super::event::ScheduleEvent;
@@ -32,8 +34,8 @@ pub struct State {
     /// Maximum number of runs of this batch that the limit over all batches allows. None when there is no
     /// such limit.
     pub capacity: Option<usize>,
-    /// Cost of the batch so far, in billionths of a US dollar.
-    pub spent_nanos: u64,
+    /// Cost of the batch so far.
+    pub spent_nanos: NanoDollars,
     pub(crate) counters: Counters,
     /// Ranks of the tasks that are ready to run, by bundle.
     pub(crate) ready_by_bundle: BTreeMap<usize, BTreeSet<usize>>,
@@ -149,7 +151,7 @@ impl State {
             branch_updates: 0,
             status: BatchStatus::NotStarted,
             capacity: None,
-            spent_nanos: 0,
+            spent_nanos: NanoDollars::ZERO,
             counters: Counters {
                 stage_loads: vec![super::counters::StageLoad::default(); layout.stage_count],
                 unsettled_by_family: vec![0; family_count],

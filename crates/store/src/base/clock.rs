@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::{OnceLock, RwLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -119,9 +119,9 @@ impl Moment {
         Moment(self.0.checked_sub(span).unwrap_or(Timestamp::MIN))
     }
 
-    /// Returns the moment `seconds` after the Unix epoch. None if it cannot be represented.
-    pub fn from_unix_seconds(seconds: i64) -> Option<Moment> {
-        Timestamp::from_second(seconds).ok().map(Moment)
+    /// Converts a time of the system. None if it cannot be represented.
+    pub fn from_system_time(time: SystemTime) -> Option<Moment> {
+        Timestamp::try_from(time).ok().map(Moment)
     }
 
     /// Returns the moment `span` later, or the latest one that can be represented.
@@ -230,7 +230,7 @@ mod tests {
         }
         assert_eq!(now.next_clock_time((1, 0), Some((2, 31)), Some("UTC")), None);
         assert_eq!(now.next_clock_time((1, 0), None, Some("No/Where")), None);
-        assert_eq!(Moment::from_unix_seconds(0), Some(moment("1970-01-01T00:00:00Z")));
+        assert_eq!(Moment::from_system_time(SystemTime::UNIX_EPOCH), Some(moment("1970-01-01T00:00:00Z")));
         assert_eq!(now.saturating_add(Duration::from_secs(90)), moment("2026-12-31T14:31:30Z"));
     }
 

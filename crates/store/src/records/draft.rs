@@ -1,6 +1,8 @@
 //! Record of a plan draft, a plan that an agent wrote and that was not run yet: its goal, its state and its
 //! approval.
 
+use std::time::Duration;
+
 use proq_base::usage::{Cost, Tokens};
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +15,9 @@ use crate::base::record::Record;
 pub struct RunCosts {
     /// Number of agent runs.
     pub runs: u32,
-    /// Total duration in seconds.
-    pub seconds: u64,
+    /// Total duration.
+    #[serde(rename = "seconds", with = "proq_base::time_form::seconds")]
+    pub duration: Duration,
     /// Tokens used; none when no agent reported them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
@@ -36,7 +39,7 @@ impl RunCosts {
         };
         RunCosts {
             runs: self.runs.saturating_add(other.runs),
-            seconds: self.seconds.saturating_add(other.seconds),
+            duration: self.duration.saturating_add(other.duration),
             tokens: sum_tokens(self.tokens, other.tokens),
             cost,
         }

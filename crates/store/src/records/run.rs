@@ -1,5 +1,8 @@
 //! Record of a run.
 
+use std::time::Duration;
+
+use proq_base::money::NanoDollars;
 use proq_base::run_class::RunClass;
 use proq_base::usage::{Cost, SessionTotals, Tokens};
 use proq_git::Oid;
@@ -14,15 +17,23 @@ use crate::base::record::Record;
 /// Limits of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLimits {
-    /// Maximum duration in seconds.
+    /// Maximum duration.
+    #[serde(
+        default,
+        with = "proq_base::time_form::seconds::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub time: Option<Duration>,
+    /// Maximum time without progress.
+    #[serde(
+        default,
+        with = "proq_base::time_form::seconds::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub stall: Option<Duration>,
+    /// Maximum cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time: Option<u64>,
-    /// Maximum time without progress in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stall: Option<u64>,
-    /// Maximum cost in 1e-9 USD.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<u64>,
+    pub budget: Option<NanoDollars>,
 }
 
 /// Process that supervises a run.
@@ -217,10 +228,10 @@ pub struct RunRecord {
     /// Limits of the run.
     #[serde(default)]
     pub limits: RunLimits,
-    /// Part of the budget that earlier attempts have used, in 1e-9 USD.
+    /// Part of the budget that earlier attempts have used.
     #[serde(default, skip_serializing_if = "is_nought")]
     #[serde(rename = "spent_before")]
-    pub budget_spent_before: u64,
+    pub budget_spent_before: NanoDollars,
     /// Batch task that the run is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<RunTask>,
@@ -235,8 +246,8 @@ fn is_nought<N: Default + PartialEq>(n: &N) -> bool {
 }
 
 impl RunRecord {
-    /// Returns the budget that is left when the run starts, in 1e-9 USD.
-    pub fn budget_left(&self) -> Option<u64> {
+    /// Returns the budget that is left when the run starts.
+    pub fn budget_left(&self) -> Option<NanoDollars> {
         self.limits.budget.map(|budget| budget.saturating_sub(self.budget_spent_before))
     }
 
@@ -247,8 +258,8 @@ impl RunRecord {
         self.conversation.unwrap_or(self.attempt)
     }
 
-    /// Returns the cost of the run and its budget, in 1e-9 USD, if the budget is used up.
-    pub fn exceeded_budget(&self) -> Option<(u64, u64)> {
+    /// Returns the cost of the run and its budget, if the budget is used up.
+    pub fn exceeded_budget(&self) -> Option<(NanoDollars, NanoDollars)> {
         let (cost, budget) = (self.summary.cost?.nanos, self.budget_left()?);
         (cost >= budget).then_some((cost, budget))
     }

@@ -1,7 +1,9 @@
 //! Record of a task loop: how the steps of a task folder are executed, and their progress.
 
 use std::fmt;
+use std::time::Duration;
 
+use proq_base::money::NanoDollars;
 use proq_git::Oid;
 use serde::{Deserialize, Serialize};
 
@@ -187,12 +189,13 @@ pub struct TaskLoopRecord {
     /// Limits for all runs together.
     #[serde(default)]
     pub limits: RunLimits,
-    /// Duration in seconds of the lane's runs before the task loop, which do not count towards its limits.
+    /// Duration of the lane's runs before the task loop, which do not count towards its limits.
+    #[serde(default, with = "proq_base::time_form::seconds")]
+    #[serde(rename = "seconds_before")]
+    pub duration_before: Duration,
+    /// Cost of the lane's runs before the task loop, which do not count towards its limits.
     #[serde(default)]
-    pub seconds_before: u64,
-    /// Cost in 1e-9 USD of the lane's runs before the task loop, which do not count towards its limits.
-    #[serde(default)]
-    pub cost_before: u64,
+    pub cost_before: NanoDollars,
     /// Last review with a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_review: Option<LastReview>,

@@ -1,7 +1,9 @@
 //! Collector of a run's progress and events, which the parsers of all dialects write to.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use proq_base::money::NanoDollars;
 use proq_base::terminal_text;
 use proq_base::usage::{Cost, SessionTotals, Tokens};
 use serde_json::Value;
@@ -26,14 +28,13 @@ pub struct EventCollector {
     queue: Vec<StreamEvent>,
     earlier_totals: SessionTotals,
     prices: Prices,
-    /// Last reported counters of the session (tokens, and cost in billionths of a dollar), for agents whose
-    /// counters continue from run to run.
-    session_counters: (Option<Tokens>, Option<u64>),
-    /// Cost of this run that the agent reported last, in billionths of a dollar.
-    reported_cost: Option<u64>,
-    /// Estimated cost, by the models' prices, of the usage since the agent last reported a cost; in
-    /// billionths of a dollar.
-    estimated_since_report: u64,
+    /// Last reported counters of the session (tokens and cost), for agents whose counters continue from run
+    /// to run.
+    session_counters: (Option<Tokens>, Option<NanoDollars>),
+    /// Cost of this run that the agent reported last.
+    reported_cost: Option<NanoDollars>,
+    /// Estimated cost, by the models' prices, of the usage since the agent last reported a cost.
+    estimated_since_report: NanoDollars,
     /// Text that arrived in chunks and is not emitted yet, and whether it is reasoning.
     pending_chunk: Option<(String, bool)>,
     /// End of the run that the agent reported last; none while it has reported no end.
@@ -204,14 +205,14 @@ impl EventCollector {
         let model = model.or(self.progress.model.as_deref()).unwrap_or_default();
         if let Some(cost) = self.prices.estimate_cost(model, &added) {
             self.estimated_since_report = self.estimated_since_report.saturating_add(cost.nanos);
-            let nanos = self.reported_cost.unwrap_or(0).saturating_add(self.estimated_since_report);
+            let nanos = self.reported_cost.unwrap_or_default().saturating_add(self.estimated_since_report);
             self.update_cost(Cost { nanos, estimated: true });
         }
     }
 
-    /// Sets the cost of this run so far, as the agent reports it, in billionths of a dollar.
-    pub(crate) fn set_cost(&mut self, nanos: u64) {
-        (self.reported_cost, self.estimated_since_report) = (Some(nanos), 0);
+    /// Sets the cost of this run so far, as the agent reports it.
+    pub(crate) fn set_cost(&mut self, nanos: NanoDollars) {
+        (self.reported_cost, self.estimated_since_report) = (Some(nanos), NanoDollars::ZERO);
         self.update_cost(Cost { nanos, estimated: false });
     }
 
@@ -239,15 +240,15 @@ impl EventCollector {
         run_usage.unwrap_or(if counted_in_run.is_zero() { total } else { counted_in_run })
     }
 
-    /// Records `total`, the cost of all runs of the session in billionths of a dollar, and returns the share
-    /// of this run. `None` if the earlier totals are outdated.
-    pub(crate) fn record_session_cost(&mut self, total: u64) -> Option<u64> {
+    /// Records `total`, the cost of all runs of the session, and returns the share of this run. `None` if the
+    /// earlier totals are outdated.
+    pub(crate) fn record_session_cost(&mut self, total: NanoDollars) -> Option<NanoDollars> {
         self.session_counters.1 = Some(total);
         if self.earlier_totals.is_outdated && self.resumes_known_session() {
             return None;
         }
         let earlier_cost =
-            self.earlier_totals.cost_nanos.filter(|_| self.resumes_known_session()).unwrap_or(0);
+            self.earlier_totals.cost_nanos.filter(|_| self.resumes_known_session()).unwrap_or_default();
         Some(total.checked_sub(earlier_cost).unwrap_or(total))
     }
 
@@ -304,14 +305,14 @@ impl EventCollector {
         &mut self,
         attempt: Option<u64>,
         max_attempts: Option<u64>,
-        delay_ms: Option<u64>,
+        delay: Option<Duration>,
         reason: &str,
     ) {
         self.progress.retries += 1;
         self.push(StreamEvent::Retry {
             attempt,
             max_attempts,
-            delay_ms,
+            delay,
             reason: truncate(reason, MAX_MESSAGE_BYTES),
         });
     }
@@ -384,7 +385,7 @@ impl EventCollector {
             if self.resumes_known_session() { self.earlier_totals.clone() } else { SessionTotals::default() };
         let reported_total = self
             .reported_cost
-            .map(|run_cost| run_cost.saturating_add(earlier.cost_nanos.unwrap_or(0)))
+            .map(|run_cost| run_cost.saturating_add(earlier.cost_nanos.unwrap_or_default()))
             .or(earlier.cost_nanos);
         SessionTotals {
             session: self.progress.session.clone(),

@@ -1,5 +1,7 @@
 //! Events that the output of every agent is converted to, and the meaning of tokens and money in them.
 
+use std::time::Duration;
+
 use proq_base::usage::{Cost, Tokens};
 use serde::Serialize;
 use serde_json::Value;
@@ -100,9 +102,10 @@ pub enum StreamEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[serde(rename = "of")]
         max_attempts: Option<u64>,
-        /// Delay before the retry, in milliseconds.
+        /// Delay before the retry.
+        #[serde(rename = "delay_ms", with = "proq_base::time_form::millis::option")]
         #[serde(skip_serializing_if = "Option::is_none")]
-        delay_ms: Option<u64>,
+        delay: Option<Duration>,
         /// Reason for the failure.
         #[serde(rename = "why")]
         reason: String,
@@ -132,15 +135,4 @@ pub enum StreamEvent {
         /// Type that the line names, or a description of the line.
         kind: String,
     },
-}
-
-/// Converts dollars to billionths of a dollar. Below two million dollars, an amount with up to nine decimals
-/// is exact, because a double is precise enough there. A negative amount becomes zero.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "such a cast stops at the smallest and the largest number, as is wanted"
-)]
-pub(crate) fn dollars_to_nanos(dollars: f64) -> u64 {
-    (dollars * 1e9).round() as u64
 }

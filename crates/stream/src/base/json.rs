@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::fmt;
 
+use proq_base::money::NanoDollars;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
@@ -137,9 +138,9 @@ pub(crate) fn count_at(value: &Value, path: &str) -> Option<u64> {
     number.as_u64().or_else(|| number.as_f64().map(|n| n as u64))
 }
 
-/// Returns the amount of dollars at a path, converted to billionths of a dollar.
-pub(crate) fn nanos_at(value: &Value, path: &str) -> Option<u64> {
-    value.pointer(path).and_then(Value::as_f64).map(super::event::dollars_to_nanos)
+/// Returns the amount of dollars at a path.
+pub(crate) fn nanos_at(value: &Value, path: &str) -> Option<NanoDollars> {
+    value.pointer(path).and_then(Value::as_f64).map(NanoDollars::from_dollars)
 }
 
 /// Returns the boolean at a path.

@@ -1,16 +1,17 @@
 //! Parsing of the time at which a rate limit resets from an agent's message. Durations are not converted to
 //! times, since this module has no clock.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use proq_base::time_form::unix_seconds;
 use serde::Serialize;
 
 /// Time at which a rate limit resets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitReset {
-    /// At this time, in seconds since 1970.
-    At(i64),
+    /// At this time.
+    At(#[serde(with = "unix_seconds")] SystemTime),
     /// After this duration, counted from the message.
     After(Duration),
     /// At this time of day.
@@ -78,7 +79,8 @@ pub(crate) fn parse_limit_reset(text: &str) -> Option<LimitReset> {
 pub(crate) fn reset_from_epoch(number: u64) -> Option<LimitReset> {
     let seconds = if number > 100_000_000_000 { number / 1000 } else { number };
     let seconds = i64::try_from(seconds).ok()?;
-    (1_500_000_000..10_000_000_000).contains(&seconds).then_some(LimitReset::At(seconds))
+    let is_plausible = (1_500_000_000..10_000_000_000).contains(&seconds);
+    unix_seconds::to_time(seconds).filter(|_| is_plausible).map(LimitReset::At)
 }
 
 fn parse_epoch(text: &str) -> Option<LimitReset> {

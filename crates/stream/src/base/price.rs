@@ -3,19 +3,18 @@
 
 use std::str::FromStr;
 
+use proq_base::money::NanoDollars;
 use proq_base::usage::{Cost, Tokens};
 use serde::Deserialize;
 
-use super::event::dollars_to_nanos;
-
-/// Prices of one model, in billionths of a US dollar per million tokens.
+/// Prices of one model per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Dollars")]
 pub struct Price {
-    input: u64,
-    cached_input: u64,
-    cache_write: u64,
-    output: u64,
+    input: NanoDollars,
+    cached_input: NanoDollars,
+    cache_write: NanoDollars,
+    output: NanoDollars,
 }
 
 /// Prices of one model as configured: US dollars per million tokens.
@@ -32,18 +31,18 @@ impl TryFrom<Dollars> for Price {
     type Error = String;
 
     fn try_from(entry: Dollars) -> Result<Price, String> {
-        let to_nanos = |name: &str, dollars: f64| {
+        let to_price = |name: &str, dollars: f64| {
             if dollars.is_finite() && (0.0..=1e6).contains(&dollars) {
-                Ok(dollars_to_nanos(dollars))
+                Ok(NanoDollars::from_dollars(dollars))
             } else {
                 Err(format!("{name} is no price: US dollars a million tokens are wanted, as in 1.25"))
             }
         };
         Ok(Price {
-            input: to_nanos("input", entry.input)?,
-            cached_input: to_nanos("cached", entry.cached.unwrap_or(entry.input))?,
-            cache_write: to_nanos("cache_write", entry.cache_write.unwrap_or(entry.input))?,
-            output: to_nanos("output", entry.output)?,
+            input: to_price("input", entry.input)?,
+            cached_input: to_price("cached", entry.cached.unwrap_or(entry.input))?,
+            cache_write: to_price("cache_write", entry.cache_write.unwrap_or(entry.input))?,
+            output: to_price("output", entry.output)?,
         })
     }
 }
@@ -73,7 +72,7 @@ impl FromStr for Price {
 
 impl Price {
     /// Returns the cost of these tokens, rounded to the nearest billionth of a dollar.
-    pub fn cost_nanos(&self, tokens: &Tokens) -> u64 {
+    pub fn cost_nanos(&self, tokens: &Tokens) -> NanoDollars {
         let sum: u128 = [
             (tokens.input, self.input),
             (tokens.cached_input, self.cached_input),
@@ -81,9 +80,9 @@ impl Price {
             (tokens.output, self.output),
         ]
         .into_iter()
-        .map(|(count, price)| u128::from(count) * u128::from(price))
+        .map(|(count, price)| u128::from(count) * u128::from(price.0))
         .sum();
-        u64::try_from((sum + 500_000) / 1_000_000).unwrap_or(u64::MAX)
+        NanoDollars(u64::try_from((sum + 500_000) / 1_000_000).unwrap_or(u64::MAX))
     }
 }
 

@@ -171,7 +171,7 @@ fn parse_usage(figures: &str, collector: &mut EventCollector) {
     ));
     let session_cost = cost.split(", ").find_map(|part| part.trim_end_matches('.').strip_suffix(" session"));
     if let Some(dollars) = session_cost.and_then(|d| d.trim_start_matches('$').parse().ok()) {
-        collector.set_cost(crate::base::event::dollars_to_nanos(dollars));
+        collector.set_cost(proq_base::money::NanoDollars::from_dollars(dollars));
     }
 }
 

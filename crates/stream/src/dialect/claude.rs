@@ -1,6 +1,9 @@
 //! Parser for the stream of Claude Code, and of agents with the same format: Amp, and Cursor with its own
 //! tool lines.
 
+use std::time::Duration;
+
+use proq_base::money::NanoDollars;
 use proq_base::usage::Tokens;
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,7 +34,7 @@ pub(crate) struct ClaudeParser {
 #[derive(Default)]
 struct ReportedTotals {
     tokens: Tokens,
-    cost: u64,
+    cost: NanoDollars,
 }
 
 impl Parser for ClaudeParser {
@@ -86,7 +89,7 @@ pub(crate) fn parse_system_line(line: &Value, collector: &mut EventCollector) {
             collector.add_retry(
                 count_at(line, "/attempt"),
                 count_at(line, "/max_retries"),
-                count_at(line, "/retry_delay_ms"),
+                count_at(line, "/retry_delay_ms").map(Duration::from_millis),
                 &format!("{reason}{status}"),
             );
         }
@@ -144,11 +147,10 @@ fn usage_at(value: &Value, path: &str) -> Option<Tokens> {
     })
 }
 
-/// Sums the tokens and the cost (in billionths of a dollar) of all models in the object at `path`. `None` if
-/// that object is missing.
-fn sum_model_usage(value: &Value, path: &str) -> Option<(Tokens, u64)> {
+/// Sums the tokens and the cost of all models in the object at `path`. `None` if that object is missing.
+fn sum_model_usage(value: &Value, path: &str) -> Option<(Tokens, NanoDollars)> {
     let models = value.pointer(path)?.as_object()?;
-    Some(models.values().fold((Tokens::default(), 0), |(tokens, cost), model| {
+    Some(models.values().fold((Tokens::default(), NanoDollars::ZERO), |(tokens, cost), model| {
         let get = |path| count_at(model, path).unwrap_or(0);
         let model_tokens = Tokens {
             input: get("/inputTokens"),
@@ -157,7 +159,7 @@ fn sum_model_usage(value: &Value, path: &str) -> Option<(Tokens, u64)> {
             output: get("/outputTokens"),
             reasoning: get("/thinkingTokens"),
         };
-        (tokens.plus(model_tokens), u64::saturating_add(cost, nanos_at(model, "/costUSD").unwrap_or(0)))
+        (tokens.plus(model_tokens), cost.saturating_add(nanos_at(model, "/costUSD").unwrap_or_default()))
     }))
 }
 

@@ -1,5 +1,7 @@
 //! Parser for the stream of Gemini CLI, `gemini -o stream-json`, and for its exit codes.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::base::collector::EventCollector;
@@ -41,8 +43,8 @@ impl Parser for GeminiParser {
     }
 
     fn parse_stderr_line(&mut self, line: &str, collector: &mut EventCollector) {
-        if let Some((attempt, delay_ms, reason)) = parse_retry_line(line) {
-            collector.add_retry(Some(attempt), None, delay_ms, reason);
+        if let Some((attempt, delay, reason)) = parse_retry_line(line) {
+            collector.add_retry(Some(attempt), None, delay, reason);
         }
     }
 
@@ -63,19 +65,20 @@ impl Parser for GeminiParser {
     }
 }
 
-/// Parses a retry notice into the number of the failed attempt, the delay in milliseconds, and the reason.
+/// Parses a retry notice into the number of the failed attempt, the delay, and the reason.
 /// The forms are `Attempt 1 failed with status 429. Retrying with backoff...` and `Attempt 4 failed: REASON
 /// Retrying after 32691ms...`.
-fn parse_retry_line(line: &str) -> Option<(u64, Option<u64>, &str)> {
+fn parse_retry_line(line: &str) -> Option<(u64, Option<Duration>, &str)> {
     let (attempt, details) = line.trim().strip_prefix("Attempt ")?.split_once(" failed")?;
     let (reason, schedule) = details.split_once(" Retrying ")?;
-    let delay_ms = schedule
+    let delay = schedule
         .strip_prefix("after ")
         .and_then(|text| text.split_once("ms"))
-        .and_then(|(ms, _)| ms.parse().ok());
+        .and_then(|(ms, _)| ms.parse().ok())
+        .map(Duration::from_millis);
     let reason =
         reason.trim_start_matches([':', ' ']).trim_start_matches("with ").trim_end_matches(['.', ' ']);
-    Some((attempt.parse().ok()?, delay_ms, reason))
+    Some((attempt.parse().ok()?, delay, reason))
 }
 
 /// Returns the failure that an exit code means: some codes are Gemini's own, others are the last eight bits

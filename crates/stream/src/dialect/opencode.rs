@@ -1,5 +1,6 @@
 //! Parser for the stream of opencode, `opencode run --format json`.
 
+use proq_base::money::NanoDollars;
 use proq_base::usage::Tokens;
 use serde_json::Value;
 
@@ -26,7 +27,7 @@ pub(crate) struct OpenCodeParser {
     empty_steps: u32,
     /// Whether the stream had an error event: opencode exits with 1 after one, even where it recovered.
     had_error: bool,
-    cost: u64,
+    cost: NanoDollars,
 }
 
 impl Parser for OpenCodeParser {
@@ -98,9 +99,9 @@ impl OpenCodeParser {
         self.last_step_reason = Some(crate::base::json::truncate(reason, 64));
         collector.add_turn();
         collector.add_usage(step_usage);
-        self.cost = self.cost.saturating_add(nanos_at(part, "/cost").unwrap_or(0));
+        self.cost = self.cost.saturating_add(nanos_at(part, "/cost").unwrap_or_default());
         // A zero cost for used tokens means that opencode knows no price, not that they are free.
-        if self.cost > 0 {
+        if !self.cost.is_zero() {
             collector.set_cost(self.cost);
         }
         match reason {

@@ -1,5 +1,8 @@
 //! Parser for the stream of Pi, `pi --mode json`, of versions 0.73 and 0.87.
 
+use std::time::Duration;
+
+use proq_base::money::NanoDollars;
 use proq_base::usage::Tokens;
 use serde_json::Value;
 
@@ -19,7 +22,7 @@ use crate::base::run_end::RunEnd;
 pub(crate) struct PiParser {
     stop_reason: Option<String>,
     error_message: String,
-    cost: u64,
+    cost: NanoDollars,
     /// Whether the last message reports usage, and all its counters are zero.
     has_zero_usage: bool,
     /// Whether the last message has no content blocks.
@@ -49,7 +52,7 @@ impl Parser for PiParser {
             "auto_retry_start" => collector.add_retry(
                 count_at(line, "/attempt"),
                 count_at(line, "/maxAttempts"),
-                count_at(line, "/delayMs"),
+                count_at(line, "/delayMs").map(Duration::from_millis),
                 text_at(line, "/errorMessage").unwrap_or("the request failed"),
             ),
             "agent_end" if flag_at(line, "/willRetry") != Some(true) => self.emit_end(collector),
@@ -98,9 +101,9 @@ impl PiParser {
         self.has_zero_usage = message.get("usage").is_some() && message_usage.is_zero();
         self.has_no_content = list_at(message, "/content").is_empty();
         collector.add_usage(message_usage);
-        self.cost = self.cost.saturating_add(nanos_at(message, "/usage/cost/total").unwrap_or(0));
+        self.cost = self.cost.saturating_add(nanos_at(message, "/usage/cost/total").unwrap_or_default());
         // A zero cost for used tokens means that Pi knows no price, not that they are free.
-        if self.cost > 0 {
+        if !self.cost.is_zero() {
             collector.set_cost(self.cost);
         }
         if !message_usage.is_zero() {

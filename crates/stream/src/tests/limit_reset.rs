@@ -2,10 +2,16 @@
 
 use std::time::Duration;
 
+use proq_base::time_form::unix_seconds;
+
 use crate::base::limit_reset::{LimitReset, TimeOfDay, parse_limit_reset, reset_from_epoch};
 
 fn reset_at_clock(hour: i8, minute: i8, date: Option<(i8, i8)>, zone: Option<&str>) -> Option<LimitReset> {
     Some(LimitReset::TimeOfDay(TimeOfDay { hour, minute, date, zone: zone.map(str::to_owned) }))
+}
+
+fn reset_at(seconds: i64) -> Option<LimitReset> {
+    Some(LimitReset::At(unix_seconds::to_time(seconds).unwrap()))
 }
 
 fn reset_after(seconds: f64) -> Option<LimitReset> {
@@ -15,8 +21,8 @@ fn reset_after(seconds: f64) -> Option<LimitReset> {
 #[test]
 fn parses_limit_reset_from_agent_messages() {
     for (message, wanted) in [
-        ("Claude AI usage limit reached|1795221600", Some(LimitReset::At(1_795_221_600))),
-        ("Claude AI usage limit reached|1795221600000 more", Some(LimitReset::At(1_795_221_600))),
+        ("Claude AI usage limit reached|1795221600", reset_at(1_795_221_600)),
+        ("Claude AI usage limit reached|1795221600000 more", reset_at(1_795_221_600)),
         ("You've hit your session limit · resets 3pm", reset_at_clock(15, 0, None, None)),
         (
             "You've hit your session limit · resets 12:30am (Europe/Berlin)",
@@ -66,6 +72,6 @@ fn ignores_messages_without_reset_time() {
     }
     assert_eq!(
         (reset_from_epoch(0), reset_from_epoch(12), reset_from_epoch(1_795_221_600)),
-        (None, None, Some(LimitReset::At(1_795_221_600)))
+        (None, None, reset_at(1_795_221_600))
     );
 }

@@ -1,5 +1,7 @@
 //! Tests of streams that were not recorded, mostly of agents other than Claude, Codex and opencode.
 
+use std::time::Duration;
+
 use proq_base::usage::{SessionTotals, Tokens};
 use serde_json::json;
 
@@ -132,11 +134,8 @@ fn classifies_pi_by_stop_reason() {
     let retry =
         r#"{"type":"auto_retry_start","attempt":1,"maxAttempts":3,"delayMs":2000,"errorMessage":"429"}"#;
     let (events, _) = parse_lines(Dialect::Pi, &[retry, r#"{"type":"message_update","usage":{}}"#], exit(0));
-    let (attempt, of, delay_ms) = (Some(1), Some(3), Some(2000));
-    assert_eq!(
-        events,
-        [StreamEvent::Retry { attempt, max_attempts: of, delay_ms, reason: "429".to_owned() }]
-    );
+    let (attempt, of, delay) = (Some(1), Some(3), Some(Duration::from_secs(2)));
+    assert_eq!(events, [StreamEvent::Retry { attempt, max_attempts: of, delay, reason: "429".to_owned() }]);
 }
 
 #[test]
@@ -155,7 +154,7 @@ fn parses_aider_usage_and_cost_text() {
     );
     let tokens = Tokens { input: 7000, cached_input: 2500, cache_write: 3500, output: 1250, reasoning: 0 };
     assert_eq!((summary.class, summary.tokens), (ExitClass::Done, tokens));
-    assert_eq!(summary.cost.unwrap().nanos, 32_200_000);
+    assert_eq!(summary.cost.unwrap().nanos.0, 32_200_000);
     assert_eq!((summary.answer.as_deref(), summary.model.as_deref()), (Some("second"), Some("openai/gpt-5")));
     // An error after an answer ends the run. An error before an answer does not.
     let (error, tokens) = ("litellm.RateLimitError: too fast", "Tokens: 5 sent, 5 received.");
@@ -247,13 +246,19 @@ fn reads_gemini_retries_from_stderr() {
     for chunk in stderr.as_bytes().chunks(7) {
         reader.feed_stderr(chunk, &mut events);
     }
-    let retry = |attempt, delay_ms, why: &str| StreamEvent::Retry {
+    let retry = |attempt, delay, why: &str| StreamEvent::Retry {
         attempt: Some(attempt),
         max_attempts: None,
-        delay_ms,
+        delay,
         reason: why.to_owned(),
     };
-    assert_eq!(events, [retry(1, None, "status 429"), retry(4, Some(32691), "Rate limit reached\u{2026}")]);
+    assert_eq!(
+        events,
+        [
+            retry(1, None, "status 429"),
+            retry(4, Some(Duration::from_millis(32691)), "Rate limit reached\u{2026}")
+        ]
+    );
     assert_eq!(reader.progress().retries, 2);
 }
 

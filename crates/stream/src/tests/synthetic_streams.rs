@@ -1,6 +1,8 @@
 //! Tests of streams that were not recorded: written in the words of the formats, or recorded streams with a
 //! change.
 
+use std::time::Duration;
+
 use proq_base::usage::{SessionTotals, Tokens};
 
 use super::{exit, parse_lines, parse_stream, recorded_stream, replay, signal};
@@ -53,7 +55,7 @@ fn subtracts_earlier_session_totals_of_claude() {
         .replace("_since_last_result", "_elsewhere");
     let before = replay("claude", "ok").1.session_totals;
     let (_, summary) = parse_stream(Dialect::Claude, &before, text.as_bytes(), exit(0));
-    assert_eq!((summary.tokens.input, summary.cost.unwrap().nanos), (2100, 10_480_000));
+    assert_eq!((summary.tokens.input, summary.cost.unwrap().nanos.0), (2100, 10_480_000));
     // Without the earlier totals, `modelUsage` would count the entire session. The usage since the last
     // result is still exact.
     let (_, known) = parse_stream(
@@ -62,7 +64,7 @@ fn subtracts_earlier_session_totals_of_claude() {
         &recorded_stream("claude", "resume"),
         exit(0),
     );
-    assert_eq!((known.tokens.input, known.cost.unwrap().nanos), (2100, 10_480_000));
+    assert_eq!((known.tokens.input, known.cost.unwrap().nanos.0), (2100, 10_480_000));
 }
 
 #[test]
@@ -121,7 +123,7 @@ fn two_turns_in_one_process_are_added_up() {
     reader.feed(b"\n", &mut events);
     assert!(!reader.is_finished());
     let (_, summary) = parse_stream(Dialect::Claude, &SessionTotals::default(), all.as_bytes(), exit(0));
-    assert_eq!((summary.tokens.input, summary.cost.unwrap().nanos), (4200, 20_960_000));
+    assert_eq!((summary.tokens.input, summary.cost.unwrap().nanos.0), (4200, 20_960_000));
 }
 
 #[test]
@@ -138,7 +140,7 @@ fn reads_claude_permission_requests_and_retries() {
     let retry = StreamEvent::Retry {
         attempt: Some(2),
         max_attempts: Some(10),
-        delay_ms: Some(1000),
+        delay: Some(Duration::from_secs(1)),
         reason: "overloaded (529)".to_owned(),
     };
     assert_eq!(

@@ -313,10 +313,7 @@ fn header_lines(project: &Project, draft: &Draft) -> Vec<String> {
     let model = record.model.as_ref().map(|model| format!(" ({model})")).unwrap_or_default();
     let mut out = vec![format!("draft {}, by {}{model}, {state}", record.name, record.agent)];
     let costs = record.past_costs.plus(record.costs);
-    let mut spent = vec![
-        ui::pluralize(costs.runs as usize, "run"),
-        ui::short_duration(std::time::Duration::from_secs(costs.seconds)),
-    ];
+    let mut spent = vec![ui::pluralize(costs.runs as usize, "run"), ui::short_duration(costs.duration)];
     spent.extend(costs.tokens.map(usage::tokens_text));
     spent.extend(costs.cost.map(usage::cost_text));
     out.push(format!("planning took {}", spent.join(", ")));

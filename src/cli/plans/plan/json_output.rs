@@ -1,5 +1,7 @@
 //! JSON output of `git proq plan --json`.
 
+use std::time::Duration;
+
 use proq_plan::plan::{PhaseOrder, Progress, Size};
 use serde::Serialize;
 
@@ -37,9 +39,10 @@ pub(crate) struct PlanOutput {
 struct TimeEstimate {
     /// Length of the plan as a number of small tasks, done one after the other.
     weight: usize,
-    /// Length in seconds at the pace of earlier runs; none after too few runs.
+    /// Length at the pace of earlier runs; none after too few runs.
+    #[serde(rename = "seconds", with = "proq_base::time_form::seconds::option")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    seconds: Option<u64>,
+    duration: Option<Duration>,
     /// Number of runs that the pace is computed from.
     from_runs: usize,
 }
@@ -194,7 +197,7 @@ fn time_estimate(view: &PlanView<'_>) -> TimeEstimate {
     let weight = view.simulation.as_ref().map_or(0, |simulated| simulated.makespan);
     TimeEstimate {
         weight,
-        seconds: view.pace.map(|pace| pace.small_tasks_duration(weight).as_secs()),
+        duration: view.pace.map(|pace| pace.small_tasks_duration(weight)),
         from_runs: view.pace.map_or(0, |pace| pace.sample_count),
     }
 }

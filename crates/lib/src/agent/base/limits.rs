@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use proq_base::money::NanoDollars;
+
 /// Limits of a run. None means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -10,8 +12,8 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Maximum time without progress.
     pub stall: Option<Duration>,
-    /// Maximum cost, in 1e-9 USD.
-    pub budget: Option<u64>,
+    /// Maximum cost.
+    pub budget: Option<NanoDollars>,
     /// Maximum time between the agent's final message and its exit.
     pub linger: Duration,
 }
@@ -72,12 +74,12 @@ impl RunClock {
     }
 
     /// Returns whether `cost` exceeds the budget. An unknown cost does not.
-    pub(crate) fn exceeds_budget(&self, cost: Option<u64>) -> bool {
+    pub(crate) fn exceeds_budget(&self, cost: Option<NanoDollars>) -> bool {
         self.limits.budget.zip(cost).is_some_and(|(budget, cost)| cost > budget)
     }
 
     /// Returns whether nothing is left of the budget. An unknown cost counts as less than the budget.
-    pub(crate) fn is_budget_used_up(&self, cost: Option<u64>) -> bool {
+    pub(crate) fn is_budget_used_up(&self, cost: Option<NanoDollars>) -> bool {
         self.limits.budget.zip(cost).is_some_and(|(budget, cost)| cost >= budget)
     }
 
@@ -141,11 +143,11 @@ mod tests {
 
     #[test]
     fn exceeds_budget_only_with_known_cost() {
-        let (clock, _) = new_clock(Limits { budget: Some(1_000), ..Limits::default() });
+        let (clock, _) = new_clock(Limits { budget: Some(NanoDollars(1_000)), ..Limits::default() });
         assert!(
             !clock.exceeds_budget(None)
-                && !clock.exceeds_budget(Some(1_000))
-                && clock.exceeds_budget(Some(1_001))
+                && !clock.exceeds_budget(Some(NanoDollars(1_000)))
+                && clock.exceeds_budget(Some(NanoDollars(1_001)))
         );
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proq_base::config::settings::Settings;
-use proq_base::config::value_format::format_dollars;
 use proq_base::explain::shell_quote;
+use proq_base::money::NanoDollars;
 use proq_base::process::find_executable;
 use proq_store::records::batched::RunTask;
 use proq_store::records::lane::LanePurpose;
@@ -77,8 +77,8 @@ pub struct AgentCommand {
     pub conversation: Option<u32>,
     /// Ids of the lane's inbox messages that are part of the prompt.
     pub message_ids: Vec<String>,
-    /// Part of the budget that earlier tries used, in 1e-9 USD.
-    pub budget_spent_before: u64,
+    /// Part of the budget that earlier tries used.
+    pub budget_spent_before: NanoDollars,
     /// Batch task that the run works at.
     pub batch: Option<RunTask>,
     /// Step of a task folder that the run executes.
@@ -147,7 +147,7 @@ impl AgentCommand {
             max_turns: max_turns.filter(|_| profile.has_option("max_turns")),
             conversation: None,
             message_ids: Vec::new(),
-            budget_spent_before: 0,
+            budget_spent_before: NanoDollars::ZERO,
             batch: None,
             step_run: None,
             checks: Vec::new(),
@@ -187,7 +187,7 @@ impl AgentCommand {
             max_turns: None,
             conversation: None,
             message_ids: Vec::new(),
-            budget_spent_before: 0,
+            budget_spent_before: NanoDollars::ZERO,
             batch: None,
             step_run: None,
             checks: Vec::new(),
@@ -207,9 +207,8 @@ impl AgentCommand {
         AgentCommand { message_ids, ..self }
     }
 
-    /// Returns the command as a further try, with the part of the budget that earlier tries used, in 1e-9
-    /// USD.
-    pub(crate) fn with_budget_spent(self, budget_spent_before: u64) -> AgentCommand {
+    /// Returns the command as a further try, with the part of the budget that earlier tries used.
+    pub(crate) fn with_budget_spent(self, budget_spent_before: NanoDollars) -> AgentCommand {
         AgentCommand { budget_spent_before, ..self }
     }
 
@@ -315,7 +314,7 @@ impl AgentCommand {
         values.set_optional("model", self.model.as_ref());
         values.set_optional("max_turns", self.max_turns.map(|n| n.to_string()));
         let budget_left = self.limits.budget.map(|budget| budget.saturating_sub(self.budget_spent_before));
-        values.set_optional("budget", budget_left.map(format_dollars));
+        values.set_optional("budget", budget_left.map(|budget| budget.to_string()));
         values.set_optional("session", self.resume.as_ref());
         values.set_list(
             "check",
@@ -378,13 +377,12 @@ fn effective_limits(
     RunOptions { limits: requested, in_window, .. }: &RunOptions,
 ) -> RunLimits {
     let settings = &project.settings;
-    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
-    let nonzero = |limit: Option<u64>| limit.filter(|n| *n > 0);
+    let nonzero = |limit: Option<Duration>| limit.filter(|time| !time.is_zero());
     RunLimits {
-        time: nonzero(requested.time.or(seconds(settings.max_time))),
+        time: nonzero(requested.time.or(settings.max_time)),
         // The output in a window is for the user; git-proq does not read it.
-        stall: nonzero(requested.stall.or(seconds(settings.stall_limit))).filter(|_| !in_window),
-        budget: nonzero(requested.budget.or(settings.run_budget)).filter(|_| !in_window),
+        stall: nonzero(requested.stall.or(settings.stall_limit)).filter(|_| !in_window),
+        budget: requested.budget.or(settings.run_budget).filter(|cost| !cost.is_zero() && !in_window),
     }
 }
 

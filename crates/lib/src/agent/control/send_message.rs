@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use proq_base::config::value_format::format_dollars;
 use proq_store as store;
 use proq_store::base::clock::now;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -106,7 +105,6 @@ pub fn find_recipient(project: &Project, lane: &AnyLane, text: Option<&str>) -> 
         profile.check_prompt(text)?;
     }
     let warning = run.exceeded_budget().zip(run.limits.budget).map(|((cost, allowed), again)| {
-        let [cost, allowed, again] = [cost, allowed, again].map(format_dollars);
         format!("its last run has cost ${cost} of ${allowed}; another may cost ${again} again")
     });
     Ok(Recipient {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use proq_base::explain::shell_quote;
+use proq_base::time_form::unix_seconds;
 use proq_git::Oid;
 use proq_git::references::reflog::ReflogEntry;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -257,7 +258,7 @@ fn user_worktrees(project: &Project, worktrees: &WorktreeList) -> Vec<PathBuf> {
 
 /// Returns a move of HEAD in a worktree as an entry of [`HEAD_MOVES_LIST`].
 fn head_move_line(dir: &Path, step: &ReflogEntry) -> String {
-    format!("{} {} {}", step.new_id, step.time, dir.display())
+    format!("{} {} {}", step.new_id, unix_seconds::from_time(step.time), dir.display())
 }
 
 fn emit_ref_loss(

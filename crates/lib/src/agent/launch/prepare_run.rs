@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use proq_base::money::NanoDollars;
 use proq_store::base::record::Record;
 use proq_store::records::lane::{AnyLane, LanePurpose};
 use proq_store::records::lane_state::LaneState;
@@ -91,12 +92,12 @@ pub(crate) fn build_message_command(
 }
 
 /// Prepares a retry of `run` with the same prompt. The supervisor in this process starts it. The earlier
-/// tries have cost `spent`, in 1e-9 USD.
+/// tries have cost `spent`.
 pub(crate) fn prepare_retry(
     project: &Project,
     lane: &AnyLane,
     run: &RunRecord,
-    spent: u64,
+    spent: NanoDollars,
     program_path: &Path,
 ) -> Result<RunSpec, Error> {
     let prompt_file = match run.has_prompt_override {
@@ -119,12 +120,12 @@ pub(crate) fn prepare_retry(
 }
 
 /// Prepares a run in a new conversation, with the prompt of `first` and a description of the progress since
-/// then. The earlier runs have cost `spent`, in 1e-9 USD.
+/// then. The earlier runs have cost `spent`.
 pub(crate) fn prepare_fresh_run(
     project: &Project,
     lane: &AnyLane,
     first: &RunRecord,
-    spent: u64,
+    spent: NanoDollars,
     program_path: &Path,
 ) -> Result<RunSpec, Error> {
     let text = fresh_conversation::compose_prompt(project, lane, first, fresh_conversation::TOO_LONG_REASON)?;

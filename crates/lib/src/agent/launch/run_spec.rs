@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
+use proq_base::money::NanoDollars;
 use proq_base::usage::{Cost, SessionTotals};
 use proq_git::status::status_query;
 use proq_store::base::record::Record;
@@ -86,7 +86,6 @@ impl RunSpec {
         let accepts_messages =
             profile.as_ref().is_ok_and(crate::agent::profiles::profile::Profile::can_resume);
         let command_prefixes = profile.map(|profile| profile.command_prefixes).unwrap_or_default();
-        let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
         Ok(RunSpec {
             attempt,
             argv,
@@ -95,8 +94,8 @@ impl RunSpec {
             stdin: run.prompt_on_stdin.then_some(prompt_file),
             dialect,
             limits: Limits {
-                time: seconds(run.limits.time),
-                stall: seconds(run.limits.stall),
+                time: run.limits.time,
+                stall: run.limits.stall,
                 budget: run.budget_left(),
                 linger: project.settings.linger,
             },
@@ -189,7 +188,7 @@ pub(crate) fn final_summary(
     }
 }
 
-/// Returns the cost of a run so far, in 1e-9 USD.
-pub(crate) fn cost_so_far(progress: &Progress) -> Option<u64> {
+/// Returns the cost of a run so far.
+pub(crate) fn cost_so_far(progress: &Progress) -> Option<NanoDollars> {
     progress.cost.map(|cost: Cost| cost.nanos)
 }

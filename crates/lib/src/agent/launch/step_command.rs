@@ -1,7 +1,9 @@
 //! Agent command, prompt and limits of each run of a task folder.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
+use proq_base::money::NanoDollars;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::RunLimits;
 use proq_store::records::step_run::{StepPhase, StepRun};
@@ -92,18 +94,20 @@ impl ActiveTask<'_> {
     fn remaining_limits(&self, project: &Project, lane: &AnyLane) -> Result<RunLimits, Error> {
         let record = self.record();
         let spent = lane_costs::total_costs(project, lane)?;
-        let cost = spent.cost.map_or(0, |cost| cost.nanos);
-        let time = unused_limit(record.limits.time, spent.seconds.saturating_sub(record.seconds_before));
-        let budget = unused_limit(record.limits.budget, cost.saturating_sub(record.cost_before));
+        let cost = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
+        let duration = spent.duration.saturating_sub(record.duration_before);
+        let time = record.limits.time.map(|limit| limit.saturating_sub(duration));
+        let cost = cost.saturating_sub(record.cost_before);
+        let budget = record.limits.budget.map(|limit| limit.saturating_sub(cost));
         let loop_finished =
             |reason: &str| Err(Error::TaskLoopStopped { lane: lane.name.clone(), reason: reason.to_owned() });
         match (time, budget) {
-            (Some(0), _) => loop_finished("it took longer than it may"),
-            (_, Some(0)) => loop_finished("it cost more than it may"),
+            (Some(Duration::ZERO), _) => loop_finished("it took longer than it may"),
+            (_, Some(NanoDollars::ZERO)) => loop_finished("it cost more than it may"),
             _ => Ok(RunLimits {
-                time: time.or(Some(0)),
-                budget: budget.or(Some(0)),
-                stall: record.limits.stall.or(Some(0)),
+                time: time.or(Some(Duration::ZERO)),
+                budget: budget.or(Some(NanoDollars::ZERO)),
+                stall: record.limits.stall.or(Some(Duration::ZERO)),
             }),
         }
     }
@@ -135,9 +139,4 @@ fn worker_options(record: &TaskLoopRecord) -> RunOptions {
         agent_command: record.agent_command.iter().map(OsString::from).collect(),
         ..RunOptions::default()
     }
-}
-
-/// Returns the unused part of a limit.
-fn unused_limit(limit: Option<u64>, used: u64) -> Option<u64> {
-    limit.map(|limit| limit.saturating_sub(used))
 }

@@ -124,8 +124,8 @@ fn new_loop_record(
         boxes_ticked: 0,
         boxes_total: 0,
         limits: command.limits,
-        seconds_before: spent.seconds,
-        cost_before: spent.cost.map_or(0, |cost| cost.nanos),
+        duration_before: spent.duration,
+        cost_before: spent.cost.map(|cost| cost.nanos).unwrap_or_default(),
         last_review: None,
         steps: Vec::new(),
     })
@@ -200,8 +200,8 @@ pub fn resume_task_loop(
         record.limits = command.limits;
     }
     // The limits apply to what is used from now on.
-    record.seconds_before = spent.seconds;
-    record.cost_before = spent.cost.map_or(0, |cost| cost.nanos);
+    record.duration_before = spent.duration;
+    record.cost_before = spent.cost.map(|cost| cost.nanos).unwrap_or_default();
     active.save()?;
     start_next_run(project, lane, lock, program_path, &mut active)
 }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn retry(reason: &str) -> StreamEvent {
-        StreamEvent::Retry { attempt: None, max_attempts: None, delay_ms: None, reason: reason.to_owned() }
+        StreamEvent::Retry { attempt: None, max_attempts: None, delay: None, reason: reason.to_owned() }
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use proq_base::config::choices::Autocommit;
-use proq_base::config::value_format::format_dollars;
 use proq_base::run_class::RunClass;
 use proq_git as git;
 use proq_git::status::status_query;
@@ -261,9 +260,8 @@ impl RunClassifier<'_> {
 
     /// Describes the run's cost and its budget when the cost exceeds the budget; none otherwise.
     fn over_budget_detail(&self) -> Option<String> {
-        let (budget, cost) = (self.spec.limits.budget?, self.run_exit.recorded_summary.cost?.nanos);
-        let [spent, allowed] = [cost, budget].map(format_dollars);
-        (cost > budget).then(|| format!("it cost ${spent}, more than the ${allowed} that it might"))
+        let (allowed, spent) = (self.spec.limits.budget?, self.run_exit.recorded_summary.cost?.nanos);
+        (spent > allowed).then(|| format!("it cost ${spent}, more than the ${allowed} that it might"))
     }
 
     /// Classifies the run by evidence: the state `done` needs a successful exit and a result to show.

@@ -2,6 +2,7 @@
 //! other branches: commits that they made there belong to the lane, commits that existed before do not.
 
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use proq_base::explain::shell_quote_path;
 use proq_git::Oid;
@@ -15,8 +16,8 @@ use proq_store::records::lane::LaneRecord;
 use super::symbolic_branch::find_symbolic_branch;
 use crate::lane::{Error, Project};
 
-/// Maximum difference between the times of git's log entries for one command, in seconds.
-const MAX_LOG_SKEW_SECONDS: i64 = 1;
+/// Maximum difference between the times of git's log entries for one command.
+const MAX_LOG_SKEW: Duration = Duration::from_secs(1);
 
 /// Moves the lane's branch to the HEAD of its worktree, where HEAD is work of the lane on top of the branch.
 /// Returns the problem when it cannot: the worktree is missing, or there are commits that are not on top of
@@ -261,10 +262,9 @@ fn is_created_here(project: &Project, lane: &LaneRecord, branch: &str) -> Result
     let created_at =
         project.repo.reflog(&lane.path, &format!("refs/heads/{branch}"))?.last().map(|first| first.time);
     let moves = project.repo.reflog(&lane.path, "HEAD")?;
-    let entered_on_creation = |created_at: i64| {
-        moves
-            .iter()
-            .any(|step| step.is_checkout_to(branch) && (step.time - created_at).abs() <= MAX_LOG_SKEW_SECONDS)
+    let entered_on_creation = |created_at: SystemTime| {
+        let skew = |time: SystemTime| time.duration_since(created_at).unwrap_or_else(|e| e.duration());
+        moves.iter().any(|step| step.is_checkout_to(branch) && skew(step.time) <= MAX_LOG_SKEW)
     };
     Ok(created_at.is_some_and(entered_on_creation))
 }

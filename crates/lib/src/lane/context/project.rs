@@ -1,12 +1,13 @@
 //! A repository as git-proq sees it: git, the store, the settings, and the event log.
 
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proq_base::config::layers::Layers;
 use proq_base::config::settings::Settings;
 use proq_base::diagnostics::Listener;
 use proq_base::lane_name::LaneName;
+use proq_base::time_form::unix_seconds;
 use proq_git::Repo;
 use proq_store::Store;
 use proq_store::base::record::Record;
@@ -206,8 +207,9 @@ impl Record for GitVersionCache {
 #[derive(Debug, Serialize, Deserialize)]
 struct CachedGitVersion {
     path: PathBuf,
-    #[serde(rename = "changed")]
-    modified_secs: u64,
+    /// Modification time in whole seconds.
+    #[serde(rename = "changed", with = "unix_seconds")]
+    modified: SystemTime,
     size: u64,
     version: String,
 }
@@ -215,16 +217,16 @@ struct CachedGitVersion {
 impl CachedGitVersion {
     fn from_program(path: &Path) -> Option<CachedGitVersion> {
         let meta = std::fs::metadata(path).ok()?;
-        let modified_secs = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs();
+        let since_epoch = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         Some(CachedGitVersion {
             path: path.to_owned(),
-            modified_secs,
+            modified: UNIX_EPOCH + Duration::from_secs(since_epoch.as_secs()),
             size: meta.len(),
             version: String::new(),
         })
     }
 
     fn is_same_program(&self, other: &CachedGitVersion) -> bool {
-        (&self.path, self.modified_secs, self.size) == (&other.path, other.modified_secs, other.size)
+        (&self.path, self.modified, self.size) == (&other.path, other.modified, other.size)
     }
 }

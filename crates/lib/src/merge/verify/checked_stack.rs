@@ -188,10 +188,10 @@ impl StackChecker for CheckedStack<'_, '_> {
             }
         };
         let command_line = &verifier.commands.lines()[failure.command];
-        if let ExitOutcome::TimedOut(seconds) = failure.exit {
+        if let ExitOutcome::TimedOut(limit) = failure.exit {
             let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
             let (command, base) = (command_line.clone(), self.stack.onto.clone());
-            return Err(Error::CheckTimedOut { command, base, seconds, lanes });
+            return Err(Error::CheckTimedOut { command, base, seconds: limit.as_secs(), lanes });
         }
         project.listener.warn(format!(
             "`{command_line}` fails on {} itself ({}), so it says nothing about the lanes",

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use proq_base::money::NanoDollars;
 use proq_store::Error;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
@@ -36,12 +37,12 @@ pub enum ControlRequestKind {
         /// The number of the task.
         task: usize,
     },
-    /// Set the cost limit, in billionths of a dollar.
+    /// Set the cost limit.
     Budget {
         /// The limit for the entire batch; none for no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(rename = "most")]
-        limit: Option<u64>,
+        limit: Option<NanoDollars>,
     },
 }
 

@@ -77,7 +77,7 @@ pub struct EventFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "to")]
     pub(crate) work_end: Option<Oid>,
-    /// The cost of the agent's work that the event reports, in 1e-9 USD; none where it is not known.
+    /// The cost of the agent's work that the event reports; none where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// The token usage of the agent's work that the event reports; none where it is not known.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proq_base::money::NanoDollars;
 use proq_base::usage::Cost;
 use proq_git::Oid;
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
@@ -102,7 +103,10 @@ impl LogSummary {
             }
             ScheduleEvent::ConflictResolved { task } | ScheduleEvent::ConflictGivenUp { task } => {
                 if let Some(cost) = facts.cost {
-                    let sum = self.costs.entry((*task, 0)).or_insert(Cost { nanos: 0, estimated: false });
+                    let sum = self
+                        .costs
+                        .entry((*task, 0))
+                        .or_insert(Cost { nanos: NanoDollars::ZERO, estimated: false });
                     *sum = sum.plus(cost);
                 }
                 self.save_commits(*task, entry);
@@ -148,9 +152,9 @@ impl LogSummary {
         }
     }
 
-    /// Returns the total cost of the batch so far, in billionths of a dollar.
-    pub(crate) fn total_cost_nanos(&self) -> u64 {
-        self.costs.values().fold(0, |sum, cost| sum.saturating_add(cost.nanos))
+    /// Returns the total cost of the batch so far.
+    pub(crate) fn total_cost_nanos(&self) -> NanoDollars {
+        self.costs.values().map(|cost| cost.nanos).sum()
     }
 
     /// Returns the tip of the batch's branch after this number of updates, each by a landing or by undone

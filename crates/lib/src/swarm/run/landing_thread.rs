@@ -22,9 +22,16 @@ use crate::swarm::batch::log::{EventFacts, TaskLanding};
 use crate::swarm::batch::log_summary::event_task;
 use crate::swarm::status::manual_repairs::find_manual_landing;
 
-/// Milliseconds until the next attempt of a landing, by the number of previous attempts. Until then a lock
+/// Time until the next attempt of a landing, by the number of previous attempts. Until then a lock
 /// may be released, or a user may repair a hook.
-const RETRY_DELAYS_MS: [u64; 6] = [200, 1_000, 5_000, 10_000, 20_000, 30_000];
+const RETRY_DELAYS: [Duration; 6] = [
+    Duration::from_millis(200),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(20),
+    Duration::from_secs(30),
+];
 
 /// Interval at which the thread checks for new orders, due attempts and whether retries are disabled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -152,8 +159,7 @@ impl PendingOrder {
             drop(event_sender.send(RunnerEvent::LandingDelayed(self.order.task_numbers(), reason.clone())));
             self.last_error = reason;
         }
-        self.retry_at = Instant::now()
-            + Duration::from_millis(RETRY_DELAYS_MS[self.attempts.min(RETRY_DELAYS_MS.len() - 1)]);
+        self.retry_at = Instant::now() + RETRY_DELAYS[self.attempts.min(RETRY_DELAYS.len() - 1)];
         self.attempts += 1;
         true
     }

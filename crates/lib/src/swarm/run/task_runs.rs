@@ -222,7 +222,7 @@ impl Runner<'_> {
         self.watched_runs.remove(&(task, attempt));
         let result = chain.result(self.project)?;
         let (cost, tokens) = chain.usage_totals();
-        if let Some(cost) = cost.filter(|cost| cost.nanos > 0) {
+        if let Some(cost) = cost.filter(|cost| !cost.nanos.is_zero()) {
             // The cost comes before the end of the run, so that runs started because of that end stay within
             // the budget.
             let total = self.log_summary.total_cost_nanos().saturating_add(cost.nanos);

@@ -79,7 +79,7 @@ pub struct TaskAttempt {
     /// How the attempt ended; none while it is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<AttemptEnd>,
-    /// Cost of the attempt, in 1e-9 USD; none while it is running or where the cost is not known.
+    /// Cost of the attempt; none while it is running or where the cost is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// Token usage of the attempt.

@@ -2,7 +2,9 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+use std::time::Duration;
 
+use proq_base::money::NanoDollars;
 use proq_base::usage::Tokens;
 use proq_plan::plan::Progress;
 use proq_plan::schedule::action::{BatchOutcome, PauseReason};
@@ -68,10 +70,10 @@ pub struct BatchProgress {
     pub created: Moment,
     /// Number of tasks by state.
     pub counts: TaskCounts,
-    /// Total cost in US dollars, including the verification of the criteria; none when no agent has reported
-    /// a cost.
+    /// Total cost, including the verification of the criteria; none when no agent has reported a cost.
+    #[serde(rename = "cost_usd", with = "proq_base::money::dollars_option")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
+    pub cost: Option<NanoDollars>,
     /// Report on the batch's criteria.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub criteria: Option<CriteriaReport>,
@@ -152,12 +154,13 @@ pub struct LaneProgress {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "step")]
     pub activity: Option<String>,
-    /// Duration of the run so far, in seconds.
-    #[serde(rename = "seconds")]
-    pub elapsed_seconds: u64,
-    /// Cost of the run so far, in US dollars.
+    /// Duration of the run so far.
+    #[serde(rename = "seconds", with = "proq_base::time_form::seconds")]
+    pub elapsed: Duration,
+    /// Cost of the run so far.
+    #[serde(rename = "cost_usd", with = "proq_base::money::dollars_option")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
+    pub cost: Option<NanoDollars>,
     /// Tokens that the run has used so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
@@ -199,8 +202,8 @@ impl BatchProgress {
             task.boxes = lanes.iter().find(|lane| lane.task == task.name).and_then(|lane| lane.boxes);
         }
         let criteria = record.criteria_report(project);
-        let criteria_cost = criteria.as_ref().and_then(|report| report.cost).map_or(0, |cost| cost.nanos);
-        let spent = known.total_cost_nanos().saturating_add(criteria_cost);
+        let criteria_cost = criteria.as_ref().and_then(|report| report.cost).map(|cost| cost.nanos);
+        let spent = known.total_cost_nanos().saturating_add(criteria_cost.unwrap_or_default());
         let is_finished = state.final_outcome().is_some();
         let landed_on = if is_finished { find_landed_branch(project, record).ok().flatten() } else { None };
         BatchProgress {
@@ -213,7 +216,7 @@ impl BatchProgress {
             branch: record.branch.clone(),
             created: record.created,
             counts: count_tasks(state, batch.tasks.len()),
-            cost_usd: (spent > 0).then(|| dollars(spent)),
+            cost: Some(spent).filter(|cost| !cost.is_zero()),
             on_base: landed_on.is_some(),
             landed_on,
             criteria,
@@ -221,12 +224,6 @@ impl BatchProgress {
             lanes,
         }
     }
-}
-
-/// Converts billionths of a US dollar to dollars, for display.
-#[expect(clippy::cast_precision_loss, reason = "nobody is shown more than a few digits of it")]
-fn dollars(nanos: u64) -> f64 {
-    nanos as f64 / 1e9
 }
 
 fn status_reason(batch: &Batch, state: &State) -> Option<String> {
@@ -377,8 +374,8 @@ fn active_lanes(project: &Project, batch: &Batch) -> Vec<LaneProgress> {
             boxes: boxes
                 .map(|LoopStatus { boxes_ticked: done, boxes_total: of, .. }| Progress { done, total: of }),
             activity: hook_activity.or_else(|| live.last_tool.clone()).or(last_output),
-            elapsed_seconds: run.map_or(0, |run| now().duration_since(run.started).as_secs()),
-            cost_usd: live.cost.map(|cost| dollars(cost.nanos)),
+            elapsed: run.map_or(Duration::ZERO, |run| now().duration_since(run.started)),
+            cost: live.cost.map(|cost| cost.nanos),
             tokens: live.tokens,
             name: lane.name,
         });

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
+use proq_base::money::NanoDollars;
 use proq_base::run_class::RunClass;
 
 use super::batch_case::{BatchCase, fixed_percent, percent_chance};
@@ -311,7 +312,7 @@ impl BatchSimulation {
     /// Applies a random event from a user, another batch or the budget.
     fn intervene_at_random(&mut self) {
         let task = self.rng.usize(..self.workload.tasks().len());
-        let total = self.model.spent_nanos + self.rng.u64(..60);
+        let total = self.model.spent_nanos.0 + self.rng.u64(..60);
         let event = match self.rng.usize(..15) {
             0 => ScheduleEvent::Pause,
             1 | 2 => ScheduleEvent::Resume,
@@ -319,8 +320,10 @@ impl BatchSimulation {
             4 => ScheduleEvent::Abort { hard: true },
             5 => ScheduleEvent::CapacityChanged { capacity: Some(self.rng.usize(..4)) },
             6 => ScheduleEvent::CapacityChanged { capacity: None },
-            7 => ScheduleEvent::CostReported { total },
-            8 => ScheduleEvent::BudgetSet { limit: percent_chance(&mut self.rng, 50).then_some(total + 50) },
+            7 => ScheduleEvent::CostReported { total: NanoDollars(total) },
+            8 => ScheduleEvent::BudgetSet {
+                limit: percent_chance(&mut self.rng, 50).then_some(NanoDollars(total + 50)),
+            },
             9 => ScheduleEvent::ClaimedElsewhere { task },
             10 => ScheduleEvent::ClaimEnded { task },
             11 | 12 => ScheduleEvent::Retry { task: self.model.next_failed_task(task) },

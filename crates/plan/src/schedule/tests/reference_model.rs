@@ -5,6 +5,8 @@ pub mod event_effects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proq_base::money::NanoDollars;
+
 use super::batch_case::BatchCase;
 use super::plan_stages::{expected_stages, transitive_dependencies};
 use crate::schedule::action::{Action, BatchOutcome, RunBase};
@@ -34,7 +36,7 @@ pub(crate) struct ReferenceModel {
     pub ancestors: Vec<BTreeSet<usize>>,
     pub claimed_elsewhere: BTreeSet<usize>,
     pub capacity: Option<usize>,
-    pub spent_nanos: u64,
+    pub spent_nanos: NanoDollars,
     pub(crate) reported_starts: BTreeSet<(usize, u32)>,
     workload: Workload,
     options: BatchOptions,
@@ -80,7 +82,7 @@ impl ReferenceModel {
             ancestors: transitive_dependencies(workload),
             claimed_elsewhere: BTreeSet::new(),
             capacity: None,
-            spent_nanos: 0,
+            spent_nanos: NanoDollars::ZERO,
             reported_starts: BTreeSet::new(),
             stages: expected_stages(workload, options.mode),
             lanes: BTreeMap::new(),

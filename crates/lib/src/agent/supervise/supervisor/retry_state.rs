@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proq_base::money::NanoDollars;
 use proq_base::run_class::RunClass;
 use proq_store::base::clock::{Moment, now};
 use proq_stream::base::limit_reset::LimitReset;
@@ -19,8 +20,8 @@ pub(crate) const BUDGET_SPENT_REASON: &str = "it has cost all that it may, so it
 pub(crate) struct RetryState {
     /// Classes of the failed runs that were retried.
     pub(crate) failed_classes: Vec<RunClass>,
-    /// Cost of all runs of the request, in 1e-9 USD.
-    pub spent_nanos: u64,
+    /// Cost of all runs of the request.
+    pub spent_nanos: NanoDollars,
     /// Whether the last run used up the budget.
     pub is_budget_spent: bool,
     /// Time at which the usage limit that ended the last run resets.
@@ -30,11 +31,11 @@ pub(crate) struct RetryState {
 impl RetryState {
     /// Records the cost of a run, whether it used up the budget, and when its usage limit resets.
     pub(crate) fn record_run(&mut self, spec: &RunSpec, ended: &RunExit) {
-        let cost = ended.recorded_summary.cost.map_or(0, |cost| cost.nanos);
+        let cost = ended.recorded_summary.cost.map(|cost| cost.nanos).unwrap_or_default();
         self.spent_nanos = self.spent_nanos.saturating_add(cost);
         self.is_budget_spent = spec.limits.budget.is_some_and(|budget| cost >= budget);
         self.limit_reset_at = ended.summary.limit_reset.as_ref().and_then(|reset| match reset {
-            LimitReset::At(second) => Moment::from_unix_seconds(*second),
+            LimitReset::At(time) => Moment::from_system_time(*time),
             LimitReset::After(span) => Some(now().saturating_add(*span)),
             LimitReset::TimeOfDay(clock) => {
                 now().next_clock_time((clock.hour, clock.minute), clock.date, clock.zone.as_deref())

@@ -34,8 +34,8 @@ fn record(level: u8) -> TaskLoopRecord {
         boxes_ticked: 0,
         boxes_total: 0,
         limits: RunLimits::default(),
-        seconds_before: 0,
-        cost_before: 0,
+        duration_before: std::time::Duration::ZERO,
+        cost_before: proq_base::money::NanoDollars::ZERO,
         last_review: None,
         steps: Vec::new(),
     }

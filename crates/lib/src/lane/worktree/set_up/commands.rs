@@ -221,7 +221,7 @@ impl CommandRunner<'_> {
             // The limit is reported in full, since the remaining time of the last command would mean nothing
             // to the user.
             ExitOutcome::TimedOut(_) => {
-                ExitOutcome::TimedOut(self.project.settings.set_up.time_limit.unwrap_or(NO_LIMIT).as_secs())
+                ExitOutcome::TimedOut(self.project.settings.set_up.time_limit.unwrap_or(NO_LIMIT))
             }
             other => other,
         };
