@@ -83,7 +83,36 @@ pub mod unix_seconds {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Serialize};
+
     use super::unix_seconds;
+
+    #[derive(Serialize, Deserialize)]
+    struct Limits {
+        #[serde(with = "super::seconds")]
+        time: Duration,
+        #[serde(default, with = "super::seconds::option", skip_serializing_if = "Option::is_none")]
+        stall: Option<Duration>,
+        #[serde(skip_deserializing, with = "super::millis::option")]
+        delay: Option<Duration>,
+    }
+
+    #[test]
+    fn durations_are_integers() {
+        for (text, delay, written) in [
+            (r#"{"time":90}"#, None, r#"{"time":90,"delay":null}"#),
+            (
+                r#"{"time":90,"stall":5}"#,
+                Some(Duration::from_millis(1500)),
+                r#"{"time":90,"stall":5,"delay":1500}"#,
+            ),
+        ] {
+            let limits = Limits { delay, ..serde_json::from_str(text).unwrap() };
+            assert_eq!(serde_json::to_string(&limits).unwrap(), written);
+        }
+    }
 
     #[test]
     fn unix_seconds_round_trip() {

@@ -85,8 +85,8 @@ const ALLOWED_REFUSALS: &[&str] = &[
     "it was removed before it could land",
 ];
 
-/// Lets `processes` processes work for the requested time, and checks the repository afterwards. Returns whether there
-/// was no violation.
+/// Lets `processes` processes work for the requested time, and checks the repository afterwards. Returns
+/// whether there was no violation.
 pub(super) fn run_crowd(folder: &Path, proq: &Path, seed: u64, args: &Args) -> Outcome<bool> {
     let (time, processes) = (args.crowd.unwrap_or_default(), args.processes);
     let fixture = Fixture::new(&folder.join("crowd"), proq)?;
