@@ -17,7 +17,7 @@ mod cli;
 
 use crate::cli::app::program;
 pub use proq_base::process::limited_process::ExitOutcome;
-pub use proq_git::base::oid::Oid;
+pub use proq_git::base::oid::{CommitId, Oid, TreeId};
 pub use proq_git::base::path::RepoPath;
 pub use proq_lib::facade::{Error, Lane, Proq, Spawn};
 pub use proq_lib::merge::types::outcome::{

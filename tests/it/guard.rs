@@ -36,8 +36,11 @@ const ALLOWED_ROOMS: &[(&str, &[&str])] = &[
 
 /// What records may name of git: plain types.
 const GIT_TYPES_IN_STORE: &[&str] = &[
+    "BlobId",
+    "CommitId",
     "Oid",
     "RepoPath",
+    "TreeId",
     "base::head",
     "snapshots::snapshot::Snapshot",
     "status::local_state::LocalState",

@@ -14,6 +14,6 @@ pub mod status;
 pub mod worktrees;
 
 pub use crate::base::error::Error;
-pub use crate::base::oid::Oid;
+pub use crate::base::oid::{BlobId, CommitId, CommitWithTree, Oid, TreeId};
 pub use crate::base::path::RepoPath;
 pub use crate::repository::repo::Repo;

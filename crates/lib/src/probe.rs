@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proq_git as git;
 use proq_git::merge::tree_merge;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath, TreeId};
 
 use crate::facade::Error;
 
@@ -21,7 +21,7 @@ pub struct Probe {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Merged tree; with conflicts it contains conflict markers.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Whether the merge has no conflict.
     pub clean: bool,
     /// Conflicted paths, each once, in order.
@@ -45,7 +45,7 @@ impl Probe {
     ///
     /// # Errors
     /// Fails if an object cannot be read; a landing would leave that merge to git.
-    pub fn exact(&self, ours: Oid, theirs: Oid) -> Result<Option<Oid>, Error> {
+    pub fn exact(&self, ours: CommitId, theirs: CommitId) -> Result<Option<TreeId>, Error> {
         Ok(tree_merge::exact_merge_tree(&self.repo, ours, theirs)?)
     }
 
@@ -54,7 +54,7 @@ impl Probe {
     ///
     /// # Errors
     /// Fails if git refuses the merge or does not finish it.
-    pub fn merge(&self, ours: Oid, theirs: Oid) -> Result<Answer, Error> {
+    pub fn merge(&self, ours: CommitId, theirs: CommitId) -> Result<Answer, Error> {
         let merged = tree_merge::merge_commits(&self.repo, ours, theirs, &self.scratch, None)?;
         Ok(Answer { tree: merged.tree, clean: merged.is_clean, paths: merged.conflicted_paths() })
     }

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::program::command::PrintChunk;
 use proq_git::status::diff::DiffWorktree;
 use proq_lib::lane::Project;
@@ -37,7 +37,7 @@ pub(crate) fn with_compared_commits<T>(
     session: &CommandContext,
     project: &Project,
     lane: &LaneRecord,
-    compare: impl FnOnce(&DiffWorktree, Oid, Option<Oid>) -> Result<T, Failure>,
+    compare: impl FnOnce(&DiffWorktree, CommitId, Option<CommitId>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let tip = project.repo.require_commit(&format!("refs/heads/{}", lane.kind.branch))?;
     // The current fork point: the base may have been merged into the lane since.

@@ -4,7 +4,7 @@
 use proq_base::diagnostics::Listener;
 use proq_base::explain::Exit;
 use proq_base::terminal_text;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_lib::lane::Project;
 use proq_lib::merge::types::outcome::{LandingReport, LaneOutcome, Verdict};
 use proq_lib::swarm::batch::create;
@@ -109,7 +109,7 @@ pub(crate) fn mark_landed_batches(session: &CommandContext, project: &Project, r
 }
 
 /// Marks landed tasks in the plan's files. A failure is only a warning, since the landing is already done.
-fn mark_landed(session: &CommandContext, project: &Project, batch: &BatchRecord, onto: &str, tip: Oid) {
+fn mark_landed(session: &CommandContext, project: &Project, batch: &BatchRecord, onto: &str, tip: CommitId) {
     match landed_marks::mark_landed(project, batch, onto, tip) {
         Ok(marks) => {
             if let Some(commit) = marks.commit {

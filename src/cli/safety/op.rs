@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use proq_base::explain::Exit;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_lib::lane::Project;
 use proq_lib::lane::operation::op_log_view;
@@ -201,7 +201,7 @@ fn print_operation(session: &CommandContext, number: u64) -> CommandResult {
 }
 
 fn ref_change(step: &Step) -> Option<RefChange> {
-    let id_text = |id: Option<Oid>| id.map(|id| id.to_string());
+    let id_text = |id: Option<CommitId>| id.map(|id| id.to_string());
     match step {
         Step::MoveRef { name, old, new } => {
             Some(RefChange { name: name.clone(), before: id_text(*old), after: id_text(*new) })
@@ -228,7 +228,7 @@ fn ref_change(step: &Step) -> Option<RefChange> {
 
 /// Formats a step as a line for the user; none for record files, which follow from the other steps.
 fn step_line(step: &Step) -> Option<String> {
-    let short_id = |id: &Option<Oid>| id.map_or_else(|| "nothing".to_owned(), Oid::short);
+    let short_id = |id: &Option<CommitId>| id.map_or_else(|| "nothing".to_owned(), CommitId::short);
     Some(match step {
         Step::MoveRef { name, old, new } => format!("{name}: {} -> {}", short_id(old), short_id(new)),
         Step::KeepRef { name, new } => format!("kept: {name} -> {}", new.short()),

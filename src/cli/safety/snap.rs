@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use proq_base::explain::Exit;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::special_files::UncapturedPath;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_lib::snapshot::snap_restore;
 use proq_lib::snapshot::snap_restore::RestoreReport;
 use proq_lib::snapshot::snap_view;
@@ -75,9 +75,9 @@ struct SnapshotRow {
     /// Number of files in the snapshot.
     files: usize,
     /// Commit that `git stash apply` takes.
-    commit: Oid,
+    commit: CommitId,
     /// Commit that HEAD was at when the snapshot was taken.
-    base: Oid,
+    base: CommitId,
 }
 
 #[derive(Serialize)]
@@ -106,7 +106,7 @@ struct FileEntry {
 #[derive(Serialize)]
 struct RestoreOutput {
     id: String,
-    commit: Oid,
+    commit: CommitId,
     /// One of exactly, merged, conflict.
     restored: &'static str,
     conflicts: Vec<RepoPath>,

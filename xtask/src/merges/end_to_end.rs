@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use git_proq::{Oid, RepoPath};
+use git_proq::{CommitId, RepoPath};
 
 use super::replay::{JudgedMerge, init_with_objects};
 use crate::merging::{Outcome, exit_reason};
@@ -59,7 +59,7 @@ pub(super) fn run(folder: &Path, objects: &Path, proq: &Path, all: &[JudgedMerge
 }
 
 impl CheckoutPair {
-    fn new(folder: &Path, objects: &Path, proq: &Path, first: Oid) -> Outcome<CheckoutPair> {
+    fn new(folder: &Path, objects: &Path, proq: &Path, first: CommitId) -> Outcome<CheckoutPair> {
         let home = folder.join("home");
         std::fs::create_dir_all(&home)?;
         std::fs::write(
@@ -82,7 +82,7 @@ impl CheckoutPair {
 
     /// Lands a lane at the second parent on a branch at the first parent. The inner error is the text of a
     /// refusal.
-    fn merge_with_proq(&self, ours: Oid, theirs: Oid) -> Outcome<Result<MergeResult, String>> {
+    fn merge_with_proq(&self, ours: CommitId, theirs: CommitId) -> Outcome<Result<MergeResult, String>> {
         self.git(&self.proq_checkout, &["reset", "-q", "--hard", &ours.to_string()])?;
         let lane = self.proq_checkout.join(".proq-worktrees").join(LANE);
         self.git(&lane, &["reset", "-q", "--hard", &theirs.to_string()])?;
@@ -102,7 +102,7 @@ impl CheckoutPair {
     }
 
     /// Merges the second parent into the first with `git merge`. The inner error is the text of a refusal.
-    fn merge_with_git(&self, ours: Oid, theirs: Oid) -> Outcome<Result<MergeResult, String>> {
+    fn merge_with_git(&self, ours: CommitId, theirs: CommitId) -> Outcome<Result<MergeResult, String>> {
         let dir = &self.git_checkout;
         self.git(dir, &["reset", "-q", "--hard", &ours.to_string()])?;
         let theirs = theirs.to_string();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use git_proq::Oid;
+use git_proq::CommitId;
 use git_proq::probe::Probe;
 
 use super::end_to_end;
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 }
 
 /// Two commits, and git's verdict on their merge.
-pub(super) type JudgedMerge = ((Oid, Oid), GitVerdict);
+pub(super) type JudgedMerge = ((CommitId, CommitId), GitVerdict);
 
 /// Repeats the merges. Returns whether none differs.
 pub(super) fn run(args: &Args) -> Outcome<bool> {
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Outcome<bool> {
     write_commit_graph(&mirror, merges.iter().flat_map(|(ours, theirs)| [*ours, *theirs]))?;
     let begin = Instant::now();
     let sum: Mutex<(Tally, usize, Vec<JudgedMerge>)> = Mutex::default();
-    let chunks: Vec<&[(Oid, Oid)]> = merges.chunks(GIT_BATCH_SIZE).collect();
+    let chunks: Vec<&[(CommitId, CommitId)]> = merges.chunks(GIT_BATCH_SIZE).collect();
     super::workers::run_jobs(args.jobs, chunks.len(), |n| {
         let (tally, differ, judged) = compare_merges(&mirror, chunks[n])?;
         let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,7 @@ pub(super) fn init_with_objects(dir: &Path, options: &[&str], objects: &Path) ->
 }
 
 /// Returns the parents of the merges, newest first.
-fn list_merges(args: &Args) -> Outcome<Vec<(Oid, Oid)>> {
+fn list_merges(args: &Args) -> Outcome<Vec<(CommitId, CommitId)>> {
     let all = git_line(&args.repo, &["rev-list", "--min-parents=2", "--max-parents=2", "--parents", "HEAD"])?;
     let mut merges = Vec::new();
     for words in all.lines().map(|l| l.split(' ').collect::<Vec<_>>()) {
@@ -149,7 +149,10 @@ fn list_merges(args: &Args) -> Outcome<Vec<(Oid, Oid)>> {
 }
 
 /// Repeats merges and returns counts, differences and git's verdicts.
-fn compare_merges(mirror: &Path, merges: &[(Oid, Oid)]) -> Outcome<(Tally, Vec<String>, Vec<JudgedMerge>)> {
+fn compare_merges(
+    mirror: &Path,
+    merges: &[(CommitId, CommitId)],
+) -> Outcome<(Tally, Vec<String>, Vec<JudgedMerge>)> {
     let judge = GitOracle::new(mirror);
     let probe = Probe::open(mirror, &mirror.join("scratch")).map_err(|e| e.to_string())?;
     let (mut tally, mut differ, mut judged) = (Tally::default(), Vec::new(), Vec::new());

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::{AddAssign, Range};
 use std::path::Path;
 
-use git_proq::Oid;
 use git_proq::probe::Probe;
+use git_proq::{CommitId, TreeId};
 
 use super::generate::{MergeCase, generate_merge};
 use super::git::{self, GitOracle, GitVerdict};
@@ -130,7 +130,7 @@ impl Tally {
 }
 
 /// Describes how a merge in process differs from git's. No answer in process is never wrong.
-pub(crate) fn compare_exact(exact: Option<Oid>, verdict: &GitVerdict) -> Option<String> {
+pub(crate) fn compare_exact(exact: Option<TreeId>, verdict: &GitVerdict) -> Option<String> {
     let exact = exact?.to_string();
     match verdict {
         GitVerdict::Clean(tree) if *tree != exact => {
@@ -145,7 +145,12 @@ pub(crate) fn compare_exact(exact: Option<Oid>, verdict: &GitVerdict) -> Option<
 }
 
 /// Describes how the result of the full engine differs from git's.
-pub(crate) fn compare_answer(probe: &Probe, ours: Oid, theirs: Oid, verdict: &GitVerdict) -> Option<String> {
+pub(crate) fn compare_answer(
+    probe: &Probe,
+    ours: CommitId,
+    theirs: CommitId,
+    verdict: &GitVerdict,
+) -> Option<String> {
     let engine = match probe.merge(ours, theirs) {
         Ok(answer) if answer.clean => GitVerdict::Clean(answer.tree.to_string()),
         Ok(answer) => {
@@ -169,8 +174,8 @@ fn compare_with_files(
     dir: &Path,
     probe: &Probe,
     case: &MergeCase,
-    ours: Oid,
-    theirs: Oid,
+    ours: CommitId,
+    theirs: CommitId,
 ) -> Outcome<Option<String>> {
     use std::os::unix::ffi::OsStrExt;
     let files = case.commits.get(case.ours).map(|c| &c.files);

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use git_proq::Oid;
+use git_proq::CommitId;
 
 use super::{Outcome, fail};
 
@@ -35,7 +35,7 @@ impl GitOracle {
     }
 
     /// Returns git's verdict on each merge, including those of unrelated histories.
-    pub(crate) fn verdicts(&self, merges: &[(Oid, Oid)]) -> Outcome<Vec<GitVerdict>> {
+    pub(crate) fn verdicts(&self, merges: &[(CommitId, CommitId)]) -> Outcome<Vec<GitVerdict>> {
         let (mut verdicts, failure) = self.run_batch(merges)?;
         let rest = merges.get(verdicts.len()..).unwrap_or_default();
         match rest {
@@ -53,7 +53,7 @@ impl GitOracle {
     }
 
     /// Returns git's verdict on one merge, from the call that a landing makes.
-    pub(crate) fn verdict(&self, options: &[&str], ours: Oid, theirs: Oid) -> Outcome<GitVerdict> {
+    pub(crate) fn verdict(&self, options: &[&str], ours: CommitId, theirs: CommitId) -> Outcome<GitVerdict> {
         let mut git = git(&self.dir);
         git.args(options).args(["merge-tree", "--write-tree", "-z", "--no-messages"]);
         let out = git.args([ours.to_string(), theirs.to_string()]).output()?;
@@ -69,7 +69,7 @@ impl GitOracle {
     }
 
     /// Returns the answers that git gave, and the verdict for the first missing one.
-    fn run_batch(&self, merges: &[(Oid, Oid)]) -> Outcome<(Vec<GitVerdict>, GitVerdict)> {
+    fn run_batch(&self, merges: &[(CommitId, CommitId)]) -> Outcome<(Vec<GitVerdict>, GitVerdict)> {
         let mut git = git(&self.dir);
         git.args([
             "merge-tree",
@@ -107,7 +107,7 @@ pub(crate) fn git(dir: &Path) -> Command {
 }
 
 /// Writes git's commit-graph for these commits and their ancestors, which makes finding merge bases faster.
-pub(crate) fn write_commit_graph(dir: &Path, commits: impl IntoIterator<Item = Oid>) -> Outcome<()> {
+pub(crate) fn write_commit_graph(dir: &Path, commits: impl IntoIterator<Item = CommitId>) -> Outcome<()> {
     let lines: Vec<String> = commits.into_iter().map(|id| format!("{id}\n")).collect();
     let mut call = git(dir);
     let out =

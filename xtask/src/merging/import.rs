@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use git_proq::Oid;
+use git_proq::CommitId;
 
 use super::generate::MergeCase;
 use super::git::{exit_reason, git, run_with_input};
@@ -36,7 +36,11 @@ pub(super) fn init(dir: &Path, setup: &Setup) -> Outcome<()> {
 }
 
 /// Imports histories. Returns the two commits that are merged in each.
-pub(super) fn import_histories(dir: &Path, setup: &Setup, cases: &[MergeCase]) -> Outcome<Vec<(Oid, Oid)>> {
+pub(super) fn import_histories(
+    dir: &Path,
+    setup: &Setup,
+    cases: &[MergeCase],
+) -> Outcome<Vec<(CommitId, CommitId)>> {
     let mut stream =
         FastImportStream { out: Vec::new(), blobs: HashMap::new(), marks: 0, sha256: setup.sha256 };
     for case in cases {
@@ -49,7 +53,7 @@ pub(super) fn import_histories(dir: &Path, setup: &Setup, cases: &[MergeCase]) -
     if !out.status.success() {
         return fail(format!("git fast-import: {}", exit_reason(&out)));
     }
-    let ids: Result<Vec<Oid>, String> =
+    let ids: Result<Vec<CommitId>, String> =
         String::from_utf8_lossy(&out.stdout).lines().map(str::parse).collect();
     let ids = ids?;
     if ids.len() != 2 * cases.len() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Oid;
+use crate::CommitId;
 
 /// Prefix of a branch's full ref name.
 pub(crate) const BRANCH_PREFIX: &str = "refs/heads/";
@@ -14,7 +14,7 @@ pub enum Head {
     /// A branch, without `refs/heads/`.
     Branch(String),
     /// A commit.
-    Detached(Oid),
+    Detached(CommitId),
 }
 
 impl std::fmt::Display for Head {

@@ -11,7 +11,7 @@ use crate::base::path::nul_separated;
 use crate::history::commit::NewCommit;
 use crate::index::scratch_index;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, RepoPath, TreeId};
 
 /// Path that occupies the place of a file to restore.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ pub(crate) fn detect_obstruction(root: &Path, path: &RepoPath) -> Option<Obstruc
 pub(crate) fn preserve_obstructions(
     tree: &WorktreeContext<'_>,
     mut obstructions: Vec<Obstruction>,
-) -> Result<Option<Oid>, Error> {
+) -> Result<Option<CommitId>, Error> {
     obstructions.sort();
     obstructions.dedup();
     let ignored = list_ignored(tree, &obstructions);
@@ -100,14 +100,14 @@ fn list_ignored(tree: &WorktreeContext<'_>, obstructions: &[Obstruction]) -> BTr
     }
 }
 
-fn commit_obstructions(tree: &WorktreeContext<'_>, files: &[Obstruction]) -> Result<Oid, Error> {
+fn commit_obstructions(tree: &WorktreeContext<'_>, files: &[Obstruction]) -> Result<CommitId, Error> {
     let index = tree.scratch.join("strange");
     scratch_index::remove_scratch_index(&index);
     let call = || tree.repo.git_in(tree.dir).index(&index);
     let paths = nul_separated(files.iter().map(|s| &s.path));
     let update_args = ["-c", "core.safecrlf=false", "update-index", "--add", "-z", "--stdin"];
     call().args(update_args).input(paths).mutating().durable().run()?;
-    let id = call().arg("write-tree").mutating().durable().run_for_id()?;
+    let id = call().arg("write-tree").mutating().durable().run_for_id().map(TreeId::from_oid)?;
     let message = "git-proq: files that were written before others went back\n";
     NewCommit { tree: id, parents: &[], message }.write_as_proq(tree.repo, None)
 }

@@ -18,7 +18,7 @@ use crate::repository::open_operation::require_no_open_operation;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::status::local_state::LocalState;
 use crate::status::status_query::{changed_paths_since, status};
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, RepoPath};
 
 /// Fails if a transition from `from`, the commit of the worktree's HEAD, to `to` would lose or hit the user's
 /// work. It checks for an unfinished git operation, local changes and files in the way, and changes nothing.
@@ -29,8 +29,8 @@ use crate::{Error, Oid, RepoPath};
 /// Fails with [`Error::OpenOperation`], [`Error::LocalChanges`] or [`Error::Obstructed`].
 pub fn require_unobstructed(
     tree: &WorktreeContext<'_>,
-    from: Oid,
-    to: Oid,
+    from: CommitId,
+    to: CommitId,
     temp_store: Option<&TempObjectStore>,
     arriving_state: &LocalState,
 ) -> Result<(), Error> {
@@ -38,7 +38,7 @@ pub fn require_unobstructed(
     tree.repo.require_index(tree.dir)?;
     let changes = match temp_store {
         None => tree_changes(tree.repo, from, to)?,
-        Some(temp_store) => tree_changes_by_git(tree.repo, from, to, Some(temp_store))?,
+        Some(temp_store) => tree_changes_by_git(tree.repo, from.oid(), to.oid(), Some(temp_store))?,
     };
     refuse_overlap(tree, &changes, LocalChangeSearch::SinceHead, &arriving_state.pattern_exceptions())
 }
@@ -47,8 +47,8 @@ pub fn require_unobstructed(
 /// revert that move.
 pub(crate) fn refuse_already_moved(
     tree: &WorktreeContext<'_>,
-    from: Oid,
-    to: Oid,
+    from: CommitId,
+    to: CommitId,
     mv: &RefMove,
 ) -> Result<(), Error> {
     if !has_ref_moved(tree, from, to, mv)? {
@@ -61,7 +61,11 @@ pub(crate) fn refuse_already_moved(
 /// Fails if HEAD or its branch is no longer as expected. It checks only what the ref transaction does not. A
 /// switch of HEAD verifies the name in HEAD, not the position of the old branch. A move of a branch does not
 /// verify that HEAD is on it. In both cases HEAD.lock is held by now, if HEAD is as expected.
-pub(crate) fn refuse_stale_head(tree: &WorktreeContext<'_>, from: Oid, mv: &RefMove) -> Result<(), Error> {
+pub(crate) fn refuse_stale_head(
+    tree: &WorktreeContext<'_>,
+    from: CommitId,
+    mv: &RefMove,
+) -> Result<(), Error> {
     let moved_error = |name: &str, reason: &str| {
         Err(Error::RefNotMoved { name: name.to_owned(), reason: reason.to_owned() })
     };
@@ -90,12 +94,12 @@ pub(crate) enum LocalChangeSearch {
     /// Local changes are the differences from HEAD.
     SinceHead,
     /// Local changes are the differences from this commit, because HEAD has already moved.
-    SinceCommit(Oid),
+    SinceCommit(CommitId),
 }
 
 impl LocalChangeSearch {
     /// Returns how to find the local changes of a worktree in a move of `mv` from the commit `from`.
-    pub(crate) fn from_move(from: Oid, mv: &RefMove) -> LocalChangeSearch {
+    pub(crate) fn from_move(from: CommitId, mv: &RefMove) -> LocalChangeSearch {
         match mv {
             RefMove::Nothing => LocalChangeSearch::SinceCommit(from),
             RefMove::Branch(_) | RefMove::Switch { .. } => LocalChangeSearch::SinceHead,
@@ -128,7 +132,7 @@ pub(crate) fn refuse_overlap(
 /// Fails with [`Error::OpenOperation`], [`Error::Obstructed`] or [`Error::LocalChanges`].
 pub fn require_unobstructed_when_clean(
     tree: &WorktreeContext<'_>,
-    (from, to): (Oid, Oid),
+    (from, to): (CommitId, CommitId),
     parked: &HashSet<RepoPath>,
 ) -> Result<(), Error> {
     require_no_open_operation(tree.dir, &tree.git_dir)?;
@@ -329,7 +333,7 @@ mod tests {
     use super::*;
 
     fn change(path: &str, old: bool, new: bool) -> Change {
-        let oid: Oid = "1".repeat(40).parse().unwrap();
+        let oid = "1".repeat(40).parse().unwrap();
         let side = |exists: bool| exists.then_some(TreeFile { mode: 0o100_644, oid });
         Change { path: RepoPath::new(path), old: side(old), new: side(new) }
     }

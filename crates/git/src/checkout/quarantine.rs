@@ -20,7 +20,7 @@ use crate::base::path::nul_separated;
 use crate::history::tree_diff::{Change, TreeFile};
 use crate::index::{index_flags, scratch_index};
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{Error, Repo, RepoPath, TreeId};
 
 /// Name of the folder in a quarantine that contains the files.
 pub(crate) const FILES_DIR: &str = "files";
@@ -199,9 +199,9 @@ impl Quarantine {
     pub(crate) fn write_tree_with_files(
         &self,
         tree: &WorktreeContext<'_>,
-        old: Oid,
+        old: TreeId,
         paths: &[&RepoPath],
-    ) -> Result<Oid, Error> {
+    ) -> Result<TreeId, Error> {
         if paths.is_empty() {
             return Ok(old);
         }
@@ -222,7 +222,7 @@ impl Quarantine {
             .input(list)
             .durable()
             .run()?;
-        call().arg("write-tree").durable().run_for_id()
+        call().arg("write-tree").durable().run_for_id().map(TreeId::from_oid)
     }
 
     /// Returns whether the quarantined file of `path` equals a blob byte for byte.
@@ -317,7 +317,7 @@ pub fn matches_blob(repo: &Repo, file: &Path, side: TreeFile) -> bool {
         }
         _ => return false,
     };
-    bytes.is_ok_and(|bytes| repo.blob_id(&bytes) == Some(side.oid))
+    bytes.is_ok_and(|bytes| repo.blob_id(&bytes).is_some_and(|id| id.oid() == side.oid))
 }
 
 /// Returns git options with which git treats hard-linked files as unchanged, although the links updated their

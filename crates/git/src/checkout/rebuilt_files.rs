@@ -13,13 +13,13 @@ use crate::base::path::nul_separated;
 use crate::index::file_modes::{PathMode, apply_modes};
 use crate::index::scratch_index;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{Error, RepoPath, TreeId};
 
 /// Files of one tree that are built in a scratch folder and moved to a worktree.
 pub(crate) struct RebuiltFiles<'a> {
     tree: &'a WorktreeContext<'a>,
     /// Tree that the files are written from.
-    source_tree: Oid,
+    source_tree: TreeId,
     /// Saved permission bits of the files and of their parent folders.
     modes: &'a [PathMode],
 }
@@ -27,7 +27,11 @@ pub(crate) struct RebuiltFiles<'a> {
 impl<'a> RebuiltFiles<'a> {
     /// Plans to write files of `source_tree` to a worktree in one step. They are built in the step's scratch
     /// folder, and get the permission bits in `modes` where listed.
-    pub fn new(tree: &'a WorktreeContext<'a>, source_tree: Oid, modes: &'a [PathMode]) -> RebuiltFiles<'a> {
+    pub fn new(
+        tree: &'a WorktreeContext<'a>,
+        source_tree: TreeId,
+        modes: &'a [PathMode],
+    ) -> RebuiltFiles<'a> {
         RebuiltFiles { tree, source_tree, modes }
     }
 

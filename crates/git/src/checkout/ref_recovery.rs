@@ -7,7 +7,7 @@ use crate::base::head::{Head, RefMove};
 use crate::references::ref_transaction;
 use crate::references::stale_locks::StaleLocks;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo};
 
 /// Name of a file in a step's scratch folder. It exists if the step's transition was refused before it
 /// changed anything.
@@ -46,7 +46,7 @@ pub(crate) fn release_keeper_ref(repo: &Repo, scratch: &Path) {
 }
 
 /// Removes the ref locks that a killed git of a transition left.
-pub(crate) fn clear_ref_locks(tree: &WorktreeContext<'_>, to: Oid, mv: &RefMove) -> Result<(), Error> {
+pub(crate) fn clear_ref_locks(tree: &WorktreeContext<'_>, to: CommitId, mv: &RefMove) -> Result<(), Error> {
     ref_transaction::release_head_lock(&tree.git_dir, tree.scratch)?;
     let stale = StaleLocks::new(tree.repo, tree.scratch)?;
     let stale = match mv {
@@ -72,8 +72,8 @@ pub(crate) fn clear_ref_locks(tree: &WorktreeContext<'_>, to: Oid, mv: &RefMove)
 /// counts as not moved.
 pub(crate) fn has_ref_moved(
     tree: &WorktreeContext<'_>,
-    from: Oid,
-    to: Oid,
+    from: CommitId,
+    to: CommitId,
     mv: &RefMove,
 ) -> Result<bool, Error> {
     match mv {
@@ -85,7 +85,7 @@ pub(crate) fn has_ref_moved(
     }
 }
 
-pub(crate) fn has_branch_moved(repo: &Repo, from: Oid, to: Oid, name: &str) -> Result<bool, Error> {
+pub(crate) fn has_branch_moved(repo: &Repo, from: CommitId, to: CommitId, name: &str) -> Result<bool, Error> {
     let Some(tip) = repo.branch_tip(name)?.filter(|tip| *tip != from) else { return Ok(false) };
     // In an undo, `to` is an ancestor of `from`. A missing object has no descendants.
     Ok(tip == to || (repo.has_object(to) && repo.is_ancestor(to, tip)?))
@@ -93,7 +93,12 @@ pub(crate) fn has_branch_moved(repo: &Repo, from: Oid, to: Oid, name: &str) -> R
 
 /// Removes the locks that a killed git left while it moved the ref `name` to `new`. `scratch` was created
 /// when the move started.
-pub fn recover_ref_locks(repo: &Repo, name: &str, new: Option<Oid>, scratch: &Path) -> Result<(), Error> {
+pub fn recover_ref_locks(
+    repo: &Repo,
+    name: &str,
+    new: Option<CommitId>,
+    scratch: &Path,
+) -> Result<(), Error> {
     StaleLocks::new(repo, scratch)?.with_ref(name, new).remove()
 }
 

@@ -3,7 +3,7 @@
 
 use crate::history::tree_diff::Change;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Oid, RepoPath};
+use crate::{CommitId, RepoPath};
 
 impl Change {
     /// Returns whether the change moves a submodule from one commit to another.
@@ -16,7 +16,7 @@ impl Change {
 /// Warns about submodules whose folder is at another commit than the worktree's index.
 pub(crate) fn warn_stale_submodules(tree: &WorktreeContext<'_>, changes: &[Change]) {
     let is_stale = |change: &&Change| {
-        let wanted = change.new.map(|side| side.oid);
+        let wanted = change.new.map(|side| CommitId::from_oid(side.oid));
         change.is_submodule_update()
             && submodule_head(tree, &change.path).is_some_and(|head| Some(head) != wanted)
     };
@@ -30,12 +30,12 @@ pub(crate) fn warn_stale_submodules(tree: &WorktreeContext<'_>, changes: &[Chang
 }
 
 /// Returns the commit of a submodule's folder; none when the folder has no checkout.
-fn submodule_head(tree: &WorktreeContext<'_>, path: &RepoPath) -> Option<Oid> {
+fn submodule_head(tree: &WorktreeContext<'_>, path: &RepoPath) -> Option<CommitId> {
     let dir = path.to_fs_path(tree.dir);
     if !dir.join(".git").exists() {
         return None;
     }
     let out =
         tree.repo.program().command_in(&dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]).run().ok()?;
-    Oid::from_hex(out.trimmed_stdout().as_bytes())
+    CommitId::from_hex(out.trimmed_stdout().as_bytes())
 }

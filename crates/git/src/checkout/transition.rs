@@ -38,7 +38,7 @@ use crate::repository::open_operation::require_no_open_operation;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::status::local_state::LocalState;
 use crate::status::status_query::is_certainly_at;
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, Oid, RepoPath};
 
 pub mod undo;
 
@@ -53,14 +53,14 @@ pub mod undo;
 /// - [`Error::Raced`]: files changed concurrently, and everything was restored
 pub fn transition(
     tree: &WorktreeContext<'_>,
-    (from, to): (Oid, Oid),
+    (from, to): (CommitId, CommitId),
     mv: &RefMove,
     reason: &str,
     local_state: &LocalState,
 ) -> Result<(), Error> {
     refuse_already_moved(tree, from, to, mv)?;
     tree.repo.require_index(tree.dir)?;
-    tree.repo.sync_new_objects(to, from)?;
+    tree.repo.sync_new_objects(to.oid(), from.oid())?;
     let lock = IndexLock::acquire_shared(tree)?;
     let record_untouched = |e| write_untouched_marker(tree).err().unwrap_or(e);
     let requested = ref_transaction::start_move(tree, mv, (from, to), reason).map_err(record_untouched)?;
@@ -90,7 +90,7 @@ pub fn transition(
     };
     let against = sparse_exceptions(mv, local_state);
     refuse_overlap(tree, &changes, local, &against)?;
-    let mut applied = apply_files(tree, lock.index(), (from, to), changes, local, &against)?;
+    let mut applied = apply_files(tree, lock.index(), from, to.oid(), changes, local, &against)?;
     // Every step that can fail on a full disk, or because the lock was deleted, comes before the ref moves.
     let mark_result = apply_modes_and_flags(tree, &applied.index_file, &modes, &flag_changes);
     let staged_index = match mark_result.and_then(|()| lock.stage(applied.take_index())) {
@@ -210,7 +210,7 @@ fn warn_replaced_index(tree: &WorktreeContext<'_>, saved_index: &Path) {
 fn move_ref(
     tree: &WorktreeContext<'_>,
     prepared: PreparedMove,
-    (from, to): (Oid, Oid),
+    (from, to): (CommitId, CommitId),
     mv: &RefMove,
 ) -> Result<(), Error> {
     match prepared.commit() {
@@ -236,6 +236,7 @@ pub(crate) struct AppliedChanges<'a> {
     index_file: PathBuf,
     /// Index that was created in process.
     new_index: Option<NewIndex>,
+    /// Commit or tree whose files are written.
     target: Oid,
 }
 
@@ -245,7 +246,8 @@ pub(crate) struct AppliedChanges<'a> {
 pub(crate) fn apply_files<'a>(
     tree: &WorktreeContext<'a>,
     index: &Path,
-    (from, to): (Oid, Oid),
+    from: CommitId,
+    to: Oid,
     changes: Vec<Change>,
     local: LocalChangeSearch,
     against: &SparseExceptions<'_>,
@@ -265,7 +267,9 @@ pub(crate) fn apply_files<'a>(
     let mut applied =
         AppliedChanges { dir: tree.dir, changes, replaced, index_file, new_index: None, target: to };
     let in_process = match local {
-        LocalChangeSearch::None => checkout_changes(tree, &applied.replaced, index, &applied.changes, to),
+        LocalChangeSearch::None => {
+            checkout_changes(tree, &applied.replaced, index, &applied.changes, CommitId::from_oid(to))
+        }
         LocalChangeSearch::SinceHead | LocalChangeSearch::SinceCommit(_) => Ok(None),
     };
     let result = in_process
@@ -366,7 +370,7 @@ impl<'a> AppliedChanges<'a> {
         &self,
         tree: &WorktreeContext<'_>,
         index: &Path,
-        from: Oid,
+        from: CommitId,
         against: &SparseExceptions<'_>,
     ) -> Result<(), Error> {
         scratch_index::copy(index, &self.index_file)?;
@@ -375,9 +379,10 @@ impl<'a> AppliedChanges<'a> {
         let git_options = link_ctime_options(tree.repo, tree.dir, &self.index_file, linked)?;
         let flagged = clear_replaced_flags(tree, &self.index_file, &self.changes)?;
         let left_out =
-            SparseSwitch::prepare(tree, &self.index_file, &self.changes, (from, self.target), against)?;
-        let (start, end) =
-            left_out.as_ref().map_or((from, self.target), |left_out| (left_out.from_tree, left_out.to_tree));
+            SparseSwitch::prepare(tree, &self.index_file, &self.changes, (from.oid(), self.target), against)?;
+        let (start, end) = left_out
+            .as_ref()
+            .map_or((from.oid(), self.target), |left_out| (left_out.from_tree, left_out.to_tree));
         let command = tree
             .repo
             .git_in(tree.dir)
@@ -414,7 +419,7 @@ impl<'a> AppliedChanges<'a> {
 
     /// Returns the replaced files that the user edited after the check and before git replaced them. Their
     /// original name now belongs to git's file, but the second name in the quarantine shows the edit.
-    fn edited_files(&self, tree: &WorktreeContext<'_>, from: Oid) -> Result<Vec<RepoPath>, Error> {
+    fn edited_files(&self, tree: &WorktreeContext<'_>, from: CommitId) -> Result<Vec<RepoPath>, Error> {
         let expected: Vec<(RepoPath, TreeFile)> = self
             .changes
             .iter()

@@ -4,7 +4,7 @@ use gix::actor::Signature;
 
 use crate::base::failed_program::FailedProgram;
 use crate::repository::objects::TempObjectStore;
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo, TreeId};
 
 /// E-mail address that marks git-proq's own commits.
 pub(crate) const PROQ_EMAIL: &str = "git-proq@localhost";
@@ -25,9 +25,9 @@ const PROQ_IDENTITY_ENV: [(&str, &str); 4] = [
 #[derive(Debug, Clone)]
 pub struct NewCommit<'a> {
     /// Tree of the commit.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Parents of the commit, in order.
-    pub parents: &'a [Oid],
+    pub parents: &'a [CommitId],
     /// Full commit message.
     pub message: &'a str,
 }
@@ -35,7 +35,7 @@ pub struct NewCommit<'a> {
 impl NewCommit<'_> {
     /// Writes the commit in the user's name, signed when `commit.gpgSign` is set. With `temp_objects`, the
     /// commit goes to that store and is not signed.
-    pub fn write(&self, repo: &Repo, temp_objects: Option<&TempObjectStore>) -> Result<Oid, Error> {
+    pub fn write(&self, repo: &Repo, temp_objects: Option<&TempObjectStore>) -> Result<CommitId, Error> {
         let sign = repo.setting_bool("commit.gpgSign") == Some(true);
         if let (false, None, Some((author, committer))) = (sign, temp_objects, repo.author_and_committer()) {
             return self.write_in_process(repo, author, committer);
@@ -47,7 +47,11 @@ impl NewCommit<'_> {
 
     /// Writes the commit in git-proq's name, as for snapshots and keeper commits. With `temp_objects`, it
     /// goes to that store.
-    pub fn write_as_proq(&self, repo: &Repo, temp_objects: Option<&TempObjectStore>) -> Result<Oid, Error> {
+    pub fn write_as_proq(
+        &self,
+        repo: &Repo,
+        temp_objects: Option<&TempObjectStore>,
+    ) -> Result<CommitId, Error> {
         if let (None, Some((author, committer))) =
             (temp_objects, repo.signatures_with_name(PROQ_NAME, PROQ_EMAIL))
         {
@@ -59,8 +63,13 @@ impl NewCommit<'_> {
     }
 
     /// Writes the commit in process, as `git commit-tree` would.
-    fn write_in_process(&self, repo: &Repo, author: Signature, committer: Signature) -> Result<Oid, Error> {
-        repo.write_durably(&gix::objs::Commit {
+    fn write_in_process(
+        &self,
+        repo: &Repo,
+        author: Signature,
+        committer: Signature,
+    ) -> Result<CommitId, Error> {
+        let written = repo.write_durably(&gix::objs::Commit {
             tree: self.tree.0,
             parents: self.parents.iter().map(|id| id.0).collect(),
             author,
@@ -68,15 +77,16 @@ impl NewCommit<'_> {
             encoding: None,
             message: self.message.into(),
             extra_headers: Vec::new(),
-        })
+        });
+        written.map(CommitId::from_oid)
     }
 
-    fn run_commit_tree(&self, mut command: crate::program::command::Command) -> Result<Oid, Error> {
+    fn run_commit_tree(&self, mut command: crate::program::command::Command) -> Result<CommitId, Error> {
         for parent in self.parents {
             command = command.arg("-p").arg(parent.to_string());
         }
         let command = command.args(["-F", "-"]).arg(self.tree.to_string()).input(self.message);
-        command.mutating().durable().run_for_id()
+        command.mutating().durable().run_for_id().map(CommitId::from_oid)
     }
 }
 
@@ -87,7 +97,7 @@ fn with_proq_identity(command: crate::program::command::Command) -> crate::progr
 impl Repo {
     /// Writes a keeper commit: a commit in git-proq's name with all of `tips` as parents. One ref to the
     /// keeper commit keeps all of them reachable.
-    pub fn write_keeper_commit(&self, tips: &[Oid], message: &str) -> Result<Oid, Error> {
+    pub fn write_keeper_commit(&self, tips: &[CommitId], message: &str) -> Result<CommitId, Error> {
         let no_tips =
             || Error::UnexpectedOutput { args: "commit-tree".into(), output: "nothing to keep".into() };
         let tree = self.tree_of(*tips.first().ok_or_else(no_tips)?)?;

@@ -5,7 +5,7 @@ use gix::objs::FindExt;
 
 use crate::repository::objects::TempObjectStore;
 use crate::repository::objects::object_store;
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo};
 
 impl Repo {
     /// Describes the commits from `tip` down to the first of `known`, by first parents: trees, parents,
@@ -13,8 +13,8 @@ impl Repo {
     /// again have the same description. New commits may exist only in `temp_store`.
     pub fn describe_commits(
         &self,
-        tip: Oid,
-        known: &[Oid],
+        tip: CommitId,
+        known: &[CommitId],
         temp_store: Option<&TempObjectStore>,
     ) -> Result<Vec<u8>, Error> {
         let objects = object_store(self, temp_store)?;
@@ -28,7 +28,7 @@ impl Repo {
             let parsed = objects.find_commit(&commit.0, &mut buffer).map_err(Error::object(label()))?;
             let author = parsed.author().map_err(Error::object(label()))?;
             let committer = parsed.committer().map_err(Error::object(label()))?;
-            let parents: Vec<Oid> = parsed.parents().map(Oid).collect();
+            let parents: Vec<CommitId> = parsed.parents().map(CommitId).collect();
             out.extend_from_slice(format!("{}\0", parsed.tree()).as_bytes());
             for parent in parents.iter().skip(1) {
                 out.extend_from_slice(format!("{parent}\0").as_bytes());

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use gix::ObjectId;
 
 use crate::repository::tree_reader::TreeReader;
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo};
 
 /// Maximum number of commits checked in process. For more, git's start-up time does not matter.
 const MAX_COMMITS_CHECKED: usize = 500;
@@ -15,7 +15,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails with the message of `git rev-list --objects` about the missing object.
-    pub fn require_connected(&self, tip: Oid, base: Oid) -> Result<(), Error> {
+    pub fn require_connected(&self, tip: CommitId, base: CommitId) -> Result<(), Error> {
         if self.is_connected(tip, base).unwrap_or(false) {
             return Ok(());
         }
@@ -29,7 +29,7 @@ impl Repo {
     /// Returns whether all objects surely exist, without starting git. An entry of a commit's tree is either
     /// in its first parent's tree, which is complete, or new, and then searched for on disk. Commits and
     /// trees may come from memory: those were complete when they were read or written.
-    fn is_connected(&self, tip: Oid, base: Oid) -> Result<bool, Error> {
+    fn is_connected(&self, tip: CommitId, base: CommitId) -> Result<bool, Error> {
         let describe_object = || format!("history of {}", tip.short());
         if self.has_altered_history()? {
             return Ok(false);
@@ -47,7 +47,7 @@ impl Repo {
             if n == MAX_COMMITS_CHECKED {
                 return Ok(false);
             }
-            let (before, after) = (self.tree_of(Oid(*parent))?.0, self.tree_of(Oid(step.id))?.0);
+            let (before, after) = (self.tree_of(CommitId(*parent))?.0, self.tree_of(CommitId(step.id))?.0);
             new_objects.insert(step.id);
             if before != after && new_objects.insert(after) {
                 collect_new_objects(reader, Some(before), after, &mut new_objects)?;

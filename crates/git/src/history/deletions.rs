@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use super::tree_diff::tree_files;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 /// Minimum number of files in a commit for a mass deletion: with few files, half are easily deleted.
 pub(crate) const MIN_FILES_FOR_MASS_DELETION: usize = 10;
@@ -30,7 +30,7 @@ impl fmt::Display for MassDeletion {
 /// Fails when the commit cannot be read.
 pub fn detect_mass_deletion<'p>(
     repo: &Repo,
-    commit: Oid,
+    commit: CommitId,
     changed: impl Iterator<Item = (&'p RepoPath, bool)> + Clone,
 ) -> Result<Option<MassDeletion>, Error> {
     if changed.clone().filter(|(_, stays)| !stays).count() <= MIN_FILES_FOR_MASS_DELETION / 2 {

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Oid, Repo};
 
 /// Maximum number of commits of a lane that are saved, so that the cache file stays small.
 const MAX_COMMITS_SAVED: usize = 200;
@@ -13,9 +13,9 @@ const MAX_COMMITS_SAVED: usize = 200;
 /// build on.
 #[derive(Debug, Clone)]
 pub struct BranchFork {
-    tip: Oid,
-    unique_commits: HashSet<Oid>,
-    fork_points: Vec<Oid>,
+    tip: CommitId,
+    unique_commits: HashSet<CommitId>,
+    fork_points: Vec<CommitId>,
 }
 
 impl BranchFork {
@@ -26,17 +26,20 @@ impl BranchFork {
 
     /// Formats the fork as one line for the cache; `None` for a long one.
     pub fn to_line(&self) -> Option<String> {
-        let join_ids =
-            |ids: &mut dyn Iterator<Item = &Oid>| ids.map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let join_ids = |ids: &mut dyn Iterator<Item = &CommitId>| {
+            ids.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
         let commits = join_ids(&mut self.unique_commits.iter());
         (self.unique_commits.len() + self.fork_points.len() <= MAX_COMMITS_SAVED)
             .then(|| format!("{commits};{}", join_ids(&mut self.fork_points.iter())))
     }
 
     /// Parses the cached line of this tip.
-    pub fn from_line(tip: Oid, line: &str) -> Option<BranchFork> {
+    pub fn from_line(tip: CommitId, line: &str) -> Option<BranchFork> {
         let parse_ids = |ids: &str| {
-            ids.split_ascii_whitespace().map(|id| Oid::from_hex(id.as_bytes())).collect::<Option<Vec<Oid>>>()
+            ids.split_ascii_whitespace()
+                .map(|id| CommitId::from_hex(id.as_bytes()))
+                .collect::<Option<Vec<CommitId>>>()
         };
         let (commits, roots) = line.split_once(';')?;
         Some(BranchFork {
@@ -51,7 +54,7 @@ impl BranchFork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommonAncestor {
     /// One best common ancestor.
-    Single(Oid),
+    Single(CommitId),
     /// More than one best common ancestor, or a history that only git can read.
     Ambiguous,
     /// No common ancestor.
@@ -61,14 +64,14 @@ pub enum CommonAncestor {
 /// Lookup of fork points and common ancestors for tips that share one base.
 pub struct ForkPoints<'a> {
     repo: &'a Repo,
-    base: Oid,
+    base: CommitId,
     has_altered_history: bool,
-    cached_ancestors: RefCell<HashMap<(Oid, Oid), CommonAncestor>>,
+    cached_ancestors: RefCell<HashMap<(CommitId, CommitId), CommonAncestor>>,
 }
 
 impl<'a> ForkPoints<'a> {
     /// Creates the lookup for lanes of the branch with tip `base`.
-    pub fn new(repo: &'a Repo, base: Oid) -> Result<ForkPoints<'a>, Error> {
+    pub fn new(repo: &'a Repo, base: CommitId) -> Result<ForkPoints<'a>, Error> {
         Ok(ForkPoints {
             repo,
             base,
@@ -79,23 +82,23 @@ impl<'a> ForkPoints<'a> {
 
     /// Returns the key under which the fork of a tip can be cached. `None` in a history that git may read
     /// differently later although both tips are unchanged.
-    pub fn cache_key(&self, tip: Oid) -> Result<Option<Oid>, Error> {
+    pub fn cache_key(&self, tip: CommitId) -> Result<Option<Oid>, Error> {
         let compute_key = || self.repo.fingerprint(&[b"fork", self.base.as_bytes(), tip.as_bytes()]);
         (!self.has_altered_history).then(compute_key).transpose()
     }
 
     /// Walks the commits that a tip has and the base lacks, and returns them with the fork points.
-    pub fn find_fork(&self, tip: Oid) -> Result<BranchFork, Error> {
+    pub fn find_fork(&self, tip: CommitId) -> Result<BranchFork, Error> {
         let describe_object = || format!("history of {}", tip.short());
         let walk = self.repo.gix.rev_walk([tip.0]).with_hidden([self.base.0]).all();
         let mut unique_commits = HashSet::new();
         let mut parents = Vec::new();
         for step in walk.map_err(Error::object(describe_object()))? {
             let step = step.map_err(Error::object(describe_object()))?;
-            unique_commits.insert(Oid(step.id));
-            parents.extend(step.parent_ids.iter().map(|id| Oid(*id)));
+            unique_commits.insert(CommitId(step.id));
+            parents.extend(step.parent_ids.iter().map(|id| CommitId(*id)));
         }
-        let mut fork_points: Vec<Oid> =
+        let mut fork_points: Vec<CommitId> =
             parents.into_iter().filter(|id| !unique_commits.contains(id)).collect();
         if unique_commits.is_empty() {
             fork_points.push(tip);
@@ -130,7 +133,7 @@ impl<'a> ForkPoints<'a> {
         self.find_merge_base(first.tip, second.tip)
     }
 
-    fn find_merge_base(&self, first: Oid, second: Oid) -> Result<CommonAncestor, Error> {
+    fn find_merge_base(&self, first: CommitId, second: CommitId) -> Result<CommonAncestor, Error> {
         let key = (first.min(second), first.max(second));
         if let Some(cached) = self.cached_ancestors.borrow().get(&key) {
             return Ok(*cached);
@@ -140,7 +143,7 @@ impl<'a> ForkPoints<'a> {
             self.repo.gix.merge_bases_many(first.0, &[second.0]).map_err(Error::object(description))?;
         let common = match bases[..] {
             [] => CommonAncestor::Unrelated,
-            [base] => CommonAncestor::Single(Oid(base.detach())),
+            [base] => CommonAncestor::Single(CommitId(base.detach())),
             _ => CommonAncestor::Ambiguous,
         };
         self.cached_ancestors.borrow_mut().insert(key, common);
@@ -154,9 +157,9 @@ mod tests {
 
     #[test]
     fn parses_fork_from_its_line() {
-        let id = |n: usize| Oid::from_hex(format!("{n:040x}").as_bytes()).unwrap();
+        let id = |n: usize| CommitId::from_hex(format!("{n:040x}").as_bytes()).unwrap();
         for (own, roots) in [(vec![1, 2, 3], vec![4, 5]), (vec![], vec![9]), (vec![1], vec![])] {
-            let own: HashSet<Oid> = own.into_iter().map(id).collect();
+            let own: HashSet<CommitId> = own.into_iter().map(id).collect();
             let fork = BranchFork {
                 tip: id(7),
                 unique_commits: own,

@@ -6,7 +6,7 @@ use gix::object::Kind;
 
 use super::commit::PROQ_EMAIL;
 use crate::repository::objects::TempObjectStore;
-use crate::{Error, Oid, Repo};
+use crate::{BlobId, CommitId, Error, Oid, Repo, TreeId};
 
 /// Prefixes of refs that do not protect commits for long.
 const TRANSIENT_REF_PREFIXES: &[&str] =
@@ -39,7 +39,7 @@ pub struct CommitText {
 
 impl Repo {
     /// Returns whether `older` is `newer` or an ancestor of it.
-    pub fn is_ancestor(&self, older: Oid, newer: Oid) -> Result<bool, Error> {
+    pub fn is_ancestor(&self, older: CommitId, newer: CommitId) -> Result<bool, Error> {
         self.is_ancestor_in_store(older, newer, None)
     }
 
@@ -47,8 +47,8 @@ impl Repo {
     /// `scratch_store`.
     pub fn is_ancestor_in_store(
         &self,
-        older: Oid,
-        newer: Oid,
+        older: CommitId,
+        newer: CommitId,
         scratch_store: Option<&TempObjectStore>,
     ) -> Result<bool, Error> {
         if older == newer {
@@ -68,10 +68,15 @@ impl Repo {
 
     /// Returns those of `commits` that `newer` does not contain. The commits of `newer` that `older` lacks
     /// are walked once for all.
-    pub fn commits_outside(&self, commits: &[Oid], newer: Oid, older: Oid) -> Result<Vec<Oid>, Error> {
+    pub fn commits_outside(
+        &self,
+        commits: &[CommitId],
+        newer: CommitId,
+        older: CommitId,
+    ) -> Result<Vec<CommitId>, Error> {
         let walk = self.gix.rev_walk([newer.0]).with_hidden([older.0]).all();
-        let new: HashSet<Oid> =
-            walk.map_or_else(|_| HashSet::new(), |walk| walk.flatten().map(|step| Oid(step.id)).collect());
+        let new: HashSet<CommitId> = walk
+            .map_or_else(|_| HashSet::new(), |walk| walk.flatten().map(|step| CommitId(step.id)).collect());
         let mut out = Vec::new();
         for commit in commits.iter().filter(|commit| !new.contains(commit)) {
             if !self.is_ancestor(*commit, newer)? {
@@ -82,22 +87,22 @@ impl Repo {
     }
 
     /// Returns the best common ancestor of two commits; `None` if they share no history.
-    pub fn merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
+    pub fn merge_base(&self, one: CommitId, two: CommitId) -> Result<Option<CommitId>, Error> {
         if let (Ok(false), Ok(base)) = (self.has_altered_history(), self.cached_merge_base(one, two)) {
             return Ok(base);
         }
         let out = self.git().arg("merge-base").args([one.to_string(), two.to_string()]).accept(&[1]).run()?;
-        Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()))
+        Ok(CommitId::from_hex(out.trimmed_stdout().as_bytes()))
     }
 
     /// Returns the merge base that gitoxide computes, cached for each pair.
-    fn cached_merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
+    fn cached_merge_base(&self, one: CommitId, two: CommitId) -> Result<Option<CommitId>, Error> {
         if let Some(known) = self.history_cache.merge_bases.borrow().get(&(one, two)) {
             return Ok(*known);
         }
         let object_name = || format!("history of {}", one.short());
         let found = self.gix.merge_base(one.0, two.0).map_err(Error::object(object_name()))?;
-        let found = found.map(|base| Oid(base.detach()));
+        let found = found.map(|base| CommitId(base.detach()));
         self.history_cache.merge_bases.borrow_mut().insert((one, two), found);
         Ok(found)
     }
@@ -126,12 +131,12 @@ impl Repo {
     }
 
     /// Counts the commits reachable from `tip` and not from `base`, and the reverse.
-    pub fn distance(&self, tip: Oid, base: Oid) -> Result<Distance, Error> {
+    pub fn distance(&self, tip: CommitId, base: CommitId) -> Result<Distance, Error> {
         Ok(Distance { ahead: self.count_ahead(tip, base)?, behind: self.count_ahead(base, tip)? })
     }
 
     /// Counts the commits reachable from `tip` and not from `base`.
-    pub fn count_ahead(&self, tip: Oid, base: Oid) -> Result<usize, Error> {
+    pub fn count_ahead(&self, tip: CommitId, base: CommitId) -> Result<usize, Error> {
         if tip == base {
             return Ok(0);
         }
@@ -139,7 +144,7 @@ impl Repo {
     }
 
     /// Counts the commits reachable from `tip` and from none of `bases`.
-    pub fn count_ahead_of_all(&self, tip: Oid, bases: &[Oid]) -> Result<usize, Error> {
+    pub fn count_ahead_of_all(&self, tip: CommitId, bases: &[CommitId]) -> Result<usize, Error> {
         let walk = self
             .gix
             .rev_walk([tip.0])
@@ -204,7 +209,7 @@ impl Repo {
 
     /// Returns whether a branch, a remote-tracking branch or a tag other than `excluded_ref` contains a
     /// commit.
-    pub fn is_in_other_ref(&self, commit: Oid, excluded_ref: &str) -> Result<bool, Error> {
+    pub fn is_in_other_ref(&self, commit: CommitId, excluded_ref: &str) -> Result<bool, Error> {
         let call =
             self.git().args(["for-each-ref", "--format=%(refname)", "--contains", &commit.to_string()]);
         let out = call.args(["refs/heads", "refs/remotes", "refs/tags"]).run()?;
@@ -213,25 +218,25 @@ impl Repo {
 
     /// Returns the parents of a keeper commit, which git-proq writes only to keep its parents reachable;
     /// `None` for any other commit.
-    pub fn keeper_parents(&self, commit: Oid) -> Result<Option<Vec<Oid>>, Error> {
+    pub fn keeper_parents(&self, commit: Oid) -> Result<Option<Vec<CommitId>>, Error> {
         let object_name = || format!("commit {}", commit.short());
         let found = self.gix.find_commit(commit.0).map_err(Error::object(object_name()))?;
         let is_keeper = found.committer().map_err(Error::object(object_name()))?.email == PROQ_EMAIL;
-        let parents: Vec<Oid> = found.parent_ids().map(|id| Oid(id.detach())).collect();
+        let parents: Vec<CommitId> = found.parent_ids().map(|id| CommitId(id.detach())).collect();
         let same_tree = match parents.first() {
-            Some(first) => self.tree_of(*first)? == self.tree_of(commit)?,
+            Some(first) => self.tree_of(*first)? == self.tree_of(CommitId(commit.0))?,
             None => false,
         };
         Ok((is_keeper && same_tree).then_some(parents))
     }
 
     /// Returns the id of a commit's tree.
-    pub fn tree_of(&self, commit: Oid) -> Result<Oid, Error> {
-        self.tree_reader().tree_of(commit).map(Oid)
+    pub fn tree_of(&self, commit: CommitId) -> Result<TreeId, Error> {
+        self.tree_reader().tree_of(commit).map(TreeId)
     }
 
     /// Returns the first line of a commit's message.
-    pub fn commit_subject(&self, commit: Oid) -> Result<String, Error> {
+    pub fn commit_subject(&self, commit: CommitId) -> Result<String, Error> {
         let object_name = || format!("commit {}", commit.short());
         let found = self.gix.find_commit(commit.0).map_err(Error::object(object_name()))?;
         let message = found.message().map_err(Error::object(object_name()))?;
@@ -239,7 +244,7 @@ impl Repo {
     }
 
     /// Returns the last `max_count` commits up to `tip`, newest first, each as its short id and subject.
-    pub fn recent_commits(&self, tip: Oid, max_count: usize) -> Result<Vec<String>, Error> {
+    pub fn recent_commits(&self, tip: CommitId, max_count: usize) -> Result<Vec<String>, Error> {
         let out = self
             .git()
             .args(["log", "-z", "--format=%h %s", &format!("--max-count={max_count}")])
@@ -250,7 +255,7 @@ impl Repo {
     }
 
     /// Returns the author and message of a commit. Bytes that are not UTF-8 are replaced.
-    pub fn commit_text(&self, commit: Oid) -> Result<CommitText, Error> {
+    pub fn commit_text(&self, commit: CommitId) -> Result<CommitText, Error> {
         let object_name = || format!("commit {}", commit.short());
         let found = self.gix.find_commit(commit.0).map_err(Error::object(object_name()))?;
         let author = found.author().map_err(Error::object(object_name()))?;
@@ -259,7 +264,7 @@ impl Repo {
     }
 
     /// Returns the short name of a remote-tracking branch that contains a commit; `None` if there is none.
-    pub fn remote_branch_with(&self, commit: Oid) -> Result<Option<String>, Error> {
+    pub fn remote_branch_with(&self, commit: CommitId) -> Result<Option<String>, Error> {
         let out = self
             .git()
             .args(["for-each-ref", "--count=1", "--format=%(refname:short)", "--contains"])
@@ -270,7 +275,7 @@ impl Repo {
     }
 
     /// Returns the id that a blob with these bytes would have, without writing it.
-    pub fn blob_id(&self, bytes: &[u8]) -> Option<Oid> {
-        gix::objs::compute_hash(self.gix.object_hash(), gix::objs::Kind::Blob, bytes).ok().map(Oid)
+    pub fn blob_id(&self, bytes: &[u8]) -> Option<BlobId> {
+        gix::objs::compute_hash(self.gix.object_hash(), gix::objs::Kind::Blob, bytes).ok().map(BlobId)
     }
 }

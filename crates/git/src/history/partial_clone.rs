@@ -10,7 +10,7 @@ use crate::{Error, Oid, Repo};
 impl Repo {
     /// Converts the error of a failed checkout of a commit to a specific one: this may be a partial clone
     /// that lacks some of the files, or a filter may have failed.
-    pub(crate) fn classify_checkout_error(&self, error: Error, commit: Oid) -> Error {
+    pub(crate) fn classify_checkout_error(&self, error: Error, commit: impl Into<Oid>) -> Error {
         if let Some(remote) = self.promisor_remote() {
             let is_missing = |id: Oid| self.object_size(id).is_none();
             let files = tree_files(self, commit, &BTreeSet::new()).unwrap_or_default();

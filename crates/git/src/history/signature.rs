@@ -1,12 +1,12 @@
 //! Verification of a commit's signature, as the user's git settings require it.
 
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo};
 
 impl Repo {
     /// Returns why git does not accept the signature of a commit; none when git accepts it. As for `git
     /// merge`, the key needs at least marginal trust, unless `gpg.minTrustLevel` sets another level. Without
     /// that setting, `git verify-commit` alone would require no trust.
-    pub fn signature_problem(&self, commit: Oid) -> Result<Option<String>, Error> {
+    pub fn signature_problem(&self, commit: CommitId) -> Result<Option<String>, Error> {
         let mut command = self.git();
         if self.gix.config_snapshot().string("gpg.minTrustLevel").is_none() {
             command = command.args(["-c", "gpg.minTrustLevel=marginal"]);

@@ -10,7 +10,7 @@ use crate::base::parallel::thread_count;
 use crate::repository::objects::TempObjectStore;
 use crate::repository::objects::object_store;
 use crate::repository::tree_reader::TreeReader;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{Error, Repo, RepoPath, TreeId};
 
 /// Maximum number of paths that are cached. A longer line takes longer to read than the trees.
 const MAX_SAVED_PATHS: usize = 500;
@@ -101,7 +101,7 @@ fn is_within(path: &[u8], folder: &[u8]) -> bool {
 pub fn touched_paths(
     repo: &Repo,
     objects: Option<&TempObjectStore>,
-    sides: &[(Oid, Oid)],
+    sides: &[(TreeId, TreeId)],
     deadline: Option<Instant>,
 ) -> Result<Vec<Option<TouchedPaths>>, Error> {
     let object_store = object_store(repo, objects)?;

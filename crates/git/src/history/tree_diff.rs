@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::repository::attributes::attribute_paths;
 use crate::repository::objects::TempObjectStore;
 use crate::repository::tree_reader::{TreeItem, TreeItems, TreeReader};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{Error, Oid, Repo, RepoPath, TreeId};
 
 /// File or submodule in a tree, without its path: mode and object id. It is also one side of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,8 @@ impl Change {
 }
 
 /// Compares two trees or commits, and returns the changes in the order of paths.
-pub fn tree_changes(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+pub fn tree_changes(repo: &Repo, from: impl Into<Oid>, to: impl Into<Oid>) -> Result<Vec<Change>, Error> {
+    let (from, to) = (from.into(), to.into());
     if from == to {
         return Ok(Vec::new());
     }
@@ -74,8 +75,8 @@ pub fn tree_changes(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Erro
 pub(crate) fn compare_in_process(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
     let mut out = changes_between_trees(
         repo.tree_reader(),
-        Oid(peel_to_tree_id(repo, from)?),
-        Oid(peel_to_tree_id(repo, to)?),
+        TreeId(peel_to_tree_id(repo, from)?),
+        TreeId(peel_to_tree_id(repo, to)?),
     )?;
     out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(out)
@@ -97,7 +98,11 @@ fn to_tree_file(item: TreeItem) -> TreeFile {
 ///
 /// # Errors
 /// Fails when one of the trees that differ cannot be read.
-pub(crate) fn changes_between_trees(reader: &TreeReader, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+pub(crate) fn changes_between_trees(
+    reader: &TreeReader,
+    from: TreeId,
+    to: TreeId,
+) -> Result<Vec<Change>, Error> {
     let mut walk = TreeDiff { reader, changes: Vec::new() };
     if from != to {
         walk.compare_trees(b"", Some(from.0), Some(to.0))?;
@@ -183,9 +188,10 @@ const MAX_PATHS_PER_COMMAND: usize = 2000;
 /// that exist.
 pub fn tree_files(
     repo: &Repo,
-    tree: Oid,
+    tree: impl Into<Oid>,
     only_paths: &BTreeSet<RepoPath>,
 ) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
+    let tree = tree.into();
     match tree_files_in_process(repo, tree, only_paths) {
         Ok(all) => Ok(all),
         // Git explains objects that cannot be read.
@@ -237,7 +243,7 @@ fn tree_files_by_git(
 }
 
 /// Returns the paths of all files of a tree.
-pub fn tree_paths(repo: &Repo, tree: Oid) -> Result<Vec<RepoPath>, Error> {
+pub fn tree_paths(repo: &Repo, tree: impl Into<Oid>) -> Result<Vec<RepoPath>, Error> {
     Ok(tree_files(repo, tree, &BTreeSet::new())?.into_iter().map(|(path, _)| path).collect())
 }
 
@@ -276,7 +282,7 @@ fn parse_mode(octal: &[u8]) -> Option<u32> {
 /// files.
 pub(crate) fn tree_attribute_files<'p>(
     repo: &Repo,
-    tree: Oid,
+    tree: impl Into<Oid>,
     paths: impl Iterator<Item = &'p RepoPath>,
 ) -> Result<Vec<(RepoPath, TreeFile)>, Error> {
     tree_files(repo, tree, &attribute_paths(paths))

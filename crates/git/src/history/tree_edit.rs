@@ -7,7 +7,7 @@ use gix::objs::tree::{Entry, EntryKind};
 use gix::objs::{Blob, Tree};
 
 use crate::repository::tree_reader::TreeItem;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{BlobId, Error, Repo, RepoPath, TreeId};
 
 /// Edit of one path in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,9 +23,9 @@ impl Repo {
     ///
     /// # Errors
     /// Fails if an object is missing or corrupt.
-    pub fn read_tree_file(&self, tree: Oid, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
+    pub fn read_tree_file(&self, tree: TreeId, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
         match self.find_tree_item(tree.0, path)?.filter(|item| item.mode.is_blob()) {
-            Some(item) => self.blob(Oid(item.id)).map(Some),
+            Some(item) => self.blob(BlobId(item.id)).map(Some),
             None => Ok(None),
         }
     }
@@ -34,7 +34,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails if an object is missing or corrupt.
-    pub fn tree_has_path(&self, tree: Oid, path: &RepoPath) -> Result<bool, Error> {
+    pub fn tree_has_path(&self, tree: TreeId, path: &RepoPath) -> Result<bool, Error> {
         Ok(self.find_tree_item(tree.0, path)?.is_some())
     }
 
@@ -42,7 +42,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails if an object is missing or corrupt.
-    pub fn can_hold_folder(&self, tree: Oid, path: &RepoPath) -> Result<bool, Error> {
+    pub fn can_hold_folder(&self, tree: TreeId, path: &RepoPath) -> Result<bool, Error> {
         // Sorted from the top, with the path itself last.
         let mut ancestors: Vec<RepoPath> = path.parents().chain([path.clone()]).collect();
         ancestors.sort_by_key(|path| path.as_bytes().len());
@@ -61,7 +61,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails if an object is missing or corrupt, or cannot be written.
-    pub fn edit_tree(&self, tree: Oid, edits: &[TreeEdit]) -> Result<Oid, Error> {
+    pub fn edit_tree(&self, tree: TreeId, edits: &[TreeEdit]) -> Result<TreeId, Error> {
         let mut root = tree.0;
         for edit in edits {
             root = match edit {
@@ -80,7 +80,7 @@ impl Repo {
                 }
             };
         }
-        Ok(Oid(root))
+        Ok(TreeId(root))
     }
 
     /// Returns the item of a tree at a path, which may lie in folders; `None` if there is none.

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::program::command::Command;
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo, TreeId};
 
 /// Options that disable the repository's hooks, which are intended for users' checkouts.
 pub(crate) const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
@@ -55,8 +55,8 @@ impl Repo {
         &self,
         dir: &Path,
         hook_folder: &Path,
-        (tip, branch): (Oid, &str),
-    ) -> Result<Oid, Error> {
+        (tip, branch): (CommitId, &str),
+    ) -> Result<TreeId, Error> {
         let mut hooks_path_setting = std::ffi::OsString::from("core.hooksPath=");
         hooks_path_setting.push(hook_folder);
         let git_dir = self.worktree_git_dir(dir)?;
@@ -72,7 +72,12 @@ impl Repo {
             .mutating()
             .run_forwarding_output()?;
         // The hook may have left a `.git` that points to another index.
-        self.hookless_git_with_git_dir(dir, &git_dir).arg("write-tree").mutating().durable().run_for_id()
+        self.hookless_git_with_git_dir(dir, &git_dir)
+            .arg("write-tree")
+            .mutating()
+            .durable()
+            .run_for_id()
+            .map(TreeId::from_oid)
     }
 
     /// Creates a git command that uses the folder `dir` as worktree and `admin` as git directory, without

@@ -6,7 +6,7 @@ use gix::index::State;
 use gix::index::decode::Options;
 use gix::index::entry::{Flags, Stage};
 
-use crate::{Oid, Repo, RepoPath};
+use crate::{Repo, RepoPath, TreeId};
 
 /// Index that is not split and has an entry for each file.
 pub(crate) struct FullIndex(State);
@@ -23,11 +23,11 @@ impl FullIndex {
 
     /// Returns the tree that `git write-tree` creates from the index, if the index has it cached and the tree
     /// object exists.
-    pub(crate) fn cached_tree(&self, repo: &Repo) -> Option<Oid> {
+    pub(crate) fn cached_tree(&self, repo: &Repo) -> Option<TreeId> {
         let cached = self.0.tree()?;
         let covers_all = cached.num_entries == u32::try_from(self.0.entries().len()).ok();
         let is_plain = |e: &gix::index::Entry| e.stage() == Stage::Unconflicted && !is_intent_to_add(e);
-        let id = Oid(cached.id);
+        let id = TreeId(cached.id);
         (covers_all && self.0.entries().iter().all(is_plain) && repo.object_size(id).is_some()).then_some(id)
     }
 

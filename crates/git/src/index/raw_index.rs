@@ -11,7 +11,7 @@ use rustix::fs::Stat;
 
 use super::entry_stat::index_stat;
 use super::no_conversion::are_all_written_verbatim;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{BlobId, Error, Repo, RepoPath};
 
 /// Length in bytes of the stat data that starts an entry, four bytes each: ctime, mtime, device, inode, mode,
 /// owner, group, size.
@@ -239,7 +239,7 @@ impl RawIndex {
     pub(crate) fn has_no_conversion_rules(&self, repo: &Repo, files: &BTreeSet<RepoPath>) -> bool {
         let mut entries = files.iter().filter_map(|file| self.find(file.as_bytes()));
         entries.all(|entry| {
-            let id = ObjectId::try_from(entry.id()).map(Oid);
+            let id = ObjectId::try_from(entry.id()).map(BlobId);
             let text = id.ok().and_then(|id| repo.blob(id).ok());
             entry.mode() == FILE_MODE && text.is_some_and(|text| are_all_written_verbatim(&text))
         })

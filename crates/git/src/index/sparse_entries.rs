@@ -17,7 +17,7 @@ use crate::base::path::nul_separated;
 use crate::history::tree_diff;
 use crate::history::tree_diff::{Change, TreeFile};
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{Error, Oid, RepoPath, TreeId};
 
 /// Expands the sparse directory entries of an index if one of `changes` lies below such an entry. Otherwise
 /// git would not know that the files below it are left out, and would write them.
@@ -37,7 +37,7 @@ pub(crate) fn expand_sparse_folders(
         return Ok(());
     };
     // Git expands all entries as soon as one file below them is named.
-    let files = tree_diff::tree_files(tree.repo, Oid(entry.id), &BTreeSet::new())?;
+    let files = tree_diff::tree_files(tree.repo, TreeId(entry.id), &BTreeSet::new())?;
     let Some((first_file, _)) = files.first() else { return Ok(()) };
     let call = tree.repo.git_in(tree.dir).args(index_flags::KEEP_FLAGS_CONFIG);
     let call = call.args(["update-index", "--skip-worktree", "-z", "--stdin"]).index(index);
@@ -411,7 +411,7 @@ impl FileEntries {
                 needed.get(position).is_some_and(|next| next.as_bytes().starts_with(path.as_bytes()));
             let folder = RepoPath::new(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
             if is_above || folder.to_fs_path(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-                let tree_files = tree_diff::tree_files(tree.repo, Oid(entry.id), &BTreeSet::new()).ok()?;
+                let tree_files = tree_diff::tree_files(tree.repo, TreeId(entry.id), &BTreeSet::new()).ok()?;
                 let folder_files = tree_files.into_iter().filter(|(_, side)| !side.is_gitlink());
                 entries.extend(folder_files.map(|(name, side)| FileEntry {
                     path: folder.join(name.as_bytes()),

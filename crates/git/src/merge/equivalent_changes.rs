@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::patch_id::{inverse_patch_id, patch_id};
 use crate::history::tree_diff::{Change, TreeFile, tree_changes};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Oid, Repo, RepoPath};
 
 /// Maximum number of commits read on either side. Each costs a comparison of two trees, and the check should
 /// take at most about a second. For a branch further from its base, the result is unknown.
@@ -32,9 +32,9 @@ struct BaseHistory {
     /// Positions of each patch id in `commits`, newest first.
     positions: HashMap<Oid, Vec<usize>>,
     /// Commits, newest first.
-    commits: Vec<Oid>,
+    commits: Vec<CommitId>,
     /// Reverted commits, each with the position of the newest commit that names it as reverted.
-    reverted: HashMap<Oid, usize>,
+    reverted: HashMap<CommitId, usize>,
 }
 
 impl Repo {
@@ -45,7 +45,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails when an object cannot be read.
-    pub fn has_equivalent_changes(&self, base: Oid, tip: Oid) -> Result<bool, Error> {
+    pub fn has_equivalent_changes(&self, base: CommitId, tip: CommitId) -> Result<bool, Error> {
         if self.has_altered_history()? {
             return Ok(false);
         }
@@ -85,7 +85,11 @@ impl Repo {
 
     /// Returns the commits reachable from `tip` and not from `excluded`, with their parents; `None` when
     /// there are more than [`MAX_COMMITS_WALKED`].
-    fn commits_not_in(&self, tip: Oid, excluded: Oid) -> Result<Option<HashMap<Oid, Vec<Oid>>>, Error> {
+    fn commits_not_in(
+        &self,
+        tip: CommitId,
+        excluded: CommitId,
+    ) -> Result<Option<HashMap<CommitId, Vec<CommitId>>>, Error> {
         let describe_object = || format!("history of {}", tip.short());
         let walk = self
             .gix
@@ -99,7 +103,7 @@ impl Repo {
             if out.len() == MAX_COMMITS_WALKED {
                 return Ok(None);
             }
-            out.insert(Oid(info.id), info.parent_ids.iter().map(|id| Oid(*id)).collect());
+            out.insert(CommitId(info.id), info.parent_ids.iter().map(|id| CommitId(*id)).collect());
         }
         Ok(Some(out))
     }
@@ -123,8 +127,8 @@ impl Repo {
     /// one of `wanted_deltas`.
     fn read_base_history(
         &self,
-        base: Oid,
-        parents_by_commit: &HashMap<Oid, Vec<Oid>>,
+        base: CommitId,
+        parents_by_commit: &HashMap<CommitId, Vec<CommitId>>,
         wanted_deltas: &BTreeSet<SizeDeltas>,
     ) -> Result<BaseHistory, Error> {
         let paths: HashSet<Vec<&RepoPath>> =
@@ -179,9 +183,9 @@ impl BaseHistory {
 }
 
 /// Returns the ids of the commits that a message names as reverted.
-fn reverted_commits(message: &str) -> impl Iterator<Item = Oid> {
+fn reverted_commits(message: &str) -> impl Iterator<Item = CommitId> {
     message.split(REVERT_MESSAGE_PREFIX).skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
-        Oid::from_hex(&rest.as_bytes()[..end])
+        CommitId::from_hex(&rest.as_bytes()[..end])
     })
 }

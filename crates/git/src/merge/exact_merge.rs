@@ -17,7 +17,7 @@ use gix::objs::Tree;
 use gix::objs::tree::Entry;
 
 use crate::repository::tree_reader::{TreeItem, TreeItems, TreeJoin, TreeReader};
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo, TreeId};
 
 /// Result of a walk over three trees that stopped at a path which its merger cannot decide.
 pub(crate) struct Undecided;
@@ -77,14 +77,14 @@ struct ExactMerger<'a> {
 #[derive(Debug, Clone)]
 pub struct ExactMerge {
     /// Id of the merged tree.
-    pub id: Oid,
+    pub id: TreeId,
     /// Trees to write, each after the trees it references.
     new_trees: Vec<Tree>,
 }
 
 impl ExactMerge {
     /// Writes the new trees durably.
-    pub fn write(&self, repo: &Repo) -> Result<Oid, Error> {
+    pub fn write(&self, repo: &Repo) -> Result<TreeId, Error> {
         for tree in &self.new_trees {
             repo.write_durably(tree)?;
         }
@@ -98,15 +98,15 @@ impl ExactMerge {
 ///
 /// # Errors
 /// Fails when an object cannot be read.
-pub fn merge_commits(repo: &Repo, ours: Oid, theirs: Oid) -> Result<Option<ExactMerge>, Error> {
+pub fn merge_commits(repo: &Repo, ours: CommitId, theirs: CommitId) -> Result<Option<ExactMerge>, Error> {
     if repo.has_altered_history()? {
         return Ok(None);
     }
     let describe_object = || format!("history of {}", theirs.short());
     let bases = repo.gix.merge_bases_many(ours.0, &[theirs.0]).map_err(Error::object(describe_object()))?;
     let [base] = bases[..] else { return Ok(None) };
-    let tree = |commit: Oid| repo.tree_of(commit);
-    merge_trees(repo, tree(Oid(base.detach()))?, tree(ours)?, tree(theirs)?)
+    let tree = |commit: CommitId| repo.tree_of(commit);
+    merge_trees(repo, tree(CommitId(base.detach()))?, tree(ours)?, tree(theirs)?)
 }
 
 /// Merges the changes of `ours` and `theirs` since `base`, all three trees, without writing. `None` when a
@@ -114,10 +114,15 @@ pub fn merge_commits(repo: &Repo, ours: Oid, theirs: Oid) -> Result<Option<Exact
 ///
 /// # Errors
 /// Fails when a tree cannot be read.
-pub fn merge_trees(repo: &Repo, base: Oid, ours: Oid, theirs: Oid) -> Result<Option<ExactMerge>, Error> {
+pub fn merge_trees(
+    repo: &Repo,
+    base: TreeId,
+    ours: TreeId,
+    theirs: TreeId,
+) -> Result<Option<ExactMerge>, Error> {
     let mut merger = ExactMerger { repo, new_trees: Vec::new() };
     let merged = walk_trees(&mut merger, base.0, ours.0, theirs.0)?;
-    Ok(merged.ok().flatten().map(|id| ExactMerge { id: Oid(id), new_trees: merger.new_trees }))
+    Ok(merged.ok().flatten().map(|id| ExactMerge { id: TreeId(id), new_trees: merger.new_trees }))
 }
 
 impl<M: TreeMerger> MergeWalk<'_, M> {

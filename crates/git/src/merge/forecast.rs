@@ -24,7 +24,7 @@ use crate::base::parallel::thread_count;
 use crate::repository::objects::TempObjectStore;
 use crate::repository::objects::object_store;
 use crate::repository::tree_reader::{TreeItem, TreeReader};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{BlobId, Error, Oid, Repo, RepoPath, TreeId};
 
 /// Largest file in bytes that is merged in process; git merges larger ones.
 const MAX_TEXT_MERGE_BYTES: u64 = 4 << 20;
@@ -43,11 +43,11 @@ const MIN_CHUNKS_PER_THREAD: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MergeInput {
     /// Tree of the common ancestor.
-    pub base: Oid,
+    pub base: TreeId,
     /// Tree that the other side is merged into.
-    pub ours: Oid,
+    pub ours: TreeId,
     /// Tree that is merged.
-    pub theirs: Oid,
+    pub theirs: TreeId,
 }
 
 /// Path on which a merge would conflict.
@@ -119,9 +119,9 @@ pub fn forecast_merges(
 /// merge line by line, or when one of the versions is not text.
 pub(crate) fn conflicting_hunks(
     reader: &TreeReader,
-    base: Option<Oid>,
-    ours: Oid,
-    theirs: Oid,
+    base: Option<BlobId>,
+    ours: BlobId,
+    theirs: BlobId,
 ) -> Result<Vec<ConflictHunk>, Error> {
     for id in [Some(ours), Some(theirs), base].into_iter().flatten() {
         if reader.size(id.0)? > MAX_TEXT_MERGE_BYTES {

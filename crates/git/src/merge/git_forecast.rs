@@ -9,11 +9,12 @@ use super::merge_drivers::MergeDrivers;
 use super::tree_merge::{UnmergedStage, parse_stage, write_attribute_files};
 use crate::base::parallel::parallel_map;
 use crate::history::commit::NewCommit;
+use crate::history::tree_diff::TreeFile;
 use crate::program::command::Program;
 use crate::repository::objects::TempObjectStore;
 use crate::repository::objects::object_store;
 use crate::repository::tree_reader::TreeReader;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{BlobId, CommitId, Error, Oid, Repo, RepoPath, TreeId};
 
 /// Exit codes besides zero that git may end a batch with when it gives up or crashes. The records it printed
 /// before that count.
@@ -38,7 +39,7 @@ struct MergeTreeBatch<'a> {
     attribute_source: AttributeSource,
     /// Merge drivers that the user has configured.
     drivers: MergeDrivers,
-    pairs: Vec<(usize, (Oid, Oid))>,
+    pairs: Vec<(usize, (CommitId, CommitId))>,
     program: &'a Program,
     temp_objects: &'a TempObjectStore,
 }
@@ -59,7 +60,7 @@ pub fn forecast_with_git(
     repo: &Repo,
     temp_objects: &TempObjectStore,
     scratch: &Path,
-    pairs: &[(Oid, Oid)],
+    pairs: &[(CommitId, CommitId)],
 ) -> Result<Vec<GitForecast>, Error> {
     let reader = TreeReader::new(object_store(repo, Some(temp_objects))?);
     let mut batches = Vec::new();
@@ -68,7 +69,7 @@ pub fn forecast_with_git(
         for chunk in group.chunks(batch_size.max(1)) {
             let ours = chunk[0].1.0;
             let (dir, attribute_source) = match repo.version()?.has_attr_source() {
-                true => (repo.command_dir().to_owned(), AttributeSource::Tree(ours)),
+                true => (repo.command_dir().to_owned(), AttributeSource::Tree(ours.oid())),
                 false => (
                     write_attribute_files(repo, ours, scratch, Some(temp_objects))?,
                     AttributeSource::Folder(repo.common_dir().to_owned()),
@@ -97,12 +98,12 @@ pub fn forecast_with_git(
     Ok(forecasts)
 }
 
-type IndexedCommitPair = (usize, (Oid, Oid));
+type IndexedCommitPair = (usize, (CommitId, CommitId));
 
 /// Groups the pairs whose merges use the same attributes.
 fn group_by_attributes(
     reader: &TreeReader,
-    pairs: &[(Oid, Oid)],
+    pairs: &[(CommitId, CommitId)],
 ) -> Result<Vec<Vec<IndexedCommitPair>>, Error> {
     let mut cached_keys = HashMap::new();
     let mut groups: BTreeMap<Vec<u8>, Vec<IndexedCommitPair>> = BTreeMap::new();
@@ -236,7 +237,7 @@ fn parse_record<'b>(fields: &mut impl Iterator<Item = &'b [u8]>) -> Option<Merge
 
 impl MergeTreeRecord {
     /// Strips the suffix from `path~<commit>`, which is git's name for a file that cannot stay at its path.
-    fn strip_side_suffixes(mut self, sides: [Oid; 2]) -> MergeTreeRecord {
+    fn strip_side_suffixes(mut self, sides: [CommitId; 2]) -> MergeTreeRecord {
         let suffixes = sides.map(|side| format!("~{side}"));
         let stages = self.stages.iter_mut().map(|stage| &mut stage.path);
         for path in stages.chain(self.kinds.iter_mut().map(|(path, _)| path)) {
@@ -272,8 +273,9 @@ impl MergeTreeRecord {
             let sides = [Some(ours), Some(theirs), base].into_iter().flatten();
             if sides.into_iter().all(|side| side.mode & 0o170_000 == 0o100_000) {
                 // Git has reported the conflict; the hunks are only extra detail.
+                let blob = |side: TreeFile| BlobId::from_oid(side.oid);
                 hunks =
-                    conflicting_hunks(reader, base.map(|s| s.oid), ours.oid, theirs.oid).unwrap_or_default();
+                    conflicting_hunks(reader, base.map(blob), blob(ours), blob(theirs)).unwrap_or_default();
             }
             if base.is_none() {
                 "add/add".clone_into(&mut kind);
@@ -287,9 +289,9 @@ impl MergeTreeRecord {
 pub fn write_temporary_commit(
     repo: &Repo,
     temp_objects: &TempObjectStore,
-    tree: Oid,
-    parent: Oid,
-) -> Result<Oid, Error> {
+    tree: TreeId,
+    parent: CommitId,
+) -> Result<CommitId, Error> {
     NewCommit { tree, parents: &[parent], message: "git-proq: uncommitted work" }
         .write_as_proq(repo, Some(temp_objects))
 }

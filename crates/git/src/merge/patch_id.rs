@@ -9,7 +9,7 @@ use imara_diff::{Algorithm, Diff, InternedInput, sources};
 
 use super::text_merge::is_text;
 use crate::history::tree_diff::{Change, TreeFile};
-use crate::{Oid, Repo};
+use crate::{BlobId, Oid, Repo};
 
 /// Number of unchanged lines around a change that belong to it, as in git's own patches.
 const CONTEXT_LINES: usize = 3;
@@ -40,7 +40,7 @@ pub(crate) fn patch_id(repo: &Repo, changes: &[Change]) -> Option<Oid> {
             }
         }
     }
-    repo.blob_id(&out)
+    repo.blob_id(&out).map(BlobId::oid)
 }
 
 /// Returns the patch id of the inverse of changes, as a revert has it.
@@ -53,7 +53,8 @@ pub(crate) fn inverse_patch_id(repo: &Repo, changes: &[Change]) -> Option<Oid> {
 /// file has no lines.
 fn read_text(repo: &Repo, side: Option<TreeFile>) -> Option<Vec<u8>> {
     let Some(side) = side else { return Some(Vec::new()) };
-    let bytes = side.is_file().then(|| repo.small_blob(side.oid, MAX_DIFFED_BYTES)).flatten()?;
+    let bytes =
+        side.is_file().then(|| repo.small_blob(BlobId::from_oid(side.oid), MAX_DIFFED_BYTES)).flatten()?;
     is_text(&bytes).then_some(bytes)
 }
 

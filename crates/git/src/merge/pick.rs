@@ -8,13 +8,13 @@ use gix::bstr::BString;
 
 use super::tree_merge::merge_trees;
 use crate::repository::objects::TempObjectStore;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, CommitWithTree, Error, Repo, RepoPath, TreeId};
 
 /// Outcome of applying a commit on top of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PickOutcome {
     /// The new commit and its tree.
-    Commit(Oid, Oid),
+    Commit(CommitWithTree),
     /// The target already contains all changes of the commit.
     Empty,
     /// The commit conflicts in these paths.
@@ -25,9 +25,9 @@ pub enum PickOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitWithParents {
     /// Id of the commit.
-    pub id: Oid,
+    pub id: CommitId,
     /// Parents of the commit, in order.
-    pub parents: Vec<Oid>,
+    pub parents: Vec<CommitId>,
 }
 
 /// Parts of a commit that a change of its parent preserves.
@@ -37,7 +37,7 @@ struct CommitMetadata {
     encoding: Option<BString>,
 }
 
-/// Applies the changes from `parent` to `commit` on top of `onto`, whose tree is `tree`. The new commit has
+/// Applies the changes from `parent` to `commit` on top of `onto`. The new commit has
 /// the same author, date and message; the user is its committer, and it is signed if `commit.gpgSign` is set.
 /// With `temp_store`, nothing is written to the repository and nothing is signed.
 ///
@@ -45,25 +45,26 @@ struct CommitMetadata {
 /// Fails if an object cannot be read, or git cannot merge.
 pub fn pick(
     repo: &Repo,
-    (parent, commit): (Oid, Oid),
-    (onto, tree): (Oid, Oid),
+    (parent, commit): (CommitId, CommitId),
+    onto: CommitWithTree,
     scratch: &Path,
     temp_store: Option<&TempObjectStore>,
 ) -> Result<PickOutcome, Error> {
     let merged =
-        merge_trees(repo, (repo.tree_of(parent)?, tree, repo.tree_of(commit)?), scratch, temp_store)?;
+        merge_trees(repo, (repo.tree_of(parent)?, onto.tree, repo.tree_of(commit)?), scratch, temp_store)?;
     if !merged.is_clean {
         return Ok(PickOutcome::Conflict(merged.conflicted_paths()));
     }
-    if merged.tree == tree {
+    if merged.tree == onto.tree {
         return Ok(PickOutcome::Empty);
     }
     let metadata = CommitMetadata::read(repo, commit)?;
-    metadata.write_commit(repo, merged.tree, onto, temp_store).map(|id| PickOutcome::Commit(id, merged.tree))
+    let commit = metadata.write_commit(repo, merged.tree, onto.commit, temp_store)?;
+    Ok(PickOutcome::Commit(CommitWithTree { commit, tree: merged.tree }))
 }
 
 impl CommitMetadata {
-    fn read(repo: &Repo, commit: Oid) -> Result<CommitMetadata, Error> {
+    fn read(repo: &Repo, commit: CommitId) -> Result<CommitMetadata, Error> {
         let label = || format!("commit {}", commit.short());
         let found = repo.gix.find_commit(commit.0).map_err(Error::object(label()))?;
         let decoded = found.decode().map_err(Error::object(label()))?;
@@ -78,13 +79,13 @@ impl CommitMetadata {
     fn write_commit(
         self,
         repo: &Repo,
-        tree: Oid,
-        parent: Oid,
+        tree: TreeId,
+        parent: CommitId,
         temp_store: Option<&TempObjectStore>,
-    ) -> Result<Oid, Error> {
+    ) -> Result<CommitId, Error> {
         let sign = repo.setting_bool("commit.gpgSign") == Some(true) && temp_store.is_none();
         if let (false, None, Some((_, committer))) = (sign, temp_store, repo.author_and_committer()) {
-            return repo.write_durably(&gix::objs::Commit {
+            let written = repo.write_durably(&gix::objs::Commit {
                 tree: tree.0,
                 parents: std::iter::once(parent.0).collect(),
                 author: self.author,
@@ -93,6 +94,7 @@ impl CommitMetadata {
                 message: self.message,
                 extra_headers: Vec::new(),
             });
+            return written.map(CommitId::from_oid);
         }
         let encoding = self.encoding.map_or_else(|| "UTF-8".into(), |name| name.to_string());
         let mut call = repo.git().arg("-c").arg(format!("i18n.commitEncoding={encoding}"));
@@ -104,7 +106,7 @@ impl CommitMetadata {
             .arg("commit-tree");
         call = if sign { call.arg("-S") } else { call };
         call = call.args(["-p", &parent.to_string(), "-F", "-", &tree.to_string()]);
-        call.input(Vec::from(self.message)).mutating().durable().run_for_id()
+        call.input(Vec::from(self.message)).mutating().durable().run_for_id().map(CommitId::from_oid)
     }
 }
 
@@ -119,8 +121,8 @@ impl Repo {
     /// `temp_store`.
     pub fn commits_since(
         &self,
-        base: Oid,
-        tip: Oid,
+        base: CommitId,
+        tip: CommitId,
         temp_store: Option<&TempObjectStore>,
     ) -> Result<Vec<CommitWithParents>, Error> {
         let call = TempObjectStore::redirect_writes(temp_store, self.git()).args([
@@ -131,7 +133,7 @@ impl Repo {
         ]);
         let out = call.args([format!("{base}..{tip}"), "--".to_owned()]).run()?;
         let parse_line = |line: &[u8]| {
-            let mut ids = line.split(|b| *b == b' ').filter_map(Oid::from_hex);
+            let mut ids = line.split(|b| *b == b' ').filter_map(CommitId::from_hex);
             Some(CommitWithParents { id: ids.next()?, parents: ids.collect() })
         };
         Ok(out.stdout.split(|b| *b == b'\n').filter_map(parse_line).collect())

@@ -9,13 +9,13 @@ use crate::index::scratch_index;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::status::status_query::status;
 use crate::status::worktree_status::StatusKind;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Oid, Repo, RepoPath, TreeId};
 
 /// Current contents of a worktree, staged or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorktreeContents {
     /// Tree of the contents. An unmerged path is in it as its file is on disk, with any conflict markers.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Paths that are unmerged in the index.
     pub unmerged: Vec<RepoPath>,
     /// Nested repositories, which no tree can hold.
@@ -53,7 +53,7 @@ pub fn capture_worktree_contents(tree: &WorktreeContext<'_>) -> Result<WorktreeC
             .durable()
             .run()?;
     }
-    let id = git_command().arg("write-tree").mutating().durable().run_for_id()?;
+    let id = git_command().arg("write-tree").mutating().durable().run_for_id().map(TreeId::from_oid)?;
     Ok(WorktreeContents { tree: id, unmerged: worktree_status.unmerged(), nested })
 }
 
@@ -63,7 +63,7 @@ impl Repo {
     ///
     /// # Errors
     /// [`Error::UnexpectedOutput`] when git merged another commit or none.
-    pub fn start_merge(&self, dir: &Path, branch: &str, other_tip: Oid) -> Result<Vec<String>, Error> {
+    pub fn start_merge(&self, dir: &Path, branch: &str, other_tip: CommitId) -> Result<Vec<String>, Error> {
         // The branch name labels the conflict markers. A tag may have the same name.
         let is_branch_at_tip =
             self.require_commit(branch).is_ok_and(|id| id == other_tip) && !branch.starts_with('-');
@@ -102,17 +102,17 @@ impl Repo {
 
     /// Returns the commit in `MERGE_HEAD` of a worktree, which a started merge merges into it; none if no
     /// merge is in progress.
-    pub fn merge_head(&self, dir: &Path) -> Result<Option<Oid>, Error> {
-        self.read_pseudo_ref(dir, "MERGE_HEAD")
+    pub fn merge_head(&self, dir: &Path) -> Result<Option<CommitId>, Error> {
+        Ok(self.read_pseudo_ref(dir, "MERGE_HEAD")?.map(CommitId::from_oid))
     }
 
     /// Returns the tree that git's automatic merge created in a worktree, with conflict markers; the tree of
     /// its index when nothing conflicted.
-    pub fn auto_merge_tree(&self, dir: &Path) -> Result<Oid, Error> {
+    pub fn auto_merge_tree(&self, dir: &Path) -> Result<TreeId, Error> {
         if let Some(tree) = self.read_pseudo_ref(dir, "AUTO_MERGE")? {
-            return Ok(tree);
+            return Ok(TreeId::from_oid(tree));
         }
-        self.git_in(dir).arg("write-tree").mutating().durable().run_for_id()
+        self.git_in(dir).arg("write-tree").mutating().durable().run_for_id().map(TreeId::from_oid)
     }
 
     fn read_pseudo_ref(&self, dir: &Path, name: &str) -> Result<Option<Oid>, Error> {
@@ -145,8 +145,8 @@ impl Repo {
     /// first, as `(id, subject, body)`.
     pub fn commits_touching(
         &self,
-        tip: Oid,
-        other: Oid,
+        tip: CommitId,
+        other: CommitId,
         paths: &[RepoPath],
         max_count: usize,
     ) -> Result<Vec<(String, String, String)>, Error> {

@@ -9,7 +9,7 @@ use crate::history::commit::NewCommit;
 use crate::history::tree_diff;
 use crate::history::tree_diff::TreeFile;
 use crate::repository::objects::TempObjectStore;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Oid, Repo, RepoPath, TreeId};
 
 /// One stage of a conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct UnmergedStage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeMergeOutcome {
     /// Merged tree; with conflicts it holds markers.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Whether the merge has no conflict that a person has to resolve.
     pub is_clean: bool,
     /// Stages of every conflicted path.
@@ -37,7 +37,7 @@ pub struct TreeMergeOutcome {
 
 impl TreeMergeOutcome {
     /// Creates the outcome of a merge without conflicts.
-    fn from_clean_tree(tree: Oid) -> TreeMergeOutcome {
+    fn from_clean_tree(tree: TreeId) -> TreeMergeOutcome {
         TreeMergeOutcome { tree, is_clean: true, stages: Vec::new(), messages: Vec::new() }
     }
 
@@ -55,8 +55,8 @@ impl TreeMergeOutcome {
 /// `scratch` for that. git always determines the merge base, because more than one may exist.
 pub fn merge_commits(
     repo: &Repo,
-    ours: Oid,
-    theirs: Oid,
+    ours: CommitId,
+    theirs: CommitId,
     scratch: &Path,
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<TreeMergeOutcome, Error> {
@@ -71,8 +71,8 @@ pub fn merge_commits(
 /// Returns whether two commits conflict. Objects that git writes to determine it go to `temp_objects`.
 pub fn would_conflict(
     repo: &Repo,
-    ours: Oid,
-    theirs: Oid,
+    ours: CommitId,
+    theirs: CommitId,
     scratch: &Path,
     temp_objects: &TempObjectStore,
 ) -> Result<bool, Error> {
@@ -86,8 +86,8 @@ pub fn would_conflict(
 /// lines. Its marker lines end in the ids of `ours` and `theirs`, which no file contains by chance.
 pub fn merge_with_diff3_markers(
     repo: &Repo,
-    ours: Oid,
-    theirs: Oid,
+    ours: CommitId,
+    theirs: CommitId,
     scratch: &Path,
 ) -> Result<TreeMergeOutcome, Error> {
     merge_by_git(repo, (ours, theirs), &["-c", "merge.conflictStyle=diff3"], scratch, None)
@@ -95,14 +95,14 @@ pub fn merge_with_diff3_markers(
 
 /// Returns the tree that merging two commits in process results in, without writing it; none if the merge
 /// needs a decision by git.
-pub fn exact_merge_tree(repo: &Repo, ours: Oid, theirs: Oid) -> Result<Option<Oid>, Error> {
+pub fn exact_merge_tree(repo: &Repo, ours: CommitId, theirs: CommitId) -> Result<Option<TreeId>, Error> {
     Ok(exact_merge::merge_commits(repo, ours, theirs)?.map(|exact| exact.id))
 }
 
 /// Merges by git, with `options` before the git command.
 fn merge_by_git(
     repo: &Repo,
-    (ours, theirs): (Oid, Oid),
+    (ours, theirs): (CommitId, CommitId),
     options: &[&str],
     scratch: &Path,
     temp_objects: Option<&TempObjectStore>,
@@ -138,14 +138,14 @@ fn merge_by_git(
 /// merge base.
 pub fn merge_trees(
     repo: &Repo,
-    (before, ours, after): (Oid, Oid, Oid),
+    (before, ours, after): (TreeId, TreeId, TreeId),
     scratch: &Path,
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<TreeMergeOutcome, Error> {
     if let (None, Ok(Some(exact))) = (temp_objects, exact_merge::merge_trees(repo, before, ours, after)) {
         return exact.write(repo).map(TreeMergeOutcome::from_clean_tree);
     }
-    let write = |tree, parents: &[Oid]| {
+    let write = |tree, parents: &[CommitId]| {
         NewCommit { tree, parents, message: "git-proq: merge" }.write_as_proq(repo, temp_objects)
     };
     let root = write(before, &[])?;
@@ -157,7 +157,7 @@ pub fn merge_trees(
 /// merge by other rules.
 pub(crate) fn write_attribute_files(
     repo: &Repo,
-    commit: Oid,
+    commit: CommitId,
     scratch: &Path,
     temp_objects: Option<&TempObjectStore>,
 ) -> Result<std::path::PathBuf, Error> {
@@ -190,7 +190,7 @@ pub(crate) fn write_attribute_files(
 /// <kind>\0 <message>\0)*`
 fn parse_merge_output(bytes: &[u8], is_clean: bool) -> Option<TreeMergeOutcome> {
     let mut fields = bytes.split(|b| *b == 0);
-    let tree = Oid::from_hex(fields.next()?)?;
+    let tree = TreeId::from_hex(fields.next()?)?;
     let mut stages = Vec::new();
     for field in fields.by_ref().take_while(|f| !f.is_empty()) {
         stages.push(parse_stage(field)?);

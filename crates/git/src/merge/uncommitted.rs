@@ -8,7 +8,7 @@ use crate::index::scratch_index;
 use crate::program::command::Program;
 use crate::repository::objects::TempObjectStore;
 use crate::status::worktree_status::{StatusKind, WorktreeStatus};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{Error, Repo, RepoPath, TreeId};
 
 /// Worktree whose uncommitted content is to be written to a tree.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub fn write_uncommitted_trees(
     temp_objects: &TempObjectStore,
     scratch: &Path,
     worktrees: &[UncommittedWorktree<'_>],
-) -> Vec<Result<Oid, Error>> {
+) -> Vec<Result<TreeId, Error>> {
     let program = repo.program();
     let numbered: Vec<(usize, &UncommittedWorktree<'_>)> = worktrees.iter().enumerate().collect();
     parallel_map(&numbered, |(at, worktree)| {
@@ -42,7 +42,7 @@ fn write_uncommitted_tree(
     temp_objects: &TempObjectStore,
     index: &Path,
     worktree: &UncommittedWorktree<'_>,
-) -> Result<Oid, Error> {
+) -> Result<TreeId, Error> {
     scratch_index::copy(&worktree.git_dir.join("index"), index)?;
     let git_command = |args: &[&str]| {
         // A split index would write its shared file next to the real index.
@@ -60,7 +60,7 @@ fn write_uncommitted_tree(
             .input(nul_separated(&paths))
             .run()?;
     }
-    let tree_id = git_command(&["write-tree"]).run_for_id();
+    let tree_id = git_command(&["write-tree"]).run_for_id().map(TreeId::from_oid);
     drop(std::fs::remove_file(index));
     tree_id
 }

@@ -57,7 +57,13 @@ impl Repo {
     /// Creates the branch with the full ref name `name`, which must not exist, at a commit, durably and with
     /// `message` in its reflog. Returns `None`, without creating the branch, for cases that are left to git,
     /// which also has the error messages.
-    pub(crate) fn create_branch_natively(&self, name: &str, new: Oid, message: &str) -> Option<()> {
+    pub(crate) fn create_branch_natively(
+        &self,
+        name: &str,
+        new: impl Into<Oid>,
+        message: &str,
+    ) -> Option<()> {
+        let new = new.into();
         let short = name.strip_prefix(BRANCH_PREFIX)?;
         let has_ordinary_parts = short.split('/').all(|part| is_plain_ref_component(part.as_bytes()));
         let is_printable = |b: u8| matches!(b, b' '..=b'~');
@@ -157,6 +163,7 @@ pub(crate) fn is_plain_ref_component(name: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CommitId;
     use crate::base::test_repo::TestRepo;
 
     struct BranchFixture(TestRepo);
@@ -179,7 +186,7 @@ mod tests {
             Repo::discover(&self.0.top.join("repo")).unwrap()
         }
 
-        fn tip(&self) -> Oid {
+        fn tip(&self) -> CommitId {
             self.reopen_repo().ref_tip("refs/heads/main").unwrap().unwrap()
         }
 

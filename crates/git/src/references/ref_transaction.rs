@@ -14,7 +14,7 @@ use crate::base::head::{Head, RefMove};
 use crate::base::lock_file::{create_lock_file, is_same_file};
 use crate::repository::head_file::read_head;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo};
 
 /// Ref transaction that holds its locks. Dropping it releases them and changes nothing.
 #[must_use]
@@ -61,7 +61,7 @@ impl PendingMove<'_> {
 pub(crate) fn start_move<'a>(
     tree: &WorktreeContext<'a>,
     mv: &RefMove,
-    (from, to): (Oid, Oid),
+    (from, to): (CommitId, CommitId),
     message: &'a str,
 ) -> Result<PendingMove<'a>, Error> {
     let (repo, dir) = (tree.repo, tree.dir);
@@ -122,8 +122,8 @@ pub(crate) fn keeper_ref_name(scratch: &Path) -> String {
 fn start_detach<'a>(
     tree: &WorktreeContext<'a>,
     old_head: &Head,
-    id: Oid,
-    from: Oid,
+    id: CommitId,
+    from: CommitId,
     message: &'a str,
 ) -> Result<PendingMove<'a>, Error> {
     let (repo, dir) = (tree.repo, tree.dir);
@@ -197,7 +197,7 @@ impl UpdateRefProcess {
         command: &str,
         message: &str,
         replaced_head_dir: Option<PathBuf>,
-        keeper_ref: Option<(String, Oid)>,
+        keeper_ref: Option<(String, CommitId)>,
     ) -> Result<UpdateRefProcess, Error> {
         let name = command
             .split(['\0', ' '])
@@ -348,7 +348,7 @@ impl HeadFileLock {
         tree: &WorktreeContext<'_>,
         old_head: &Head,
         text: &str,
-        (from, to): (Oid, Oid),
+        (from, to): (CommitId, CommitId),
         message: &str,
     ) -> Result<PreparedMove, Error> {
         let (repo, dir, git_dir) = (tree.repo, tree.dir, tree.git_dir.as_path());
@@ -412,7 +412,7 @@ fn head_reflog_line(
     repo: &Repo,
     dir: &Path,
     git_dir: &Path,
-    (from, to): (Oid, Oid),
+    (from, to): (CommitId, CommitId),
     message: &str,
 ) -> Result<Option<(PathBuf, String)>, Error> {
     let file = git_dir.join("logs/HEAD");

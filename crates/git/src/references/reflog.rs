@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use proq_base::time_form::unix_seconds;
 
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo};
 
 /// Reflog message of git-proq's own update in a copy of HEAD's log, which makes git show the copy.
 const COPY_MESSAGE: &str = "git-proq: copied";
@@ -34,7 +34,7 @@ const NEW_COMMIT_MESSAGES: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReflogEntry {
     /// Commit that the ref moved to.
-    pub new_id: Oid,
+    pub new_id: CommitId,
     /// Time of the move, in whole seconds.
     pub time: SystemTime,
     /// Message that git recorded.
@@ -97,7 +97,7 @@ impl Repo {
     /// Returns the log of HEAD of the worktree with the admin folder `admin`, oldest entry first. Each line
     /// has the format of git's own file: old and new commit, a tab, the message. This works even if HEAD is
     /// on a deleted branch. `any_commit` is a commit that exists.
-    pub fn head_log(&self, admin: &Path, any_commit: Oid, scratch: &Path) -> Option<String> {
+    pub fn head_log(&self, admin: &Path, any_commit: CommitId, scratch: &Path) -> Option<String> {
         if self.is_reftable() {
             return self.head_log_from_reftable(admin, any_commit, scratch).ok();
         }
@@ -107,7 +107,12 @@ impl Repo {
 
     /// Reads HEAD's log from reftable files. git shows no log of a ref that points to nothing. HEAD is
     /// therefore set to `any_commit` in a copy of the tables, which has the same log.
-    fn head_log_from_reftable(&self, admin: &Path, any_commit: Oid, scratch: &Path) -> Result<String, Error> {
+    fn head_log_from_reftable(
+        &self,
+        admin: &Path,
+        any_commit: CommitId,
+        scratch: &Path,
+    ) -> Result<String, Error> {
         let copy_dir = scratch.join("head");
         let tables = copy_dir.join("reftable");
         let copied = std::fs::create_dir_all(&tables).and_then(|()| {
@@ -149,7 +154,7 @@ fn parse_show_line(line: &[u8]) -> Option<ReflogEntry> {
     let (selector, message) = rest.split_once("} ").or_else(|| Some((rest.strip_suffix('}')?, "")))?;
     let (_, time) = selector.rsplit_once("@{")?;
     Some(ReflogEntry {
-        new_id: Oid::from_hex(new_id.as_bytes())?,
+        new_id: CommitId::from_hex(new_id.as_bytes())?,
         time: unix_seconds::to_time(time.parse().ok()?)?,
         message: message.to_owned(),
     })
@@ -161,7 +166,7 @@ fn parse_file_line(line: &[u8]) -> Option<ReflogEntry> {
     let (fields, message) = text.split_once('\t').unwrap_or((&text, ""));
     let (new_id, time) = (fields.split(' ').nth(1)?, fields.trim_end().rsplit(' ').nth(1)?);
     Some(ReflogEntry {
-        new_id: Oid::from_hex(new_id.as_bytes())?,
+        new_id: CommitId::from_hex(new_id.as_bytes())?,
         time: unix_seconds::to_time(time.parse().ok()?)?,
         message: message.to_owned(),
     })

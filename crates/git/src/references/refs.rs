@@ -9,7 +9,7 @@ use crate::base::head::BRANCH_PREFIX;
 use crate::base::head::Head;
 use crate::base::unusable::UnusableError;
 use crate::repository::head_file::{read_head, read_symbolic_ref};
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Oid, Repo};
 
 /// Maximum length of a chain of symbolic refs that git follows.
 const MAX_SYMREF_DEPTH: usize = 5;
@@ -54,14 +54,14 @@ impl Repo {
         let found = self.gix.try_find_reference(name).map_err(Error::object(format!("ref {name}")))?;
         match found.as_ref().map(gix::Reference::target) {
             Some(TargetRef::Object(id)) => Ok(Some(Oid(id.to_owned()))),
-            Some(TargetRef::Symbolic(_)) => self.ref_tip(name),
+            Some(TargetRef::Symbolic(_)) => Ok(self.ref_tip(name)?.map(CommitId::oid)),
             None => Ok(None),
         }
     }
 
     /// Returns the commit that a fully named ref points to; `None` if the ref does not exist or is a broken
     /// branch.
-    pub fn ref_tip(&self, name: &str) -> Result<Option<Oid>, Error> {
+    pub fn ref_tip(&self, name: &str) -> Result<Option<CommitId>, Error> {
         if self.is_reftable() {
             let out = self
                 .git()
@@ -69,7 +69,7 @@ impl Repo {
                 .arg(format!("{name}^{{commit}}"))
                 .accept(&[1])
                 .run()?;
-            return Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()));
+            return Ok(CommitId::from_hex(out.trimmed_stdout().as_bytes()));
         }
         let is_ignored_by_git =
             || name.strip_prefix(BRANCH_PREFIX).is_some_and(|branch| self.is_broken_branch(branch));
@@ -80,11 +80,11 @@ impl Repo {
         let Some(mut found) = found else { return Ok(None) };
         if let (TargetRef::Object(id), true) = (found.target(), name.starts_with(BRANCH_PREFIX)) {
             // A branch always points to a commit. A check of the object's kind would have to open it.
-            return Ok(Some(Oid(id.to_owned())));
+            return Ok(Some(CommitId(id.to_owned())));
         }
         match found.peel_to_id() {
             Err(_) if is_ignored_by_git() => Ok(None),
-            peeled => Ok(Some(Oid(peeled.map_err(Error::object(format!("ref {name}")))?.detach()))),
+            peeled => Ok(Some(CommitId(peeled.map_err(Error::object(format!("ref {name}")))?.detach()))),
         }
     }
 
@@ -107,7 +107,7 @@ impl Repo {
     }
 
     /// Returns the tip of a local branch; `None` if the branch does not exist.
-    pub fn branch_tip(&self, branch: &str) -> Result<Option<Oid>, Error> {
+    pub fn branch_tip(&self, branch: &str) -> Result<Option<CommitId>, Error> {
         self.ref_tip(&format!("{BRANCH_PREFIX}{branch}"))
     }
 
@@ -170,7 +170,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails with [`Error::NoRev`] if the revision names nothing or no commit.
-    pub fn require_commit(&self, rev: &str) -> Result<Oid, Error> {
+    pub fn require_commit(&self, rev: &str) -> Result<CommitId, Error> {
         let no_rev = || Error::NoRev { rev: rev.to_owned() };
         if rev.is_empty() || rev.contains('\0') {
             return Err(no_rev());
@@ -181,23 +181,30 @@ impl Repo {
             .arg(format!("{rev}^{{commit}}"))
             .run()
             .map_err(|_| no_rev())?;
-        Oid::from_hex(out.trimmed_stdout().as_bytes()).ok_or_else(no_rev)
+        CommitId::from_hex(out.trimmed_stdout().as_bytes()).ok_or_else(no_rev)
     }
 
     /// Returns the commits of the stash entries, from the stash's reflog.
-    pub fn stash_entries(&self) -> Vec<Oid> {
+    pub fn stash_entries(&self) -> Vec<CommitId> {
         if self.is_reftable() {
             let entries = self.reflog(self.command_dir(), "refs/stash").unwrap_or_default();
             return entries.into_iter().map(|entry| entry.new_id).collect();
         }
         let text = std::fs::read(self.common_dir().join("logs/refs/stash")).unwrap_or_default();
         let lines = text.split(|b| *b == b'\n');
-        lines.filter_map(|line| Oid::from_hex(line.split(|b| *b == b' ').nth(1)?)).collect()
+        lines.filter_map(|line| CommitId::from_hex(line.split(|b| *b == b' ').nth(1)?)).collect()
     }
 
     /// Moves one ref from `old` to `new` (either may be null for "does not exist"), durably, with a reflog
     /// message. No other ref moves with it.
-    pub fn swap_ref(&self, name: &str, new: Oid, old: Oid, message: &str) -> Result<(), Error> {
+    pub fn swap_ref(
+        &self,
+        name: &str,
+        new: impl Into<Oid>,
+        old: impl Into<Oid>,
+        message: &str,
+    ) -> Result<(), Error> {
+        let (new, old) = (new.into(), old.into());
         if old.is_null() && self.create_branch_natively(name, new, message).is_some() {
             return Ok(());
         }
@@ -223,12 +230,14 @@ impl Repo {
     }
 
     /// Creates a ref that must not exist yet.
-    pub fn create_ref(&self, name: &str, new: Oid, message: &str) -> Result<(), Error> {
+    pub fn create_ref(&self, name: &str, new: impl Into<Oid>, message: &str) -> Result<(), Error> {
+        let new = new.into();
         self.swap_ref(name, new, new.null(), message)
     }
 
     /// Deletes a ref that must still be at `old`.
-    pub fn delete_ref(&self, name: &str, old: Oid, message: &str) -> Result<(), Error> {
+    pub fn delete_ref(&self, name: &str, old: impl Into<Oid>, message: &str) -> Result<(), Error> {
+        let old = old.into();
         self.swap_ref(name, old.null(), old, message)
     }
 
@@ -286,7 +295,7 @@ impl Repo {
             return Ok(Some(Head::Branch(branch)));
         }
         let out = self.git_in(dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]).accept(&[1]).run()?;
-        Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()).map(Head::Detached))
+        Ok(CommitId::from_hex(out.trimmed_stdout().as_bytes()).map(Head::Detached))
     }
 
     /// Returns the ref name in HEAD of the worktree that git-proq was started in; a branch without

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::head::BRANCH_PREFIX;
 use crate::base::lock_file::FileId;
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo};
 
 /// Time that a lock must stay unchanged. git holds a ref's lock for the duration of a rename.
 const MIN_UNCHANGED_TIME: Duration = Duration::from_millis(150);
@@ -38,7 +38,7 @@ impl<'a> StaleLocks<'a> {
     }
 
     /// Adds the lock of a ref shared by all worktrees, which the operation was moving to `new`.
-    pub(crate) fn with_ref(mut self, name: &str, new: Option<Oid>) -> Self {
+    pub(crate) fn with_ref(mut self, name: &str, new: Option<CommitId>) -> Self {
         let text = new.map_or_else(Vec::new, |id| format!("{id}\n").into_bytes());
         self.lock_files.push((self.repo.common_dir().join(format!("{name}.lock")), Some(text)));
         if name.starts_with(BRANCH_PREFIX) {

@@ -9,19 +9,19 @@ use gix::objs::WriteTo;
 
 use super::loose_objects;
 use crate::program::command::Command;
-use crate::{Error, Oid, Repo};
+use crate::{BlobId, Error, Oid, Repo};
 
 /// Name in error messages of an object that is not written yet.
 const NEW_OBJECT_LABEL: &str = "a new object";
 
 impl Repo {
     /// Returns the bytes of a blob.
-    pub fn blob(&self, id: Oid) -> Result<Vec<u8>, Error> {
+    pub fn blob(&self, id: BlobId) -> Result<Vec<u8>, Error> {
         self.tree_reader().blob(id.0)
     }
 
     /// Returns the bytes of a blob of at most `max_bytes`; `None` if it is longer or missing.
-    pub fn small_blob(&self, id: Oid, max_bytes: u64) -> Option<Vec<u8>> {
+    pub fn small_blob(&self, id: BlobId, max_bytes: u64) -> Option<Vec<u8>> {
         self.tree_reader().small_blob(id.0, max_bytes).ok().flatten()
     }
 
@@ -30,7 +30,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails if git cannot read or fetch the blob.
-    pub fn fetch_small_blob(&self, id: Oid, max_bytes: u64) -> Result<Option<Vec<u8>>, Error> {
+    pub fn fetch_small_blob(&self, id: BlobId, max_bytes: u64) -> Result<Option<Vec<u8>>, Error> {
         if let Ok(found) = self.tree_reader().small_blob(id.0, max_bytes) {
             return Ok(found);
         }
@@ -42,13 +42,13 @@ impl Repo {
     }
 
     /// Returns whether an object exists.
-    pub fn has_object(&self, id: Oid) -> bool {
-        gix::objs::Exists::exists(&self.gix.objects, &id.0)
+    pub fn has_object(&self, id: impl Into<Oid>) -> bool {
+        gix::objs::Exists::exists(&self.gix.objects, &id.into().0)
     }
 
     /// Returns the size of an object in bytes; `None` if it is missing.
-    pub(crate) fn object_size(&self, id: Oid) -> Option<u64> {
-        self.gix.find_header(id.0).ok().map(|header| header.size())
+    pub(crate) fn object_size(&self, id: impl Into<Oid>) -> Option<u64> {
+        self.gix.find_header(id.into().0).ok().map(|header| header.size())
     }
 
     /// Writes an object that is on disk when this returns, as git does with `core.fsync=objects`. An existing

@@ -16,7 +16,7 @@ use super::{main_checkout, open_settings, ownership};
 use crate::base::unusable::UnusableError;
 use crate::program::command::{Command, Program};
 use crate::program::version::Version;
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, RepoPath};
 
 /// Folders of the git directory that nearly every change writes to; the empty name is the directory itself.
 const WRITTEN_FOLDERS: [&str; 4] = ["", "objects", "refs", "refs/heads"];
@@ -48,7 +48,7 @@ pub(crate) struct HistoryCache {
     /// Whether git sees another history than the commits record: shallow, grafted, or with replacements.
     pub(crate) has_altered_history: OnceCell<bool>,
     /// Merge bases by pair of commits.
-    pub(crate) merge_bases: RefCell<HashMap<(Oid, Oid), Option<Oid>>>,
+    pub(crate) merge_bases: RefCell<HashMap<(CommitId, CommitId), Option<CommitId>>>,
 }
 
 impl Repo {

@@ -12,7 +12,7 @@ use gix::objs::tree::EntryMode;
 use gix::prelude::FindExt;
 
 use super::loose_objects;
-use crate::{Error, Oid};
+use crate::{CommitId, Error, Oid};
 
 /// Maximum number of decoded trees that one reader caches. Many merges in one repository share most of their
 /// trees.
@@ -116,7 +116,7 @@ pub(crate) struct TreeReader {
     loose_dir: Option<PathBuf>,
     trees: RefCell<HashMap<gix::ObjectId, Rc<TreeItems>>>,
     /// Cached trees of commits.
-    commits: RefCell<HashMap<Oid, gix::ObjectId>>,
+    commits: RefCell<HashMap<CommitId, gix::ObjectId>>,
 }
 
 impl TreeReader {
@@ -149,12 +149,12 @@ impl TreeReader {
     }
 
     /// Returns the tree of a commit.
-    pub fn tree_of(&self, commit: Oid) -> Result<gix::ObjectId, Error> {
+    pub fn tree_of(&self, commit: CommitId) -> Result<gix::ObjectId, Error> {
         if let Some(cached) = self.commits.borrow().get(&commit) {
             return Ok(*cached);
         }
         let label = || format!("commit {}", commit.short());
-        let bytes = self.read_object(commit, Kind::Commit, label)?;
+        let bytes = self.read_object(commit.oid(), Kind::Commit, label)?;
         let found = gix::objs::CommitRefIter::from_bytes(&bytes, commit.0.kind()).tree_id();
         let tree = found.map_err(Error::object(label()))?;
         let mut commits = self.commits.borrow_mut();

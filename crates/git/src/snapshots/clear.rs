@@ -28,10 +28,10 @@ use crate::index::sparse_entries::{mark_skip_worktree, pattern_exceptions};
 use crate::index::sparse_patterns::SparsePatterns;
 use crate::repository::open_operation::require_no_open_operation;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, RepoPath};
 
 /// Callback that saves a commit of files that other processes have written where git-proq restores its own.
-pub(crate) type SaveCommit<'a> = &'a dyn Fn(Oid) -> Result<(), Error>;
+pub(crate) type SaveCommit<'a> = &'a dyn Fn(CommitId) -> Result<(), Error>;
 
 /// Cleans a worktree: moves every file that differs from HEAD to `parked_dir` and compares it there with the
 /// snapshot. Then writes HEAD's content in its place. Any failure restores the earlier state; `save_commit`
@@ -87,7 +87,7 @@ fn raced_error(tree: &WorktreeContext<'_>, paths: Vec<RepoPath>) -> Error {
 /// Files of a worktree that differ from HEAD, as a snapshot recorded them.
 pub(crate) struct SnapshotFiles {
     /// Commit that HEAD pointed to.
-    base: Oid,
+    base: CommitId,
     /// Changes from HEAD to the tracked files of the snapshot.
     pub tracked: Vec<Change>,
     /// Untracked files.
@@ -311,7 +311,7 @@ impl SnapshotFiles {
         tree: &WorktreeContext<'_>,
         parked: &Quarantine,
         empty_dirs: &[RepoPath],
-    ) -> Result<Option<Oid>, Error> {
+    ) -> Result<Option<CommitId>, Error> {
         let written_paths: BTreeSet<RepoPath> =
             path_list::read_path_list(&tree.scratch.join(WRITTEN_LIST))?.into_iter().collect();
         let removed = Quarantine::create_unused(tree.scratch, "filled")?;
@@ -363,7 +363,7 @@ impl SnapshotFiles {
     /// prefix of it. Where git cannot run, on a full disk, only a file that is byte for byte HEAD's counts.
     fn is_written_head_file(&self, tree: &WorktreeContext<'_>, path: &RepoPath) -> bool {
         let head_side = self.tracked.iter().find(|c| c.path == *path).and_then(|c| c.old);
-        let is_from_side = |side| may_be_written_by_git(tree, path, side, self.base).unwrap_or(false);
+        let is_from_side = |side| may_be_written_by_git(tree, path, side, self.base.oid()).unwrap_or(false);
         exists_in_real_folder(tree.dir, path) && head_side.is_some_and(is_from_side)
     }
 }

@@ -20,7 +20,7 @@ use crate::repository::worktree_context::WorktreeContext;
 use crate::status::special_files;
 use crate::status::worktree_scan::WorktreeScan;
 use crate::status::worktree_status::{StatusEntry, StatusKind, WorktreeStatus};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{BlobId, CommitId, Error, Repo, RepoPath, TreeId};
 
 /// Ignored file of a snapshot. No object holds its content, only the file itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct IgnoredFile {
     /// File mode as git records it.
     mode: u32,
     /// Id that a blob with the file's content would have. The blob does not exist.
-    content: Oid,
+    content: BlobId,
 }
 
 impl IgnoredFile {
@@ -44,7 +44,7 @@ impl IgnoredFile {
 
     /// Returns the mode with the content id, as a file in a tree has them. No blob with this id exists.
     pub(crate) fn to_tree_file(&self) -> TreeFile {
-        TreeFile { mode: self.mode, oid: self.content }
+        TreeFile { mode: self.mode, oid: self.content.oid() }
     }
 }
 
@@ -64,7 +64,8 @@ pub(crate) fn find_ignored_obstructions(
     tree: &WorktreeContext<'_>,
     dirty: &WorktreeStatus,
     hidden: &[RepoPath],
-    (base, work_tree): (Oid, Oid),
+    base: CommitId,
+    work_tree: TreeId,
     restored: &[RepoPath],
 ) -> Result<Vec<IgnoredFile>, Error> {
     let is_staged_or_deleted =

@@ -11,7 +11,7 @@ use crate::checkout::quarantine::{Quarantine, move_without_replacing};
 use crate::history::tree_diff::TreeFile;
 use crate::index::sparse_entries::present_files;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{Error, RepoPath, TreeId};
 
 /// Captures bytes that a logger or a server wrote to parked files through an open descriptor after `snapshot`
 /// was taken: these bytes are the newest the user has. Returns the snapshot with them, or `None` when nothing
@@ -88,7 +88,7 @@ fn is_truncated(
     tree: &WorktreeContext<'_>,
     file: &Path,
     (path, side): (&RepoPath, TreeFile),
-    attribute_source: Oid,
+    attribute_source: TreeId,
 ) -> bool {
     if side.mode == 0o120_000 || !file.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
         return false;

@@ -18,7 +18,7 @@ use crate::index::index_lock::{IndexLockState, NewIndex};
 use crate::references::ref_transaction;
 use crate::references::stale_locks::StaleLocks;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, Repo};
+use crate::{CommitId, Error, Repo};
 
 /// Outcome of the recovery of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct RecoveredStep {
     pub is_done: bool,
     /// Commits that hold files which other programs wrote between the crash and the recovery. They were in
     /// the way when the recovery undid the step.
-    pub saved: Vec<Oid>,
+    pub saved: Vec<CommitId>,
 }
 
 impl RecoveredStep {
@@ -36,7 +36,7 @@ impl RecoveredStep {
         RecoveredStep { is_done: true, saved: Vec::new() }
     }
 
-    fn undone(saved: impl IntoIterator<Item = Oid>) -> RecoveredStep {
+    fn undone(saved: impl IntoIterator<Item = CommitId>) -> RecoveredStep {
         RecoveredStep { is_done: false, saved: saved.into_iter().collect() }
     }
 }
@@ -44,8 +44,8 @@ impl RecoveredStep {
 /// Recovers a transition: if its ref has moved, its index is installed; otherwise its files are restored.
 pub fn recover_transition(
     tree: &WorktreeContext<'_>,
-    from: Oid,
-    to: Oid,
+    from: CommitId,
+    to: CommitId,
     mv: &RefMove,
 ) -> Result<RecoveredStep, Error> {
     clear_ref_locks(tree, to, mv)?;
@@ -56,8 +56,8 @@ pub fn recover_transition(
 
 fn recover_files_and_index(
     tree: &WorktreeContext<'_>,
-    from: Oid,
-    to: Oid,
+    from: CommitId,
+    to: CommitId,
     mv: &RefMove,
 ) -> Result<RecoveredStep, Error> {
     let (moved, lock_state) = ref_and_lock_state(tree, from, to, mv)?;
@@ -71,7 +71,7 @@ fn recover_files_and_index(
         return Ok(RecoveredStep::undone(None));
     }
     let changes = tree_changes(tree.repo, from, to)?;
-    let moved = AppliedChanges::open_from_scratch_folder(tree, changes, to)?;
+    let moved = AppliedChanges::open_from_scratch_folder(tree, changes, to.oid())?;
     let saved = moved.undo_and_save(tree)?;
     index_lock::recover_lock(&tree.git_dir, tree.scratch)?;
     Ok(RecoveredStep::undone(saved))
@@ -91,7 +91,7 @@ pub fn recover_without_worktree(
     repo: &Repo,
     dir: &Path,
     git_dir: Option<PathBuf>,
-    (from, to): (Oid, Oid),
+    (from, to): (CommitId, CommitId),
     mv: &RefMove,
     scratch: &Path,
 ) -> Result<bool, Error> {
@@ -121,8 +121,8 @@ pub fn recover_without_worktree(
 /// Returns whether a transition has moved its ref, and the state of the lock on its index.
 fn ref_and_lock_state(
     tree: &WorktreeContext<'_>,
-    from: Oid,
-    to: Oid,
+    from: CommitId,
+    to: CommitId,
     mv: &RefMove,
 ) -> Result<(bool, IndexLockState), Error> {
     let lock_state = index_lock::index_lock_state(&tree.git_dir, tree.scratch);
@@ -185,7 +185,7 @@ pub fn recover_clear(
 pub fn recover_restore(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
-    current: Oid,
+    current: CommitId,
     parked_dir: &Path,
     raw_index: &Path,
 ) -> Result<RecoveredStep, Error> {
@@ -226,7 +226,7 @@ mod tests {
         git_in_repo(&["commit", "-q", "--allow-empty", "-m", "from"]);
         git_in_repo(&["add", "file"]);
         git_in_repo(&["commit", "-q", "-m", "to"]);
-        let id = |name: &str| git_in_repo(&["rev-parse", name]).parse::<Oid>().unwrap();
+        let id = |name: &str| git_in_repo(&["rev-parse", name]).parse::<CommitId>().unwrap();
         let (from, to, mv) = (id("HEAD^"), id("HEAD"), RefMove::Branch("main".into()));
         git_in_repo(&["reset", "-q", "--hard", "HEAD^"]);
 

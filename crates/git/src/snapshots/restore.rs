@@ -34,7 +34,7 @@ use crate::index::sparse_patterns::SparseExceptions;
 use crate::repository::open_operation::require_no_open_operation;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::status::status_query::is_certainly_at;
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, RepoPath, TreeId};
 
 pub mod undo;
 
@@ -48,7 +48,7 @@ pub mod undo;
 pub fn restore(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
-    head: Oid,
+    head: CommitId,
     parked_dir: &Path,
     raw_index: &Path,
 ) -> Result<RestoreOutcome, Error> {
@@ -107,7 +107,7 @@ impl<'a> SnapshotRestore<'a> {
         })
     }
 
-    fn restore_exactly(&self, raw_index: &Path, head: Oid) -> Result<(), Error> {
+    fn restore_exactly(&self, raw_index: &Path, head: CommitId) -> Result<(), Error> {
         let lock = self.lock_index()?;
         // No other process writes to the index while it is locked.
         let is_at_head =
@@ -329,11 +329,11 @@ impl<'a> SnapshotRestore<'a> {
         source_tree.map(|id| self.rebuilt_files_of_tree(id))
     }
 
-    fn rebuilt_files_of_tree(&self, tree_id: Oid) -> RebuiltFiles<'_> {
+    fn rebuilt_files_of_tree(&self, tree_id: TreeId) -> RebuiltFiles<'_> {
         RebuiltFiles::new(self.tree, tree_id, &self.snapshot.modes)
     }
 
-    fn restore_merged(&self, head: Oid, raw_index: &Path) -> Result<RestoreOutcome, Error> {
+    fn restore_merged(&self, head: CommitId, raw_index: &Path) -> Result<RestoreOutcome, Error> {
         let merged_work = merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)?;
         let merged_index = merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.index_tree)?;
         let (merged_work, merged_index) = match (merged_work, merged_index) {
@@ -391,7 +391,7 @@ impl<'a> SnapshotRestore<'a> {
 
     /// Returns the additional files of a sparse checkout that can be shown after HEAD has moved to `head`.
     /// HEAD must not have changed them since, and their paths must be free.
-    fn newly_visible_files(&self, head: Oid) -> Result<Vec<&(RepoPath, TreeFile)>, Error> {
+    fn newly_visible_files(&self, head: CommitId) -> Result<Vec<&(RepoPath, TreeFile)>, Error> {
         // Files that changed since, or whose place is taken, are left out as git does.
         let head_changes = match self.sparse_changes.added.is_empty() {
             true => Vec::new(),
@@ -409,13 +409,13 @@ impl<'a> SnapshotRestore<'a> {
     fn apply_merged_tree(
         &self,
         index: &Path,
-        from: Oid,
-        to: Oid,
+        from: CommitId,
+        to: TreeId,
         changes: &[Change],
         visible_paths: &HashSet<&RepoPath>,
     ) -> Result<AppliedChanges<'a>, Error> {
         let incoming = changes.to_vec();
         let against = SparseExceptions { included: visible_paths.clone(), ..SparseExceptions::default() };
-        apply_files(self.tree, index, (from, to), incoming, LocalChangeSearch::SinceHead, &against)
+        apply_files(self.tree, index, from, to.oid(), incoming, LocalChangeSearch::SinceHead, &against)
     }
 }

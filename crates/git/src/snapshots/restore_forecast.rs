@@ -17,7 +17,7 @@ use crate::repository::open_operation::require_no_open_operation;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::status::status_query::status;
 use crate::status::worktree_status::{StatusEntry, StatusKind};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath, TreeId};
 
 /// Outcome of restoring a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum RestoreOutcome {
 pub fn forecast_restore(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
-    head: Oid,
+    head: CommitId,
     parked_dir: &Path,
     raw_index: &Path,
 ) -> Result<RestoreOutcome, Error> {
@@ -96,9 +96,9 @@ pub fn forecast_restore(
 pub(crate) fn merge_snapshot_tree(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
-    head: Oid,
-    theirs: Oid,
-) -> Result<Result<Oid, Vec<RepoPath>>, Error> {
+    head: CommitId,
+    theirs: TreeId,
+) -> Result<Result<TreeId, Vec<RepoPath>>, Error> {
     let (base_tree, ours) = (tree.repo.tree_of(snapshot.base)?, tree.repo.tree_of(head)?);
     let merged = merge_trees(tree.repo, (base_tree, ours, theirs), tree.scratch, None)?;
     Ok(if merged.is_clean { Ok(merged.tree) } else { Err(merged.conflicted_paths()) })
@@ -113,7 +113,7 @@ pub(crate) fn merge_snapshot_tree(
 pub(crate) fn find_obstruction(
     tree: &WorktreeContext<'_>,
     snapshot_files: &SnapshotFiles,
-    heads: (Oid, Oid),
+    heads: (CommitId, CommitId),
     changes: &[Change],
 ) -> Result<Option<RestoreOutcome>, Error> {
     match refuse_overlap(
@@ -140,7 +140,7 @@ pub(crate) fn find_obstruction(
 fn hidden_files_above(
     tree: &WorktreeContext<'_>,
     snapshot_files: &SnapshotFiles,
-    (old_head, new_head): (Oid, Oid),
+    (old_head, new_head): (CommitId, CommitId),
 ) -> Result<BTreeSet<RepoPath>, Error> {
     if !index_flags::has_sparse_file(&tree.git_dir) || snapshot_files.untracked_and_ignored().next().is_none()
     {
@@ -161,7 +161,7 @@ fn hidden_files_above(
 pub fn foreign_staged_paths(
     repo: &Repo,
     dir: &Path,
-    head: Oid,
+    head: CommitId,
     snapshot: &Snapshot,
 ) -> Result<Vec<RepoPath>, Error> {
     if repo.index_matches(dir, head)? || repo.index_matches(dir, snapshot.index_tree)? {
@@ -173,7 +173,11 @@ pub fn foreign_staged_paths(
 
 /// Fails if something is staged and the index is neither HEAD's nor the snapshot's: the restored index would
 /// replace it.
-pub(crate) fn refuse_staged(tree: &WorktreeContext<'_>, head: Oid, snapshot: &Snapshot) -> Result<(), Error> {
+pub(crate) fn refuse_staged(
+    tree: &WorktreeContext<'_>,
+    head: CommitId,
+    snapshot: &Snapshot,
+) -> Result<(), Error> {
     let paths = foreign_staged_paths(tree.repo, tree.dir, head, snapshot)?;
     if paths.is_empty() {
         return Ok(());

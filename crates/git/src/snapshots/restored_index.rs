@@ -7,7 +7,7 @@ use super::snapshot::Snapshot;
 use crate::index::index_flags;
 use crate::index::index_flags::FlaggedEntry;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{Error, RepoPath, TreeId};
 
 /// Writes the tree `staged_tree` to the index file `index_file`. Flags and intent-to-add entries come from
 /// the snapshot's `raw_index`, where the file exists or its path is free. Entries of `visible_paths` are
@@ -15,7 +15,7 @@ use crate::{Error, Oid, RepoPath};
 pub(crate) fn write_restored_index(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
-    (index_file, staged_tree): (&Path, Oid),
+    (index_file, staged_tree): (&Path, TreeId),
     raw_index: &Path,
     visible_paths: &HashSet<&RepoPath>,
 ) -> Result<(), Error> {

@@ -22,26 +22,26 @@ use crate::status::status_query::{query_git_status, split_flagged_edits, status}
 use crate::status::untracked_folders::empty_folders;
 use crate::status::worktree_scan::{ScanFacts, WorktreeScan};
 use crate::status::worktree_status::{StatusEntry, StatusKind, WorktreeStatus};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath, TreeId};
 
 /// Saved changes of one worktree. The commit has a stash's shape, so plain `git stash apply <commit>` reads
 /// it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Stash-shaped commit.
-    pub commit: Oid,
+    pub commit: CommitId,
     /// Commit of HEAD when the snapshot was taken.
-    pub base: Oid,
+    pub base: CommitId,
     /// Tree of the staged content.
-    pub index_tree: Oid,
+    pub index_tree: TreeId,
     /// Tree of the tracked files as they were on disk.
-    pub work_tree: Oid,
+    pub work_tree: TreeId,
     /// Tree of the untracked files.
-    pub untracked_tree: Option<Oid>,
+    pub untracked_tree: Option<TreeId>,
     /// Tree of the three sides of conflicts that were resolved, at `1/path`, `2/path` and `3/path`. An index
     /// refers to them until the next commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stages: Option<Oid>,
+    pub stages: Option<TreeId>,
     /// Files with an intent-to-add entry (`git add -N`).
     #[serde(default)]
     pub intent_to_add: Vec<RepoPath>,
@@ -79,7 +79,7 @@ pub struct Snapshot {
 /// [`Error::Unmerged`] when a merge is unresolved, and git's errors for files that it cannot read.
 pub fn capture(
     tree: &WorktreeContext<'_>,
-    base: Oid,
+    base: CommitId,
     message: &str,
     spared: &[RepoPath],
     scan: &WorktreeScan,
@@ -94,7 +94,7 @@ pub fn capture(
 /// git's errors for files that it cannot read.
 pub fn capture_unmerged(
     tree: &WorktreeContext<'_>,
-    base: Oid,
+    base: CommitId,
     message: &str,
     scan: &WorktreeScan,
 ) -> Result<Option<Snapshot>, Error> {
@@ -103,7 +103,7 @@ pub fn capture_unmerged(
 
 fn capture_with(
     tree: &WorktreeContext<'_>,
-    (base, message): (Oid, &str),
+    (base, message): (CommitId, &str),
     spared: &[RepoPath],
     scan: &WorktreeScan,
     handle_conflicts: impl FnOnce(
@@ -190,8 +190,8 @@ impl WorktreeChanges {
     fn write_trees(
         &self,
         writer: &TreeWriter<'_>,
-        base: Oid,
-        index_tree: Oid,
+        base: CommitId,
+        index_tree: TreeId,
         scan: &WorktreeScan,
     ) -> Result<Option<Snapshot>, Error> {
         let tree = writer.tree;
@@ -223,7 +223,8 @@ impl WorktreeChanges {
                 tree,
                 &self.status,
                 &self.hidden,
-                (base, work_tree),
+                base,
+                work_tree,
                 scan.restored_ignored(),
             )?,
             present_skipped: find_present_skipped(tree, writer.raw_index)?,
@@ -276,7 +277,7 @@ fn hidden_paths(tree: &WorktreeContext<'_>, facts: Option<&ScanFacts>) -> Result
 /// Fails if the index cannot be copied, or an object cannot be written.
 pub fn capture_unchanged(
     tree: &WorktreeContext<'_>,
-    base: Oid,
+    base: CommitId,
     message: &str,
     scan: &WorktreeScan,
 ) -> Result<Snapshot, Error> {
@@ -332,8 +333,8 @@ impl Snapshot {
     /// Writes the commits of the stash shape and returns the main one. It has the worktree's tree, and its
     /// parents are HEAD and commits of the index and the untracked files. Objects that only have to be
     /// retained are parents of the index's commit, of which git reads only the tree.
-    fn stash_commit(&self, repo: &Repo, message: &str) -> Result<Oid, Error> {
-        let write = |tree, parents: &[Oid], message: &str| {
+    fn stash_commit(&self, repo: &Repo, message: &str) -> Result<CommitId, Error> {
+        let write = |tree, parents: &[CommitId], message: &str| {
             NewCommit { tree, parents, message }.write_as_proq(repo, None)
         };
         let mut index_parents = vec![self.base];
@@ -355,7 +356,7 @@ fn is_spared(path: &RepoPath, spared: &[RepoPath]) -> bool {
 
 /// Writes the tree of a worktree's tracked files as they are now, staged or not. Files that index flags hide
 /// from git are written as they were staged.
-pub fn write_tracked_tree(tree: &WorktreeContext<'_>) -> Result<Oid, Error> {
+pub fn write_tracked_tree(tree: &WorktreeContext<'_>) -> Result<TreeId, Error> {
     let unmerged = status(tree.repo, tree.dir, false)?.unmerged();
     if !unmerged.is_empty() {
         return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
@@ -369,7 +370,7 @@ pub fn write_tracked_tree(tree: &WorktreeContext<'_>) -> Result<Oid, Error> {
 
 /// Writes a commit that protects every object in a worktree's index, in every stage, from being pruned. An
 /// index with conflicts allows no snapshot. Returns none when the index has no entries.
-pub fn save_index_commit(tree: &WorktreeContext<'_>, message: &str) -> Result<Option<Oid>, Error> {
+pub fn save_index_commit(tree: &WorktreeContext<'_>, message: &str) -> Result<Option<CommitId>, Error> {
     let index_file = tree.git_dir.join("index");
     let saved_tree = TreeWriter { tree, raw_index: &index_file, facts: None }
         .write_stage_tree(&["--stage", "--resolve-undo"])?;

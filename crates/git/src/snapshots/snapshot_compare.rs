@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::snapshot::Snapshot;
 use crate::history::tree_diff::{TreeFile, tree_changes, tree_files};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{Error, Repo, RepoPath, TreeId};
 
 /// File by path; none for a deleted file.
 type FilesByPath = BTreeMap<RepoPath, Option<TreeFile>>;
@@ -30,7 +30,7 @@ impl Snapshot {
     /// Returns whether `current` has exactly the content that results from restoring this snapshot by a
     /// merge. `merged_tree` is the merge of its tracked files with the new HEAD. An untracked file counts as
     /// a change of a tracked file if the new HEAD has its path and a sparse checkout leaves that out.
-    pub fn matches_merge(&self, repo: &Repo, merged_tree: Oid, current: &Snapshot) -> Result<bool, Error> {
+    pub fn matches_merge(&self, repo: &Repo, merged_tree: TreeId, current: &Snapshot) -> Result<bool, Error> {
         if self.untracked_tree == current.untracked_tree && merged_tree == current.work_tree {
             return Ok(true);
         }
@@ -74,7 +74,7 @@ impl Snapshot {
     }
 }
 
-fn changed_files(repo: &Repo, snapshot: &Snapshot, tree: Oid) -> Result<FilesByPath, Error> {
+fn changed_files(repo: &Repo, snapshot: &Snapshot, tree: TreeId) -> Result<FilesByPath, Error> {
     Ok(tree_changes(repo, snapshot.base, tree)?.into_iter().map(|c| (c.path, c.new)).collect())
 }
 

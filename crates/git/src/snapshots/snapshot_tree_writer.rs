@@ -13,7 +13,7 @@ use crate::status::special_files::UncapturedPath;
 use crate::status::untracked_folders::scan_untracked_folders;
 use crate::status::worktree_scan::{ScanFacts, WorktreeScan};
 use crate::status::worktree_status::{StatusKind, WorktreeStatus};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{Error, Repo, RepoPath, TreeId};
 
 /// Writer of trees from copies of one raw index.
 pub(crate) struct TreeWriter<'a> {
@@ -78,7 +78,7 @@ impl TreeWriter<'_> {
 
     /// Writes a tree of the blobs that the index's record of resolved conflicts names. Without them `git gc`
     /// fails once the raw index is restored.
-    pub(crate) fn write_resolved_stages(&self) -> Result<Option<Oid>, Error> {
+    pub(crate) fn write_resolved_stages(&self) -> Result<Option<TreeId>, Error> {
         if self.is_index_rewritable()
             || FullIndex::read(self.repo(), self.raw_index).is_some_and(|facts| !facts.has_resolve_undo())
             || !self.may_have_extension(*b"REUC")?
@@ -90,7 +90,7 @@ impl TreeWriter<'_> {
 
     /// Writes a tree of the entries that `ls-files` lists with these options, each blob at `STAGE/PATH`.
     /// Returns none when there are no entries.
-    pub(crate) fn write_stage_tree(&self, list_options: &[&str]) -> Result<Option<Oid>, Error> {
+    pub(crate) fn write_stage_tree(&self, list_options: &[&str]) -> Result<Option<TreeId>, Error> {
         let git_command = || self.repo().git_in(self.tree.dir);
         let mut entries = Vec::new();
         for option in list_options {
@@ -121,8 +121,15 @@ impl TreeWriter<'_> {
         self.write_tree(&index).map(Some)
     }
 
-    fn write_tree(&self, index: &Path) -> Result<Oid, Error> {
-        self.repo().git_in(self.tree.dir).arg("write-tree").index(index).mutating().durable().run_for_id()
+    fn write_tree(&self, index: &Path) -> Result<TreeId, Error> {
+        self.repo()
+            .git_in(self.tree.dir)
+            .arg("write-tree")
+            .index(index)
+            .mutating()
+            .durable()
+            .run_for_id()
+            .map(TreeId::from_oid)
     }
 
     fn update_index(&self, index: &Path, options: &[&str], paths: &[RepoPath]) -> Result<(), Error> {
@@ -143,7 +150,7 @@ impl TreeWriter<'_> {
             .map(drop)
     }
 
-    pub(crate) fn write_index_tree(&self) -> Result<Oid, Error> {
+    pub(crate) fn write_index_tree(&self) -> Result<TreeId, Error> {
         if let Some(tree) =
             FullIndex::read(self.repo(), self.raw_index).and_then(|facts| facts.cached_tree(self.repo()))
         {
@@ -159,8 +166,8 @@ impl TreeWriter<'_> {
         &self,
         worktree_status: &WorktreeStatus,
         hidden: &[RepoPath],
-        staged_tree: Option<Oid>,
-    ) -> Result<Oid, Error> {
+        staged_tree: Option<TreeId>,
+    ) -> Result<TreeId, Error> {
         let (mut changed, mut removed): (Vec<RepoPath>, Vec<RepoPath>) =
             // git treats a folder in place of a file as a missing file.
             hidden.iter().cloned().partition(|p| is_file_in_real_folder(self.tree.dir, p));
@@ -210,7 +217,7 @@ impl TreeWriter<'_> {
     pub(crate) fn write_untracked_tree(
         &self,
         worktree_status: &WorktreeStatus,
-    ) -> Result<(Option<Oid>, Vec<RepoPath>), Error> {
+    ) -> Result<(Option<TreeId>, Vec<RepoPath>), Error> {
         let mut paths: Vec<RepoPath> =
             worktree_status.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
         if self.facts.is_some()

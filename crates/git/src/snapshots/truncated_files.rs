@@ -19,7 +19,7 @@ use crate::history::tree_diff::{Change, TreeFile, tree_changes};
 use crate::index::raw_index::{EXECUTABLE_MODE, FILE_MODE, RawEntry, RawIndex, SYMLINK_MODE};
 use crate::index::scratch_index::INDEX_NAME;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, Oid, RepoPath, TreeId};
 
 /// Step that has changed the files of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub enum WorktreeStep {
     /// Transition of the files from one commit to another.
     Transition {
         /// Commit whose files the worktree had before the step.
-        from: Oid,
+        from: CommitId,
         /// Commit whose files the step wrote to the worktree.
-        to: Oid,
+        to: CommitId,
     },
     /// Clearing of a worktree: the snapshot's files were parked and replaced with HEAD's files.
     Cleared(Snapshot),
@@ -39,7 +39,7 @@ pub enum WorktreeStep {
         /// Snapshot that holds the restored files.
         snapshot: Snapshot,
         /// Commit that the snapshot's changes were applied to.
-        onto: Oid,
+        onto: CommitId,
     },
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn is_truncated_file(
     let Some((_, side)) = expected.iter().find(|(expected, _)| expected == path) else { return false };
     let trees = [Some(snapshot.work_tree), snapshot.untracked_tree];
     trees.into_iter().flatten().any(|source| {
-        let file = WrittenFile { path: path.clone(), side: *side, source };
+        let file = WrittenFile { path: path.clone(), side: *side, source: source.oid() };
         untruncated_content(tree, None, &file, boot_time).is_some()
     })
 }
@@ -141,11 +141,13 @@ fn newest_files(tree: &WorktreeContext<'_>, steps: &[WorktreeStep]) -> Result<Ve
     let mut files = Vec::new();
     for step in steps {
         let changed_files = match step {
-            WorktreeStep::Transition { from, to } => vec![(tree_changes(tree.repo, *from, *to)?, Some(*to))],
+            WorktreeStep::Transition { from, to } => {
+                vec![(tree_changes(tree.repo, *from, *to)?, Some(to.oid()))]
+            }
             WorktreeStep::Cleared(snapshot) => {
                 let invert = |c: Change| Change { old: c.new, new: c.old, path: c.path };
                 let snapshot_files = SnapshotFiles::load_for_clearing(tree, snapshot)?.all_changes();
-                vec![(snapshot_files.into_iter().map(invert).collect(), Some(snapshot.base))]
+                vec![(snapshot_files.into_iter().map(invert).collect(), Some(snapshot.base.oid()))]
             }
             WorktreeStep::Restored { snapshot, onto } => restored_files(tree, snapshot, *onto)?,
         };
@@ -167,7 +169,7 @@ fn newest_files(tree: &WorktreeContext<'_>, steps: &[WorktreeStep]) -> Result<Ve
 fn restored_files(
     tree: &WorktreeContext<'_>,
     snapshot: &Snapshot,
-    onto: Oid,
+    onto: CommitId,
 ) -> Result<Vec<ChangedFiles>, Error> {
     let snapshot_files = SnapshotFiles::load(tree, snapshot)?;
     let added =
@@ -180,7 +182,11 @@ fn restored_files(
     let untracked: Vec<Change> = snapshot_files.untracked.iter().map(added).collect();
     // No object has the content of ignored files.
     let ignored: Vec<Change> = snapshot_files.ignored.iter().map(added).collect();
-    Ok(vec![(tracked, merged), (untracked, snapshot.untracked_tree), (ignored, None)])
+    Ok(vec![
+        (tracked, merged.map(TreeId::oid)),
+        (untracked, snapshot.untracked_tree.map(TreeId::oid)),
+        (ignored, None),
+    ])
 }
 
 /// Reads a regular file that may be truncated. Returns none if the file has the content of its blob or the

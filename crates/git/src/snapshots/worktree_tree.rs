@@ -14,17 +14,17 @@ use proq_base::fail_points;
 use crate::index::no_conversion::{MAX_BLOB_BYTES, verbatim_rule};
 use crate::repository::tree_reader::TreeItem;
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{Error, RepoPath, TreeId};
 
 /// Writes a tree with the files `changed` as they are in the worktree: `base`, if given, with these files
 /// replaced and `deleted` removed. Returns `None` if git has to build it: a filter or a setting may apply, or
 /// a path cannot be read.
 pub(crate) fn build_tree(
     tree: &WorktreeContext<'_>,
-    base: Option<Oid>,
+    base: Option<TreeId>,
     changed: &[RepoPath],
     deleted: &[RepoPath],
-) -> Result<Option<Oid>, Error> {
+) -> Result<Option<TreeId>, Error> {
     let all: Vec<RepoPath> = changed.iter().chain(deleted).cloned().collect();
     if fail_points::is_git_forced() {
         return Ok(None);
@@ -39,7 +39,7 @@ pub(crate) fn build_tree(
         let id = tree.repo.write_durably(&Blob { data })?.0;
         items.insert(path, Some(TreeItem { mode: kind.into(), id }));
     }
-    tree.repo.replace_tree_items(base.map(|id| id.0), &items).map(|id| Some(Oid(id)))
+    tree.repo.replace_tree_items(base.map(|id| id.0), &items).map(|id| Some(TreeId(id)))
 }
 
 /// Returns a file's tree entry kind and content; `None` if it is neither file nor link, lies behind a link,
@@ -120,7 +120,7 @@ mod tests {
             let all = all.lines().map(RepoPath::new);
             let exists = |path: &RepoPath| path.to_fs_path(&dir).symlink_metadata().is_ok();
             let (changed, deleted): (Vec<_>, Vec<_>) = all.partition(exists);
-            let base = Oid::from_hex(test_repo.run_script("repo", "git rev-parse HEAD^{tree}").as_bytes());
+            let base = TreeId::from_hex(test_repo.run_script("repo", "git rev-parse HEAD^{tree}").as_bytes());
             let built = build_tree(&tree, base, &changed, &deleted).unwrap();
             assert_eq!(built.is_some(), *is_built, "{deed}: {changed:?} {deleted:?}");
             let Some(tree_id) = built else { continue };

@@ -9,7 +9,7 @@ use super::status_query::status;
 use crate::base::path::nul_separated;
 use crate::index::scratch_index;
 use crate::program::command::PrintChunk;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 /// Worktree that commits are compared with, with or without its untracked files.
 #[derive(Debug)]
@@ -80,8 +80,8 @@ impl Repo {
     pub fn show_diff(
         &self,
         worktree: &DiffWorktree,
-        from: Oid,
-        to: Option<Oid>,
+        from: CommitId,
+        to: Option<CommitId>,
         stat: bool,
         print: Option<PrintChunk<'_>>,
     ) -> Result<(), Error> {
@@ -126,8 +126,8 @@ impl Repo {
     pub fn changed_files(
         &self,
         worktree: &DiffWorktree,
-        from: Oid,
-        to: Option<Oid>,
+        from: CommitId,
+        to: Option<CommitId>,
     ) -> Result<Vec<RepoPath>, Error> {
         let command = worktree.set_index(self.git_in(&worktree.dir));
         let command = command.args(["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames"]);
@@ -149,7 +149,7 @@ pub struct FileLineCounts {
 
 impl Repo {
     /// Returns the files that change from one commit to another, with git's counts of their lines.
-    pub fn line_counts(&self, from: Oid, to: Oid) -> Result<Vec<FileLineCounts>, Error> {
+    pub fn line_counts(&self, from: CommitId, to: CommitId) -> Result<Vec<FileLineCounts>, Error> {
         let command = self.git().args(["diff", "--numstat", "-z", "--no-ext-diff", "--no-renames"]);
         let out = command.args(revision_args(from, Some(to))).arg("--").run()?;
         Ok(out.fields().filter_map(parse_numstat).collect())
@@ -164,6 +164,6 @@ fn parse_numstat(field: &[u8]) -> Option<FileLineCounts> {
     Some(FileLineCounts { path: RepoPath::new(columns.next()?), added, removed })
 }
 
-fn revision_args(from: Oid, to: Option<Oid>) -> Vec<String> {
+fn revision_args(from: CommitId, to: Option<CommitId>) -> Vec<String> {
     std::iter::once(from).chain(to).map(|id| id.to_string()).collect()
 }

@@ -12,7 +12,7 @@ use crate::index::file_modes::{PathMode, needed_modes, unusual_modes};
 use crate::index::index_flags;
 use crate::index::index_flags::FlaggedEntry;
 use crate::index::sparse_patterns::{SparseExceptions, SparsePatterns};
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 /// Empty folders, index flags and permission bits of a worktree, and the files that a sparse checkout shows
 /// or leaves out against its patterns. None of it belongs to a commit. An undo restores it together with the
@@ -63,7 +63,12 @@ impl LocalState {
     ///
     /// # Errors
     /// Fails if the commits cannot be compared, or if git cannot list an index that gitoxide cannot read.
-    pub fn lost_on_switch(repo: &Repo, dir: &Path, from: Oid, to: Oid) -> Result<LocalState, Error> {
+    pub fn lost_on_switch(
+        repo: &Repo,
+        dir: &Path,
+        from: CommitId,
+        to: CommitId,
+    ) -> Result<LocalState, Error> {
         let changes = tree_changes(repo, from, to)?;
         let new_paths = changes.iter().filter(|c| c.old.is_none()).map(|c| &c.path);
         let mut state = LocalState {
@@ -174,7 +179,13 @@ impl LocalState {
     ///
     /// # Errors
     /// Fails if the commits cannot be compared.
-    pub fn record_lost_modes(&mut self, repo: &Repo, dir: &Path, from: Oid, to: Oid) -> Result<(), Error> {
+    pub fn record_lost_modes(
+        &mut self,
+        repo: &Repo,
+        dir: &Path,
+        from: CommitId,
+        to: CommitId,
+    ) -> Result<(), Error> {
         let modes = lost_modes(repo, dir, &tree_changes(repo, from, to)?);
         let lost = LocalState { modes, ..LocalState::default() };
         *self = lost.with_modes(self);

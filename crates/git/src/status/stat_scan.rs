@@ -8,7 +8,7 @@ use super::status_walk::{OPEN_FOLDER_FLAGS, StatusWalk, UntrackedContent};
 use super::worktree_status::{StatusEntry, StatusKind};
 use crate::index::raw_index::RawIndex;
 use crate::repository::tree_reader::TreeReader;
-use crate::{Oid, Repo, RepoPath};
+use crate::{CommitId, Repo, RepoPath};
 
 /// Inputs of a stat scan of one worktree: its paths, the tree of HEAD and the object database.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl StatScan {
     }
 
     /// Prepares a scan with `commit` in place of HEAD. `git_dir` is the git directory of the worktree.
-    pub(crate) fn with_commit(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid) -> Option<StatScan> {
+    pub(crate) fn with_commit(repo: &Repo, dir: &Path, git_dir: &Path, commit: CommitId) -> Option<StatScan> {
         let head = repo.tree_of(commit).ok()?.0;
         let folding_settings = ["core.ignoreCase", "core.precomposeUnicode"];
         let folds_names = folding_settings.iter().any(|key| repo.setting_bool(key) == Some(true));

@@ -15,7 +15,7 @@ use crate::index::full_index::FullIndex;
 use crate::index::index_flags;
 use crate::program::command::Program;
 use crate::repository::head_file::read_head;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Oid, Repo, RepoPath};
 
 /// Returns the status of one worktree. `untracked` is whether untracked files are included. git is started
 /// unless a stat scan proves that nothing differs.
@@ -32,7 +32,7 @@ pub(crate) fn is_certainly_at(
     repo: &Repo,
     dir: &Path,
     git_dir: &Path,
-    commit: Oid,
+    commit: CommitId,
     changes: &[Change],
 ) -> bool {
     let scan = StatScan::with_commit(repo, dir, git_dir, commit);
@@ -133,7 +133,7 @@ fn parse_status_line(field: &[u8]) -> Option<StatusEntry> {
 
 /// Returns tracked paths at which the index differs from `commit`, or the worktree differs from the index.
 /// HEAD is not considered.
-pub(crate) fn changed_paths_since(repo: &Repo, dir: &Path, commit: Oid) -> Result<Vec<RepoPath>, Error> {
+pub(crate) fn changed_paths_since(repo: &Repo, dir: &Path, commit: CommitId) -> Result<Vec<RepoPath>, Error> {
     let options = ["-z", "--name-only", "--no-renames", "--ignore-submodules=none"];
     let staged = repo
         .git_in(dir)
@@ -167,7 +167,7 @@ pub fn split_flagged_edits(
 
 impl Repo {
     /// Returns the commit of a worktree's HEAD; none on an unborn branch.
-    pub fn head_commit(&self, dir: &Path) -> Result<Option<Oid>, Error> {
+    pub fn head_commit(&self, dir: &Path) -> Result<Option<CommitId>, Error> {
         if let Some(commit) = self.read_head_commit(dir).filter(|commit| self.tree_of(*commit).is_ok()) {
             return Ok(Some(commit));
         }
@@ -176,28 +176,29 @@ impl Repo {
             .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
             .accept(&[1])
             .run()?;
-        Ok(Oid::from_hex(out.trimmed_stdout().as_bytes()))
+        Ok(CommitId::from_hex(out.trimmed_stdout().as_bytes()))
     }
 
     /// Reads the commit of a worktree's HEAD from files; none when only git can read them, or HEAD is at no
     /// commit.
-    pub(crate) fn read_head_commit(&self, dir: &Path) -> Option<Oid> {
+    pub(crate) fn read_head_commit(&self, dir: &Path) -> Option<CommitId> {
         if self.is_reftable() {
             return None;
         }
         let git_dir = self.worktree_git_dir(dir).ok()?;
         match self.head_branch(dir, &git_dir).ok()? {
             Some(branch) => self.branch_tip(&branch).ok()?,
-            None => Oid::from_hex(read_head(&git_dir).ok()?.as_bytes()),
+            None => CommitId::from_hex(read_head(&git_dir).ok()?.as_bytes()),
         }
     }
 
     /// Returns whether the index of a worktree equals the tree of `commit`, which may also be a tree.
     /// Intent-to-add entries (`git add -N`) are ignored.
-    pub fn index_matches(&self, dir: &Path, commit: Oid) -> Result<bool, Error> {
+    pub fn index_matches(&self, dir: &Path, commit: impl Into<Oid>) -> Result<bool, Error> {
+        let commit = commit.into();
         let facts = FullIndex::read(self, &self.worktree_git_dir(dir)?.join("index"));
         if let Some(tree) = facts.and_then(|facts| facts.cached_tree(self))
-            && (tree == commit || self.tree_of(commit).is_ok_and(|wanted| wanted == tree))
+            && (tree.oid() == commit || self.tree_of(CommitId(commit.0)).is_ok_and(|wanted| wanted == tree))
         {
             return Ok(true);
         }
@@ -213,7 +214,7 @@ impl Repo {
 
     /// Returns whether the index of a worktree matches `to` at every path where `to` differs from `from`,
     /// whatever else is staged.
-    pub fn index_includes(&self, dir: &Path, from: Oid, to: Oid) -> Result<bool, Error> {
+    pub fn index_includes(&self, dir: &Path, from: CommitId, to: CommitId) -> Result<bool, Error> {
         if self.index_matches(dir, to)? {
             return Ok(true);
         }
@@ -249,20 +250,20 @@ impl Repo {
     /// Returns commits that a worktree refers to apart from its branch: HEAD and its reflog, ORIG_HEAD, and
     /// the autostash of a rebase or merge. `git_dir` is the worktree's private git directory. Ids of missing
     /// commits are left out.
-    pub fn worktree_referenced_commits(&self, dir: &Path, git_dir: &Path) -> Vec<Oid> {
+    pub fn worktree_referenced_commits(&self, dir: &Path, git_dir: &Path) -> Vec<CommitId> {
         let mut found = Vec::new();
         if self.is_reftable() {
             let log = self.git_in(dir).args(["reflog", "show", "--format=%H", "HEAD", "--"]).run();
             let log = log.map(|out| out.stdout).unwrap_or_default();
-            found.extend(log.split(|b| *b == b'\n').filter_map(Oid::from_hex));
+            found.extend(log.split(|b| *b == b'\n').filter_map(CommitId::from_hex));
         }
         for line in std::fs::read(git_dir.join("logs/HEAD")).unwrap_or_default().split(|b| *b == b'\n').rev()
         {
-            found.extend(line.splitn(3, |b| *b == b' ').nth(1).and_then(Oid::from_hex));
+            found.extend(line.splitn(3, |b| *b == b' ').nth(1).and_then(CommitId::from_hex));
         }
         for name in ["HEAD", "ORIG_HEAD", "rebase-merge/autostash", "MERGE_AUTOSTASH"] {
             let text = std::fs::read(git_dir.join(name)).unwrap_or_default();
-            found.extend(Oid::from_hex(text.trim_ascii()));
+            found.extend(CommitId::from_hex(text.trim_ascii()));
         }
         let mut unique = std::collections::HashSet::new();
         found.retain(|id| !id.is_null() && unique.insert(*id) && self.tree_of(*id).is_ok());

@@ -12,7 +12,7 @@ use super::worktree_status::StatusEntry;
 use super::worktree_status::WorktreeStatus;
 use crate::index::index_lock::FileVersion;
 use crate::index::no_conversion::verbatim_rule;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 /// Result of one scan of a worktree. It reflects the moment of the scan, so code that moves a file has to
 /// check that file again.
@@ -29,7 +29,7 @@ pub(crate) struct ScanFacts {
     /// Whether the index file can be rewritten in its own format: it has only entries and cached trees, and
     /// shares none with another file.
     pub(crate) is_index_rewritable: bool,
-    commit: Oid,
+    commit: CommitId,
     entries: Vec<StatusEntry>,
     untracked: UntrackedContent,
 }
@@ -46,7 +46,11 @@ impl WorktreeScan {
     }
 
     /// Returns the facts, if the worktree's index still has this version and its commit is `commit`.
-    pub(crate) fn facts_if_current(&self, index: Option<FileVersion>, commit: Oid) -> Option<&ScanFacts> {
+    pub(crate) fn facts_if_current(
+        &self,
+        index: Option<FileVersion>,
+        commit: CommitId,
+    ) -> Option<&ScanFacts> {
         self.facts.as_ref().filter(|all| Some(all.index_version) == index && all.commit == commit)
     }
 
@@ -248,7 +252,8 @@ mod tests {
         let (dir, git_dir) = (test_repo.top.join("repo"), test_repo.top.join("repo/.git"));
         let repo = Repo::discover(&dir).unwrap();
         let id = |name: &str| {
-            Oid::from_hex(test_repo.run_script("repo", &format!("git rev-parse {name}")).as_bytes()).unwrap()
+            CommitId::from_hex(test_repo.run_script("repo", &format!("git rev-parse {name}")).as_bytes())
+                .unwrap()
         };
         let version = || FileVersion::read(&git_dir.join("index")).unwrap();
         let scan = WorktreeScan::scan(&repo, &dir, &git_dir);

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::repository::head_file::has_head;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 /// Ref in a copied submodule to the commit that the worktree was created with. A commit that this ref reaches
 /// is not unsaved work.
@@ -35,7 +35,7 @@ struct SubmoduleLevel {
 struct Submodule {
     name: String,
     path: RepoPath,
-    commit: Oid,
+    commit: CommitId,
 }
 
 impl Repo {
@@ -87,7 +87,7 @@ impl Repo {
             let Some(tab) = field.iter().position(|b| *b == b'\t') else { continue };
             let path = RepoPath::new(&field[tab + 1..]);
             let mut words = field[..tab].split(|b| *b == b' ');
-            let (mode, id) = (words.next().unwrap_or_default(), words.next().and_then(Oid::from_hex));
+            let (mode, id) = (words.next().unwrap_or_default(), words.next().and_then(CommitId::from_hex));
             has_gitmodules |= path.as_bytes() == b".gitmodules" && mode.starts_with(b"100");
             if let (b"160000", Some(commit)) = (mode, id)
                 && is_empty_folder(&level.dir, &path)

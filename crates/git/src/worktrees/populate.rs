@@ -16,7 +16,7 @@ use crate::base::parallel::{parallel_map, parallel_map_with, thread_count};
 use crate::index::raw_index::edit::IndexWriter;
 use crate::repository::shared_repository::Sharing;
 use crate::status::stat_scan::StatScan;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 pub mod blob_sizes;
 pub mod conversions;
@@ -88,7 +88,7 @@ impl Repo {
     pub fn populate_worktrees(
         &self,
         dirs: &[&Path],
-        commit: Oid,
+        commit: CommitId,
         sizes: &mut BlobSizes,
         should_continue: ContinueCheck<'_>,
         report_progress: OnProgress<'_>,
@@ -133,7 +133,7 @@ impl Repo {
     fn populate_in_process(
         &self,
         dirs: &[&Path],
-        commit: Oid,
+        commit: CommitId,
         sizes: &mut BlobSizes,
         should_continue: ContinueCheck<'_>,
         report_progress: OnProgress<'_>,
@@ -201,7 +201,7 @@ impl Repo {
 
     /// Returns whether each file of a checkout, and its index, match `commit`. `copied` of its files were
     /// checked while copying. The others are read if `index` marks all of them as doubtful.
-    fn matches_commit(&self, dir: &Path, commit: Oid, index: &File, copied: usize) -> bool {
+    fn matches_commit(&self, dir: &Path, commit: CommitId, index: &File, copied: usize) -> bool {
         let entries = index.entries();
         let doubtful: Vec<RepoPath> = entries
             .iter()
@@ -219,7 +219,7 @@ impl Repo {
 
     /// Finds the checkout that provides most files, with its index: one at this commit first, then the main
     /// checkout.
-    fn find_source(&self, dirs: &[&Path], commit: Oid) -> Result<Option<(PathBuf, File)>, Error> {
+    fn find_source(&self, dirs: &[&Path], commit: CommitId) -> Result<Option<(PathBuf, File)>, Error> {
         let worktrees = WorktreeList::read(self)?;
         let mut candidates: Vec<&Worktree> = worktrees
             .iter()

@@ -9,7 +9,7 @@ use super::worktree_reset::{has_baseline, is_real_folder, remove_blocking_ignore
 use crate::base::head::Head;
 use crate::base::path::nul_separated;
 use crate::hooks::hook::NO_HOOKS;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 /// git options for a complete checkout. No setting may leave out or hide files, or split the index. Each file
 /// that was written after git wrote it counts as changed, whatever the user's settings are.
@@ -40,7 +40,7 @@ struct StatusSummary {
 
 impl Repo {
     /// Creates a verify worktree, without files yet. Nothing may exist at `path`.
-    pub fn add_verify_worktree(&self, path: &Path, commit: Oid) -> Result<(), Error> {
+    pub fn add_verify_worktree(&self, path: &Path, commit: CommitId) -> Result<(), Error> {
         worktree::add_without_checkout(self.git().args(NO_HOOKS), path, &Head::Detached(commit))?;
         // git copies the patterns of a sparse checkout, but checks need the entire tree.
         let admin = self.worktree_git_dir(path)?;
@@ -83,7 +83,7 @@ impl Repo {
     ///
     /// # Errors
     /// Fails if that is impossible. The worktree has to be created again then.
-    pub fn reset_verify_worktree(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
+    pub fn reset_verify_worktree(&self, dir: &Path, commit: CommitId) -> Result<(), Error> {
         let admin = self.verify_git_dir(dir)?;
         let old_conversion = self.restore_baseline(&admin)?;
         let mut other_folders = Vec::new();
@@ -118,7 +118,7 @@ impl Repo {
     }
 
     /// Sets HEAD of a verify worktree to a commit, whatever branch was checked out there.
-    pub fn detach_head(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
+    pub fn detach_head(&self, dir: &Path, commit: CommitId) -> Result<(), Error> {
         let command = self.hookless_git_with_git_dir(dir, &self.verify_git_dir(dir)?).args([
             "update-ref",
             "--no-deref",
@@ -128,7 +128,7 @@ impl Repo {
     }
 
     /// Returns the commit of a worktree's HEAD, if HEAD names no branch.
-    pub fn detached_head(&self, dir: &Path) -> Result<Option<Oid>, Error> {
+    pub fn detached_head(&self, dir: &Path) -> Result<Option<CommitId>, Error> {
         let git_dir = self.worktree_git_dir(dir)?;
         Ok(match self.read_worktree_head(dir, &git_dir)? {
             Some(Head::Detached(commit)) => Some(commit),

@@ -9,7 +9,7 @@ use crate::base::head::Head;
 use crate::index::scratch_index::INDEX_NAME;
 use crate::program::command::Command;
 use crate::repository::head_file::read_head;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 /// One entry of `git worktree list`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Worktree {
     /// Top folder of the worktree.
     pub path: PathBuf,
     /// Commit of HEAD, if the list included it.
-    head: Option<Oid>,
+    head: Option<CommitId>,
     /// Full name of the ref that HEAD names.
     head_ref: Option<String>,
     /// Branch that HEAD names, without `refs/heads/`; none when detached.
@@ -142,7 +142,7 @@ impl ResolvedFolders {
 
 impl Worktree {
     /// Returns the commit of HEAD; none on an unborn branch or in a bare repository.
-    pub fn head(&self, repo: &Repo) -> Result<Option<Oid>, Error> {
+    pub fn head(&self, repo: &Repo) -> Result<Option<CommitId>, Error> {
         match (self.head, &self.head_ref) {
             (None, Some(name)) => repo.ref_tip(name),
             (head, _) => Ok(head),
@@ -200,7 +200,7 @@ fn parse_worktree_list(bytes: &[u8]) -> Vec<Worktree> {
         }
         let Some(last) = worktrees.last_mut() else { continue };
         match key {
-            b"HEAD" => last.head = Oid::from_hex(value).filter(|id| !id.is_null()),
+            b"HEAD" => last.head = CommitId::from_hex(value).filter(|id| !id.is_null()),
             b"branch" => last.branch = Some(text().trim_start_matches("refs/heads/").to_owned()),
             b"locked" => last.locked = Some(text()),
             b"prunable" => last.prunable = Some(text()),
@@ -241,7 +241,7 @@ impl Repo {
 
     /// Writes all files of a commit to the empty folder `dir`, which is no worktree. Uses `index` as a
     /// separate index file.
-    pub fn write_commit_files(&self, dir: &Path, commit: Oid, index: &Path) -> Result<(), Error> {
+    pub fn write_commit_files(&self, dir: &Path, commit: CommitId, index: &Path) -> Result<(), Error> {
         let command =
             self.git_in(dir).env("GIT_DIR", self.common_dir()).env("GIT_WORK_TREE", dir).index(index);
         let command = command.args(["-c", "core.sparseCheckout=false", "-c", "core.bare=false"]);

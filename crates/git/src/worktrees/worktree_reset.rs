@@ -15,7 +15,7 @@ use gix::index::decode::Options;
 use gix::index::entry::Mode;
 
 use crate::index::scratch_index;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath};
 
 /// Name of the folder in a worktree's git directory with its baseline: index and settings from before any
 /// command ran.
@@ -133,7 +133,7 @@ impl Repo {
     }
 
     /// Returns whether a commit has a folder at `path`; `false` if the commit cannot be read.
-    pub(crate) fn has_folder(&self, commit: Oid, path: &RepoPath) -> bool {
+    pub(crate) fn has_folder(&self, commit: CommitId, path: &RepoPath) -> bool {
         let mut names = path.as_bytes().split(|b| *b == b'/');
         let top = self.tree_reader().tree_of(commit).ok();
         let folder_id = names.try_fold(top, |tree, name| {

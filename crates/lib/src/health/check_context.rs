@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proq_git::Oid;
 use proq_git::base::head::Head;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
+use proq_git::{CommitId, Oid};
 use proq_store as store;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -108,8 +108,8 @@ impl<'a> CheckContext<'a> {
     }
 
     /// Returns the tip of a branch.
-    pub(super) fn branch_tip(&self, name: &str) -> Option<Oid> {
-        self.refs.get(&format!("refs/heads/{name}")).copied()
+    pub(super) fn branch_tip(&self, name: &str) -> Option<CommitId> {
+        self.refs.get(&format!("refs/heads/{name}")).copied().map(CommitId::from_oid)
     }
 
     /// Returns the refs below a prefix, as `(remaining name, id)`.

@@ -2,7 +2,7 @@
 //! true.
 
 use proq_base::explain::shell_quote_path as quoted;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::worktrees::health_probe::WorktreeRegistration;
 use proq_store::base::record::Record;
 use proq_store::records::lane::{AnyLane, LaneRecord, MergeStrategy};
@@ -266,7 +266,7 @@ fn check_landing(context: &CheckContext<'_>, lane: &LaneRecord) -> Option<Findin
     let landed = lane.landed.as_ref()?;
     let repo = &context.project.repo;
     let base = context.branch_tip(&landed.onto)?;
-    let is_on_base = |id: Oid| repo.has_object(id) && repo.is_ancestor(id, base).unwrap_or(false);
+    let is_on_base = |id: CommitId| repo.has_object(id) && repo.is_ancestor(id, base).unwrap_or(false);
     if is_on_base(landed.commit) && (landed.method != MergeStrategy::Merge || is_on_base(landed.tip)) {
         return None;
     }

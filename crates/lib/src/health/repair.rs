@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane_state::LaneState;
@@ -29,7 +29,7 @@ pub(super) enum Repair {
     CreateRef {
         /// Full name of the ref.
         name: String,
-        commit: Oid,
+        commit: CommitId,
     },
     /// Removes preview edits that are lost from the lane that waits for them.
     ForgetEdits {

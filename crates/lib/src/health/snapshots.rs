@@ -51,7 +51,7 @@ fn check_refs(context: &CheckContext<'_>, id: &str, snap: &SnapshotRecord) -> Op
         );
     }
     match context.refs.get(&name) {
-        Some(tip) if *tip == commit => None,
+        Some(tip) if *tip == commit.oid() => None,
         Some(tip) => {
             let message =
                 format!("snapshot {id} ({}) was renewed, and its record names the older commit", snap.reason);

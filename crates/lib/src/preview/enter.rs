@@ -5,7 +5,7 @@ use std::path::Path;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::local_state::LocalState;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::records::lane::{AnyLane, LaneRecord};
@@ -29,7 +29,7 @@ use crate::undo::preview_return;
 #[must_use]
 pub struct EnterResult {
     /// Commit of the lane that is shown.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Branch or commit that the preview was entered from.
     pub previous_head: Head,
     /// Whether the user's own changes were parked.
@@ -56,7 +56,7 @@ pub fn enter_preview(project: &Project, name: &str) -> Result<EnterResult, Error
     })
 }
 
-pub(super) fn require_lane_tip(project: &Project, lane: &LaneRecord) -> Result<Oid, Error> {
+pub(super) fn require_lane_tip(project: &Project, lane: &LaneRecord) -> Result<CommitId, Error> {
     project
         .repo
         .branch_tip(&lane.kind.branch)?
@@ -68,7 +68,7 @@ struct PreviewEntry<'a, 'p> {
     main: &'a Path,
     checkout: &'a LockedWorktree<'p>,
     lane: &'a LaneRecord,
-    tip: Oid,
+    tip: CommitId,
 }
 
 impl PreviewEntry<'_, '_> {
@@ -158,7 +158,7 @@ impl PreviewEntry<'_, '_> {
     fn create_record(
         &self,
         previous_head: Head,
-        commit: Oid,
+        commit: CommitId,
         snapshot: Option<String>,
         ignored: Vec<RepoPath>,
     ) -> PreviewRecord {
@@ -202,7 +202,7 @@ impl PreviewEntry<'_, '_> {
     }
 
     /// Deletes a leftover preview branch; commits that only it has are saved to a ref.
-    fn delete_leftover_branch(&self, ref_name: &str, old: Oid) -> Result<(), Error> {
+    fn delete_leftover_branch(&self, ref_name: &str, old: CommitId) -> Result<(), Error> {
         let project = self.op.project;
         if !project.repo.is_ancestor(old, self.tip)? {
             let saved_ref = format!("refs/proq/saved/{}-preview-{}", self.lane.name, new_id());
@@ -256,7 +256,7 @@ impl PreviewEntry<'_, '_> {
         Ok(restored)
     }
 
-    fn warn_edits_saved(&self, commit: Oid, conflicts: &[RepoPath]) {
+    fn warn_edits_saved(&self, commit: CommitId, conflicts: &[RepoPath]) {
         self.op.project.listener.warn(format!(
             "edits of an earlier preview do not fit any more; they are kept: {} {}",
             snap_restore::choose_stash_method(self.op.project, Some(commit), conflicts).command(),
@@ -264,7 +264,7 @@ impl PreviewEntry<'_, '_> {
         ));
     }
 
-    fn restore_edit(&self, id: &String) -> Result<(RestoreOutcome, Oid), lane::Error> {
+    fn restore_edit(&self, id: &String) -> Result<(RestoreOutcome, CommitId), lane::Error> {
         let forget_edit = |lane: &mut AnyLane| lane.preview_edits.retain(|edit| edit != id);
         let record_steps = self.op.lane_record_step(&self.lane.name, forget_edit)?.into_iter().collect();
         self.op.restore_then(self.main, id, self.tip, record_steps)

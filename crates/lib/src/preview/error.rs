@@ -70,7 +70,7 @@ pub enum Error {
         /// Branch that the preview was entered from.
         branch: String,
         /// Commit of that branch when the preview was entered.
-        commit: git::Oid,
+        commit: git::CommitId,
     },
     /// The preview has commits that the lane lacks, and the lane has moved.
     #[error("lane '{lane}' and its preview both have commits of their own; nothing was changed")]

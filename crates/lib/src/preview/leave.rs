@@ -8,7 +8,7 @@ use proq_git as git;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::local_state::LocalState;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::id::new_id;
 use proq_store::records::preview::PreviewRecord;
 use proq_store::records::snapshot::SnapshotRecord;
@@ -37,9 +37,9 @@ pub struct LeaveResult {
     /// Outcome of restoring the user's own changes; none if there were none.
     pub restored: Option<RestoreOutcome>,
     /// Commit of the snapshot that still has the user's changes, if they conflicted.
-    pub conflicting_snapshot: Option<Oid>,
+    pub conflicting_snapshot: Option<CommitId>,
     /// Edits made during the preview, parked for the next one, as a commit that `git stash apply` reads.
-    pub saved_edits: Option<Oid>,
+    pub saved_edits: Option<CommitId>,
 }
 
 impl LeaveResult {
@@ -173,7 +173,7 @@ fn restore_user_changes(
     op: &Operation<'_>,
     checkout: &LockedWorktree<'_>,
     preview: &PreviewRecord,
-    origin: Oid,
+    origin: CommitId,
 ) -> Result<LeaveResult, Error> {
     let mut result = LeaveResult {
         lane: preview.lane.clone(),
@@ -266,7 +266,7 @@ fn changes_obstructed(e: lane::Error) -> Error {
 /// Edits made in a preview that is left.
 pub(super) struct ParkedEdits {
     /// Parked edits, as a commit that `git stash apply` reads; none if there were none.
-    pub(super) commit: Option<Oid>,
+    pub(super) commit: Option<CommitId>,
     /// Empty folders, if there were no other edits; they are still there and are removed with the preview.
     pub(super) empty_folders: Vec<RepoPath>,
 }
@@ -319,7 +319,11 @@ fn initial_empty_folders(project: &Project, preview: &PreviewRecord) -> Result<V
 
 /// Moves commits made in the preview to the lane if no agent works in it and it has not moved; otherwise
 /// saves them to a ref.
-fn carry_or_save_commits(op: &Operation<'_>, preview: &PreviewRecord, preview_tip: Oid) -> Result<(), Error> {
+fn carry_or_save_commits(
+    op: &Operation<'_>,
+    preview: &PreviewRecord,
+    preview_tip: CommitId,
+) -> Result<(), Error> {
     match carry_commits_to_lane(op, preview, preview_tip)? {
         CarryOutcome::NotNeeded => return Ok(()),
         CarryOutcome::MovedToLane(lane) => {
@@ -354,7 +358,7 @@ enum CarryOutcome {
 fn carry_commits_to_lane(
     op: &Operation<'_>,
     preview: &PreviewRecord,
-    preview_tip: Oid,
+    preview_tip: CommitId,
 ) -> Result<CarryOutcome, Error> {
     let project = op.project;
     if let Ok(origin) = main_checkout::origin_commit(project, preview)
@@ -387,7 +391,7 @@ fn carry_commits_to_lane(
 pub(super) fn delete_preview_branch(
     op: &Operation<'_>,
     preview: &PreviewRecord,
-    tip: Oid,
+    tip: CommitId,
 ) -> Result<(), Error> {
     Ok(op.delete_ref(&format!("refs/heads/{}", preview.branch), tip)?)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proq_base::fail_points;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::head::Head;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::record::Record;
@@ -20,7 +20,7 @@ pub(super) struct MainCheckoutHead {
     /// Branch or commit that HEAD names.
     pub(super) head: Head,
     /// Commit that is checked out.
-    pub(super) commit: Oid,
+    pub(super) commit: CommitId,
 }
 
 impl MainCheckoutHead {
@@ -109,7 +109,7 @@ pub(super) fn switched_error(
 }
 
 /// Returns the commit that the checkout returns to: its branch may have moved, for example by a landing.
-pub(super) fn origin_commit(project: &Project, preview: &PreviewRecord) -> Result<Oid, Error> {
+pub(super) fn origin_commit(project: &Project, preview: &PreviewRecord) -> Result<CommitId, Error> {
     match &preview.previous_head {
         Head::Detached(id) => Ok(*id),
         Head::Branch(branch) => project
@@ -192,7 +192,7 @@ pub(super) fn delete_preview_record_step(op: &Operation<'_>) -> Result<Step, Err
 
 /// Runs the repository's post-checkout hook as `git switch` would. A failing hook is only a warning, because
 /// the switch is done.
-pub(super) fn run_post_checkout_hook(project: &Project, main: &Path, from: Oid, to: Oid) {
+pub(super) fn run_post_checkout_hook(project: &Project, main: &Path, from: CommitId, to: CommitId) {
     let args = [from.to_string(), to.to_string()];
     let result =
         proq_git::hooks::hook::run_hook(&project.repo, main, "post-checkout", &[&args[0], &args[1], "1"]);

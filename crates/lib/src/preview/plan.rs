@@ -7,7 +7,7 @@ use proq_git::base::head::Head;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::records::preview::PreviewRecord;
 
 use super::enter::require_lane_tip;
@@ -101,7 +101,7 @@ fn find_target(
     action: PreviewAction<'_>,
     preview: Option<&PreviewRecord>,
     main_checkout: &MainCheckoutHead,
-) -> Result<(Option<String>, String, Oid), Error> {
+) -> Result<(Option<String>, String, CommitId), Error> {
     if let PreviewAction::Show(name) = action {
         let lane = project.lane(name)?;
         let tip = require_lane_tip(project, &lane)?;
@@ -143,7 +143,7 @@ fn is_single_transition(
 /// Refuses files that are in the way once the uncommitted changes are parked.
 fn require_unobstructed(
     checkout: &LockedWorktree<'_>,
-    (from, to): (Oid, Oid),
+    (from, to): (CommitId, CommitId),
     status: &WorktreeStatus,
     preview: Option<&PreviewRecord>,
 ) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Update of an open preview to the current tip of its lane.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_store::records::preview::PreviewRecord;
 
@@ -18,9 +18,9 @@ pub struct RefreshResult {
     /// Name of the lane that the preview shows.
     pub lane: String,
     /// Commit that was shown.
-    pub old_commit: Oid,
+    pub old_commit: CommitId,
     /// Commit that is shown now.
-    pub new_commit: Oid,
+    pub new_commit: CommitId,
     /// Whether changes of the user are parked until the preview ends.
     pub has_parked_changes: bool,
 }
@@ -65,7 +65,7 @@ pub(super) fn refresh_target(
     project: &Project,
     preview: &PreviewRecord,
     current: &MainCheckoutHead,
-) -> Result<Oid, Error> {
+) -> Result<CommitId, Error> {
     let lane = project.lane(&preview.lane)?;
     let (from, tip) = (current.commit, require_lane_tip(project, &lane)?);
     if from == preview.tip || project.repo.is_ancestor(from, tip)? {

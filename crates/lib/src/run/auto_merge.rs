@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use proq_base::explain::Exit;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -127,7 +127,7 @@ pub fn auto_merge_status(project: &Project, lane: &LaneRecord) -> Result<AutoMer
 pub(crate) fn moved_since_run(
     project: &Project,
     lane: &LaneRecord,
-    tip: Option<Oid>,
+    tip: Option<CommitId>,
 ) -> Result<Option<String>, Error> {
     let run = RunRecord::load_if_exists(&project.store.layout().run_record(&lane.name, lane.attempt))?;
     let run_tip = run.and_then(|run| run.tip_after);
@@ -141,7 +141,12 @@ pub(crate) fn moved_since_run(
 ///
 /// # Errors
 /// Fails when the run's record cannot be read or written.
-pub(crate) fn advance_run_tip(project: &Project, lane: &LaneRecord, from: Oid, to: Oid) -> Result<(), Error> {
+pub(crate) fn advance_run_tip(
+    project: &Project,
+    lane: &LaneRecord,
+    from: CommitId,
+    to: CommitId,
+) -> Result<(), Error> {
     let path = project.store.layout().run_record(&lane.name, lane.attempt);
     if let Some(mut run) = RunRecord::load_if_exists(&path)?
         && run.tip_after == Some(from)

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use proq_git::base::head::RefMove;
 use proq_git::status::status_query::status;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::id::new_id;
 use proq_store::records::lane::LaneRecord;
 
@@ -38,7 +38,7 @@ type DirtyFileStamp = (u64, i64, i64);
 /// Fingerprint of a lane between two of its runs, to detect work that was done in it in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LaneFingerprint {
-    tip: Option<Oid>,
+    tip: Option<CommitId>,
     /// Uncommitted paths, each with a stamp that changes when the file is written.
     dirty_files: Vec<(RepoPath, Option<DirtyFileStamp>)>,
 }
@@ -67,7 +67,7 @@ impl LaneFingerprint {
 pub(crate) fn rewind_lane(
     project: &Project,
     lane: &LaneRecord,
-    target: Oid,
+    target: CommitId,
     reason: &str,
 ) -> Result<RewindOutcome, Error> {
     let worktrees = WorktreeList::read(&project.repo)?;

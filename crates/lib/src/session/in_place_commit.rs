@@ -11,7 +11,7 @@ use proq_git::repository::open_operation;
 use proq_git::status::staged_commit;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::{StatusEntry, StatusKind, WorktreeStatus};
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 
 use super::in_place_finish::InPlaceFinisher;
 use crate::lane::Error;
@@ -59,7 +59,7 @@ impl InPlaceFinisher<'_> {
     }
 
     /// Stages and commits `paths`. Where git refuses, the index entries of these paths are restored.
-    pub fn commit(&mut self, head: Oid, paths: &[RepoPath], message: &str) -> Result<(), Error> {
+    pub fn commit(&mut self, head: CommitId, paths: &[RepoPath], message: &str) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
         let mut paths = paths.to_vec();
         for attempts_left in (0..MAX_COMMIT_ATTEMPTS).rev() {
@@ -119,7 +119,7 @@ impl InPlaceFinisher<'_> {
         Ok(staged_commit::stage_paths(&self.project.repo, &self.lane.path, &self.not_fully_staged(paths)?)?)
     }
 
-    fn commit_staged(&mut self, head: Oid, paths: &[RepoPath], message: &str) -> Result<(), Error> {
+    fn commit_staged(&mut self, head: CommitId, paths: &[RepoPath], message: &str) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
         // A path that was a file when the paths were listed may be a folder with the user's files now.
         let dirty = status_query::status(repo, dir, false)?;
@@ -173,7 +173,7 @@ impl InPlaceFinisher<'_> {
 
     /// Adds a note when the commit is not on the expected branch or parent: plain git takes no lock of
     /// git-proq.
-    fn report_misplaced_commit(&mut self, head: Oid) -> Result<(), Error> {
+    fn report_misplaced_commit(&mut self, head: CommitId) -> Result<(), Error> {
         let (repo, dir) = (&self.project.repo, &self.lane.path);
         let Some(tip) = repo.head_commit(dir)?.filter(|tip| *tip != head) else { return Ok(()) };
         let branch = checked_out_branch(self.project, dir)?;

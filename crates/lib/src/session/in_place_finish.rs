@@ -9,7 +9,7 @@ use proq_git::base::error;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::record::Record;
 use proq_store::operations::operation_entry::OperationHeader;
 use proq_store::records::baseline::{CheckoutBaseline, DirtyFile};
@@ -230,7 +230,7 @@ impl<'a> InPlaceFinisher<'a> {
     }
 
     /// Writes an operation for a branch that has moved already: it performs no work and can only be undone.
-    fn record_operation(&self, from: Oid, to: Oid) -> Result<(), Error> {
+    fn record_operation(&self, from: CommitId, to: CommitId) -> Result<(), Error> {
         // No user typed the command line of this process, so the header names the run.
         let mut header = OperationHeader::new("in-place");
         header.command = format!("run {} of lane {}", self.run.attempt, self.lane.name);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::atomic::{create_private_dir, rename_no_replace, sync_dir, write as write_atomically};
 use proq_store::base::record::Record;
@@ -59,7 +59,7 @@ pub struct ReadTarget {
     /// user gave.
     pub rev_name: String,
     /// Commit of the revision.
-    pub commit: Oid,
+    pub commit: CommitId,
 }
 
 /// Checked plan to create a guest lane.

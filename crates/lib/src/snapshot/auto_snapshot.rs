@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use proq_base::explain::shell_quote_path;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::repository::open_operation::has_autostash;
 use proq_git::worktrees::worktree_stamp::WorktreeStamp;
 use proq_store::base::id::new_id;
@@ -140,7 +140,7 @@ struct ParkMarkers {
     /// Number of git-proq's last finished operation.
     last_operation: u64,
     /// Commits of the stash entries.
-    stash_entries: Vec<Oid>,
+    stash_entries: Vec<CommitId>,
 }
 
 impl ParkMarkers {
@@ -154,7 +154,7 @@ impl ParkMarkers {
         let (worktrees, operation) = worktrees_parked_since(project, last);
         let newest = project.repo.ref_tip("refs/stash")?;
         // An older stash becomes the newest again once those above it are dropped.
-        let is_new = |stash: &Oid| before.is_some_and(|marks| !marks.stash_entries.contains(stash));
+        let is_new = |stash: &CommitId| before.is_some_and(|marks| !marks.stash_entries.contains(stash));
         let stash_base =
             newest.filter(is_new).map(|stash| project.repo.require_commit(&format!("{stash}^1")));
         let marks = ParkMarkers { last_operation: operation, stash_entries: project.repo.stash_entries() };
@@ -175,7 +175,7 @@ struct ParkedChanges {
     /// Number of the newest operation that `worktrees` takes into account.
     last_operation: u64,
     /// The commit that was checked out when the newest stash was created.
-    stashed_on: Option<Oid>,
+    stashed_on: Option<CommitId>,
 }
 
 impl ParkedChanges {

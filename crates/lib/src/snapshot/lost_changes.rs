@@ -10,7 +10,7 @@ use proq_git::history::tree_diff::{Change, tree_changes};
 use proq_git::references::reflog;
 use proq_git::status::status_query::status;
 use proq_git::status::worktree_status::WorktreeStatus;
-use proq_git::{Oid, Repo, RepoPath};
+use proq_git::{CommitId, Oid, Repo, RepoPath, TreeId};
 use proq_store::records::snapshot::SnapshotRecord;
 
 use super::auto_snapshot::WatchedWorktree;
@@ -109,8 +109,8 @@ impl WatchedWorktree<'_> {
     fn lost_untracked_paths(
         &self,
         repo: &Repo,
-        tree: Oid,
-        head: Oid,
+        tree: TreeId,
+        head: CommitId,
         edited: &BTreeSet<RepoPath>,
         has_worktree: bool,
     ) -> Result<Vec<RepoPath>, Error> {
@@ -137,15 +137,15 @@ impl WatchedWorktree<'_> {
     fn has_content_of(&self, project: &Project, change: &Change) -> bool {
         let bytes = std::fs::read(change.path.to_fs_path(self.dir)).ok();
         let id = bytes.and_then(|bytes| project.repo.blob_id(&bytes));
-        id.is_some() && id == change.new.as_ref().map(|side| side.oid)
+        id.is_some_and(|id| change.new.is_some_and(|side| side.oid == id.oid()))
     }
 
     /// Returns the files changed by commits that were created in the worktree since it was at `base`.
     fn paths_committed_since(
         &self,
         project: &Project,
-        base: Oid,
-        head: Oid,
+        base: CommitId,
+        head: CommitId,
     ) -> Result<BTreeSet<RepoPath>, Error> {
         if head == base {
             return Ok(BTreeSet::new());
@@ -160,12 +160,12 @@ impl WatchedWorktree<'_> {
 }
 
 /// Returns the changes between two trees, without deletions.
-fn changes_with_content(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+fn changes_with_content(repo: &Repo, from: impl Into<Oid>, to: impl Into<Oid>) -> Result<Vec<Change>, Error> {
     Ok(tree_changes(repo, from, to)?.into_iter().filter(|change| change.new.is_some()).collect())
 }
 
 /// Returns the paths that have other content in tree `to` than in tree `from`.
-fn changed_paths(repo: &Repo, from: Oid, to: Oid) -> Result<BTreeSet<RepoPath>, Error> {
+fn changed_paths(repo: &Repo, from: impl Into<Oid>, to: impl Into<Oid>) -> Result<BTreeSet<RepoPath>, Error> {
     Ok(changes_with_content(repo, from, to)?.into_iter().map(|change| change.path).collect())
 }
 

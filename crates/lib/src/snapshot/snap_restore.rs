@@ -10,7 +10,7 @@ use proq_git::history::tree_diff;
 use proq_git::snapshots::restore_forecast;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::status::status_query;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::file_tree::remove_tree;
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
@@ -70,7 +70,11 @@ impl StashMethod {
 }
 
 /// Chooses the git command for a snapshot, given by its commit, that conflicts at `conflicts`.
-pub fn choose_stash_method(project: &Project, commit: Option<Oid>, conflicts: &[RepoPath]) -> StashMethod {
+pub fn choose_stash_method(
+    project: &Project,
+    commit: Option<CommitId>,
+    conflicts: &[RepoPath],
+) -> StashMethod {
     // The third parent of a stash commit has the untracked files.
     let untracked_commit = commit.and_then(|commit| project.repo.require_commit(&format!("{commit}^3")).ok());
     let untracked_files =
@@ -197,7 +201,7 @@ fn apply_snapshot(
     op: &Operation<'_>,
     dir: &Path,
     view: &SnapView,
-    head: Oid,
+    head: CommitId,
 ) -> Result<RestoreOutcome, Error> {
     let id = &view.record.id;
     let result = op.attempt_or_revert(|| {

@@ -3,7 +3,7 @@
 use proq_git::history::tree_diff;
 use proq_git::history::tree_diff::tree_changes;
 use proq_git::status::special_files::UncapturedPath;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::record::Record;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::preview::PreviewRecord;
@@ -138,7 +138,9 @@ impl SnapView {
     pub fn files(&self, project: &Project) -> Result<Vec<SnapFile>, Error> {
         let snap = &self.record.snapshot;
         let mut files: Vec<SnapFile> = Vec::new();
-        for (from, to, column) in [(snap.base, snap.index_tree, 0), (snap.index_tree, snap.work_tree, 1)] {
+        for (from, to, column) in
+            [(snap.base.oid(), snap.index_tree, 0), (snap.index_tree.oid(), snap.work_tree, 1)]
+        {
             for change in tree_changes(&project.repo, from, to)? {
                 let letter = change.status_letter();
                 if let Some(file) = files.iter_mut().find(|f| f.path == change.path) {
@@ -164,7 +166,7 @@ impl SnapView {
     }
 
     /// Returns the commit of the snapshot, readable by `git stash apply`.
-    pub fn commit(&self) -> Oid {
+    pub fn commit(&self) -> CommitId {
         self.record.snapshot.commit
     }
 }

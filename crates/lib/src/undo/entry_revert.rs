@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::head::Head;
 use proq_git::status::local_state::LocalState;
 use proq_store::base::record::Record;
@@ -120,7 +120,7 @@ impl EntryRevert<'_, '_> {
 
     /// Returns the empty folders and index flags that the worktree at `dir` lost when this operation moved it
     /// to `commit`; empty if no step did.
-    pub fn dropped_state(&self, dir: &Path, commit: Oid) -> LocalState {
+    pub fn dropped_state(&self, dir: &Path, commit: CommitId) -> LocalState {
         let step_state = |step: &Step| match step {
             Step::Checkout { dir: step_dir, to, dropped_state: drops, .. }
                 if step_dir == dir && *to == commit =>

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proq_git as git;
 use proq_git::base::head::{Head, RefMove};
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::record::Record;
 use proq_store::records::lane::{AnyLane, LaneRecord};
 use proq_store::records::step::Step;
@@ -26,7 +26,7 @@ use crate::snapshot::snap_view::find_snap;
 #[derive(Debug, Default)]
 pub(crate) struct UndoForecast {
     /// Future tips of refs, by full ref name.
-    ref_tips: BTreeMap<String, Option<Oid>>,
+    ref_tips: BTreeMap<String, Option<CommitId>>,
     /// Moves that would be reverted, in order: the old path, and the current path.
     moves: Vec<(PathBuf, PathBuf)>,
     /// Folders of lanes that would be removed.
@@ -214,7 +214,7 @@ impl EntryRevert<'_, '_> {
     }
 
     /// Returns the tip that a ref would have once the steps checked so far were reverted, by its full name.
-    fn forecast_tip(&self, name: &str, forecast: &UndoForecast) -> Result<Option<Oid>, Error> {
+    fn forecast_tip(&self, name: &str, forecast: &UndoForecast) -> Result<Option<CommitId>, Error> {
         match forecast.ref_tips.get(name) {
             Some(tip) => Ok(*tip),
             None => Ok(self.op.project.repo.ref_tip(name)?),
@@ -224,8 +224,8 @@ impl EntryRevert<'_, '_> {
     fn check_branch(
         &self,
         branch: &str,
-        old: Oid,
-        new: Oid,
+        old: CommitId,
+        new: CommitId,
         forecast: &mut UndoForecast,
     ) -> Result<(), Error> {
         let repo = &self.op.project.repo;
@@ -248,8 +248,8 @@ impl EntryRevert<'_, '_> {
     fn check_ref(
         &self,
         name: &str,
-        old: Option<Oid>,
-        new: Option<Oid>,
+        old: Option<CommitId>,
+        new: Option<CommitId>,
         forecast: &mut UndoForecast,
     ) -> Result<(), Error> {
         let tip = self.forecast_tip(name, forecast)?;

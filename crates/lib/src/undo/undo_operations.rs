@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::id::new_id;
@@ -146,7 +146,7 @@ impl EntryRevert<'_, '_> {
 
     /// Moves a branch back, together with every worktree that is on it now, even if that worktree was
     /// elsewhere when the branch moved.
-    fn move_branch_back(&self, branch: &str, old: Oid, new: Oid) -> Result<(), Error> {
+    fn move_branch_back(&self, branch: &str, old: CommitId, new: CommitId) -> Result<(), Error> {
         let repo = &self.op.project.repo;
         let branch = &branch_to_move(self.op.project, branch);
         let Some(tip) = repo.branch_tip(branch)? else {

@@ -7,7 +7,7 @@ use proq_git::base::local_changes_hint;
 use proq_git::status::local_state::LocalState;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::step::Step;
 
@@ -124,7 +124,7 @@ impl EntryRevert<'_, '_> {
     pub(crate) fn refuse_missing_branch(
         &self,
         step: &Step,
-        tip_of: impl FnOnce(&str) -> Result<Option<Oid>, Error>,
+        tip_of: impl FnOnce(&str) -> Result<Option<CommitId>, Error>,
     ) -> Result<(), Error> {
         match step {
             Step::Checkout {
@@ -139,7 +139,7 @@ impl EntryRevert<'_, '_> {
     }
 
     /// Returns the branch that `head` names and its tip, if that tip is not `commit`.
-    fn moved_branch_tip(&self, head: &Head, commit: Oid) -> Result<Option<(String, Oid)>, Error> {
+    fn moved_branch_tip(&self, head: &Head, commit: CommitId) -> Result<Option<(String, CommitId)>, Error> {
         let Head::Branch(branch) = head else { return Ok(None) };
         let tip = self.op.project.repo.branch_tip(branch)?;
         Ok(tip.filter(|tip| *tip != commit).map(|tip| (branch.clone(), tip)))
@@ -147,7 +147,13 @@ impl EntryRevert<'_, '_> {
 
     /// Refuses to move a branch from `new` back to `old` if other users or branches would miss its commits.
     /// `tip` is the branch's current commit. A fast-forward loses nothing.
-    pub(crate) fn require_unshared(&self, branch: &str, tip: Oid, old: Oid, new: Oid) -> Result<(), Error> {
+    pub(crate) fn require_unshared(
+        &self,
+        branch: &str,
+        tip: CommitId,
+        old: CommitId,
+        new: CommitId,
+    ) -> Result<(), Error> {
         let repo = &self.op.project.repo;
         if self.force || tip == old {
             return Ok(());

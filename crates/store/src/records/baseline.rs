@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use serde::{Deserialize, Serialize};
 
 use crate::base::record::Record;
@@ -80,7 +80,7 @@ pub struct BaselineWorktree {
     pub dir: PathBuf,
     /// Commit that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<Oid>,
+    pub head: Option<CommitId>,
     /// Files that differed from the commit that was checked out.
     #[serde(default)]
     pub files: Vec<BaselineFile>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_git::Oid;
+use proq_git::{CommitId, TreeId};
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::Moment;
@@ -28,12 +28,12 @@ pub struct FailedCheckRecord {
     #[serde(rename = "with")]
     pub lanes_below: Vec<String>,
     /// Tree on which the command failed.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Tip that the base should get by the landing, which left this lane out.
-    pub base_tip: Oid,
+    pub base_tip: CommitId,
     /// Tip of the lane.
     #[serde(rename = "theirs")]
-    pub lane_tip: Oid,
+    pub lane_tip: CommitId,
     /// Time of the failure.
     pub at: Moment,
     /// Output of the command, as a file next to this record.
@@ -50,7 +50,7 @@ impl Record for FailedCheckRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyCacheRecord {
     /// Tree of the state.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Commands, in order.
     pub commands: Vec<String>,
     /// Time of the success.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, Oid, RepoPath, TreeId};
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::Moment;
@@ -29,13 +29,13 @@ pub struct ConflictRecord {
     /// Branch that the lane would have landed on.
     pub onto: String,
     /// Commit that the lane was merged into: the base, or the stack on top of it.
-    pub ours: Oid,
+    pub ours: CommitId,
     /// Tip of the base when the conflict was recorded.
-    pub base_tip: Oid,
+    pub base_tip: CommitId,
     /// Tip of the lane.
-    pub theirs: Oid,
+    pub theirs: CommitId,
     /// Merged tree, with conflict markers.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Time of the conflict.
     pub at: Moment,
     /// Number of times that a landing captured a conflict of the lane, this one included.
@@ -77,12 +77,12 @@ pub struct ResolutionRecord {
     /// Name of git's admin folder for the worktree.
     pub worktree_id: String,
     /// Tip of the lane: the merge's first parent.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Tip of the branch that the lane lands on, which is merged into the lane.
-    pub base: Oid,
+    pub base: CommitId,
     /// Tree of git's automatic merge, with conflict markers.
     #[serde(rename = "merged")]
-    pub merged_tree: Oid,
+    pub merged_tree: TreeId,
     /// Start of the resolution.
     pub at: Moment,
     /// Agent that resolves the conflict; none for the user.

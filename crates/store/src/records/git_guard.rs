@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use proq_git::Oid;
+use proq_git::BlobId;
 use serde::{Deserialize, Serialize};
 
 use crate::base::record::Record;
@@ -17,11 +17,11 @@ pub struct SettingsFile {
     pub branch: Option<String>,
     /// Blob id of the file in the commit, if the commit has the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub committed: Option<Oid>,
+    pub committed: Option<BlobId>,
     /// Blob id of the file on disk, if the file exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "lies")]
-    pub on_disk: Option<Oid>,
+    pub on_disk: Option<BlobId>,
 }
 
 impl SettingsFile {

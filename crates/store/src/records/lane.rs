@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -51,11 +51,11 @@ impl MergeStrategy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LandingInfo {
     /// First commit of the branch that contains the entire lane.
-    pub commit: Oid,
+    pub commit: CommitId,
     /// Branch that the lane landed on.
     pub onto: String,
     /// Tip of the lane that landed.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Time of the landing.
     pub at: Moment,
     /// Method of the landing.
@@ -207,7 +207,7 @@ pub struct LaneRecord<P = LaneWorktree> {
     /// Branch that the lane lands on; for a read-only lane, the branch that it reads.
     pub base: String,
     /// Fork point of the lane; for a read-only lane, the commit that it reads.
-    pub start: Oid,
+    pub start: CommitId,
     /// State of the lane, from idle to landed or discarded.
     pub state: LaneState,
     /// Details about the state, for the user.
@@ -263,7 +263,7 @@ impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
 
 impl<P> LaneRecord<P> {
     /// Creates the record of a new lane: idle, with its name as title.
-    pub fn new(name: &str, kind: P, path: PathBuf, base: String, start: Oid) -> LaneRecord<P> {
+    pub fn new(name: &str, kind: P, path: PathBuf, base: String, start: CommitId) -> LaneRecord<P> {
         LaneRecord {
             name: name.to_owned(),
             title: name.to_owned(),

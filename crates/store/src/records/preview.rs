@@ -2,7 +2,7 @@
 
 use proq_git::base::head::Head;
 use proq_git::status::local_state::LocalState;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::Moment;
@@ -16,7 +16,7 @@ pub struct PreviewRecord {
     /// Hidden branch of the preview, without `refs/heads/`.
     pub branch: String,
     /// Commit of the lane that is shown.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Time at which the preview was entered.
     pub since: Moment,
     /// HEAD before the preview.
@@ -24,7 +24,7 @@ pub struct PreviewRecord {
     pub previous_head: Head,
     /// Commit of HEAD before the preview.
     #[serde(rename = "came_from_commit")]
-    pub previous_commit: Oid,
+    pub previous_commit: CommitId,
     /// Whether another worktree also had the branch of the previous HEAD checked out when the preview was
     /// entered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

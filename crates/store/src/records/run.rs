@@ -5,7 +5,7 @@ use std::time::Duration;
 use proq_base::money::NanoDollars;
 use proq_base::run_class::RunClass;
 use proq_base::usage::{Cost, SessionTotals, Tokens};
-use proq_git::Oid;
+use proq_git::CommitId;
 use serde::{Deserialize, Serialize};
 
 use super::batched::RunTask;
@@ -177,7 +177,7 @@ pub struct RunRecord {
     #[serde(rename = "resolves")]
     pub resolves_conflict: bool,
     /// Tip of the lane before the run.
-    pub tip_before: Oid,
+    pub tip_before: CommitId,
     /// Time at which the run started.
     pub started: Moment,
     /// Process mark of the run: value of the environment variable `PROQ_RUN` of all its processes.
@@ -213,7 +213,7 @@ pub struct RunRecord {
     pub signal: Option<i32>,
     /// Tip of the lane after the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tip_after: Option<Oid>,
+    pub tip_after: Option<CommitId>,
     /// Number of processes that the run left running and that git-proq terminated.
     #[serde(default)]
     pub strays: usize,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proq_git::base::head::RefMove;
 use proq_git::status::local_state::LocalState;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use serde::{Deserialize, Serialize};
 
 /// One change of an operation. It is small enough that recovery can detect whether it was made.
@@ -19,18 +19,18 @@ pub enum Step {
         name: String,
         /// Old value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        old: Option<Oid>,
+        old: Option<CommitId>,
         /// New value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        new: Option<Oid>,
+        new: Option<CommitId>,
     },
     /// Create a ref that keeps an object. The ref stays, whatever happens to the other steps.
     #[serde(rename = "anchor")]
     KeepRef {
         /// Full name of the ref.
         name: String,
-        /// Object that the ref keeps.
-        new: Oid,
+        /// Commit that the ref keeps.
+        new: CommitId,
     },
     /// Check out another commit in a worktree.
     #[serde(rename = "tree")]
@@ -39,9 +39,9 @@ pub enum Step {
         #[serde(with = "crate::paths::path_form")]
         dir: PathBuf,
         /// Old commit.
-        from: Oid,
+        from: CommitId,
         /// New commit.
-        to: Oid,
+        to: CommitId,
         /// Ref that moves together with the worktree.
         #[serde(rename = "move")]
         ref_move: RefMove,
@@ -65,9 +65,9 @@ pub enum Step {
         /// Branch, without `refs/heads/`.
         branch: String,
         /// Old tip.
-        from: Oid,
+        from: CommitId,
         /// New tip.
-        to: Oid,
+        to: CommitId,
     },
     /// Take a snapshot.
     #[serde(rename = "snap")]
@@ -100,7 +100,7 @@ pub enum Step {
         #[serde(rename = "snap")]
         snapshot_id: String,
         /// Commit that the worktree has checked out.
-        head: Oid,
+        head: CommitId,
         /// State of the worktree before the restore, where it was not certainly clean.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(rename = "before")]
@@ -138,7 +138,7 @@ pub enum Step {
         /// Name of the lane.
         lane: String,
         /// Commit that is checked out in the worktree.
-        start: Oid,
+        start: CommitId,
     },
     /// Use the folder of a trash entry for a new lane.
     #[serde(rename = "reuse")]
@@ -157,7 +157,7 @@ pub enum Step {
         #[serde(with = "crate::paths::path_form")]
         entry: PathBuf,
         /// Commit whose files the folder had.
-        tip: Oid,
+        tip: CommitId,
     },
     /// Create a worktree for resolving the conflict of a lane.
     #[serde(rename = "resolve")]
@@ -168,7 +168,7 @@ pub enum Step {
         /// Name of the lane.
         lane: String,
         /// Commit that is checked out in the worktree.
-        start: Oid,
+        start: CommitId,
     },
 }
 

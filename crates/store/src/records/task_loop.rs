@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use proq_base::money::NanoDollars;
-use proq_git::Oid;
+use proq_git::CommitId;
 use serde::{Deserialize, Serialize};
 
 use super::batched::RunTask;
@@ -70,7 +70,7 @@ pub struct StepRecord {
     /// Tip of the lane when the step was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "from")]
-    pub start_tip: Option<Oid>,
+    pub start_tip: Option<CommitId>,
     /// State of the review of the step's plan.
     #[serde(default)]
     #[serde(rename = "plan")]
@@ -163,7 +163,7 @@ pub struct TaskLoopRecord {
     #[serde(rename = "talk")]
     pub conversation: Option<u32>,
     /// Tip of the lane when the task loop was started.
-    pub start: Oid,
+    pub start: CommitId,
     /// Number of finished iterations.
     #[serde(default)]
     pub iterations: u32,
@@ -177,7 +177,7 @@ pub struct TaskLoopRecord {
     pub last_counted_run: u32,
     /// Tip of the lane after the last counted run.
     #[serde(rename = "tip")]
-    pub last_tip: Oid,
+    pub last_tip: CommitId,
     /// Number of ticked boxes after the last counted run.
     #[serde(default)]
     #[serde(rename = "done")]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::Moment;
@@ -27,7 +27,7 @@ pub struct TrashRecord {
     pub branch: String,
     /// Tip of the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tip: Option<Oid>,
+    pub tip: Option<CommitId>,
     /// Ref that keeps the lane's commits and changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "saved")]

@@ -47,7 +47,7 @@ impl CheckoutFixture {
 
     /// Checks out `to` over `from` in the worktree as a transition would, and runs `racing_script` between
     /// linking and writing the files.
-    fn run_checkout(&self, from: Oid, to: Oid, racing_script: &str) -> Result<bool, Error> {
+    fn run_checkout(&self, from: CommitId, to: CommitId, racing_script: &str) -> Result<bool, Error> {
         let repo = Repo::discover(&self.dir).unwrap();
         let (tree, dir, scratch) = (self.worktree_context(&repo), &self.dir, &self.scratch);
         let changes = tree_changes(&repo, from, to).unwrap();
@@ -66,12 +66,12 @@ impl CheckoutFixture {
         Ok(true)
     }
 
-    fn commit(&self, script: &str) -> Oid {
+    fn commit(&self, script: &str) -> CommitId {
         let id = self.run_script(
             "repo",
             &format!("{script}\ngit add -A; git commit -qm x --allow-empty; git rev-parse HEAD"),
         );
-        Oid::from_hex(id.as_bytes()).unwrap()
+        CommitId::from_hex(id.as_bytes()).unwrap()
     }
 
     /// Returns a text dump of a worktree: files with kinds and contents, the index without times, and the
@@ -254,7 +254,7 @@ fn undo_keeps_concurrently_written_files() {
         fixture.run_script("repo", &format!("git reset -q --hard {from}"));
         let (repo, tree) = (&fixture.repo, fixture.worktree_context(&fixture.repo));
         let changes = tree_changes(repo, from, to).unwrap();
-        let transition = AppliedChanges::open_from_scratch_folder(&tree, changes.clone(), to).unwrap();
+        let transition = AppliedChanges::open_from_scratch_folder(&tree, changes.clone(), to.oid()).unwrap();
         let links = Quarantine::open(&fixture.scratch.join(REPLACED_DIR)).unwrap();
         assert!(changes.iter().all(|change| links.link_in(&fixture.dir, &change.path).unwrap()));
         fixture.run_script("repo", &format!("{early_edit}; echo mine > c; mv c a; echo new > c; mv c b"));

@@ -12,7 +12,7 @@ use crate::checkout::quarantine::{Quarantine, differing_files, matches_blob};
 use crate::history::tree_diff::tree_attribute_files;
 use crate::history::tree_diff::{Change, TreeFile};
 use crate::repository::worktree_context::WorktreeContext;
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, RepoPath};
 
 impl AppliedChanges<'_> {
     /// Returns obstructions at the paths of files that are restored: files that are neither the original nor
@@ -50,7 +50,7 @@ impl AppliedChanges<'_> {
     ///
     /// # Errors
     /// [`Error::RestoreFailed`] when the undo failed too.
-    pub(crate) fn undo_and_save(self, tree: &WorktreeContext<'_>) -> Result<Option<Oid>, Error> {
+    pub(crate) fn undo_and_save(self, tree: &WorktreeContext<'_>) -> Result<Option<CommitId>, Error> {
         let result = self
             .remove_new_files(tree)
             .and_then(|()| preserve_obstructions(tree, self.find_obstructions(tree)));

@@ -13,7 +13,7 @@ use crate::repository::worktree_context::WorktreeContext;
 use crate::snapshots::restore_forecast::merge_snapshot_tree;
 use crate::snapshots::truncated_files::is_truncated_file;
 use crate::snapshots::verbatim_restore::VerbatimRestore;
-use crate::{Error, Oid, RepoPath};
+use crate::{CommitId, Error, RepoPath};
 
 /// Name of a list in a step's scratch folder: the parked files that the restore moves into place.
 const MOVED_LIST: &str = "given";
@@ -33,7 +33,7 @@ pub(crate) struct PlacedFiles {
 impl SnapshotRestore<'_> {
     /// Undoes the restore of a killed process, as recorded in its scratch folder. Returns commits with files
     /// that other programs wrote since and that had to be moved out of the way.
-    pub(crate) fn undo_interrupted(&self, head: Oid) -> Result<Vec<Oid>, Error> {
+    pub(crate) fn undo_interrupted(&self, head: CommitId) -> Result<Vec<CommitId>, Error> {
         let placed = self.read_placed_files()?;
         self.parked.remove_temp_copies(self.tree.dir, placed.moved.iter());
         let save_obstructions = |obstructions| preserve_obstructions(self.tree, obstructions);
@@ -51,7 +51,7 @@ impl SnapshotRestore<'_> {
             Ok(merged_tree) => Some(AppliedChanges::open_from_scratch_folder(
                 self.tree,
                 tree_changes(self.tree.repo, head, merged_tree)?,
-                merged_tree,
+                merged_tree.oid(),
             )?),
             Err(_) => None,
         };

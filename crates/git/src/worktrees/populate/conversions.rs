@@ -12,7 +12,7 @@ use crate::index::no_conversion::is_written_verbatim;
 use crate::repository::attributes::{Rule, any_rule_matches, attribute_files};
 use crate::repository::open_settings;
 use crate::repository::settings::has_build_specific_config;
-use crate::{Error, Oid, Repo};
+use crate::{BlobId, Error, Repo};
 
 /// Requirement that git's settings impose on populating a worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,8 @@ impl ConversionRules {
             let path = entry.path(index).as_bytes();
             let Some(folder) = path.strip_suffix(b".gitattributes") else { continue };
             if folder.is_empty() || folder.ends_with(b"/") {
-                rules_by_folder.push((folder.to_owned(), parse_conversion_rules(&repo.blob(Oid(entry.id))?)));
+                rules_by_folder
+                    .push((folder.to_owned(), parse_conversion_rules(&repo.blob(BlobId(entry.id))?)));
             }
         }
         rules_by_folder.retain(|(_, rules)| !rules.is_empty());

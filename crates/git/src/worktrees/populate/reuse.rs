@@ -23,7 +23,7 @@ use crate::repository::open_operation::find_open_operation;
 use crate::status::ignore_rules::IgnoreRules;
 use crate::status::included_files::IncludedPath;
 use crate::status::status_walk::UNCHECKED_ENTRY_FLAGS;
-use crate::{Error, Oid, Repo, RepoPath};
+use crate::{CommitId, Error, Repo, RepoPath, TreeId};
 
 /// Names in git's folder for a worktree that mark a special configuration or an unusual state.
 const SPECIAL_ADMIN_FILES: &[&str] =
@@ -40,7 +40,7 @@ pub struct RetiredWorktree<'a> {
     /// Path of the folder that was git's administrative folder for the worktree.
     pub git_dir: &'a Path,
     /// Commit that was checked out in the worktree.
-    pub tip: Oid,
+    pub tip: CommitId,
 }
 
 /// Plan for turning a retired folder into a new worktree. It holds only while nobody changes the folder.
@@ -87,7 +87,7 @@ impl Repo {
         &self,
         retired: &RetiredWorktree<'_>,
         new_dir: &Path,
-        commit: Oid,
+        commit: CommitId,
     ) -> Result<Result<ReusePlan, &'static str>, Error> {
         let hash = self.gix.object_hash();
         let (retired_index, verbatim) = std::thread::scope(|scope| {
@@ -119,7 +119,8 @@ impl Repo {
             let plan = ReusePlan::new(scan.untracked, old, old_conversions, requirement);
             return Ok(Ok(ReusePlan { same_index, ..plan }));
         }
-        let Some(TargetIndex(index)) = TargetIndex::from_index(self.tree_reader(), old.clone(), Oid(tree))?
+        let Some(TargetIndex(index)) =
+            TargetIndex::from_index(self.tree_reader(), old.clone(), TreeId(tree))?
         else {
             return Ok(Err("its index is of another form"));
         };

@@ -10,7 +10,7 @@ use crate::index::cached_tree::update_cached_tree;
 use crate::index::entry_stat::is_racy;
 use crate::repository::tree_reader::TreeReader;
 use crate::status::status_walk::UNCHECKED_ENTRY_FLAGS;
-use crate::{Error, Oid};
+use crate::{Error, TreeId};
 
 /// Index with exactly the entries of a tree. An entry whose stat data is not all zero was identical in the
 /// source index and describes the file in that checkout.
@@ -34,7 +34,7 @@ impl TargetIndex {
     pub(crate) fn from_index(
         reader: &TreeReader,
         mut index: File,
-        tree: Oid,
+        tree: TreeId,
     ) -> Result<Option<TargetIndex>, Error> {
         if index.is_sparse() || index.link().is_some() || index.tree().is_none() {
             return Ok(None);
@@ -67,7 +67,7 @@ impl TargetIndex {
 ///
 /// # Errors
 /// Fails if a tree cannot be read.
-pub(crate) fn matches_tree(reader: &TreeReader, index: &File, tree: Oid) -> Result<bool, Error> {
+pub(crate) fn matches_tree(reader: &TreeReader, index: &File, tree: TreeId) -> Result<bool, Error> {
     if index.is_sparse() || index.link().is_some() || index.tree().is_none() {
         return Ok(false);
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::Oid;
+use crate::CommitId;
 use crate::base::head::Head;
 use crate::base::test_repo::TestRepo;
 
@@ -52,7 +52,7 @@ impl PopulateFixture {
     /// process.
     fn populate(&self, names: &[&str]) -> PopulateOutcome {
         let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
-        let commit = Oid::from_hex(self.sh("git rev-parse HEAD").as_bytes()).unwrap();
+        let commit = CommitId::from_hex(self.sh("git rev-parse HEAD").as_bytes()).unwrap();
         let dirs: Vec<PathBuf> = names.iter().map(|name| self.0.top.join(name)).collect();
         for dir in &dirs {
             repo.add_worktree(dir, &Head::Detached(commit)).unwrap();

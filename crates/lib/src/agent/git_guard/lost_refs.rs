@@ -45,12 +45,12 @@ const MAX_RECORDED_REFS: usize = 50_000;
 pub(super) fn record_refs(project: &Project, guard_dir: &Path) {
     let mut refs = user_refs(project).unwrap_or_default();
     refs.truncate(if refs.len() > MAX_RECORDED_REFS { 0 } else { MAX_RECORDED_REFS });
-    refs.extend(project.repo.stash_entries().into_iter().map(|entry| (STASH_REF.to_owned(), entry)));
+    refs.extend(project.repo.stash_entries().into_iter().map(|entry| (STASH_REF.to_owned(), entry.oid())));
     let worktrees = WorktreeList::read(&project.repo).ok();
     let detached = worktrees.iter().flat_map(WorktreeList::iter).filter(|worktree| worktree.branch.is_none());
     refs.extend(detached.filter_map(|worktree| {
         let head = worktree.head(&project.repo).ok().flatten()?;
-        Some((format!("{WORKTREE_PREFIX}{}", worktree.path.display()), head))
+        Some((format!("{WORKTREE_PREFIX}{}", worktree.path.display()), head.oid()))
     }));
     let lines: Vec<String> = refs.iter().map(|(name, id)| format!("{id} {name}{ENTRY_SEPARATOR}")).collect();
     let lines = lines.concat();
@@ -188,7 +188,8 @@ impl KnownMoves<'_> {
         current_refs: &HashMap<String, Oid>,
         lane: &AnyLane,
     ) -> Vec<(&'n str, Oid)> {
-        let stash_entries: HashSet<Oid> = self.project.repo.stash_entries().into_iter().collect();
+        let stash_entries: HashSet<Oid> =
+            self.project.repo.stash_entries().into_iter().map(Oid::from).collect();
         let own_branch = lane.commit_branch().map(|branch| format!("{HEADS_PREFIX}{branch}"));
         let differs = |(name, old): &(&str, Oid)| match *name {
             STASH_REF => !stash_entries.contains(old),
@@ -203,11 +204,13 @@ impl KnownMoves<'_> {
         let is_explained = |(name, old): &(&str, Oid)| {
             let moves = self.operation_moves.get(*name);
             moves.is_some_and(|moves| {
-                moves.from.contains(old) || moves.is_open || self.busy_branches.contains(*name)
+                moves.from.iter().any(|from| from.oid() == *old)
+                    || moves.is_open
+                    || self.busy_branches.contains(*name)
             })
         };
         let settled_moves = self.operation_moves.iter().filter(|(_, moves)| !moves.is_open);
-        let settled_tips = settled_moves.filter_map(|(name, moves)| Some((name.as_str(), moves.to?)));
+        let settled_tips = settled_moves.filter_map(|(name, moves)| Some((name.as_str(), moves.to?.oid())));
         let mut entries: Vec<(&str, Oid)> =
             recorded.iter().copied().filter(|entry| !is_explained(entry)).collect();
         entries.extend(settled_tips);
@@ -233,7 +236,7 @@ impl KnownMoves<'_> {
             let new_count = first_old.unwrap_or(moves.len());
             moves.truncate(new_count + 1);
             moves.iter().take(new_count).any(|step| step.finishes_rebase_of(name))
-                || moves.windows(2).any(|pair| pair[1].new_id == old && !pair[0].is_checkout())
+                || moves.windows(2).any(|pair| pair[1].new_id.oid() == old && !pair[0].is_checkout())
         })
     }
 
@@ -245,7 +248,7 @@ impl KnownMoves<'_> {
         let moves =
             other_worktrees.filter_map(|worktree| self.project.repo.reflog(&worktree.path, "HEAD").ok());
         let mut head_moves = moves.flatten().peekable();
-        head_moves.peek().is_none() || head_moves.any(|step| Some(step.new_id) == current)
+        head_moves.peek().is_none() || head_moves.any(|step| Some(step.new_id.oid()) == current)
     }
 }
 

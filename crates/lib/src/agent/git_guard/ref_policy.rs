@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use proq_base::diagnostics::Listener;
-use proq_git::Oid;
 use proq_git::hooks::hook_repo::HookRepo;
+use proq_git::{CommitId, Oid};
 use proq_store::base::id::new_id;
 
 use super::hook_call::Hook;
@@ -171,8 +171,8 @@ fn main_branch_refusal(
         return Some(format!("branch {branch} is that of the main checkout, and stays"));
     }
     let current = current?;
-    let is_fast_forward =
-        Oid::from_hex(update.new).is_some_and(|new| project.repo.is_ancestor(current, new).unwrap_or(false));
+    let is_fast_forward = CommitId::from_hex(update.new)
+        .is_some_and(|new| project.repo.is_ancestor(CommitId::from_oid(current), new).unwrap_or(false));
     if is_fast_forward {
         return None;
     }

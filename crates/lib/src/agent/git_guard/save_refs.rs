@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use proq_base::explain::shell_quote;
-use proq_git::{Oid, Repo};
+use proq_git::{CommitId, Oid, Repo};
 use proq_store::base::id::new_id;
 use proq_store::paths::layout::Layout;
 
@@ -67,7 +67,10 @@ fn save_old_value(
     }
     let Some(current) = current.filter(|_| !is_written_by_run) else { return Ok(None) };
     let is_fast_forward = update.name.starts_with("refs/heads/")
-        && new.is_some_and(|new| project.repo.is_ancestor(current, new).unwrap_or(false));
+        && new.is_some_and(|new| {
+            let (old, new) = (CommitId::from_oid(current), CommitId::from_oid(new));
+            project.repo.is_ancestor(old, new).unwrap_or(false)
+        });
     let (saved_list, line) =
         (Layout::git_guard_list(&hook.guard_dir, SAVED_REFS_LIST), format!("{} {current} ", update.name));
     // Before version 2.46, git runs the hook for packed and loose refs one after the other.

@@ -9,7 +9,7 @@ use proq_git::base::error;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
 use proq_store::paths::layout::Layout;
@@ -214,7 +214,7 @@ fn find_unexplained_changes(
     reported: &BTreeSet<RepoPath>,
 ) -> Option<Vec<RepoPath>> {
     let repo = &project.repo;
-    let head: Option<Oid> = repo.head_commit(&worktree.dir).ok()?;
+    let head: Option<CommitId> = repo.head_commit(&worktree.dir).ok()?;
     let status: WorktreeStatus = status_query::status(repo, &worktree.dir, true).ok()?;
     let mut explained = reported.clone();
     if let (Some(from), Some(to), true) = (worktree.head, head, worktree.head != head) {

@@ -1,6 +1,6 @@
 //! Record of a run that is about to start.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store::base::clock::now;
 use proq_store::records::lane::AnyLane;
 use proq_store::records::run::{RunRecord, RunSummary};
@@ -69,7 +69,7 @@ pub(crate) fn new_run_record(
 }
 
 /// Returns the tip of the lane before a run; for a read-only lane, the commit that it reads.
-fn tip_before(project: &Project, lane: &AnyLane) -> Result<Oid, Error> {
+fn tip_before(project: &Project, lane: &AnyLane) -> Result<CommitId, Error> {
     Ok(match lane.branch() {
         Some(branch) => project.repo.require_commit(&format!("refs/heads/{branch}"))?,
         None => project.repo.head_commit(&lane.path)?.unwrap_or(lane.start),

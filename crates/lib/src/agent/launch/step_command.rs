@@ -80,7 +80,7 @@ impl ActiveTask<'_> {
         project: &Project,
         lane: &AnyLane,
         number: u32,
-    ) -> Result<Option<(proq_git::Oid, proq_git::Oid)>, Error> {
+    ) -> Result<Option<(proq_git::CommitId, proq_git::CommitId)>, Error> {
         let Some(tip) = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten()
         else {
             return Ok(None);

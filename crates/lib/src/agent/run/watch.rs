@@ -106,7 +106,7 @@ struct WatchState {
 
 #[derive(PartialEq, Eq)]
 struct LaneActivity {
-    tip: Option<proq_git::Oid>,
+    tip: Option<proq_git::CommitId>,
     status_modified: Option<std::time::SystemTime>,
 }
 

@@ -1,7 +1,7 @@
 //! Decisions of a task loop: which step is next, whether it is planned, worked on or reviewed, and when the
 //! task is finished. This module has no I/O.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::task_status::TaskProgress;
 use proq_store::records::step_run::{StepPhase, StepRun};
 use proq_store::records::task_loop::{LastReview, ReviewState, ReviewVerdict, StepRecord, TaskLoopRecord};
@@ -44,9 +44,9 @@ pub(crate) struct RunResult<'a> {
     /// Step and phase that the run was for.
     pub step_run: &'a StepRun,
     /// Tip of the lane before the run.
-    pub tip_before: Oid,
+    pub tip_before: CommitId,
     /// Tip of the lane after the run.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Whether the run changed STATUS.md.
     pub(crate) status_changed: bool,
     /// Verdict of a review, or the reason why the review has no verdict. Unused for other runs.

@@ -1,6 +1,6 @@
 //! Prompt and one-line description of one run in the loop over a task folder.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::task_status::TaskStep;
 use proq_store::records::step_run::{StepPhase, StepRun};
 
@@ -25,7 +25,7 @@ pub(crate) struct StepPrompt<'a> {
     /// Text of the review that requested changes in the previous plan or work.
     pub(crate) requested_changes: Option<&'a str>,
     /// Commits to review: the tip before the step, which is not part of them, and the last commit.
-    pub(crate) commit_range: Option<(Oid, Oid)>,
+    pub(crate) commit_range: Option<(CommitId, CommitId)>,
     /// Whether git leaves STATUS.md out of commits.
     pub exclude_status: bool,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use proq_base::explain::shell_quote_path;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::error_hints::ref_removal_command;
 use proq_git::history::tree_diff::tree_changes;
 use proq_git::status::status_query::status;
@@ -59,7 +59,7 @@ pub(crate) fn move_branch_to_head(project: &Project, lane: &LaneRecord) -> Resul
 
 /// Returns the last commit of a lane's branch from its worktree's log of HEAD: git keeps no log of a deleted
 /// branch.
-pub(crate) fn last_branch_commit(project: &Project, lane: &LaneRecord) -> Option<Oid> {
+pub(crate) fn last_branch_commit(project: &Project, lane: &LaneRecord) -> Option<CommitId> {
     let last = last_commit_on_branch(&read_head_log(project, lane)?, &lane.kind.branch)?;
     project.repo.has_object(last).then_some(last)
 }
@@ -108,12 +108,12 @@ fn read_head_log(project: &Project, lane: &LaneRecord) -> Option<String> {
 }
 
 /// Returns the last commit that `branch` had, from a log of HEAD that begins while HEAD is on `branch`.
-fn last_commit_on_branch(log: &str, branch: &str) -> Option<Oid> {
+fn last_commit_on_branch(log: &str, branch: &str) -> Option<CommitId> {
     let (leaves, enters) = (format!("checkout: moving from {branch} to "), format!(" to {branch}"));
     let (mut last, mut is_on) = (None, true);
     for line in log.lines() {
         let (head, note) = line.split_once('\t').unwrap_or((line, ""));
-        let mut ids = head.split(' ').map(|id| Oid::from_hex(id.as_bytes()));
+        let mut ids = head.split(' ').map(|id| CommitId::from_hex(id.as_bytes()));
         let (old, new) = (ids.next().flatten(), ids.next().flatten());
         if note.starts_with(&leaves) {
             (last, is_on) = (old, note.ends_with(&enters));
@@ -216,7 +216,7 @@ pub(crate) fn find_off_branch(project: &Project, lane: &LaneRecord) -> Result<Op
 ///
 /// # Errors
 /// Fails when the ref cannot be created.
-pub(crate) fn save_last_commit(project: &Project, lane: &LaneRecord) -> Result<Option<Oid>, Error> {
+pub(crate) fn save_last_commit(project: &Project, lane: &LaneRecord) -> Result<Option<CommitId>, Error> {
     let repo = &project.repo;
     let Some(last) = last_branch_commit(project, lane) else { return Ok(None) };
     if repo.is_in_other_ref(last, &format!("refs/heads/{}", lane.kind.branch))? {
@@ -231,12 +231,12 @@ fn is_on_lane_branch(worktree: &Worktree, lane: &LaneRecord) -> bool {
     worktree.is_on(&lane.kind.branch)
 }
 
-fn describe_head(worktree: &Worktree, head: Oid) -> String {
+fn describe_head(worktree: &Worktree, head: CommitId) -> String {
     worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()))
 }
 
 /// Returns whether a commit was created in the lane's worktree, or is reachable from no other ref.
-fn is_lane_work(project: &Project, lane: &LaneRecord, head: Oid) -> Result<bool, Error> {
+fn is_lane_work(project: &Project, lane: &LaneRecord, head: CommitId) -> Result<bool, Error> {
     let moves = project.repo.reflog(&lane.path, "HEAD")?;
     if moves.iter().any(|step| step.new_id == head && step.creates_commit()) {
         return Ok(true);
@@ -274,7 +274,7 @@ fn is_created_here(project: &Project, lane: &LaneRecord, branch: &str) -> Result
 fn find_lane_with_commits(
     project: &Project,
     lane: &LaneRecord,
-    (tip, head): (Oid, Oid),
+    (tip, head): (CommitId, CommitId),
 ) -> Result<Option<String>, Error> {
     let repo = &project.repo;
     let mut excluded = vec![tip];

@@ -51,7 +51,7 @@ fn last_own_commit(
     project: &Project,
     lane: &LaneRecord,
     target: &str,
-) -> Result<Option<proq_git::Oid>, Error> {
+) -> Result<Option<proq_git::CommitId>, Error> {
     let repo = &project.repo;
     let tip = repo.ref_tip(target)?;
     for step in repo.reflog(&lane.path, "HEAD").unwrap_or_default() {

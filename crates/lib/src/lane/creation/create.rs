@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proq_base::explain::shell_quote;
 use proq_base::fail_points;
 use proq_base::lane_name::LaneName;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::error_hints::ref_removal_command;
 use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
@@ -289,7 +289,10 @@ pub(crate) fn create_planned(
 
 /// Writes the files of lanes whose worktrees exist, and runs their set-up. Returns a checkout that was found
 /// without changes. A failure removes all of the lanes.
-fn prepare_worktrees(op: &Operation<'_>, started: &[(&LanePlan<'_>, Oid)]) -> Result<Option<PathBuf>, Error> {
+fn prepare_worktrees(
+    op: &Operation<'_>,
+    started: &[(&LanePlan<'_>, CommitId)],
+) -> Result<Option<PathBuf>, Error> {
     let project = op.project;
     let mut worktrees = Vec::with_capacity(started.len());
     for (plan, start) in started {
@@ -330,7 +333,7 @@ struct LaneCreation<'a, 'p> {
 
 impl LaneCreation<'_, '_> {
     /// Creates the branch and a worktree of it without files; returns the commit that both are at.
-    fn create_branch_and_worktree(&self) -> Result<Oid, Error> {
+    fn create_branch_and_worktree(&self) -> Result<CommitId, Error> {
         let (project, plan) = (self.op.project, self.plan);
         let start = match &plan.request.carry {
             None => plan.request.base.start,
@@ -353,7 +356,7 @@ impl LaneCreation<'_, '_> {
 
     /// Saves the record of a lane whose worktree has its files; schedules the post-checkout hook and emits
     /// the event.
-    fn save_lane(&self, start: Oid) -> Result<LaneRecord, Error> {
+    fn save_lane(&self, start: CommitId) -> Result<LaneRecord, Error> {
         let plan = self.plan;
         let lane = self.save_record()?;
         let (path, zero, tip) = (plan.path.clone(), start.null().to_string(), start.to_string());
@@ -369,7 +372,7 @@ impl LaneCreation<'_, '_> {
 
     /// Creates the lane's worktree, without files. Fails if another process has created the folder first; a
     /// later failure removes the worktree again.
-    fn create_worktree(&self, scratch: &Path, start: Oid) -> Result<(), Error> {
+    fn create_worktree(&self, scratch: &Path, start: CommitId) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         rollback_create::create_folder(&plan.path, scratch)?;
         let added = self.add_worktree(start);
@@ -379,7 +382,7 @@ impl LaneCreation<'_, '_> {
         added
     }
 
-    fn add_worktree(&self, start: Oid) -> Result<(), Error> {
+    fn add_worktree(&self, start: CommitId) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         {
             let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
@@ -410,7 +413,7 @@ impl LaneCreation<'_, '_> {
 
     /// Commits the uncommitted changes of the worktree at `dir` on top of the start commit, which may differ
     /// from the commit on which they were made.
-    fn commit_carried_changes(&self, dir: &Path) -> Result<Oid, Error> {
+    fn commit_carried_changes(&self, dir: &Path) -> Result<CommitId, Error> {
         let (start, project) = (self.plan.request.base.start, self.op.project);
         let repo = &project.repo;
         let checkout = LockedWorktree::lock(project, dir)?;

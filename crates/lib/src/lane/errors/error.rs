@@ -258,7 +258,7 @@ pub enum Error {
         /// Paths with conflicts.
         paths: Vec<git::RepoPath>,
         /// Commit that holds the changes, in the format of a stash.
-        snapshot: git::Oid,
+        snapshot: git::CommitId,
     },
     /// An operation of a crashed process could not be recovered.
     #[error("`{command}` was cut short and could not be put right yet; nothing else was begun")]

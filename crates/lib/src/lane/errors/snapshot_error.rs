@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use proq_base::explain::{Explain, shell_quote_path};
 use proq_git::base::error::list_paths;
 use proq_git::base::local_changes_hint::LocalChangesHint;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 
 /// Error about a single snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum SnapshotError {
         /// Id of the snapshot.
         id: String,
         /// Commit of the snapshot.
-        commit: Oid,
+        commit: CommitId,
         /// Folder of the snapshot in the store.
         folder: PathBuf,
     },
@@ -27,7 +27,7 @@ pub enum SnapshotError {
         /// Id of the snapshot.
         id: String,
         /// Commit of the snapshot.
-        commit: Oid,
+        commit: CommitId,
         /// Name of the lane.
         lane: String,
     },

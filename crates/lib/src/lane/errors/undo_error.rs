@@ -36,7 +36,7 @@ pub enum UndoError {
         /// Name of the branch.
         branch: String,
         /// Current tip of the branch.
-        tip: git::Oid,
+        tip: git::CommitId,
     },
     /// The branch from which a preview was opened has moved, independently of the operation to undo.
     #[error("'{branch}' has moved on to {} since the checkout left it", tip.short())]
@@ -44,7 +44,7 @@ pub enum UndoError {
         /// Name of the branch.
         branch: String,
         /// Current tip of the branch.
-        tip: git::Oid,
+        tip: git::CommitId,
     },
     /// The branch that the checkout switched to has moved, independently of the operation to undo.
     #[error("'{branch}' has moved on to {} since", tip.short())]
@@ -52,7 +52,7 @@ pub enum UndoError {
         /// Name of the branch.
         branch: String,
         /// Current tip of the branch.
-        tip: git::Oid,
+        tip: git::CommitId,
         /// Command that comes closest to the undo.
         alternative: Option<String>,
     },
@@ -62,7 +62,7 @@ pub enum UndoError {
         /// Name of the branch.
         branch: String,
         /// Last known tip of the branch.
-        tip: git::Oid,
+        tip: git::CommitId,
     },
     /// The checkout is on neither of the two branches of the switch to undo.
     #[error("{} is not on '{branch}' any more", dir.display())]
@@ -72,7 +72,7 @@ pub enum UndoError {
         /// Branch that the checkout would switch back from.
         branch: String,
         /// Last known tip of that branch; `None` if the branch still exists.
-        gone_tip: Option<git::Oid>,
+        gone_tip: Option<git::CommitId>,
     },
     /// The branch that the checkout would switch back to is checked out in another worktree.
     #[error("'{branch}' is checked out in {} now", dir.display())]
@@ -179,7 +179,7 @@ impl Explain for UndoError {
 
 /// Returns the hint that switches a worktree to a branch. A branch that is gone is created again at
 /// `gone_tip`.
-fn switch_hint(dir: &std::path::Path, branch: &str, gone_tip: Option<git::Oid>) -> String {
+fn switch_hint(dir: &std::path::Path, branch: &str, gone_tip: Option<git::CommitId>) -> String {
     let git_command = format!("git -C {}", shell_quote_path(dir));
     match gone_tip {
         None => format!("go back there first: {git_command} switch {branch}"),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proq_base::fail_points;
 use proq_git as git;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_git::checkout::ref_recovery;
 use proq_git::checkout::transition;
@@ -60,7 +60,7 @@ pub fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<StepOutc
     refuse_step_on_symbolic_branch(project, step)?;
     match step {
         Step::MoveRef { name, old, new } => {
-            let Some(null) = old.or(*new).map(Oid::null) else { return Ok(StepOutcome::Done) };
+            let Some(null) = old.or(*new).map(CommitId::null) else { return Ok(StepOutcome::Done) };
             if new.is_none() {
                 refuse_checked_out_branch(project, name)?;
             }
@@ -118,7 +118,7 @@ fn apply_restore(
     op: &Operation<'_>,
     dir: &Path,
     snap: &str,
-    head: Oid,
+    head: CommitId,
     before: Option<&PreRestoreState>,
     scratch: &Path,
 ) -> Result<RestoreOutcome, Error> {
@@ -378,7 +378,7 @@ fn recover_snapshot_step(
 }
 
 /// Creates a ref for a commit of files that would be overwritten, and warns about it.
-fn anchor_saved_files(project: &Project, saved: Oid, origin: &str) -> Result<(), git::Error> {
+fn anchor_saved_files(project: &Project, saved: CommitId, origin: &str) -> Result<(), git::Error> {
     let name = format!("refs/proq/saved/crash-{}", new_id());
     project.repo.create_ref(&name, saved, "git-proq: saved")?;
     project

@@ -1,7 +1,7 @@
 //! Base of a lane: the commit where it starts and the branch on which it lands.
 
 use proq_git::base::head::Head;
-use proq_git::{Oid, Repo};
+use proq_git::{CommitId, Repo};
 use proq_store::base::record::Record;
 use proq_store::records::preview::PreviewRecord;
 
@@ -14,7 +14,7 @@ pub struct Base {
     /// The branch on which the lane lands.
     pub branch: String,
     /// The commit from which the lane is created.
-    pub start: Oid,
+    pub start: CommitId,
 }
 
 /// Resolves the base of a new lane. Without `base` and `onto`, the base is the current branch; inside a lane,
@@ -83,7 +83,7 @@ pub(crate) fn current_base(project: &Project) -> Result<String, Error> {
     }
 }
 
-fn require_base_tip(project: &Project, branch: &str) -> Result<Oid, Error> {
+fn require_base_tip(project: &Project, branch: &str) -> Result<CommitId, Error> {
     if project.is_managed_branch(branch) {
         return Err(Error::ReservedBranch { branch: branch.to_owned() });
     }

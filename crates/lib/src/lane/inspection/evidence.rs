@@ -10,7 +10,7 @@ use proq_git::repository::open_operation::find_open_operation;
 use proq_git::status::status_query::status;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_git::worktrees::worktree::{Worktree, WorktreeList};
-use proq_git::{Oid, Repo, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath, TreeId};
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
 
@@ -25,9 +25,9 @@ use crate::lane::{Error, Project};
 #[derive(Debug, Clone, Default)]
 pub struct RemovalEvidence {
     /// Tip of the lane's branch; none when the branch is missing.
-    pub tip: Option<Oid>,
+    pub tip: Option<CommitId>,
     /// Last commit of the lane's branch, where the branch is missing and its base lacks the commit.
-    pub lost_commit: Option<Oid>,
+    pub lost_commit: Option<CommitId>,
     /// Whether the lane's folder is missing.
     pub is_folder_missing: bool,
     /// Paths that differ from HEAD in the worktree.
@@ -35,7 +35,7 @@ pub struct RemovalEvidence {
     /// Number of commits on the branch that are not on its base, neither as commits nor by content.
     pub(crate) unlanded_commits: usize,
     /// Location and id of the worktree's commit, where it is neither on the lane's branch nor on its base.
-    pub(crate) detached_work: Option<(String, Oid)>,
+    pub(crate) detached_work: Option<(String, CommitId)>,
     /// Reason of `git worktree lock`; none when the worktree is not locked.
     pub(crate) lock_reason: Option<String>,
     /// Description of how the folder and git's registration of it disagree.
@@ -50,7 +50,7 @@ pub struct RemovalEvidence {
     pub resident_processes: Vec<String>,
     /// Edits made in previews of the lane that wait for the next preview, as commits that `git stash apply`
     /// reads.
-    pub preview_edits: Vec<Oid>,
+    pub preview_edits: Vec<CommitId>,
     /// Reason why the folder is no longer a worktree, or is one in which git could not detect changes.
     pub(crate) broken_reason: Option<String>,
     /// Command that repairs a broken or mismatched worktree.
@@ -213,7 +213,7 @@ pub fn gather(
 ///
 /// # Errors
 /// Fails when the base cannot be read.
-pub fn lost_commit(project: &Project, lane: &LaneRecord) -> Result<Option<Oid>, Error> {
+pub fn lost_commit(project: &Project, lane: &LaneRecord) -> Result<Option<CommitId>, Error> {
     let Some(last) = last_branch_commit(project, lane) else { return Ok(None) };
     let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
     match project.repo.branch_tip(base)? {
@@ -280,7 +280,12 @@ fn other_worktree_on_branch(lane: &LaneRecord, worktrees: &WorktreeList) -> Opti
 }
 
 /// Returns whether `base` has all of `tip`: as an ancestor, or because the lane landed there as another commit.
-pub(crate) fn has_landed_on(lane: &LaneRecord, repo: &Repo, tip: Oid, base: Oid) -> Result<bool, Error> {
+pub(crate) fn has_landed_on(
+    lane: &LaneRecord,
+    repo: &Repo,
+    tip: CommitId,
+    base: CommitId,
+) -> Result<bool, Error> {
     if repo.is_ancestor(tip, base)? {
         return Ok(true);
     }
@@ -296,8 +301,8 @@ fn find_detached_work(
     project: &Project,
     lane: &LaneRecord,
     worktree: &Worktree,
-    tip: Option<Oid>,
-) -> Result<Option<(String, Oid)>, Error> {
+    tip: Option<CommitId>,
+) -> Result<Option<(String, CommitId)>, Error> {
     if worktree.is_on(&lane.kind.branch) {
         return Ok(None);
     }
@@ -315,7 +320,7 @@ fn find_detached_work(
 /// Counts the commits of `tip` that `base` does not contain. Returns zero in three cases: `tip` is an
 /// ancestor; merging it would change nothing, compared exactly to the last white space, as after squashed and
 /// rebased landings; or `base` had the same changes before it changed the same lines further.
-pub(crate) fn count_unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
+pub(crate) fn count_unlanded(project: &Project, tip: CommitId, base: CommitId) -> Result<usize, Error> {
     let repo = &project.repo;
     let ahead = repo.count_ahead(tip, base)?;
     if ahead == 0 {
@@ -334,13 +339,13 @@ pub(crate) fn count_unlanded(project: &Project, tip: Oid, base: Oid) -> Result<u
 ///
 /// # Errors
 /// Fails when that cannot be determined.
-pub fn is_contained(project: &Project, tip: Oid, base: Oid) -> Result<bool, Error> {
+pub fn is_contained(project: &Project, tip: CommitId, base: CommitId) -> Result<bool, Error> {
     Ok(count_unlanded(project, tip, base)? == 0)
 }
 
 /// Returns the tree of git's merge of `tip` into `base`. None when it conflicts or is impossible, as for
 /// histories without a common commit: then `tip` has not landed.
-fn merge_with_git(project: &Project, tip: Oid, base: Oid) -> Result<Option<Oid>, Error> {
+fn merge_with_git(project: &Project, tip: CommitId, base: CommitId) -> Result<Option<TreeId>, Error> {
     let scratch = project.store.layout().create_scratch()?;
     let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
     let merged = merge_commits(&project.repo, base, tip, scratch.path(), Some(&temp_objects));

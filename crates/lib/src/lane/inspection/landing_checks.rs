@@ -12,7 +12,7 @@ use proq_base::config::settings::Settings;
 use proq_base::regular_file;
 use proq_base::regular_file::{LinkPolicy, MAX_SETTINGS_BYTES};
 use proq_git::history::tree_diff;
-use proq_git::{Oid, RepoPath};
+use proq_git::{BlobId, CommitId, RepoPath};
 use proq_store::base::record::Record;
 use proq_store::records::batched::BatchBranches;
 use proq_store::records::git_guard::SettingsFile;
@@ -145,16 +145,16 @@ impl Project {
 
     /// Returns the blob id of a commit's `proq.toml` with normalized line endings, or `None` if the commit
     /// has no such file.
-    fn committed_settings_id(&self, commit: Option<Oid>) -> Result<Option<Oid>, Error> {
+    fn committed_settings_id(&self, commit: Option<CommitId>) -> Result<Option<BlobId>, Error> {
         let entry = commit.map(|commit| self.settings_file_entry(commit)).transpose()?.flatten();
         let Some(entry) = entry.filter(|side| side.is_file()) else { return Ok(None) };
         Ok(self
             .repo
-            .fetch_small_blob(entry.oid, MAX_SETTINGS_BYTES)?
+            .fetch_small_blob(BlobId::from_oid(entry.oid), MAX_SETTINGS_BYTES)?
             .and_then(|bytes| self.text_blob_id(&bytes)))
     }
 
-    fn text_blob_id(&self, bytes: &[u8]) -> Option<Oid> {
+    fn text_blob_id(&self, bytes: &[u8]) -> Option<BlobId> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.repo.blob_id(text.replace("\r\n", "\n").as_bytes()),
             Err(_) => self.repo.blob_id(bytes),
@@ -168,20 +168,20 @@ impl Project {
         Ok(self.settings_file_entry(head)?.is_some())
     }
 
-    fn settings_file_entry(&self, commit: Oid) -> Result<Option<tree_diff::TreeFile>, Error> {
+    fn settings_file_entry(&self, commit: CommitId) -> Result<Option<tree_diff::TreeFile>, Error> {
         let paths = std::iter::once(RepoPath::new(SETTINGS_FILE_NAME.as_bytes())).collect();
         let files = tree_diff::tree_files(&self.repo, commit, &paths)?;
         Ok(files.into_iter().next().map(|(_, side)| side))
     }
 
     /// Returns the text of a commit's `proq.toml`, or `None` if it has none. Errors name the file `name`.
-    fn committed_settings_text(&self, commit: Oid, name: &Path) -> Result<Option<String>, Error> {
+    fn committed_settings_text(&self, commit: CommitId, name: &Path) -> Result<Option<String>, Error> {
         let Some(entry) = self.settings_file_entry(commit)? else { return Ok(None) };
         let read_error = |source| config::Error::Read { path: name.to_owned(), source };
         if !entry.is_file() {
             return Err(read_error(regular_file::invalid_input("it is no regular file")).into());
         }
-        let bytes = self.repo.fetch_small_blob(entry.oid, MAX_SETTINGS_BYTES)?;
+        let bytes = self.repo.fetch_small_blob(BlobId::from_oid(entry.oid), MAX_SETTINGS_BYTES)?;
         let bytes = bytes.ok_or_else(|| read_error(regular_file::too_large(MAX_SETTINGS_BYTES)))?;
         Ok(Some(regular_file::to_utf8_text(bytes).map_err(read_error)?))
     }

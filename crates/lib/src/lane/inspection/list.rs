@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::history::graph::Distance;
 use proq_git::status::status_query::{ScanRequest, scan_statuses as scan_all_statuses};
 use proq_git::status::worktree_status::WorktreeStatus;
@@ -35,7 +35,7 @@ pub struct LaneView {
     /// Latest activity of the lane's agent, while it runs.
     pub activity: Option<Activity>,
     /// Tip of the lane's branch, or `None` if the branch is missing.
-    pub tip: Option<Oid>,
+    pub tip: Option<CommitId>,
     /// Whether the lane's worktree folder is missing.
     pub is_folder_missing: bool,
     /// Missing part of the worktree, if the worktree is broken.

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use proq_git::history::tree_diff;
 use proq_git::status::scope::Scope;
 use proq_git::status::status_query;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::records::lane::LaneRecord;
 
 use super::evidence::has_landed_on;
@@ -43,7 +43,7 @@ pub enum ScopeOverlap {
 /// Fails when a lane's record or its changes cannot be read.
 pub fn overlapping_lanes(
     project: &Project,
-    start: Oid,
+    start: CommitId,
     scope: &Scope,
 ) -> Result<Vec<OverlappingLane>, Error> {
     let mut lanes = Vec::new();
@@ -91,7 +91,7 @@ fn unlanded_paths(project: &Project, lane: &LaneRecord) -> Result<Vec<RepoPath>,
 
 fn start_files<'f>(
     project: &Project,
-    start: Oid,
+    start: CommitId,
     files: &'f OnceCell<Vec<RepoPath>>,
 ) -> Result<&'f [RepoPath], Error> {
     if files.get().is_none() {

@@ -23,7 +23,7 @@ use proq_git::status::local_state::LocalState;
 use proq_git::status::status_query;
 use proq_git::status::untracked_folders;
 use proq_git::status::worktree_scan::WorktreeScan;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath, TreeId};
 use proq_store::locks::lock::LockGuard;
 use proq_store::operations::scratch::ScratchDir;
 
@@ -56,7 +56,7 @@ impl<'a> LockedWorktree<'a> {
     }
 
     /// Fails where a transition between two commits would be refused, without changing anything.
-    pub(crate) fn check_transition(&self, from: Oid, to: Oid) -> Result<(), Error> {
+    pub(crate) fn check_transition(&self, from: CommitId, to: CommitId) -> Result<(), Error> {
         self.check_transition_to_temp(from, to, None)
     }
 
@@ -64,8 +64,8 @@ impl<'a> LockedWorktree<'a> {
     /// together with the local state `incoming_state`.
     pub(crate) fn check_undo_transition(
         &self,
-        from: Oid,
-        to: Oid,
+        from: CommitId,
+        to: CommitId,
         incoming_state: &LocalState,
     ) -> Result<(), Error> {
         self.with_temp_context("check", |tree| {
@@ -77,8 +77,8 @@ impl<'a> LockedWorktree<'a> {
     /// `temp_objects`.
     pub(crate) fn check_transition_to_temp(
         &self,
-        from: Oid,
-        to: Oid,
+        from: CommitId,
+        to: CommitId,
         temp_objects: Option<&TempObjectStore>,
     ) -> Result<(), Error> {
         self.with_temp_context("check", |tree| {
@@ -90,7 +90,7 @@ impl<'a> LockedWorktree<'a> {
     /// untracked files `parked_paths` have been parked.
     pub(crate) fn check_transition_once_parked(
         &self,
-        commits: (Oid, Oid),
+        commits: (CommitId, CommitId),
         parked_paths: &HashSet<RepoPath>,
     ) -> Result<(), Error> {
         self.with_temp_context("check", |tree| {
@@ -108,7 +108,7 @@ impl<'a> LockedWorktree<'a> {
     /// none when nothing differs.
     pub(crate) fn write_snapshot<T>(
         &self,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
@@ -120,7 +120,7 @@ impl<'a> LockedWorktree<'a> {
     /// HEAD, writes one that records this.
     pub(crate) fn write_snapshot_always<T>(
         &self,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
@@ -140,7 +140,7 @@ impl<'a> LockedWorktree<'a> {
     /// Writes a snapshot as [`LockedWorktree::write_snapshot`] does, from a scan that was just made.
     pub(crate) fn write_snapshot_from_scan<T>(
         &self,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
@@ -157,7 +157,7 @@ impl<'a> LockedWorktree<'a> {
     /// HEAD.
     pub(crate) fn write_unmerged_snapshot<T>(
         &self,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         even_if_unchanged: bool,
         save: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
@@ -257,7 +257,7 @@ impl<'a> LockedWorktree<'a> {
     pub fn forecast_restore(
         &self,
         snapshot: &Snapshot,
-        head: Oid,
+        head: CommitId,
         parked_dir: &Path,
         raw_index: &Path,
     ) -> Result<RestoreOutcome, Error> {
@@ -334,13 +334,13 @@ impl<'a> LockedWorktree<'a> {
     }
 
     /// Writes a commit that saves everything in the index, including conflicts.
-    pub(crate) fn commit_index(&self, message: &str) -> Result<Option<Oid>, Error> {
+    pub(crate) fn commit_index(&self, message: &str) -> Result<Option<CommitId>, Error> {
         self.with_temp_context("index", |tree| Ok(snapshot::save_index_commit(tree, message)?))
     }
 
     /// Writes a commit on top of `head` that saves everything here that git does not ignore, including
     /// conflicts.
-    pub(crate) fn commit_worktree_files(&self, head: Oid, message: &str) -> Result<Oid, Error> {
+    pub(crate) fn commit_worktree_files(&self, head: CommitId, message: &str) -> Result<CommitId, Error> {
         self.with_temp_context("laid-out", |tree| {
             let written = resolve::capture_worktree_contents(tree)?;
             Ok(NewCommit { tree: written.tree, parents: &[head], message }.write_as_proq(tree.repo, None)?)
@@ -361,7 +361,7 @@ impl<'a> LockedWorktree<'a> {
     }
 
     /// Writes the tree of the tracked files as they are now, as far as git shows their changes.
-    pub fn write_tracked_tree(&self) -> Result<Oid, Error> {
+    pub fn write_tracked_tree(&self) -> Result<TreeId, Error> {
         self.with_temp_context("tracked", |tree| Ok(snapshot::write_tracked_tree(tree)?))
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::head::{Head, RefMove};
 use proq_store::operations::operation_entry::{OperationEntry, StepStatus};
 use proq_store::records::step::Step;
@@ -245,7 +245,7 @@ fn describe_switch(from: &Head, to: &Head, prefix: &str) -> String {
 }
 
 /// Returns the branch that a step moves, as a ref only or with a worktree, and its old and new commits.
-pub(crate) fn moved_branch(step: &Step) -> Option<(&str, Option<Oid>, Option<Oid>)> {
+pub(crate) fn moved_branch(step: &Step) -> Option<(&str, Option<CommitId>, Option<CommitId>)> {
     match step {
         Step::MoveRef { name, old, new } => Some((name.strip_prefix("refs/heads/")?, *old, *new)),
         Step::Checkout { from, to, ref_move: RefMove::Branch(branch), .. }
@@ -270,9 +270,9 @@ pub(crate) fn last_finished_operation(project: &Project) -> u64 {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BranchMoves {
     /// Commits that the operations moved the branch away from.
-    pub from: BTreeSet<Oid>,
+    pub from: BTreeSet<CommitId>,
     /// Commit where the last of them left the branch; none where it removed the branch.
-    pub to: Option<Oid>,
+    pub to: Option<CommitId>,
     /// Whether one of them is still running.
     pub is_open: bool,
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proq_git::base::head::RefMove;
 use proq_git::status::local_state::LocalState;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::records::step::Step;
 
 use super::journaled_operation::Operation;
@@ -12,23 +12,23 @@ use crate::lane::Error;
 
 impl Operation<'_> {
     /// Creates a ref that must not exist yet.
-    pub fn create_ref(&self, name: &str, new: Oid) -> Result<(), Error> {
+    pub fn create_ref(&self, name: &str, new: CommitId) -> Result<(), Error> {
         self.perform(Step::MoveRef { name: name.to_owned(), old: None, new: Some(new) }).map(drop)
     }
 
     /// Deletes a ref that must be at `old`.
-    pub fn delete_ref(&self, name: &str, old: Oid) -> Result<(), Error> {
+    pub fn delete_ref(&self, name: &str, old: CommitId) -> Result<(), Error> {
         self.perform(Step::MoveRef { name: name.to_owned(), old: Some(old), new: None }).map(drop)
     }
 
     /// Creates a ref that keeps a commit from garbage collection, and that stays even if the operation is
     /// reverted.
-    pub(crate) fn anchor(&self, name: &str, new: Oid) -> Result<(), Error> {
+    pub(crate) fn anchor(&self, name: &str, new: CommitId) -> Result<(), Error> {
         self.perform(Step::KeepRef { name: name.to_owned(), new }).map(drop)
     }
 
     /// Keeps a commit from garbage collection for as long as this operation is in the log.
-    pub(crate) fn retain_commit(&self, commit: Oid) -> Result<(), Error> {
+    pub(crate) fn retain_commit(&self, commit: CommitId) -> Result<(), Error> {
         let name = format!("refs/proq/op/{}-{}", self.header.borrow().id, self.step_count());
         self.anchor(&name, commit)
     }
@@ -39,13 +39,13 @@ impl Operation<'_> {
     }
 
     /// Switches a worktree from one commit to another, and moves the ref.
-    pub fn transition(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Result<(), Error> {
+    pub fn transition(&self, dir: &Path, from: CommitId, to: CommitId, mv: RefMove) -> Result<(), Error> {
         self.perform(self.transition_step(dir, from, to, mv)).map(drop)
     }
 
     /// Creates the step that moves a worktree from one commit to another. It includes the local state that
     /// reverting the step must restore.
-    pub(crate) fn transition_step(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Step {
+    pub(crate) fn transition_step(&self, dir: &Path, from: CommitId, to: CommitId, mv: RefMove) -> Step {
         // If the local state cannot be read now, the step will fail.
         let repo = &self.project.repo;
         let mut drops = LocalState::lost_on_switch(repo, dir, from, to).unwrap_or_default();
@@ -67,7 +67,7 @@ impl Operation<'_> {
     pub(crate) fn revert_transition(
         &self,
         dir: &Path,
-        (from, to): (Oid, Oid),
+        (from, to): (CommitId, CommitId),
         mv: RefMove,
         local_state: &LocalState,
         dropped_dirs: &[RepoPath],

@@ -6,7 +6,7 @@ use proq_base::fail_points;
 use proq_git::snapshots::restore_forecast::RestoreOutcome;
 use proq_git::snapshots::snapshot::Snapshot;
 use proq_git::status::worktree_scan::WorktreeScan;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
@@ -29,7 +29,7 @@ impl Operation<'_> {
     pub(crate) fn take_snapshot(
         &self,
         dir: &Path,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         excluded: &[RepoPath],
     ) -> Result<Option<SnapshotRecord>, Error> {
@@ -42,7 +42,7 @@ impl Operation<'_> {
     pub(crate) fn snapshot_from_scan(
         &self,
         dir: &Path,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
@@ -56,7 +56,7 @@ impl Operation<'_> {
     pub(crate) fn snapshot_files_or_sparse(
         &self,
         dir: &Path,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
@@ -75,7 +75,7 @@ impl Operation<'_> {
     pub(crate) fn snapshot_index(
         &self,
         dir: &Path,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         excluded: &[RepoPath],
         scan: &WorktreeScan,
@@ -98,7 +98,12 @@ impl Operation<'_> {
     /// Restores a snapshot that was parked from a worktree at `head`: the inverse of
     /// [`Operation::park_snapshot_files`]. First saves the present flags, folders or files of a sparse
     /// checkout if restoring would change them, so that the restore can be reverted.
-    pub(crate) fn restore_cleared(&self, dir: &Path, id: &str, head: Oid) -> Result<RestoreOutcome, Error> {
+    pub(crate) fn restore_cleared(
+        &self,
+        dir: &Path,
+        id: &str,
+        head: CommitId,
+    ) -> Result<RestoreOutcome, Error> {
         let is_sparse = self.project.repo.sparse_patterns(dir).is_some();
         let before = if self.is_reverting() {
             None
@@ -183,7 +188,7 @@ impl Operation<'_> {
         &self,
         dir: &Path,
         id: &str,
-        head: Oid,
+        head: CommitId,
         before: Option<PreRestoreState>,
     ) -> Result<RestoreOutcome, Error> {
         let renewed_id = self.renew_snapshot(dir, id)?;
@@ -208,9 +213,9 @@ impl Operation<'_> {
         &self,
         dir: &Path,
         id: &str,
-        head: Oid,
+        head: CommitId,
         following_steps: Vec<Step>,
-    ) -> Result<(RestoreOutcome, Oid), Error> {
+    ) -> Result<(RestoreOutcome, CommitId), Error> {
         let repo = &self.project.repo;
         let is_exact = repo.tree_of(head)? == repo.tree_of(self.load_snapshot(id)?.base)?;
         let renewed_id = self.renew_snapshot(dir, id)?;
@@ -293,7 +298,7 @@ impl Operation<'_> {
     pub(crate) fn snapshot_before_restore(
         &self,
         dir: &Path,
-        base: Oid,
+        base: CommitId,
         reason: &str,
         incoming_id: &str,
     ) -> Result<PreRestoreState, Error> {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::merge::tree_merge::merge_trees;
 use proq_git::snapshots::restored_stamps;
 use proq_git::snapshots::snapshot::Snapshot;
@@ -58,7 +58,7 @@ impl Operation<'_> {
     pub(crate) fn is_merged_restore(
         &self,
         old: &Snapshot,
-        head: Oid,
+        head: CommitId,
         current: &Snapshot,
     ) -> Result<bool, Error> {
         let repo = &self.project.repo;

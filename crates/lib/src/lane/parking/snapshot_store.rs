@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::folders;
 use proq_store::base::atomic::{create_private_dir, sync_dir};
 use proq_store::base::id::id_created_at;
@@ -123,7 +123,7 @@ impl Project {
     ///
     /// # Errors
     /// Fails if the record or the ref cannot be read.
-    pub(crate) fn orphaned_snap_commit(&self, id: &str) -> Result<Option<Oid>, Error> {
+    pub(crate) fn orphaned_snap_commit(&self, id: &str) -> Result<Option<CommitId>, Error> {
         match SnapshotRecord::load_if_exists(&self.store.layout().snapshot(id).join("snap.toml"))? {
             Some(_) => Ok(None),
             None => Ok(self.repo.ref_tip(&SnapshotRecord::ref_name(id))?),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{Oid, Repo, RepoPath};
+use proq_git::{CommitId, Repo, RepoPath};
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::locks::lock::{LockGuard, LockName};
@@ -36,15 +36,15 @@ pub struct RemovedLane {
     /// Name of the lane in the history: `name@N`.
     pub history_name: String,
     /// Tip of the lane's branch; the last known commit if the branch was already missing.
-    pub tip: Option<Oid>,
+    pub tip: Option<CommitId>,
     /// Whether the lane's branch had commits that its base lacks.
     pub has_unlanded: bool,
     /// Commit of the worktree that was not on the lane's branch: `(where, commit)`.
-    pub off_branch_commit: Option<(String, Oid)>,
+    pub off_branch_commit: Option<(String, CommitId)>,
     /// Ref that keeps the lane's commits and uncommitted changes; `None` if the lane had no commit.
     pub saved_ref: Option<String>,
     /// Snapshot commit of the uncommitted changes, readable by `git stash apply`.
-    pub uncommitted_snapshot: Option<Oid>,
+    pub uncommitted_snapshot: Option<CommitId>,
     /// Files that could not be read and are in no snapshot. The trash keeps the lane's folder for them.
     pub unreadable: Vec<RepoPath>,
     /// Number of messages that the lane's agent never received. They move to the history with the lane.
@@ -173,8 +173,8 @@ fn save_everything(
     op: &Operation<'_>,
     lane: &LaneRecord,
     evidence: &RemovalEvidence,
-) -> Result<(Vec<Oid>, Option<Oid>), Error> {
-    let mut tips: Vec<Oid> = evidence.tip.or(evidence.lost_commit).into_iter().collect();
+) -> Result<(Vec<CommitId>, Option<CommitId>), Error> {
+    let mut tips: Vec<CommitId> = evidence.tip.or(evidence.lost_commit).into_iter().collect();
     let repo = &op.project.repo;
     // If the folder is not a worktree any more, git cannot read it, and the entire folder goes to the trash.
     // Git still knows the commits that its HEAD was at.
@@ -208,7 +208,7 @@ fn save_everything(
 }
 
 /// Adds the commits that are not reachable from any of `tips`.
-fn add_unreachable(repo: &Repo, tips: &mut Vec<Oid>, commits: Vec<Oid>) -> Result<(), Error> {
+fn add_unreachable(repo: &Repo, tips: &mut Vec<CommitId>, commits: Vec<CommitId>) -> Result<(), Error> {
     for id in commits {
         let mut is_reachable = false;
         for tip in tips.iter() {
@@ -221,7 +221,7 @@ fn add_unreachable(repo: &Repo, tips: &mut Vec<Oid>, commits: Vec<Oid>) -> Resul
     Ok(())
 }
 
-fn anchor_tips(op: &Operation<'_>, lane: &LaneRecord, tips: &[Oid]) -> Result<Option<String>, Error> {
+fn anchor_tips(op: &Operation<'_>, lane: &LaneRecord, tips: &[CommitId]) -> Result<Option<String>, Error> {
     let name = format!("refs/proq/saved/{}-{}", lane.name, new_id());
     match tips {
         [] => return Ok(None),

@@ -64,7 +64,7 @@ fn is_redundant(project: &Project, tip: Oid, unreached: &HashSet<Oid>) -> bool {
         return true;
     }
     let parents = project.repo.keeper_parents(tip).ok().flatten();
-    parents.is_some_and(|parents| parents.iter().all(|parent| !unreached.contains(parent)))
+    parents.is_some_and(|parents| parents.iter().all(|parent| !unreached.contains(&parent.oid())))
 }
 
 /// Deletes a saved ref, unless the ref or another ref that kept its commits has moved concurrently. Returns

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use proq_git::history::tree_diff::tree_files;
 use proq_git::status::scope::Scope;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane::LaneRecord;
 
@@ -18,7 +18,7 @@ use crate::lane::{Error, Project};
 pub(crate) fn configure_checkout(
     project: &Project,
     dir: &Path,
-    commit: Oid,
+    commit: CommitId,
     sparse_globs: Option<&[String]>,
 ) -> Result<(), Error> {
     if project.settings.lane_checkout.lfs_pointers
@@ -33,7 +33,7 @@ pub(crate) fn configure_checkout(
 }
 
 /// Returns the folders of a commit that a scope of these globs needs.
-fn scope_folders(project: &Project, commit: Oid, globs: &[String]) -> Result<Vec<RepoPath>, Error> {
+fn scope_folders(project: &Project, commit: CommitId, globs: &[String]) -> Result<Vec<RepoPath>, Error> {
     let files = tree_files(&project.repo, commit, &BTreeSet::new())?;
     let files: Vec<RepoPath> = files.into_iter().map(|(path, _)| path).collect();
     Ok(Scope::parse(globs)?.containing_folders(&files))

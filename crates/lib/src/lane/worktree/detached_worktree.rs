@@ -7,7 +7,7 @@ use proq_base::fail_points;
 use proq_git::base::error::list_paths;
 use proq_git::base::head::Head;
 use proq_git::status::status_query::status;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockName;
@@ -44,7 +44,7 @@ pub(crate) fn open_detached_worktree(project: &Project, lane: &AnyLane) -> Resul
     created
 }
 
-fn create_detached_worktree(project: &Project, dir: &Path, start: Oid) -> Result<(), Error> {
+fn create_detached_worktree(project: &Project, dir: &Path, start: CommitId) -> Result<(), Error> {
     {
         let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
         lanes_folder::create_lanes_folder(project)?;

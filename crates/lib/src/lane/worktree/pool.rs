@@ -13,7 +13,7 @@ use proq_base::fail_points;
 use proq_git::base::fsync;
 use proq_git::status::included_files::{IncludePatterns, IncludedPath, list_folder};
 use proq_git::worktrees::populate::reuse::{RetiredWorktree, ReusePlan};
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::atomic::{remove_temp_files, rename_no_replace, sync_dir};
 use proq_store::base::clock::now;
 use proq_store::base::id::id_created_at;
@@ -42,7 +42,7 @@ struct PoolEntry {
     folder: PathBuf,
     admin: PathBuf,
     record: TrashRecord,
-    tip: Oid,
+    tip: CommitId,
 }
 
 impl PoolEntry {
@@ -447,7 +447,7 @@ pub(crate) fn with_recreated_folder(
 pub(crate) fn recreate_folder(
     project: &Project,
     entry: &Path,
-    tip: Oid,
+    tip: CommitId,
     scratch: &Path,
 ) -> Result<(), Error> {
     let new_folder = scratch.join("folder");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proq_git as git;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::worktrees::populate::PopulateOutcome;
 use proq_git::worktrees::populate::blob_sizes::BlobSizes;
 use proq_git::worktrees::populate::progress::{OnProgress, PopulateProgress};
@@ -16,7 +16,11 @@ use crate::lane::{Error, Project};
 /// # Errors
 /// Fails when a file cannot be written, or when the user interrupts. The caller removes what was written by
 /// then.
-pub fn populate_worktrees(project: &Project, dirs: &[&Path], commit: Oid) -> Result<PopulateOutcome, Error> {
+pub fn populate_worktrees(
+    project: &Project,
+    dirs: &[&Path],
+    commit: CommitId,
+) -> Result<PopulateOutcome, Error> {
     let cache_path = project.store.layout().blob_size_cache();
     let mut sizes =
         BlobSizes::parse(&proq_base::regular_file::read_store_file(&cache_path).unwrap_or_default());
@@ -86,7 +90,7 @@ pub(crate) struct EmptyWorktree<'a> {
     /// Path of the worktree.
     pub dir: &'a Path,
     /// Commit that the worktree is at.
-    pub start: Oid,
+    pub start: CommitId,
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use proq_base::fail_points;
-use proq_git::Oid;
 use proq_git::base::head::Head;
 use proq_git::history::commit::NewCommit;
 use proq_git::status::status_query;
+use proq_git::{CommitId, TreeId};
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
@@ -54,7 +54,7 @@ pub(crate) fn open_resolution(
     op: &Operation<'_>,
     lane: &LaneRecord,
     onto: &str,
-    (tip, base): (Oid, Oid),
+    (tip, base): (CommitId, CommitId),
 ) -> Result<ResolutionRecord, Error> {
     let project = op.project;
     let dir = project.resolution_dir(&lane.name);
@@ -104,7 +104,7 @@ fn start_merge(
     project: &Project,
     dir: &Path,
     onto: &str,
-    (tip, base): (Oid, Oid),
+    (tip, base): (CommitId, CommitId),
 ) -> Result<Vec<String>, Error> {
     {
         let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
@@ -120,7 +120,7 @@ fn start_merge(
 }
 
 /// Returns the conflicted paths of a merge that git has just started, and the tree of git's automatic merge.
-fn read_conflict(project: &Project, dir: &Path) -> Result<(Vec<ConflictedPath>, Oid), Error> {
+fn read_conflict(project: &Project, dir: &Path) -> Result<(Vec<ConflictedPath>, TreeId), Error> {
     let mut paths: Vec<ConflictedPath> = Vec::new();
     for stage in project.repo.unmerged_stages(dir)? {
         let is_regular_file = matches!(stage.side.mode, 0o100_644 | 0o100_755);
@@ -144,7 +144,7 @@ fn read_conflict(project: &Project, dir: &Path) -> Result<(Vec<ConflictedPath>, 
 pub(crate) fn close_resolution(
     op: &Operation<'_>,
     record: &ResolutionRecord,
-    known_commits: &[Oid],
+    known_commits: &[CommitId],
 ) -> Result<ClosedResolution, Error> {
     let project = op.project;
     let saved_ref =
@@ -205,7 +205,7 @@ pub(crate) fn undo_open_resolution(
     op: &Operation<'_>,
     lane: &str,
     dir: &Path,
-    start: Oid,
+    start: CommitId,
 ) -> Result<(), Error> {
     let record = op.project.store.layout().lane_record(lane);
     if let Some(record) = AnyLane::load_if_exists(&record)?
@@ -230,15 +230,15 @@ fn anchor_contents(
     op: &Operation<'_>,
     lane: &str,
     dir: &Path,
-    sides: &[Oid],
-    known_commits: &[Oid],
+    sides: &[CommitId],
+    known_commits: &[CommitId],
 ) -> Result<Option<String>, Error> {
     let repo = &op.project.repo;
     if !repo.is_registered_worktree(dir) {
         return Ok(None);
     }
     let checkout = op.checkout(dir)?;
-    let mut known_trees: Vec<Oid> = repo.auto_merge_tree(dir).ok().into_iter().collect();
+    let mut known_trees: Vec<TreeId> = repo.auto_merge_tree(dir).ok().into_iter().collect();
     for commit in known_commits {
         known_trees.push(repo.tree_of(*commit)?);
     }

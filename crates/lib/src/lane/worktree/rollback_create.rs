@@ -13,7 +13,7 @@ use proq_base::fail_points;
 use proq_git::checkout::partial_files::is_partial_copy;
 use proq_git::checkout::quarantine::matches_blob;
 use proq_git::history::tree_diff::{TreeFile, tree_files};
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::base::atomic::rename_no_replace;
 use proq_store::base::id::new_id;
 use proq_store::locks::lock::LockName;
@@ -90,7 +90,7 @@ pub(crate) fn roll_back_killed_creation(
     project: &Project,
     dir: &Path,
     lane: &str,
-    start: Oid,
+    start: CommitId,
     scratch: &Path,
 ) -> Result<(), Error> {
     if let Ok(temp_path) = proq_base::regular_file::read_store_file(scratch.join(TEMP_PATH_NOTE)) {
@@ -110,7 +110,12 @@ pub(crate) fn roll_back_killed_creation(
 
 /// Rolls back the worktree of a lane that was being created from `start`. An interrupted rollback can be
 /// repeated.
-pub(crate) fn roll_back_worktree(project: &Project, dir: &Path, lane: &str, start: Oid) -> Result<(), Error> {
+pub(crate) fn roll_back_worktree(
+    project: &Project,
+    dir: &Path,
+    lane: &str,
+    start: CommitId,
+) -> Result<(), Error> {
     stop_leftover_commands(project, lane);
     let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
     let admin = project.repo.worktree_admin_dir(dir).or_else(|| find_unnamed_admin_dir(project, dir));
@@ -156,7 +161,7 @@ fn find_unnamed_admin_dir(project: &Project, dir: &Path) -> Option<PathBuf> {
 }
 
 /// Returns whether git wrote every file in a folder, completely or in part.
-fn has_only_git_files(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error> {
+fn has_only_git_files(project: &Project, dir: &Path, start: CommitId) -> Result<bool, Error> {
     let files: HashMap<RepoPath, TreeFile> =
         tree_files(&project.repo, start, &BTreeSet::new())?.into_iter().collect();
     let mut differing = Vec::new();
@@ -197,7 +202,7 @@ fn has_only_git_files(project: &Project, dir: &Path, start: Oid) -> Result<bool,
 fn is_git_output_or_prefix(
     project: &Project,
     dir: &Path,
-    start: Oid,
+    start: CommitId,
     paths: &[RepoPath],
 ) -> Result<bool, Error> {
     let scratch = project.store.layout().create_scratch()?;

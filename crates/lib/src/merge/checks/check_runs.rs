@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use proq_base::process::command_builder::CommandBuilder;
 use proq_base::process::limited_process::{ExitOutcome, LimitedProcess};
 use proq_base::process::strays::RUN_MARK_VAR;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store as store;
 use proq_store::base::atomic;
 use proq_store::base::record::Record;
@@ -46,7 +46,7 @@ pub(crate) struct CheckRules<'a> {
 /// Commit to check, and its commands.
 #[derive(Debug, Clone)]
 pub(crate) struct StateCheck {
-    pub commit: Oid,
+    pub commit: CommitId,
     /// Names of the lanes that the commit contains.
     pub lanes: Vec<String>,
     /// Branch that the lanes would land on.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proq_base::process::identity::is_same_process;
 use proq_base::process::signals::stop_group;
 use proq_base::process::strays::stop_marked_processes;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store as store;
 use proq_store::base::atomic;
 use proq_store::base::atomic::create_private_dir;
@@ -70,7 +70,7 @@ impl CheckWorktree {
 
     /// Checks out a commit in the worktree. Processes that earlier checks left running, in any session or
     /// group, are ended first: they would write to files of the next check.
-    pub(crate) fn check_out(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+    pub(crate) fn check_out(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
         stop_marked_processes(&self.process_mark(), STOP_GRACE);
         self.worktree.check_out(project, commit)
     }
@@ -89,7 +89,7 @@ impl HeldWorktree {
 
     /// Checks out a commit, with the files that a new worktree of the commit would have; ignored files stay.
     /// If that fails, or cannot be verified, the worktree is created again.
-    pub(crate) fn check_out(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+    pub(crate) fn check_out(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
         let repo = &project.repo;
         if repo.is_intact_verify_worktree(&self.dir) && repo.reset_verify_worktree(&self.dir, commit).is_ok()
         {
@@ -102,7 +102,7 @@ impl HeldWorktree {
 
     /// Detaches HEAD of the worktree at `commit` if a command has switched to a branch. A branch that is
     /// checked out in this worktree could not be moved alone.
-    pub fn detach_head(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+    pub fn detach_head(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
         match project.repo.detached_head(&self.dir) {
             Ok(Some(_)) => Ok(()),
             _ => Ok(project.repo.detach_head(&self.dir, commit)?),
@@ -126,7 +126,7 @@ impl HeldWorktree {
         }
     }
 
-    fn require_at(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+    fn require_at(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
         if project.repo.detached_head(&self.dir)? == Some(commit) {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl HeldWorktree {
 
     /// Deletes the worktree's folder and adds the worktree again at a commit. All files below the folder were
     /// created by checks.
-    fn recreate(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+    fn recreate(&self, project: &Project, commit: CommitId) -> Result<(), Error> {
         let _lock = project.store.locks().acquire(&LockName::WorktreeList)?;
         if self.dir.symlink_metadata().is_ok() {
             remove_tree(&self.dir)?;

@@ -1,7 +1,7 @@
 //! Verification of a commit by one command, without landing anything, in the check worktrees and by their
 //! rules.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store::locks::lock::WaitLimit;
 
 use super::check_runs::{CheckResult, CheckRules, CheckRuns, StateCheck};
@@ -14,7 +14,7 @@ use crate::merge::queue::queue_turn::wait_in_queue;
 pub(crate) struct VerifyRequest<'a> {
     /// Command line.
     pub command: &'a str,
-    pub commit: Oid,
+    pub commit: CommitId,
     /// Branch whose tip the commit is.
     pub branch: &'a str,
     /// Name under which the merge queue lists this verification.

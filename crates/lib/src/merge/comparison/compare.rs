@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use proq_git::status::diff::FileLineCounts;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::records::draft::RunCosts;
 use proq_store::records::lane::LaneRecord;
 use proq_store::records::lane_state::LaneState;
@@ -41,10 +41,10 @@ pub struct AttemptSummary {
     /// Branch that the lane lands on.
     pub base: String,
     /// Commit that the lane was created from.
-    pub start: Oid,
+    pub start: CommitId,
     /// Tip of the lane's branch; none when the branch is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tip: Option<Oid>,
+    pub tip: Option<CommitId>,
     /// Number of commits that the base lacks; none when the branch or the base is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<usize>,

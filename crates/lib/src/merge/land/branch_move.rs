@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proq_base::explain::shell_quote_path;
 use proq_git as git;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::head::RefMove;
 use proq_git::hooks::hook::run_hook;
 use proq_git::repository::objects::TempObjectStore;
@@ -126,9 +126,9 @@ pub(crate) struct BranchMove<'a> {
     /// Branch to move.
     pub onto: &'a str,
     /// Current tip.
-    pub from: Oid,
+    pub from: CommitId,
     /// New tip.
-    pub to: Oid,
+    pub to: CommitId,
 }
 
 impl BranchMove<'_> {
@@ -358,7 +358,7 @@ pub(crate) fn run_post_merge_hooks(project: &Project, onto: &str) -> Result<(), 
 /// Verifies that every landed lane's commit is on the base. This is the last check before anything is cleaned
 /// up.
 pub(crate) fn verify_landed(project: &Project, stack: &Stack) -> Result<(), Error> {
-    let commits: Vec<Oid> = stack.applied_lanes.iter().map(|step| step.commit).collect();
+    let commits: Vec<CommitId> = stack.applied_lanes.iter().map(|step| step.commit).collect();
     let missing = match project.repo.branch_tip(&stack.onto)? {
         Some(tip) => project.repo.commits_outside(&commits, tip, stack.base)?,
         None => commits,

@@ -1,6 +1,6 @@
 //! Proof on disk that a part of a lane has landed.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store::base::clock::{Moment, now};
 use proq_store::base::record::Record;
 use proq_store::records::step::Step;
@@ -18,11 +18,11 @@ pub(crate) struct LandingProof {
     /// Branch that the part landed on.
     pub onto: String,
     /// Commit before the part's first one.
-    pub from: Oid,
+    pub from: CommitId,
     /// Last commit of the part.
-    pub to: Oid,
+    pub to: CommitId,
     /// Commit with which all of the part was on the branch.
-    pub commit: Oid,
+    pub commit: CommitId,
     /// Time of the landing.
     pub at: Moment,
 }

@@ -1,9 +1,9 @@
 //! Commit of git-proq itself on top of a branch: notes in the repository's files that lanes have landed.
 
 use proq_git as git;
-use proq_git::Oid;
 use proq_git::history::commit::NewCommit;
 use proq_git::history::tree_edit::TreeEdit;
+use proq_git::{CommitId, TreeId};
 use proq_store::locks::lock::LockName;
 
 use super::branch_move;
@@ -24,7 +24,7 @@ pub(crate) struct NoteCommit<'a> {
     /// Full commit message.
     pub message: &'a str,
     /// Callback that returns the edits of a tree; called again if the branch has moved.
-    pub(crate) tree_edits: &'a dyn Fn(Oid) -> Result<Vec<TreeEdit>, git::Error>,
+    pub(crate) tree_edits: &'a dyn Fn(TreeId) -> Result<Vec<TreeEdit>, git::Error>,
 }
 
 impl NoteCommit<'_> {
@@ -34,7 +34,7 @@ impl NoteCommit<'_> {
     ///
     /// # Errors
     /// Fails as a landing does; nothing was moved then.
-    pub fn create(&self, project: &Project) -> Result<Option<Oid>, Error> {
+    pub fn create(&self, project: &Project) -> Result<Option<CommitId>, Error> {
         let mut last_reason = None;
         for _ in 0..MAX_ATTEMPTS {
             let mut new_commit = None;
@@ -47,7 +47,7 @@ impl NoteCommit<'_> {
         Err(Error::BaseKeptMoving { base: self.onto.to_owned(), attempts: MAX_ATTEMPTS, last: last_reason })
     }
 
-    fn attempt(&self, op: &Operation<'_>, new_commit: &mut Option<Oid>) -> Result<LandAttempt, Error> {
+    fn attempt(&self, op: &Operation<'_>, new_commit: &mut Option<CommitId>) -> Result<LandAttempt, Error> {
         let (project, repo) = (op.project, &op.project.repo);
         let tip = repo.branch_tip(self.onto)?;
         let from = tip.ok_or_else(|| lane::Error::NoBranch { branch: self.onto.to_owned() })?;

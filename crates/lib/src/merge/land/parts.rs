@@ -1,7 +1,7 @@
 //! Landing of parts of lanes: only some commits of a lane land, by one move of the branch, with a proof for
 //! each part.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::history::tree_diff;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
@@ -95,7 +95,7 @@ fn examine_part(
     project: &Project,
     part: &LanePart,
     onto: &str,
-    tip: Oid,
+    tip: CommitId,
 ) -> Result<Result<Candidate, Box<LaneOutcome>>, Error> {
     let not_candidate =
         |outcome: LaneOutcome| Ok(Err(Box::new(LaneOutcome { part_key: Some(part.key), ..outcome })));

@@ -1,6 +1,6 @@
 //! Stack of the lanes of one base, checked and ready to land.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::repository::objects::TempObjectStore;
 
 use super::{branch_move, local_changes};
@@ -142,7 +142,7 @@ fn stack_in_order(
     op: &Operation<'_>,
     verifier: &mut Verifier,
     context: StackContext<'_>,
-    base: Oid,
+    base: CommitId,
     order: StackOrder,
     candidates: &mut CurrentCandidates,
     change_check: LocalChangeCheck,

@@ -7,7 +7,7 @@ use proq_git::history::tree_diff::{Change, TreeFile, tree_changes, tree_files};
 use proq_git::merge::resolve::WorktreeContents;
 use proq_git::merge::tree_merge;
 use proq_git::merge::tree_merge::TreeMergeOutcome;
-use proq_git::{Repo, RepoPath};
+use proq_git::{BlobId, Repo, RepoPath};
 use proq_store::records::conflict::{ConflictedPath, ResolutionRecord};
 
 use super::conflict_regions::{LeftoverMarkers, MarkedText, MergeSide, lines};
@@ -67,7 +67,7 @@ impl MergeReference {
     /// Returns the text of a conflicted file with markers; none if the path is no file.
     pub fn text(&self, repo: &Repo, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
         let side = self.files.iter().find(|(p, side)| p == path && !side.is_gitlink());
-        Ok(side.map(|(_, side)| repo.blob(side.oid)).transpose()?)
+        Ok(side.map(|(_, side)| repo.blob(BlobId::from_oid(side.oid))).transpose()?)
     }
 
     /// Parses the regions of a conflicted text.
@@ -79,7 +79,8 @@ impl MergeReference {
     fn side_texts(&self, repo: &Repo, path: &RepoPath) -> Result<Vec<Vec<u8>>, Error> {
         let is_of_path =
             |s: &&tree_merge::UnmergedStage| s.path == *path && s.number > 1 && !s.side.is_gitlink();
-        let blobs = self.merged.stages.iter().filter(is_of_path).map(|s| repo.blob(s.side.oid));
+        let blobs =
+            self.merged.stages.iter().filter(is_of_path).map(|s| repo.blob(BlobId::from_oid(s.side.oid)));
         Ok(blobs.collect::<Result<_, _>>()?)
     }
 }
@@ -147,7 +148,7 @@ impl ResolutionCheck<'_> {
         let regions = text.as_deref().and_then(|text| self.reference.parse_regions(text));
         let marker_size = regions.as_ref().map_or(7, |m| m.marker_size);
         let bytes = match current.filter(|side| !side.is_gitlink()) {
-            Some(side) => Some(self.repo.blob(side.oid)?),
+            Some(side) => Some(self.repo.blob(BlobId::from_oid(side.oid))?),
             None => None,
         };
         if let Some(bytes) = &bytes {

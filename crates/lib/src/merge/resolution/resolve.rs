@@ -8,7 +8,7 @@ use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::repository::open_operation::find_open_operation;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath, TreeId};
 use proq_store::base::id::new_id;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::LockGuard;
@@ -41,7 +41,7 @@ pub struct ResolvedConflict {
     pub onto: String,
     /// New tip of the lane; none if the conflict no longer existed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<Oid>,
+    pub commit: Option<CommitId>,
     /// Name of the agent that resolved it, `hand`, or `git`; none if the conflict no longer existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "by")]
@@ -121,7 +121,7 @@ pub(crate) fn open_resolution(
     apply_resolution(project, &resolution, tree, "git").map(ResolutionStart::Resolved)
 }
 
-fn merge_sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(Oid, Oid), Error> {
+fn merge_sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(CommitId, CommitId), Error> {
     let Some(tip) = project.repo.branch_tip(&lane.kind.branch)? else {
         let reason = format!("its branch {} is gone", lane.kind.branch);
         return Err(ResolveError::LaneNotReady { lane: lane.name.clone(), reason }.into());
@@ -130,7 +130,7 @@ fn merge_sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(Oid,
     Ok((tip, base.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?))
 }
 
-fn is_clean_merge(project: &Project, (tip, base): (Oid, Oid)) -> Result<bool, Error> {
+fn is_clean_merge(project: &Project, (tip, base): (CommitId, CommitId)) -> Result<bool, Error> {
     let scratch = project.store.layout().create_scratch()?;
     let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
     // The sides are in the order in which a landing merges.
@@ -204,7 +204,7 @@ pub(crate) fn check_resolution(
     resolution: &ResolutionRecord,
     allowance: &Allowance,
     is_by_agent: bool,
-) -> Result<(Oid, Vec<String>), Error> {
+) -> Result<(TreeId, Vec<String>), Error> {
     let repo = &project.repo;
     let refused = |why: &str| Ok((resolution.merged_tree, vec![why.to_owned()]));
     if !repo.is_registered_worktree(&resolution.path) {
@@ -296,7 +296,7 @@ pub(crate) fn close_resolution(
 pub(crate) fn apply_resolution(
     project: &Project,
     resolution: &ResolutionRecord,
-    tree: Oid,
+    tree: TreeId,
     resolver: &str,
 ) -> Result<ResolvedConflict, Error> {
     operate(project, "resolve", |op| {

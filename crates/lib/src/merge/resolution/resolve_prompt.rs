@@ -73,7 +73,7 @@ fn describe_file_count(n: usize) -> String {
 fn commits_section(
     repo: &Repo,
     title: &str,
-    (tip, other): (proq_git::Oid, proq_git::Oid),
+    (tip, other): (proq_git::CommitId, proq_git::CommitId),
     names: &[RepoPath],
 ) -> Result<String, Error> {
     let mut out = format!("\n# {title}\n\n");

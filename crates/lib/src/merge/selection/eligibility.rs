@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::history::tree_diff;
 use proq_git::status::status_query;
 use proq_git::status::worktree_status::WorktreeStatus;
@@ -316,7 +316,7 @@ impl LaneExamination<'_, '_> {
     /// unrelated histories, and lanes that have no commits or have landed already.
     fn check_against_base(
         &self,
-        base: Oid,
+        base: CommitId,
         to_commit: Option<WorktreeStatus>,
     ) -> Result<Result<ExaminedLane, Box<LaneOutcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
@@ -353,11 +353,11 @@ impl LaneExamination<'_, '_> {
 /// Lane that passed the examination of its branch and worktree, with the commits that may land.
 struct ExaminedLane {
     /// Tip of the lane's branch.
-    tip: Oid,
+    tip: CommitId,
     /// Tip of the base.
-    base: Oid,
+    base: CommitId,
     /// Common ancestor of both tips.
-    ancestor: Oid,
+    ancestor: CommitId,
     /// Uncommitted work that a landing would commit first; a dry run leaves it.
     to_commit: Option<WorktreeStatus>,
 }

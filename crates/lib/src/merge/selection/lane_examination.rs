@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_store::base::record::Record;
@@ -132,7 +132,7 @@ impl LaneExamination<'_, '_> {
         self.has_moved_since(record.lane_tip, record.base_tip, &record.onto)
     }
 
-    fn has_moved_since(&self, tip: Oid, base: Oid, onto: &str) -> Result<bool, Error> {
+    fn has_moved_since(&self, tip: CommitId, base: CommitId, onto: &str) -> Result<bool, Error> {
         let repo = &self.project.repo;
         Ok(self.onto != onto
             || repo.branch_tip(&self.lane.kind.branch)? != Some(tip)

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use proq_base::explain::Explain;
-use proq_git::Oid;
 use proq_git::base::error;
 use proq_git::history::commit::NewCommit;
 use proq_git::merge::pick;
@@ -13,6 +12,7 @@ use proq_git::merge::tree_merge::TreeMergeOutcome;
 use proq_git::merge::uncommitted;
 use proq_git::merge::uncommitted::UncommittedWorktree;
 use proq_git::repository::objects::TempObjectStore;
+use proq_git::{CommitId, CommitWithTree, TreeId};
 use proq_store::records::lane::MergeStrategy;
 
 use super::commit_hooks;
@@ -46,8 +46,8 @@ pub struct StackContext<'a> {
 /// Outcome of applying a lane to a stack.
 #[derive(Debug)]
 pub(crate) enum ApplyOutcome {
-    /// The lane lands with this commit; the second id is its tree.
-    Applied(Oid, Oid),
+    /// The lane lands with this commit.
+    Applied(CommitWithTree),
     /// The stack already contains all changes of the lane.
     AlreadyApplied,
     /// The merge has conflicts.
@@ -58,10 +58,10 @@ pub(crate) enum ApplyOutcome {
     Vetoed(String, Vec<String>),
 }
 
-/// Applies a lane on top of `ours`, the stack's topmost commit and its tree.
+/// Applies a lane on top of `ours`, the stack's topmost commit.
 pub(crate) fn apply_lane(
     context: StackContext<'_>,
-    ours: (Oid, Oid),
+    ours: CommitWithTree,
     candidate: &Candidate,
 ) -> Result<ApplyOutcome, Error> {
     let repo = &context.project.repo;
@@ -73,11 +73,13 @@ pub(crate) fn apply_lane(
     if let (Some(pending), Some(temp_objects)) = (&candidate.pending_commit, context.temp_objects) {
         return apply_with_uncommitted(context, ours, candidate, pending, temp_objects);
     }
-    let part_start = separate_part_start(context, ours.0, candidate)?;
+    let part_start = separate_part_start(context, ours.commit, candidate)?;
     let merged = match part_start {
-        None => tree_merge::merge_commits(repo, ours.0, candidate.tip, context.scratch, context.temp_objects),
+        None => {
+            tree_merge::merge_commits(repo, ours.commit, candidate.tip, context.scratch, context.temp_objects)
+        }
         Some(start) => {
-            let trees = (repo.tree_of(start)?, ours.1, repo.tree_of(candidate.tip)?);
+            let trees = (repo.tree_of(start)?, ours.tree, repo.tree_of(candidate.tip)?);
             tree_merge::merge_trees(repo, trees, context.scratch, context.temp_objects)
         }
     };
@@ -95,7 +97,7 @@ pub(crate) fn apply_lane(
     if !merged.is_clean {
         return Ok(ApplyOutcome::Conflict(merged));
     }
-    if merged.tree == ours.1 {
+    if merged.tree == ours.tree {
         return Ok(ApplyOutcome::AlreadyApplied);
     }
     apply_by_strategy(context, ours, candidate, part_start, merged.tree)
@@ -105,14 +107,14 @@ pub(crate) fn apply_lane(
 /// lane if only the part's own commits land. `merged_tree` is the tree of the merge.
 fn apply_by_strategy(
     context: StackContext<'_>,
-    ours: (Oid, Oid),
+    ours: CommitWithTree,
     candidate: &Candidate,
-    part_start: Option<Oid>,
-    merged_tree: Oid,
+    part_start: Option<CommitId>,
+    merged_tree: TreeId,
 ) -> Result<ApplyOutcome, Error> {
-    let since = part_start.unwrap_or(ours.0);
+    let since = part_start.unwrap_or(ours.commit);
     let rebase_or_squash = || match apply_rebased(context, ours, candidate, part_start)? {
-        ApplyOutcome::Refused(..) => apply_squashed(context, ours.0, candidate, since, merged_tree),
+        ApplyOutcome::Refused(..) => apply_squashed(context, ours.commit, candidate, since, merged_tree),
         outcome => Ok(outcome),
     };
     match context.strategy {
@@ -134,9 +136,9 @@ fn apply_by_strategy(
                 }
             };
             let text = message::merge_message(&candidate.lane);
-            apply_commit(context, tree, &[ours.0, candidate.tip], &text, "merge")
+            apply_commit(context, tree, &[ours.commit, candidate.tip], &text, "merge")
         }
-        MergeStrategy::Squash => apply_squashed(context, ours.0, candidate, since, merged_tree),
+        MergeStrategy::Squash => apply_squashed(context, ours.commit, candidate, since, merged_tree),
         MergeStrategy::Rebase => apply_rebased(context, ours, candidate, None),
     }
 }
@@ -145,7 +147,7 @@ fn apply_by_strategy(
 /// the lane.
 fn apply_with_uncommitted(
     context: StackContext<'_>,
-    ours: (Oid, Oid),
+    ours: CommitWithTree,
     candidate: &Candidate,
     pending: &PendingCommit,
     temp_objects: &TempObjectStore,
@@ -154,15 +156,15 @@ fn apply_with_uncommitted(
     let worktree = UncommittedWorktree { dir, git_dir: repo.worktree_git_dir(dir)?, status: &pending.status };
     let theirs =
         uncommitted::write_uncommitted_trees(repo, temp_objects, context.scratch, &[worktree]).remove(0)?;
-    let trees = (repo.tree_of(pending.ancestor)?, ours.1, theirs);
+    let trees = (repo.tree_of(pending.ancestor)?, ours.tree, theirs);
     let merged = tree_merge::merge_trees(repo, trees, context.scratch, Some(temp_objects))?;
     if !merged.is_clean {
         return Ok(ApplyOutcome::Conflict(merged));
     }
-    if merged.tree == ours.1 {
+    if merged.tree == ours.tree {
         return Ok(ApplyOutcome::AlreadyApplied);
     }
-    let parents = [ours.0, candidate.tip];
+    let parents = [ours.commit, candidate.tip];
     let parents = if context.strategy == MergeStrategy::Merge { &parents[..] } else { &parents[..1] };
     apply_commit(context, merged.tree, parents, &message::merge_message(&candidate.lane), "merge")
 }
@@ -171,9 +173,9 @@ fn apply_with_uncommitted(
 /// it. Only the part's own commits land then.
 fn separate_part_start(
     context: StackContext<'_>,
-    ours: Oid,
+    ours: CommitId,
     candidate: &Candidate,
-) -> Result<Option<Oid>, Error> {
+) -> Result<Option<CommitId>, Error> {
     let Some(part) = &candidate.part else { return Ok(None) };
     let is_below = context.project.repo.is_ancestor_in_store(part.start, ours, context.temp_objects)?;
     Ok((!is_below).then_some(part.start))
@@ -182,10 +184,10 @@ fn separate_part_start(
 /// Applies all commits of the lane after `since` as one commit with the given tree.
 fn apply_squashed(
     context: StackContext<'_>,
-    ours: Oid,
+    ours: CommitId,
     candidate: &Candidate,
-    since: Oid,
-    tree: Oid,
+    since: CommitId,
+    tree: TreeId,
 ) -> Result<ApplyOutcome, Error> {
     let repo = &context.project.repo;
     let commits = repo.commits_since(since, candidate.tip, context.temp_objects)?;
@@ -196,8 +198,8 @@ fn apply_squashed(
 /// Creates one commit; the repository's hooks may change its message or refuse it.
 fn apply_commit(
     context: StackContext<'_>,
-    tree: Oid,
-    parents: &[Oid],
+    tree: TreeId,
+    parents: &[CommitId],
     text: &str,
     kind: &str,
 ) -> Result<ApplyOutcome, Error> {
@@ -212,28 +214,30 @@ fn apply_commit(
         Err(refusal) => return Ok(ApplyOutcome::Vetoed(refusal.reason, vec![refusal.hint])),
     };
     let new_commit = NewCommit { tree, parents, message: &text };
-    Ok(ApplyOutcome::Applied(new_commit.write(repo, context.temp_objects)?, tree))
+    let commit = new_commit.write(repo, context.temp_objects)?;
+    Ok(ApplyOutcome::Applied(CommitWithTree { commit, tree }))
 }
 
 /// Applies the lane's own commits one after the other, from `part_start` on if given. Commits that become
 /// empty are dropped.
 fn apply_rebased(
     context: StackContext<'_>,
-    ours: (Oid, Oid),
+    ours: CommitWithTree,
     candidate: &Candidate,
-    part_start: Option<Oid>,
+    part_start: Option<CommitId>,
 ) -> Result<ApplyOutcome, Error> {
     let repo = &context.project.repo;
     let lane_commits =
-        repo.commits_since(part_start.unwrap_or(ours.0), candidate.tip, context.temp_objects)?;
+        repo.commits_since(part_start.unwrap_or(ours.commit), candidate.tip, context.temp_objects)?;
     // A lane with a merge is not a linear continuation of the base, even if the base is an ancestor of its
     // tip.
     let is_linear = lane_commits.iter().all(|lane_commit| lane_commit.parents.len() == 1);
     if part_start.is_none()
         && is_linear
-        && repo.is_ancestor_in_store(ours.0, candidate.tip, context.temp_objects)?
+        && repo.is_ancestor_in_store(ours.commit, candidate.tip, context.temp_objects)?
     {
-        return Ok(ApplyOutcome::Applied(candidate.tip, repo.tree_of(candidate.tip)?));
+        let (commit, tree) = (candidate.tip, repo.tree_of(candidate.tip)?);
+        return Ok(ApplyOutcome::Applied(CommitWithTree { commit, tree }));
     }
     let strategy_hints = || {
         let lane = &candidate.lane.name;
@@ -259,7 +263,7 @@ fn apply_rebased(
     for (parent, source) in steps {
         proq_base::interrupt::check()?;
         match pick::pick(repo, (parent, source), top, context.scratch, context.temp_objects)? {
-            PickOutcome::Commit(commit, tree) => top = (commit, tree),
+            PickOutcome::Commit(picked) => top = picked,
             PickOutcome::Empty => {}
             PickOutcome::Conflict(paths) => {
                 let reason = format!(
@@ -272,9 +276,9 @@ fn apply_rebased(
             }
         }
     }
-    Ok(if top == ours { ApplyOutcome::AlreadyApplied } else { ApplyOutcome::Applied(top.0, top.1) })
+    Ok(if top == ours { ApplyOutcome::AlreadyApplied } else { ApplyOutcome::Applied(top) })
 }
 
-fn commit_label(context: StackContext<'_>, commit: Oid) -> Result<String, Error> {
+fn commit_label(context: StackContext<'_>, commit: CommitId) -> Result<String, Error> {
     Ok(format!("{} ({})", commit.short(), context.project.repo.commit_subject(commit)?))
 }

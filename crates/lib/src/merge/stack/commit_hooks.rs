@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proq_git::history::commit::NewCommit;
 use proq_git::hooks::hook::run_hook;
-use proq_git::{Oid, Repo};
+use proq_git::{CommitId, CommitWithTree, Repo, TreeId};
 
 use crate::lane::Project;
 use crate::merge::Error;
@@ -15,7 +15,7 @@ use crate::merge::checks::check_worktree::HeldWorktree;
 use crate::merge::types::candidate::Candidate;
 
 /// Tree that a hook leaves of a merge, or the reason why it refuses the merge.
-type MergeHookResult = Result<Oid, String>;
+type MergeHookResult = Result<TreeId, String>;
 
 /// The repository's `pre-merge-commit` hook. Results are cached by merge, because a lane may be stacked more
 /// than once.
@@ -23,7 +23,7 @@ type MergeHookResult = Result<Oid, String>;
 pub(crate) struct PreMergeCommitHook {
     folder: OnceCell<Option<PathBuf>>,
     worktree: RefCell<Option<HeldWorktree>>,
-    results: RefCell<HashMap<(Oid, Oid, Oid), MergeHookResult>>,
+    results: RefCell<HashMap<(TreeId, TreeId, CommitId), MergeHookResult>>,
 }
 
 impl PreMergeCommitHook {
@@ -34,9 +34,9 @@ impl PreMergeCommitHook {
     pub fn run(
         &self,
         project: &Project,
-        ours: (Oid, Oid),
+        ours: CommitWithTree,
         candidate: &Candidate,
-        merged: Oid,
+        merged: TreeId,
     ) -> Result<MergeHookResult, Error> {
         let repo = &project.repo;
         if self.folder.get().is_none() {
@@ -44,7 +44,7 @@ impl PreMergeCommitHook {
             self.folder.get_or_init(|| hooks_folder);
         }
         let Some(Some(folder)) = self.folder.get() else { return Ok(Ok(merged)) };
-        let key = (ours.1, merged, candidate.tip);
+        let key = (ours.tree, merged, candidate.tip);
         if let Some(known) = self.results.borrow().get(&key) {
             return Ok(known.clone());
         }
@@ -53,15 +53,15 @@ impl PreMergeCommitHook {
             Some(place) => place,
             none => none.insert(HeldWorktree::acquire_for_hooks(project)?),
         };
-        let parents = [ours.0, candidate.tip];
+        let parents = [ours.commit, candidate.tip];
         let staged_merge = NewCommit { tree: merged, parents: &parents, message: "git-proq: before a merge" };
         worktree.check_out(project, staged_merge.write_as_proq(repo, None)?)?;
-        repo.detach_head(&worktree.dir, ours.0)?;
+        repo.detach_head(&worktree.dir, ours.commit)?;
         let outcome =
             repo.run_pre_merge_hook(&worktree.dir, folder, (candidate.tip, &candidate.lane.kind.branch));
         let is_intact = worktree.is_intact(project);
         if is_intact {
-            worktree.detach_head(project, ours.0)?;
+            worktree.detach_head(project, ours.commit)?;
         }
         let result = match outcome {
             _ if !is_intact => {

@@ -1,7 +1,7 @@
 //! Conflicts between lanes of a landing that moves no base. The base has no part in them, so git-proq does
 //! not record them.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
 
@@ -32,7 +32,7 @@ impl LaneConflict {
         }
         let scratch = project.store.layout().create_scratch()?;
         let temp_objects = TempObjectStore::new(&project.repo, &scratch.path().join("objects"))?;
-        let conflicts_with = |ours: Oid, tip: Oid| {
+        let conflicts_with = |ours: CommitId, tip: CommitId| {
             tree_merge::would_conflict(&project.repo, ours, tip, scratch.path(), &temp_objects)
         };
         let (mut lane_conflicts, mut base_conflicts) = (Vec::new(), Vec::new());

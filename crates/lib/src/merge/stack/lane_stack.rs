@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use proq_git::Oid;
 use proq_git::merge::tree_merge::TreeMergeOutcome;
+use proq_git::{CommitId, CommitWithTree, TreeId};
 use proq_store::records::lane::MergeStrategy;
 
 use super::apply;
@@ -19,9 +19,9 @@ pub(crate) struct AppliedLane {
     /// Lane with the tip that was applied.
     pub candidate: Candidate,
     /// Topmost commit of the stack once the lane is applied; it contains all of the lane.
-    pub commit: Oid,
+    pub commit: CommitId,
     /// Tree of the commit.
-    pub tree: Oid,
+    pub tree: TreeId,
 }
 
 /// Lane that conflicts with the stack below it.
@@ -30,7 +30,7 @@ pub struct Conflict {
     /// Lane with the tip that was applied.
     pub candidate: Candidate,
     /// Commit that the lane was merged into.
-    pub ours: Oid,
+    pub ours: CommitId,
     /// Merge with its conflicts.
     pub merged: TreeMergeOutcome,
 }
@@ -43,7 +43,7 @@ pub struct Stack {
     /// Strategy by which the lanes land.
     pub strategy: MergeStrategy,
     /// Tip of the branch when the stack was built.
-    pub base: Oid,
+    pub base: CommitId,
     /// Applied lanes, bottom first.
     pub(crate) applied_lanes: Vec<AppliedLane>,
     /// Lanes that conflict with the stack and were left out of it.
@@ -54,13 +54,17 @@ pub struct Stack {
 
 impl Stack {
     /// Returns the topmost commit of the stack; the base if no lane is applied.
-    pub fn tip(&self) -> Oid {
+    pub fn tip(&self) -> CommitId {
         self.applied_lanes.last().map_or(self.base, |step| step.commit)
     }
 
     /// Applies the candidates, one after the other, on top of `base`. A part whose required parts are missing
     /// is left out.
-    pub fn build(context: StackContext<'_>, base: Oid, candidates: &[Candidate]) -> Result<Stack, Error> {
+    pub fn build(
+        context: StackContext<'_>,
+        base: CommitId,
+        candidates: &[Candidate],
+    ) -> Result<Stack, Error> {
         let onto = context.onto;
         let mut stack = Stack {
             onto: onto.to_owned(),
@@ -82,11 +86,11 @@ impl Stack {
                 continue;
             }
             let (ours, candidate, part) = (stack.tip(), candidate.clone(), candidate.part_key());
-            match apply::apply_lane(context, (ours, tree), &candidate)? {
-                ApplyOutcome::Applied(commit, new_tree) => {
-                    tree = new_tree;
+            match apply::apply_lane(context, CommitWithTree { commit: ours, tree }, &candidate)? {
+                ApplyOutcome::Applied(applied) => {
+                    tree = applied.tree;
                     included_parts.extend(part);
-                    stack.applied_lanes.push(AppliedLane { candidate, commit, tree });
+                    stack.applied_lanes.push(AppliedLane { candidate, commit: applied.commit, tree });
                 }
                 ApplyOutcome::AlreadyApplied => {
                     included_parts.extend(part);

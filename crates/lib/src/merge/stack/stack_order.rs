@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::merge::tree_merge;
 use proq_git::repository::objects::TempObjectStore;
 
@@ -29,7 +29,7 @@ pub(crate) struct OrderedStack {
 /// searches for the order in which most of them land.
 pub(crate) fn build_ordered(
     context: StackContext<'_>,
-    base: Oid,
+    base: CommitId,
     candidates: &[Candidate],
     order: StackOrder,
 ) -> Result<OrderedStack, Error> {
@@ -77,7 +77,7 @@ fn reorder_candidates(candidates: &[Candidate], order: &[usize]) -> Vec<Candidat
 /// `n` with the base.
 fn conflict_matrix(
     context: StackContext<'_>,
-    base: Oid,
+    base: CommitId,
     candidates: &[Candidate],
 ) -> Result<BTreeMap<(usize, usize), bool>, Error> {
     let repo = &context.project.repo;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::status::worktree_status::WorktreeStatus;
 use proq_store::records::lane::LaneRecord;
 
@@ -12,7 +12,7 @@ pub struct Candidate {
     /// Record of the lane.
     pub lane: LaneRecord,
     /// Commit that will land.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Branch that the lane lands on.
     pub onto: String,
     /// Number of times that the lane did not land because of a conflict.
@@ -33,7 +33,7 @@ pub(crate) struct PendingCommit {
     /// Differences from HEAD.
     pub status: WorktreeStatus,
     /// Common ancestor of lane and base.
-    pub ancestor: Oid,
+    pub ancestor: CommitId,
 }
 
 /// Part of a lane that lands separately: the commits between two of the lane's commits.
@@ -44,9 +44,9 @@ pub struct LanePart {
     /// Name of the lane.
     pub lane: String,
     /// Commit before the part's first one.
-    pub start: Oid,
+    pub start: CommitId,
     /// Last commit of the part.
-    pub end: Oid,
+    pub end: CommitId,
     /// Title of the part, one line.
     pub title: String,
     /// Shell command lines that must succeed with the part.

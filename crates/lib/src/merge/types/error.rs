@@ -7,7 +7,7 @@ use proq_base::explain::{Exit, Explain, shell_quote_path};
 use proq_base::interrupt::Interrupted;
 use proq_base::process;
 use proq_git as git;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::base::error_hints;
 use proq_store as store;
 
@@ -123,7 +123,7 @@ pub enum Error {
         /// Check worktree.
         dir: PathBuf,
         /// Commit to check.
-        commit: Oid,
+        commit: CommitId,
     },
     /// A check removed the worktree that it ran in, or the link file that makes it a worktree.
     #[error("the worktree of the checks was gone, or no worktree any more, after they ran: {}; nothing was moved", dir.display())]

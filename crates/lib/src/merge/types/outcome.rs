@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proq_base::explain::Exit;
 use proq_base::process::limited_process::ExitOutcome;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_store::paths::path_form;
 use proq_store::records::lane::MergeStrategy;
 use serde::Serialize;
@@ -110,7 +110,7 @@ pub struct LaneOutcome {
     pub strategy: Option<MergeStrategy>,
     /// Commit with which the base contains all of the lane.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<Oid>,
+    pub commit: Option<CommitId>,
     /// Files in conflict, or files that are the reason of a refusal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "files")]

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use proq_base::process::limited_process::ExitOutcome;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store::base::id::new_id;
 use proq_store::records::step::Step;
 
@@ -48,11 +48,11 @@ impl VerifiedStack {
 #[derive(Debug, Default)]
 pub(crate) struct PendingRef {
     ref_name: String,
-    tip: Option<Oid>,
+    tip: Option<CommitId>,
 }
 
 impl PendingRef {
-    pub(crate) fn point_to(&mut self, op: &Operation<'_>, tip: Oid) -> Result<(), Error> {
+    pub(crate) fn point_to(&mut self, op: &Operation<'_>, tip: CommitId) -> Result<(), Error> {
         if self.ref_name.is_empty() {
             self.ref_name = Step::pending_ref(&new_id());
         }

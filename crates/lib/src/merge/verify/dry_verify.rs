@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::repository::objects::TempObjectStore;
 use proq_store::base::record::Record;
 use proq_store::locks::lock::WaitLimit;
@@ -77,7 +77,7 @@ fn input_if_landed(project: &Project, lane: &LaneRecord) -> Result<Option<CheckI
 
 /// Returns the tip of the lane's base and the lane as the only candidate; none if the lane's branch or its
 /// base is gone.
-fn single_candidate(project: &Project, lane: &LaneRecord) -> Result<Option<(Oid, Candidate)>, Error> {
+fn single_candidate(project: &Project, lane: &LaneRecord) -> Result<Option<(CommitId, Candidate)>, Error> {
     let repo = &project.repo;
     let (Some(tip), Some(base)) = (repo.branch_tip(&lane.kind.branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);

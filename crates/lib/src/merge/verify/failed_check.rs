@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use proq_git::Oid;
+use proq_git::TreeId;
 use proq_store::base::atomic;
 use proq_store::base::clock::now;
 use proq_store::base::id::new_id;
@@ -40,7 +40,7 @@ pub(crate) struct FailedLane {
     /// Names of the lanes below it in the stack.
     pub lanes_below: Vec<String>,
     /// Tree on which the command fails.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Command that fails.
     pub(crate) blamed_command: BlamedCommand,
     /// Exit status and log of the failure.
@@ -54,7 +54,7 @@ impl FailedLane {
     pub fn new(
         candidate: Candidate,
         lanes_below: Vec<String>,
-        tree: Oid,
+        tree: TreeId,
         blamed_command: BlamedCommand,
         failure: Rc<FailedCommand>,
     ) -> FailedLane {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 
 use super::verify_cache;
 use super::verify_cache::CheckInput;
@@ -36,7 +36,7 @@ pub(crate) struct Verifier {
     /// Verdicts by state. They depend on the tolerated commands of the current base, and are cleared when
     /// another base changes the tolerated commands.
     pub verdicts: HashMap<CheckState, StateVerdict>,
-    pub(crate) current_base: Option<Oid>,
+    pub(crate) current_base: Option<CommitId>,
     pub(crate) tolerated: Vec<usize>,
     pub summary: CheckSummary,
 }
@@ -50,7 +50,7 @@ struct BaseChecks {
     /// Commands that are not approved.
     unapproved: Vec<String>,
     /// Tip of the base for which the checks were loaded; none before the landing has a tip.
-    loaded_for: Option<Oid>,
+    loaded_for: Option<CommitId>,
 }
 
 /// State to check: the input of a check of the base with some lanes, and the commands that apply to them.
@@ -114,7 +114,12 @@ impl Verifier {
     }
 
     /// Loads the checks of a base, once for each tip.
-    fn load_base_checks(&mut self, project: &Project, base: &str, tip: Option<Oid>) -> Result<(), Error> {
+    fn load_base_checks(
+        &mut self,
+        project: &Project,
+        base: &str,
+        tip: Option<CommitId>,
+    ) -> Result<(), Error> {
         if tip.is_some() && self.base_checks.get(base).is_some_and(|checks| checks.loaded_for == tip) {
             return Ok(());
         }

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use proq_git::Oid;
 use proq_git::repository::objects::TempObjectStore;
+use proq_git::{CommitId, TreeId};
 use proq_store::base::clock::now;
 use proq_store::base::record::Record;
 use proq_store::records::check::VerifyCacheRecord;
@@ -23,14 +23,14 @@ use crate::merge::stack::lane_stack::Stack;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CheckInput {
     /// Tree of the state.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Encoded base, commits and file form.
     context: Rc<[u8]>,
 }
 
 impl CheckInput {
     /// Returns the input of a base without any lane.
-    pub(crate) fn from_base(project: &Project, onto: &str, base: Oid) -> Result<CheckInput, Error> {
+    pub(crate) fn from_base(project: &Project, onto: &str, base: CommitId) -> Result<CheckInput, Error> {
         Ok(CheckInput {
             tree: project.repo.tree_of(base)?,
             context: base_context(project, onto, base)?.into(),
@@ -58,7 +58,7 @@ impl CheckInput {
     }
 }
 
-fn base_context(project: &Project, onto: &str, base: Oid) -> Result<Vec<u8>, Error> {
+fn base_context(project: &Project, onto: &str, base: CommitId) -> Result<Vec<u8>, Error> {
     let conversion_key = project.repo.conversion_config(project.repo.command_dir())?;
     let mut context = format!("{onto}\0{base}\0{}\0", conversion_key.len()).into_bytes();
     context.extend(conversion_key);

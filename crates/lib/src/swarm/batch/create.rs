@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::options::BatchOptions;
 use proq_plan::schedule::workload::Phase;
 use proq_store::base::atomic::{create_private_dir, write as write_atomically};
@@ -26,7 +26,7 @@ pub struct NewBatch<'a> {
     /// The base branch, on which the work of the batch lands in the end.
     pub base: String,
     /// The commit that the batch starts from.
-    pub start: Oid,
+    pub start: CommitId,
     /// Whether each finished task lands on the base immediately.
     pub auto_merge: bool,
     /// The sources of the plan, as they were named.

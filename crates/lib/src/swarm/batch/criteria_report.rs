@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use proq_base::usage::Cost;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store::Error;
 use proq_store::base::atomic::write as write_atomically;
 use proq_store::base::clock::Moment;
@@ -56,7 +56,7 @@ pub struct Criterion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CriteriaReport {
     /// The commit that was verified.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Whether verification has ended: all results are known, or it was skipped. Until then the scheduler of
     /// the batch continues the verification.
     #[serde(rename = "done")]
@@ -80,7 +80,7 @@ pub struct CriteriaReport {
 
 impl CriteriaReport {
     /// Returns a report in which no criterion has a result.
-    pub fn new(tip: Oid, criteria: &[String]) -> CriteriaReport {
+    pub fn new(tip: CommitId, criteria: &[String]) -> CriteriaReport {
         let unverified =
             |text: &String| Criterion { text: text.clone(), status: None, evidence: None, log: None };
         let criteria = criteria.iter().map(unverified).collect();

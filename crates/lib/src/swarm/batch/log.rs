@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use proq_base::usage::{Cost, Tokens};
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_store::Error;
 use proq_store::base::clock::{Moment, now};
@@ -72,11 +72,11 @@ pub struct EventFacts {
     /// The commit at which the task's work starts in its lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "from")]
-    pub(crate) work_start: Option<Oid>,
+    pub(crate) work_start: Option<CommitId>,
     /// The commit at which the task's work ends in its lane.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "to")]
-    pub(crate) work_end: Option<Oid>,
+    pub(crate) work_end: Option<CommitId>,
     /// The cost of the agent's work that the event reports; none where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -89,7 +89,7 @@ pub struct EventFacts {
     pub landed: Vec<TaskLanding>,
     /// The tip of the batch's branch after the event.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tip: Option<Oid>,
+    pub tip: Option<CommitId>,
     /// The checks that passed before the tasks landed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "checks")]
@@ -127,7 +127,7 @@ pub struct TaskLanding {
     /// The number of the task.
     pub task: usize,
     /// The first commit on the branch that contains all of the task.
-    pub commit: Oid,
+    pub commit: CommitId,
 }
 
 impl EventFacts {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proq_base::money::NanoDollars;
 use proq_base::usage::Cost;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
 
 use super::log::{EventEntry, LogLine};
@@ -16,18 +16,18 @@ pub(crate) struct TaskCommits {
     /// Name of the lane.
     pub lane: String,
     /// Commit at which the task's work begins.
-    pub base: Oid,
+    pub base: CommitId,
     /// Commit at which the task's work ends.
-    pub tip: Oid,
+    pub tip: CommitId,
 }
 
 /// Facts about a batch, collected from its log.
 #[derive(Debug, Clone, Default)]
 pub struct LogSummary {
     /// Tips of the batch's branch: at the start, and after each landing or undone landing.
-    pub branch_tips: Vec<Oid>,
+    pub branch_tips: Vec<CommitId>,
     /// Landed tasks in order, each with the commit by which it landed.
-    pub landed: Vec<(usize, Oid)>,
+    pub landed: Vec<(usize, CommitId)>,
     /// Commits of each task's last successful run.
     pub(crate) task_commits: BTreeMap<usize, TaskCommits>,
     /// Commits of each task's last run, for tasks whose last run failed.
@@ -159,7 +159,7 @@ impl LogSummary {
 
     /// Returns the tip of the batch's branch after this number of updates, each by a landing or by undone
     /// landings.
-    pub fn tip_after(&self, branch_updates: u32) -> Option<Oid> {
+    pub fn tip_after(&self, branch_updates: u32) -> Option<CommitId> {
         self.branch_tips.get(branch_updates as usize).or(self.branch_tips.last()).copied()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::options::BatchOptions;
 use proq_plan::schedule::state::State;
@@ -32,7 +32,7 @@ pub struct BatchRecord {
     /// The branch that tasks land on: the batch's own branch, or the base with `auto_merge`.
     pub branch: String,
     /// The commit that the batch started from.
-    pub start: Oid,
+    pub start: CommitId,
     /// Whether each finished task lands on the base immediately.
     #[serde(default)]
     pub auto_merge: bool,

@@ -1,6 +1,6 @@
 //! Clean-up of a batch: removal of its lanes and its branch.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_plan::schedule::task_phase::TaskOutcome;
 use proq_store::base::clock::now;
@@ -118,7 +118,7 @@ pub fn clean_up(
 fn remove_batch_branch(
     op: &Operation<'_>,
     batch: &BatchRecord,
-    tip: Oid,
+    tip: CommitId,
     is_unlanded: bool,
 ) -> Result<Option<String>, Error> {
     let saved_ref = is_unlanded.then(|| format!("refs/proq/saved/batch-{}-{}", batch.id, new_id()));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use proq_base::lane_name::LaneName;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::worktrees::worktree::WorktreeList;
 use proq_plan::schedule::action::BatchOutcome;
 use proq_store::records::lane::{LandingInfo, LaneRecord, LaneWorktree};
@@ -103,7 +103,7 @@ pub fn forecast_landing_lane(project: &Project, batch: &BatchRecord) -> Result<L
 }
 
 /// Returns the tip of a batch's branch, which has the commits that are to land.
-fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<Oid, Error> {
+fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<CommitId, Error> {
     let nothing_to_land = |reason: String| Error::from(BatchError::NothingToLand { reason });
     if batch.auto_merge {
         return Err(nothing_to_land(format!(
@@ -116,7 +116,7 @@ fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<Oid, Error> {
     }
     let Some(tip) = project.repo.branch_tip(&batch.branch)? else {
         let (id, branch, tip) = (batch.id.clone(), batch.branch.clone(), last_known_tip(project, batch)?);
-        return Err(BatchError::BranchMissing { id, branch, tip: tip.map(Oid::short) }.into());
+        return Err(BatchError::BranchMissing { id, branch, tip: tip.map(CommitId::short) }.into());
     };
     if tip == batch.start {
         return Err(nothing_to_land(format!(
@@ -138,7 +138,7 @@ pub fn remove_landing_lane(project: &Project, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn create_landing_lane(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, Error> {
+fn create_landing_lane(project: &Project, batch: &BatchRecord, tip: CommitId) -> Result<LaneRecord, Error> {
     let summary = batch_summary(batch);
     Ok(create::create_lane(project, &create::plan_lane(project, landing_lane_spec(batch, &summary, tip)?)?)?
         .lane)
@@ -151,7 +151,7 @@ fn batch_summary(batch: &BatchRecord) -> String {
 }
 
 /// Returns the specification of a batch's landing lane.
-fn landing_lane_spec<'a>(batch: &BatchRecord, summary: &'a str, tip: Oid) -> Result<NewLane<'a>, Error> {
+fn landing_lane_spec<'a>(batch: &BatchRecord, summary: &'a str, tip: CommitId) -> Result<NewLane<'a>, Error> {
     Ok(NewLane {
         name: Some(LaneName::parse(&landing_lane_name(&batch.id)).map_err(lane::Error::from)?),
         prompt: None,
@@ -175,7 +175,7 @@ fn advance_landing_lane(
     project: &Project,
     batch: &BatchRecord,
     lane: LaneRecord,
-    tip: Oid,
+    tip: CommitId,
 ) -> Result<LaneRecord, Error> {
     if !is_behind(project, batch, &lane, tip)? {
         return Ok(lane);
@@ -189,7 +189,12 @@ fn advance_landing_lane(
 ///
 /// # Errors
 /// [`BatchError::NothingToLand`] when the lane also has commits that are not on the batch's branch.
-fn is_behind(project: &Project, batch: &BatchRecord, lane: &LaneRecord, tip: Oid) -> Result<bool, Error> {
+fn is_behind(
+    project: &Project,
+    batch: &BatchRecord,
+    lane: &LaneRecord,
+    tip: CommitId,
+) -> Result<bool, Error> {
     let repo = &project.repo;
     let Some(lane_tip) = repo.branch_tip(&lane.kind.branch)? else { return Ok(false) };
     if repo.is_ancestor(tip, lane_tip)? {
@@ -233,7 +238,7 @@ pub fn list_unlanded_batches(project: &Project) -> Vec<UnlandedBatch> {
 
 /// Returns the tip of a batch's branch; if the branch was deleted, its last tip according to the log. None
 /// where neither is known.
-pub(crate) fn last_known_tip(project: &Project, batch: &BatchRecord) -> Result<Option<Oid>, Error> {
+pub(crate) fn last_known_tip(project: &Project, batch: &BatchRecord) -> Result<Option<CommitId>, Error> {
     if let Some(tip) = project.repo.branch_tip(&batch.branch)? {
         return Ok(Some(tip));
     }
@@ -340,7 +345,7 @@ pub(crate) fn batch_id_of_landing_lane(lane: &str) -> Option<&str> {
 }
 
 /// Returns the batch whose landing lane has this name, and the tips of its branch that have landed.
-pub fn batch_of_landing_lane(project: &Project, lane: &str) -> Option<(BatchRecord, Vec<Oid>)> {
+pub fn batch_of_landing_lane(project: &Project, lane: &str) -> Option<(BatchRecord, Vec<CommitId>)> {
     let id = batch_id_of_landing_lane(lane)?;
     let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;
     let tips = list_landings(project, id).into_iter().map(|landed| landed.tip).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use proq_base::config::choices::WhenLanded;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::plan_format::PlanFormat;
 use proq_store as store;
 use proq_store::base::atomic::write as write_atomically;
@@ -24,7 +24,12 @@ use crate::swarm::batch::task::BatchTask;
 ///
 /// # Errors
 /// Fails when the batch cannot be read, or the base could not be moved: nothing was committed then.
-pub fn mark_landed(project: &Project, batch: &BatchRecord, onto: &str, tip: Oid) -> Result<PlanMarks, Error> {
+pub fn mark_landed(
+    project: &Project,
+    batch: &BatchRecord,
+    onto: &str,
+    tip: CommitId,
+) -> Result<PlanMarks, Error> {
     let archive = match project.settings.swarm.when_landed {
         WhenLanded::Archive => true,
         WhenLanded::Nothing => return Ok(PlanMarks::default()),

@@ -13,7 +13,7 @@ use proq_git as git;
 use proq_git::history::tree_edit::TreeEdit;
 use proq_git::status::status_query;
 use proq_git::worktrees::worktree::WorktreeList;
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath, TreeId};
 use proq_plan::done_marks;
 use proq_plan::done_marks::MarkedFile;
 use proq_plan::plan_format::PlanFormat;
@@ -62,7 +62,7 @@ pub(crate) struct LandedPlanTask<'a> {
 #[serde(default)]
 pub struct PlanMarks {
     /// The commit with the marks, on top of the base.
-    pub commit: Option<Oid>,
+    pub commit: Option<CommitId>,
     /// Files and folders that were changed on disk without a commit; the user has to commit them.
     pub written: Vec<String>,
     /// Items that could not be marked, each with its reason and, where possible, a patch.
@@ -149,7 +149,7 @@ pub(crate) fn mark_landed_tasks(
         landed.write_marks(project.store.layout(), target, base.as_deref(), &mut record);
     }
     let unmarked = RefCell::new(Vec::new());
-    let edits_for = |tree: Oid| {
+    let edits_for = |tree: TreeId| {
         unmarked.borrow_mut().clear();
         let mut edits = Vec::new();
         for target in &committed {
@@ -226,7 +226,7 @@ impl LandedPlan<'_> {
     fn collect_edits(
         &self,
         project: &Project,
-        tree: Oid,
+        tree: TreeId,
         target: &MarkTarget,
         edits: &mut Vec<TreeEdit>,
         unmarked: &mut Vec<UnmarkedItem>,
@@ -388,7 +388,7 @@ impl MarkTarget {
 }
 
 /// Returns whether the parent folder of `path` in `tree` is a folder, or free to become one.
-fn is_parent_folder_or_free(project: &Project, tree: Oid, path: &RepoPath) -> Result<bool, git::Error> {
+fn is_parent_folder_or_free(project: &Project, tree: TreeId, path: &RepoPath) -> Result<bool, git::Error> {
     let fs_path = path.to_fs_path(Path::new(""));
     match fs_path.parent().and_then(RepoPath::from_path) {
         Some(above) => project.repo.can_hold_folder(tree, &above),

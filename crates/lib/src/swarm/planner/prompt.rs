@@ -2,7 +2,7 @@
 //! dependencies, or check acceptance criteria.
 
 use proq_git as git;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::plan::Plan;
 use proq_plan::toml_plan;
 use proq_plan::toml_plan::write::plan_to_toml;
@@ -39,7 +39,7 @@ fn answer_format() -> String {
 /// Returns the prompt that requests a new plan.
 pub(crate) fn goal_prompt(
     project: &Project,
-    commit: Oid,
+    commit: CommitId,
     goal: &str,
     source_file: Option<&SourceFile>,
 ) -> Result<String, git::Error> {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use proq_git as git;
 use proq_git::history::tree_diff;
-use proq_git::{Oid, RepoPath};
+use proq_git::{BlobId, CommitId, RepoPath};
 
 use crate::lane::Project;
 
@@ -22,7 +22,7 @@ const MAX_LOG_COMMITS: usize = 30;
 const MAX_LOG_BYTES: usize = 4 * 1024;
 
 /// Describes the repository at `commit` for a prompt, in Markdown.
-pub(super) fn describe_repository(project: &Project, commit: Oid) -> Result<String, git::Error> {
+pub(super) fn describe_repository(project: &Project, commit: CommitId) -> Result<String, git::Error> {
     let repo = &project.repo;
     let files = tree_diff::tree_paths(repo, commit)?;
     let mut out = String::new();
@@ -35,7 +35,7 @@ pub(super) fn describe_repository(project: &Project, commit: Oid) -> Result<Stri
         let text = convention_file
             .first()
             .filter(|(_, side)| side.is_file())
-            .and_then(|(_, side)| repo.blob(side.oid).ok());
+            .and_then(|(_, side)| repo.blob(BlobId::from_oid(side.oid)).ok());
         if let Some(text) = text {
             let text = String::from_utf8_lossy(&text).into_owned();
             push_section(

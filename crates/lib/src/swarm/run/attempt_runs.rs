@@ -2,7 +2,7 @@
 
 use proq_base::run_class::RunClass;
 use proq_base::usage::{Cost, Tokens};
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::event::TaskRunEnd;
 use proq_store::base::clock::Moment;
 use proq_store::base::record::Record;
@@ -30,9 +30,9 @@ pub(super) struct AttemptResult {
     /// How the attempt ended.
     pub(super) end: TaskRunEnd,
     /// Commit at which the attempt's work begins.
-    pub(super) base: Option<Oid>,
+    pub(super) base: Option<CommitId>,
     /// Tip of the lane after the attempt.
-    pub(super) tip: Option<Oid>,
+    pub(super) tip: Option<CommitId>,
     /// Details, in one line.
     pub(super) detail: Option<String>,
 }

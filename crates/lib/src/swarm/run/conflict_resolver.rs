@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proq_base::diagnostics::Listener;
 use proq_base::usage::Cost;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::task_phase::TaskOutcome;
 use proq_store::base::record::Record;
@@ -44,7 +44,7 @@ struct ResolverRun {
 
 /// Result of resolving a conflict: the lane's new tip, the agent that resolved it, and the cost.
 struct ResolverResult {
-    tip: Oid,
+    tip: CommitId,
     agent: Option<String>,
     cost: Option<Cost>,
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_store::locks::lock::WaitLimit;
 
@@ -44,7 +44,7 @@ pub(super) struct LandingOrder {
     pub(super) batch: String,
     pub(super) onto: String,
     /// Tip of the batch's own branch according to the log; none where tasks land on a branch of the user.
-    pub(super) tip: Option<Oid>,
+    pub(super) tip: Option<CommitId>,
     pub(super) parts: Vec<LanePart>,
 }
 
@@ -141,7 +141,7 @@ impl PendingOrder {
         &mut self,
         open_project: OpenProject<'_>,
         event_sender: &Sender<RunnerEvent>,
-        last_tip: &mut Option<Oid>,
+        last_tip: &mut Option<CommitId>,
     ) -> bool {
         let mut landing = LandingResult::default();
         self.order.tip = self.order.tip.map(|tip| last_tip.unwrap_or(tip));

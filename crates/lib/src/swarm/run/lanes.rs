@@ -1,6 +1,6 @@
 //! Lanes of a batch: creating them, moving them to a task's starting commit, and removing them.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_git::status::status_query;
 use proq_plan::schedule::action::{Action, RunBase};
 use proq_plan::schedule::event::ScheduleEvent;
@@ -41,7 +41,7 @@ impl Runner<'_> {
         if requested.len() < 2 {
             return Ok(());
         }
-        let to_spec = |(lane, task, start): &(usize, usize, Oid)| {
+        let to_spec = |(lane, task, start): &(usize, usize, CommitId)| {
             self.new_lane_spec(*lane, *task, *start, SetUpLevel::NoCommands)
         };
         let plans: Result<Vec<_>, _> =
@@ -126,7 +126,7 @@ impl Runner<'_> {
         &mut self,
         number: usize,
         task: usize,
-        start: Oid,
+        start: CommitId,
         set_up_level: SetUpLevel,
     ) -> Result<(LaneRecord, LockGuard), Error> {
         let created = create::create_lane(
@@ -137,7 +137,13 @@ impl Runner<'_> {
         Ok((created.lane, created.lock))
     }
 
-    fn new_lane_spec(&self, number: usize, task: usize, start: Oid, set_up_level: SetUpLevel) -> NewLane<'_> {
+    fn new_lane_spec(
+        &self,
+        number: usize,
+        task: usize,
+        start: CommitId,
+        set_up_level: SetUpLevel,
+    ) -> NewLane<'_> {
         let batch_task = &self.batch.tasks[task];
         NewLane {
             name: None,
@@ -161,7 +167,7 @@ impl Runner<'_> {
     }
 
     /// Returns the commit that a run starts from.
-    pub(super) fn base_commit(&self, base: RunBase) -> Option<Oid> {
+    pub(super) fn base_commit(&self, base: RunBase) -> Option<CommitId> {
         match base {
             RunBase::BranchTip(branch_updates) => self.log_summary.tip_after(branch_updates),
             RunBase::OnTask(task) => self.log_summary.task_commits.get(&task).map(|work| work.tip),
@@ -175,7 +181,7 @@ impl Runner<'_> {
         &mut self,
         number: usize,
         task: usize,
-        target: Oid,
+        target: CommitId,
     ) -> Result<(LaneRecord, LockGuard), Error> {
         let Some(lane) = self.find_lane(number)? else {
             return self.create_lane_at(number, task, target, SetUpLevel::Full);
@@ -196,7 +202,7 @@ impl Runner<'_> {
 
     /// Returns the commit from which the run of an interrupted task continues: the tip of its lane, if that
     /// descends from `base`.
-    pub(super) fn interrupted_tip(&self, start: RunStart, base: Oid) -> Result<Option<Oid>, Error> {
+    pub(super) fn interrupted_tip(&self, start: RunStart, base: CommitId) -> Result<Option<CommitId>, Error> {
         let Some(lane) = self.find_lane(start.lane)? else { return Ok(None) };
         for attempt in (1..start.attempt).rev() {
             let Some(chain) = find_run_chain(self.project, &lane, self.batch.id(), (start.task, attempt))?
@@ -212,7 +218,12 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    fn move_lane(&mut self, name: &str, target: Oid, task: usize) -> Result<(LaneRecord, LockGuard), Error> {
+    fn move_lane(
+        &mut self,
+        name: &str,
+        target: CommitId,
+        task: usize,
+    ) -> Result<(LaneRecord, LockGuard), Error> {
         let (lane, lock) = self.project.lock_idle_lane(name)?;
         let repo = &self.project.repo;
         let is_at_target = repo.branch_tip(&lane.kind.branch)? == Some(target)
@@ -248,7 +259,7 @@ impl Runner<'_> {
         lane: &LaneRecord,
         _lock: &LockGuard,
         task: usize,
-        start: Oid,
+        start: CommitId,
         prompt: &str,
     ) -> Result<LaneRecord, Error> {
         let batch_task = &self.batch.tasks[task];

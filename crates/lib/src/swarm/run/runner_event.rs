@@ -1,6 +1,6 @@
 //! Messages to the main loop of a batch's process, from its threads or from a signal.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::event::ScheduleEvent;
 
 use crate::swarm::batch::log::{EventFacts, TaskLanding};
@@ -29,7 +29,7 @@ pub(super) struct LandingResult {
     /// An event with the reason for each task that cannot land.
     pub(super) not_landed: Vec<(ScheduleEvent, EventFacts)>,
     /// Current tip of the branch.
-    pub(super) tip: Option<Oid>,
+    pub(super) tip: Option<CommitId>,
     /// The checks that succeeded on the tip.
     pub(super) checks: Vec<String>,
 }

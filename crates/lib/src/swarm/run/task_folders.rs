@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::task_folders::layout::PROMPT_FILE;
 use proq_store::locks::lock::LockGuard;
 use proq_store::records::batched::RunTask;
@@ -51,7 +51,7 @@ impl Runner<'_> {
         start: RunStart,
         (lane, lock): (LaneRecord, LockGuard),
         command: AgentCommand,
-        earlier_commits: Option<(Oid, Oid)>,
+        earlier_commits: Option<(CommitId, CommitId)>,
     ) -> Result<LaunchResult, Error> {
         let task = &self.batch.tasks[start.task];
         let task_ref = RunTask {

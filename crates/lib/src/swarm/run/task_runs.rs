@@ -2,7 +2,7 @@
 
 use proq_base::diagnostics::Listener;
 use proq_base::run_class::RunClass;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
 use proq_store::locks::lock::LockName;
 use proq_store::records::lane_state::LaneState;
@@ -28,7 +28,7 @@ pub(super) struct LaunchResult {
     /// agent is started for it.
     pub(super) is_running: bool,
     /// Commits of earlier, stopped runs of the task in this lane: their base and their tip.
-    pub(super) earlier_commits: Option<(Oid, Oid)>,
+    pub(super) earlier_commits: Option<(CommitId, CommitId)>,
 }
 
 impl Runner<'_> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use proq_base::usage::{Cost, Tokens};
-use proq_git::{Oid, RepoPath};
+use proq_git::{CommitId, RepoPath};
 use proq_plan::schedule::event::{ScheduleEvent, TaskRunEnd};
 use proq_store::base::clock::Moment;
 use serde::Serialize;
@@ -30,9 +30,9 @@ pub struct BatchHistory {
     /// Sources of the plan, as the user named them.
     pub sources: Vec<String>,
     /// Commit from which the batch started.
-    pub start: Oid,
+    pub start: CommitId,
     /// Tip of the batch's branch by its log.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Total cost, including conflict resolution and the review of criteria; none where no agent reported a
     /// cost.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,10 +87,10 @@ pub struct TaskAttempt {
     pub tokens: Option<Tokens>,
     /// Commit at which the attempt's work begins.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<Oid>,
+    pub from: Option<CommitId>,
     /// Commit at which the attempt's work ends.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<Oid>,
+    pub to: Option<CommitId>,
     /// Details, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -119,7 +119,7 @@ pub struct LandingEvent {
     pub checks: Vec<String>,
     /// Tip of the branch after the landing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tip: Option<Oid>,
+    pub tip: Option<CommitId>,
 }
 
 /// A conflict or failed check that kept a task from landing.
@@ -196,7 +196,7 @@ impl BatchHistory {
 /// Everything that the log reader collects besides the attempts.
 #[derive(Default)]
 struct LogTotals {
-    tip: Option<Oid>,
+    tip: Option<CommitId>,
     landings: Vec<LandingEvent>,
     obstacles: Vec<Obstacle>,
     notes: Vec<HistoryNote>,

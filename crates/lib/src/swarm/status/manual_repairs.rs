@@ -1,7 +1,7 @@
 //! Manual repairs of tasks that could not land or whose runs failed: work of the user in their lanes, or a
 //! landing of those lanes.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::status_queries::TaskStatus;
 use proq_plan::schedule::task_phase::{FailureReason, TaskOutcome};
@@ -90,7 +90,7 @@ fn find_finished_work(
     (batch, _, known): BatchView<'_>,
     (task, work): (usize, &TaskCommits),
     lane: &LaneRecord,
-    tip: Oid,
+    tip: CommitId,
 ) -> Result<ManualRepair, Error> {
     let belongs_to_task = lane.batch.as_ref().is_some_and(|in_batch| in_batch.task == batch.task_name(task));
     let is_by_hand = known.last_failed_runs.get(&task) == Some(&lane.attempt);
@@ -108,8 +108,8 @@ fn find_rewritten_start(
     project: &Project,
     (batch, state, known): BatchView<'_>,
     (task, work): (usize, &TaskCommits),
-    tip: Oid,
-) -> Result<Option<Oid>, Error> {
+    tip: CommitId,
+) -> Result<Option<CommitId>, Error> {
     let repo = &project.repo;
     let is_on_branch = |other: usize| {
         matches!(state.task_outcome(other), Some(TaskOutcome::Landed | TaskOutcome::AlreadyDone))
@@ -136,8 +136,8 @@ pub(crate) fn find_manual_landing(
     project: &Project,
     (batch, branch): (&str, &str),
     lane: &str,
-    work_tip: Oid,
-) -> Result<Option<Oid>, Error> {
+    work_tip: CommitId,
+) -> Result<Option<CommitId>, Error> {
     let past_lanes = project.past_lanes().into_iter().map(|(_, lane)| lane);
     let is_own = |it: &LaneRecord| {
         it.name == lane && it.batch.as_ref().is_some_and(|in_batch| in_batch.batch == batch)

@@ -1,6 +1,6 @@
 //! Detection of tasks whose landings were undone, by an undo or by a user who moved the batch's branch.
 
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_plan::schedule::event::ScheduleEvent;
 use proq_plan::schedule::state::State;
 use proq_plan::schedule::task_phase::TaskOutcome;
@@ -56,8 +56,8 @@ pub(crate) fn find_undone_landings(
 fn is_on_branch(
     project: &Project,
     batch: &Batch,
-    (task, commit): (usize, Oid),
-    tip: Oid,
+    (task, commit): (usize, CommitId),
+    tip: CommitId,
 ) -> Result<bool, Error> {
     let repo = &project.repo;
     // Users rewrite commits of their own branches and continue from there. An undo, however, removes the

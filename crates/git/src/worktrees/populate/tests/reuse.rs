@@ -10,7 +10,7 @@ impl PopulateFixture {
     fn retire_worktree(&self, deeds: &[&str]) {
         let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
         self.sh("git branch lane");
-        let commit = Oid::from_hex(self.sh("git rev-parse HEAD").as_bytes()).unwrap();
+        let commit = CommitId::from_hex(self.sh("git rev-parse HEAD").as_bytes()).unwrap();
         let dir = self.0.top.join("lane");
         repo.add_worktree(&dir, &Head::Branch("lane".to_owned())).unwrap();
         repo.populate_worktrees(&[&dir], commit, &mut BlobSizes::default(), &|| true, &|_| ()).unwrap();
@@ -27,7 +27,7 @@ impl PopulateFixture {
     fn reuse_retired_folder(&self) -> Result<(usize, usize, bool), String> {
         let top = &self.0.top;
         let repo = Repo::discover(&top.join("repo")).unwrap();
-        let id = |text: String| Oid::from_hex(text.as_bytes()).unwrap();
+        let id = |text: String| CommitId::from_hex(text.as_bytes()).unwrap();
         let (commit, tip) = (id(self.sh("git rev-parse HEAD")), id(self.0.run_script(".", "cat tip")));
         let dir = top.join("one");
         repo.add_worktree(&dir, &Head::Detached(commit)).unwrap();

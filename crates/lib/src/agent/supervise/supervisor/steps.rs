@@ -2,7 +2,7 @@
 
 use proq_base::fail_points;
 use proq_base::run_class::RunClass;
-use proq_git::Oid;
+use proq_git::CommitId;
 use proq_store::base::record::Record;
 use proq_store::records::lane_state::LaneState;
 use proq_store::records::run::RunRecord;
@@ -100,7 +100,7 @@ impl Supervisor<'_> {
     }
 
     /// Returns whether the task, which started at commit `start`, produced a commit or an uncommitted change.
-    fn has_result(&self, start: Option<Oid>) -> bool {
+    fn has_result(&self, start: Option<CommitId>) -> bool {
         let Ok(lane) = self.lane.clone().into_worktree_lane() else { return true };
         let tip = self.project.repo.branch_tip(&lane.kind.branch).ok().flatten();
         tip != start

@@ -6,8 +6,8 @@ use super::*;
 
 const LIMITS: LoopLimits = LoopLimits { max_iterations: 9, max_idle_iterations: 3 };
 
-fn oid(n: u32) -> Oid {
-    Oid::from_hex(format!("{n:040x}").as_bytes()).unwrap()
+fn oid(n: u32) -> CommitId {
+    CommitId::from_hex(format!("{n:040x}").as_bytes()).unwrap()
 }
 
 fn record(level: u8) -> TaskLoopRecord {

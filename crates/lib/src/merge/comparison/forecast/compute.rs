@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use proq_git::Oid;
 use proq_git::history::fork_points::CommonAncestor;
 use proq_git::merge::forecast::{MergeInput, PathConflict, forecast_environment, forecast_merges};
 use proq_git::merge::git_forecast::{GitForecast, forecast_with_git, write_temporary_commit};
 use proq_git::repository::objects::TempObjectStore;
+use proq_git::{CommitId, Oid, TreeId};
 use proq_store::operations::scratch::ScratchDir;
 use proq_store::records::lane::LaneRecord;
 
@@ -85,11 +85,11 @@ impl PendingPair<'_> {
     fn compute_key(&self, project: &Project) -> Result<Option<Oid>, Error> {
         let ids = match (self.common, self.merge_input) {
             (CommonAncestor::Unrelated, _) => return Ok(None),
-            (_, Some(three)) => vec![three.base, three.ours, three.theirs],
+            (_, Some(three)) => [three.base, three.ours, three.theirs].map(Oid::from).to_vec(),
             (_, None) => {
                 let base_ids = (self.group.tip, self.group.tree);
                 let (tip, tree) = self.ours.map_or(base_ids, |s| (s.compared.tip, s.compared.tree));
-                vec![tip, tree, self.theirs.compared.tip, self.theirs.compared.tree]
+                vec![tip.oid(), tree.oid(), self.theirs.compared.tip.oid(), self.theirs.compared.tree.oid()]
             }
         };
         let id_bytes: Vec<&[u8]> = ids.iter().map(Oid::as_bytes).collect();
@@ -142,7 +142,7 @@ fn create_pair<'g>(
     group: &'g BaseGroup<'g>,
     ours: Option<&'g ForecastLane>,
     theirs: &'g ForecastLane,
-    trees: &mut HashMap<Oid, Oid>,
+    trees: &mut HashMap<CommitId, TreeId>,
 ) -> Result<PendingPair<'g>, Error> {
     let repo = &project.repo;
     let common = match ours {
@@ -216,7 +216,7 @@ fn forecast_by_git(
     }
     let temp_files = temp_storage.open_or_create(project)?;
     let mut commits = HashMap::new();
-    let mut commit = |subject: &ForecastLane| -> Result<Oid, Error> {
+    let mut commit = |subject: &ForecastLane| -> Result<CommitId, Error> {
         let compared = &subject.compared;
         if compared.uncommitted == 0 {
             return Ok(compared.tip);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use proq_git::history::touched_paths::{TouchedPaths, touched_paths};
 use proq_git::merge::forecast::MergeInput;
 use proq_git::repository::objects::TempObjectStore;
-use proq_git::{Oid, Repo};
+use proq_git::{Repo, TreeId};
 
 use super::cache::ForecastCache;
 use crate::merge::Error;
@@ -37,7 +37,7 @@ pub(crate) fn find_disjoint(
 }
 
 /// Tree of the merge base and tree of one side.
-type TreeChange = (Oid, Oid);
+type TreeChange = (TreeId, TreeId);
 
 /// Distinct sides of many merges, each with the number of merges that it is part of.
 #[derive(Default)]
@@ -49,7 +49,7 @@ struct TreeChanges {
 
 impl TreeChanges {
     /// Counts a side, and returns its position in the list.
-    fn add(&mut self, base: Oid, tree: Oid) -> usize {
+    fn add(&mut self, base: TreeId, tree: TreeId) -> usize {
         let next = self.counted.len();
         let position = *self.positions.entry((base, tree)).or_insert(next);
         if position == next {

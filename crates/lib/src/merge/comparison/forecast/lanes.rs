@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use proq_git::Oid;
 use proq_git::history::fork_points::{BranchFork, ForkPoints};
 use proq_git::merge::uncommitted::{UncommittedWorktree, write_uncommitted_trees};
 use proq_git::repository::objects::TempObjectStore;
 use proq_git::status::status_query::query_statuses;
 use proq_git::status::worktree_status::WorktreeStatus;
+use proq_git::{CommitId, TreeId};
 use proq_store::records::lane::LaneRecord;
 
 use super::cache::ForecastCache;
@@ -31,9 +31,9 @@ pub(crate) struct BaseGroup<'a> {
     /// Name of the base.
     pub base: String,
     /// Tip of the base.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Tree of the base's tip.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Commits at which lanes forked from the base.
     pub fork_points: ForkPoints<'a>,
     pub lanes: Vec<ForecastLane>,
@@ -100,14 +100,14 @@ pub(crate) fn gather_lanes<'p>(
 fn tree_and_fork(
     project: &Project,
     group: &BaseGroup<'_>,
-    tip: Oid,
+    tip: CommitId,
     cache: &mut ForecastCache,
-) -> Result<(Oid, BranchFork), Error> {
+) -> Result<(TreeId, BranchFork), Error> {
     let key = group.fork_points.cache_key(tip)?;
     let line = key.and_then(|key| cache.find_line(key)?.split_once(';'));
     if let Some((tree, fork_text)) = line
         && let (Some(tree), Some(fork)) =
-            (Oid::from_hex(tree.as_bytes()), BranchFork::from_line(tip, fork_text))
+            (TreeId::from_hex(tree.as_bytes()), BranchFork::from_line(tip, fork_text))
     {
         return Ok((tree, fork));
     }

@@ -1,7 +1,7 @@
 //! Result of a forecast: the compared lanes, the skipped ones, and the outcome of each merge.
 
-use proq_git::Oid;
 use proq_git::merge::forecast::PathConflict;
+use proq_git::{CommitId, TreeId};
 use serde::Serialize;
 
 /// Forecast outcome of one merge.
@@ -48,9 +48,9 @@ pub struct ComparedLane {
     /// Branch that the lane lands on.
     pub base: String,
     /// Tip of the lane's branch.
-    pub tip: Oid,
+    pub tip: CommitId,
     /// Compared tree: the tree of the tip, or the tree that a commit of the uncommitted work would have.
-    pub tree: Oid,
+    pub tree: TreeId,
     /// Number of commits that the base lacks.
     pub commits: usize,
     /// Number of uncommitted paths that the comparison includes.
