@@ -47,8 +47,8 @@ struct MergeTreeBatch<'a> {
 /// Source from which `git merge-tree` reads attributes.
 #[derive(Clone)]
 enum AttributeSource {
-    /// Tree or commit, which git gets as `--attr-source`.
-    Tree(Oid),
+    /// Commit, which git gets as `--attr-source`.
+    Tree(CommitId),
     /// Attribute files in the folder that git is started in, for versions without `--attr-source`. The value
     /// is the repository's git directory.
     Folder(PathBuf),
@@ -69,7 +69,7 @@ pub fn forecast_with_git(
         for chunk in group.chunks(batch_size.max(1)) {
             let ours = chunk[0].1.0;
             let (dir, attribute_source) = match repo.version()?.has_attr_source() {
-                true => (repo.command_dir().to_owned(), AttributeSource::Tree(ours.oid())),
+                true => (repo.command_dir().to_owned(), AttributeSource::Tree(ours)),
                 false => (
                     write_attribute_files(repo, ours, scratch, Some(temp_objects))?,
                     AttributeSource::Folder(repo.common_dir().to_owned()),
